@@ -1,0 +1,90 @@
+// Package executor runs a command on pseudo-terminals inside a sandbox and
+// returns when nothing of it is left running.
+//
+// It decides nothing, keeps no output and knows no tool.
+package executor
+
+import (
+	"io"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// Terminal is how a command's three standard descriptors are connected.
+type Terminal int
+
+// The terminal modes.
+const (
+	Split  Terminal = iota // stdin+stdout on the controlling terminal, stderr on a second one
+	Single                 // one terminal for all three: exact order, job control
+	Off                    // pipes; no terminal at all
+)
+
+// String returns the mode's name on the wire.
+func (t Terminal) String() string { return [...]string{"split", "single", "off"}[t] }
+
+// Command is one command to run.
+type Command struct {
+	Script   string // run by bash --noprofile --norc; must not hold NUL
+	Dir      string // absolute; must exist
+	Env      []string
+	Terminal Terminal
+	Rows     uint16 // of the terminal; 0 = 40
+	Cols     uint16 // of the terminal; 0 = 120
+	Stdin    bool   // standard input stays open for Input; else it is at its end from the start
+
+	Timeout time.Duration // 0 = none
+	Grace   time.Duration // between TERM and KILL; 0 = 2 s
+	Sandbox sandbox.Profile
+
+	// Stdout and Stderr take the output as it comes, each from one goroutine at
+	// a time and never after Run has returned. They must not block.
+	Stdout, Stderr io.Writer
+	// Started, if set, is called once when the command runs.
+	Started func(Started)
+	// Input, if set, delivers input, signals and window sizes until it is
+	// closed or the command ends.
+	Input <-chan Input
+}
+
+// Started identifies the running command's helper process.
+type Started struct {
+	PID      int
+	Identity string // pid, start time and boot id; see KillIdentity
+	Sandbox  sandbox.Report
+}
+
+// Input is one thing sent to a running command. Exactly one field is set.
+type Input struct {
+	Data       []byte
+	EOF        bool
+	Signal     string // "SIGINT" …, to the foreground process group
+	Rows, Cols uint16 // both set: the window's new size
+}
+
+// Reason tells what ended a command.
+type Reason int
+
+// The reasons.
+const (
+	Exited   Reason = iota // by itself, or by a signal not sent by Run
+	TimedOut               // Timeout passed
+	Stopped                // ctx ended; context.Cause tells why
+)
+
+// Exit is how a command ended. A non-zero code is not an error of Run.
+type Exit struct {
+	Code      int    // 128+n when a signal ended it
+	Signal    string // "SIGKILL"; empty when it exited
+	Reason    Reason
+	Leftovers []Process // outlived the command and were killed
+	Duration  time.Duration
+	Sandbox   sandbox.Report
+}
+
+// Process is one process that outlived its command.
+type Process struct {
+	PID     int // in the sandbox's pid namespace
+	Command string
+}

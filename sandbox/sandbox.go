@@ -1,0 +1,85 @@
+// Package sandbox confines processes and file access.
+//
+// A confined process is started by a helper: this very binary, re-executed
+// into fresh namespaces (see Start). What cannot be confined does not run.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Mode is how much of the machine a call may change. The zero value is the
+// strictest.
+type Mode int
+
+// The modes, named as in the field.
+const (
+	ReadOnly       Mode = iota // nothing but a private /tmp can be written
+	WorkspaceWrite             // the workspace and the listed roots can be written
+	FullAccess                 // no confinement; must be chosen explicitly
+)
+
+// String returns the mode's name in configuration and on the wire.
+func (m Mode) String() string {
+	return [...]string{"read-only", "workspace-write", "danger-full-access"}[m]
+}
+
+// ParseMode reads a mode's name.
+func ParseMode(s string) (Mode, error) {
+	for _, m := range []Mode{ReadOnly, WorkspaceWrite, FullAccess} {
+		if s == m.String() {
+			return m, nil
+		}
+	}
+	return ReadOnly, fmt.Errorf("unknown sandbox profile %q: expected read-only, workspace-write or danger-full-access", s)
+}
+
+// Profile is what a call is confined to. All paths are absolute and canonical.
+type Profile struct {
+	Mode      Mode
+	Workspace string
+	Write     []string // further writable roots; each must exist
+	Hide      []string // files and folders that cannot be read; missing ones are skipped
+	Network   bool     // the host's network; false = an own, empty one with loopback
+	Limits    Limits
+}
+
+// Limits bound what one call may use. Zero means unlimited.
+type Limits struct {
+	Processes   uint64 // RLIMIT_NPROC within the sandbox's user namespace
+	OpenFiles   uint64 // RLIMIT_NOFILE
+	FileBytes   uint64 // RLIMIT_FSIZE
+	MemoryBytes uint64 // sum of private memory of the call's processes
+	TmpBytes    uint64 // size of the private /tmp
+}
+
+// Report is what held while a call ran. It stands in every return.
+type Report struct {
+	Profile  string   `json:"profile"`
+	Enforced []string `json:"enforced"` // e.g. "namespaces", "landlock:7", "seccomp"; empty in danger-full-access
+	Network  bool     `json:"network"`  // whether the host's network could be reached
+	Tier     string   `json:"tier"`     // "A"; "none" in danger-full-access
+}
+
+// ErrUnavailable is what errors.Is finds in every refusal to confine.
+var ErrUnavailable = errors.New("sandbox unavailable")
+
+// StageError says at which stage of its set-up the sandbox failed. Nothing of
+// the call ran.
+type StageError struct {
+	Stage  string // e.g. "clone", "mount /proc", "landlock", "seccomp"
+	Err    error
+	Advice string // what to do next, for people; may be empty
+}
+
+func (e *StageError) Error() string {
+	s := fmt.Sprintf("sandbox unavailable: %s: %v", e.Stage, e.Err)
+	if e.Advice != "" {
+		s += "; " + e.Advice
+	}
+	return s
+}
+
+// Unwrap makes both the kernel's error and ErrUnavailable visible to errors.Is.
+func (e *StageError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }

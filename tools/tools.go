@@ -1,0 +1,150 @@
+// Package tools defines what a tool is: how a call becomes an invocation that
+// can be judged, shown and run, always as the same value.
+//
+// It knows nothing of wires, dialects or policies' rules.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+)
+
+// A Tool turns the arguments of a call into an Invocation.
+type Tool interface {
+	// Definition describes the tool. It is constant.
+	Definition() Definition
+	// Build parses the arguments strictly (see Decode) and resolves every path.
+	// It changes nothing. A fault of the caller is an *ArgumentError.
+	Build(args json.RawMessage) (Invocation, error)
+}
+
+// An Invocation is one parsed call. What Effects tells, what Preview shows and
+// what Execute runs come from the same parse; nothing is read again from text.
+type Invocation interface {
+	// Effects lists everything the call can do, as far as it is known. Never
+	// empty: a call that does nothing known is Opaque.
+	Effects() []policy.Effect
+	// Preview renders the call for a person who decides on it.
+	Preview() Preview
+	// Execute runs the call once and returns when nothing of it is left
+	// running. It obeys ctx; context.Cause(ctx) tells why it was stopped.
+	Execute(ctx context.Context, io IO) Result
+}
+
+// Definition is what a model is told about a tool.
+type Definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // JSON Schema of the arguments, canonical names only
+}
+
+// Preview is a call shown to a person.
+type Preview struct {
+	Text string `json:"text"`           // the whole command, or a sentence that says what is done
+	Diff string `json:"diff,omitempty"` // unified diff, for calls that change a file
+}
+
+// Stream names one of the two output streams of a call.
+type Stream int
+
+// The streams.
+const (
+	Stdout Stream = iota
+	Stderr
+)
+
+// String returns the stream's name on the wire.
+func (s Stream) String() string {
+	if s == Stderr {
+		return "stderr"
+	}
+	return "stdout"
+}
+
+// IO is what a running Invocation has of its surroundings. The zero value
+// discards everything and gives no input.
+type IO struct {
+	// Output takes live output. It never blocks; calls are serialised by the
+	// implementation. p is not retained.
+	Output func(s Stream, p []byte)
+	// Started is called at most once, when a process of the call runs.
+	Started func(Started)
+	// Input delivers what the caller sends to the running call. Nil, or closed,
+	// when there is nothing more. An Invocation that takes no input ignores it.
+	Input <-chan Input
+}
+
+// Started tells that a process of the call runs.
+type Started struct {
+	PID      int    // of the sandbox's helper in the daemon's pid namespace
+	Identity string // survives a restart: pid, start time and boot id
+	Terminal string // "split", "single" or "off"
+	Sandbox  sandbox.Report
+}
+
+// Input is one thing that a caller sends to a running call. Exactly one field
+// is set.
+type Input struct {
+	Data   []byte // bytes for standard input
+	EOF    bool   // standard input ends
+	Signal string // e.g. "SIGINT", to the foreground process group
+	Resize *Size
+}
+
+// Size is a terminal window's size in character cells.
+type Size struct{ Rows, Cols uint16 }
+
+// Failure classifies a call that did not simply run to its end. The zero value
+// means that it did (a non-zero exit code is not a failure of the call). The
+// values are the wire's error_type.
+type Failure string
+
+// The failures an Invocation can end with. Refusals (policy, people, limits)
+// are dispatch's.
+const (
+	InvalidArguments   Failure = "invalid_arguments"
+	Timeout            Failure = "timeout"
+	Cancelled          Failure = "cancelled" // dispatch refines it by the cause of ctx
+	SandboxUnavailable Failure = "sandbox_unavailable"
+	Internal           Failure = "internal_error"
+)
+
+// Result is how an Invocation ended.
+type Result struct {
+	// Text is what the model reads. For a tool with live output it is the first
+	// line(s) only (exit code, leftovers, notices): the output itself is taken
+	// from the capture. For others it is the whole answer.
+	Text    string
+	IsError bool    // the call did not do what was asked
+	Failure Failure // set when something other than the command decided the end
+	Diff    string  // unified diff of what was changed
+
+	// The rest is set by tools that run processes.
+	Exit      *Exit
+	Terminal  string
+	Sandbox   *sandbox.Report // set by every tool: what held while it ran
+	Leftovers []string        // command lines of processes that outlived the command and were killed
+}
+
+// Exit is how the command of a call ended.
+type Exit struct {
+	Code   int    // 128+n when a signal ended it
+	Signal string // "SIGTERM"; empty when it exited
+}
+
+// ArgumentError is a fault in the arguments of a call.
+type ArgumentError struct {
+	Field   string // the argument's name; empty when the whole object is at fault
+	Problem string // what is wrong and what was expected, for the model to mend
+}
+
+func (e *ArgumentError) Error() string {
+	if e.Field == "" {
+		return "invalid arguments: " + e.Problem
+	}
+	return fmt.Sprintf("invalid argument %q: %s", e.Field, e.Problem)
+}
