@@ -1,5 +1,186 @@
 // Package approval holds the calls that wait for a person.
 //
 // It does not know what a call is: a request is something to show and a
-// deadline, an answer is yes or no with a reason.
+// deadline, an answer is yes or no with a reason. It does not know who may
+// answer what either: whoever calls Resolve has checked that first. Nothing is
+// kept on disk.
 package approval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Errors of a Queue.
+var (
+	ErrNobody     = errors.New("no approver is connected")
+	ErrExpired    = errors.New("nobody answered before the deadline")
+	ErrNotPending = errors.New("no such approval is pending")
+)
+
+// The words in Verdict.By when no person answered.
+const (
+	ByDeadline  = "deadline"  // Expires passed
+	ByCancelled = "cancelled" // the context of Ask ended
+)
+
+// Request is one question to a person. T is what is shown.
+type Request[T any] struct {
+	ID      string    // unique among the pending requests
+	CallID  string    // several clients may use the same one
+	Owner   string    // who asked for the call
+	Expires time.Time // the zero time has passed: nobody is asked
+	Show    T
+}
+
+// Verdict is an answer. The zero Verdict refuses.
+type Verdict struct {
+	Approve bool
+	By      string // who answered
+	Reason  string
+}
+
+// Approver is told of requests and of their ends.
+//
+// The calls to one Approver come one at a time, Asked before Resolved for each
+// request. They come on the goroutine of whoever asks, resolves or joins, so
+// they must not block; they may call the queue. A panic in one is a bug of the
+// approver and is not caught.
+type Approver[T any] interface {
+	Asked(Request[T])
+	Resolved(Request[T], Verdict)
+}
+
+// Queue holds pending requests. Make it with New. Its methods may be called at
+// the same time.
+type Queue[T any] struct {
+	mu        sync.Mutex
+	pending   map[string]*entry[T]
+	approvers map[*mailbox[T]]struct{}
+}
+
+// entry is a pending request. verdict may be read once done is closed.
+type entry[T any] struct {
+	request Request[T]
+	verdict Verdict
+	done    chan struct{}
+}
+
+// New makes an empty queue.
+func New[T any]() *Queue[T] {
+	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
+}
+
+// Ask shows r to every approver and waits for the first answer. The error is
+// nil only when somebody answered: it is ErrNobody at once when no approver is
+// joined, ErrExpired after r.Expires, and the cause of ctx when that ends
+// first. An approver that leaves does not end the wait: another may come.
+func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
+	e, err := q.add(ctx, r)
+	if err != nil {
+		return Verdict{}, err
+	}
+	q.deliver()
+
+	timer := time.NewTimer(time.Until(r.Expires))
+	defer timer.Stop()
+	select {
+	case <-e.done:
+		return e.verdict, nil
+	case <-timer.C:
+		return q.giveUp(e, Verdict{By: ByDeadline, Reason: ErrExpired.Error()}, ErrExpired)
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		return q.giveUp(e, Verdict{By: ByCancelled, Reason: cause.Error()}, cause)
+	}
+}
+
+// add registers r and puts it into every approver's mailbox.
+func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.approvers) == 0 {
+		return nil, ErrNobody
+	}
+	if time.Until(r.Expires) <= 0 {
+		return nil, ErrExpired
+	}
+	if _, taken := q.pending[r.ID]; taken {
+		return nil, fmt.Errorf("approval %q is already pending", r.ID)
+	}
+	e := &entry[T]{request: r, done: make(chan struct{})}
+	q.pending[r.ID] = e
+	q.post(event[T]{request: r})
+	return e, nil
+}
+
+// giveUp ends e without an answer, unless an answer was first: then that counts.
+func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
+	if !q.finish(e, v) {
+		return e.verdict, nil
+	}
+	return Verdict{}, why
+}
+
+// Resolve answers the pending request with this id and returns it. The first
+// answer counts; every later one gets ErrNotPending.
+func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
+	q.mu.Lock()
+	e, ok := q.pending[id]
+	q.mu.Unlock()
+	if !ok || !q.finish(e, v) {
+		return Request[T]{}, ErrNotPending
+	}
+	return e.request, nil
+}
+
+// finish gives e its verdict and tells everybody. It returns false when e has
+// one already. It compares entries, not ids: an id may be in use again.
+func (q *Queue[T]) finish(e *entry[T], v Verdict) bool {
+	q.mu.Lock()
+	first := q.pending[e.request.ID] == e
+	if first {
+		delete(q.pending, e.request.ID)
+		e.verdict = v
+		close(e.done)
+		q.post(event[T]{request: e.request, verdict: &v})
+	}
+	q.mu.Unlock()
+	if first {
+		q.deliver()
+	}
+	return first
+}
+
+// Find returns the pending requests for a call id, the next to expire first.
+// There are several when clients chose the same id.
+func (q *Queue[T]) Find(callID string) []Request[T] {
+	return slices.DeleteFunc(q.Pending(), func(r Request[T]) bool { return r.CallID != callID })
+}
+
+// Pending returns every pending request, the next to expire first.
+func (q *Queue[T]) Pending() []Request[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.sorted()
+}
+
+// sorted returns the pending requests in order. The caller holds mu.
+func (q *Queue[T]) sorted() []Request[T] {
+	all := make([]Request[T], 0, len(q.pending))
+	for _, e := range q.pending {
+		all = append(all, e.request)
+	}
+	slices.SortFunc(all, func(a, b Request[T]) int {
+		return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
