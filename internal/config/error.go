@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error is a fault in a file, with its place. Line and Column count from 1.
+type Error struct {
+	File         string
+	Line, Column int
+	Message      string // what is wrong and what was expected
+	Excerpt      string // the line, and below it a caret under the column
+}
+
+// Error renders the fault over several lines: where and what, then the excerpt.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	if e.Excerpt == "" {
+		return s
+	}
+	return s + "\n" + e.Excerpt
+}
+
+// maxExcerpt bounds the characters of a line that an Error shows.
+const maxExcerpt = 200
+
+// newError makes an Error about a place in a file of the given lines.
+func newError(file string, lines []string, at place, message string) *Error {
+	e := &Error{File: file, Line: at.line, Column: at.column, Message: message}
+	if at.line < 1 || at.line > len(lines) {
+		return e
+	}
+	line := []rune(strings.TrimRight(lines[at.line-1], "\r"))
+	if len(line) > maxExcerpt {
+		line = append(line[:maxExcerpt:maxExcerpt], '…')
+	}
+	before := line[:min(max(at.column-1, 0), len(line))]
+	// Tabs stay, so that the caret stands under its character on any screen.
+	pad := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, string(before))
+	number := fmt.Sprintf("%5d | ", at.line)
+	e.Excerpt = number + string(line) + "\n" + strings.Repeat(" ", len(number)-2) + "| " + pad + "^"
+	return e
+}
+
+// nearest returns the candidate that word was probably meant to be, or "".
+func nearest(word string, candidates []string) string {
+	best, distance := "", len(word)/3+2
+	for _, c := range candidates {
+		if d := editDistance(strings.ToLower(word), c); d < distance {
+			best, distance = c, d
+		}
+	}
+	return best
+}
+
+// editDistance counts the insertions, deletions and substitutions between a
+// and b (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal, row[j] = row[j], min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,443 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxSource bounds a configuration or policy file.
+const maxSource = 4 << 20
+
+// The parser is recursive: maxNesting bounds the depth of brackets, maxLine that
+// of indentation.
+const (
+	maxNesting = 32
+	maxLine    = 4096
+)
+
+// place is where a value begins in its file. A struct field of this type is set
+// by decodeStrict and is no key of the file.
+type place struct{ line, column int }
+
+// decodeStrict reads one YAML document into dst, a pointer to a struct. Keys are
+// the yaml tags of its fields; fields without a tag are no keys.
+//
+// Nothing is guessed: unknown and repeated keys, values of another type,
+// anchors, aliases, tags and further documents are errors. Values that are not
+// in the source stay as they are in dst, so defaults are set beforehand; an
+// empty source changes nothing. Every error is an *Error.
+//
+// Fields may be structs, slices, maps from string, strings, booleans, integers,
+// time.Duration ("90s"), pointers to these, and any type that implements
+// encoding.TextUnmarshaler, which is given the text of a scalar.
+func decodeStrict(file string, src []byte, dst any) error {
+	d := decoder{file: file, lines: strings.Split(string(src), "\n")}
+	root, err := d.parse(src)
+	if err != nil || root == nil {
+		return err
+	}
+	return d.value(root, reflect.ValueOf(dst).Elem(), "")
+}
+
+// decoder carries what an error message needs.
+type decoder struct {
+	file  string
+	lines []string
+}
+
+// parse returns the document's node, nil when there is none.
+func (d *decoder) parse(src []byte) (root ast.Node, err error) {
+	if len(src) > maxSource {
+		return nil, d.errorAt(place{1, 1}, "the file is larger than %d bytes", maxSource)
+	}
+	// The parser is not ours: whatever it does on a hostile file is a bad file.
+	defer func() {
+		if r := recover(); r != nil {
+			root, err = nil, d.errorAt(place{1, 1}, "cannot parse: %v", r)
+		}
+	}()
+	if err := d.checkLines(); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(string(src))
+	if err := d.checkNesting(tokens); err != nil {
+		return nil, err
+	}
+	f, err := parser.Parse(tokens, 0)
+	if err != nil {
+		return nil, d.syntaxError(err)
+	}
+	var docs []*ast.DocumentNode
+	for _, doc := range f.Docs {
+		if doc.Body != nil {
+			docs = append(docs, doc)
+		}
+	}
+	if len(docs) == 0 {
+		return nil, nil
+	}
+	if len(docs) > 1 {
+		return nil, d.errorAt(placeOf(docs[1].Body), "a second document: expected one document only")
+	}
+	return docs[0].Body, nil
+}
+
+// checkLines refuses lines on which block collections could nest too far, and
+// texts that no person wrote.
+func (d *decoder) checkLines() error {
+	for i, line := range d.lines {
+		if len(line) > maxLine {
+			return d.errorAt(place{i + 1, 1}, "the line is longer than %d bytes", maxLine)
+		}
+	}
+	return nil
+}
+
+// checkNesting refuses what would make the recursive parser descend too far.
+func (d *decoder) checkNesting(tokens token.Tokens) error {
+	depth := 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			depth++
+		case token.MappingEndType, token.SequenceEndType:
+			depth--
+		}
+		if depth > maxNesting {
+			return d.errorAt(place{t.Position.Line, t.Position.Column}, "nested too deeply")
+		}
+	}
+	return nil
+}
+
+// syntaxError turns a parser's error into one with a position.
+func (d *decoder) syntaxError(err error) error {
+	at := place{1, 1}
+	message := err.Error()
+	if e, ok := err.(interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}); ok {
+		message = e.GetMessage()
+		if t := e.GetToken(); t != nil && t.Position != nil {
+			at = place{t.Position.Line, t.Position.Column}
+		}
+	}
+	return d.errorAt(at, "not valid YAML: %s", message)
+}
+
+// value decodes n into v. path names the value for messages.
+func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
+	if err := d.plain(n); err != nil {
+		return err
+	}
+	if v.Kind() == reflect.Pointer {
+		target := reflect.New(v.Type().Elem())
+		if err := d.value(n, target.Elem(), path); err != nil {
+			return err
+		}
+		v.Set(target)
+		return nil
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return d.text(n, u, path)
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		return d.object(n, v, path)
+	case reflect.Slice:
+		return d.list(n, v, path)
+	case reflect.Map:
+		return d.dictionary(n, v, path)
+	default:
+		return d.scalar(n, v, path)
+	}
+}
+
+// plain refuses the parts of YAML that make a file mean more than it says.
+func (d *decoder) plain(n ast.Node) error {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		return d.errorAt(placeOf(n), "anchors and aliases are not supported: write the value out")
+	case *ast.TagNode, *ast.DirectiveNode:
+		return d.errorAt(placeOf(n), "tags and directives are not supported")
+	}
+	return nil
+}
+
+// object decodes a mapping into the fields of a struct.
+func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
+	setPlace(v, placeOf(n))
+	entries, err := d.entries(n, path)
+	if err != nil {
+		return err
+	}
+	fields := fieldsOf(v)
+	for _, e := range entries {
+		key, at := e.Key.String(), placeOf(e.Key)
+		field, ok := fields[key]
+		if !ok {
+			return d.unknownKey(key, at, fields, path)
+		}
+		if err := d.value(e.Value, field, join(path, key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries returns the keys and values of a mapping; a missing value has none.
+func (d *decoder) entries(n ast.Node, path string) ([]*ast.MappingValueNode, error) {
+	var entries []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return nil, nil
+	case *ast.MappingNode:
+		entries = n.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{n}
+	default:
+		return nil, d.wrongType(n, path, "keys with values")
+	}
+	for _, e := range entries {
+		switch k := e.Key.(type) {
+		case *ast.StringNode, *ast.IntegerNode, *ast.BoolNode:
+		default:
+			return nil, d.errorAt(placeOf(k), "expected a plain key")
+		}
+	}
+	return entries, nil
+}
+
+// list decodes a sequence.
+func (d *decoder) list(n ast.Node, v reflect.Value, path string) error {
+	if _, ok := n.(*ast.NullNode); ok {
+		return nil
+	}
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return d.wrongType(n, path, "a list")
+	}
+	out := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
+	for i, item := range seq.Values {
+		if err := d.value(item, out.Index(i), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			return err
+		}
+	}
+	v.Set(out)
+	return nil
+}
+
+// dictionary decodes a mapping whose keys are free.
+func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
+	entries, err := d.entries(n, path)
+	if err != nil {
+		return err
+	}
+	out := reflect.MakeMap(v.Type())
+	for _, e := range entries {
+		key, err := keyText(e.Key)
+		if err != nil {
+			return d.errorAt(placeOf(e.Key), "%v", err)
+		}
+		item := reflect.New(v.Type().Elem()).Elem()
+		if err := d.value(e.Value, item, join(path, key)); err != nil {
+			return err
+		}
+		out.SetMapIndex(reflect.ValueOf(key), item)
+	}
+	v.Set(out)
+	return nil
+}
+
+// keyText returns a free key without its quotes.
+func keyText(k ast.MapKeyNode) (string, error) {
+	if s, ok := k.(*ast.StringNode); ok {
+		return s.Value, nil
+	}
+	return "", fmt.Errorf("expected text as a key: put %s in quotes", k.String())
+}
+
+// text hands a scalar's text to a type that reads itself.
+func (d *decoder) text(n ast.Node, u encoding.TextUnmarshaler, path string) error {
+	s, ok := scalarText(n)
+	if !ok {
+		return d.wrongType(n, path, "one value")
+	}
+	if err := u.UnmarshalText([]byte(s)); err != nil {
+		return d.errorAt(placeOf(n), "%s: %v", path, err)
+	}
+	if v := reflect.ValueOf(u).Elem(); v.Kind() == reflect.Struct {
+		setPlace(v, placeOf(n))
+	}
+	return nil
+}
+
+// scalar decodes a single value into a basic type.
+func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		s, _ := scalarText(n)
+		period, err := time.ParseDuration(s)
+		if err != nil {
+			return d.wrongType(n, path, `a duration such as "90s"`)
+		}
+		v.SetInt(int64(period))
+	case v.Kind() == reflect.String:
+		s, ok := stringText(n)
+		if !ok {
+			return d.wrongType(n, path, "text (put it in quotes)")
+		}
+		v.SetString(s)
+	case v.Kind() == reflect.Bool:
+		b, ok := n.(*ast.BoolNode)
+		if !ok {
+			return d.wrongType(n, path, "true or false")
+		}
+		v.SetBool(b.Value)
+	case v.CanInt() || v.CanUint():
+		return d.integer(n, v, path)
+	default:
+		return d.errorAt(placeOf(n), "%s cannot be set in a file", path)
+	}
+	return nil
+}
+
+// integer decodes a decimal whole number that fits.
+func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
+	if _, ok := n.(*ast.IntegerNode); !ok {
+		return d.wrongType(n, path, "a whole number")
+	}
+	s := n.GetToken().Value
+	var err error
+	if v.CanUint() {
+		var u uint64
+		u, err = strconv.ParseUint(s, 10, v.Type().Bits())
+		v.SetUint(u)
+	} else {
+		var i int64
+		i, err = strconv.ParseInt(s, 10, v.Type().Bits())
+		v.SetInt(i)
+	}
+	if err != nil {
+		return d.errorAt(placeOf(n), "%s: %s is not a decimal whole number in range", path, s)
+	}
+	return nil
+}
+
+// unknownKey says which key was probably meant.
+func (d *decoder) unknownKey(key string, at place, fields map[string]reflect.Value, path string) error {
+	known := make([]string, 0, len(fields))
+	for k := range fields {
+		known = append(known, k)
+	}
+	sort.Strings(known)
+	if path != "" {
+		path = " in " + path
+	}
+	if near := nearest(key, known); near != "" {
+		return d.errorAt(at, "unknown key %q%s: did you mean %q?", key, path, near)
+	}
+	return d.errorAt(at, "unknown key %q%s: expected one of %s", key, path, strings.Join(known, ", "))
+}
+
+// wrongType says what was expected in place of n.
+func (d *decoder) wrongType(n ast.Node, path, expected string) error {
+	if path == "" {
+		path = "the file"
+	}
+	return d.errorAt(placeOf(n), "%s: expected %s, found %s", path, expected, kindOf(n))
+}
+
+// errorAt makes an error that shows the line it is about.
+func (d *decoder) errorAt(at place, format string, args ...any) *Error {
+	return newError(d.file, d.lines, at, fmt.Sprintf(format, args...))
+}
+
+// fieldsOf lists the keys of a struct.
+func fieldsOf(v reflect.Value) map[string]reflect.Value {
+	fields := make(map[string]reflect.Value)
+	for i := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if key != "" && key != "-" {
+			fields[key] = v.Field(i)
+		}
+	}
+	return fields
+}
+
+// setPlace records where a struct stands, if it wants to know.
+func setPlace(v reflect.Value, at place) {
+	for i := range v.NumField() {
+		if v.Field(i).Type() == reflect.TypeFor[place]() {
+			v.Field(i).Set(reflect.ValueOf(at))
+		}
+	}
+}
+
+// placeOf returns where a node begins; a mapping begins at its first key.
+func placeOf(n ast.Node) place {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return placeOf(m.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return placeOf(m.Key)
+	}
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return place{t.Position.Line, t.Position.Column}
+	}
+	return place{1, 1}
+}
+
+// scalarText returns the text of any single value.
+func scalarText(n ast.Node) (string, bool) {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return n.GetToken().Value, true
+	}
+	return stringText(n)
+}
+
+// stringText returns the text of a string.
+func stringText(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	}
+	return "", false
+}
+
+// kindOf names a node in words of the person who wrote it.
+func kindOf(n ast.Node) string {
+	switch n.(type) {
+	case *ast.NullNode:
+		return "nothing"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "keys with values"
+	case *ast.SequenceNode:
+		return "a list"
+	}
+	return strconv.Quote(n.GetToken().Value)
+}
+
+// join names a key below path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type sample struct {
+	At      place
+	Name    string            `yaml:"name"`
+	Count   int               `yaml:"count"`
+	Size    uint16            `yaml:"size"`
+	On      *bool             `yaml:"on"`
+	Timeout time.Duration     `yaml:"timeout"`
+	Words   []string          `yaml:"words"`
+	Set     map[string]string `yaml:"set"`
+	Items   []sampleItem      `yaml:"items"`
+	Nested  sampleItem        `yaml:"nested"`
+}
+
+type sampleItem struct {
+	At place
+	ID string `yaml:"id"`
+}
+
+func TestEveryTypeIsReadWithItsPlace(t *testing.T) {
+	t.Parallel()
+	src := `# a comment
+name: "x: y"
+count: -3
+size: 65535
+on: false
+timeout: 90s
+words: [a, "b c", 'd']
+set: {A: "1", B: two}
+items:
+  - id: first   # note
+  - {id: second}
+nested:
+  id: |
+    text
+`
+	var got sample
+	if err := decodeStrict("f.yaml", []byte(src), &got); err != nil {
+		t.Fatal(err)
+	}
+	off := false
+	want := sample{
+		At: place{2, 1}, Name: "x: y", Count: -3, Size: 65535, On: &off, Timeout: 90 * time.Second,
+		Words: []string{"a", "b c", "d"}, Set: map[string]string{"A": "1", "B": "two"},
+		Items:  []sampleItem{{place{10, 5}, "first"}, {place{11, 5}, "second"}},
+		Nested: sampleItem{place{13, 3}, "text\n"},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(place{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestValuesThatAreNotWrittenStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, src := range []string{"", "\n# only a comment\n", "count: 4\n", "nested:\nwords:\ncount: 4\n"} {
+		got := sample{Name: "default", Count: 4}
+		if err := decodeStrict("f.yaml", []byte(src), &got); err != nil {
+			t.Errorf("%q: %v", src, err)
+		}
+		if got.Name != "default" || got.Count != 4 {
+			t.Errorf("%q changed the defaults: %+v", src, got)
+		}
+	}
+}
+
+func TestFaultsAreRefusedWithPlaceAndExpectation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ src, want string }{
+		{"name: a\nnmae: b\n", `f.yaml:2:1: unknown key "nmae": did you mean "name"?`},
+		{"nested:\n  idd: b\n", `f.yaml:2:3: unknown key "idd" in nested: did you mean "id"?`},
+		{"zzzzzzzz: 1\n", `f.yaml:1:1: unknown key "zzzzzzzz": expected one of count, items`},
+		{"items:\n- id: a\n  x1234567: b\n", `f.yaml:3:3: unknown key "x1234567" in items[0]`},
+		{"name: 3\n", `f.yaml:1:7: name: expected text (put it in quotes), found "3"`},
+		{"name: yes\ncount: true\n", `f.yaml:2:8: count: expected a whole number, found "true"`},
+		{"count: 1.5\n", `f.yaml:1:8: count: expected a whole number`},
+		{"size: 65536\n", `f.yaml:1:7: size: 65536 is not a decimal whole number in range`},
+		{"count: 0x10\n", `f.yaml:1:8: count: 0x10 is not a decimal whole number in range`},
+		{"on: yes\n", `f.yaml:1:5: on: expected true or false, found "yes"`},
+		{"timeout: 90\n", `f.yaml:1:10: timeout: expected a duration such as "90s", found "90"`},
+		{"words: a\n", `f.yaml:1:8: words: expected a list, found "a"`},
+		{"words: [[a]]\n", `f.yaml:1:9: words[0]: expected text`},
+		{"name:\n", `name: expected text (put it in quotes), found nothing`},
+		{"- a\n", `f.yaml:1:1: the file: expected keys with values, found a list`},
+		{"nested: [a]\n", `f.yaml:1:9: nested: expected keys with values, found a list`},
+		{"name: a\nname: b\n", `f.yaml:2:1: not valid YAML: mapping key "name" already defined`},
+		{"name: \"a\n", `not valid YAML`},
+		{"name: a\n---\nname: b\n", `a second document`},
+		{"name: &x a\n", `anchors and aliases are not supported`},
+		{"nested: &x {id: a}\n", `anchors and aliases are not supported`},
+		{"nested:\n  <<: {id: a}\n", `expected a plain key`},
+		{"name: !!str 3\n", `tags and directives are not supported`},
+		{"set: {1: a}\n", `expected text as a key: put 1 in quotes`},
+		{"words: " + strings.Repeat("[", 1000), `nested too deeply`},
+		{strings.Repeat("- ", 100000), `the line is longer than 4096 bytes`},
+	} {
+		var got sample
+		err := decodeStrict("f.yaml", []byte(c.src), &got)
+		var fault *Error
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.60q: got %.300v, want %s", c.src, err, c.want)
+		}
+	}
+}
+
+func TestTheExcerptPointsAtTheFault(t *testing.T) {
+	t.Parallel()
+	var got sample
+	err := decodeStrict("f.yaml", []byte("name: a\nwords: [ä, 3]\n"), &got)
+	want := "f.yaml:2:12: words[1]: expected text (put it in quotes), found \"3\"\n" +
+		"    2 | words: [ä, 3]\n" +
+		"      |            ^"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func FuzzDecodeStrict(f *testing.F) {
+	f.Add([]byte("name: a\nitems: [{id: b}]\n"))
+	f.Add([]byte("a: &b\n  - *b\n<<: c\n? d\n: e\n"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		var got sample
+		err := decodeStrict("f.yaml", src, &got)
+		var fault *Error
+		if err != nil && !errors.As(err, &fault) {
+			t.Errorf("%T is not an *Error: %v", err, err)
+		}
+	})
+}
