@@ -1,0 +1,240 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Decode reads the arguments of a call into a T, a struct of which every
+// exported field carries these tags:
+//
+//	json:"command"    the argument's name, matched exactly, case included
+//	alias:"cmd,foo"   other names for it
+//	required:"true"   must be there
+//	enum:"a|b"        the only values of a string
+//	ignored:"true"    accepted with any value and left alone
+//
+// Field types are string, bool, int64 and pointers to them (nil = not given);
+// an ignored field may have any type, json.RawMessage keeps the value.
+//
+// Nothing is repaired and nothing is guessed: what encoding/json would let
+// pass (repeated keys, other case, unknown keys, trailing data, broken
+// escapes) is refused, since the caller and the judge could read it
+// differently. Two forms are accepted because their meaning is not in doubt:
+// null for an argument that is not required counts as not given, and two names
+// of one argument with equal values are one. An integer is written with digits
+// only: 1.0 and 1e2 are refused as 1.5 and 1e999 are.
+//
+// Every fault of the caller is an *ArgumentError. The value is zero when there
+// is an error. Decode may be called concurrently.
+func Decode[T any](args json.RawMessage) (T, error) {
+	var v, zero T
+	members, err := readObject(args)
+	if err != nil {
+		return zero, err
+	}
+	if err := fill(reflect.ValueOf(&v).Elem(), members); err != nil {
+		return zero, err
+	}
+	return v, nil
+}
+
+// argument is what the tags of one struct field say.
+type argument struct {
+	name     string
+	names    []string // name and its aliases
+	required bool
+	ignored  bool
+	enum     []string
+	index    int    // of the field in the struct
+	given    string // the name under which it came; empty when it did not
+}
+
+func fill(dst reflect.Value, members []member) error {
+	arguments := argumentsOf(dst.Type())
+	for _, m := range members {
+		a := find(arguments, m.name)
+		if a == nil {
+			return unknownArgument(arguments, m.name)
+		}
+		if err := a.set(dst.Field(a.index), m); err != nil {
+			return err
+		}
+	}
+	for _, a := range arguments {
+		if a.required && a.given == "" {
+			return &ArgumentError{Field: a.name, Problem: "missing; it is required"}
+		}
+	}
+	return nil
+}
+
+func argumentsOf(t reflect.Type) []*argument {
+	var list []*argument
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		a := &argument{
+			name:     tag.Get("json"),
+			required: tag.Get("required") == "true",
+			ignored:  tag.Get("ignored") == "true",
+			index:    i,
+		}
+		a.names = []string{a.name}
+		if alias := tag.Get("alias"); alias != "" {
+			a.names = append(a.names, strings.Split(alias, ",")...)
+		}
+		if enum := tag.Get("enum"); enum != "" {
+			a.enum = strings.Split(enum, "|")
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func find(arguments []*argument, name string) *argument {
+	for _, a := range arguments {
+		if slices.Contains(a.names, name) {
+			return a
+		}
+	}
+	return nil
+}
+
+// set stores one member. A second name of the same argument must repeat the
+// first one's value.
+func (a *argument) set(field reflect.Value, m member) error {
+	if !a.required && string(m.value) == "null" && !a.ignored {
+		return nil
+	}
+	value := reflect.New(field.Type()).Elem()
+	if err := a.parse(value, m); err != nil {
+		return err
+	}
+	if a.given != "" && !reflect.DeepEqual(field.Interface(), value.Interface()) {
+		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("contradicts %q, another name of the same argument; send only %q", a.given, a.name)}
+	}
+	field.Set(value)
+	a.given = m.name
+	return nil
+}
+
+func (a *argument) parse(dst reflect.Value, m member) error {
+	if a.ignored {
+		if dst.Type() == reflect.TypeFor[json.RawMessage]() {
+			dst.SetBytes(m.value)
+		}
+		return nil
+	}
+	if dst.Kind() == reflect.Pointer {
+		dst.Set(reflect.New(dst.Type().Elem()))
+		dst = dst.Elem()
+	}
+	switch dst.Kind() {
+	case reflect.String:
+		return a.parseString(dst, m)
+	case reflect.Bool:
+		return parseBool(dst, m)
+	case reflect.Int64:
+		return parseInt(dst, m)
+	default:
+		return fmt.Errorf("cannot decode argument %q: fields of type %v are not supported", m.name, dst.Type())
+	}
+}
+
+func (a *argument) parseString(dst reflect.Value, m member) error {
+	s, ok := m.text()
+	if !ok {
+		return wrongType(m, "a string")
+	}
+	if a.enum != nil && !slices.Contains(a.enum, s) {
+		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("%q is not one of %s", s, strings.Join(a.enum, ", "))}
+	}
+	dst.SetString(s)
+	return nil
+}
+
+func parseBool(dst reflect.Value, m member) error {
+	switch string(m.value) {
+	case "true":
+		dst.SetBool(true)
+	case "false":
+	default:
+		return wrongType(m, "true or false")
+	}
+	return nil
+}
+
+func parseInt(dst reflect.Value, m member) error {
+	if m.kind() != "a number" {
+		return wrongType(m, "an integer")
+	}
+	if strings.ContainsAny(string(m.value), ".eE") {
+		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("%s is not an integer written in digits", shorten(string(m.value)))}
+	}
+	n, err := strconv.ParseInt(string(m.value), 10, 64)
+	if err != nil {
+		return &ArgumentError{Field: m.name, Problem: shorten(string(m.value)) + " is too large"}
+	}
+	dst.SetInt(n)
+	return nil
+}
+
+func wrongType(m member, want string) error {
+	return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("expected %s, got %s", want, m.kind())}
+}
+
+// shorten keeps an attacker's text from filling the answer.
+func shorten(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+func unknownArgument(arguments []*argument, name string) error {
+	var names []string
+	best, distance := "", min(3, 1+len(name)/3)
+	for _, a := range arguments {
+		names = append(names, a.name)
+		for _, n := range a.names {
+			if strings.EqualFold(n, name) {
+				return &ArgumentError{Field: shorten(name), Problem: fmt.Sprintf("unknown argument; did you mean %q? Names are case-sensitive", n)}
+			}
+			if d := editDistance(n, shorten(name)); d <= distance {
+				best, distance = a.name, d
+			}
+		}
+	}
+	hint := ""
+	if best != "" {
+		hint = fmt.Sprintf("did you mean %q? ", best)
+	}
+	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(names, ", ")}
+}
+
+// editDistance counts the single-byte changes that turn a into b
+// (Levenshtein). Both are short.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
