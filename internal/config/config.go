@@ -1,0 +1,197 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// Config is the complete, checked configuration of a daemon. Every path in it
+// is absolute. config.example.yaml explains each setting and shows its default.
+type Config struct {
+	File           string // the file that was read; empty when there is none
+	Listen         string // host:port; without TLS the host is a loopback one
+	Socket         string // path of a Unix socket; empty = none
+	TLS            TLS
+	Workspace      string // canonical; an existing directory, never "/"
+	StateDir       string // canonical as far as it exists; never in a place that calls may write
+	Policy         string // the policy file; empty = the built-in policy
+	AllowedHosts   []string
+	AllowedOrigins []string
+	Tokens         []Token
+	ApprovalTime   time.Duration // how long a person may take to answer
+	Sandbox        sandbox.Profile
+	Limits         Limits
+	Env            Env
+	Terminal       string   // "split", "single" or "off": what a command gets unless it asks
+	Redact         []string // texts that are never shown nor kept
+	LogLevel       string   // "debug", "info", "warn" or "error"
+	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
+}
+
+// TLS names the files of the server's certificate. Both are set or none is.
+type TLS struct{ Cert, Key string }
+
+// Token is one kind of client and what it may do.
+type Token struct {
+	Name  string   // the token's file is named after it
+	Roles []string // of "agent", "approver", "observer", "admin"; never empty
+}
+
+// Env is what commands see of the daemon's environment.
+type Env struct {
+	Pass []string          // names, or prefixes that end in "*", beyond the harmless ones
+	Set  map[string]string // wins over what is passed
+}
+
+// Limits bound what clients and calls may use. Sizes are bytes.
+type Limits struct {
+	MaxFrameBytes      int64         // of one incoming frame; a larger one ends the connection
+	OutboxBytes        int64         // unsent live output kept for a connection
+	ReturnBytes        int64         // of each stream in a return
+	SpoolBytes         int64         // output of a call kept on disk
+	Linger             time.Duration // how long a call outlives its connection; 0 = not at all
+	ConcurrentCalls    int64         // running at the same time
+	WaitingCalls       int64         // of all connections: received, not yet running
+	CallsPerConnection int64         // not yet answered
+	Timeout            time.Duration // of a call that names none
+	MaxTimeout         time.Duration // that a call may name
+	Grace              time.Duration // between TERM and KILL
+	Ping               time.Duration // between pings of a connection
+	Idle               time.Duration // silence after which a connection is closed
+}
+
+// Options says where Load looks. The zero value reads the default file and the
+// process's environment.
+type Options struct {
+	Path string // the configuration file; empty = TOOLD_CONFIG, then the default file, which may be missing
+
+	// The command line's word on single settings; empty = not given. Relative
+	// paths count from Dir.
+	Listen, Workspace, Policy, StateDir, LogLevel string
+
+	Dir    string              // empty = the working directory
+	Getenv func(string) string // nil = os.Getenv
+}
+
+// Load reads and checks the configuration. For each setting the command line
+// wins over the environment (TOOLD_LISTEN, TOOLD_WORKSPACE, TOOLD_POLICY,
+// TOOLD_STATE_DIR, TOOLD_LOG_LEVEL; other TOOLD_ names are ignored), that over
+// the file, that over the default. Relative paths in the file count from the
+// file's folder. All faults are reported at once, joined; those of the file are
+// *Error. On error the Config must not be used.
+func Load(o Options) (Config, error) {
+	l, err := newLoader(o)
+	if err != nil {
+		return Config{}, err
+	}
+	raw, err := l.read(o.Path)
+	if err != nil {
+		return Config{}, err
+	}
+	l.override(&raw, o)
+	c := l.build(raw)
+	if err := errors.Join(l.faults...); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// loader carries what every check needs, and collects the faults.
+type loader struct {
+	getenv       func(string) string
+	dir          string // relative paths of the command line and the environment count from here
+	home         string // empty when unknown
+	file         string // the configuration file; empty when there is none
+	src          []byte
+	faults       []error
+	warnings     []string
+	configFolder string // $XDG_CONFIG_HOME/toold; empty when unknown
+}
+
+func newLoader(o Options) (*loader, error) {
+	l := &loader{getenv: o.Getenv, dir: o.Dir}
+	if l.getenv == nil {
+		l.getenv = os.Getenv
+	}
+	if l.dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("cannot tell the working directory: %w", err)
+		}
+		l.dir = dir
+	}
+	if home := l.getenv("HOME"); filepath.IsAbs(home) {
+		l.home = filepath.Clean(home)
+	}
+	if base := l.xdg("XDG_CONFIG_HOME", ".config"); base != "" {
+		l.configFolder = filepath.Join(base, "toold")
+	}
+	return l, nil
+}
+
+// xdg returns a base folder of the XDG Base Directory Specification, or "" when
+// neither the variable nor the home is known. The specification says that a
+// relative path in the variable is to be ignored.
+func (l *loader) xdg(name, below string) string {
+	if dir := l.getenv(name); filepath.IsAbs(dir) {
+		return filepath.Clean(dir)
+	}
+	if l.home == "" {
+		return ""
+	}
+	return filepath.Join(l.home, below)
+}
+
+// read decodes the configuration file. Only the default file may be missing.
+func (l *loader) read(path string) (file, error) {
+	var raw file
+	if path == "" {
+		path = l.getenv("TOOLD_CONFIG")
+	}
+	named := path != ""
+	switch {
+	case named && !filepath.IsAbs(path):
+		path = filepath.Join(l.dir, path)
+	case !named && l.configFolder == "":
+		return raw, nil
+	case !named:
+		path = filepath.Join(l.configFolder, "config.yaml")
+	}
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return raw, nil
+	}
+	if err != nil {
+		return raw, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	l.file, l.src = path, src
+	return raw, decodeStrict(path, src, &raw)
+}
+
+// override puts the environment's and the command line's word in the place of
+// the file's.
+func (l *loader) override(raw *file, o Options) {
+	for _, s := range []struct {
+		dst             *scalar
+		name, flag, arg string
+	}{
+		{&raw.Listen, "TOOLD_LISTEN", "--listen", o.Listen},
+		{&raw.Workspace, "TOOLD_WORKSPACE", "--workspace", o.Workspace},
+		{&raw.Policy, "TOOLD_POLICY", "--policy", o.Policy},
+		{&raw.StateDir, "TOOLD_STATE_DIR", "--state-dir", o.StateDir},
+		{&raw.Log.Level, "TOOLD_LOG_LEVEL", "--log-level", o.LogLevel},
+	} {
+		if v := l.getenv(s.name); v != "" {
+			*s.dst = scalar{text: v, set: true, origin: s.name}
+		}
+		if s.arg != "" {
+			*s.dst = scalar{text: s.arg, set: true, origin: s.flag}
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// defaults returns what holds where nothing is written. The paths are not in it:
+// they depend on the machine.
+func defaults() Config {
+	return Config{
+		Listen: "127.0.0.1:7717",
+		Tokens: []Token{
+			{Name: "agent", Roles: []string{"agent"}},
+			{Name: "approver", Roles: []string{"approver", "observer"}},
+			{Name: "observer", Roles: []string{"observer"}},
+		},
+		ApprovalTime: 120 * time.Second,
+		Sandbox: sandbox.Profile{
+			Mode: sandbox.WorkspaceWrite,
+			Limits: sandbox.Limits{
+				Processes: 512, OpenFiles: 4096, FileBytes: 4 * gib, MemoryBytes: 4 * gib, TmpBytes: 1 * gib,
+			},
+		},
+		Limits: Limits{
+			MaxFrameBytes: 16 * mib, OutboxBytes: 4 * mib, ReturnBytes: 30000, SpoolBytes: 64 * mib,
+			Linger:          60 * time.Second,
+			ConcurrentCalls: 64, WaitingCalls: 1024, CallsPerConnection: 256,
+			Timeout: 120 * time.Second, MaxTimeout: 600 * time.Second, Grace: 2 * time.Second,
+			Ping: 30 * time.Second, Idle: 90 * time.Second,
+		},
+		Terminal: "split",
+		LogLevel: "info",
+	}
+}
+
+// build checks every setting and lays it over the defaults.
+func (l *loader) build(raw file) Config {
+	c := defaults()
+	c.File = l.file
+	l.version(raw.Version)
+	l.network(&c, raw)
+	c.Tokens = l.tokens(raw, c.Tokens)
+	l.duration(&c.ApprovalTime, raw.Approval.Timeout, "approval.timeout", time.Second/10, 24*time.Hour)
+	l.limits(&c.Limits, raw)
+	l.paths(&c, raw)
+	l.sandbox(&c, raw)
+	l.environment(&c.Env, raw)
+	l.word(&c.Terminal, raw.Terminal, "terminal", "split", "single", "off")
+	c.Redact = l.redact(raw.Redact)
+	l.word(&c.LogLevel, raw.Log.Level, "log.level", "debug", "info", "warn", "error")
+	c.Warnings = l.warnings
+	return c
+}
+
+// version refuses files for another toold. A file that names none is refused
+// as well: what its keys mean must not depend on who reads it. An empty file
+// says nothing and needs none.
+func (l *loader) version(s scalar) {
+	switch {
+	case s.set && s.text != "1":
+		l.fail(s, "version cannot be %q: this toold reads version 1", s.text)
+	case !s.set && len(strings.TrimSpace(string(withoutComments(l.src)))) > 0:
+		l.fail(scalar{At: place{1, 1}}, "version is missing: begin the file with \"version: 1\"")
+	}
+}
+
+var comment = regexp.MustCompile(`(?m)^\s*#.*$|^---\s*$`)
+
+func withoutComments(src []byte) []byte { return comment.ReplaceAll(src, nil) }
+
+func (l *loader) network(c *Config, raw file) {
+	l.text(&c.Listen, raw.Listen, "listen")
+	if raw.TLS.Cert.set != raw.TLS.Key.set {
+		at := raw.TLS.Cert
+		if raw.TLS.Key.set {
+			at = raw.TLS.Key
+		}
+		l.fail(at, "tls needs both cert and key")
+	}
+	l.namedFile(&c.TLS.Cert, raw.TLS.Cert, "tls.cert")
+	l.namedFile(&c.TLS.Key, raw.TLS.Key, "tls.key")
+	if why := checkListen(c.Listen, raw.TLS.Cert.set); why != "" {
+		l.fail(raw.Listen, "listen cannot be %q: %s", c.Listen, why)
+	}
+	c.AllowedHosts = l.checked(raw.AllowedHosts, "allowed_hosts", "a host name without scheme and path, such as box.example", isHost)
+	c.AllowedOrigins = l.checked(raw.AllowedOrigins, "allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
+}
+
+// checkListen says what is wrong with an address to listen on. An address that
+// others can reach needs TLS, since tokens travel over it.
+func checkListen(address string, tls bool) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "expected host:port, such as 127.0.0.1:7717"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return "the port must be a number from 0 (any free one) to 65535"
+	}
+	ip := net.ParseIP(host)
+	if tls || host == "localhost" || ip != nil && ip.IsLoopback() {
+		return ""
+	}
+	return "other machines can reach this address: set tls.cert and tls.key, or listen on 127.0.0.1"
+}
+
+// checked reads a list of texts of one form.
+func (l *loader) checked(list []scalar, key, expected string, ok func(string) bool) []string {
+	out := l.texts(list, key)
+	for i, v := range out {
+		if v != "" && !ok(v) {
+			l.fail(list[i], "%s[%d] cannot be %q: expected %s", key, i, v, expected)
+		}
+	}
+	return out
+}
+
+func isHost(s string) bool {
+	u, err := url.Parse("http://" + s)
+	return err == nil && u.Host == s && u.User == nil && u.Hostname() != "" && !strings.ContainsAny(s, "*")
+}
+
+// isOrigin accepts neither "*" nor "null": both would let any page in.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHost(u.Host) && u.Scheme+"://"+u.Host == s
+}
+
+var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+func (l *loader) tokens(raw file, byDefault []Token) []Token {
+	if len(raw.Tokens) == 0 {
+		return byDefault
+	}
+	var out []Token
+	seen := map[string]bool{}
+	for i, t := range raw.Tokens {
+		key := fmt.Sprintf("tokens[%d]", i)
+		var name string
+		l.text(&name, t.Name, key+".name")
+		switch {
+		case !tokenName.MatchString(name):
+			l.fail(t.Name, "%s.name cannot be %q: expected up to 32 of a-z, 0-9, - and _; the token's file is named after it", key, name)
+		case seen[name]:
+			l.fail(t.Name, "%s.name %q is there twice", key, name)
+		}
+		seen[name] = true
+		out = append(out, Token{Name: name, Roles: l.roles(t.Roles, t.Name, key+".roles")})
+	}
+	return out
+}
+
+// roles reads the roles of one token. Agent and approver together are allowed
+// only because somebody wrote it; it is the one way in which who asks may also
+// decide, so it is told at every start.
+func (l *loader) roles(list []scalar, name scalar, key string) []string {
+	if len(list) == 0 {
+		l.fail(name, "%s is empty: expected a list of agent, approver, observer, admin", key)
+	}
+	var roles []string
+	for _, s := range list {
+		var role string
+		l.word(&role, s, key, "agent", "approver", "observer", "admin")
+		roles = append(roles, role)
+	}
+	if slices.Contains(roles, "agent") && slices.Contains(roles, "approver") {
+		l.warn("token %q holds both agent and approver: whoever has it approves its own calls", name.text)
+	}
+	return roles
+}
+
+func (l *loader) limits(d *Limits, raw file) {
+	r := raw.Limits
+	l.size(&d.MaxFrameBytes, r.MaxFrameBytes, "limits.max_frame_bytes", bounds{1 << 10, 1 * gib})
+	l.size(&d.OutboxBytes, r.OutboxBytes, "limits.outbox_bytes", bounds{64 << 10, 1 * gib})
+	l.size(&d.ReturnBytes, r.ReturnBytes, "limits.return_bytes", bounds{1000, 64 * mib})
+	l.size(&d.SpoolBytes, r.SpoolBytes, "limits.spool_bytes", bounds{0, 0})
+	l.duration(&d.Linger, r.Linger, "limits.linger", 0, 24*time.Hour)
+	l.count(&d.ConcurrentCalls, r.ConcurrentCalls, "limits.concurrent_calls", bounds{1, 10000})
+	l.count(&d.WaitingCalls, r.WaitingCalls, "limits.waiting_calls", bounds{1, 1e6})
+	l.count(&d.CallsPerConnection, r.CallsPerConnection, "limits.calls_per_connection", bounds{1, 1e6})
+	l.duration(&d.MaxTimeout, r.MaxTimeout, "limits.max_timeout", time.Second, 7*24*time.Hour)
+	l.duration(&d.Timeout, r.Timeout, "limits.timeout", time.Millisecond, d.MaxTimeout)
+	l.duration(&d.Grace, r.Grace, "limits.grace", 0, time.Minute)
+	l.duration(&d.Ping, r.Ping, "limits.ping", 10*time.Millisecond, time.Hour)
+	l.duration(&d.Idle, r.Idle, "limits.idle", 10*time.Millisecond, 24*time.Hour)
+	if d.Idle <= d.Ping {
+		at := r.Idle
+		if !at.set {
+			at = r.Ping
+		}
+		l.fail(at, "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+	}
+	if d.Timeout > d.MaxTimeout {
+		l.fail(r.MaxTimeout, "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
+	}
+}
+
+var (
+	envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+func (l *loader) environment(e *Env, raw file) {
+	e.Pass = l.checked(raw.Env.Pass, "env.pass", "a variable's name, or the beginning of names followed by *", envPattern.MatchString)
+	for name, s := range raw.Env.Set {
+		key := "env.set." + name
+		if !envName.MatchString(name) {
+			l.fail(s, "%s is not the name of a variable", key)
+		}
+		if !s.set {
+			continue
+		}
+		if strings.ContainsRune(s.text, 0) {
+			l.fail(s, "%s contains a NUL", key)
+		}
+		if e.Set == nil {
+			e.Set = map[string]string{}
+		}
+		e.Set[name] = s.text
+	}
+}
+
+// redact refuses texts so short that hiding them would garble any output.
+func (l *loader) redact(list []scalar) []string {
+	out := l.texts(list, "redact")
+	for i, v := range out {
+		if v != "" && len(v) < 4 {
+			l.fail(list[i], "redact[%d] has fewer than 4 bytes: it would hit harmless output", i)
+		}
+	}
+	return out
+}
+
+func (l *loader) warn(format string, args ...any) {
+	l.warnings = append(l.warnings, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,78 @@
+package config
+
+// file is the shape of the configuration file. Values stay text with a position
+// until they are checked, so that every fault can be shown where it stands.
+type file struct {
+	Version scalar `yaml:"version"`
+	Listen  scalar `yaml:"listen"`
+	Socket  scalar `yaml:"socket"`
+	TLS     struct {
+		Cert scalar `yaml:"cert"`
+		Key  scalar `yaml:"key"`
+	} `yaml:"tls"`
+	Workspace      scalar   `yaml:"workspace"`
+	StateDir       scalar   `yaml:"state_dir"`
+	Policy         scalar   `yaml:"policy"`
+	AllowedHosts   []scalar `yaml:"allowed_hosts"`
+	AllowedOrigins []scalar `yaml:"allowed_origins"`
+	Tokens         []struct {
+		Name  scalar   `yaml:"name"`
+		Roles []scalar `yaml:"roles"`
+	} `yaml:"tokens"`
+	Approval struct {
+		Timeout scalar `yaml:"timeout"`
+	} `yaml:"approval"`
+	Sandbox struct {
+		Profile    scalar   `yaml:"profile"`
+		FullAccess scalar   `yaml:"i_understand_full_access"`
+		Network    scalar   `yaml:"network"`
+		Write      []scalar `yaml:"write"`
+		Hide       []scalar `yaml:"hide"`
+		Limits     struct {
+			Processes   scalar `yaml:"processes"`
+			OpenFiles   scalar `yaml:"open_files"`
+			FileBytes   scalar `yaml:"file_bytes"`
+			MemoryBytes scalar `yaml:"memory_bytes"`
+			TmpBytes    scalar `yaml:"tmp_bytes"`
+		} `yaml:"limits"`
+	} `yaml:"sandbox"`
+	Limits struct {
+		MaxFrameBytes      scalar `yaml:"max_frame_bytes"`
+		OutboxBytes        scalar `yaml:"outbox_bytes"`
+		ReturnBytes        scalar `yaml:"return_bytes"`
+		SpoolBytes         scalar `yaml:"spool_bytes"`
+		Linger             scalar `yaml:"linger"`
+		ConcurrentCalls    scalar `yaml:"concurrent_calls"`
+		WaitingCalls       scalar `yaml:"waiting_calls"`
+		CallsPerConnection scalar `yaml:"calls_per_connection"`
+		Timeout            scalar `yaml:"timeout"`
+		MaxTimeout         scalar `yaml:"max_timeout"`
+		Grace              scalar `yaml:"grace"`
+		Ping               scalar `yaml:"ping"`
+		Idle               scalar `yaml:"idle"`
+	} `yaml:"limits"`
+	Env struct {
+		Pass []scalar          `yaml:"pass"`
+		Set  map[string]scalar `yaml:"set"`
+	} `yaml:"env"`
+	Terminal scalar   `yaml:"terminal"`
+	Redact   []scalar `yaml:"redact"`
+	Log      struct {
+		Level scalar `yaml:"level"`
+	} `yaml:"log"`
+}
+
+// scalar is a single value and the place where it was written.
+type scalar struct {
+	At     place // in the file
+	text   string
+	set    bool   // written at all
+	origin string // a flag or a variable, when it is not from the file
+}
+
+// UnmarshalText takes any text: what a setting may be is checked later, where
+// its name and the other settings are known.
+func (s *scalar) UnmarshalText(text []byte) error {
+	s.text, s.set = string(text), true
+	return nil
+}

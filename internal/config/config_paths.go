@@ -1,0 +1,291 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// secrets returns what no call may read wherever it runs: keys, passwords and
+// tokens that programs keep in well-known places of the home, and password
+// hashes, which a daemon started as root could read.
+func secrets() []string {
+	return []string{
+		"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.oci",
+		"~/.config/gh", "~/.config/gcloud", "~/.config/git/credentials", "~/.config/op", "~/.config/sops",
+		"~/.docker/config.json", "~/.git-credentials", "~/.netrc", "~/.npmrc", "~/.pypirc", "~/.pgpass", "~/.my.cnf",
+		"~/.cargo/credentials", "~/.cargo/credentials.toml", "~/.gem/credentials", "~/.m2/settings.xml",
+		"~/.password-store", "~/.vault-token", "~/.terraform.d/credentials.tfrc.json", "~/.local/share/keyrings",
+		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
+	}
+}
+
+// paths settles the workspace, the state directory, the socket and the policy.
+func (l *loader) paths(c *Config, raw file) {
+	c.Workspace = l.workspace(raw.Workspace)
+	c.StateDir = l.stateDir(raw.StateDir)
+	if c.Workspace != "" && c.StateDir != "" {
+		l.apart(raw.StateDir, c.StateDir, c.Workspace)
+	}
+	if l.text(&c.Socket, raw.Socket, "socket"); c.Socket != "" {
+		c.Socket = l.absolute(raw.Socket)
+	}
+	c.Policy = l.policy(raw.Policy)
+	for _, f := range []string{c.File, c.Policy} {
+		if f != "" && c.Workspace != "" && within(canonical(f), c.Workspace) {
+			l.warn("%s lies in the workspace: calls cannot read or change it, but keep it elsewhere if others can", f)
+		}
+	}
+}
+
+// workspace resolves the folder in which calls work. The root is refused: every
+// file of the machine would be the workspace's.
+func (l *loader) workspace(s scalar) string {
+	path := l.dir
+	if s.set {
+		path = l.absolute(s)
+	}
+	real, err := directory(path)
+	if err != nil {
+		l.fail(s, "workspace: %v: name an existing folder with --workspace", err)
+		return ""
+	}
+	if real == "/" {
+		l.fail(s, "the workspace cannot be /: every file would be inside it; name a project folder with --workspace")
+		return ""
+	}
+	if l.home != "" && within(canonical(l.home), real) {
+		l.warn("the workspace %s holds your home: calls may change everything in it; a project folder is safer (--workspace)", real)
+	}
+	return real
+}
+
+// directory returns the canonical path of an existing folder.
+func directory(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot find %s: %w", path, errors.Unwrap(err))
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", fmt.Errorf("cannot look at %s: %w", path, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a folder", path)
+	}
+	return filepath.Abs(real)
+}
+
+func (l *loader) stateDir(s scalar) string {
+	if s.set {
+		return canonical(l.absolute(s))
+	}
+	base := l.xdg("XDG_STATE_HOME", ".local/state")
+	if base == "" {
+		l.faults = append(l.faults, errors.New("cannot tell where to keep state: neither HOME nor XDG_STATE_HOME is set; use --state-dir"))
+		return ""
+	}
+	return canonical(filepath.Join(base, "toold"))
+}
+
+// apart refuses a state directory that calls could write: the record of what
+// they did, and the tokens, are in it.
+func (l *loader) apart(at scalar, state, writable string) {
+	if within(state, writable) {
+		l.fail(at, "the state directory %s lies inside %s, which calls may write: they could alter the record of what they did; "+
+			"work in a project folder (--workspace) or keep the state elsewhere (--state-dir)", state, writable)
+	}
+	if within(writable, state) {
+		l.fail(at, "%s lies inside the state directory %s, which is hidden from calls; choose another one (--state-dir)", writable, state)
+	}
+}
+
+// policy finds the policy file. One that exists but cannot be looked at is a
+// fault: the built-in policy must not silently stand in for it.
+func (l *loader) policy(s scalar) string {
+	if s.set {
+		var path string
+		l.namedFile(&path, s, "policy")
+		return path
+	}
+	if l.configFolder == "" {
+		return ""
+	}
+	path := filepath.Join(l.configFolder, "policy.yaml")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return ""
+	} else if err != nil {
+		l.faults = append(l.faults, fmt.Errorf("cannot look at the policy: %w", err))
+	}
+	return path
+}
+
+// namedFile reads the path of a file that must exist.
+func (l *loader) namedFile(dst *string, s scalar, key string) {
+	if !s.set {
+		return
+	}
+	path := l.absolute(s)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		l.fail(s, "%s: cannot find %s", key, path)
+	case info.IsDir():
+		l.fail(s, "%s: %s is a folder, expected a file", key, path)
+	default:
+		*dst = path
+	}
+}
+
+// sandbox completes the profile; the workspace and the state directory are known.
+func (l *loader) sandbox(c *Config, raw file) {
+	p, r := &c.Sandbox, raw.Sandbox
+	p.Workspace = c.Workspace
+	mode, network := p.Mode.String(), "off"
+	l.word(&mode, r.Profile, "sandbox.profile", "workspace-write", "read-only", "danger-full-access")
+	p.Mode, _ = sandbox.ParseMode(mode) // the word was checked
+	if understood := l.truth(r.FullAccess, "sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && !understood {
+		l.fail(r.Profile, "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
+	}
+	l.word(&network, r.Network, "sandbox.network", "off", "full")
+	p.Network = network == "full"
+	p.Write = l.writeRoots(r.Write, c.StateDir)
+	p.Hide = l.hidden(c, r.Hide)
+	l.rlimits(&p.Limits, raw)
+}
+
+func (l *loader) rlimits(p *sandbox.Limits, raw file) {
+	r := raw.Sandbox.Limits
+	for _, v := range []struct {
+		dst *uint64
+		s   scalar
+		key string
+		get func(*int64, scalar, string, bounds)
+		b   bounds
+	}{
+		{&p.Processes, r.Processes, "processes", l.count, bounds{0, 1e6}},
+		{&p.OpenFiles, r.OpenFiles, "open_files", l.count, bounds{0, 1 << 20}},
+		{&p.FileBytes, r.FileBytes, "file_bytes", l.size, bounds{0, 0}},
+		{&p.MemoryBytes, r.MemoryBytes, "memory_bytes", l.size, bounds{0, 0}},
+		{&p.TmpBytes, r.TmpBytes, "tmp_bytes", l.size, bounds{0, 0}},
+	} {
+		n := int64(*v.dst)
+		v.get(&n, v.s, "sandbox.limits."+v.key, v.b)
+		*v.dst = uint64(n)
+	}
+}
+
+// writeRoots resolves the further folders that calls may write.
+func (l *loader) writeRoots(list []scalar, state string) []string {
+	var out []string
+	for i, s := range list {
+		key := fmt.Sprintf("sandbox.write[%d]", i)
+		if !s.set {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(l.absolute(s))
+		switch {
+		case err != nil:
+			l.fail(s, "%s: cannot find %s: it must exist", key, l.absolute(s))
+			continue
+		case real == "/", l.home != "" && within(canonical(l.home), real):
+			l.fail(s, "%s cannot be %s: it holds your home; name the folders that calls need", key, real)
+			continue
+		case state != "":
+			l.apart(s, state, real)
+		}
+		out = append(out, real)
+	}
+	return out
+}
+
+// hidden lists what calls cannot read: well-known secrets, what the operator
+// adds, and the daemon's own files.
+func (l *loader) hidden(c *Config, list []scalar) []string {
+	var out []string
+	add := func(at scalar, path string) {
+		path = canonical(path)
+		if c.Workspace != "" && within(c.Workspace, path) {
+			l.fail(at, "the workspace %s lies in %s, which is hidden from calls", c.Workspace, path)
+		}
+		if !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	for _, p := range secrets() {
+		if path := l.expand(p); path != "" {
+			add(scalar{}, path)
+		}
+	}
+	for _, s := range list {
+		if s.set {
+			add(s, l.absolute(s))
+		}
+	}
+	for _, p := range []string{c.StateDir, l.configFolder, c.File, c.Policy, c.TLS.Key} {
+		if p != "" {
+			add(scalar{}, p)
+		}
+	}
+	return out
+}
+
+// absolute makes the path of a setting absolute: from the home after "~/", else
+// from the file's folder or, outside the file, from the working directory.
+func (l *loader) absolute(s scalar) string {
+	path := s.text
+	if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
+		l.fail(s, "a path is empty: give one or remove the line")
+		return ""
+	}
+	if strings.HasPrefix(path, "~/") || path == "~" {
+		if l.home == "" {
+			l.fail(s, "cannot tell what ~ means in %q: HOME is not set", path)
+		}
+		return l.expand(path)
+	}
+	base := l.dir
+	if s.origin == "" && l.file != "" {
+		base = filepath.Dir(l.file)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	return filepath.Clean(path)
+}
+
+// expand replaces a leading "~" by the home; the result is empty when it is unknown.
+func (l *loader) expand(path string) string {
+	rest, ok := strings.CutPrefix(path, "~")
+	if !ok {
+		return path
+	}
+	if l.home == "" {
+		return ""
+	}
+	return filepath.Join(l.home, rest)
+}
+
+// canonical resolves the links of a path as far as it exists; the rest stays
+// as it is written.
+func canonical(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(canonical(parent), filepath.Base(path))
+}
+
+// within tells whether path is root or lies below it. Both are clean.
+func within(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+}

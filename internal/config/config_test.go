@@ -1,0 +1,356 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// machine is a home and a project in temporary folders, and an environment.
+type machine struct {
+	home, project string
+	env           map[string]string
+}
+
+func newMachine(t *testing.T) machine {
+	t.Helper()
+	base := canonical(t.TempDir())
+	m := machine{filepath.Join(base, "home"), filepath.Join(base, "project"), map[string]string{}}
+	m.env["HOME"] = m.home
+	for _, dir := range []string{m.home, m.project} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// write puts a file at a path below the machine's folders.
+func (m machine) write(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (m machine) options() Options {
+	return Options{Dir: m.project, Getenv: func(k string) string { return m.env[k] }}
+}
+
+// loadText loads a file of the given content.
+func (m machine) loadText(t *testing.T, content string) (Config, error) {
+	t.Helper()
+	o := m.options()
+	o.Path = m.write(t, filepath.Join(m.home, "etc", "toold.yaml"), content)
+	return Load(o)
+}
+
+func TestNoConfigurationIsNeeded(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	got, err := Load(m.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Listen != "127.0.0.1:7717" || got.Workspace != m.project || got.Policy != "" || got.File != "" {
+		t.Errorf("got %+v", got)
+	}
+	if want := filepath.Join(m.home, ".local/state/toold"); got.StateDir != want {
+		t.Errorf("state directory %s, want %s", got.StateDir, want)
+	}
+	p := got.Sandbox
+	if p.Mode != sandbox.WorkspaceWrite || p.Network || p.Workspace != m.project {
+		t.Errorf("got profile %+v", p)
+	}
+	for _, want := range []string{".ssh", ".aws", ".netrc", ".local/state/toold", ".config/toold"} {
+		if !slices.Contains(p.Hide, filepath.Join(m.home, want)) {
+			t.Errorf("%s is not hidden", want)
+		}
+	}
+}
+
+func TestTheCommandLineWinsOverTheEnvironmentOverTheFile(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.env["TOOLD_CONFIG"] = m.write(t, filepath.Join(m.home, "c.yaml"),
+		"version: 1\nlisten: 127.0.0.1:1\nlog: {level: debug}\nstate_dir: fromfile\n")
+	m.env["TOOLD_LISTEN"] = "127.0.0.1:2"
+	m.env["TOOLD_LOG_LEVEL"] = "warn"
+	m.env["TOOLD_SOMETHING_ELSE"] = "ignored"
+	o := m.options()
+	o.Listen = "127.0.0.1:3"
+	got, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Listen != "127.0.0.1:3" || got.LogLevel != "warn" || got.StateDir != filepath.Join(m.home, "fromfile") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestOnlyTheDefaultFileMayBeMissing(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	o := m.options()
+	o.Path = "missing.yaml"
+	if _, err := Load(o); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a named missing file: %v", err)
+	}
+	m.write(t, filepath.Join(m.home, ".config/toold/config.yaml"), "version: 1\nterminal: off\n")
+	m.write(t, filepath.Join(m.home, ".config/toold/policy.yaml"), "version: 1\n")
+	got, err := Load(m.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Terminal != "off" || got.Policy != filepath.Join(m.home, ".config/toold/policy.yaml") {
+		t.Errorf("the default files were not read: %+v", got)
+	}
+}
+
+func TestSettingsAreRead(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write(t, filepath.Join(m.home, "cache", "x"), "")
+	got, err := m.loadText(t, `version: 1
+allowed_hosts: [box.example]
+allowed_origins: ["https://box.example:8443"]
+tokens: [{name: all, roles: [agent, approver]}]
+approval: {timeout: 1500ms}
+sandbox:
+  profile: danger-full-access
+  i_understand_full_access: true
+  network: full
+  write: [~/cache]
+  hide: [../private]
+  limits: {processes: 0, memory_bytes: 16 MiB}
+limits: {max_frame_bytes: 1048576, linger: 0s, timeout: 5s, ping: 500ms, idle: 1500ms}
+env: {pass: [CI, APP_*], set: {A: "", B: two}}
+redact: [s3cret]
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, got, want any) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	check("hosts", got.AllowedHosts, []string{"box.example"})
+	check("origins", got.AllowedOrigins, []string{"https://box.example:8443"})
+	check("tokens", got.Tokens, []Token{{"all", []string{"agent", "approver"}}})
+	check("approval", got.ApprovalTime, 1500*time.Millisecond)
+	check("mode", got.Sandbox.Mode, sandbox.FullAccess)
+	check("network", got.Sandbox.Network, true)
+	check("write", got.Sandbox.Write, []string{filepath.Join(m.home, "cache")})
+	check("hide", slices.Contains(got.Sandbox.Hide, filepath.Join(m.home, "private")), true)
+	check("processes", got.Sandbox.Limits.Processes, uint64(0))
+	check("memory", got.Sandbox.Limits.MemoryBytes, uint64(16<<20))
+	check("frame", got.Limits.MaxFrameBytes, int64(1<<20))
+	check("linger", got.Limits.Linger, time.Duration(0))
+	check("idle", got.Limits.Idle, 1500*time.Millisecond)
+	check("env", got.Env, Env{[]string{"CI", "APP_*"}, map[string]string{"A": "", "B": "two"}})
+	check("redact", got.Redact, []string{"s3cret"})
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "approves its own calls") {
+		t.Errorf("a token that approves itself gave the warnings %q", got.Warnings)
+	}
+}
+
+func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for _, c := range []struct{ src, want string }{
+		{"listen: 127.0.0.1:1\n", `:1:1: version is missing`},
+		{"version: 2\n", `:1:10: version cannot be "2": this toold reads version 1`},
+		{"version: 1\nlisen: x\n", `:2:1: unknown key "lisen": did you mean "listen"?`},
+		{"version: 1\nlisten: [1]\n", `:2:9: listen: expected one value, found a list`},
+		{"version: 1\nlisten: 0.0.0.0:7717\n", `:2:9: listen cannot be "0.0.0.0:7717": other machines can reach`},
+		{"version: 1\nlisten: ':7717'\n", `other machines can reach this address: set tls.cert and tls.key`},
+		{"version: 1\nlisten: localhost\n", `expected host:port`},
+		{"version: 1\nlisten: 127.0.0.1:70000\n", `the port must be a number`},
+		{"version: 1\ntls: {cert: a.pem}\n", `tls needs both cert and key`},
+		{"version: 1\nterminal: spilt\n", `:2:11: terminal cannot be "spilt": expected split, single or off; did you mean "split"?`},
+		{"version: 1\nlimits: {ping: 30}\n", `limits.ping cannot be "30": expected a duration with a unit`},
+		{"version: 1\nlimits: {ping: 90s}\n", `limits.idle (1m30s) must be longer than limits.ping (1m30s)`},
+		{"version: 1\nlimits: {timeout: 20m}\n", `limits.timeout is 20m0s: expected at most 10m0s`},
+		{"version: 1\nlimits: {max_timeout: 60s}\n", `limits.max_timeout (1m0s) must not be shorter than limits.timeout`},
+		{"version: 1\nlimits: {max_frame_bytes: 16MB}\n", `limits.max_frame_bytes cannot be "16MB": expected bytes`},
+		{"version: 1\nlimits: {max_frame_bytes: 9999999TiB}\n", `expected bytes as a whole number`},
+		{"version: 1\nlimits: {concurrent_calls: 0}\n", `limits.concurrent_calls is 0: expected at least 1`},
+		{"version: 1\nsandbox: {profile: danger-full-access}\n", `write i_understand_full_access: true`},
+		{"version: 1\nsandbox: {network: proxy}\n", `sandbox.network cannot be "proxy": expected off or full`},
+		{"version: 1\nsandbox: {i_understand_full_access: yes}\n", `cannot be "yes": expected true or false`},
+		{"version: 1\nsandbox: {write: [~/none]}\n", `sandbox.write[0]: cannot find`},
+		{"version: 1\nsandbox: {write: [/]}\n", `sandbox.write[0] cannot be /`},
+		{"version: 1\nsandbox: {write: ['~/']}\n", `it holds your home`},
+		{"version: 1\nsandbox: {hide: [..]}\n", ``},
+		{"version: 1\nsandbox: {hide: [/]}\n", `which is hidden from calls`},
+		{"version: 1\nworkspace: /\n", `:2:12: the workspace cannot be /`},
+		{"version: 1\nworkspace: /none\n", `workspace: cannot find /none: no such file or directory: name an existing folder`},
+		{"version: 1\nworkspace: /etc/passwd\n", `/etc/passwd is not a folder`},
+		{"version: 1\nworkspace: ''\n", `a path is empty`},
+		{"version: 1\npolicy: none.yaml\n", `policy: cannot find`},
+		{"version: 1\ntokens: [{name: ../x, roles: [agent]}]\n", `tokens[0].name cannot be "../x"`},
+		{"version: 1\ntokens: [{name: a, roles: [agent]}, {name: a, roles: [agent]}]\n", `tokens[1].name "a" is there twice`},
+		{"version: 1\ntokens: [{name: a}]\n", `tokens[0].roles is empty`},
+		{"version: 1\ntokens: [{name: a, roles: [agnet]}]\n", `did you mean "agent"?`},
+		{"version: 1\nallowed_origins: ['*']\n", `allowed_origins[0] cannot be "*"`},
+		{"version: 1\nallowed_origins: ['null']\n", `allowed_origins[0] cannot be "null"`},
+		{"version: 1\nallowed_hosts: ['http://a']\n", `allowed_hosts[0] cannot be "http://a"`},
+		{"version: 1\nenv: {pass: ['*']}\n", `env.pass[0] cannot be "*"`},
+		{"version: 1\nenv: {set: {'A=B': x}}\n", `env.set.A=B is not the name of a variable`},
+		{"version: 1\nredact: [abc]\n", `redact[0] has fewer than 4 bytes`},
+		{"version: 1\nredact: ['  ']\n", `redact[0] is empty`},
+	} {
+		_, err := m.loadText(t, c.src)
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", c.src, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v\nwant %s", c.src, err, c.want)
+		}
+	}
+}
+
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	_, err := m.loadText(t, "version: 1\nterminal: x\nlimits:\n  ping: y\n")
+	var fault *Error
+	if !errors.As(err, &fault) || fault.Line != 4 || !strings.Contains(err.Error(), "terminal cannot be") {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(err.Error(), "    4 |   ping: y\n      |         ^") {
+		t.Errorf("no excerpt in %v", err)
+	}
+}
+
+func TestFaultsOutsideTheFileNameTheirOrigin(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.env["TOOLD_LISTEN"] = "nonsense"
+	o := m.options()
+	o.LogLevel = "loud"
+	_, err := Load(o)
+	if err == nil || !strings.Contains(err.Error(), "TOOLD_LISTEN: listen cannot be") ||
+		!strings.Contains(err.Error(), "--log-level: log.level cannot be") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheStateDirectoryStaysOutOfReachOfCalls(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	link := filepath.Join(m.home, "link")
+	if err := os.Symlink(m.project, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{m.project, filepath.Join(m.project, "a/b"), filepath.Join(link, "a")} {
+		o := m.options()
+		o.StateDir = dir
+		if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "--state-dir: the state directory") {
+			t.Errorf("state in %s: %v", dir, err)
+		}
+	}
+	o := m.options()
+	o.Workspace = m.home
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "lies inside") {
+		t.Errorf("the home as the workspace: %v", err)
+	}
+	o.StateDir = filepath.Join(m.home, "../state")
+	got, err := Load(o)
+	if err != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "holds your home") {
+		t.Errorf("the home as the workspace with the state elsewhere: %v, warnings %q", err, got.Warnings)
+	}
+}
+
+func TestTheWorkspaceIsCanonical(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	if err := os.Symlink(m.project, filepath.Join(m.home, "link")); err != nil {
+		t.Fatal(err)
+	}
+	o := m.options()
+	o.Workspace = "../home/link/."
+	got, err := Load(o)
+	if err != nil || got.Workspace != m.project || got.Sandbox.Workspace != m.project {
+		t.Errorf("got %q, %v", got.Workspace, err)
+	}
+}
+
+func TestTheExampleShowsEveryKeyAndEqualsTheDefaults(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile("../../config.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t)
+	want, err := Load(m.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.loadText(t, string(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Sandbox.Hide = slices.DeleteFunc(got.Sandbox.Hide, func(p string) bool { return p == got.File })
+	got.File = ""
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the example differs from the defaults (-default +example):\n%s", diff)
+	}
+	for _, key := range keys(reflect.TypeFor[file]()) {
+		if !regexp.MustCompile(`(?m)^[ #-]*` + key + `:`).Match(example) {
+			t.Errorf("config.example.yaml does not show %s", key)
+		}
+	}
+}
+
+// keys lists the keys of the file's shape.
+func keys(t reflect.Type) []string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return keys(t.Elem())
+	case reflect.Struct:
+		var out []string
+		for i := range t.NumField() {
+			if key := t.Field(i).Tag.Get("yaml"); key != "" {
+				out = append(append(out, key), keys(t.Field(i).Type)...)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func FuzzLoad(f *testing.F) {
+	example, err := os.ReadFile("../../config.example.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(example))
+	f.Add("version: 1\nlimits: {spool_bytes: 99999999999GiB, ping: -1s}\nworkspace: \"\\0\"\n")
+	f.Fuzz(func(t *testing.T, src string) {
+		l := &loader{dir: "/nowhere", home: "/nowhere", file: "/nowhere/f.yaml", src: []byte(src), getenv: func(string) string { return "" }}
+		var raw file
+		if decodeStrict(l.file, l.src, &raw) == nil {
+			l.build(raw)
+		}
+	})
+}
