@@ -1,0 +1,97 @@
+package message
+
+import (
+	"encoding/json"
+)
+
+// A batch assembles the calls of one frame so that each id is there once: it
+// gets exactly one return.
+type batch struct {
+	calls []ToolCall
+	index map[string]int
+}
+
+func (b *batch) add(c ToolCall) {
+	if b.index == nil {
+		b.index = map[string]int{}
+	}
+	i, known := b.index[c.ID]
+	if !known {
+		b.index[c.ID] = len(b.calls)
+		b.calls = append(b.calls, c)
+		return
+	}
+	if was := &b.calls[i]; was.Name != c.Name || !sameJSON(was.Arguments, c.Arguments) || was.Invalid != c.Invalid {
+		was.refuse("the frame holds two different calls with this tool_call_id; give each call its own")
+	}
+}
+
+// refuse marks a call as one that must not run, with the first reason found.
+func (c *ToolCall) refuse(text string) {
+	if c.Invalid == "" {
+		c.Invalid = text
+	}
+}
+
+// toolCall turns a call of the Letta family into a ToolCall. It returns an
+// Error when no return could be matched to it.
+func (c *wireCall) toolCall() (ToolCall, *Error) {
+	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
+		return ToolCall{}, e
+	}
+	call := newCall(c.CallID, c.ToolName, c.Arguments, c.faults)
+	if c.ToolName == "" {
+		call.Name = string(c.Name)
+	} else if c.Name != "" && c.Name != c.ToolName {
+		call.refuse("tool_name and name disagree; send one of them")
+	}
+	if call.Name == "" {
+		call.refuse("the call names no tool; send its name")
+	}
+	return call, nil
+}
+
+// checkID returns why a call cannot be answered by a return.
+func checkID(id ident, field string, faults []fault) *Error {
+	for _, f := range faults {
+		switch {
+		case f.field == field && f.duplicate:
+			return Errorf(InvalidFrame, "%s is there twice in a call; send it once", field)
+		case f.field == "":
+			return Errorf(MissingToolCallID, "a call %s; nothing was run", f.text)
+		case f.field == field:
+			return Errorf(MissingToolCallID, "a call cannot be answered: %s %s; nothing was run", field, f.text)
+		}
+	}
+	if id == "" {
+		return Errorf(MissingToolCallID, "a call has no %s, so that no return can be matched to it; nothing was run", field)
+	}
+	return nil
+}
+
+func newCall(id, name ident, arguments json.RawMessage, faults []fault) ToolCall {
+	call := ToolCall{ID: string(id), Name: string(name), Invalid: sentence(faults)}
+	var problem string
+	if call.Arguments, problem = argumentBytes(arguments); problem != "" {
+		call.refuse(problem)
+	}
+	return call
+}
+
+// argumentBytes returns the exact bytes of arguments: of the value itself, or
+// of what a string holds. They are not parsed here.
+func argumentBytes(raw json.RawMessage) (text json.RawMessage, problem string) {
+	switch {
+	case len(raw) == 0:
+		return json.RawMessage("null"), ""
+	case hasLoneSurrogate(raw):
+		return raw, "arguments hold half of a surrogate pair; send valid Unicode text"
+	case raw[0] != '"':
+		return raw, ""
+	}
+	s, err := unquote(raw)
+	if err != nil {
+		return raw, "arguments " + err.Error()
+	}
+	return json.RawMessage(s), ""
+}

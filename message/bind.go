@@ -1,0 +1,169 @@
+package message
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxIdent bounds identifiers and names, in bytes.
+const maxIdent = 256
+
+// ident is an identifier or a name: 1 to 256 bytes of printable text.
+type ident string
+
+// A fault is one field of a frame that is not what it must be.
+type fault struct {
+	field     string // its path in the frame
+	text      string // the sentence without its subject
+	duplicate bool   // the field was there twice
+}
+
+func (f fault) String() string { return f.field + " " + f.text }
+
+// sentence joins faults to one text; it is empty when there are none.
+func sentence(faults []fault) string {
+	texts := make([]string, len(faults))
+	for i, f := range faults {
+		texts[i] = f.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// hasFault reports whether one of the faults is about one of the fields.
+func hasFault(faults []fault, fields ...string) bool {
+	for _, f := range faults {
+		for _, field := range fields {
+			if f.field == field {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// selfBinder is a wire type that binds itself, to keep its own faults.
+type selfBinder interface{ bindSelf(raw json.RawMessage) }
+
+// bind fills the wire struct that dst points to from an object of a valid
+// frame and returns what did not fit; such fields stay zero. It replaces
+// json.Unmarshal because that ignores the case of names, takes the last of two
+// equal keys and stops at the first error. Unknown fields are ignored: the
+// family's messages grow. Null is the same as absent.
+func bind(raw json.RawMessage, dst any) []fault {
+	b := &binding{}
+	b.bindStruct("", raw, reflect.ValueOf(dst).Elem())
+	return b.faults
+}
+
+type binding struct{ faults []fault }
+
+func (b *binding) fail(field, text string) {
+	b.faults = append(b.faults, fault{field: field, text: text})
+}
+
+func (b *binding) bindStruct(path string, raw json.RawMessage, v reflect.Value) {
+	o, err := splitObject(raw)
+	if err != nil {
+		b.fail(path, err.Error())
+		return
+	}
+	for _, key := range o.duplicates() {
+		b.faults = append(b.faults, fault{field: join(path, key), text: "is there twice", duplicate: true})
+	}
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		if field.Anonymous || !field.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if value, ok := o.get(name); ok {
+			b.bindValue(join(path, name), value, v.FieldByIndex(field.Index))
+		}
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (b *binding) bindValue(path string, raw json.RawMessage, v reflect.Value) {
+	switch p := v.Addr().Interface().(type) {
+	case selfBinder:
+		p.bindSelf(raw)
+		return
+	case *json.RawMessage:
+		*p = raw
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		b.bindValue(path, raw, v.Elem())
+	case reflect.Struct:
+		b.bindStruct(path, raw, v)
+	case reflect.Slice:
+		b.bindSlice(path, raw, v)
+	case reflect.String:
+		b.bindString(path, raw, v)
+	case reflect.Bool:
+		b.bindBool(path, raw, v)
+	default:
+		b.bindInteger(path, raw, v)
+	}
+}
+
+func (b *binding) bindSlice(path string, raw json.RawMessage, v reflect.Value) {
+	elements, err := splitArray(raw)
+	if err != nil {
+		b.fail(path, err.Error())
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
+	for i, element := range elements {
+		b.bindValue(join(path, strconv.Itoa(i)), element, v.Index(i))
+	}
+}
+
+func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value) {
+	s, err := unquote(raw)
+	if err != nil {
+		b.fail(path, err.Error())
+		return
+	}
+	if v.Type() == reflect.TypeFor[ident]() && !printable(s) {
+		b.fail(path, "must be at most 256 bytes of printable text")
+		return
+	}
+	v.SetString(s)
+}
+
+// printable reports whether s may be an ident; empty stands for absent.
+func printable(s string) bool {
+	return len(s) <= maxIdent && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+func (b *binding) bindBool(path string, raw json.RawMessage, v reflect.Value) {
+	if s := string(raw); s != "true" && s != "false" {
+		b.fail(path, "must be true or false")
+		return
+	}
+	v.SetBool(raw[0] == 't')
+}
+
+func (b *binding) bindInteger(path string, raw json.RawMessage, v reflect.Value) {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || v.CanInt() && v.OverflowInt(n) || v.CanUint() && (n < 0 || v.OverflowUint(uint64(n))) {
+		b.fail(path, "must be an integer in range")
+		return
+	}
+	if v.CanInt() {
+		v.SetInt(n)
+	} else {
+		v.SetUint(uint64(n))
+	}
+}

@@ -1,0 +1,144 @@
+package message
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// DecoderOptions bounds what a Decoder collects of calls that come in
+// fragments. Zero values stand for the defaults.
+type DecoderOptions struct {
+	MaxFragmentCalls int // 128
+	MaxFragmentBytes int // of arguments, over all calls: 16 MiB
+}
+
+// A Decoder decodes the text frames of one connection. It keeps fragments
+// between frames, so that every connection needs its own, and must not be used
+// concurrently.
+type Decoder struct {
+	opts  DecoderOptions
+	runs  []*collection
+	calls int // collected in runs
+	bytes int // of their arguments
+}
+
+// NewDecoder returns a Decoder for one connection.
+func NewDecoder(opts DecoderOptions) *Decoder {
+	if opts.MaxFragmentCalls <= 0 {
+		opts.MaxFragmentCalls = 128
+	}
+	if opts.MaxFragmentBytes <= 0 {
+		opts.MaxFragmentBytes = 16 << 20
+	}
+	return &Decoder{opts: opts}
+}
+
+// Decode decodes one frame. What it returns aliases frame, which must not be
+// changed afterwards. A frame can ask for something and be faulty at once: one
+// call of a batch without an id hides none of the others. Passive messages,
+// which a client may forward with the rest of its stream, give nothing and no
+// error.
+func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
+	x := &decoding{frame: frame}
+	if err := checkFrame(frame); err != nil {
+		x.errorf(InvalidFrame, "%v; send one JSON object per text frame", err)
+		return nil, x.errs
+	}
+	top, err := splitObject(frame)
+	if err != nil {
+		x.errorf(InvalidFrame, "the frame %v; send one JSON object per text frame, and several calls in its tool_calls", err)
+		return nil, x.errs
+	}
+	if kind := x.discriminate(top); kind != "" {
+		d.decode(x, kind)
+	}
+	return x.in, x.errs
+}
+
+// decoding is one frame on its way through Decode.
+type decoding struct {
+	frame json.RawMessage
+	alias bool // the kind came from "type"
+	in    []Inbound
+	errs  []*Error
+}
+
+func (x *decoding) errorf(t ErrorType, format string, args ...any) *Error {
+	e := Errorf(t, format, args...)
+	x.errs = append(x.errs, e)
+	return e
+}
+
+func (x *decoding) emit(in Inbound) { x.in = append(x.in, in) }
+
+// roleKind stands between a role and the values of message_type, which never
+// contain a blank.
+const roleKind = "role "
+
+// discriminate returns what kind of message an object is: its message_type,
+// else its type, else its role. It is empty after an error.
+func (x *decoding) discriminate(top object) string {
+	for _, key := range []string{"message_type", "type", "role"} {
+		raw, ok := top.get(key)
+		if !ok {
+			continue
+		}
+		kind, err := unquote(raw)
+		if err != nil || kind == "" || !printable(kind) {
+			x.errorf(InvalidFrame, "%s must be a short, not empty string", key)
+			return ""
+		}
+		if slices.Contains(top.duplicates(), key) {
+			x.errorf(InvalidFrame, "%s is there twice; send it once", key)
+			return ""
+		}
+		if key == "type" && kind == "message" {
+			continue // a create form of the chat roles
+		}
+		x.alias = key == "type"
+		if key == "role" {
+			return roleKind + kind
+		}
+		return kind
+	}
+	x.errorf(InvalidFrame, "the frame has no message_type, type or role; send message_type, for example approval_request_message")
+	return ""
+}
+
+// decode is the table of recognisers.
+func (d *Decoder) decode(x *decoding, kind string) {
+	switch kind {
+	case "approval_request_message":
+		d.lettaRequest(x)
+	case "stop_reason":
+		d.lettaStop(x)
+	case roleKind + "assistant":
+		d.chatRequest(x)
+	case "approval_response_message", "approval":
+		x.approvalResponse()
+	case "tool_return":
+		x.errorf(InvalidArguments, "toold takes no results of tools: it runs them itself; send calls")
+	case "ping":
+		x.ping()
+	case "cancel", "tool_input", "list_messages", "list_approvals", "subscribe", "get_output", "explain_policy", "hello":
+		x.control(kind)
+	default:
+		if !passive(kind) {
+			x.errorf(UnknownMessageType, "toold knows no message of the type %q; see docs/protocol.md for those it takes", kind)
+		}
+	}
+}
+
+// passive reports whether a message only tells something. A client may forward
+// all it sees; tool_call_message announces a call that somebody else runs, so
+// it must never be run here.
+func passive(kind string) bool {
+	switch kind {
+	case "system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",
+		"tool_call_message", "tool_return_message", "summary_message", "event_message", "error_message",
+		"usage_statistics", roleKind + "user", roleKind + "system", roleKind + "developer", roleKind + "tool",
+		roleKind + "function":
+		return true
+	}
+	return false
+}

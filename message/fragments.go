@@ -1,0 +1,178 @@
+package message
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// A collection is the fragments of one run since its last stop_reason. Its
+// calls act only when the stop_reason says that the model waits for them.
+type collection struct {
+	origin  origin // of the first fragment
+	lastSeq int64
+	calls   []*fragment
+}
+
+type fragment struct {
+	id, name  ident
+	arguments []byte
+	invalid   string
+}
+
+// fragmentOf returns the fragment that a request holds, or nil when its calls
+// are complete: an object as tool_calls, or a tool_call without a name whose
+// id is being collected.
+func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
+	if w.ToolCalls.fragment != nil {
+		return w.ToolCalls.fragment
+	}
+	c := w.ToolCall
+	if c == nil || len(w.ToolCalls.items) > 0 || c.Name != "" || c.ToolName != "" || d.find(c.CallID) == nil {
+		return nil
+	}
+	return c
+}
+
+// find returns the call that is being collected under an id.
+func (d *Decoder) find(id ident) *fragment {
+	for _, run := range d.runs {
+		for _, f := range run.calls {
+			if f.id == id {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// forget drops what was collected of a call that came whole.
+func (d *Decoder) forget(id string) {
+	for _, run := range d.runs {
+		run.calls = slices.DeleteFunc(run.calls, func(f *fragment) bool {
+			if string(f.id) != id {
+				return false
+			}
+			d.calls--
+			d.bytes -= len(f.arguments)
+			return true
+		})
+	}
+}
+
+// collect adds a fragment to its run. A seq_id that was seen before is a
+// replay after a reconnection upstream and adds nothing.
+func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem string) {
+	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
+		x.errs = append(x.errs, e)
+		return
+	}
+	if d.find(c.CallID) == nil && d.calls == d.opts.MaxFragmentCalls {
+		x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls",
+			d.opts.MaxFragmentCalls).CallID = string(c.CallID)
+		return
+	}
+	run := d.run(w.origin)
+	if w.SeqID != nil {
+		if *w.SeqID <= run.lastSeq {
+			return
+		}
+		run.lastSeq = *w.SeqID
+	}
+	f := d.find(c.CallID)
+	if f == nil {
+		f = &fragment{id: c.CallID}
+		run.calls = append(run.calls, f)
+		d.calls++
+	}
+	f.refuse(problem)
+	d.extend(f, c)
+}
+
+// run returns the collection of a run; fragments that name none share one.
+func (d *Decoder) run(o origin) *collection {
+	for _, run := range d.runs {
+		if run.origin.RunID == o.RunID {
+			return run
+		}
+	}
+	run := &collection{origin: o, lastSeq: math.MinInt64}
+	d.runs = append(d.runs, run)
+	return run
+}
+
+func (f *fragment) refuse(text string) {
+	if f.invalid == "" {
+		f.invalid = text
+	}
+}
+
+func (d *Decoder) extend(f *fragment, c *wireCall) {
+	f.refuse(sentence(c.faults))
+	for _, name := range []ident{c.ToolName, c.Name} {
+		if f.name == "" {
+			f.name = name
+		}
+		if name != "" && name != f.name {
+			f.refuse("its fragments name two tools; send one name")
+		}
+	}
+	if len(c.Arguments) == 0 {
+		return
+	}
+	piece, err := unquote(c.Arguments)
+	switch {
+	case err != nil:
+		f.refuse("the arguments of a fragment " + err.Error())
+	case d.bytes+len(piece) > d.opts.MaxFragmentBytes:
+		f.refuse("its fragments are longer than toold collects; send the call whole")
+	default:
+		f.arguments = append(f.arguments, piece...)
+		d.bytes += len(piece)
+	}
+}
+
+// lettaStop ends a streamed step. letta-code treats end_turn as a request for
+// approval when calls were streamed, so toold does as well; any other reason
+// means that nobody waits for these calls.
+func (d *Decoder) lettaStop(x *decoding) {
+	var w wireStop
+	faults := bind(x.frame, &w)
+	act := len(faults) == 0 && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
+	var kept []*collection
+	for _, run := range d.runs {
+		if w.RunID != "" && run.origin.RunID != "" && run.origin.RunID != w.RunID {
+			kept = append(kept, run)
+			continue
+		}
+		if act && len(run.calls) > 0 {
+			x.emit(run.request())
+		}
+		for _, f := range run.calls {
+			d.calls--
+			d.bytes -= len(f.arguments)
+		}
+	}
+	d.runs = kept
+}
+
+// request returns the collected calls as if they had come in one frame, and
+// that frame.
+func (c *collection) request() *Request {
+	w := wireRequest{MessageType: "approval_request_message", origin: c.origin}
+	request := c.origin.request(LettaAPI, nil)
+	for _, f := range c.calls {
+		call := ToolCall{ID: string(f.id), Name: string(f.name), Arguments: f.arguments, Invalid: f.invalid}
+		if call.Name == "" {
+			call.refuse("its fragments named no tool; send its name with the first")
+		}
+		request.Calls = append(request.Calls, call)
+		text, _ := json.Marshal(string(f.arguments)) // a string always encodes
+		w.ToolCalls.items = append(w.ToolCalls.items, wireCall{CallID: f.id, Name: f.name, Arguments: text})
+	}
+	request.Frame, _ = Encode(w) // made of strings only
+	return request
+}
+
+// MarshalJSON makes a frame of collected fragments.
+func (c wireCalls) MarshalJSON() ([]byte, error) { return json.Marshal(c.items) }

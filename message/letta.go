@@ -1,0 +1,88 @@
+package message
+
+// lettaRequest decodes approval_request_message in both its dialects: OpenLetta
+// (tool_name, arguments as an object, one call) and the Letta API (name,
+// arguments as a JSON string, a batch in tool_calls). Their replies are the
+// same merged return, so a mixture is no fault.
+func (d *Decoder) lettaRequest(x *decoding) {
+	var w wireRequest
+	faults := bind(x.frame, &w)
+	if hasFault(faults, "tool_call", "tool_calls") || w.ToolCalls.fault != "" {
+		x.errorf(InvalidFrame, "tool_calls must be there once, as an array or one object, and tool_call once, as an object")
+		return
+	}
+	if fragment := d.fragmentOf(&w); fragment != nil {
+		d.collect(x, &w, fragment, sentence(faults))
+		return
+	}
+	calls := w.complete(x)
+	for i := range calls {
+		d.forget(calls[i].ID)
+		if len(faults) > 0 {
+			calls[i].refuse(sentence(faults))
+		}
+	}
+	if len(calls) > 0 {
+		request := w.request(w.dialect(), x.frame)
+		request.Calls = calls
+		x.emit(request)
+	}
+}
+
+// complete returns the calls of a frame that is not a fragment. The array wins
+// over tool_call, which mirrors its first.
+func (w *wireRequest) complete(x *decoding) []ToolCall {
+	var b batch
+	for i := range w.ToolCalls.items {
+		if call, e := w.ToolCalls.items[i].toolCall(); e != nil {
+			x.errs = append(x.errs, e)
+		} else {
+			b.add(call)
+		}
+	}
+	switch {
+	case len(w.ToolCalls.items) > 0 && w.ToolCall != nil:
+		b.addMirror(w.ToolCall)
+	case w.ToolCall != nil:
+		call, e := w.ToolCall.toolCall()
+		if e != nil {
+			x.errs = append(x.errs, e)
+			break
+		}
+		b.add(call)
+	case len(w.ToolCalls.items) == 0:
+		x.errorf(MissingToolCallID, "the request holds no call; send tool_calls, or tool_call with a tool_call_id")
+	}
+	return b.calls
+}
+
+// addMirror compares tool_call with the call of the same id in tool_calls:
+// where they differ nobody can tell which of the two was meant.
+func (b *batch) addMirror(mirror *wireCall) {
+	call, e := mirror.toolCall()
+	if e != nil {
+		return // it names no call beyond those of the array
+	}
+	i, known := b.index[call.ID]
+	if !known {
+		call.refuse("tool_call names a call that tool_calls does not hold; put every call into tool_calls")
+		b.add(call)
+		return
+	}
+	if call.Name == "" {
+		call.Name, call.Invalid = b.calls[i].Name, b.calls[i].Invalid
+	}
+	if len(mirror.Arguments) == 0 {
+		call.Arguments = b.calls[i].Arguments
+	}
+	if was := &b.calls[i]; was.Invalid == "" {
+		b.add(call)
+	}
+}
+
+func (w *wireRequest) dialect() Dialect {
+	if w.ToolCall != nil && w.ToolCall.ToolName != "" {
+		return OpenLetta
+	}
+	return LettaAPI
+}

@@ -1,0 +1,47 @@
+package message
+
+// chatRequest decodes an assistant's message in the chat form. One without
+// calls is plain text and asks for nothing.
+func (d *Decoder) chatRequest(x *decoding) {
+	var w wireChat
+	faults := bind(x.frame, &w)
+	if hasFault(faults, "tool_calls") {
+		x.errorf(InvalidFrame, "tool_calls must be there once, as an array")
+		return
+	}
+	if len(w.ToolCalls) == 0 && len(w.FunctionCall) > 0 {
+		x.errorf(MissingToolCallID, "function_call carries no id, so that no return can be matched to it; send tool_calls")
+	}
+	var b batch
+	for i := range w.ToolCalls {
+		call, e := w.ToolCalls[i].toolCall()
+		if e != nil {
+			x.errs = append(x.errs, e)
+			continue
+		}
+		if len(faults) > 0 {
+			call.refuse(sentence(faults))
+		}
+		d.forget(call.ID)
+		b.add(call)
+	}
+	if len(b.calls) > 0 {
+		request := w.request(OpenAI, x.frame)
+		request.Calls = b.calls
+		x.emit(request)
+	}
+}
+
+func (c *wireChatCall) toolCall() (ToolCall, *Error) {
+	if e := checkID(c.CallID, "id", c.faults); e != nil {
+		return ToolCall{}, e
+	}
+	call := newCall(c.CallID, c.Function.Name, c.Function.Arguments, c.faults)
+	if c.Type != "" && c.Type != "function" {
+		call.refuse("toold runs calls of the type function only")
+	}
+	if call.Name == "" {
+		call.refuse("the call names no function; send function.name")
+	}
+	return call, nil
+}

@@ -1,0 +1,123 @@
+package message
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ReturnOptions is what a call's return is made of. The zero value makes an
+// erroneous return: success has to be said.
+type ReturnOptions struct {
+	CallID   string
+	ToolName string    // as asked
+	ID       string    // empty: a new one
+	OTID     string    // empty: a new one
+	Time     time.Time // zero: now
+	RunID    string
+	StepID   string
+	SeqID    int64
+
+	Success     bool // counts only without ErrorType, Signal, TimedOut, Cancelled and a non-zero ExitCode
+	Result      string
+	Stdout      string // bytes that are not UTF-8 become U+FFFD
+	Stderr      string
+	ErrorType   ErrorType // empty: none
+	ExitCode    *int
+	Signal      string
+	TimedOut    bool
+	Cancelled   bool
+	Duration    time.Duration
+	Truncated   bool
+	StdoutBytes int64
+	StderrBytes int64
+	Terminal    string
+	Sandbox     *Sandbox
+	Decision    *Decision
+	Diff        string
+	Leftovers   []string
+}
+
+// NewToolReturn makes the return of a call, with every field in all the places
+// where readers of the family look for it.
+func NewToolReturn(o ReturnOptions) ToolReturn {
+	result := strings.ToValidUTF8(o.Result, "\ufffd")
+	r := ToolReturn{
+		MessageType: "tool_return_message", ID: o.ID, Date: date(o.Time), CallID: o.CallID,
+		ToolName: o.ToolName, Name: o.ToolName, Status: o.status(), Result: result, ToolReturn: result,
+		Stdout: lines(o.Stdout), Stderr: lines(o.Stderr), OTID: o.OTID,
+		RunID: optional(o.RunID), StepID: optional(o.StepID), SeqID: o.SeqID,
+		ExitCode: o.ExitCode, Signal: optional(o.Signal), TimedOut: o.TimedOut, Cancelled: o.Cancelled,
+		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
+		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal),
+		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
+		Leftovers: o.Leftovers,
+	}
+	if r.ID == "" {
+		r.ID = NewID("message")
+	}
+	if r.OTID == "" {
+		r.OTID = NewID("otid")
+	}
+	r.ToolReturns = []ReturnItem{{
+		Type: "tool", CallID: r.CallID, Status: r.Status, ToolReturn: result, Stdout: r.Stdout, Stderr: r.Stderr,
+	}}
+	return r
+}
+
+func (o ReturnOptions) status() string {
+	failed := o.ErrorType != "" || o.Signal != "" || o.TimedOut || o.Cancelled || o.ExitCode != nil && *o.ExitCode != 0
+	if o.Success && !failed {
+		return "success"
+	}
+	return "error"
+}
+
+func date(t time.Time) string {
+	if t.IsZero() {
+		t = time.Now()
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// lines returns output as the array the family wants: empty, never null, or of
+// one string, since splitting could not tell how the last line ended.
+func lines(s string) []string {
+	if s == "" {
+		return []string{}
+	}
+	return []string{strings.ToValidUTF8(s, "\ufffd")}
+}
+
+// optional returns nil, JSON's null, for an empty string.
+func optional[T ~string](s T) *T {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// OpenAI returns the return in the chat form, where a failure must be told by
+// the text because there is no status.
+func (r ToolReturn) OpenAI() OpenAIReturn {
+	return OpenAIReturn{Role: "tool", CallID: r.CallID, Name: r.ToolName, Content: r.chatContent()}
+}
+
+func (r ToolReturn) chatContent() string {
+	if r.Status == "success" {
+		return r.Result
+	}
+	why := "the call failed"
+	switch {
+	case r.ErrorType != nil:
+		why = string(*r.ErrorType)
+	case r.Signal != nil:
+		why = "killed by signal " + *r.Signal
+	case r.ExitCode != nil:
+		why = fmt.Sprintf("exit code %d", *r.ExitCode)
+	}
+	if first, _, _ := strings.Cut(r.Result, "\n"); strings.HasPrefix(first, "Error") && strings.Contains(first, why) {
+		return r.Result
+	}
+	return strings.TrimSuffix("Error: "+why+"\n"+r.Result, "\n")
+}
