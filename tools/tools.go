@@ -51,18 +51,24 @@ type Preview struct {
 // Stream names one of the two output streams of a call.
 type Stream int
 
-// The streams.
+// The streams. Combined is for reading only: both in the order in which they
+// came.
 const (
 	Stdout Stream = iota
 	Stderr
+	Combined
 )
 
 // String returns the stream's name on the wire.
 func (s Stream) String() string {
-	if s == Stderr {
+	switch s {
+	case Stderr:
 		return "stderr"
+	case Combined:
+		return "combined"
+	default:
+		return "stdout"
 	}
-	return "stdout"
 }
 
 // IO is what a running Invocation has of its surroundings. The zero value

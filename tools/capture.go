@@ -1,0 +1,201 @@
+package tools
+
+import (
+	"fmt"
+	"sync"
+)
+
+// CaptureOptions configure a Capture. The zero value keeps 64 KiB of heads and
+// of tails and no file.
+type CaptureOptions struct {
+	Dir        string   // of the call's spool files; made at the first byte. Empty: no files
+	SpoolBytes int64    // cap on the size of all spool files of the call; 0 = 64 MiB
+	Keep       int      // bytes of head and of tail held in memory, of each stream and of both combined; 0 = 64 KiB
+	Redact     []string // secrets that are replaced by "[redacted]"
+}
+
+// Capture records what one call prints: in memory the head and the tail, in
+// spool files all of it up to a cap. Writing never waits for a reader and
+// never fails: where the disk does, recording in files stops and counting goes
+// on. Offsets count the bytes of a stream after secrets were replaced.
+//
+// A Capture may be used concurrently. Close ends it; it can be read for ever.
+type Capture struct {
+	dir string
+
+	mu      sync.Mutex
+	redact  [2]redactor
+	windows [3]window // by Stream, Combined included
+	spool   spoolWriter
+	changed chan struct{} // closed at the next change; nil while nobody waits
+	closed  bool
+}
+
+// NewCapture makes a Capture. It touches no file yet.
+func NewCapture(o CaptureOptions) *Capture {
+	if o.Keep <= 0 {
+		o.Keep = 64 << 10
+	}
+	if o.SpoolBytes <= 0 {
+		o.SpoolBytes = 64 << 20
+	}
+	c := &Capture{dir: o.Dir, spool: spoolWriter{dir: o.Dir, left: o.SpoolBytes, stopped: o.Dir == ""}}
+	for s := range c.windows {
+		c.windows[s].keep = o.Keep
+	}
+	for s := range c.redact {
+		c.redact[s] = newRedactor(o.Redact)
+	}
+	return c
+}
+
+// Write records output of Stdout or Stderr. p is not retained. After Close it
+// does nothing.
+func (c *Capture) Write(s Stream, p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed && (s == Stdout || s == Stderr) {
+		c.record(s, c.redact[s].pass(p, false))
+	}
+}
+
+// record needs mu.
+func (c *Capture) record(s Stream, p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	c.windows[s].add(p)
+	c.windows[Combined].add(p)
+	c.spool.write(s, p)
+	c.notify()
+}
+
+// notify needs mu.
+func (c *Capture) notify() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// Close marks the end of the output and closes the files. It may be called
+// more than once.
+func (c *Capture) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	for s := range c.redact {
+		c.record(Stream(s), c.redact[s].pass(nil, true))
+	}
+	c.spool.close()
+	c.closed = true
+	c.notify()
+}
+
+// Changed returns a channel that is closed when there is more to read than now
+// or when Close was called. Take it before looking with Next, so that nothing
+// is missed in between. After Close it is closed already.
+func (c *Capture) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.changed
+}
+
+// Totals tells how many bytes each stream has so far, and whether that is all.
+func (c *Capture) Totals() (stdout, stderr int64, closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.windows[Stdout].total, c.windows[Stderr].total, c.closed
+}
+
+// Text returns what a result shows of a stream: all of it if it has at most
+// limit bytes, else head and tail of together about limit bytes (at most twice
+// Keep) with a notice in between that tells how to get the rest.
+func (c *Capture) Text(s Stream, limit int) (text []byte, truncated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	head, tail, missing := c.windows[s].cut(max(limit, 0))
+	if missing == 0 {
+		return append(head, tail...), false
+	}
+	notice := fmt.Sprintf("\n[… %d of %d bytes left out here; get_output with stream %q and offset %d returns them …]\n",
+		missing, c.windows[s].total, s, len(head))
+	return append(append(head, notice...), tail...), true
+}
+
+// Next returns at most most bytes of a stream for showing them live: those at
+// offset or, where these are kept nowhere, the oldest later ones. from tells
+// which; from > offset marks a gap. Characters are not cut at the end while
+// their rest may still come. No bytes means that there are none yet, or at the
+// end of a closed Capture that there will be none.
+func (c *Capture) Next(s Stream, offset int64, most int) (p []byte, from int64) {
+	p, from, rest, closed := c.read(s, offset, most)
+	if from > offset {
+		n := continued(p)
+		p, from = p[n:], from+int64(n)
+	}
+	n := unfinished(p)
+	if rest == 0 && closed || rest > 0 && n == len(p) {
+		return p, from // the character's rest will not come
+	}
+	return p[:len(p)-n], from
+}
+
+// ReadAt returns at most most bytes of a stream, byte for byte, also of
+// Combined: those at offset or, where these are kept nowhere, the oldest later
+// ones. from is the offset of the first; eof tells that nothing follows and
+// nothing will.
+func (c *Capture) ReadAt(s Stream, offset int64, most int) (p []byte, from int64, eof bool) {
+	p, from, rest, closed := c.read(s, offset, most)
+	return p, from, closed && rest <= 0
+}
+
+// read joins what memory and files hold. rest counts the stream's bytes after
+// those returned.
+func (c *Capture) read(s Stream, offset int64, most int) (p []byte, from, rest int64, closed bool) {
+	from = max(offset, 0)
+	for len(p) < most {
+		at := from + int64(len(p))
+		part, oldest := c.kept(s, at, most-len(p))
+		if len(part) == 0 && oldest > at {
+			// The files are read without the lock: the writer never waits.
+			part = (&Spool{dir: c.dir}).read(s, at, int(min(oldest-at, int64(most-len(p)))))
+		}
+		if len(part) > 0 {
+			p = append(p, part...)
+			continue
+		}
+		if len(p) > 0 || oldest <= at {
+			break
+		}
+		from = oldest
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
+}
+
+// kept returns what memory holds at an offset, or from which later offset on
+// it holds anything; what lies before that may be in the files.
+func (c *Capture) kept(s Stream, at int64, most int) (part []byte, oldest int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := &c.windows[s]
+	if part = w.at(at, most); part != nil {
+		return part, at
+	}
+	if s == Combined && !c.closed {
+		c.spool.flushOrder()
+	}
+	return nil, w.oldest()
+}
