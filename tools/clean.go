@@ -1,0 +1,110 @@
+package tools
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Clean turns terminal output into the text that a model reads: escape
+// sequences are removed, a line that was rewritten after a carriage return or
+// with backspaces keeps its last state, CRLF becomes LF, other control
+// characters are shown as ^X or, where they have no visible effect, dropped, and
+// invalid UTF-8 becomes U+FFFD. An unfinished sequence ends with its line, so
+// that output cannot hide what follows.
+//
+// The sequences are those of ECMA-48 (CSI, and OSC, DCS, SOS, PM, APC up to BEL
+// or ST).
+func Clean(text []byte) string {
+	c := cleaner{out: make([]byte, 0, len(text))}
+	for len(text) > 0 {
+		if text[0] == 0x1b {
+			n := sequence(text)
+			if n > 2 && text[1] == '[' && text[n-1] == 'K' && c.rewrite {
+				c.out = c.out[:c.line] // the line was erased
+			}
+			text = text[n:]
+			continue
+		}
+		r, size := utf8.DecodeRune(text)
+		c.put(r)
+		text = text[size:]
+	}
+	return string(c.out)
+}
+
+type cleaner struct {
+	out     []byte
+	line    int  // where the current line begins in out
+	rewrite bool // a carriage return came: what follows replaces the line
+}
+
+func (c *cleaner) put(r rune) {
+	switch {
+	case r == '\n':
+		c.out = append(c.out, '\n')
+		c.line, c.rewrite = len(c.out), false
+	case r == '\r':
+		c.rewrite = true
+	case r == '\b':
+		_, n := utf8.DecodeLastRune(c.out[c.line:])
+		c.out = c.out[:len(c.out)-n]
+	case strings.ContainsRune("\a\x0e\x0f", r) || r >= 0x80 && r < 0xa0:
+	case r != '\t' && r < 0x20 || r == 0x7f:
+		c.text('^', r^0x40)
+	default:
+		c.text(r)
+	}
+}
+
+func (c *cleaner) text(runes ...rune) {
+	if c.rewrite {
+		c.out, c.rewrite = c.out[:c.line], false
+	}
+	for _, r := range runes {
+		c.out = utf8.AppendRune(c.out, r)
+	}
+}
+
+// sequence measures the escape sequence at the start of p. A sequence that is
+// broken off ends before the byte that does not belong to it.
+func sequence(p []byte) int {
+	if len(p) < 2 {
+		return len(p)
+	}
+	switch p[1] {
+	case '[':
+		n := 2 + span(p[2:], 0x30, 0x3f)
+		n += span(p[n:], 0x20, 0x2f)
+		return n + min(1, span(p[n:], 0x40, 0x7e))
+	case ']', 'P', 'X', '^', '_':
+		return 2 + stringEnd(p[2:])
+	default:
+		n := 1 + span(p[1:], 0x20, 0x2f)
+		return n + min(1, span(p[n:], 0x30, 0x7e))
+	}
+}
+
+// span counts the leading bytes of p from low to high.
+func span(p []byte, low, high byte) int {
+	n := 0
+	for n < len(p) && p[n] >= low && p[n] <= high {
+		n++
+	}
+	return n
+}
+
+// stringEnd measures a control string up to and with its terminator, or up to
+// the end of the line.
+func stringEnd(p []byte) int {
+	for n := 0; n < len(p); n++ {
+		switch {
+		case p[n] == '\a':
+			return n + 1
+		case p[n] == 0x1b && n+1 < len(p) && p[n+1] == '\\':
+			return n + 2
+		case p[n] == '\n' || p[n] == 0x1b:
+			return n
+		}
+	}
+	return len(p)
+}

@@ -1,0 +1,61 @@
+package tools
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestCleanShowsWhatAPersonWouldSeeInTheEnd(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain\n\ttext\n":                          "plain\n\ttext\n",
+		"a\r\nb\r\n":                               "a\nb\n",
+		"\x1b[1;31mred\x1b[0m \x1b[38:5:1mx":       "red x",
+		"\x1b]0;title\atext":                       "text",
+		"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\": "link",
+		"\x1bPdevice\x1b\\ok":                      "ok",
+		"\x1b(Bok\x1b7\x1b=":                       "ok",
+		" 10%\r 50%\r100%\ndone\n":                 "100%\ndone\n",
+		"Downloading\rDone\n":                      "Done\n",
+		"keeps the last\r":                         "keeps the last",
+		"erased\r\x1b[K\nnext":                     "\nnext",
+		"|\b/\b-\b\\\b done":                       " done",
+		"b\bbo\bol\bld":                            "bold",
+		"a\n\b\bb":                                 "a\nb",
+		"é\bx":                                     "x",
+		"bell\a nul\x00 del\x7f ff\f":              "bell nul^@ del^? ff^L",
+		"bad \xff\xfe utf":                         "bad \ufffd\ufffd utf",
+		"c1 \u009b31m":                             "c1 31m",
+		"\x1b]0;never ends\nnext line":             "\nnext line",
+		"\x1b[31\nnext":                            "\nnext",
+		"\x1b[31\x1b[0mx":                          "x",
+		"\x1b":                                     "",
+		"\x1b[":                                    "",
+		"":                                         "",
+	} {
+		if got := Clean([]byte(in)); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add([]byte("a\rb\b\x1b[31mc\x1b]0;t\a\xff\r\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		out := Clean(in)
+		if !utf8.ValidString(out) {
+			t.Fatalf("%q is not UTF-8", out)
+		}
+		control := func(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 }
+		if i := strings.IndexFunc(out, control); i >= 0 {
+			t.Fatalf("control character left in %q", out)
+		}
+		if again := Clean([]byte(out)); again != out {
+			t.Fatalf("%q cleaned again is %q", out, again)
+		}
+		if strings.Count(out, "\n") < strings.Count(string(in), "\n") {
+			t.Fatalf("lines of %q are missing in %q", in, out)
+		}
+	})
+}
