@@ -73,13 +73,19 @@ func (b *binding) bindStruct(path string, raw json.RawMessage, v reflect.Value) 
 	for _, key := range o.duplicates() {
 		b.faults = append(b.faults, fault{field: join(path, key), text: "is there twice", duplicate: true})
 	}
-	for _, field := range reflect.VisibleFields(v.Type()) {
-		if field.Anonymous || !field.IsExported() {
+	b.bindFields(path, o, v)
+}
+
+func (b *binding) bindFields(path string, o object, v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Anonymous {
+			b.bindFields(path, o, v.Field(i))
 			continue
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if value, ok := o.get(name); ok {
-			b.bindValue(join(path, name), value, v.FieldByIndex(field.Index))
+		if value, ok := o.get(name); ok && field.IsExported() {
+			b.bindValue(join(path, name), value, v.Field(i))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // DecoderOptions bounds what a Decoder collects of calls that come in
@@ -123,9 +124,14 @@ func (d *Decoder) decode(x *decoding, kind string) {
 	case "cancel", "tool_input", "list_messages", "list_approvals", "subscribe", "get_output", "explain_policy", "hello":
 		x.control(kind)
 	default:
-		if !passive(kind) {
-			x.errorf(UnknownMessageType, "toold knows no message of the type %q; see docs/protocol.md for those it takes", kind)
+		if passive(kind) {
+			return
 		}
+		what := "type"
+		if role, ok := strings.CutPrefix(kind, roleKind); ok {
+			what, kind = "role", role
+		}
+		x.errorf(UnknownMessageType, "toold knows no message of the %s %q; see docs/protocol.md for those it takes", what, kind)
 	}
 }
 

@@ -28,36 +28,37 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 		return w.ToolCalls.fragment
 	}
 	c := w.ToolCall
-	if c == nil || len(w.ToolCalls.items) > 0 || c.Name != "" || c.ToolName != "" || d.find(c.CallID) == nil {
+	if c == nil || len(w.ToolCalls.items) > 0 || c.Name != "" || c.ToolName != "" {
+		return nil
+	}
+	if _, known := d.find(c.CallID); known == nil {
 		return nil
 	}
 	return c
 }
 
-// find returns the call that is being collected under an id.
-func (d *Decoder) find(id ident) *fragment {
+// find returns the call that is being collected under an id, and its run.
+func (d *Decoder) find(id ident) (*collection, *fragment) {
 	for _, run := range d.runs {
 		for _, f := range run.calls {
 			if f.id == id {
-				return f
+				return run, f
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // forget drops what was collected of a call that came whole.
 func (d *Decoder) forget(id string) {
-	for _, run := range d.runs {
-		run.calls = slices.DeleteFunc(run.calls, func(f *fragment) bool {
-			if string(f.id) != id {
-				return false
-			}
-			d.calls--
-			d.bytes -= len(f.arguments)
-			return true
-		})
+	run, f := d.find(ident(id))
+	if f == nil {
+		return
 	}
+	d.calls--
+	d.bytes -= len(f.arguments)
+	run.calls = slices.DeleteFunc(run.calls, func(c *fragment) bool { return c == f })
+	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
 
 // collect adds a fragment to its run. A seq_id that was seen before is a
@@ -67,38 +68,54 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 		x.errs = append(x.errs, e)
 		return
 	}
-	if d.find(c.CallID) == nil && d.calls == d.opts.MaxFragmentCalls {
-		x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls",
-			d.opts.MaxFragmentCalls).CallID = string(c.CallID)
-		return
+	run, f := d.find(c.CallID)
+	if f == nil {
+		run = d.run(w.RunID)
 	}
-	run := d.run(w.origin)
-	if w.SeqID != nil {
+	if w.SeqID != nil && run != nil {
 		if *w.SeqID <= run.lastSeq {
 			return
 		}
 		run.lastSeq = *w.SeqID
 	}
-	f := d.find(c.CallID)
 	if f == nil {
-		f = &fragment{id: c.CallID}
-		run.calls = append(run.calls, f)
-		d.calls++
+		if f = d.begin(run, w, c.CallID); f == nil {
+			x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls",
+				d.opts.MaxFragmentCalls).CallID = string(c.CallID)
+			return
+		}
 	}
 	f.refuse(problem)
 	d.extend(f, c)
 }
 
-// run returns the collection of a run; fragments that name none share one.
-func (d *Decoder) run(o origin) *collection {
+// run returns the collection of a run, if there is one; fragments that name no
+// run share one.
+func (d *Decoder) run(id ident) *collection {
 	for _, run := range d.runs {
-		if run.origin.RunID == o.RunID {
+		if run.origin.RunID == id {
 			return run
 		}
 	}
-	run := &collection{origin: o, lastSeq: math.MinInt64}
-	d.runs = append(d.runs, run)
-	return run
+	return nil
+}
+
+// begin starts to collect a call, or returns nil when there are too many.
+func (d *Decoder) begin(run *collection, w *wireRequest, id ident) *fragment {
+	if d.calls == d.opts.MaxFragmentCalls {
+		return nil
+	}
+	d.calls++
+	if run == nil {
+		run = &collection{origin: w.origin, lastSeq: math.MinInt64}
+		if w.SeqID != nil {
+			run.lastSeq = *w.SeqID
+		}
+		d.runs = append(d.runs, run)
+	}
+	f := &fragment{id: id}
+	run.calls = append(run.calls, f)
+	return f
 }
 
 func (f *fragment) refuse(text string) {

@@ -1,0 +1,198 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+func decodeOne(t *testing.T, d *Decoder, frame string) Inbound {
+	t.Helper()
+	in, errs := d.Decode([]byte(frame))
+	if len(in) != 1 || len(errs) > 0 {
+		t.Fatalf("%.200s: got %d messages and errors %v, want one message", frame, len(in), errs)
+	}
+	return in[0]
+}
+
+func wantError(t *testing.T, frame []byte, want ErrorType, text string) {
+	t.Helper()
+	in, errs := NewDecoder(DecoderOptions{}).Decode(frame)
+	if len(in) > 0 || len(errs) != 1 || errs[0].Type != want || !strings.Contains(errs[0].Message, text) {
+		t.Errorf("%.60q: got %v and %v, want one %s about %q", frame, in, errs, want, text)
+	}
+}
+
+func TestFramesThatAttackTheParserAreRefused(t *testing.T) {
+	t.Parallel()
+	nest := func(open, end string, n int) []byte {
+		return []byte(`{"message_type":"approval_request_message","x":` + strings.Repeat(open, n) + strings.Repeat(end, n) + "}")
+	}
+	wantError(t, nest("[", "]", 200_000), InvalidFrame, "nested deeper than 512")
+	wantError(t, nest(`{"a":`, "}", 200_000), InvalidFrame, "nested deeper than 512")
+	wantError(t, []byte(strings.Repeat("[", 1_000_000)), InvalidFrame, "nested deeper")
+	wantError(t, []byte("{\"a\":\"\xff\xfe\"}"), InvalidFrame, "UTF-8")
+	wantError(t, nil, InvalidFrame, "not valid JSON")
+	wantError(t, []byte(`{"a":1`), InvalidFrame, "not valid JSON")
+	wantError(t, []byte(`{"a":"\ud8"}`), InvalidFrame, "not valid JSON")
+	wantError(t, []byte("{"+strings.Repeat(`"":0,`, 100_000)+`"":0}`), InvalidFrame, "more than 256 members")
+	wantError(t, []byte(`{"message_type":"approval_request_message","tool_calls":[`+strings.Repeat("0,", 100_000)+`0]}`),
+		InvalidFrame, "tool_calls must be there once")
+	wantError(t, []byte(`{"message_type":"`+strings.Repeat("x", 10_000)+`"}`), InvalidFrame, "message_type must be")
+	wantError(t, []byte(`{"message_type":"approval_request_message","tool_call":{"tool_call_id":"`+strings.Repeat("x", 257)+`"}}`),
+		MissingToolCallID, "256 bytes")
+}
+
+func TestNestingInsideStringsDoesNotCount(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(strings.Repeat("[{\"", 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c","name":"b","arguments":{"x":` + string(text) + `}}}`
+	request := decodeOne(t, NewDecoder(DecoderOptions{}), frame).(*Request)
+	if want := `{"x":` + string(text) + `}`; string(request.Calls[0].Arguments) != want {
+		t.Error("the arguments were changed")
+	}
+}
+
+func TestDiscriminatorsAreTriedInOrder(t *testing.T) {
+	t.Parallel()
+	d := NewDecoder(DecoderOptions{})
+	const call = `"tool_call":{"tool_call_id":"c","name":"b","arguments":{}}`
+	for _, frame := range []string{
+		`{"message_type":"approval_request_message","type":"x","role":"y",` + call + `}`,
+		`{"message_type":null,"type":"approval_request_message","role":"y",` + call + `}`,
+	} {
+		if _, ok := decodeOne(t, d, frame).(*Request); !ok {
+			t.Errorf("%s is no request", frame)
+		}
+	}
+}
+
+func fragmentFrame(id, run, piece string) string {
+	text, _ := json.Marshal(piece)
+	return fmt.Sprintf(`{"message_type":"approval_request_message","run_id":%q,"tool_calls":{"tool_call_id":%q,"name":"b","arguments":%s}}`, run, id, text)
+}
+
+const stopFrame = `{"message_type":"stop_reason","stop_reason":"requires_approval"}`
+
+func TestCollectedFragmentsAreBounded(t *testing.T) {
+	t.Parallel()
+	d := NewDecoder(DecoderOptions{MaxFragmentCalls: 2, MaxFragmentBytes: 10})
+	for _, id := range []string{"c1", "c2"} {
+		if in, errs := d.Decode([]byte(fragmentFrame(id, "", "12345"))); in != nil || errs != nil {
+			t.Fatal(in, errs)
+		}
+	}
+	_, errs := d.Decode([]byte(fragmentFrame("c3", "", "")))
+	if len(errs) != 1 || errs[0].Type != InvalidFrame || errs[0].CallID != "c3" {
+		t.Errorf("a third call: got %v, want invalid_frame that names it", errs)
+	}
+	d.Decode([]byte(fragmentFrame("c2", "", "6")))
+	request := decodeOne(t, d, stopFrame).(*Request)
+	if request.Calls[0].Invalid != "" || !strings.Contains(request.Calls[1].Invalid, "longer than toold collects") {
+		t.Errorf("got %+v, want the second call refused for its length", request.Calls)
+	}
+	d.Decode([]byte(fragmentFrame("c4", "", "1234567890")))
+	if request := decodeOne(t, d, stopFrame).(*Request); request.Calls[0].Invalid != "" {
+		t.Errorf("the bounds did not start anew: %+v", request.Calls)
+	}
+}
+
+func TestAClientCannotGrowTheDecoderWithRuns(t *testing.T) {
+	t.Parallel()
+	d := NewDecoder(DecoderOptions{})
+	for i := range 1000 {
+		run := fmt.Sprint("run", i)
+		d.Decode([]byte(fragmentFrame("c", run, "")))
+		d.Decode([]byte(fragmentFrame("d", run, "")))
+		d.Decode([]byte(`{"role":"assistant","tool_calls":[{"id":"d","function":{"name":"b"}}]}`))
+	}
+	if len(d.runs) > 1 || d.calls != 1 {
+		t.Errorf("%d runs, %d calls are kept, want 1 and 1", len(d.runs), d.calls)
+	}
+}
+
+func TestTheFrameOfCollectedFragmentsIsThatOfAWholeRequest(t *testing.T) {
+	t.Parallel()
+	d := NewDecoder(DecoderOptions{})
+	d.Decode([]byte(fragmentFrame("c", "r", `{"a":`)))
+	d.Decode([]byte(fragmentFrame("c", "r", `"<&>"}`)))
+	collected := decodeOne(t, d, stopFrame).(*Request)
+	whole := decodeOne(t, NewDecoder(DecoderOptions{}), string(collected.Frame)).(*Request)
+	if got, want := describe([]Inbound{collected}, nil), describe([]Inbound{whole}, nil); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// FuzzDecode checks what the rest of toold relies on: no panic, a call has an
+// id once, and what is no JSON asks for nothing.
+func FuzzDecode(f *testing.F) {
+	names, _ := filepath.Glob("testdata/*.txtar")
+	for _, name := range names {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			frames := slices.DeleteFunc(strings.Split(string(file.Data), "\n"), func(s string) bool { return s == "" || s[0] == '>' })
+			f.Add([]byte(strings.Join(frames, "\n")))
+			for _, frame := range frames {
+				f.Add([]byte(frame))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := NewDecoder(DecoderOptions{MaxFragmentCalls: 4, MaxFragmentBytes: 64})
+		for frame := range bytes.SplitSeq(data, []byte("\n")) {
+			in, errs := d.Decode(frame)
+			if len(in) > 0 && !json.Valid(frame) {
+				t.Errorf("a frame that is no JSON asked for %s", describe(in, errs))
+			}
+			if !json.Valid(frame) && len(errs) == 0 {
+				t.Error("a frame that is no JSON was not answered")
+			}
+			for _, i := range in {
+				if r, ok := i.(*Request); ok {
+					checkRequest(t, r)
+				}
+			}
+		}
+		if d.calls > 4 || d.bytes > 64 {
+			t.Errorf("%d calls of %d bytes are collected", d.calls, d.bytes)
+		}
+	})
+}
+
+func checkRequest(t *testing.T, r *Request) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, c := range r.Calls {
+		if c.ID == "" || len(c.ID) > maxIdent || seen[c.ID] {
+			t.Errorf("the id %q is empty, long or there twice", c.ID)
+		}
+		if c.Name == "" && c.Invalid == "" {
+			t.Errorf("call %q names no tool and is not refused", c.ID)
+		}
+		seen[c.ID] = true
+	}
+	if len(r.Calls) == 0 || !json.Valid(r.Frame) {
+		t.Errorf("a request without calls or without a frame: %+v", r)
+	}
+}
+
+func BenchmarkDecodeSmallCall(b *testing.B) {
+	frame := []byte(`{"message_type":"approval_request_message","id":"message-1","tool_call":{"tool_call_id":"call_1","tool_name":"bash","arguments":{"command":"true"}}}`)
+	d := NewDecoder(DecoderOptions{})
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Decode(frame)
+	}
+}

@@ -1,0 +1,159 @@
+package message
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEncodeLeavesShellCharactersAlone(t *testing.T) {
+	t.Parallel()
+	got, err := Encode(map[string]string{"a": "x > y && z < w"})
+	if want := `{"a":"x > y && z < w"}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	if _, err := Encode(json.RawMessage("{")); err == nil {
+		t.Error("a frame that is no JSON was encoded")
+	}
+}
+
+func TestADeltaIsWhatEncodeWouldHaveMade(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{"", "plain\n", "\x1b[31mred\x1b[0m\r\n", "é—🚀\u2028 \"\\\t\x00\x7f", "a\xff\xfeb"} {
+		d := OutputDelta{CallID: "c\"1", Stream: "stdout", Offset: 7, EventSeq: 9, Gap: &Gap{From: 1, To: 7}}
+		var got OutputDelta
+		if err := json.Unmarshal(AppendDelta(nil, d, []byte(data)), &got); err != nil {
+			t.Fatalf("%q: %v", data, err)
+		}
+		d.MessageType = "tool_output_delta"
+		if utf8.ValidString(data) {
+			d.Data = data
+		} else {
+			d.DataB64 = base64.StdEncoding.EncodeToString([]byte(data))
+		}
+		if diff := cmp.Diff(d, got); diff != "" {
+			t.Errorf("%q: (-want +got)\n%s", data, diff)
+		}
+	}
+}
+
+func TestLiveTextCostsLittleMoreThanItsBytes(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("a line of ordinary output of some compiler, 72 characters with its end.\n", 450)
+	frame := AppendDelta(nil, OutputDelta{CallID: "call_1", Stream: "stdout"}, []byte(text))
+	if ratio := float64(len(frame)) / float64(len(text)); ratio > 1.2 {
+		t.Errorf("%.2f bytes on the wire for a byte of output, want at most 1.2", ratio)
+	}
+}
+
+func FuzzAppendDelta(f *testing.F) {
+	f.Add("c1", []byte("plain\n\x1b[0m é\u2028"), int64(3))
+	f.Add("c\"\\\xff", []byte("a\xff\xfeb"), int64(-1))
+	f.Fuzz(func(t *testing.T, id string, data []byte, offset int64) {
+		frame := AppendDelta([]byte("kept"), OutputDelta{CallID: id, Stream: "stderr", Offset: offset}, data)
+		if string(frame[:4]) != "kept" || !utf8.Valid(frame) {
+			t.Fatalf("not appended as UTF-8: %q", frame)
+		}
+		var got OutputDelta
+		if err := json.Unmarshal(frame[4:], &got); err != nil {
+			t.Fatalf("%q: %v", frame, err)
+		}
+		sent := []byte(got.Data)
+		if got.DataB64 != "" {
+			sent, _ = base64.StdEncoding.DecodeString(got.DataB64)
+		}
+		if string(sent) != string(data) || got.Offset != offset || got.CallID != strings.ToValidUTF8(id, "\ufffd") && utf8.ValidString(id) {
+			t.Errorf("got %+v for %q, %q", got, id, data)
+		}
+	})
+}
+
+func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
+	t.Parallel()
+	code := 3
+	r := NewToolReturn(ReturnOptions{
+		CallID: "c", ToolName: "Bash", ID: "message-1", OTID: "otid-1", RunID: "run-1", SeqID: 7,
+		Time: time.Date(2026, 2, 17, 10, 30, 0, 5e6, time.UTC), Success: true, Result: "Exit code: 3\nout", Stdout: "o\xff\n",
+		ExitCode: &code, Duration: 12 * time.Millisecond, Terminal: "split",
+	})
+	got, err := Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"message_type":"tool_return_message","id":"message-1","date":"2026-02-17T10:30:00.005Z","tool_call_id":"c",` +
+		`"tool_name":"Bash","name":"Bash","status":"error","result":"Exit code: 3\nout","tool_return":"Exit code: 3\nout",` +
+		`"stdout":["o` + "\ufffd" + `\n"],"stderr":[],"tool_returns":[{"type":"tool","tool_call_id":"c","status":"error",` +
+		`"tool_return":"Exit code: 3\nout","stdout":["o` + "\ufffd" + `\n"],"stderr":[]}],"otid":"otid-1","run_id":"run-1",` +
+		`"step_id":null,"seq_id":7,"exit_code":3,"signal":null,"timed_out":false,"cancelled":false,"duration_ms":12,` +
+		`"truncated":false,"stdout_bytes":0,"stderr_bytes":0,"terminal":"split","sandbox":null,"decision":null,` +
+		`"error_type":null,"diff":null}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestSuccessIsOnlyWhatFailedInNoWay(t *testing.T) {
+	t.Parallel()
+	zero, one := 0, 1
+	for _, o := range []ReturnOptions{
+		{},
+		{ExitCode: &zero},
+		{Success: true, ExitCode: &one},
+		{Success: true, Signal: "TERM"},
+		{Success: true, TimedOut: true},
+		{Success: true, Cancelled: true},
+		{Success: true, ErrorType: Denied},
+	} {
+		if r := NewToolReturn(o); r.Status != "error" || r.ToolReturns[0].Status != "error" {
+			t.Errorf("%+v is a success", o)
+		}
+	}
+	if r := NewToolReturn(ReturnOptions{Success: true, ExitCode: &zero}); r.Status != "success" || r.ID == "" || r.OTID == "" || r.Date == "" {
+		t.Errorf("got %+v, want a complete success", r)
+	}
+}
+
+func TestAChatReturnTellsItsFailureInWords(t *testing.T) {
+	t.Parallel()
+	seven := 7
+	for want, o := range map[string]ReturnOptions{
+		"fine":                            {Success: true, Result: "fine"},
+		"Error: exit code 7\nout":         {ExitCode: &seven, Result: "out"},
+		"Error: exit code 7":              {ExitCode: &seven},
+		"Error: killed by signal TERM":    {Signal: "TERM"},
+		"Error: denied\nrule 3 denies it": {ErrorType: Denied, Result: "rule 3 denies it"},
+		"Error: denied by rule 3":         {ErrorType: Denied, Result: "Error: denied by rule 3"},
+		"Error: the call failed":          {},
+	} {
+		o.CallID, o.ToolName = "c", "bash"
+		if diff := cmp.Diff(OpenAIReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}, NewToolReturn(o).OpenAI()); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+}
+
+func TestIDsAreRandomUUIDs(t *testing.T) {
+	t.Parallel()
+	a, b := NewID("message"), NewID("message")
+	if a == b || !strings.HasPrefix(a, "message-") || len(a) != len("message-")+36 || a[8+14] != '4' || !strings.ContainsRune("89ab", rune(a[8+19])) {
+		t.Errorf("got %q and %q, want two random version 4 UUIDs", a, b)
+	}
+	if id := NewID(""); len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
+		t.Errorf("got %q", id)
+	}
+}
+
+func BenchmarkAppendDelta(b *testing.B) {
+	data := []byte(strings.Repeat("a line of ordinary output of some compiler\n", 760))
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	var dst []byte
+	for b.Loop() {
+		dst = AppendDelta(dst[:0], OutputDelta{CallID: "call_1", Stream: "stdout"}, data)
+	}
+}
