@@ -9,8 +9,9 @@ const redacted = "[redacted]"
 
 // redactor replaces secrets in one stream, also where writes cut them apart.
 type redactor struct {
-	secrets [][]byte // longest first: of two that match, the longer one goes
-	held    []byte   // the end of what came, while it may begin a secret
+	secrets [][]byte  // longest first: of two that match, the longer one goes
+	first   [256]bool // the bytes that secrets begin with
+	held    []byte    // the end of what came, while it may begin a secret
 }
 
 func newRedactor(secrets []string) redactor {
@@ -18,6 +19,7 @@ func newRedactor(secrets []string) redactor {
 	for _, s := range secrets {
 		if s != "" {
 			r.secrets = append(r.secrets, []byte(s))
+			r.first[s[0]] = true
 		}
 	}
 	slices.SortFunc(r.secrets, func(a, b []byte) int { return len(b) - len(a) })
@@ -34,6 +36,14 @@ func (r *redactor) pass(p []byte, last bool) []byte {
 	r.held = nil
 	out := make([]byte, 0, len(in))
 	for i := 0; i < len(in); {
+		plain := i
+		for i < len(in) && !r.first[in[i]] {
+			i++
+		}
+		out = append(out, in[plain:i]...)
+		if i == len(in) {
+			break
+		}
 		secret, partial := r.match(in[i:])
 		switch {
 		case partial && !last:
