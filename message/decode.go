@@ -136,15 +136,22 @@ func (d *Decoder) decode(x *decoding, kind string) {
 }
 
 // passive reports whether a message only tells something. A client may forward
-// all it sees; tool_call_message announces a call that somebody else runs, so
-// it must never be run here.
+// all it sees.
 func passive(kind string) bool {
-	switch kind {
-	case "system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",
-		"tool_call_message", "tool_return_message", "summary_message", "event_message", "error_message",
-		"usage_statistics", roleKind + "user", roleKind + "system", roleKind + "developer", roleKind + "tool",
-		roleKind + "function":
-		return true
+	if role, ok := strings.CutPrefix(kind, roleKind); ok {
+		return slices.Contains(passiveRoles(), role)
 	}
-	return false
+	return slices.Contains(passiveTypes(), kind)
 }
+
+// passiveTypes holds tool_call_message because it announces a call that
+// somebody else runs: running it here as well would run it twice.
+func passiveTypes() []string {
+	return []string{
+		"system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",
+		"tool_call_message", "tool_return_message", "summary_message", "event_message", "error_message",
+		"usage_statistics",
+	}
+}
+
+func passiveRoles() []string { return []string{"user", "system", "developer", "tool", "function"} }

@@ -34,6 +34,15 @@ const (
 	UnknownAfterCrash  ErrorType = "unknown_after_crash"
 )
 
+// errorTypes returns all of them.
+func errorTypes() []ErrorType {
+	return []ErrorType{
+		InvalidFrame, UnsupportedFrame, UnknownMessageType, MissingToolCallID, DuplicateToolCall, ApprovalNotPending,
+		NotAuthorized, NotFound, NotRunning, InvalidArguments, InternalError, UnknownTool, Denied, ApprovalTimeout,
+		Timeout, Cancelled, SandboxUnavailable, TooManyCalls, Shutdown, UnknownAfterCrash,
+	}
+}
+
 // Error is a frame that cannot be acted on. It is answered, never dropped.
 type Error struct {
 	MessageType string    `json:"message_type"` // "error_message"

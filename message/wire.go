@@ -73,7 +73,7 @@ func (c *wireCalls) bindSelf(raw json.RawMessage) {
 // wireChat is an assistant's message in the chat form.
 type wireChat struct {
 	Role         string          `json:"role"`
-	ToolCalls    []wireChatCall  `json:"tool_calls"`
+	ToolCalls    []wireChatCall  `json:"tool_calls,omitempty"`
 	FunctionCall json.RawMessage `json:"function_call,omitempty" jsonschema:"refused: it carries no id"`
 	origin
 }
