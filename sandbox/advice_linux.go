@@ -1,0 +1,46 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// unavailable makes the error of a failed stage, with what to do about it.
+func unavailable(stage string, err error) *StageError {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		err = no // without "fork/exec /proc/self/exe"
+	}
+	return &StageError{Stage: stage, Err: err, Advice: advise(stage)}
+}
+
+// advise names the command that mends a machine on which stage fails.
+func advise(stage string) string {
+	switch {
+	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Getuid() != 0:
+		return "AppArmor restricts user namespaces here: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
+		return "the kernel is told to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case setting("user/max_user_namespaces") == "0":
+		return "the kernel is told to allow no user namespaces: sudo sysctl -w user.max_user_namespaces=10000"
+	case stage == "mount /proc":
+		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
+	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):
+		return "user namespaces are refused here, as in default containers: start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+	case stage == "landlock":
+		return "a kernel of 5.13 or later with landlock in its lsm= list is needed: cat /sys/kernel/security/lsm"
+	case stage == "seccomp":
+		return "a kernel with CONFIG_SECCOMP_FILTER on amd64 or arm64 is needed"
+	}
+	return "run toold doctor to see what this machine offers"
+}
+
+func setting(name string) string {
+	b, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Command is one program to start in the sandbox.
+type Command struct {
+	Argv []string // Argv[0] is an absolute path
+	Env  []string // the whole environment
+	Dir  string   // absolute; entered inside the sandbox
+
+	Stdin, Stdout, Stderr *os.File
+	Terminal              bool     // Stdin is a terminal and becomes the controlling one
+	Extra                 *os.File // the program's descriptor 3; may be nil
+
+	Profile Profile
+}
+
+// Member is one process of a call.
+type Member struct {
+	PID     int // as the call sees it
+	Command string
+}
+
+// DirError says that a command cannot start in the folder it asked for.
+// errors.Is sees fs.ErrNotExist, fs.ErrPermission or syscall.ENOTDIR.
+type DirError struct {
+	Dir string
+	Err error
+}
+
+func (e *DirError) Error() string {
+	return fmt.Sprintf("cannot run in the folder %q: %v", e.Dir, e.Err)
+}
+
+// Unwrap returns the kernel's reason.
+func (e *DirError) Unwrap() error { return e.Err }
+
+// check refuses a profile that would confine less than it seems to.
+func (p Profile) check() error {
+	switch p.Mode {
+	case FullAccess, ReadOnly:
+		return nil
+	case WorkspaceWrite:
+	default:
+		return fmt.Errorf("unknown profile %d", int(p.Mode))
+	}
+	for _, root := range append([]string{p.Workspace}, p.Write...) {
+		if !filepath.IsAbs(root) || filepath.Clean(root) != root {
+			return fmt.Errorf("the writable folder %q is not an absolute, clean path", root)
+		}
+		for _, never := range []string{"/proc", "/sys", "/dev"} {
+			if root == "/" || root == never || strings.HasPrefix(root, never+"/") {
+				return fmt.Errorf("%s cannot be made writable", root)
+			}
+		}
+	}
+	return nil
+}
+
+// report is what holds once the sandbox stands with this version of Landlock.
+func (p Profile) report(landlock int) Report {
+	if p.Mode == FullAccess {
+		return Report{Profile: p.Mode.String(), Enforced: []string{}, Network: true, Tier: "none"}
+	}
+	return Report{
+		Profile:  p.Mode.String(),
+		Enforced: []string{"namespaces", fmt.Sprintf("landlock:%d", landlock), "seccomp"},
+		Network:  p.Network,
+		Tier:     "A",
+	}
+}

@@ -1,0 +1,66 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// identityOf names a process for good: number, start time, boot.
+func identityOf(pid int) (string, error) {
+	p, err := helper.Process(pid)
+	if err != nil {
+		return "", err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d:%d:%s", pid, p.Start, boot), nil
+}
+
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
+
+// KillIdentity kills the helper that identity names, and with it its call, if it
+// still lives: what a daemon does that finds the record of a crashed one. It
+// reports whether there was anything to kill. A helper whose daemon died kills
+// its call by itself, so this is the second of two nets.
+func KillIdentity(identity string) (killed bool, err error) {
+	pid, start, ok := parseIdentity(identity)
+	if !ok {
+		return false, fmt.Errorf("cannot kill %q: not the identity of a process", identity)
+	}
+	if now, err := identityOf(pid); err != nil || now != identity {
+		return false, ignoreGone(err)
+	}
+	err = helper.Proc{PID: pid, Start: start}.Signal(unix.SIGKILL)
+	sweepOrphans(pid, "") // an unconfined helper's children outlive it
+	return err == nil, ignoreGone(err)
+}
+
+func parseIdentity(s string) (pid int, start uint64, ok bool) {
+	f := strings.Split(s, ":")
+	if len(f) != 3 {
+		return 0, 0, false
+	}
+	pid, err1 := strconv.Atoi(f[0])
+	start, err2 := strconv.ParseUint(f[1], 10, 64)
+	return pid, start, err1 == nil && err2 == nil && pid > 1
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package helper
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/psx"
+)
+
+// stageError says where the set-up failed.
+type stageError struct {
+	stage string
+	err   error
+}
+
+func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
+func (e *stageError) Unwrap() error { return e.err }
+
+// stage names the step that err belongs to. No error stays none, and the
+// innermost name wins.
+func stage(name string, err error) error {
+	var named *stageError
+	if err == nil || errors.As(err, &named) {
+		return err
+	}
+	return &stageError{name, err}
+}
+
+// StageChdir is the stage whose failure is the caller's: the folder it asked for.
+const StageChdir = "chdir"
+
+// confine puts the whole process into its view and the calling thread, from
+// which the shell is forked, under Landlock and the filter. The process's other
+// threads keep watch without them, but without capabilities. It returns the
+// version of Landlock in force.
+func confine(s *Spec) (abi int, err error) {
+	if s.Namespaces {
+		if err := buildView(s); err != nil {
+			return 0, err
+		}
+	}
+	if s.Loopback {
+		if err := raiseLoopback(); err != nil {
+			return 0, stage("bring up the loopback", err)
+		}
+	}
+	if err := limit(s); err != nil {
+		return 0, err
+	}
+	// In the view, where a hidden or private folder is not the host's.
+	if err := unix.Chdir(s.Dir); err != nil {
+		return 0, stage(StageChdir, err)
+	}
+	if s.Namespaces {
+		if err := dropCapabilities(); err != nil {
+			return 0, stage("drop capabilities", err)
+		}
+	}
+	if s.Landlock {
+		if abi, err = restrictFiles(s); err != nil {
+			return 0, stage("landlock", err)
+		}
+	}
+	if s.Seccomp {
+		if err := restrictCalls(); err != nil {
+			return 0, stage("seccomp", err)
+		}
+	}
+	return abi, nil
+}
+
+// limit sets what the helper and the shell share. The number of processes is
+// not among it: at its limit the helper's own runtime could not start a thread.
+func limit(s *Spec) error {
+	for _, l := range []struct {
+		name  string
+		which int
+		value uint64
+		set   bool
+	}{
+		{"core size", unix.RLIMIT_CORE, 0, true},
+		{"file size", unix.RLIMIT_FSIZE, s.FileBytes, s.FileBytes > 0},
+		{"open files", unix.RLIMIT_NOFILE, s.OpenFiles, s.OpenFiles > 0},
+	} {
+		if !l.set {
+			continue
+		}
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(l.which, &now); err != nil {
+			return stage("limit "+l.name, err)
+		}
+		value := min(l.value, now.Max) // an inherited lower limit stays
+		if err := syscall.Setrlimit(l.which, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
+			return stage("limit "+l.name, err)
+		}
+	}
+	// When memory runs out a call goes before the daemon. Where the file cannot
+	// be written the machine's own order holds.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	return nil
+}
+
+// secureBits: uid 0 is no privilege any more, and none of it can be undone
+// (capabilities(7), "The securebits flags").
+const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
+
+// dropCapabilities takes from every thread all capabilities, and from the
+// calling one, which forks, also every way to get them back. psx reaches threads
+// that C made too, in binaries built with cgo.
+func dropCapabilities() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	for c := uintptr(0); c < 64; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
+			break // past the last one this kernel knows
+		} else if err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	_, _, e := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}

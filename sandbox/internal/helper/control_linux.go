@@ -1,0 +1,66 @@
+package helper
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// send reports to the daemon. One packet is one message, so threads need no lock.
+// A failure needs no answer: the reader sees the daemon's end.
+func send(e Event) {
+	b := e.Encode()
+	for {
+		if _, err := unix.Write(ControlFD, b); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// receiveSpec waits for the first order. Its first descriptor holds the
+// specification, the others are for the shell, from descriptor 3 on.
+func receiveSpec() (Spec, []uintptr, error) {
+	buf, oob := make([]byte, 64), make([]byte, unix.CmsgSpace(4*4))
+	var n, oobn int
+	for {
+		var err error
+		n, oobn, _, _, err = unix.Recvmsg(ControlFD, buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return Spec{}, nil, err
+		}
+		break
+	}
+	order, err := DecodeOrder(buf[:n])
+	if err != nil || order.Kind != OrderRun {
+		return Spec{}, nil, errGarbled
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(messages) != 1 {
+		return Spec{}, nil, errGarbled
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return Spec{}, nil, errGarbled
+	}
+	spec, err := readSpec(fds[0])
+	var files []uintptr
+	for _, fd := range fds[1:] {
+		files = append(files, uintptr(fd))
+	}
+	return spec, files, err
+}
+
+func readSpec(fd int) (Spec, error) {
+	f := os.NewFile(uintptr(fd), "specification")
+	defer f.Close()
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
+	if err != nil {
+		return Spec{}, err
+	}
+	return DecodeSpec(b)
+}

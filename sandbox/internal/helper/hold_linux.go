@@ -1,0 +1,368 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// init turns a re-executed binary into a helper. It never returns then. The
+// helper leaves by syscall.Exit: os.Exit would run hooks of the race detector
+// and of coverage, which wait, or write into a file system that is read-only here.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == Marker {
+		syscall.Exit(run())
+	}
+}
+
+// run is the whole life of a helper. It stays on the main thread: only that one
+// is restricted, and the shell is forked from it.
+func run() int {
+	runtime.LockOSThread()
+	if kind, err := unix.GetsockoptInt(ControlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+		fmt.Fprintln(os.Stderr, "toold: "+Marker+" is for toold itself; run toold without it")
+		return 125
+	}
+	clean()
+	spec, files, err := receiveSpec()
+	if err != nil {
+		return 125 // the daemon is gone or is not one; nobody is left to tell
+	}
+	h := &holder{spec: spec, alone: make(chan struct{})}
+	abi, err := confine(&spec)
+	if err == nil && !spec.Probe {
+		err = h.start(files)
+	}
+	if err != nil {
+		send(failure(err))
+		return 125
+	}
+	send(Event{Kind: EventStarted, ABI: abi})
+	if spec.Probe {
+		return 0
+	}
+	// Ends the process when the daemon says so or is gone.
+	go h.obey()
+	if spec.MemoryBytes > 0 {
+		// Ends with the process.
+		go h.watchMemory()
+	}
+	h.reap()
+	select {} // obey ends the process
+}
+
+// clean gives the process a known state whatever the daemon was started with.
+func clean() {
+	unix.CloseOnExec(ControlFD)
+	// Without close_range (before Linux 5.9) there is nothing to mend: the daemon
+	// opens everything close-on-exec.
+	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	// A handler of ours for every signal: the namespace's first process is not
+	// ended by a kill 1 from inside, and what nohup or a shell's & had ignored has
+	// its default again in the shell, because exec resets handlers.
+	signal.Notify(make(chan os.Signal, 1))
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
+	unix.Umask(0o022)
+}
+
+func failure(err error) Event {
+	e := Event{Kind: EventFailed, Text: err.Error()}
+	var at *stageError
+	if errors.As(err, &at) {
+		e.Stage, e.Text = at.stage, at.err.Error()
+	}
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		e.Errno = int(no)
+	}
+	return e
+}
+
+// holder is the parent of the shell.
+type holder struct {
+	spec  Spec
+	shell int
+	alone chan struct{} // closed when no process of the call is left
+
+	mu     sync.Mutex
+	reaped bool // the shell's number is free for others
+}
+
+// start forks the shell from the restricted thread and gives it the terminal.
+func (h *holder) start(extra []uintptr) error {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return stage("open /dev/null", err)
+	}
+	defer unix.Close(null)
+	attr := &syscall.ProcAttr{
+		Env:   h.spec.Env,
+		Files: append([]uintptr{0, 1, 2}, extra...),
+		// Not the session's leader, whose exit would hang up the terminal on the
+		// output of its children.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := h.prepareUnconfined(attr.Sys); err != nil {
+		return err
+	}
+	if h.shell, err = h.fork(attr); err != nil {
+		return stage("start "+h.spec.Argv[0], err)
+	}
+	for _, fd := range extra {
+		unix.Close(int(fd))
+	}
+	h.letGo(null, 1, 2)
+	if !h.spec.Terminal {
+		h.letGo(null, 0)
+		return nil
+	}
+	// Ours is the foreground group until here. The shell may have touched the
+	// terminal before it had it, and been stopped for that: wake it.
+	if err := unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell); err != nil {
+		return stage("hand over the terminal", err)
+	}
+	return ignore(unix.Kill(-h.shell, unix.SIGCONT), unix.ESRCH)
+}
+
+// prepareUnconfined makes up for the missing pid namespace: orphans come to the
+// helper, and the shell dies with the helper's main thread, which lives as long
+// as the helper.
+func (h *holder) prepareUnconfined(sys *syscall.SysProcAttr) error {
+	if !h.spec.Namespaces {
+		sys.Pdeathsig = syscall.SIGKILL
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return stage("become subreaper", err)
+		}
+	}
+	// After the last use of our own /proc entries: nobody inside looks at us.
+	return stage("hide the helper", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
+
+// fork starts the shell under the limit on processes. The helper has it only as
+// its soft limit and only for the moment of the fork, so that its own runtime
+// can always start threads; the shell gets the hard limit from outside, long
+// before it has read its script.
+func (h *holder) fork(attr *syscall.ProcAttr) (int, error) {
+	if h.spec.Processes == 0 || !h.spec.Namespaces {
+		return syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr)
+	}
+	var before unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &before); err != nil {
+		return 0, err
+	}
+	n := min(h.spec.Processes, before.Max)
+	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: before.Max}, nil); err != nil {
+		return 0, err
+	}
+	pid, err := syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr)
+	if err != nil {
+		return 0, err
+	}
+	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &before, nil); err != nil {
+		return 0, err
+	}
+	return pid, unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
+}
+
+// letGo replaces descriptors by null: a stream ends when the call has closed it,
+// not when the helper has.
+func (h *holder) letGo(null int, fds ...int) {
+	for _, fd := range fds {
+		_ = unix.Dup3(null, fd, 0)
+	}
+}
+
+// reap collects every child, and reports the shell's end and the last one's.
+// The terminal stays open until the shell has ended, so that what it writes to
+// /dev/tty is heard even when it closed all else.
+func (h *holder) reap() {
+	told := false
+	for {
+		// Without reaping yet: who signals must know whether the number is still ours.
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		status, ended, alone := h.collect()
+		if ended {
+			h.releaseTerminal()
+			send(Event{Kind: EventExited, Status: status, Alone: alone})
+			told = alone
+		}
+		if alone {
+			close(h.alone)
+			if !told {
+				send(Event{Kind: EventAlone})
+			}
+			return
+		}
+	}
+}
+
+// collect reaps whatever has ended.
+func (h *holder) collect() (status int, ended, alone bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return status, ended, true // ECHILD: nobody is left
+		case pid == 0:
+			return status, ended, false
+		case pid == h.shell:
+			h.reaped = true
+			status, ended = int(ws), true
+		}
+	}
+}
+
+func (h *holder) releaseTerminal() {
+	if !h.spec.Terminal {
+		return
+	}
+	if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
+		h.letGo(null, 0)
+		unix.Close(null)
+	}
+}
+
+// obey carries out the daemon's orders. When the daemon is gone everything is
+// killed at once.
+func (h *holder) obey() {
+	buf := make([]byte, 256)
+	for {
+		n, err := unix.Read(ControlFD, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		order, bad := DecodeOrder(buf[:max(n, 0)])
+		if err != nil || n <= 0 || bad != nil {
+			h.end(137)
+		}
+		switch order.Kind {
+		case OrderSignal:
+			h.signalForeground(unix.Signal(order.Signal))
+		case OrderSignalAll:
+			h.signalAll(unix.Signal(order.Signal))
+		case OrderKill:
+			h.kill()
+		case OrderList:
+			send(h.list(EventMembers))
+		case OrderEnd:
+			send(h.list(EventLeft))
+			h.end(0)
+		}
+	}
+}
+
+// end kills what is left and ends the process. With a pid namespace the kernel
+// does it, and the daemon's wait returns only when all are gone.
+func (h *holder) end(code int) {
+	for !h.spec.Namespaces {
+		h.kill()
+		select {
+		case <-h.alone:
+			syscall.Exit(code)
+		case <-time.After(10 * time.Millisecond): // for what was born between two looks
+		}
+	}
+	syscall.Exit(code)
+}
+
+func (h *holder) members() []Proc {
+	all := Processes()
+	if !h.spec.Namespaces {
+		return descendants(all, os.Getpid())
+	}
+	var found []Proc
+	for _, p := range all {
+		if p.PID != os.Getpid() && !p.Ended() {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (h *holder) list(kind string) Event {
+	e := Event{Kind: kind}
+	for _, p := range h.members() {
+		e.Runnable = e.Runnable || p.Runnable()
+		if len(e.Members) < maxMembers {
+			e.Members = append(e.Members, Member{p.PID, describe(p)})
+		}
+	}
+	return e
+}
+
+func (h *holder) kill() {
+	if h.spec.Namespaces {
+		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: nobody is left
+		return
+	}
+	Sweep(h.members)
+}
+
+func (h *holder) signalAll(sig unix.Signal) {
+	if h.spec.Namespaces {
+		_ = unix.Kill(-1, sig)
+		return
+	}
+	for _, p := range h.members() {
+		_ = p.Signal(sig)
+	}
+}
+
+// signalForeground signals the group that has the terminal, or the shell's when
+// there is no terminal.
+func (h *holder) signalForeground(sig unix.Signal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.reaped {
+		return
+	}
+	group := h.shell
+	if h.spec.Terminal {
+		if g, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil && g > 1 {
+			group = g
+		}
+	}
+	_ = unix.Kill(-group, sig) // the group may just have ended
+}
+
+// memoryEvery is how often the memory of a call is summed up. The overshoot is
+// what can be allocated in that time.
+const memoryEvery = 100 * time.Millisecond
+
+// watchMemory kills the call when its processes together have more private
+// memory than allowed. Without a delegated cgroup nothing better is possible.
+func (h *holder) watchMemory() {
+	for {
+		time.Sleep(memoryEvery)
+		var sum uint64
+		for _, p := range h.members() {
+			sum += privateBytes(p.PID)
+		}
+		if sum > h.spec.MemoryBytes {
+			h.kill()
+		}
+	}
+}
+
+func privateBytes(pid int) uint64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	var size, resident, shared uint64
+	if _, bad := fmt.Sscan(string(b), &size, &resident, &shared); err != nil || bad != nil || shared > resident {
+		return 0
+	}
+	return (resident - shared) * uint64(os.Getpagesize())
+}

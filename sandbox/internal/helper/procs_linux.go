@@ -1,0 +1,166 @@
+package helper
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Proc is one row of the process table, from /proc/PID/stat (proc_pid_stat(5)).
+type Proc struct {
+	PID, Parent, Session int
+	State                byte
+	Start                uint64 // clock ticks since boot; with PID it names a process
+	Name                 string
+}
+
+// Runnable reports whether the process runs or will without outside help.
+func (p Proc) Runnable() bool { return p.State == 'R' || p.State == 'D' }
+
+// Ended reports whether only its exit status is left.
+func (p Proc) Ended() bool { return p.State == 'Z' || p.State == 'X' }
+
+// Process reads the row of one process.
+func Process(pid int) (Proc, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Proc{}, err
+	}
+	return parseStat(pid, string(b))
+}
+
+var errStat = errors.New("unexpected form of /proc/PID/stat")
+
+func parseStat(pid int, s string) (Proc, error) {
+	open, end := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')') // the name may hold both
+	if open < 0 || end < open {
+		return Proc{}, errStat
+	}
+	f := strings.Fields(s[end+1:]) // f[0] is field 3 of the manual page
+	if len(f) < 20 || len(f[0]) != 1 {
+		return Proc{}, errStat
+	}
+	parent, err1 := strconv.Atoi(f[1])
+	session, err2 := strconv.Atoi(f[3])
+	start, err3 := strconv.ParseUint(f[19], 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return Proc{}, errStat
+	}
+	return Proc{pid, parent, session, f[0][0], start, s[open+1 : end]}, nil
+}
+
+// Processes reads the whole table that /proc shows. A process that ends while it
+// is read is left out.
+func Processes() []Proc {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	var all []Proc
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := Process(pid); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// descendants picks the living processes below pid, itself excluded. Below a
+// child subreaper nothing can get out of this set.
+func descendants(all []Proc, pid int) []Proc {
+	children := map[int][]Proc{}
+	for _, p := range all {
+		children[p.Parent] = append(children[p.Parent], p)
+	}
+	var found []Proc
+	for next := children[pid]; len(next) > 0; next = next[1:] {
+		next = append(next, children[next[0].PID]...)
+		if !next[0].Ended() {
+			found = append(found, next[0])
+		}
+	}
+	return found
+}
+
+// Orphans finds what a killed helper of an unconfined call left: everything in
+// its session, and everything that still carries the call's cookie in the
+// environment it started with.
+func Orphans(helper int, cookie string) []Proc {
+	var found []Proc
+	for _, p := range Processes() {
+		if p.Ended() || p.PID == helper || p.PID == os.Getpid() {
+			continue
+		}
+		if p.Session == helper || cookie != "" && carries(p.PID, cookie) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func carries(pid int, variable string) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && bytes.Contains(append([]byte{0}, b...), []byte("\x00"+variable+"\x00"))
+}
+
+// Signal sends sig to the very process that p describes: a number that was given
+// to another one since is left alone.
+func (p Proc) Signal(sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	now, err := Process(p.PID)
+	if err != nil {
+		return err
+	}
+	if now.Start != p.Start {
+		return unix.ESRCH
+	}
+	return unix.PidfdSendSignal(fd, sig, nil, 0)
+}
+
+// Sweep stops what find returns, again and again until it finds nobody new, and
+// then kills them all. Stopping first matters: a program that forks faster than
+// the table is read always has a child that a plain round of kills did not see.
+func Sweep(find func() []Proc) {
+	type name struct {
+		pid   int
+		start uint64
+	}
+	stopped := map[name]Proc{}
+	for fresh := true; fresh; {
+		fresh = false
+		for _, p := range find() {
+			if _, known := stopped[name{p.PID, p.Start}]; !known {
+				stopped[name{p.PID, p.Start}] = p
+				fresh = true
+				_ = p.Signal(unix.SIGSTOP) // it may have ended
+			}
+		}
+	}
+	for _, p := range stopped {
+		_ = p.Signal(unix.SIGKILL)
+	}
+}
+
+// describe is a process's command line, or its name in brackets.
+func describe(p Proc) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/cmdline")
+	s := strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+	if err != nil || s == "" {
+		return "[" + p.Name + "]"
+	}
+	return s[:min(len(s), 256)]
+}

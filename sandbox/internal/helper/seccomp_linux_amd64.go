@@ -1,0 +1,10 @@
+package helper
+
+import "golang.org/x/sys/unix"
+
+const nativeArch = unix.AUDIT_ARCH_X86_64
+
+// refusedHere are the refused calls that only this machine has.
+func refusedHere() []uint32 {
+	return []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}
+}

@@ -1,0 +1,8 @@
+package helper
+
+import "golang.org/x/sys/unix"
+
+const nativeArch = unix.AUDIT_ARCH_AARCH64
+
+// refusedHere are the refused calls that only this machine has.
+func refusedHere() []uint32 { return nil }

@@ -1,0 +1,348 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	attrLocked = unix.MOUNT_ATTR_RDONLY | attrQuiet
+	attrQuiet  = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+
+	flagsPlain = unix.MS_NOSUID | unix.MS_NODEV
+)
+
+// covered are the folders of the host that a private one covers. A root below
+// one of them has to be put back.
+var covered = [...]string{"/tmp", "/var/tmp", "/run", "/dev"}
+
+// Covered reports whether the view hides path unless it is one of the roots.
+func Covered(path string) bool {
+	for _, c := range covered {
+		if path == c || strings.HasPrefix(path, c+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// tree is a copy of a part of the host's file system, taken before the view is
+// built over it. It is not mounted anywhere yet.
+type tree struct {
+	fd   int
+	path string // where it belongs
+	dir  bool
+}
+
+// buildView makes the mount namespace of the calling process the one of a call:
+// everything read-only, private /tmp, /var/tmp, /run, /dev and /proc, the roots
+// put back, the hidden paths covered.
+//
+// One recursive mount_setattr(2) freezes the host's tree instead of one remount
+// for each mount, and copies taken before it keep their freedom.
+func buildView(s *Spec) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return stage("make mounts private", err)
+	}
+	roots, err := takeRoots(s.Roots)
+	if err != nil {
+		return err
+	}
+	nodes, err := takeNodes(s.Terminal)
+	if err != nil {
+		return err
+	}
+	resolver := takeResolver()
+	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
+		return stage("make / read-only", err)
+	}
+	if err := privateFolders(s.TmpBytes); err != nil {
+		return err
+	}
+	if err := buildDev(nodes); err != nil {
+		return err
+	}
+	if err := buildProc(); err != nil {
+		return err
+	}
+	for _, t := range append(resolver, roots...) {
+		if err := t.attach(); err != nil {
+			return err
+		}
+	}
+	if err := hideAll(s.Hide); err != nil {
+		return err
+	}
+	return stage("make /dev read-only", setAttr(unix.AT_FDCWD, "/dev", 0, unix.MOUNT_ATTR_RDONLY))
+}
+
+func takeRoots(roots []Root) ([]tree, error) {
+	roots = slices.Clone(roots)
+	slices.SortStableFunc(roots, func(a, b Root) int {
+		return strings.Count(a.Path, "/") - strings.Count(b.Path, "/")
+	})
+	var trees []tree
+	for _, r := range roots {
+		attr := uint64(attrQuiet)
+		if !r.Writable {
+			attr = attrLocked
+		}
+		t, err := take(r.Path, true)
+		if err != nil {
+			return nil, stage("open root "+r.Path, err)
+		}
+		if err := setAttr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr); err != nil {
+			return nil, stage("prepare root "+r.Path, err)
+		}
+		trees = append(trees, t)
+	}
+	return trees, nil
+}
+
+// takeNodes takes the few devices that programs need, and the terminal of the
+// call: ttyname(3) looks through /dev for it and finds it as the console.
+func takeNodes(terminal bool) ([]tree, error) {
+	var nodes []tree
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		t, err := take("/dev/"+name, false)
+		if err != nil {
+			return nil, stage("open /dev/"+name, err)
+		}
+		nodes = append(nodes, t)
+	}
+	if !terminal {
+		return nodes, nil
+	}
+	name, err := os.Readlink("/proc/self/fd/0")
+	if err != nil || !strings.HasPrefix(name, "/dev/") {
+		return nodes, nil // only ttyname(3) misses it
+	}
+	if t, err := take(name, false); err == nil {
+		t.path = "/dev/console"
+		nodes = append(nodes, t)
+	}
+	return nodes, nil
+}
+
+// takeResolver takes what /etc/resolv.conf points to when that is below /run.
+func takeResolver() []tree {
+	path, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil || !strings.HasPrefix(path, "/run/") {
+		return nil
+	}
+	t, err := take(path, false)
+	if err != nil || setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked) != nil {
+		return nil // names are not resolved then, which is no hole
+	}
+	return []tree{t}
+}
+
+func privateFolders(tmpBytes uint64) error {
+	options := "mode=1777"
+	if tmpBytes > 0 {
+		options = fmt.Sprintf("mode=1777,size=%d", tmpBytes)
+	}
+	for _, m := range []struct {
+		path, options string
+		flags         uintptr
+	}{
+		{"/tmp", options, flagsPlain},
+		{"/var/tmp", options, flagsPlain},
+		{"/run", "mode=755,size=1m", flagsPlain | unix.MS_NOEXEC},
+	} {
+		if st, err := os.Lstat(m.path); err != nil || !st.IsDir() {
+			continue // missing, or a link to one of the others
+		}
+		if err := unix.Mount("tmpfs", m.path, "tmpfs", m.flags, m.options); err != nil {
+			return stage("mount "+m.path, err)
+		}
+	}
+	return nil
+}
+
+func buildDev(nodes []tree) error {
+	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
+		return stage("mount /dev", err)
+	}
+	for _, n := range nodes {
+		if err := n.attach(); err != nil {
+			return err
+		}
+	}
+	for _, l := range [...][2]string{
+		{"/proc/self/fd", "/dev/fd"},
+		{"/proc/self/fd/0", "/dev/stdin"},
+		{"/proc/self/fd/1", "/dev/stdout"},
+		{"/proc/self/fd/2", "/dev/stderr"},
+		{"pts/ptmx", "/dev/ptmx"},
+	} {
+		if err := os.Symlink(l[0], l[1]); err != nil {
+			return stage("fill /dev", err)
+		}
+	}
+	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o1777), os.WriteFile(emptyFile, nil, 0)); err != nil {
+		return stage("fill /dev", err)
+	}
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"); err != nil {
+		return stage("mount /dev/pts", err)
+	}
+	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, "mode=1777,size=256m"))
+}
+
+// buildProc mounts the /proc of the new pid namespace. The kernel allows it only
+// where the /proc outside is not masked, as it is in default containers.
+func buildProc() error {
+	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
+		return stage("mount /proc", err)
+	}
+	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"} {
+		t, err := take(path, false)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err == nil {
+			err = setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked)
+		}
+		if err == nil {
+			err = t.attach()
+		}
+		if err != nil {
+			return stage("make "+path+" read-only", err)
+		}
+	}
+	return nil
+}
+
+// emptyFile is what covers a hidden file: nobody but root could read its mode,
+// and it is empty.
+const emptyFile = "/dev/.empty"
+
+func hideAll(paths []string) error {
+	for _, path := range paths {
+		if err := hide(path); err != nil {
+			return stage("hide "+path, err)
+		}
+	}
+	return nil
+}
+
+// hide covers the file or folder that path leads to. One that does not exist, or
+// that not even we can reach, needs no cover.
+func hide(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ignore(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.Mount("tmpfs", fmt.Sprintf("/proc/self/fd/%d", fd), "tmpfs",
+			flagsPlain|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=000,size=4k")
+	}
+	empty, err := take(emptyFile, false)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(empty.fd)
+	if err := setAttr(empty.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
+		return err
+	}
+	return unix.MoveMount(empty.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+func ignore(err error, harmless ...error) error {
+	for _, h := range harmless {
+		if errors.Is(err, h) {
+			return nil
+		}
+	}
+	return err
+}
+
+// locate opens path, which must be canonical. It follows no link: a link in it
+// was put there after the path was judged, perhaps by an earlier call that could
+// write one of its folders.
+func locate(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+func take(path string, recursive bool) (tree, error) {
+	at, err := locate(path)
+	if err != nil {
+		return tree{}, err
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return tree{}, err
+	}
+	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH)
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	fd, err := unix.OpenTree(at, "", flags)
+	return tree{fd: fd, path: path, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, err
+}
+
+// attach mounts the tree at its path and closes it. In a private folder the
+// place is made first.
+func (t tree) attach() error {
+	defer unix.Close(t.fd)
+	if Covered(t.path) {
+		if err := t.makePlace(); err != nil {
+			return stage("make a place for "+t.path, err)
+		}
+	}
+	to, err := locate(t.path)
+	if err != nil {
+		return stage("find "+t.path, err)
+	}
+	defer unix.Close(to)
+	err = unix.MoveMount(t.fd, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return stage("mount "+t.path, err)
+}
+
+func (t tree) makePlace() error {
+	if t.dir {
+		return os.MkdirAll(t.path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(t.path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func setAttr(fd int, path string, flags uint, set uint64) error {
+	return unix.MountSetattr(fd, path, flags, &unix.MountAttr{Attr_set: set})
+}
+
+// raiseLoopback brings lo of the fresh network namespace up.
+func raiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
+}

@@ -1,0 +1,271 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Spec says what a helper does with itself and what it starts.
+type Spec struct {
+	Namespaces bool // it was cloned into fresh namespaces: build the mount view, drop capabilities
+	Loopback   bool // it has a network namespace of its own: bring its loopback up
+	Landlock   bool
+	Seccomp    bool
+	Terminal   bool // descriptor 0 is its controlling terminal
+	Probe      bool // confine, report and end: start nothing
+
+	Roots    []Root
+	Hide     []string
+	TmpBytes uint64
+
+	Processes, OpenFiles, FileBytes, MemoryBytes uint64 // 0 = unlimited
+
+	Dir  string
+	Argv []string // Argv[0] is an absolute path
+	Env  []string
+}
+
+// Root is one directory that is put back into the view after / was made
+// read-only and /tmp private.
+type Root struct {
+	Path     string
+	Writable bool
+}
+
+// Order is one request of the daemon.
+type Order struct {
+	Kind   string // one of the Order constants
+	Signal int    // of OrderSignal and OrderSignalAll
+}
+
+// The orders. The first one is always OrderRun; it carries the Spec in a memory
+// file and perhaps one more descriptor for the command.
+const (
+	OrderRun       = "run"
+	OrderSignal    = "signal"     // to the foreground process group
+	OrderSignalAll = "signal-all" // to every process of the call
+	OrderKill      = "kill"       // SIGKILL to every process of the call
+	OrderList      = "list"       // answered by EventMembers
+	OrderEnd       = "end"        // answered by EventLeft; whatever still runs is killed, the helper ends
+)
+
+// Event is one report of the helper.
+type Event struct {
+	Kind     string // one of the Event constants
+	Stage    string // of EventFailed
+	Errno    int    // of EventFailed; 0 when no system call failed
+	Text     string // of EventFailed
+	ABI      int    // of EventStarted: the Landlock version in force, 0 = none
+	Status   int    // of EventExited: the raw wait status of the shell
+	Alone    bool   // of EventExited: nothing else of the call runs
+	Runnable bool   // of EventMembers: one of them runs or waits for a disk
+	Members  []Member
+}
+
+// The events. EventStarted or EventFailed comes first.
+const (
+	EventStarted = "started"
+	EventFailed  = "failed"
+	EventExited  = "exited"
+	EventAlone   = "alone" // the last process of the call ended after the shell did
+	EventMembers = "members"
+	EventLeft    = "left"
+)
+
+// Member is one process of a call.
+type Member struct {
+	PID     int
+	Command string
+}
+
+// maxMembers bounds a report, so that it always fits one packet.
+const maxMembers = 64
+
+// fields is the wire form of every message: key, NUL, value, NUL, and so on.
+// None of the values can hold NUL (the kernel could not take it in a path, an
+// argument or the environment either), so nothing is escaped, and bytes that
+// are not valid UTF-8 arrive as they were. JSON would have replaced them: what
+// runs would not be what was judged.
+type fields struct {
+	b   []byte
+	err error
+}
+
+func (f *fields) text(key, value string) {
+	if strings.IndexByte(value, 0) >= 0 && f.err == nil {
+		f.err = fmt.Errorf("the %s holds a NUL byte", key)
+	}
+	f.b = append(append(append(append(f.b, key...), 0), value...), 0)
+}
+
+func (f *fields) texts(key string, values []string) {
+	for _, v := range values {
+		f.text(key, v)
+	}
+}
+
+func (f *fields) number(key string, n uint64) {
+	if n != 0 {
+		f.text(key, strconv.FormatUint(n, 10))
+	}
+}
+
+func (f *fields) truth(key string, v bool) {
+	if v {
+		f.text(key, "1")
+	}
+}
+
+var errGarbled = errors.New("garbled message between daemon and helper")
+
+// each calls use for every field of a message.
+func each(b []byte, use func(key, value string) error) error {
+	s := string(b)
+	for s != "" {
+		key, rest, ok := strings.Cut(s, "\x00")
+		value, rest, ok2 := strings.Cut(rest, "\x00")
+		if !ok || !ok2 {
+			return errGarbled
+		}
+		if err := use(key, value); err != nil {
+			return err
+		}
+		s = rest
+	}
+	return nil
+}
+
+// Encode gives the wire form of the specification. It fails when a text holds NUL.
+func (s *Spec) Encode() ([]byte, error) {
+	var f fields
+	for key, v := range s.truths() {
+		f.truth(key, *v)
+	}
+	for key, v := range s.numbers() {
+		f.number(key, *v)
+	}
+	for _, r := range s.Roots {
+		if r.Writable {
+			f.text("write", r.Path)
+		} else {
+			f.text("read", r.Path)
+		}
+	}
+	f.texts("hide", s.Hide)
+	f.text("dir", s.Dir)
+	f.texts("arg", s.Argv)
+	f.texts("env", s.Env)
+	return f.b, f.err
+}
+
+func (s *Spec) truths() map[string]*bool {
+	return map[string]*bool{
+		"namespaces": &s.Namespaces, "loopback": &s.Loopback, "landlock": &s.Landlock,
+		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe,
+	}
+}
+
+func (s *Spec) numbers() map[string]*uint64 {
+	return map[string]*uint64{
+		"tmp-bytes": &s.TmpBytes, "processes": &s.Processes, "open-files": &s.OpenFiles,
+		"file-bytes": &s.FileBytes, "memory-bytes": &s.MemoryBytes,
+	}
+}
+
+// DecodeSpec is the inverse of Encode. An unknown key is an error: daemon and
+// helper are one binary.
+func DecodeSpec(b []byte) (Spec, error) {
+	var s Spec
+	truths, numbers := s.truths(), s.numbers()
+	texts := map[string]func(string){
+		"write": func(v string) { s.Roots = append(s.Roots, Root{v, true}) },
+		"read":  func(v string) { s.Roots = append(s.Roots, Root{v, false}) },
+		"hide":  func(v string) { s.Hide = append(s.Hide, v) },
+		"dir":   func(v string) { s.Dir = v },
+		"arg":   func(v string) { s.Argv = append(s.Argv, v) },
+		"env":   func(v string) { s.Env = append(s.Env, v) },
+	}
+	err := each(b, func(key, value string) (err error) {
+		if v, ok := truths[key]; ok {
+			*v = value == "1"
+		} else if v, ok := numbers[key]; ok {
+			*v, err = strconv.ParseUint(value, 10, 64)
+		} else if set, ok := texts[key]; ok {
+			set(value)
+		} else {
+			err = errGarbled
+		}
+		return err
+	})
+	return s, err
+}
+
+// Encode gives the wire form of the order.
+func (o Order) Encode() []byte {
+	var f fields
+	f.text("kind", o.Kind)
+	f.number("signal", uint64(o.Signal))
+	return f.b
+}
+
+// DecodeOrder is the inverse of Order.Encode.
+func DecodeOrder(b []byte) (Order, error) {
+	var o Order
+	err := each(b, func(key, value string) (err error) {
+		switch key {
+		case "kind":
+			o.Kind = value
+		case "signal":
+			o.Signal, err = strconv.Atoi(value)
+		default:
+			err = errGarbled
+		}
+		return err
+	})
+	return o, err
+}
+
+// Encode gives the wire form of the event.
+func (e Event) Encode() []byte {
+	var f fields
+	f.text("kind", e.Kind)
+	f.text("stage", e.Stage)
+	f.text("text", strings.ReplaceAll(e.Text, "\x00", ""))
+	f.number("errno", uint64(e.Errno))
+	f.number("abi", uint64(e.ABI))
+	f.number("status", uint64(e.Status))
+	f.truth("alone", e.Alone)
+	f.truth("runnable", e.Runnable)
+	for _, m := range e.Members {
+		f.text("member", strconv.Itoa(m.PID)+" "+strings.ReplaceAll(m.Command, "\x00", " "))
+	}
+	return f.b
+}
+
+// DecodeEvent is the inverse of Event.Encode.
+func DecodeEvent(b []byte) (Event, error) {
+	var e Event
+	numbers := map[string]*int{"errno": &e.Errno, "abi": &e.ABI, "status": &e.Status}
+	texts := map[string]*string{"kind": &e.Kind, "stage": &e.Stage, "text": &e.Text}
+	truths := map[string]*bool{"alone": &e.Alone, "runnable": &e.Runnable}
+	err := each(b, func(key, value string) (err error) {
+		if v, ok := texts[key]; ok {
+			*v = value
+		} else if v, ok := truths[key]; ok {
+			*v = value == "1"
+		} else if v, ok := numbers[key]; ok {
+			*v, err = strconv.Atoi(value)
+		} else if key == "member" {
+			pid, command, _ := strings.Cut(value, " ")
+			m := Member{Command: command}
+			m.PID, err = strconv.Atoi(pid)
+			e.Members = append(e.Members, m)
+		} else {
+			err = errGarbled
+		}
+		return err
+	})
+	return e, err
+}

@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// Probe tries every layer of the sandbox for real, each in a helper of its own,
+// and tells what works. It takes some ten milliseconds.
+func Probe(ctx context.Context) Capabilities {
+	_, view := probe(ctx, helper.Spec{Namespaces: true})
+	_, net := probe(ctx, helper.Spec{Namespaces: true, Loopback: true})
+	abi, landlock := probe(ctx, helper.Spec{Landlock: true})
+	_, seccomp := probe(ctx, helper.Spec{Seccomp: true})
+
+	var failed *StageError
+	var clone error
+	if errors.As(view, &failed) && failed.Stage == "clone" {
+		clone = view
+	}
+	detail := ""
+	if landlock == nil {
+		detail = fmt.Sprintf("version %d", abi)
+	}
+	return Capabilities{Features: []Feature{
+		feature("user namespaces", "", clone),
+		feature("private view of the file system and of processes", "", view),
+		feature("network namespace", "", net),
+		feature("landlock", detail, landlock),
+		feature("seccomp", "", seccomp),
+	}}
+}
+
+func feature(name, detail string, err error) Feature {
+	f := Feature{Name: name, OK: err == nil, Detail: detail}
+	var failed *StageError
+	switch {
+	case errors.As(err, &failed):
+		f.Why, f.Mend = fmt.Sprintf("%s: %v", failed.Stage, failed.Err), failed.Advice
+	case err != nil:
+		f.Why = err.Error()
+	}
+	return f
+}
+
+// probe lets a helper confine itself and end.
+func probe(ctx context.Context, spec helper.Spec) (abi int, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	spec.Probe, spec.Dir = true, "/"
+	var p Process
+	event, err := p.launch(ctx, Command{Stdin: null, Stdout: null, Stderr: null}, spec)
+	if err != nil {
+		return 0, err
+	}
+	p.control.Close()
+	return event.ABI, p.cmd.Wait()
+}

@@ -1,0 +1,375 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// endWithin is how long a helper may take to end a call before it is killed
+// itself. Only one that the call stopped (which danger-full-access cannot
+// prevent) or a starved machine needs it.
+const endWithin = 3 * time.Second
+
+// Process is a started command together with the helper that holds it. Its
+// methods may be called from several goroutines, End from one.
+type Process struct {
+	cmd      *exec.Cmd
+	control  *os.File
+	identity string
+	report   Report
+	cookie   string // of an unconfined call: the variable its processes carry
+
+	exited  chan struct{}
+	alone   chan struct{}
+	gone    chan struct{}
+	members chan helper.Event
+
+	// Written by listen: status and known before exited is closed, left before gone.
+	status syscall.WaitStatus
+	known  bool
+	left   *helper.Event
+}
+
+// Start confines a fresh helper as the profile says and lets it start the
+// command. It returns when the command runs, or when it cannot: a *StageError,
+// in which errors.Is finds ErrUnavailable, when it could not be confined, a
+// *DirError when its folder cannot be entered. Nothing of the command has run
+// then.
+//
+// The files are the caller's to close. Who gets a Process must call End.
+func Start(ctx context.Context, c Command) (*Process, error) {
+	spec, err := c.spec()
+	if err != nil {
+		return nil, &StageError{Stage: "profile", Err: err}
+	}
+	p := &Process{
+		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
+		members: make(chan helper.Event, 1),
+	}
+	if c.Profile.Mode == FullAccess {
+		p.cookie = "TOOLD_CALL=" + rand.Text()
+		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], p.cookie)
+	}
+	event, err := p.launch(ctx, c, spec)
+	if err != nil {
+		return nil, err
+	}
+	p.report = c.Profile.report(event.ABI)
+	// Ends when the helper closes the control socket; End waits for that.
+	go p.listen()
+	return p, nil
+}
+
+// spec translates the command for the helper.
+func (c Command) spec() (helper.Spec, error) {
+	p := c.Profile
+	if err := p.check(); err != nil {
+		return helper.Spec{}, err
+	}
+	spec := helper.Spec{
+		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
+		OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
+		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes,
+	}
+	if p.Mode == FullAccess {
+		return spec, nil
+	}
+	spec.Namespaces, spec.Landlock, spec.Seccomp = true, true, true
+	spec.Loopback = !p.Network
+	spec.Hide, spec.TmpBytes = p.Hide, p.Limits.TmpBytes
+	if p.Mode == WorkspaceWrite {
+		for _, root := range append([]string{p.Workspace}, p.Write...) {
+			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true})
+		}
+	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
+		spec.Roots = []helper.Root{{Path: p.Workspace}}
+	}
+	return spec, nil
+}
+
+// launch starts the helper and waits for its first word.
+func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec) (helper.Event, error) {
+	b, err := spec.Encode()
+	if err != nil {
+		return helper.Event{}, &StageError{Stage: "specification", Err: err}
+	}
+	theirs, err := p.connect()
+	if err != nil {
+		return helper.Event{}, &StageError{Stage: "control socket", Err: err}
+	}
+	p.cmd = helperCommand(c, spec, theirs)
+	err = p.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		p.control.Close()
+		return helper.Event{}, unavailable("clone", err)
+	}
+	// The set-up can hang in a dead network mount; a caller need not.
+	stop := context.AfterFunc(ctx, p.destroy)
+	event, err := p.handshake(b, c)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		p.destroy()
+		p.control.Close()
+		_ = p.cmd.Wait() // killed by us, or its reason is in err
+		if ctx.Err() != nil {
+			err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+		}
+		return helper.Event{}, err
+	}
+	return event, nil
+}
+
+// connect makes the control socket and returns the helper's end of it.
+func (p *Process) connect() (theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, err
+	}
+	p.control = os.NewFile(uintptr(fds[0]), "control")
+	return os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// helperCommand is this binary again, in fresh namespaces. The identity mapping
+// keeps the user's number; it would lose all capabilities at exec, so those that
+// the set-up needs are ambient.
+func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
+	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}
+	if spec.Namespaces {
+		sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		if spec.Loopback {
+			sys.Cloneflags |= unix.CLONE_NEWNET
+		}
+		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	}
+	return &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"toold", helper.Marker}, Env: []string{},
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+		ExtraFiles: []*os.File{control}, SysProcAttr: sys,
+	}
+}
+
+func (p *Process) handshake(spec []byte, c Command) (helper.Event, error) {
+	var err error
+	if p.identity, err = identityOf(p.cmd.Process.Pid); err != nil {
+		return helper.Event{}, unavailable("read the helper's identity", err)
+	}
+	if err := p.sendSpec(spec, c.Extra); err != nil {
+		return helper.Event{}, unavailable("instruct the helper", err)
+	}
+	event, err := p.next()
+	if err != nil {
+		return helper.Event{}, unavailable("hear from the helper", err)
+	}
+	if event.Kind == helper.EventStarted {
+		return event, nil
+	}
+	err = errors.New(event.Text)
+	if event.Errno != 0 {
+		err = syscall.Errno(event.Errno)
+	}
+	if event.Stage == helper.StageChdir {
+		return helper.Event{}, &DirError{Dir: c.Dir, Err: err}
+	}
+	return helper.Event{}, unavailable(event.Stage, err)
+}
+
+// sendSpec passes the specification in a memory file: a packet is too small for
+// a long script.
+func (p *Process) sendSpec(spec []byte, extra *os.File) error {
+	fd, err := unix.MemfdCreate("specification", unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), "specification")
+	defer file.Close()
+	if _, err := file.Write(spec); err != nil {
+		return err
+	}
+	rights := []int{fd}
+	if extra != nil {
+		raw, err := extra.SyscallConn()
+		if err != nil {
+			return err
+		}
+		return control(raw, func(extra int) error { return p.sendRights(append(rights, extra)) })
+	}
+	return p.sendRights(rights)
+}
+
+func (p *Process) sendRights(fds []int) error {
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return control(raw, func(socket int) error {
+		return unix.Sendmsg(socket, helper.Order{Kind: helper.OrderRun}.Encode(), unix.UnixRights(fds...), nil, 0)
+	})
+}
+
+func control(raw syscall.RawConn, use func(fd int) error) error {
+	var err error
+	if outer := raw.Control(func(fd uintptr) { err = use(int(fd)) }); outer != nil {
+		return outer
+	}
+	return err
+}
+
+func (p *Process) next() (helper.Event, error) {
+	buf := make([]byte, 64<<10)
+	n, err := p.control.Read(buf)
+	if err != nil {
+		return helper.Event{}, err
+	}
+	return helper.DecodeEvent(buf[:n])
+}
+
+// listen takes the helper's reports until it is gone.
+func (p *Process) listen() {
+	defer close(p.gone)
+	exited, alone := p.exited, p.alone
+	once := func(c *chan struct{}) {
+		if *c != nil {
+			close(*c)
+			*c = nil
+		}
+	}
+	defer once(&alone)
+	defer once(&exited)
+	for {
+		event, err := p.next()
+		if err != nil {
+			return
+		}
+		switch event.Kind {
+		case helper.EventExited:
+			p.status, p.known = syscall.WaitStatus(event.Status), true
+			once(&exited)
+		case helper.EventMembers:
+			select {
+			case p.members <- event:
+			default: // nobody waits any more
+			}
+		case helper.EventLeft:
+			p.left = &event
+		}
+		if event.Alone || event.Kind == helper.EventAlone {
+			once(&alone)
+		}
+	}
+}
+
+// PID returns the helper's process number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Identity names the helper beyond the reuse of process numbers; see KillIdentity.
+func (p *Process) Identity() string { return p.identity }
+
+// Report tells what confines the command.
+func (p *Process) Report() Report { return p.report }
+
+// Exited is closed when the command itself has ended, or its helper was lost.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Alone is closed when no process of the call is left besides the helper.
+func (p *Process) Alone() <-chan struct{} { return p.alone }
+
+// Status returns how the command ended. It may be called once Exited is closed.
+// It is false when the helper was killed and took the command with it.
+func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known }
+
+// Runnable reports whether a process of the call runs or waits for a disk. When
+// the helper does not tell until ctx ends, it says yes. One call at a time.
+func (p *Process) Runnable(ctx context.Context) bool {
+	select {
+	case <-p.members: // an answer that came too late
+	default:
+	}
+	p.order(helper.Order{Kind: helper.OrderList})
+	select {
+	case event := <-p.members:
+		return event.Runnable
+	case <-p.gone:
+		return false
+	case <-ctx.Done():
+		return true
+	}
+}
+
+// Signal sends sig to the foreground process group.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.order(helper.Order{Kind: helper.OrderSignal, Signal: int(sig)})
+}
+
+// SignalAll sends sig to every process of the call.
+func (p *Process) SignalAll(sig syscall.Signal) {
+	p.order(helper.Order{Kind: helper.OrderSignalAll, Signal: int(sig)})
+}
+
+// Kill ends every process of the call at once. The helper stays to report.
+func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
+
+// order tells the helper. One that is gone needs no orders.
+func (p *Process) order(o helper.Order) { _, _ = p.control.Write(o.Encode()) }
+
+// destroy kills the helper, and with it, where there are namespaces, everything.
+func (p *Process) destroy() { _ = p.cmd.Process.Kill() }
+
+// End kills what is left of the call, waits until it and its helper are gone,
+// and returns what had been left. It must be called once.
+func (p *Process) End() []Member {
+	p.order(helper.Order{Kind: helper.OrderEnd})
+	patience := time.NewTimer(endWithin)
+	defer patience.Stop()
+	select {
+	case <-p.gone:
+	case <-patience.C:
+		p.destroy()
+		<-p.gone
+	}
+	_ = p.cmd.Wait() // its status says nothing about the command
+	p.control.Close()
+	if p.left == nil && p.cookie != "" {
+		sweepOrphans(p.PID(), p.cookie)
+	}
+	if p.left == nil {
+		return nil
+	}
+	var members []Member
+	for _, m := range p.left.Members {
+		members = append(members, Member(m))
+	}
+	return members
+}
+
+// sweepOrphans removes what an unconfined call left when it killed its helper.
+// It gives up on what cannot be killed.
+func sweepOrphans(pid int, cookie string) {
+	find := func() []helper.Proc { return helper.Orphans(pid, cookie) }
+	for range 100 {
+		helper.Sweep(find)
+		if len(find()) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

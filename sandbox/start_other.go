@@ -1,0 +1,23 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"runtime"
+)
+
+var errPlatform = errors.New("toold cannot confine commands on " + runtime.GOOS)
+
+const advicePlatform = "run toold on Linux, on Windows in WSL 2"
+
+// Probe reports that nothing can be confined here.
+func Probe(context.Context) Capabilities {
+	return Capabilities{Features: []Feature{{Name: "sandbox", Why: errPlatform.Error(), Mend: advicePlatform}}}
+}
+
+// Unsupported is the refusal of every start on this platform.
+func Unsupported() error {
+	return &StageError{Stage: "platform", Err: errPlatform, Advice: advicePlatform}
+}
