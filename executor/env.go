@@ -1,0 +1,118 @@
+package executor
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// EnvOptions says what BaseEnv lets through. The zero value gives the defaults only.
+type EnvOptions struct {
+	From      []string          // the daemon's environment, as of os.Environ
+	Pass      []string          // further names to take from From; a * at the end stands for any rest
+	Set       map[string]string // values that win over From and the defaults
+	Workspace string            // no folder below it stays in PATH; "" = no workspace
+}
+
+// BaseEnv makes the environment of commands: what is listed passes, all else
+// stays behind. What makes a shell, the loader or git run or load something that
+// nobody judged never passes, whatever Pass and Set say.
+//
+// The result is sorted and holds each name once.
+func BaseEnv(o EnvOptions) []string {
+	env := defaults()
+	for _, entry := range o.From {
+		name, value, ok := strings.Cut(entry, "=")
+		if ok && matches(name, o.Pass) {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, o.Set)
+	maps.DeleteFunc(env, func(name, value string) bool {
+		return name == "" || never(name) || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00")
+	})
+	if env["PATH"] = safePath(env["PATH"], o.Workspace); env["PATH"] == "" {
+		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+	}
+	addGitConfig(env)
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// defaults keep programs from waiting for a person: no pager, no editor, no
+// questions.
+func defaults() map[string]string {
+	return map[string]string{
+		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",
+		"PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat",
+		"EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false",
+		"GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive",
+	}
+}
+
+// addGitConfig sets what overrides every configuration file of git, the
+// repository's own included: no program runs to watch its files, none pages,
+// and a bare repository hidden in a folder is not one. Variables of this family
+// come from here only.
+func addGitConfig(env map[string]string) {
+	env["GIT_CONFIG_COUNT"] = "3"
+	for i, kv := range [...][2]string{
+		{"core.fsmonitor", "false"},
+		{"core.pager", "cat"},
+		{"safe.bareRepository", "explicit"},
+	} {
+		n := string(rune('0' + i))
+		env["GIT_CONFIG_KEY_"+n], env["GIT_CONFIG_VALUE_"+n] = kv[0], kv[1]
+	}
+}
+
+// matches reports whether name is in the fixed list or in pass.
+func matches(name string, pass []string) bool {
+	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM"}
+	for _, p := range append(fixed, pass...) {
+		if prefix, rest := strings.CutSuffix(p, "*"); p == name || rest && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// never reports whether a variable would change what a judged command means:
+// code that a shell or the loader takes from it, another repository for git,
+// another way of searching; or whether it is the daemon's own.
+func never(name string) bool {
+	for _, prefix := range []string{"BASH_FUNC_", "LD_", "DYLD_", "TOOLD_", "GIT_CONFIG"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{
+		"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "CDPATH", "GLOBIGNORE",
+		"BASH_XTRACEFD", "BASH_LOADABLES_PATH",
+		"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
+		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES",
+		"GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF",
+		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR",
+		"GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_ATTR_SOURCE",
+	}, name)
+}
+
+// safePath drops what makes a bare name mean a file that a call can write: the
+// current folder in all its forms, and folders of the workspace.
+func safePath(path, workspace string) string {
+	var kept []string
+	for _, dir := range strings.Split(path, ":") {
+		if filepath.IsAbs(dir) && !within(filepath.Clean(dir), workspace) {
+			kept = append(kept, dir)
+		}
+	}
+	return strings.Join(kept, ":")
+}
+
+func within(path, dir string) bool {
+	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
+}

@@ -1,0 +1,293 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox"
+)
+
+const (
+	defaultGrace = 2 * time.Second
+
+	// After the command has ended its children may still have something to say,
+	// as tee in a process substitution does. They are heard until they are quiet
+	// this long and none of them runs, but not longer than settleMax.
+	settleIdle = 60 * time.Millisecond
+	settleStep = 20 * time.Millisecond // between two looks at children that do run
+	settleMax  = 1500 * time.Millisecond
+
+	// killWithin is how long the kernel may take to carry out a kill before the
+	// helper itself is ended.
+	killWithin = 2 * time.Second
+)
+
+// Run starts the command and returns when nothing of it is left running, at most
+// Grace and a few seconds after Timeout or the end of ctx.
+//
+// An error means that it could not run, and nothing of it did: errors.Is finds
+// sandbox.ErrUnavailable when it could not be confined, the cause of ctx when
+// that had ended before the start; errors.As finds a *sandbox.DirError for a bad
+// Dir. How a command that ran ended stands in Exit.
+//
+// When ctx ends or Timeout passes, every process of the command gets TERM and
+// CONT, and KILL after Grace. Processes that outlive the command are killed and
+// listed in Exit.Leftovers.
+func Run(ctx context.Context, c Command) (Exit, error) {
+	if err := c.check(); err != nil {
+		return Exit{}, err
+	}
+	if ctx.Err() != nil {
+		return Exit{}, fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+	}
+	s, err := openStreams(c)
+	if err != nil {
+		return Exit{}, err
+	}
+	defer s.close()
+	p, err := start(ctx, c, s)
+	s.closeChild()
+	if err != nil {
+		return Exit{}, err
+	}
+	r := &running{Command: c, streams: s, process: p, begun: time.Now()}
+	return r.wait(ctx), nil
+}
+
+// check refuses what no shell could run as it was meant.
+func (c Command) check() error {
+	if strings.IndexByte(c.Script, 0) >= 0 {
+		return errors.New("cannot run the script: it holds a NUL byte")
+	}
+	st, err := os.Stat(c.Dir)
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path):
+		return &sandbox.DirError{Dir: c.Dir, Err: path.Err}
+	case err != nil:
+		return &sandbox.DirError{Dir: c.Dir, Err: err}
+	case !st.IsDir():
+		return &sandbox.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
+	}
+	return nil
+}
+
+// start hands the command to the sandbox.
+func start(ctx context.Context, c Command, s *streams) (*sandbox.Process, error) {
+	shell, err := findShell()
+	if err != nil {
+		return nil, err
+	}
+	argv, file, err := arguments(c.Script)
+	if err != nil {
+		return nil, err
+	}
+	if file != nil {
+		defer file.Close()
+	}
+	return sandbox.Start(ctx, sandbox.Command{
+		Argv: append([]string{shell}, argv...), Env: c.Env, Dir: c.Dir,
+		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
+		Terminal: c.Terminal != Off, Extra: file, Profile: c.Sandbox,
+	})
+}
+
+// findShell looks in the folders that only root can write, never in PATH.
+func findShell() (string, error) {
+	for _, path := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	return "", errors.New("cannot find bash in /bin, /usr/bin or /usr/local/bin: install it")
+}
+
+// maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.
+const maxArgument = 128<<10 - 1
+
+// arguments are those of bash for the script. One that is too long for an
+// argument comes through a memory file on descriptor 3, which bash reads and
+// closes before the script begins. Such a script differs from a short one in
+// this: error messages name "eval" instead of "-c", BASH_EXECUTION_STRING holds
+// the reading line, and newlines at its very end are gone.
+func arguments(script string) ([]string, *os.File, error) {
+	plain := []string{"--noprofile", "--norc", "-c"}
+	if len(script) <= maxArgument {
+		return append(plain, script), nil, nil
+	}
+	fd, err := unix.MemfdCreate("script", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot hold the script: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "script")
+	if _, err := f.WriteString(script); err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("cannot hold the script: %w", err)
+	}
+	return append(plain, `eval "exec 3<&-; $(</dev/fd/3)"`), f, nil
+}
+
+// running is a command between its start and its end.
+type running struct {
+	Command
+	streams *streams
+	process *sandbox.Process
+	begun   time.Time
+	reason  Reason
+}
+
+// wait sees the command through: its exit, what its children still say, its
+// leftovers, its helper.
+func (r *running) wait(ctx context.Context) Exit {
+	if r.Started != nil {
+		r.Started(Started{PID: r.process.PID(), Identity: r.process.Identity(), Sandbox: r.process.Report()})
+	}
+	eof, finish := r.listen()
+	r.awaitExit(ctx)
+	r.settle(ctx, eof)
+	for _, o := range r.streams.out {
+		o.interrupt()
+	}
+	<-eof
+	left := r.process.End()
+	finish()
+	return r.exit(left)
+}
+
+// listen starts the goroutines of the command. eof is closed when all output was
+// read; finish ends the input and waits for it.
+func (r *running) listen() (eof <-chan struct{}, finish func()) {
+	buffers := &sync.Pool{New: func() any { return new([bufferSize]byte) }}
+	var readers, feeder sync.WaitGroup
+	for _, o := range r.streams.out {
+		o.last.Store(r.begun.UnixNano())
+		// Ends at the end of the stream or by interrupt.
+		readers.Go(func() { o.copy(buffers) })
+	}
+	all := make(chan struct{})
+	// Ends after the readers.
+	go func() {
+		readers.Wait()
+		close(all)
+	}()
+	done := make(chan struct{})
+	// Ends when Input is closed or done is.
+	feeder.Go(func() { r.feed(done) })
+	return all, func() {
+		close(done)
+		if in := r.streams.input; in != nil {
+			_ = in.SetWriteDeadline(time.Unix(1, 0))
+		}
+		feeder.Wait()
+	}
+}
+
+// awaitExit waits until the command has ended, and makes it end when its time is
+// over.
+func (r *running) awaitExit(ctx context.Context) {
+	var timeout <-chan time.Time
+	if r.Timeout > 0 {
+		t := time.NewTimer(r.Timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case <-r.process.Exited():
+		return
+	case <-timeout:
+		r.reason = TimedOut
+	case <-ctx.Done():
+		r.reason = Stopped
+	}
+	r.stop()
+}
+
+// stop asks all processes of the command to end, and makes those that do not.
+func (r *running) stop() {
+	r.process.SignalAll(syscall.SIGTERM)
+	r.process.SignalAll(syscall.SIGCONT) // a stopped one hears nothing else
+	grace := r.Grace
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	if waitFor(r.process.Alone(), grace) {
+		return
+	}
+	r.process.Kill()
+	waitFor(r.process.Alone(), killWithin) // else End takes the helper away
+}
+
+func waitFor(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// settle hears out the children of a command that ended by itself.
+func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
+	if r.reason != Exited {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleMax)
+	defer cancel()
+	look := time.NewTimer(settleIdle)
+	defer look.Stop()
+	for {
+		select {
+		case <-r.process.Alone():
+			return
+		case <-eof:
+			return
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		idle := r.streams.idle(time.Now())
+		switch {
+		case idle < settleIdle:
+			look.Reset(settleIdle - idle)
+		case r.process.Runnable(ctx):
+			look.Reset(settleStep)
+		default:
+			return
+		}
+	}
+}
+
+func (r *running) exit(left []sandbox.Member) Exit {
+	e := Exit{Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report()}
+	status, known := r.process.Status()
+	switch {
+	case !known: // the helper was killed, by the kernel for want of memory or from outside
+		e.Code, e.Signal = 128+int(syscall.SIGKILL), "SIGKILL"
+	case status.Signaled():
+		e.Code, e.Signal = 128+int(status.Signal()), unix.SignalName(status.Signal())
+	default:
+		e.Code = status.ExitStatus()
+	}
+	for _, m := range left {
+		e.Leftovers = append(e.Leftovers, Process(m))
+	}
+	return e
+}
+
+// KillIdentity kills the command whose Started.Identity this is, if its helper
+// still lives, and reports whether it did: what a daemon does with the records
+// of one that crashed.
+func KillIdentity(identity string) (killed bool, err error) {
+	return sandbox.KillIdentity(identity)
+}

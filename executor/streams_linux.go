@@ -1,0 +1,190 @@
+package executor
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// streams are the descriptors of one command, both sides.
+type streams struct {
+	child  [3]*os.File // the command's; closed as soon as it has its own
+	opened []*os.File  // what closeChild has to close
+	input  *os.File    // the other side of its standard input; nil if there is none
+	ctty   *os.File    // the master of its controlling terminal; nil in Off
+	out    []*stream
+}
+
+// stream is one output of a command and the goroutine that reads it.
+type stream struct {
+	file *os.File
+	to   io.Writer
+	last *atomic.Int64 // when something came last, in nanoseconds since the epoch
+}
+
+// openStreams connects c as its Terminal says. On error nothing stays open.
+func openStreams(c Command) (s *streams, err error) {
+	s = &streams{}
+	defer func() {
+		if err != nil {
+			s.closeChild()
+			s.close()
+		}
+	}()
+	if c.Terminal == Off {
+		return s, s.openPipes(c)
+	}
+	return s, s.openTerminals(c)
+}
+
+func (s *streams) openTerminals(c Command) error {
+	master, slave, err := openTerminal(c.Rows, c.Cols)
+	if err != nil {
+		return err
+	}
+	s.opened = append(s.opened, slave)
+	s.child = [3]*os.File{slave, slave, slave}
+	s.ctty, s.input = master, master
+	s.read(master, c.Stdout)
+	if c.Terminal == Split {
+		master, slave, err := openTerminal(c.Rows, c.Cols)
+		if err != nil {
+			return err
+		}
+		s.opened = append(s.opened, slave)
+		s.child[2] = slave
+		s.read(master, c.Stderr)
+	}
+	if !c.Stdin {
+		_, err = s.input.Write(endOfInput())
+	}
+	return err
+}
+
+func (s *streams) openPipes(c Command) error {
+	for i, to := range []io.Writer{c.Stdout, c.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		s.opened = append(s.opened, w)
+		s.child[i+1] = w
+		s.read(r, to)
+	}
+	if !c.Stdin {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return err
+		}
+		s.opened = append(s.opened, null)
+		s.child[0] = null
+		return nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.opened = append(s.opened, r)
+	s.child[0], s.input = r, w
+	return nil
+}
+
+func (s *streams) read(f *os.File, to io.Writer) {
+	if to == nil {
+		to = io.Discard
+	}
+	s.out = append(s.out, &stream{file: f, to: to, last: new(atomic.Int64)})
+}
+
+// closeChild closes the command's side, once it has it or cannot have it.
+func (s *streams) closeChild() {
+	for _, f := range s.opened {
+		f.Close()
+	}
+	s.opened = nil
+}
+
+// close closes our side.
+func (s *streams) close() {
+	for _, o := range s.out {
+		o.file.Close()
+	}
+	if s.input != nil && s.input != s.ctty {
+		s.input.Close()
+	}
+}
+
+// idle is how long no stream brought anything.
+func (s *streams) idle(now time.Time) time.Duration {
+	idle := time.Duration(1<<63 - 1)
+	for _, o := range s.out {
+		idle = min(idle, now.Sub(time.Unix(0, o.last.Load())))
+	}
+	return idle
+}
+
+// bufferSize: a terminal gives about 4 KiB a read whatever is asked, a pipe is
+// as fast with 32 KiB as with more.
+const bufferSize = 32 << 10
+
+// drainLimit bounds what is read after the end of a command. Neither a terminal
+// nor a pipe can hold more than that, so nothing of the command's own is lost,
+// and a leftover that writes without end is not listened to without end.
+const drainLimit = 1 << 20
+
+// copy reads the stream to its end, or until drain interrupts it; then it takes
+// what is already there and returns.
+func (s *stream) copy(buffers *sync.Pool) {
+	buf := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := s.file.Read(buf[:])
+		if n > 0 {
+			s.take(buf[:n])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.rest(buf[:])
+			return
+		}
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			return // io.EOF of a pipe, EIO of a terminal that nobody holds any more
+		}
+	}
+}
+
+func (s *stream) take(b []byte) {
+	s.last.Store(time.Now().UnixNano())
+	_, _ = s.to.Write(b) // a writer that fails must not stop the command
+}
+
+// interrupt makes copy finish with what is there.
+func (s *stream) interrupt() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) }
+
+// rest reads without waiting until nothing is there. The deadline has to be
+// cleared first: it refuses even bytes that have already come.
+func (s *stream) rest(buf []byte) {
+	_ = s.file.SetReadDeadline(time.Time{})
+	raw, err := s.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	total := 0
+	_ = raw.Read(func(fd uintptr) bool {
+		for total < drainLimit {
+			n, err := syscall.Read(int(fd), buf)
+			if errors.Is(err, syscall.EINTR) {
+				continue
+			}
+			if err != nil || n <= 0 {
+				break
+			}
+			total += n
+			s.take(buf[:n])
+		}
+		return true // never wait
+	})
+}

@@ -1,0 +1,104 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	defaultRows = 40
+	defaultCols = 120
+)
+
+// endOfInput is what a terminal takes for the end of its input, many times: in
+// canonical mode each one ends one read, and a shell, its children and its
+// loops read more than once. It must stay below the 4096 bytes that a terminal
+// queues.
+func endOfInput() []byte {
+	b := make([]byte, 512)
+	for i := range b {
+		b[i] = 4 // ^D, VEOF
+	}
+	return b
+}
+
+// openTerminal opens a pseudo-terminal: the master, without echo and without any
+// change of output bytes, and the slave for the command. Both are close-on-exec.
+func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
+	master, slave, err = pty.Open()
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot open a terminal: %w", err)
+	}
+	err = errors.Join(
+		withFD(slave, byteExact),
+		setSize(master, rows, cols),
+		// pty.Open leaves the master blocking; then neither a deadline nor Close
+		// would end a read, and each reader would hold a thread.
+		withFD(master, func(fd int) error { return unix.SetNonblock(fd, true) }),
+	)
+	if err != nil {
+		master.Close()
+		slave.Close()
+		return nil, nil, fmt.Errorf("cannot set up a terminal: %w", err)
+	}
+	return master, slave, nil
+}
+
+// byteExact turns off what would change the output: \n to \r\n, and the echo of
+// the input.
+func byteExact(fd int) error {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	t.Oflag &^= unix.OPOST
+	t.Lflag &^= unix.ECHO | unix.ECHONL
+	t.Iflag |= unix.IUTF8
+	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
+}
+
+// setSize sets the window's size. pty.Setsize would make the master blocking again.
+func setSize(master *os.File, rows, cols uint16) error {
+	if rows == 0 {
+		rows = defaultRows
+	}
+	if cols == 0 {
+		cols = defaultCols
+	}
+	return withFD(master, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols})
+	})
+}
+
+// withFD lends the descriptor without taking it out of the poller, as Fd would.
+func withFD(f *os.File, use func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if outer := raw.Control(func(fd uintptr) { err = use(int(fd)) }); outer != nil {
+		return outer
+	}
+	return err
+}
+
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f *os.File) bool {
+	return withFD(f, func(fd int) error {
+		_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+		return err
+	}) == nil
+}
+
+// Probe tries whether this machine gives a pseudo-terminal.
+func Probe() error {
+	master, slave, err := openTerminal(0, 0)
+	if err != nil {
+		return fmt.Errorf("%w; see that /dev/pts is mounted and that /proc/sys/kernel/pty/max is not reached", err)
+	}
+	return errors.Join(master.Close(), slave.Close())
+}
