@@ -1,0 +1,186 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// CanRead reports why a call in this profile may not read a canonical path;
+// nil means that it may. The answer is the same that a confined process would
+// get: everything but Hide and the folders of which it has private ones.
+func (p Profile) CanRead(canonical string) error {
+	if err := p.visible(canonical); err != nil {
+		return fmt.Errorf("cannot read %s: %w", canonical, err)
+	}
+	return nil
+}
+
+// CanWrite reports why a call in this profile may not create, change or remove
+// a canonical path; nil means that it may.
+func (p Profile) CanWrite(canonical string) error {
+	err := p.visible(canonical)
+	switch {
+	case err != nil:
+	case p.Mode == FullAccess:
+		return nil
+	case p.Mode != WorkspaceWrite:
+		err = fmt.Errorf("sandbox.profile is %s: nothing can be written", p.Mode)
+	case p.inRoot(canonical):
+		return nil
+	default:
+		err = fmt.Errorf("it is outside of the workspace %s and of the folders in sandbox.write; write inside of the workspace, or let the user add the folder to sandbox.write", p.Workspace)
+	}
+	return fmt.Errorf("cannot write %s: %w", canonical, err)
+}
+
+func (p Profile) visible(canonical string) error {
+	if !filepath.IsAbs(canonical) || filepath.Clean(canonical) != canonical || strings.ContainsRune(canonical, 0) {
+		return errors.New("the path is not canonical")
+	}
+	if p.Mode == FullAccess {
+		return nil
+	}
+	for _, hidden := range p.Hide {
+		if within(canonical, hidden) {
+			return fmt.Errorf("%s is hidden by sandbox.hide", hidden)
+		}
+	}
+	// A confined process has its own of these. The host's are no part of what
+	// it can see, and the daemon's /proc would even show the daemon itself.
+	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
+		if within(canonical, private) && !p.inRoot(canonical) {
+			return fmt.Errorf("in sandbox.profile %s every call has its own empty %s; use a file in the workspace %s", p.Mode, private, p.Workspace)
+		}
+	}
+	return nil
+}
+
+func (p Profile) inRoot(canonical string) bool {
+	if p.Workspace != "" && within(canonical, p.Workspace) {
+		return true
+	}
+	for _, root := range p.Write {
+		if within(canonical, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// within compares components, so that /a/bc is not within /a/b.
+func within(path, root string) bool {
+	if root == "" {
+		return false
+	}
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, string(filepath.Separator)))
+	return ok && (rest == "" || os.IsPathSeparator(rest[0]))
+}
+
+// Resolve returns the canonical form of an absolute path: every symbolic link
+// resolved, component by component, so that "link/.." means what it means to
+// the kernel. From the first component on that does not exist the rest is
+// taken as it is written. It does not open anything; that the path still means
+// the same when it is used, is for OpenFile and ReplaceFile to verify.
+func Resolve(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("cannot resolve %q: the path is not absolute", path)
+	}
+	root := filepath.VolumeName(path) + string(filepath.Separator)
+	done, rest, links := root, path[len(root):], 0
+	for rest != "" {
+		var name string
+		name, rest = cutComponent(rest)
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			done = filepath.Dir(done)
+			continue
+		}
+		next := filepath.Join(done, name)
+		target, err := readLink(next)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("cannot resolve %q: %w", path, err)
+		case target == "":
+			done = next
+			continue
+		case links == maxLinks:
+			return "", fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, maxLinks)
+		}
+		links++
+		rest = target + string(filepath.Separator) + rest
+		if filepath.IsAbs(target) {
+			done, rest = root, rest[len(filepath.VolumeName(target)):]
+		}
+	}
+	return done, nil
+}
+
+// maxLinks is the kernel's own limit (path_resolution(7)).
+const maxLinks = 40
+
+func cutComponent(path string) (name, rest string) {
+	i := 0
+	for i < len(path) && !os.IsPathSeparator(path[i]) {
+		i++
+	}
+	if i == len(path) {
+		return path, ""
+	}
+	return path[:i], path[i+1:]
+}
+
+// readLink returns the target of a symbolic link; an empty one for anything
+// else, also where nothing is.
+func readLink(path string) (string, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || isNotDir(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	case info.Mode()&fs.ModeSymlink == 0:
+		return "", nil
+	}
+	return os.Readlink(path)
+}
+
+// Replacement is the new content of a file.
+type Replacement struct {
+	Data []byte
+	// Old is the file that is replaced, as OpenFile opened it. Its mode, owner
+	// and extended attributes are kept (not its setuid and setgid bits and file
+	// capabilities, which must not pass to content from elsewhere). Nil: the file
+	// is new, and it is an error when there is one.
+	Old *os.File
+	// Parents makes missing folders above a new file.
+	Parents bool
+}
+
+// regular refuses what is not a regular file: reading a pipe may wait for ever,
+// reading a device never end.
+func regular(info fs.FileInfo, path string) error {
+	kind := ""
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	case mode&fs.ModeSymlink != 0:
+		kind = "a symbolic link that was not there when the call was judged"
+	default:
+		kind = "something else"
+	}
+	return fmt.Errorf("cannot open %s: it is %s, not a regular file", path, kind)
+}
