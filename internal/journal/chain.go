@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// append adds a message at the end of the chain. build makes it for its
+// sequence number. The caller is in a transaction.
+func (w *writer) append(ctx context.Context, build func(seq int64) (Message, error)) (seq int64, err error) {
+	var prev []byte
+	seq, prev, err = scanHead(w.row(ctx, queryHead))
+	if err != nil {
+		return 0, err
+	}
+	seq++
+	m, err := build(seq)
+	if err != nil {
+		return 0, err
+	}
+	m.Seq = seq
+	if m.ID == "" {
+		m.ID = newID()
+	}
+	_, err = w.exec(ctx, `INSERT INTO messages (seq, id, ts, message_type, direction, client, agent_id, conversation_id,
+		run_id, step_id, otid, tool_call_id, status, body, prev_hash, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
+		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), prev, m.hash(prev))
+	return seq, err
+}
+
+// queryHead reads the last sequence number ever used, from SQLite's own count,
+// and the hash of that row.
+const queryHead = `SELECT s.seq, m.hash FROM sqlite_sequence s LEFT JOIN messages m ON m.seq = s.seq WHERE s.name = 'messages'`
+
+// scanHead reads the answer to queryHead. An empty chain has number 0 and an
+// empty hash.
+func scanHead(row scanner) (seq int64, hash []byte, err error) {
+	err = row.Scan(&seq, &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, []byte{}, nil
+	}
+	if err == nil && hash == nil {
+		return 0, nil, fmt.Errorf("%w: the last message, number %d, is missing", ErrTampered, seq)
+	}
+	return seq, hash, err
+}
+
+// hash covers the message and, through prev, every message before it. Each
+// field is preceded by its length, so that no two messages have one encoding.
+func (m *Message) hash(prev []byte) []byte {
+	h := sha256.New()
+	field := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		h.Write(b)
+	}
+	field(prev)
+	field(binary.BigEndian.AppendUint64(nil, uint64(m.Seq)))
+	field(binary.BigEndian.AppendUint64(nil, uint64(m.Time.UnixNano())))
+	for _, s := range []string{
+		m.ID, m.Type, string(m.Direction), m.Client, m.AgentID, m.ConversationID,
+		m.RunID, m.StepID, m.OTID, m.CallID, m.Status,
+	} {
+		field([]byte(s))
+	}
+	field(m.Body)
+	return h.Sum(nil)
+}
+
+// Verify reads every message and checks the chain from the first to the last.
+// The error is ErrTampered and names the first row that does not fit. Who can
+// write the file and knows this program can make a new chain: only a copy of
+// an earlier hash kept elsewhere would show that.
+func (j *Journal) Verify(ctx context.Context) error {
+	snapshot, err := j.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("cannot verify the journal: %w", err)
+	}
+	defer snapshot.Rollback() //nolint:errcheck // nothing was written
+	last, _, err := scanHead(snapshot.QueryRowContext(ctx, queryHead))
+	if err != nil {
+		return err
+	}
+	rows, err := snapshot.QueryContext(ctx, "SELECT "+messageColumns+", prev_hash, hash FROM messages ORDER BY seq")
+	if err != nil {
+		return fmt.Errorf("cannot verify the journal: %w", err)
+	}
+	defer rows.Close()
+	seq, hash := int64(0), []byte{}
+	for rows.Next() {
+		var prev, stored []byte
+		m, err := scanMessage(rows, &prev, &stored)
+		if err != nil {
+			return fmt.Errorf("cannot verify the journal: %w", err)
+		}
+		if m.Seq != seq+1 || !bytes.Equal(prev, hash) || !bytes.Equal(stored, m.hash(prev)) {
+			return fmt.Errorf("%w: message number %d does not fit its hash or the message before it", ErrTampered, m.Seq)
+		}
+		seq, hash = m.Seq, stored
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("cannot verify the journal: %w", err)
+	}
+	if seq != last {
+		return fmt.Errorf("%w: messages after number %d are missing", ErrTampered, seq)
+	}
+	return nil
+}
+
+const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,
+	run_id, step_id, otid, tool_call_id, status, body`
+
+// scanMessage reads messageColumns and whatever follows them into more.
+func scanMessage(row scanner, more ...any) (m Message, err error) {
+	var ts int64
+	err = row.Scan(append([]any{
+		&m.Seq, &m.ID, &ts, &m.Type, &m.Direction, &m.Client, &m.AgentID, &m.ConversationID,
+		&m.RunID, &m.StepID, &m.OTID, &m.CallID, &m.Status, &m.Body,
+	}, more...)...)
+	m.Time = time.Unix(0, ts).UTC()
+	return m, err
+}

@@ -1,0 +1,168 @@
+package journal_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/internal/journal"
+)
+
+// childDir names the journal's directory for this binary when it plays a
+// second daemon.
+const childDir = "JOURNAL_TEST_CHILD_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		if err := child(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child records calls until it is killed, and prints each id once the journal
+// has said that it is recorded: one finished call, one that was intended and
+// one that was only received, in turns.
+func child(dir string) error {
+	ctx := context.Background()
+	j, err := journal.Open(ctx, dir, journal.Self())
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		if err := cycle(ctx, j, call(fmt.Sprintf("finished-%d", i))); err != nil {
+			return err
+		}
+		fmt.Printf("finished-%d\n", i)
+		rec, _, err := j.Receive(ctx, call(fmt.Sprintf("intended-%d", i)))
+		if err != nil {
+			return err
+		}
+		if err := j.Intend(ctx, rec.Key, allow); err != nil {
+			return err
+		}
+		fmt.Printf("intended-%d\n", i)
+		if _, _, err := j.Receive(ctx, call(fmt.Sprintf("received-%d", i))); err != nil {
+			return err
+		}
+		fmt.Printf("received-%d\n", i)
+	}
+}
+
+// startChild starts a second daemon on dir. The returned function kills it,
+// waits for it and returns every id it printed.
+func startChild(t *testing.T, dir string, lines int) (kill func() []string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	var ids []string
+	in := bufio.NewScanner(out)
+	for len(ids) < lines && in.Scan() {
+		ids = append(ids, in.Text())
+	}
+	return func() []string {
+		must(t, cmd.Process.Kill())
+		for in.Scan() {
+			ids = append(ids, in.Text())
+		}
+		if err := cmd.Wait(); err == nil {
+			t.Error("the child ended by itself")
+		}
+		return ids
+	}
+}
+
+func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kill := startChild(t, dir, 30)
+	j := open(t, dir) // while the other daemon lives
+	if left, err := j.Unfinished(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("calls of a living daemon were taken: %d, %v", len(left), err)
+	}
+	ids := kill()
+	if len(ids) < 30 {
+		t.Fatalf("the child recorded only %d calls", len(ids))
+	}
+	left, err := j.Unfinished(t.Context())
+	must(t, err)
+	open := map[string]journal.Record{}
+	for _, r := range left {
+		open[r.ID] = r
+	}
+	for _, id := range ids {
+		rec, err := j.Find(t.Context(), "agent", id)
+		must(t, err)
+		kind, _, _ := strings.Cut(id, "-")
+		_, unfinished := open[id]
+		var ok bool
+		switch kind {
+		case "finished":
+			ok = rec.State == journal.Delivered && len(rec.Result) > 0 && !unfinished
+		case "intended":
+			ok = rec.State == journal.Running && rec.Decision == allow && unfinished && !open[id].IntendedAt.IsZero()
+		case "received":
+			ok = rec.State == journal.Received && unfinished && open[id].IntendedAt.IsZero()
+		}
+		if !ok {
+			t.Errorf("call %s was found as %+v, unfinished %v", id, rec, unfinished)
+		}
+	}
+	must(t, j.Verify(t.Context()))
+	if again, err := j.Unfinished(t.Context()); err != nil || len(again) != 0 {
+		t.Errorf("calls were taken twice: %d, %v", len(again), err)
+	}
+	for _, r := range left {
+		if _, err := finish(t.Context(), j, r.Key, journal.Outcome{Status: "error", ErrorType: "unknown_after_crash"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTwoDaemonsShareAJournal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kill := startChild(t, dir, 1)
+	j := open(t, dir)
+	for i := range 50 {
+		must(t, cycle(t.Context(), j, call(fmt.Sprintf("ours-%d", i))))
+	}
+	kill()
+	must(t, j.Verify(t.Context()))
+}
+
+func TestAProcessIsKnownByMoreThanItsPid(t *testing.T) {
+	t.Parallel()
+	self := journal.Self()
+	if !self.Alive() {
+		t.Errorf("%v is not alive", self)
+	}
+	other := self
+	other.Boot = "another boot"
+	if other.Alive() {
+		t.Error("a process of another boot is alive")
+	}
+	if (journal.Identity{}).Alive() {
+		t.Error("nobody is alive")
+	}
+	if self.Start == 0 {
+		t.Skip("this system does not tell when a process started")
+	}
+	other = self
+	other.Start--
+	if other.Alive() {
+		t.Error("a process that had the same pid is alive")
+	}
+}

@@ -1,0 +1,164 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// callColumns are what scanRecord reads, from callTables.
+const (
+	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid,
+	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.arguments, c.args_hash, c.state,
+	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason,
+	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
+	c.received_at, c.decided_at, c.intended_at, c.started_at, c.returned_at, c.delivered_at`
+	callTables = ` FROM calls c LEFT JOIN messages m ON m.seq = c.return_seq `
+
+	findKey    = "SELECT " + callColumns + callTables + "WHERE c.id = ?"
+	findCall   = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.agent_id = ? AND c.tool_call_id = ?"
+	findNamed  = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
+	findLatest = "SELECT " + callColumns + callTables + "WHERE c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
+	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
+)
+
+// Find returns a client's call, of its agents' the latest. The error is ErrNotFound if there is none.
+func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
+	return scanRecord(j.read.QueryRowContext(ctx, findNamed, client, callID))
+}
+
+// FindAny returns the latest call with this id, whoever made it. The error is
+// ErrNotFound if there is none.
+func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
+	return scanRecord(j.read.QueryRowContext(ctx, findLatest, callID))
+}
+
+// Calls returns at most limit calls recorded after the one with key after, in
+// their order; the zero Key starts at the first.
+func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, error) {
+	rows, err := j.read.QueryContext(ctx, listCalls, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
+	}
+	defer rows.Close()
+	var list []Record
+	for rows.Next() {
+		r, err := scanRecord(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// Unfinished returns the calls without a return whose daemon is dead, the
+// oldest first, and makes them calls of this daemon, so that no other one that
+// starts at the same time gets them too. The caller finishes each: one with
+// IntendedAt set may have run and must not be run again. Calls of daemons that
+// live, this one included, are left alone.
+func (j *Journal) Unfinished(ctx context.Context) ([]Record, error) {
+	var list []Record
+	err := j.write.tx(ctx, synced, func() error {
+		dead, err := j.deadDaemons(ctx)
+		if err != nil {
+			return err
+		}
+		for _, d := range dead {
+			taken, err := j.adopt(ctx, d)
+			if err != nil {
+				return err
+			}
+			list = append(list, taken...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the calls of dead daemons: %w", err)
+	}
+	return list, nil
+}
+
+// deadDaemons returns the stored identities of the daemons that are gone and
+// left calls open. The caller is in a transaction.
+func (j *Journal) deadDaemons(ctx context.Context) ([]string, error) {
+	rows, err := j.write.conn.QueryContext(ctx, "SELECT DISTINCT daemon FROM calls WHERE return_seq IS NULL")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var dead []string
+	for rows.Next() {
+		var d string
+		if err := rows.Scan(&d); err != nil {
+			return nil, err
+		}
+		if d != j.daemon.String() && !parseIdentity(d).Alive() {
+			dead = append(dead, d)
+		}
+	}
+	return dead, rows.Err()
+}
+
+// adopt makes a dead daemon's open calls this daemon's. The records still name
+// the dead one. The caller is in a transaction.
+func (j *Journal) adopt(ctx context.Context, dead string) ([]Record, error) {
+	rows, err := j.write.conn.QueryContext(ctx,
+		"SELECT "+callColumns+callTables+"WHERE c.return_seq IS NULL AND c.daemon = ? ORDER BY c.id", dead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []Record
+	for rows.Next() {
+		r, err := scanRecord(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	_, err = j.write.exec(ctx, "UPDATE calls SET daemon = ? WHERE return_seq IS NULL AND daemon = ?", j.daemon.String(), dead)
+	return list, err
+}
+
+// scanRecord reads callColumns.
+func scanRecord(row scanner) (Record, error) {
+	var r Record
+	var daemon string
+	var received int64
+	var exit, decided, intended, started, returned, delivered sql.NullInt64
+	d := &r.Decision
+	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID,
+		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.Arguments, &r.ArgsHash, &r.State,
+		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason,
+		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,
+		&received, &decided, &intended, &started, &returned, &delivered)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Record{}, ErrNotFound
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("cannot read a call: %w", err)
+	}
+	r.Daemon = parseIdentity(daemon)
+	if exit.Valid {
+		code := int(exit.Int64)
+		r.ExitCode = &code
+	}
+	r.ReceivedAt = time.Unix(0, received).UTC()
+	r.DecidedAt, r.IntendedAt, r.StartedAt = instant(decided), instant(intended), instant(started)
+	r.ReturnedAt, r.DeliveredAt = instant(returned), instant(delivered)
+	return r, nil
+}
+
+// instant is a stored time, or the zero time for NULL.
+func instant(ns sql.NullInt64) time.Time {
+	if !ns.Valid {
+		return time.Time{}
+	}
+	return time.Unix(0, ns.Int64).UTC()
+}

@@ -1,0 +1,114 @@
+// Package journal keeps the durable record of every message and decision.
+//
+// It is one SQLite file, journal.db, which several daemons may share. A call's
+// row moves through its states and never back; a message's row is never
+// changed, and a hash chain shows if it was. What must outlive a power cut
+// before something happens (a decision and the intent to run it, a return
+// before it is sent) is synced to the disk; the rest outlives the death of the
+// daemon but may be lost with the machine.
+//
+// The package decides nothing and runs nothing. An error of a write means that
+// the record does not exist: the caller must not go on with what it announced.
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
+)
+
+// Errors of a Journal.
+var (
+	ErrNotFound = errors.New("not in the journal")
+	ErrState    = errors.New("the call is past that state")
+	ErrTampered = errors.New("the journal was changed from outside")
+	ErrNewer    = errors.New("the journal was written by a newer toold")
+)
+
+// Journal is an open journal. Its methods may be called at the same time.
+//
+// A context given to a method that writes aborts the write when it ends; give
+// one that outlives the call (context.WithoutCancel) where the record must be
+// made in any case.
+type Journal struct {
+	daemon Identity
+	read   *sql.DB
+	db     *sql.DB // of the one connection in write
+	write  *writer
+}
+
+// Open opens the journal in dir and makes both if they are missing. daemon is
+// the process in whose name calls are recorded: Self, except in tests. The
+// caller closes the journal.
+func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
+	j, err := open(ctx, dir, daemon)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, err)
+	}
+	return j, nil
+}
+
+func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err error) {
+	path, err := prepare(dir)
+	if err != nil {
+		return nil, err
+	}
+	j = &Journal{daemon: daemon, write: &writer{stmts: map[string]*sql.Stmt{}}}
+	if j.db, err = sql.Open("sqlite", address(path, "_pragma=journal_mode(wal)")); err != nil {
+		return nil, err
+	}
+	if j.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
+		return nil, errors.Join(err, j.db.Close())
+	}
+	j.read.SetMaxOpenConns(4)
+	if j.write.conn, err = j.db.Conn(ctx); err == nil {
+		err = j.write.tx(ctx, synced, func() error { return j.write.migrate(ctx) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// prepare makes the directory and the file with modes that keep others out.
+// SQLite gives its own side files the mode of the database.
+func prepare(dir string) (path string, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o002 != 0 {
+		return "", errors.New("everybody may write to this directory; use another one or run chmod 700 on it")
+	}
+	path = filepath.Join(dir, "journal.db")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", err
+	}
+	return path, errors.Join(f.Chmod(0o600), f.Close())
+}
+
+// address is the driver's name for the file. Another process may hold the lock
+// for as long as it writes, hence the time to wait (milliseconds).
+func address(path, options string) string {
+	u := url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=busy_timeout(10000)&" + options}
+	return u.String()
+}
+
+// Close waits for writes under way and closes the files. No method may be
+// called afterwards.
+func (j *Journal) Close() error {
+	return errors.Join(j.read.Close(), j.write.close(), j.db.Close())
+}

@@ -1,0 +1,320 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/toold/toold/internal/journal"
+)
+
+var allow = journal.Decision{Action: "allow", By: "policy", Rule: "git-read", Source: "policy.yaml:3", Reason: "reads only"}
+
+func open(t testing.TB, dir string) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+// call is a call with every field set.
+func call(id string) journal.Call {
+	return journal.Call{
+		Client: "agent", ID: id, AgentID: "agent-1", ConversationID: "conv-1", RunID: "run-1", StepID: "step-1",
+		OTID: "otid-1", RequestID: "message-1", Dialect: "letta_api", Tool: "Bash", Canonical: "bash",
+		Arguments: []byte("{\"command\":\"git status\"}\x00"), ArgsHash: "h",
+		MessageType: "approval_request_message", Message: []byte(`{"tool_call":{"tool_call_id":"` + id + `"}}`),
+	}
+}
+
+func receive(t testing.TB, j *journal.Journal, c journal.Call) journal.Key {
+	t.Helper()
+	rec, fresh, err := j.Receive(t.Context(), c)
+	if err != nil || !fresh {
+		t.Fatalf("Receive(%s): fresh %v, %v", c.ID, fresh, err)
+	}
+	return rec.Key
+}
+
+func finish(ctx context.Context, j *journal.Journal, k journal.Key, o journal.Outcome) (int64, error) {
+	return j.Finish(ctx, k, o, func(seq int64) (string, []byte, error) {
+		return fmt.Sprintf("message-return-%d", k), fmt.Appendf(nil, `{"id":"message-return-%d","seq_id":%d}`, k, seq), nil
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error is %v, want %v", what, err, want)
+	}
+}
+
+func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	must(t, err)
+	ctx := t.Context()
+	k := receive(t, j, call("c1"))
+	must(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
+	must(t, j.Intend(ctx, k, allow))
+	must(t, j.Started(ctx, k, "77 1 boot", "/spool/c1"))
+	must(t, j.Exited(ctx, k))
+	code := 3
+	seq, err := finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"})
+	must(t, err)
+	must(t, j.Delivered(ctx, k))
+	must(t, j.Delivered(ctx, k))
+	must(t, j.Close())
+
+	got, err := open(t, dir).Find(ctx, "agent", "c1")
+	must(t, err)
+	asked := call("c1")
+	asked.MessageType, asked.Message = "", nil
+	want := journal.Record{
+		Call: asked, Key: k, State: journal.Delivered, Decision: allow, Daemon: journal.Self(),
+		Process: "77 1 boot", SpoolDir: "/spool/c1", Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}",
+		Result: fmt.Appendf(nil, `{"id":"message-return-%d","seq_id":%d}`, k, seq),
+	}
+	times := cmpopts.IgnoreFields(journal.Record{}, "ReceivedAt", "DecidedAt", "IntendedAt", "StartedAt", "ReturnedAt", "DeliveredAt")
+	if diff := cmp.Diff(want, got, times); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	if got.IntendedAt.Before(got.ReceivedAt) || got.StartedAt.Before(got.IntendedAt) || got.ReturnedAt.Before(got.StartedAt) || got.DeliveredAt.Before(got.ReturnedAt) {
+		t.Errorf("times are out of order: %+v", got)
+	}
+}
+
+func TestARepeatedCallIsFoundAsItStands(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	k := receive(t, j, call("c1"))
+	must(t, j.Intend(t.Context(), k, allow))
+
+	again := call("c1")
+	again.ArgsHash, again.Tool = "other", "other"
+	rec, fresh, err := j.Receive(t.Context(), again)
+	if err != nil || fresh || rec.Key != k || rec.ArgsHash != "h" || rec.Tool != "Bash" || rec.State != journal.Running {
+		t.Errorf("second Receive: fresh %v, %+v, %v", fresh, rec, err)
+	}
+	if p, err := j.List(t.Context(), journal.Query{}); err != nil || len(p.Messages) != 1 {
+		t.Errorf("%d messages are recorded, want 1 (%v)", len(p.Messages), err)
+	}
+	other := call("c1")
+	other.Client = "someone else"
+	if receive(t, j, other) == k {
+		t.Error("another client's call with the same id is the same call")
+	}
+	latest, err := j.FindAny(t.Context(), "c1")
+	if err != nil || latest.Client != "someone else" {
+		t.Errorf("FindAny returned %+v, %v", latest, err)
+	}
+}
+
+func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	ctx := t.Context()
+	k := receive(t, j, call("c1"))
+	wantErr(t, "delivery before the return", j.Delivered(ctx, k), journal.ErrState)
+	wantErr(t, "a process before the intent", j.Started(ctx, k, "1", ""), journal.ErrState)
+	must(t, j.Intend(ctx, k, allow))
+	wantErr(t, "second intent", j.Intend(ctx, k, allow), journal.ErrState)
+	wantErr(t, "decision after the intent", j.Decide(ctx, k, journal.Decided, allow), journal.ErrState)
+	_, err := finish(ctx, j, k, journal.Outcome{Status: "success"})
+	must(t, err)
+	_, err = finish(ctx, j, k, journal.Outcome{Status: "error"})
+	wantErr(t, "second return", err, journal.ErrState)
+	wantErr(t, "intent after the return", j.Intend(ctx, k, allow), journal.ErrState)
+	wantErr(t, "a call that is not there", j.Intend(ctx, k+1, allow), journal.ErrNotFound)
+	_, err = j.Find(ctx, "agent", "c2")
+	wantErr(t, "finding nothing", err, journal.ErrNotFound)
+}
+
+func TestARefusedCallKeepsItsDecision(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	c := call("c1")
+	c.Canonical = ""
+	k := receive(t, j, c)
+	deny := journal.Decision{Action: "deny", By: "policy", Rule: "r"}
+	_, err := finish(t.Context(), j, k, journal.Outcome{Status: "error", ErrorType: "denied", Canonical: "bash", Decision: deny})
+	must(t, err)
+	rec, err := j.Find(t.Context(), "agent", "c1")
+	if err != nil || rec.Decision != deny || rec.ErrorType != "denied" || rec.Canonical != "bash" || !rec.IntendedAt.IsZero() || rec.ExitCode != nil {
+		t.Errorf("record is %+v, %v", rec, err)
+	}
+}
+
+func TestAReturnThatCannotBeMadeIsNotRecorded(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	k := receive(t, j, call("c1"))
+	broken := errors.New("broken")
+	_, err := j.Finish(t.Context(), k, journal.Outcome{}, func(int64) (string, []byte, error) { return "", nil, broken })
+	wantErr(t, "Finish", err, broken)
+	seq, err := finish(t.Context(), j, k, journal.Outcome{Status: "success"})
+	if err != nil || seq != 2 {
+		t.Errorf("the next Finish got number %d, %v; want 2", seq, err)
+	}
+	must(t, j.Verify(t.Context()))
+}
+
+func TestOthersCannotReadTheJournal(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state", "toold")
+	receive(t, open(t, dir), call("c1"))
+	for name, want := range map[string]os.FileMode{".": 0o700, "journal.db": 0o600, "journal.db-wal": 0o600} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", name, got, want)
+		}
+	}
+	public := filepath.Join(t.TempDir(), "public")
+	must(t, os.Mkdir(public, 0o700))
+	must(t, os.Chmod(public, 0o777))
+	if _, err := journal.Open(t.Context(), public, journal.Self()); err == nil {
+		t.Error("a directory that everybody may write to was accepted")
+	}
+}
+
+func TestStrangePathsAreOpenedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a b?c=d#e%41&_pragma=x")
+	receive(t, open(t, dir), call("c1"))
+	if _, err := os.Stat(filepath.Join(dir, "journal.db-wal")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestANewerSchemaIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, rawJournal(t, dir, "PRAGMA user_version = 99"))
+	_, err := journal.Open(t.Context(), dir, journal.Self())
+	wantErr(t, "Open", err, journal.ErrNewer)
+}
+
+func TestAFileThatIsNoJournalIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "journal.db"), bytes.Repeat([]byte("not a database\n"), 1000), 0o600))
+	if _, err := journal.Open(t.Context(), dir, journal.Self()); err == nil {
+		t.Error("it was opened")
+	}
+}
+
+// rawJournal makes a journal in dir, closes it and changes it from outside.
+func rawJournal(t *testing.T, dir, statement string) error {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "journal.db"))
+	must(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), statement)
+	return err
+}
+
+func TestTheChainShowsEveryChange(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"a body changed":    `UPDATE messages SET body = '{}' WHERE seq = 4`,
+		"an actor changed":  `UPDATE messages SET client = 'x' WHERE seq = 4`,
+		"the first removed": `DELETE FROM messages WHERE seq = 1`,
+		"one removed":       `DELETE FROM messages WHERE seq = 4`,
+		"the last removed":  `PRAGMA foreign_keys = off; DELETE FROM messages WHERE seq = 10`,
+		"one added":         `INSERT INTO messages SELECT 11, 'new', ts, message_type, direction, client, agent_id, conversation_id, run_id, step_id, otid, tool_call_id, status, body, hash, hash FROM messages WHERE seq = 10`,
+		"two swapped":       `UPDATE messages SET seq = 99 WHERE seq = 3; UPDATE messages SET seq = 3 WHERE seq = 5; UPDATE messages SET seq = 5 WHERE seq = 99`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			j := open(t, dir)
+			must(t, j.Verify(t.Context()))
+			for i := range 5 {
+				k := receive(t, j, call(fmt.Sprint(i)))
+				_, err := finish(t.Context(), j, k, journal.Outcome{Status: "success"})
+				must(t, err)
+			}
+			must(t, j.Verify(t.Context()))
+			must(t, rawJournal(t, dir, change))
+			wantErr(t, "Verify", j.Verify(t.Context()), journal.ErrTampered)
+		})
+	}
+}
+
+// Under the race detector: calls of many goroutines through two handles of the
+// same file, as two daemons have them.
+func TestManyCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	handles := make([]*journal.Journal, 2)
+	var wg sync.WaitGroup
+	for i := range handles {
+		wg.Go(func() { handles[i] = open(t, dir) })
+	}
+	wg.Wait()
+	const each = 20
+	for g := range 8 {
+		j := handles[g%len(handles)]
+		wg.Go(func() {
+			for i := range each {
+				if err := cycle(t.Context(), j, call(fmt.Sprintf("%d-%d", g, i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, handles[0].Verify(t.Context()))
+	calls, err := handles[1].Calls(t.Context(), 0, 1000)
+	if err != nil || len(calls) != 8*each {
+		t.Errorf("%d calls are recorded, want %d (%v)", len(calls), 8*each, err)
+	}
+	for _, c := range calls {
+		if c.State != journal.Delivered {
+			t.Errorf("call %s is %s", c.ID, c.State)
+		}
+	}
+}
+
+// cycle records the whole life of a call.
+func cycle(ctx context.Context, j *journal.Journal, c journal.Call) error {
+	rec, _, err := j.Receive(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := j.Intend(ctx, rec.Key, allow); err != nil {
+		return err
+	}
+	if err := j.Started(ctx, rec.Key, "77 1 boot", "/spool"); err != nil {
+		return err
+	}
+	if _, err := finish(ctx, j, rec.Key, journal.Outcome{Status: "success"}); err != nil {
+		return err
+	}
+	return j.Delivered(ctx, rec.Key)
+}

@@ -1,0 +1,163 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Query selects messages. Empty fields select all.
+type Query struct {
+	Before, After string // message ids: older and newer than these, whatever the order
+	Limit         int    // 0 = 100, at most 1000
+	Ascending     bool   // oldest first; default newest first
+
+	Client         string
+	AgentID        string
+	ConversationID string
+	RunID          string
+	StepID         string
+	OTID           string
+	CallID         string
+	Status         string
+	MessageTypes   []string
+}
+
+// Page is a part of the record of messages, in the order asked for.
+type Page struct {
+	Messages   []Message
+	HasMore    bool   // further messages match, beyond the page's last
+	NextBefore string // the id of the oldest message in the page
+	NextAfter  string // the id of the newest
+}
+
+// List returns the messages that a query selects. The error is ErrNotFound when
+// Before or After names no message.
+func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
+	limit := 100
+	if q.Limit > 0 {
+		limit = min(q.Limit, 1000)
+	}
+	where, args, err := j.conditions(ctx, q)
+	if err != nil {
+		return Page{}, err
+	}
+	order := "DESC"
+	if q.Ascending {
+		order = "ASC"
+	}
+	found, err := j.messages(ctx, fmt.Sprintf("SELECT %s FROM messages%s ORDER BY seq %s LIMIT %d", messageColumns, where, order, limit+1), args...)
+	if err != nil {
+		return Page{}, fmt.Errorf("cannot list messages: %w", err)
+	}
+	p := Page{Messages: found, HasMore: len(found) > limit}
+	if p.HasMore {
+		p.Messages = found[:limit]
+	}
+	if n := len(p.Messages); n > 0 {
+		oldest, newest := p.Messages[0].ID, p.Messages[n-1].ID
+		if !q.Ascending {
+			oldest, newest = newest, oldest
+		}
+		p.NextBefore, p.NextAfter = oldest, newest
+	}
+	return p, nil
+}
+
+// conditions makes the WHERE clause of a query.
+func (j *Journal) conditions(ctx context.Context, q Query) (where string, args []any, err error) {
+	var all []string
+	add := func(condition string, arg ...any) {
+		all = append(all, condition)
+		args = append(args, arg...)
+	}
+	for _, c := range []struct{ condition, id string }{{"seq < ?", q.Before}, {"seq > ?", q.After}} {
+		if c.id == "" {
+			continue
+		}
+		seq, err := j.seqOf(ctx, c.id)
+		if err != nil {
+			return "", nil, err
+		}
+		add(c.condition, seq)
+	}
+	for _, f := range []struct{ column, value string }{
+		{"client", q.Client},
+		{"agent_id", q.AgentID},
+		{"conversation_id", q.ConversationID},
+		{"run_id", q.RunID},
+		{"step_id", q.StepID},
+		{"otid", q.OTID},
+		{"tool_call_id", q.CallID},
+		{"status", q.Status},
+	} {
+		if f.value != "" {
+			add(f.column+" = ?", f.value)
+		}
+	}
+	if n := len(q.MessageTypes); n > 0 {
+		types := make([]any, n)
+		for i, t := range q.MessageTypes {
+			types[i] = t
+		}
+		add("message_type IN ("+strings.Join(slices.Repeat([]string{"?"}, n), ", ")+")", types...)
+	}
+	if len(all) == 0 {
+		return "", nil, nil
+	}
+	return " WHERE " + strings.Join(all, " AND "), args, nil
+}
+
+// seqOf returns the sequence number of a message.
+func (j *Journal) seqOf(ctx context.Context, id string) (seq int64, err error) {
+	err = j.read.QueryRowContext(ctx, "SELECT seq FROM messages WHERE id = ?", id).Scan(&seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("message %q: %w", id, ErrNotFound)
+	}
+	return seq, err
+}
+
+func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Message, error) {
+	rows, err := j.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []Message
+	for rows.Next() {
+		m, err := scanMessage(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, rows.Err()
+}
+
+// Frame is the message as list_messages shows it: its body, with the journal's
+// own id, date, seq_id and message_type wherever the body has none, and always
+// for a message that came in, since ids of clients are not unique.
+func (m Message) Frame() (json.RawMessage, error) {
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(m.Body, &body); err != nil {
+		return nil, fmt.Errorf("message %q in the journal is not a JSON object: %w", m.ID, err)
+	}
+	for name, value := range map[string]any{
+		"id": m.ID, "seq_id": m.Seq, "message_type": m.Type, "date": m.Time.Format(time.RFC3339Nano),
+	} {
+		if _, has := body[name]; has && m.Direction == Out {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		body[name] = text
+	}
+	return json.Marshal(body)
+}

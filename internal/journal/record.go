@@ -1,0 +1,117 @@
+package journal
+
+import "time"
+
+// State is how far a call is. It only grows.
+type State string
+
+// The states, in their order. A call whose return is stored is Returned; from
+// Running on it may have had effects.
+const (
+	Received  State = "received"
+	Waiting   State = "waiting" // for a person
+	Decided   State = "decided"
+	Running   State = "running" // intended to run; see Record.Started
+	Exited    State = "exited"
+	Returned  State = "returned"
+	Delivered State = "delivered"
+)
+
+// Key names a call's row in this journal. The zero Key names none.
+type Key int64
+
+// Call is a call as it was asked. Client, AgentID and ID together are its
+// identity: weak generators repeat ids across the agents of one client.
+type Call struct {
+	Client string // who asks
+	ID     string // tool_call_id
+
+	AgentID        string
+	ConversationID string
+	RunID          string
+	StepID         string
+	OTID           string
+	RequestID      string // of the asking message, as sent; need not be unique
+	Dialect        string
+	Tool           string // as asked
+	Canonical      string // the tool's own name, if it is known already
+	Arguments      []byte
+	ArgsHash       string // tells whether a repeated id means the same call
+
+	// MessageType and Message are what list_messages shows for the request: a
+	// JSON object with this one call. The journal gives it an id of its own.
+	MessageType string
+	Message     []byte
+}
+
+// Decision is why a call may run or may not.
+type Decision struct {
+	Action string // "allow", "ask" or "deny"
+	By     string // "policy", "person" or "deadline"
+	Rule   string
+	Source string // file:line of the rule
+	Reason string
+}
+
+// Outcome is how a call ended. Empty fields keep what is recorded.
+type Outcome struct {
+	Status    string // "success" or "error"
+	ErrorType string
+	ExitCode  *int // nil when no process exited
+	Signal    string
+	Sandbox   string // what held while it ran, as JSON
+	Canonical string
+	OTID      string // of the return message
+	Decision  Decision
+}
+
+// Record is a call as the journal knows it.
+type Record struct {
+	Call // without MessageType and Message
+	Key
+
+	State    State
+	Decision Decision
+	Daemon   Identity // whose call it is
+	Process  string   // identity of the call's process, as given to Started
+	SpoolDir string
+
+	Status    string
+	ErrorType string
+	ExitCode  *int
+	Signal    string
+	Sandbox   string
+	Result    []byte // the return message; empty until Returned
+
+	// Each is the zero time until it happens. A call with Intended set may have
+	// run.
+	ReceivedAt, DecidedAt, IntendedAt, StartedAt, ReturnedAt, DeliveredAt time.Time
+}
+
+// Direction is which way a message went.
+type Direction string
+
+// The directions.
+const (
+	In  Direction = "in"
+	Out Direction = "out"
+)
+
+// Message is one row of the record of messages.
+type Message struct {
+	Seq       int64  // set by the journal: monotonic, never used again
+	ID        string // set by the journal where the body has none of its own
+	Time      time.Time
+	Type      string
+	Direction Direction
+
+	Client         string
+	AgentID        string
+	ConversationID string
+	RunID          string
+	StepID         string
+	OTID           string
+	CallID         string
+	Status         string // of a return
+	Body           []byte // JSON object
+}
