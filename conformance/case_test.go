@@ -1,0 +1,156 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// wireCase is one line of a case file.
+type wireCase struct {
+	ID       string      `json:"id"`
+	Dialect  string      `json:"dialect"`
+	Why      string      `json:"why"`
+	Setup    setup       `json:"setup"`
+	Send     []step      `json:"send"`
+	Expect   expectation `json:"expect"`
+	MustFail string      `json:"must_fail"` // only in false.jsonl: the reason with which the case fails
+}
+
+// setup is what stands before the first step.
+type setup struct {
+	Policy       json.RawMessage            `json:"policy"`
+	Default      string                     `json:"default"`
+	Files        map[string]json.RawMessage `json:"files"`
+	Auth         string                     `json:"auth"` // "token": HTTP steps carry only what they name
+	Limits       map[string]json.RawMessage `json:"limits"`
+	AskTimeoutMS int                        `json:"ask_timeout_ms"`
+	Roles        map[string][]string        `json:"roles"` // of each connection; default: agent
+	Profile      string                     `json:"profile"`
+	Redact       []string                   `json:"redact"`
+	Fixture      string                     `json:"fixture"`
+}
+
+// step is one thing a client does. One field beside Conn is set, except that
+// Fragments goes with JSON.
+type step struct {
+	Conn         string             `json:"conn"`           // default "a"
+	JSON         json.RawMessage    `json:"json"`           // a text frame
+	Fragments    int                `json:"fragments"`      // … in so many WebSocket fragments
+	Text         *string            `json:"text"`           // a text frame, not JSON
+	BinaryB64    *string            `json:"binary_b64"`     // a binary frame
+	BytesB64Text *string            `json:"bytes_b64_text"` // any bytes in a text frame
+	Gen          *generator         `json:"gen"`
+	HTTPUpgrade  *map[string]string `json:"http_upgrade"` // a handshake with these headers
+	HTTPGet      *string            `json:"http_get"`
+
+	Await           matcher         `json:"await"`
+	AwaitAllReturns int             `json:"await_all_returns"`
+	WaitMS          json.RawMessage `json:"wait_ms"` // a number, or "3x ping interval"
+
+	Disconnect    bool   `json:"disconnect"`
+	Reconnect     bool   `json:"reconnect"`
+	PauseReading  bool   `json:"pause_reading"`
+	ResumeReading bool   `json:"resume_reading"`
+	FreezeSocket  bool   `json:"freeze_socket"` // neither reads nor writes nor closes any more
+	KillDaemon    string `json:"kill_daemon"`   // a signal
+	StartDaemon   bool   `json:"start_daemon"`
+}
+
+// generator makes frames too big to be written down.
+type generator struct {
+	Repeat string          `json:"repeat"`
+	Bytes  int             `json:"bytes"`
+	Wrap   json.RawMessage `json:"wrap"` // holds "$GEN"
+
+	Nest                        int `json:"nest"`
+	Open, Close, Prefix, Suffix string
+
+	Frames int    `json:"frames"`
+	Text   string `json:"text"`
+}
+
+// expectation is what must hold after the last step. Parts that are absent are
+// not checked.
+type expectation struct {
+	Frames     []matcher      `json:"frames"` // each matches a frame of its own
+	Ordered    bool           `json:"ordered"`
+	None       []matcher      `json:"none"`   // match no frame
+	AnyOf      []expectation  `json:"any_of"` // one of these holds as well
+	Exec       *int           `json:"exec"`   // so many calls ran
+	FS         map[string]any `json:"fs"`     // content, "absent" or {"size": n}
+	Journal    matcher        `json:"journal"`
+	Conn       any            `json:"conn"`        // "open" or {"close": code}
+	HTTPStatus any            `json:"http_status"` // of every HTTP step, or a list with one for each
+	MaxMS      int            `json:"max_ms"`
+	Invariants []string       `json:"invariants"` // see invariants
+}
+
+// line is a case as it stands in a file. A case that cannot be read fails.
+type line struct {
+	place string // file:line
+	id    string
+	c     wireCase
+	err   error
+}
+
+// readCases reads case files.
+func readCases(paths ...string) ([]line, error) {
+	var out []line
+	for _, path := range paths {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the cases: %w", err)
+		}
+		scanner := bufio.NewScanner(bytes.NewReader(src))
+		scanner.Buffer(nil, len(src)+1)
+		for n := 1; scanner.Scan(); n++ {
+			if text := bytes.TrimSpace(scanner.Bytes()); len(text) > 0 {
+				out = append(out, readCase(fmt.Sprintf("%s:%d", path, n), text))
+			}
+		}
+	}
+	return out, nil
+}
+
+// readCase reads one case. What the runner does not know is an error: a case
+// half understood would pass for the wrong reason. Only the name and dialect of
+// a case that is not applicable need to be understood.
+func readCase(place string, text []byte) line {
+	l := line{place: place, id: place}
+	var head struct{ ID, Dialect string }
+	if l.err = json.Unmarshal(text, &head); l.err != nil {
+		return l
+	}
+	if head.ID != "" {
+		l.id = head.ID
+	}
+	l.c.ID, l.c.Dialect = head.ID, head.Dialect
+	if notApplicable(l.c) != "" {
+		return l
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	l.err = d.Decode(&l.c)
+	return l
+}
+
+// notApplicable tells why a case is not for this version, "" if it is.
+func notApplicable(c wireCase) string {
+	switch c.Dialect {
+	case "appserver_external", "appserver_gate":
+		return "toold does not dial out to an app server yet"
+	case "bridge_sse":
+		return "toold does not follow a message stream over HTTP yet"
+	}
+	return ""
+}
+
+// known tells whether the runner knows the dialect of a case.
+func known(dialect string) bool {
+	const all = " openletta letta_api letta_delta openai approval journal stream transport "
+	return dialect != "" && !strings.Contains(dialect, " ") && strings.Contains(all, " "+dialect+" ")
+}

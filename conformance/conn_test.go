@@ -1,0 +1,315 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+)
+
+// frame is one frame that a connection received.
+type frame struct {
+	conn  string
+	life  int // which life of the connection: it grows with each reconnect
+	value any // the JSON; nil when it is none
+}
+
+// recorder keeps what all connections of a case receive, in order of arrival.
+type recorder struct {
+	mu      sync.Mutex
+	frames  []frame
+	faults  []string // frames that no daemon may send
+	wire    map[string]int64
+	payload map[string]int64 // bytes of output in the deltas, by connection
+	biggest int
+	deltas  map[string]*strings.Builder // the concatenated deltas of each call and stream
+	kept    int64
+	changed chan struct{} // closed, and replaced, when something arrives
+}
+
+func newRecorder() *recorder {
+	return &recorder{
+		wire: map[string]int64{}, payload: map[string]int64{},
+		deltas: map[string]*strings.Builder{}, changed: make(chan struct{}),
+	}
+}
+
+// keptDeltas bounds the deltas of a case that are kept as frames and as text; beyond
+// it they are only counted.
+const keptDeltas = 8 << 20
+
+// add records a frame.
+func (r *recorder) add(conn string, life, kind int, data []byte) {
+	f := frame{conn: conn, life: life}
+	var fault string
+	switch err := json.Unmarshal(data, &f.value); {
+	case kind != websocket.TextMessage:
+		fault = "a binary frame"
+	case !utf8.Valid(data):
+		fault = "a frame that is not UTF-8"
+	case err != nil:
+		fault = "a frame that is not JSON: " + err.Error()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fault != "" {
+		r.faults = append(r.faults, "connection "+conn+" received "+fault)
+	}
+	r.wire[conn] += int64(len(data))
+	r.biggest = max(r.biggest, len(data))
+	if r.keep(f, len(data)) {
+		r.frames = append(r.frames, f)
+	}
+	r.signal()
+}
+
+// keep tells whether a frame is worth its memory. The lock is held.
+func (r *recorder) keep(f frame, size int) bool {
+	m, ok := f.value.(map[string]any)
+	if !ok || m["message_type"] != "tool_output_delta" {
+		return true
+	}
+	data, _ := m["data"].(string)
+	r.payload[f.conn] += int64(len(data))
+	r.kept += int64(size)
+	if r.kept > keptDeltas {
+		return false
+	}
+	key := fmt.Sprint(f.conn, "/", m["tool_call_id"], "/", m["stream"])
+	if r.deltas[key] == nil {
+		r.deltas[key] = &strings.Builder{}
+	}
+	r.deltas[key].WriteString(data)
+	return true
+}
+
+// signal wakes those who wait. The lock is held.
+func (r *recorder) signal() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// touch wakes those who wait because a connection ended.
+func (r *recorder) touch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.signal()
+}
+
+// all returns the frames received so far, and a channel that is closed when
+// that changes.
+func (r *recorder) all() ([]frame, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.frames[:len(r.frames):len(r.frames)], r.changed
+}
+
+// forget drops what was received.
+func (r *recorder) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.frames = nil
+}
+
+// wait returns nil when done says so of the frames received so far. It asks
+// again whenever something arrives.
+func (r *recorder) wait(ctx context.Context, done func([]frame) bool) error {
+	for {
+		frames, changed := r.all()
+		if done(frames) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// conn is one life of a connection.
+type conn struct {
+	name   string
+	life   int
+	ws     *websocket.Conn
+	got    func(c *conn, kind int, data []byte)
+	pong   chan struct{} // has an item when a pong came
+	ended  chan struct{} // closed when no more is received
+	code   int           // how it ended: the close code, 1006 without one; set before ended is closed
+	frozen atomic.Bool
+
+	mu   sync.Mutex
+	gate chan struct{} // closed while the connection reads
+
+	write sync.Mutex // one writer at a time
+}
+
+// dial connects. got is called for each frame, on one goroutine.
+func dial(ctx context.Context, d *daemon, name string, life int, token string, got func(*conn, int, []byte), ended func()) (*conn, error) {
+	header := http.Header{"Authorization": {"Bearer " + token}}
+	ws, response, err := websocket.DefaultDialer.DialContext(ctx, d.ws, header)
+	if err != nil {
+		if response != nil {
+			err = fmt.Errorf("%w: %s", err, response.Status)
+		}
+		return nil, fmt.Errorf("cannot connect: %w", err)
+	}
+	c := &conn{
+		name: name, life: life, ws: ws, got: got,
+		pong: make(chan struct{}, 1), ended: make(chan struct{}), gate: make(chan struct{}),
+	}
+	close(c.gate)
+	c.handleControl()
+	// Ends when the connection does; hangUp waits for it.
+	go func() {
+		c.read()
+		ended()
+	}()
+	return c, nil
+}
+
+// handleControl answers pings and close frames unless the peer is frozen.
+func (c *conn) handleControl() {
+	ping, closing := c.ws.PingHandler(), c.ws.CloseHandler()
+	c.ws.SetPingHandler(func(data string) error {
+		if c.frozen.Load() {
+			return nil
+		}
+		return ping(data)
+	})
+	c.ws.SetCloseHandler(func(code int, why string) error {
+		if c.frozen.Load() {
+			return nil
+		}
+		return closing(code, why)
+	})
+	c.ws.SetPongHandler(func(string) error {
+		select {
+		case c.pong <- struct{}{}:
+		default:
+		}
+		return nil
+	})
+}
+
+// read takes frames until the connection ends.
+func (c *conn) read() {
+	defer close(c.ended)
+	for {
+		c.mu.Lock()
+		gate := c.gate
+		c.mu.Unlock()
+		<-gate
+		kind, data, err := c.ws.ReadMessage()
+		if err != nil {
+			c.code = websocket.CloseAbnormalClosure
+			var closed *websocket.CloseError
+			if errors.As(err, &closed) {
+				c.code = closed.Code
+			}
+			c.ws.Close()
+			return
+		}
+		c.got(c, kind, data)
+	}
+}
+
+// pause stops reading after at most one more frame.
+func (c *conn) pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gate = make(chan struct{})
+}
+
+func (c *conn) resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.gate:
+	default:
+		close(c.gate)
+	}
+}
+
+// freeze makes the peer see a client whose machine is gone: what arrives is not
+// answered, not even pings. It is read all the same, to notice when the daemon
+// gives up.
+func (c *conn) freeze() { c.frozen.Store(true) }
+
+// closeCode is how the connection ended. A frozen peer cannot have finished the
+// closing handshake, whatever was sent to it.
+func (c *conn) closeCode() int {
+	if c.frozen.Load() {
+		return websocket.CloseAbnormalClosure
+	}
+	return c.code
+}
+
+func (c *conn) open() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// send writes one frame.
+func (c *conn) send(kind int, data []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	c.ws.SetWriteDeadline(time.Now().Add(30 * time.Second))
+	return c.ws.WriteMessage(kind, data)
+}
+
+// sendFragments writes a text message in n parts with a ping between them (RFC
+// 6455 §5.4). The library sends whole messages only, so the frames are made here.
+func (c *conn) sendFragments(data []byte, n int) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	size := len(data)/n + 1
+	for i := range n {
+		part := data[min(i*size, len(data)):min((i+1)*size, len(data))]
+		head := byte(0)
+		if i == 0 {
+			head = websocket.TextMessage
+		}
+		if i == n-1 {
+			head |= 0x80
+		}
+		raw := rawFrame(head, part)
+		if i < n-1 {
+			raw = append(raw, rawFrame(0x80|websocket.PingMessage, []byte("between"))...)
+		}
+		if _, err := c.ws.NetConn().Write(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rawFrame makes a masked frame; the mask is zero, which masks nothing.
+func rawFrame(head byte, data []byte) []byte {
+	raw := []byte{head}
+	if len(data) < 126 {
+		raw = append(raw, 0x80|byte(len(data)))
+	} else {
+		raw = append(raw, 0x80|126, byte(len(data)>>8), byte(len(data)))
+	}
+	return append(append(raw, 0, 0, 0, 0), data...)
+}
+
+// hangUp ends the connection without a word and waits until nothing more comes.
+func (c *conn) hangUp() {
+	c.ws.NetConn().Close()
+	c.resume()
+	<-c.ended
+}

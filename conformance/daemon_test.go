@@ -1,0 +1,213 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// program is the daemon under test: TOOLD_BIN, or a fresh build, made once.
+type program struct {
+	once sync.Once
+	dir  string // holds the build; empty when there is none
+	path string
+	err  error
+}
+
+func (p *program) get(ctx context.Context) (string, error) {
+	p.once.Do(func() { p.path, p.err = p.build(ctx) })
+	return p.path, p.err
+}
+
+func (p *program) build(ctx context.Context) (string, error) {
+	if path := os.Getenv("TOOLD_BIN"); path != "" {
+		return filepath.Abs(path)
+	}
+	dir, err := os.MkdirTemp("", "toold-conformance-")
+	if err != nil {
+		return "", fmt.Errorf("cannot build the daemon: %w", err)
+	}
+	p.dir = dir
+	// Others may have to run it too: the suite is not always root's.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", fmt.Errorf("cannot build the daemon: %w", err)
+	}
+	args := []string{"build", "-o", filepath.Join(dir, "toold")}
+	if os.Getenv("GOCOVERDIR") != "" {
+		args = append(args, "-cover")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "../cmd/toold")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build the daemon: %w\n%s", err, out)
+	}
+	return filepath.Join(dir, "toold"), nil
+}
+
+func (p *program) remove() {
+	if p.dir != "" {
+		os.RemoveAll(p.dir)
+	}
+}
+
+// site is the folders and files of one case.
+type site struct {
+	home, workspace, state, config string
+	tokens                         map[string]string // token name by roles, joined by ","
+	ping                           time.Duration
+}
+
+// daemon is a running process.
+type daemon struct {
+	cmd    *exec.Cmd
+	ws     string            // the WebSocket endpoint
+	http   string            // the origin
+	tokens map[string]string // by token name
+	log    *boundedLog
+	exited chan struct{} // closed when the process has ended
+	status error         // set before exited is closed
+}
+
+// startDaemon returns when the daemon says that it is ready.
+func startDaemon(ctx context.Context, path string, s *site) (*daemon, error) {
+	cmd := exec.Command(path, "serve", "--json", "--listen", "127.0.0.1:0",
+		"--workspace", s.workspace, "--state-dir", s.state, "--config", s.config)
+	cmd.Dir = s.workspace
+	cmd.Env = []string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
+		cmd.Env = append(cmd.Env, "GOCOVERDIR="+dir)
+	}
+	d := &daemon{cmd: cmd, log: &boundedLog{}, exited: make(chan struct{})}
+	cmd.Stderr = d.log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start the daemon: %w", err)
+	}
+	ready := make(chan []byte, 1)
+	// Ends when the daemon does: its end closes the pipe.
+	go func() {
+		r := bufio.NewReader(out)
+		text, _ := r.ReadBytes('\n')
+		ready <- text
+		io.Copy(io.Discard, r)
+		d.status = cmd.Wait()
+		close(d.exited)
+	}()
+	select {
+	case text := <-ready:
+		err = d.read(text)
+	case <-ctx.Done():
+		err = errors.New("no ready line in time")
+	}
+	if err != nil {
+		d.kill()
+		return nil, fmt.Errorf("the daemon did not start: %w\n%s", err, d.log.text())
+	}
+	return d, nil
+}
+
+// read takes the ready line.
+func (d *daemon) read(text []byte) error {
+	var ready struct {
+		Ready     bool `json:"ready"`
+		Addresses struct {
+			WS   string `json:"ws"`
+			HTTP string `json:"http"`
+		} `json:"addresses"`
+		TokenFiles map[string]string `json:"token_files"`
+	}
+	if err := json.Unmarshal(text, &ready); err != nil || !ready.Ready {
+		return fmt.Errorf("the ready line is %q", text)
+	}
+	d.ws, d.http = ready.Addresses.WS, ready.Addresses.HTTP
+	d.tokens = map[string]string{}
+	for name, file := range ready.TokenFiles {
+		token, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		d.tokens[name] = strings.TrimSpace(string(token))
+	}
+	return nil
+}
+
+func (d *daemon) alive() bool {
+	select {
+	case <-d.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the daemon as an operator would and tells what went wrong with it.
+func (d *daemon) stop(sig syscall.Signal) error {
+	if !d.alive() {
+		return fmt.Errorf("the daemon ended by itself: %v\n%s", d.status, d.log.text())
+	}
+	d.cmd.Process.Signal(sig)
+	timer := time.NewTimer(20 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-d.exited:
+	case <-timer.C:
+		d.kill()
+		return fmt.Errorf("the daemon did not end within 20 s of %v\n%s", sig, d.log.text())
+	}
+	if sig == syscall.SIGTERM && d.status != nil {
+		return fmt.Errorf("the daemon ended with %v after SIGTERM\n%s", d.status, d.log.text())
+	}
+	return nil
+}
+
+func (d *daemon) kill() {
+	d.cmd.Process.Kill()
+	<-d.exited
+}
+
+// boundedLog keeps the beginning of the daemon's log and counts the rest.
+type boundedLog struct {
+	mu    sync.Mutex
+	kept  bytes.Buffer
+	bytes int64
+}
+
+const keptLog = 64 << 10
+
+func (l *boundedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes += int64(len(p))
+	l.kept.Write(p[:min(len(p), max(0, keptLog-l.kept.Len()))])
+	return len(p), nil
+}
+
+func (l *boundedLog) size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+// text returns the last lines of what was kept.
+func (l *boundedLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.kept.String()
+	if len(text) > 4000 {
+		text = "…" + text[len(text)-4000:]
+	}
+	return "daemon's log:\n" + text
+}

@@ -1,0 +1,104 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+)
+
+// calls reads every call from the journal that the daemon writes.
+func (p *player) calls(ctx context.Context) ([]journal.Record, error) {
+	return p.journal.Calls(ctx, 0, math.MaxInt32)
+}
+
+// quiet waits until every call has its return. The journal cannot be waited
+// for, only looked at.
+func (p *player) quiet(ctx context.Context) error {
+	return p.poll(ctx, func(calls []journal.Record) string {
+		for _, c := range calls {
+			if c.ReturnedAt.IsZero() {
+				return fmt.Sprintf("call %s is still %s", c.ID, c.State)
+			}
+		}
+		return ""
+	})
+}
+
+// poll looks at the calls until done says "", or returns what it says last.
+func (p *player) poll(ctx context.Context, done func([]journal.Record) string) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		calls, err := p.calls(context.WithoutCancel(ctx))
+		if err != nil {
+			return err
+		}
+		why := done(calls)
+		if why == "" {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s", why)
+		}
+	}
+}
+
+// checkJournal checks how many calls ran, and the row of one.
+func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []string) {
+	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if e.Exec != nil {
+		calls, err := p.calls(limit)
+		ran := 0
+		for _, c := range calls {
+			if !c.IntendedAt.IsZero() {
+				ran++
+			}
+		}
+		if err != nil || ran != *e.Exec {
+			reasons = append(reasons, fmt.Sprintf("%d calls ran, want %d (%v)", ran, *e.Exec, err))
+		}
+	}
+	if e.Journal != nil {
+		err := p.poll(limit, func(calls []journal.Record) string {
+			why := "the journal has no calls"
+			for _, c := range calls {
+				if why = p.vars.match(e.Journal, "", row(c)); why == "" {
+					return ""
+				}
+			}
+			return "no call in the journal matches " + text(e.Journal) + ": " + why
+		})
+		if err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}
+	return reasons
+}
+
+// row shows a call to a matcher.
+func row(c journal.Record) map[string]any {
+	return map[string]any{
+		"tool_call_id": c.ID, "state": string(c.State), "status": c.Status, "error_type": c.ErrorType,
+		"tool_name": c.Tool, "run_id": c.RunID, "agent_id": c.AgentID,
+		"decision": map[string]any{"action": c.Decision.Action, "by": c.Decision.By, "rule": c.Decision.Rule},
+	}
+}
+
+// sequence maps the ids of the journal's messages to their numbers.
+func (p *player) sequence(ctx context.Context) (map[string]int64, error) {
+	page, err := p.journal.List(ctx, journal.Query{Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	numbers := map[string]int64{}
+	for _, m := range page.Messages {
+		numbers[m.ID] = m.Seq
+	}
+	return numbers, nil
+}

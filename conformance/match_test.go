@@ -1,0 +1,410 @@
+package conformance
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// matcher describes a frame: the keys are paths into it ("a.b.0", -1 = last),
+// the values what stands there, literally or as an object of operators:
+//
+//	$type string, number, integer, boolean, array, object or null
+//	$re   the text matches the expression    $has, $hasnt  the text or list holds it, or not
+//	$len, $maxlen  of a list or a text       $in    one of these
+//	$absent  missing or null                 $any   there, even null
+//	$join    the texts of the list together  $eq_path  equals another path
+//	$save    matches anything, kept as $name
+//
+// "$name" as a literal is what was kept. The keys $conn (the connection the
+// frame came on) and $save ({name: path}) are not paths.
+type matcher map[string]any
+
+// vars are the values kept by $save.
+type vars map[string]any
+
+// match tells why a frame on a connection does not match, "" if it does.
+func (v vars) match(m matcher, conn string, frame any) string {
+	for key, want := range m {
+		switch key {
+		case "$save":
+		case "$conn":
+			if want != conn {
+				return fmt.Sprintf("came on connection %s, not %v", conn, want)
+			}
+		default:
+			if why := v.matchPath(key, want, frame); why != "" {
+				return key + ": " + why
+			}
+		}
+	}
+	return ""
+}
+
+func (v vars) matchPath(path string, want, frame any) string {
+	got, there := lookup(path, frame)
+	if ops, ok := operators(want); ok {
+		return v.matchOperators(ops, got, there, frame)
+	}
+	if !there {
+		return "is missing"
+	}
+	return v.matchValue(want, got)
+}
+
+// matchValue compares with a literal; an object in it lists what must be there.
+func (v vars) matchValue(want, got any) string {
+	switch w := want.(type) {
+	case string:
+		if kept, ok := v[strings.TrimPrefix(w, "$")]; ok && strings.HasPrefix(w, "$") {
+			want = kept
+		}
+	case map[string]any:
+		return v.match(w, "", got)
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(w) {
+			return fmt.Sprintf("is %s, want a list of %d", short(got), len(w))
+		}
+		for i := range w {
+			if why := v.matchPath(strconv.Itoa(i), w[i], list); why != "" {
+				return fmt.Sprintf("[%d] %s", i, why)
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(want, got) {
+		return fmt.Sprintf("is %s, want %s", short(got), short(want))
+	}
+	return ""
+}
+
+// operators returns an object whose keys are operators.
+func operators(want any) (map[string]any, bool) {
+	m, ok := want.(map[string]any)
+	if !ok || len(m) == 0 {
+		return nil, false
+	}
+	for key := range m {
+		if !strings.HasPrefix(key, "$") {
+			return nil, false
+		}
+	}
+	return m, true
+}
+
+func (v vars) matchOperators(ops map[string]any, got any, there bool, frame any) string {
+	for op, arg := range ops {
+		var why string
+		switch {
+		case op == "$absent":
+			if absent := !there || got == nil; absent != (arg == true) {
+				why = fmt.Sprintf("is %s", short(got))
+			}
+		case !there:
+			return "is missing"
+		case op == "$eq_path":
+			why = v.matchEqualPath(arg, got, frame)
+		default:
+			why = v.matchOperator(op, arg, got)
+		}
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (v vars) matchEqualPath(path, got, frame any) string {
+	other, there := lookup(fmt.Sprint(path), frame)
+	if !there || !reflect.DeepEqual(got, other) {
+		return fmt.Sprintf("is %s, but %v is %s", short(got), path, short(other))
+	}
+	return ""
+}
+
+func (v vars) matchOperator(op string, arg, got any) string {
+	ok := false
+	switch op {
+	case "$any", "$save":
+		ok = true
+	case "$type":
+		ok = typeOf(got) == arg || arg == "integer" && isInteger(got)
+	case "$re":
+		return matchPattern(arg, got)
+	case "$has":
+		ok = holdsAll(got, arg)
+	case "$hasnt":
+		ok = !holdsAny(got, arg)
+	case "$len":
+		ok = v.matchValue(arg, length(got)) == ""
+	case "$maxlen":
+		n, isNumber := arg.(float64)
+		ok = isNumber && length(got) >= 0 && length(got) <= n
+	case "$in":
+		list, _ := arg.([]any)
+		ok = slices.ContainsFunc(list, func(w any) bool { return v.matchAny(w, got) })
+	case "$join":
+		text, isText := join(got)
+		ok = isText && v.matchAny(arg, text)
+	default:
+		return "has the unknown operator " + op
+	}
+	if !ok {
+		return fmt.Sprintf("is %s, want %s %s", short(got), op, short(arg))
+	}
+	return ""
+}
+
+// matchAny compares with a literal or operators.
+func (v vars) matchAny(want, got any) bool {
+	return v.matchPath("0", want, []any{got}) == ""
+}
+
+// keep stores what the $save parts of a matcher name in a frame that matched.
+func (v vars) keep(m matcher, frame any) error {
+	save := func(name string, path string) error {
+		value, there := lookup(path, frame)
+		if !there {
+			return fmt.Errorf("cannot save %s: the frame has no %s", name, path)
+		}
+		v[name] = value
+		return nil
+	}
+	for key, want := range m {
+		ops, _ := operators(want)
+		if key == "$save" {
+			names, _ := want.(map[string]any)
+			for name, path := range names {
+				if err := save(name, fmt.Sprint(path)); err != nil {
+					return err
+				}
+			}
+		} else if name, ok := ops["$save"].(string); ok {
+			if err := save(name, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lookup follows a path. A key that is there as written wins over a path.
+func lookup(path string, value any) (any, bool) {
+	if m, ok := value.(map[string]any); ok {
+		if got, ok := m[path]; ok {
+			return got, true
+		}
+	}
+	head, rest, more := strings.Cut(path, ".")
+	var got any
+	switch v := value.(type) {
+	case map[string]any:
+		var ok bool
+		if got, ok = v[head]; !ok {
+			return nil, false
+		}
+	case []any:
+		i, err := strconv.Atoi(head)
+		if i < 0 {
+			i += len(v)
+		}
+		if err != nil || i < 0 || i >= len(v) {
+			return nil, false
+		}
+		got = v[i]
+	default:
+		return nil, false
+	}
+	if !more {
+		return got, true
+	}
+	return lookup(rest, got)
+}
+
+func typeOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		return "number"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+func isInteger(v any) bool {
+	n, ok := v.(float64)
+	return ok && n == float64(int64(n))
+}
+
+// length of a list or, in characters, of a text; -1 for anything else.
+func length(v any) float64 {
+	switch v := v.(type) {
+	case []any:
+		return float64(len(v))
+	case string:
+		return float64(utf8.RuneCountInString(v))
+	}
+	return -1
+}
+
+// join puts a list of texts together.
+func join(v any) (string, bool) {
+	list, ok := v.([]any)
+	var b strings.Builder
+	for _, item := range list {
+		s, isText := item.(string)
+		ok = ok && isText
+		b.WriteString(s)
+	}
+	return b.String(), ok
+}
+
+// holds tells whether a text contains another, or a list an item; a list of
+// texts also holds what its texts together contain.
+func holds(got, want any) bool {
+	part, _ := want.(string)
+	switch g := got.(type) {
+	case string:
+		return part != "" && strings.Contains(g, part)
+	case []any:
+		if slices.ContainsFunc(g, func(item any) bool { return reflect.DeepEqual(item, want) }) {
+			return true
+		}
+		text, ok := join(g)
+		return ok && part != "" && strings.Contains(text, part)
+	}
+	return false
+}
+
+func each(want any) []any {
+	if list, ok := want.([]any); ok {
+		return list
+	}
+	return []any{want}
+}
+
+func holdsAll(got, want any) bool {
+	return !slices.ContainsFunc(each(want), func(w any) bool { return !holds(got, w) })
+}
+
+func holdsAny(got, want any) bool {
+	return slices.ContainsFunc(each(want), func(w any) bool { return holds(got, w) })
+}
+
+func matchPattern(pattern, got any) string {
+	text, ok := got.(string)
+	if !ok {
+		return fmt.Sprintf("is %s, want a text", short(got))
+	}
+	found, err := find(fmt.Sprint(pattern), text)
+	if err != nil {
+		return err.Error()
+	}
+	if !found {
+		return fmt.Sprintf("is %s, want it to match %v", short(got), pattern)
+	}
+	return ""
+}
+
+var (
+	patternFlags = regexp.MustCompile(`^\(\?[imsU]+\)`)
+	lookahead    = regexp.MustCompile(`^\(\?[=!]`)
+)
+
+// find searches with a regular expression. Go's have no look-ahead; the cases
+// use it at the beginning to say "all of these, in any order", which is done
+// here: at some position every look-ahead and the rest must match.
+func find(pattern, text string) (bool, error) {
+	flags := patternFlags.FindString(pattern)
+	rest := pattern[len(flags):]
+	var want, refuse []*regexp.Regexp
+	for lookahead.MatchString(rest) {
+		end := closing(rest)
+		if end < 0 {
+			return false, fmt.Errorf("the expression %q is not complete", pattern)
+		}
+		re, err := regexp.Compile(flags + `\A(?:` + rest[3:end] + `)`)
+		if err != nil {
+			return false, fmt.Errorf("the expression %q is not supported: %v", pattern, err)
+		}
+		if rest[2] == '=' {
+			want = append(want, re)
+		} else {
+			refuse = append(refuse, re)
+		}
+		rest = rest[end+1:]
+	}
+	if want == nil && refuse == nil {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return false, fmt.Errorf("the expression %q is not supported: %v", pattern, err)
+		}
+		return re.MatchString(text), nil
+	}
+	re, err := regexp.Compile(flags + `\A(?:` + rest + `)`)
+	if err != nil {
+		return false, fmt.Errorf("the expression %q is not supported: %v", pattern, err)
+	}
+	matches := func(at string) func(*regexp.Regexp) bool {
+		return func(re *regexp.Regexp) bool { return re.MatchString(at) }
+	}
+	for i := 0; i <= len(text); i++ {
+		at := text[i:]
+		if re.MatchString(at) && !slices.ContainsFunc(refuse, matches(at)) &&
+			!slices.ContainsFunc(want, func(re *regexp.Regexp) bool { return !re.MatchString(at) }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// closing returns where the parenthesis that begins a pattern closes.
+func closing(pattern string) int {
+	depth, class := 0, false
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// short renders a value for a reason.
+func short(v any) string {
+	s := fmt.Sprintf("%#v", v)
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		s = strconv.Quote(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	if len(s) > 300 {
+		s = s[:200] + " … " + s[len(s)-80:]
+	}
+	return s
+}

@@ -1,0 +1,292 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/internal/journal"
+)
+
+// player plays one case against a daemon of its own.
+type player struct {
+	c       wireCase
+	program string
+	site    *site
+	daemon  *daemon
+	journal *journal.Journal // the daemon's, read beside it
+	rec     *recorder
+	vars    vars
+	conns   map[string]*conn
+	lives   []*conn // every connection there was, to be ended
+	watch   *watch
+	awaited map[int]bool // the numbers of the frames that await steps took
+
+	statuses []int // of the HTTP steps
+	begun    time.Time
+	notes    []string // what went wrong on the way, in case the expectations fail
+	secret   string   // marks the processes of this case
+}
+
+// patience bounds every wait of a case that has no limit of its own.
+const patience = 60 * time.Second
+
+// play runs a case in base and returns the reasons why it fails.
+func play(ctx context.Context, program, base string, c wireCase) (reasons []string) {
+	p := &player{
+		c: c, program: program, rec: newRecorder(), vars: vars{}, conns: map[string]*conn{}, awaited: map[int]bool{},
+		secret: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9),
+	}
+	defer func() {
+		if err := p.end(); err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}()
+	if err := p.prepare(ctx, base); err != nil {
+		return []string{"cannot prepare: " + err.Error()}
+	}
+	p.begun = time.Now()
+	for i, s := range c.Send {
+		if err := p.step(ctx, s); err != nil {
+			p.notes = append(p.notes, fmt.Sprintf("step %d: %v", i+1, err))
+		}
+	}
+	reasons = p.verify(ctx)
+	if len(reasons) > 0 {
+		reasons = append(reasons, p.notes...)
+	}
+	return reasons
+}
+
+func (p *player) prepare(ctx context.Context, base string) (err error) {
+	if p.site, err = newSite(base, p.c); err != nil {
+		return err
+	}
+	p.unique()
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	if p.journal, err = journal.Open(ctx, p.site.state, journal.Self()); err != nil {
+		return err
+	}
+	names := []string{}
+	for name := range p.c.Setup.Roles {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if _, ok := p.c.Setup.Roles["a"]; !ok && p.usesSocket() {
+		names = append(names, "a")
+	}
+	for _, name := range names {
+		if _, err := p.connect(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := p.fixture(ctx); err != nil {
+		return err
+	}
+	p.watch = newWatch(ctx, p)
+	return nil
+}
+
+// start starts the daemon and, where the policy allows everything, the approver
+// that agrees to what no policy can allow.
+func (p *player) start(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var err error
+	if p.daemon, err = startDaemon(limit, p.program, p.site); err != nil {
+		return err
+	}
+	var word string
+	if json.Unmarshal(p.c.Setup.Policy, &word); word != "allow_all" && len(p.c.Setup.Policy) > 0 {
+		return nil
+	}
+	yes, err := dial(limit, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], approve, func() {})
+	if err != nil {
+		return err
+	}
+	p.lives = append(p.lives, yes)
+	return p.greet(limit, yes)
+}
+
+// approve answers an approval request with yes.
+func approve(c *conn, _ int, data []byte) {
+	var request struct {
+		Type string `json:"message_type"`
+		Call struct {
+			ID string `json:"tool_call_id"`
+		} `json:"tool_call"`
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(data, &request) != nil || request.Type != "approval_request_message" {
+		return
+	}
+	answer, _ := json.Marshal(map[string]any{
+		"message_type": "approval_response_message", "approve": true, "approval_request_id": request.ID,
+	})
+	c.send(websocket.TextMessage, answer)
+}
+
+// usesSocket tells whether a step speaks over a WebSocket.
+func (p *player) usesSocket() bool {
+	return slices.ContainsFunc(p.c.Send, func(s step) bool { return s.HTTPGet == nil && s.HTTPUpgrade == nil })
+}
+
+// connect opens a connection, or a new life of one, as the roles of the case say.
+func (p *player) connect(ctx context.Context, name string) (*conn, error) {
+	roles := p.c.Setup.Roles[name]
+	if len(roles) == 0 {
+		roles = []string{"agent"}
+	}
+	token := p.daemon.tokens[p.site.tokens[strings.Join(roles, ",")]]
+	life := 0
+	if old := p.conns[name]; old != nil {
+		life = old.life + 1
+	}
+	got := func(_ *conn, kind int, data []byte) { p.rec.add(name, life, kind, data) }
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := dial(limit, p.daemon, name, life, token, got, p.rec.touch)
+	if err != nil {
+		return nil, err
+	}
+	p.conns[name] = c
+	p.lives = append(p.lives, c)
+	return c, p.greet(limit, c)
+}
+
+// greet sends a WebSocket ping and waits for its pong: the daemon then serves
+// the connection.
+func (p *player) greet(ctx context.Context, c *conn) error {
+	if err := c.ws.WriteControl(websocket.PingMessage, []byte("hello"), time.Now().Add(patience)); err != nil {
+		return err
+	}
+	select {
+	case <-c.pong:
+		return nil
+	case <-c.ended:
+		return fmt.Errorf("connection %s ended at once", c.name)
+	case <-ctx.Done():
+		return fmt.Errorf("connection %s: no pong", c.name)
+	}
+}
+
+// fixture puts calls into the journal before the case begins.
+func (p *player) fixture(ctx context.Context) error {
+	switch p.c.Setup.Fixture {
+	case "":
+		return nil
+	case "two runs, 20 calls":
+	default:
+		return fmt.Errorf("unknown fixture %q", p.c.Setup.Fixture)
+	}
+	for i := range 20 {
+		run, args := fmt.Sprintf("run-%d", i%2+1), fmt.Sprintf(`{"command":"echo %d"}`, i)
+		call := map[string]any{"name": "bash", "tool_call_id": fmt.Sprintf("fixture_%d", i), "arguments": args}
+		request, _ := json.Marshal(map[string]any{
+			"message_type": "approval_request_message", "id": fmt.Sprintf("message-fixture-%d", i),
+			"date": "2026-02-17T10:30:00Z", "run_id": run, "tool_call": call, "tool_calls": []any{call},
+		})
+		if err := p.conns["a"].send(websocket.TextMessage, request); err != nil {
+			return err
+		}
+	}
+	if err := p.awaitReturns(ctx, 20); err != nil {
+		return err
+	}
+	page, err := p.ask(ctx, map[string]any{"message_type": "list_messages", "request_id": "fixture", "order": "asc", "limit": 1})
+	if err != nil {
+		return err
+	}
+	p.rec.forget()
+	clear(p.awaited)
+	return p.vars.keep(matcher{"$save": map[string]any{"first": "messages.0.id"}}, page)
+}
+
+// ask sends a request with a request_id on connection a and returns the answer.
+func (p *player) ask(ctx context.Context, request map[string]any) (any, error) {
+	data, _ := json.Marshal(request)
+	c := p.conns["a"]
+	if c == nil {
+		return nil, errors.New("there is no connection a")
+	}
+	if err := c.send(websocket.TextMessage, data); err != nil {
+		return nil, err
+	}
+	f, err := p.await(ctx, "a", matcher{"request_id": request["request_id"]})
+	return f.value, err
+}
+
+// await waits for a frame on the present life of a connection that no earlier
+// await has taken.
+func (p *player) await(ctx context.Context, name string, m matcher) (found frame, err error) {
+	c, ok := p.conns[name]
+	if !ok {
+		return frame{}, fmt.Errorf("there is no connection %s", name)
+	}
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = p.rec.wait(limit, func(frames []frame) bool {
+		for i, f := range frames {
+			if f.conn == name && f.life == c.life && !p.awaited[i] && p.vars.match(m, name, f.value) == "" {
+				found, p.awaited[i] = f, true
+				return true
+			}
+		}
+		return !c.open()
+	})
+	if err != nil || found.value == nil {
+		return found, fmt.Errorf("no frame on connection %s matches %s", name, short(map[string]any(m)))
+	}
+	return found, p.vars.keep(m, found.value)
+}
+
+// awaitReturns waits until so many returns have arrived.
+func (p *player) awaitReturns(ctx context.Context, n int) error {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	got := 0
+	err := p.rec.wait(limit, func(frames []frame) bool {
+		got = 0
+		for _, f := range frames {
+			if isReturn(f.value) {
+				got++
+			}
+		}
+		return got >= n
+	})
+	if err != nil {
+		return fmt.Errorf("%d returns arrived, want %d", got, n)
+	}
+	return nil
+}
+
+func isReturn(v any) bool {
+	m, _ := v.(map[string]any)
+	return m["message_type"] == "tool_return_message" || m["role"] == "tool"
+}
+
+// end ends every connection and the daemon.
+func (p *player) end() error {
+	if p.watch != nil {
+		p.watch.stop()
+	}
+	for _, c := range p.lives {
+		c.hangUp()
+	}
+	if p.journal != nil {
+		p.journal.Close()
+	}
+	if p.daemon == nil {
+		return nil
+	}
+	return p.daemon.stop(syscall.SIGTERM)
+}

@@ -1,0 +1,226 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The state of a run of this test binary: the results are printed at its end.
+var (
+	underTest program
+	results   tally
+	unchecked notes
+	machine   slowness
+	// exclusive is held for writing by cases that measure time.
+	exclusive sync.RWMutex
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	underTest.remove()
+	results.print()
+	os.Exit(code)
+}
+
+// TestWireCases plays the case files against the daemon.
+func TestWireCases(t *testing.T) {
+	paths := []string{filepath.Join("testdata", "wire.jsonl")}
+	if named := os.Getenv("TOOLD_CASES_WIRE"); named != "" {
+		paths = strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ':' })
+	}
+	cases, err := readCases(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := daemonOrSkip(t)
+	results.begin(len(cases))
+	for _, l := range cases {
+		t.Run(l.id, func(t *testing.T) {
+			t.Parallel()
+			playLine(t, bin, l)
+		})
+	}
+}
+
+// playLine plays one case and counts it.
+func playLine(t *testing.T, bin string, l line) {
+	if why := notApplicable(l.c); why != "" {
+		results.skip(l.id, why)
+		t.Skip("not applicable: " + why)
+	}
+	var reasons []string
+	switch {
+	case l.err != nil:
+		reasons = []string{fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)}
+	case !known(l.c.Dialect):
+		reasons = []string{fmt.Sprintf("%s: unknown dialect %q", l.place, l.c.Dialect)}
+	default:
+		defer alone(l.c)()
+		reasons = play(t.Context(), bin, t.TempDir(), l.c)
+	}
+	results.count(l.id, reasons)
+	for _, why := range reasons {
+		t.Error(why)
+	}
+}
+
+// alone gives cases that measure time the machine for themselves.
+func alone(c wireCase) (release func()) {
+	if c.Expect.MaxMS > 0 || slices.ContainsFunc(c.Expect.Invariants, func(s string) bool { return strings.HasSuffix(s, " ms") }) {
+		exclusive.Lock()
+		return exclusive.Unlock
+	}
+	exclusive.RLock()
+	return exclusive.RUnlock
+}
+
+// daemonOrSkip returns the daemon, or skips the test where no call can be
+// confined: nothing runs there, by design.
+func daemonOrSkip(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("calls run on Linux only")
+	}
+	bin, err := underTest.get(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := unconfined(t, bin); why != "" {
+		t.Skip(why)
+	}
+	return bin
+}
+
+// unconfined tells why this machine cannot confine calls, "" if it can.
+func unconfined(t *testing.T, bin string) string {
+	cmd := exec.CommandContext(t.Context(), bin, "call", "--workspace", t.TempDir(), "--yes", "bash", "true")
+	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	if err != nil && strings.Contains(string(out), "sandbox unavailable") {
+		return "the sandbox cannot be set up here: " + string(out)
+	}
+	return ""
+}
+
+// tally counts the cases.
+type tally struct {
+	mu             sync.Mutex
+	expected       int // -1 when no case was to be played
+	passed, failed []string
+	skipped        map[string]string
+	reasons        map[string][]string
+}
+
+// begin says how many cases will be counted.
+func (r *tally) begin(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expected += n
+}
+
+func (r *tally) skip(id, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.skipped == nil {
+		r.skipped = map[string]string{}
+	}
+	r.skipped[id] = why
+}
+
+func (r *tally) count(id string, reasons []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(reasons) == 0 {
+		r.passed = append(r.passed, id)
+		return
+	}
+	if r.reasons == nil {
+		r.reasons = map[string][]string{}
+	}
+	r.failed = append(r.failed, id)
+	r.reasons[id] = reasons
+}
+
+// print names what failed, what was not played and what was not checked; the
+// last line counts.
+func (r *tally) print() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.expected == 0 {
+		return
+	}
+	for _, text := range unchecked.sorted() {
+		fmt.Println("wire: not checked:", text)
+	}
+	ids := []string{}
+	for id := range r.skipped {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		fmt.Printf("wire: not applicable: %s: %s\n", id, r.skipped[id])
+	}
+	slices.Sort(r.failed)
+	for _, id := range r.failed {
+		first, _, _ := strings.Cut(r.reasons[id][0], "\n")
+		fmt.Printf("wire: failed: %s: %s\n", id, first)
+	}
+	fmt.Printf("wire: %d passed, %d failed, %d not applicable\n", len(r.passed), len(r.failed), len(r.skipped))
+}
+
+// notes is a list that several cases add to.
+type notes struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (n *notes) add(s string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text = append(n.text, s)
+}
+
+func (n *notes) sorted() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(slices.Values(n.text))
+}
+
+// slowness is how much slower this machine is than the one for which the limits
+// of the cases were written.
+type slowness struct {
+	once   sync.Once
+	factor float64
+}
+
+// scaled makes a limit fit this machine: up to five times as long.
+func scaled(limit time.Duration) time.Duration {
+	machine.once.Do(func() { machine.factor = measure() })
+	return time.Duration(float64(limit) * machine.factor)
+}
+
+// measure starts bash a few times; 4 ms is what it takes on a machine that is
+// not slow.
+func measure() float64 {
+	best := time.Hour
+	for range 5 {
+		begun := time.Now()
+		err := exec.Command("bash", "-c", "true").Run()
+		if err == nil {
+			best = min(best, time.Since(begun))
+		} else if errors.Is(err, exec.ErrNotFound) {
+			return 1
+		}
+	}
+	return min(5, max(1, float64(best)/float64(4*time.Millisecond)))
+}
