@@ -203,6 +203,7 @@ type Output struct {
 	Stream      string `json:"stream"`
 	Data        string `json:"data,omitempty"`
 	DataB64     string `json:"data_b64,omitempty"`
+	Offset      int64  `json:"offset"` // of the first byte; later than asked for where output is not kept
 	NextOffset  int64  `json:"next_offset"`
 	EOF         bool   `json:"eof"`
 }

@@ -1,0 +1,323 @@
+// Package client connects to a toold daemon: it makes tool calls, follows their
+// output, and decides calls that wait for a person.
+//
+// It does not reconnect: a caller that lost its connection dials again and
+// repeats the call with the same id, which attaches to the running call or
+// gets its recorded return.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/message"
+)
+
+const (
+	maxFrame     = 64 << 20         // a return holds at most a few capped streams and a diff
+	silence      = 90 * time.Second // the daemon pings every 30 s
+	writeTimeout = 10 * time.Second
+	queued       = 256 // frames that wait for one slow callback before the reader does
+)
+
+// Errors that callers may tell apart with errors.Is.
+var (
+	// ErrUnreachable is wrapped by errors of Dial when nothing answers there.
+	ErrUnreachable = errors.New("no daemon answers")
+	// ErrClosed is wrapped by errors of whatever was waiting when the connection
+	// ended. What was asked for may still happen.
+	ErrClosed = errors.New("the connection to toold is closed")
+)
+
+// Options tells Dial where the daemon is and who asks.
+type Options struct {
+	URL     string // for example "ws://127.0.0.1:7717/v1/ws"
+	Socket  string // path of a Unix socket to dial instead of the host of URL; URL may then be empty
+	Token   string
+	Name    string // of the program, for the daemon's record
+	Version string
+	Silent  bool // asks for no live output
+}
+
+// A Client is one connection. Its methods may be called concurrently.
+type Client struct {
+	conn     *websocket.Conn
+	greeting message.HelloAck
+	closing  chan struct{} // closed by Close
+	ended    chan struct{} // closed when the reader has returned
+
+	writing sync.Mutex // serialises writes; guards nothing else and is never held with mu
+
+	mu      sync.Mutex
+	waiters map[*waiter]struct{}
+	closed  bool
+	err     error // why the reader returned; set before ended is closed
+}
+
+// A waiter gets the frames that it wants, in their order.
+type waiter struct {
+	wants  func(*frame) bool
+	frames chan *frame
+	gone   chan struct{} // closed when nobody receives any more
+}
+
+// A frame is what came from the daemon, with the fields that tell to whom.
+type frame struct {
+	Type      string `json:"message_type"`
+	ID        string `json:"id"`
+	CallID    string `json:"tool_call_id"`
+	RequestID string `json:"request_id"`
+	Nonce     string `json:"nonce"`
+	raw       []byte
+}
+
+func (f *frame) decode(v any) error {
+	if err := json.Unmarshal(f.raw, v); err != nil {
+		return fmt.Errorf("cannot read a %s of the daemon: %v", f.Type, err)
+	}
+	return nil
+}
+
+// Dial connects, says hello and waits for the daemon's greeting. The context
+// bounds these steps only. The caller must Close the Client.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	url := o.URL
+	if url == "" && o.Socket != "" {
+		url = "ws://localhost/v1/ws"
+	}
+	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second}
+	if o.Socket != "" {
+		dialer.NetDialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", o.Socket)
+		}
+	}
+	header := http.Header{}
+	if o.Token != "" {
+		header.Set("Authorization", "Bearer "+o.Token)
+	}
+	conn, response, err := dialer.DialContext(ctx, url, header)
+	if err != nil {
+		return nil, dialError(url, response, err)
+	}
+	c := &Client{
+		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{},
+	}
+	greeting := c.wait(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
+	// The reader ends when the connection does, at the latest by Close, which
+	// waits for it.
+	go c.read()
+	if err := c.greet(ctx, o, greeting); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot greet toold at %s: %w", url, err)
+	}
+	return c, nil
+}
+
+// dialError tells what the daemon answered where it answered at all.
+func dialError(url string, response *http.Response, err error) error {
+	if response == nil {
+		return fmt.Errorf("cannot connect to toold at %s: %w: %w", url, ErrUnreachable, err)
+	}
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // what could be read is good enough
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("cannot connect to toold at %s: the token is missing or wrong", url)
+	case http.StatusForbidden:
+		return fmt.Errorf("cannot connect to toold at %s: the daemon refuses this host or origin: %s", url, strings.TrimSpace(string(body)))
+	}
+	return fmt.Errorf("cannot connect to toold at %s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
+}
+
+func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
+	output := "delta"
+	if o.Silent {
+		output = "none"
+	}
+	f, err := c.ask(ctx, w, fields{
+		"message_type": "hello", "protocol": 1, "output": output,
+		"client": fields{"name": o.Name, "version": o.Version},
+	})
+	if err != nil {
+		return err
+	}
+	return f.decode(&c.greeting)
+}
+
+// Greeting returns how the daemon greeted: its version, workspace, tools,
+// limits, sandbox and the roles of the token.
+func (c *Client) Greeting() message.HelloAck { return c.greeting }
+
+// Done returns a channel that is closed when the connection has ended, for
+// whatever reason.
+func (c *Client) Done() <-chan struct{} { return c.ended }
+
+// Close ends the connection and waits for the goroutines of the Client, but not
+// for a callback of OnApproval that may wait for a person. Calls that were made
+// go on in the daemon for a while (limits.linger). It may be called more than
+// once.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if first {
+		close(c.closing)
+		farewell := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+		c.conn.WriteControl(websocket.CloseMessage, farewell, time.Now().Add(time.Second)) // a courtesy
+		c.conn.Close()
+	}
+	<-c.ended
+	return nil
+}
+
+// read hands every frame to those who wait for it.
+func (c *Client) read() {
+	defer close(c.ended)
+	defer c.conn.Close()
+	c.conn.SetReadLimit(maxFrame)
+	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // fails only when closed, which the read tells
+	alive()
+	pong := c.conn.PingHandler()
+	c.conn.SetPingHandler(func(data string) error {
+		alive()
+		return pong(data)
+	})
+	for {
+		kind, raw, err := c.conn.ReadMessage()
+		if err != nil {
+			c.mu.Lock()
+			c.err = err
+			c.mu.Unlock()
+			return
+		}
+		alive()
+		f := &frame{raw: raw}
+		if kind != websocket.TextMessage || json.Unmarshal(raw, f) != nil {
+			continue // nothing that was asked for
+		}
+		c.deliver(f)
+	}
+}
+
+func (c *Client) deliver(f *frame) {
+	c.mu.Lock()
+	var takers []*waiter
+	for w := range c.waiters {
+		if w.wants(f) {
+			takers = append(takers, w)
+		}
+	}
+	c.mu.Unlock()
+	for _, w := range takers {
+		select {
+		case w.frames <- f:
+		case <-w.gone:
+		case <-c.closing:
+		}
+	}
+}
+
+// wait registers interest in frames; the caller must leave.
+func (c *Client) wait(wants func(*frame) bool) *waiter {
+	w := &waiter{wants: wants, frames: make(chan *frame, queued), gone: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiters[w] = struct{}{}
+	return w
+}
+
+func (c *Client) leave(w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiters, w)
+	close(w.gone)
+}
+
+// next returns the next frame of a waiter. Frames that came before the
+// connection ended are returned before its error.
+func (c *Client) next(ctx context.Context, w *waiter) (*frame, error) {
+	select {
+	case f := <-w.frames:
+		return f, nil
+	default:
+	}
+	select {
+	case f := <-w.frames:
+		return f, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-c.ended:
+	}
+	select {
+	case f := <-w.frames:
+		return f, nil
+	default:
+		return nil, c.endError()
+	}
+}
+
+func (c *Client) endError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %v", ErrClosed, c.err)
+}
+
+// fields is a frame to the daemon. Empty texts are left out.
+type fields map[string]any
+
+func (c *Client) send(f fields) error {
+	for key, value := range f {
+		if value == "" {
+			delete(f, key)
+		}
+	}
+	text, err := message.Encode(f)
+	if err != nil {
+		return err
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only when closed, which the write tells
+	if err := c.conn.WriteMessage(websocket.TextMessage, text); err != nil {
+		return fmt.Errorf("cannot send %v: %w: %v", f["message_type"], ErrClosed, err)
+	}
+	return nil
+}
+
+// ask sends a frame and returns the one that answers it. An error_message
+// comes back as a *message.Error.
+func (c *Client) ask(ctx context.Context, w *waiter, question fields) (*frame, error) {
+	defer c.leave(w)
+	if err := c.send(question); err != nil {
+		return nil, err
+	}
+	f, err := c.next(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if f.Type == "error_message" {
+		return nil, f.asError()
+	}
+	return f, nil
+}
+
+func (f *frame) asError() error {
+	e := &message.Error{}
+	if err := f.decode(e); err != nil {
+		return err
+	}
+	return e
+}
