@@ -1,0 +1,68 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/toold/toold/message"
+)
+
+const question = `{"message_type":"approval_request_message","id":%q,"tool_call_id":"c1","tool_call":{"tool_call_id":"c1","arguments":{}}}`
+
+func TestEveryWaitingApprovalIsToldOnce(t *testing.T) {
+	t.Parallel()
+	c := dial(t, func(d *daemon) {
+		id := d.receiveType("list_approvals")["request_id"]
+		d.send(question, "approval-1") // new and in the list
+		d.send(`{"message_type":"approvals","request_id":%q,"approvals":[`+question+`,`+question+`]}`, id, "approval-0", "approval-1")
+		d.send(question, "approval-2")
+	})
+	told := make(chan string, 8)
+	c.OnApproval(func(r message.ApprovalRequest) { told <- r.ID })
+	for _, want := range []string{"approval-0", "approval-1", "approval-2"} {
+		if got := <-told; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	c.Close()
+	if len(told) > 0 {
+		t.Errorf("told again of %s", <-told)
+	}
+}
+
+func TestACallbackMayDecide(t *testing.T) {
+	t.Parallel()
+	c := dial(t, func(d *daemon) {
+		id := d.receiveType("list_approvals")["request_id"]
+		d.send(`{"message_type":"approvals","request_id":%q,"approvals":[`+question+`]}`, id, "approval-1")
+		in, errs := message.NewDecoder(message.DecoderOptions{}).Decode([]byte(d.receive()))
+		answer, _ := json.Marshal(in)
+		if want := `[{"Answers":[{"CallID":"","ApprovalID":"approval-1","Approve":true,"Reason":"fine"}],"Remember":""}]`; string(answer) != want || len(errs) > 0 {
+			d.t.Errorf("got %s, %v, want %s", answer, errs, want)
+		}
+		d.send(`{"message_type":"approval_resolved","id":"approval-0","tool_call_id":"c0","approve":true}`)
+		d.send(`{"message_type":"approval_resolved","id":"approval-1","tool_call_id":"c1","approve":true}`)
+	})
+	decided := make(chan error)
+	c.OnApproval(func(r message.ApprovalRequest) {
+		decided <- c.Decide(t.Context(), Decision{ApprovalID: r.ID, Approve: true, Reason: "fine"})
+	})
+	if err := <-decided; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADecisionThatCameTooLateIsAnError(t *testing.T) {
+	t.Parallel()
+	c := dial(t, func(d *daemon) {
+		d.receiveType("approval_response_message")
+		d.send(`{"message_type":"approval_resolved","id":"approval-1","tool_call_id":"c1","approve":false,"by":"somebody faster"}`)
+		d.send(`{"message_type":"error_message","error_type":"approval_not_pending","message":"m"}`)
+	})
+	err := c.Decide(t.Context(), Decision{ApprovalID: "approval-1", Approve: true})
+	var refused *message.Error
+	if !errors.As(err, &refused) || refused.Type != message.ApprovalNotPending {
+		t.Errorf("got %v, want approval_not_pending", err)
+	}
+}
