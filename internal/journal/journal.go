@@ -28,7 +28,6 @@ var (
 	ErrNotFound = errors.New("not in the journal")
 	ErrState    = errors.New("the call is past that state")
 	ErrTampered = errors.New("the journal was changed from outside")
-	ErrNewer    = errors.New("the journal was written by a newer toold")
 )
 
 // Journal is an open journal. Its methods may be called at the same time.

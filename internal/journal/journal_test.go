@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -82,7 +83,6 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	must(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
 	must(t, j.Intend(ctx, k, allow))
 	must(t, j.Started(ctx, k, "77 1 boot", "/spool/c1"))
-	must(t, j.Exited(ctx, k))
 	code := 3
 	seq, err := finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"})
 	must(t, err)
@@ -216,7 +216,9 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	must(t, rawJournal(t, dir, "PRAGMA user_version = 99"))
 	_, err := journal.Open(t.Context(), dir, journal.Self())
-	wantErr(t, "Open", err, journal.ErrNewer)
+	if err == nil || !strings.Contains(err.Error(), "newer toold") {
+		t.Errorf("Open: error is %v", err)
+	}
 }
 
 func TestAFileThatIsNoJournalIsRefused(t *testing.T) {

@@ -23,7 +23,7 @@ func (w *writer) migrate(ctx context.Context) error {
 		return err
 	}
 	if have > version {
-		return fmt.Errorf("%w: its schema is version %d and this program knows %d; update toold or use another state directory", ErrNewer, have, version)
+		return fmt.Errorf("a newer toold wrote it (schema %d, this program knows %d); update toold or use another state directory", have, version)
 	}
 	for v := have + 1; v <= version; v++ {
 		text, err := migrations.ReadFile(fmt.Sprintf("migrations/%d.sql", v))

@@ -12,7 +12,6 @@ const (
 	Waiting   State = "waiting" // for a person
 	Decided   State = "decided"
 	Running   State = "running" // intended to run; see Record.Started
-	Exited    State = "exited"
 	Returned  State = "returned"
 	Delivered State = "delivered"
 )

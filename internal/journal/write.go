@@ -60,12 +60,6 @@ func (j *Journal) Started(ctx context.Context, k Key, process, spoolDir string) 
 		WHERE id = ? AND state = 'running'`, process, spoolDir, time.Now().UnixNano(), k)
 }
 
-// Exited records that nothing of a running call runs any more. It is optional:
-// Finish may follow Intend at once.
-func (j *Journal) Exited(ctx context.Context, k Key) error {
-	return j.update(ctx, lazy, k, "end", `UPDATE calls SET state = 'exited' WHERE id = ? AND state = 'running'`, k)
-}
-
 // Finish records a call's return. build gets the sequence number of the return
 // message and makes its id and its body, which must be a JSON object; it runs
 // inside the transaction, so it must not call the journal and should be quick.

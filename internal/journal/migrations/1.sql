@@ -15,7 +15,7 @@ CREATE TABLE calls (
   canonical_tool     TEXT NOT NULL DEFAULT '', -- empty: no such tool
   arguments          TEXT NOT NULL,
   args_hash          TEXT NOT NULL,
-  state              TEXT NOT NULL CHECK (state IN ('received', 'waiting', 'decided', 'running', 'exited', 'returned', 'delivered')),
+  state              TEXT NOT NULL CHECK (state IN ('received', 'waiting', 'decided', 'running', 'returned', 'delivered')),
   decision_action    TEXT NOT NULL DEFAULT '',
   decision_by        TEXT NOT NULL DEFAULT '',
   decision_rule      TEXT NOT NULL DEFAULT '',
@@ -61,11 +61,9 @@ CREATE TABLE messages (
   prev_hash       BLOB NOT NULL,
   hash            BLOB NOT NULL
 );
-CREATE INDEX messages_by_client ON messages (client, seq);
 CREATE INDEX messages_by_agent ON messages (agent_id, seq) WHERE agent_id <> '';
 CREATE INDEX messages_by_conversation ON messages (conversation_id, seq) WHERE conversation_id <> '';
 CREATE INDEX messages_by_run ON messages (run_id, seq) WHERE run_id <> '';
 CREATE INDEX messages_by_step ON messages (step_id, seq) WHERE step_id <> '';
 CREATE INDEX messages_by_otid ON messages (otid, seq) WHERE otid <> '';
 CREATE INDEX messages_by_call ON messages (tool_call_id, seq) WHERE tool_call_id <> '';
-CREATE INDEX messages_by_time ON messages (ts);
