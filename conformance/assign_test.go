@@ -1,3 +1,5 @@
+//go:build unix
+
 package conformance
 
 // assign gives each matcher a frame of its own, of those that ok allows, and

@@ -1,7 +1,10 @@
+//go:build unix
+
 package conformance
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +34,7 @@ type recorder struct {
 	payload map[string]int64 // bytes of output in the deltas, by connection
 	biggest int
 	deltas  map[string]*strings.Builder // the concatenated deltas of each call and stream
+	next    map[string]float64          // the offset at which each must go on
 	kept    int64
 	changed chan struct{} // closed, and replaced, when something arrives
 }
@@ -38,7 +42,7 @@ type recorder struct {
 func newRecorder() *recorder {
 	return &recorder{
 		wire: map[string]int64{}, payload: map[string]int64{},
-		deltas: map[string]*strings.Builder{}, changed: make(chan struct{}),
+		deltas: map[string]*strings.Builder{}, next: map[string]float64{}, changed: make(chan struct{}),
 	}
 }
 
@@ -77,18 +81,36 @@ func (r *recorder) keep(f frame, size int) bool {
 	if !ok || m["message_type"] != "tool_output_delta" {
 		return true
 	}
-	data, _ := m["data"].(string)
+	key := fmt.Sprint(f.conn, "/", f.life, "/", m["tool_call_id"], "/", m["stream"])
+	data := r.contiguous(key, m)
 	r.payload[f.conn] += int64(len(data))
 	r.kept += int64(size)
 	if r.kept > keptDeltas {
 		return false
 	}
-	key := fmt.Sprint(f.conn, "/", m["tool_call_id"], "/", m["stream"])
 	if r.deltas[key] == nil {
 		r.deltas[key] = &strings.Builder{}
 	}
 	r.deltas[key].WriteString(data)
 	return true
+}
+
+// contiguous returns the bytes of a delta. They must go on where the one before
+// ended, unless a gap says what is missing. The lock is held.
+func (r *recorder) contiguous(key string, delta map[string]any) string {
+	data, _ := delta["data"].(string)
+	if b64, ok := delta["data_b64"].(string); ok {
+		raw, _ := base64.StdEncoding.DecodeString(b64)
+		data = string(raw)
+	}
+	offset, _ := delta["offset"].(float64)
+	from, isGap := lookup("gap.from", delta)
+	to, _ := lookup("gap.to", delta)
+	if next := r.next[key]; offset != next && (!isGap || from != next || to != offset) {
+		r.faults = append(r.faults, fmt.Sprintf("the output %s goes on at byte %.0f, want %.0f: %.200s", key, offset, next, text(delta)))
+	}
+	r.next[key] = offset + float64(len(data))
+	return data
 }
 
 // signal wakes those who wait. The lock is held.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package conformance
 
 import (
@@ -50,9 +52,7 @@ func (p *player) verify(ctx context.Context) []string {
 	for _, text := range e.Invariants {
 		reasons = append(reasons, p.invariant(ctx, text)...)
 	}
-	p.rec.mu.Lock()
-	defer p.rec.mu.Unlock()
-	return append(reasons, p.rec.faults...)
+	return append(reasons, p.rec.rules()...)
 }
 
 // none explains why no alternative holds.

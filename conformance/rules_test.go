@@ -1,0 +1,67 @@
+//go:build unix
+
+package conformance
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// rules returns what was received against the rules that hold for every case:
+// each frame is JSON in UTF-8, live output has no silent holes, a return has the
+// shape that every reader of the family understands, and no other frame can be
+// taken for a return or a request.
+func (r *recorder) rules() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reasons := slices.Clone(r.faults)
+	for _, f := range r.frames {
+		if m, ok := f.value.(map[string]any); ok {
+			if why := shape(m); why != "" {
+				reasons = append(reasons, fmt.Sprintf("%s: %.600s", why, text(m)))
+			}
+		}
+	}
+	return reasons
+}
+
+// shape tells what is wrong with the form of a frame.
+func shape(m map[string]any) string {
+	if m["message_type"] == "tool_return_message" {
+		return returnShape(m)
+	}
+	if m["role"] == "tool" {
+		return ""
+	}
+	for _, field := range []string{"status", "tool_call", "role"} {
+		if _, there := m[field]; there && !(field == "tool_call" && m["message_type"] == "approval_request_message") {
+			return "a frame that is no return has the field " + field
+		}
+	}
+	return ""
+}
+
+func returnShape(m map[string]any) string {
+	first, _ := lookup("tool_returns.0", m)
+	mirror, _ := first.(map[string]any)
+	for _, field := range []string{"tool_call_id", "status", "tool_return", "stdout", "stderr"} {
+		if !reflect.DeepEqual(m[field], mirror[field]) {
+			return "tool_returns[0] does not mirror " + field
+		}
+	}
+	for _, field := range []string{"id", "otid", "result", "tool_return"} {
+		if _, ok := m[field].(string); !ok {
+			return field + " is not a text"
+		}
+	}
+	for _, field := range []string{"stdout", "stderr"} {
+		if _, ok := join(m[field]); !ok {
+			return field + " is not a list of texts"
+		}
+	}
+	if m["status"] != "success" && m["status"] != "error" {
+		return "status is neither success nor error"
+	}
+	return ""
+}
