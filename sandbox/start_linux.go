@@ -16,8 +16,7 @@ import (
 )
 
 // endWithin is how long a helper may take to end a call before it is killed
-// itself. Only one that the call stopped (which danger-full-access cannot
-// prevent) or a starved machine needs it.
+// itself. Only a starved machine needs it.
 const endWithin = 3 * time.Second
 
 // Process is a started command together with the helper that holds it. Its
@@ -328,8 +327,14 @@ func (p *Process) SignalAll(sig syscall.Signal) {
 // Kill ends every process of the call at once. The helper stays to report.
 func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
 
-// order tells the helper. One that is gone needs no orders.
-func (p *Process) order(o helper.Order) { _, _ = p.control.Write(o.Encode()) }
+// order tells the helper. One that is gone needs no orders; one that an
+// unconfined call has stopped has to be woken for them.
+func (p *Process) order(o helper.Order) {
+	_, _ = p.control.Write(o.Encode())
+	if p.cookie != "" {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	}
+}
 
 // destroy kills the helper, and with it, where there are namespaces, everything.
 func (p *Process) destroy() { _ = p.cmd.Process.Kill() }
@@ -362,7 +367,9 @@ func (p *Process) End() []Member {
 }
 
 // sweepOrphans removes what an unconfined call left when it killed its helper.
-// It gives up on what cannot be killed.
+// A process that started its own session with an emptied environment is not
+// found: only a namespace, which this profile renounces, has no such hole. It
+// gives up on what cannot be killed.
 func sweepOrphans(pid int, cookie string) {
 	find := func() []helper.Proc { return helper.Orphans(pid, cookie) }
 	for range 100 {

@@ -50,14 +50,15 @@ func confine(s *Spec) (abi int, err error) {
 	if err := limit(s); err != nil {
 		return 0, err
 	}
-	// In the view, where a hidden or private folder is not the host's.
-	if err := unix.Chdir(s.Dir); err != nil {
-		return 0, stage(StageChdir, err)
-	}
 	if s.Namespaces {
 		if err := dropCapabilities(); err != nil {
 			return 0, stage("drop capabilities", err)
 		}
+	}
+	// In the view, where a hidden or private folder is not the host's, and without
+	// the capability to enter it all the same.
+	if err := unix.Chdir(s.Dir); err != nil {
+		return 0, stage(StageChdir, err)
 	}
 	if s.Landlock {
 		if abi, err = restrictFiles(s); err != nil {

@@ -1,0 +1,59 @@
+package helper
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProcessNameCannotForgeItsRow(t *testing.T) {
+	t.Parallel()
+	row := "42 (a) R 1 (b) S 7 42 41 34816 42 4194304 1 0 0 0 1 1 0 0 20 0 1 0 9876 1 1 18446744073709551615\n"
+	got, err := parseStat(42, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Proc{PID: 42, Parent: 7, Session: 41, State: 'S', Start: 9876, Name: "a) R 1 (b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTableHoldsThisProcess(t *testing.T) {
+	t.Parallel()
+	for _, p := range Processes() {
+		if p.PID == os.Getpid() {
+			if p.Parent != os.Getppid() || p.Ended() {
+				t.Errorf("got %+v", p)
+			}
+			return
+		}
+	}
+	t.Error("the table lacks this process")
+}
+
+func TestDescendantsAreAllGenerations(t *testing.T) {
+	t.Parallel()
+	all := []Proc{
+		{PID: 1, State: 'S'},
+		{PID: 5, Parent: 1, State: 'S'},
+		{PID: 6, Parent: 5, State: 'Z'}, // ended, but what it left behind counts
+		{PID: 3, Parent: 6, State: 'R'},
+		{PID: 7, Parent: 1, State: 'S'},
+	}
+	got := descendants(all, 5)
+	if len(got) != 1 || got[0].PID != 3 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add("1 (init) S 0 1 1 0 -1 4194560 1 1 1 1 1 1 1 1 20 0 1 0 5 1 1 1")
+	f.Add("1 )(")
+	f.Fuzz(func(t *testing.T, s string) {
+		if p, err := parseStat(1, s); err == nil && p.State == 0 {
+			t.Errorf("%q was read as %+v", s, p)
+		}
+	})
+}

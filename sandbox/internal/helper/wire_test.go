@@ -1,0 +1,110 @@
+package helper
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func fullSpec() Spec {
+	return Spec{
+		Namespaces: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
+		Roots:    []Root{{"/work space", true}, {"/tmp/x\xff", false}},
+		Hide:     []string{"/home/u/.ssh", "/a=b"},
+		TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Dir: "/tmp/x\xff", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
+	}
+}
+
+func TestSpecArrivesAsItWas(t *testing.T) {
+	t.Parallel()
+	for _, want := range []Spec{{}, fullSpec()} {
+		b, err := want.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeSpec(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Whoever adds a field to Spec finds out here when it does not travel.
+func TestFullSpecHasEveryField(t *testing.T) {
+	t.Parallel()
+	v := reflect.ValueOf(fullSpec())
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			t.Errorf("fullSpec leaves %s unset", v.Type().Field(i).Name)
+		}
+	}
+}
+
+func TestNULIsRefusedEverywhere(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]Spec{
+		"argument":    {Argv: []string{"/bin/bash", "a\x00env\x00LD_PRELOAD=x"}},
+		"environment": {Env: []string{"A=\x00"}},
+		"folder":      {Dir: "/\x00"},
+		"root":        {Roots: []Root{{"/tmp\x00write\x00/etc", true}}},
+		"hidden path": {Hide: []string{"\x00"}},
+	} {
+		if b, err := s.Encode(); err == nil {
+			t.Errorf("%s with NUL was encoded as %q", name, b)
+		}
+	}
+}
+
+func TestEventArrivesAsItWas(t *testing.T) {
+	t.Parallel()
+	want := Event{
+		Kind: EventMembers, Stage: "s", Text: "t", Errno: 1, ABI: 7, Status: 256, Alone: true, Runnable: true,
+		Members: []Member{{12, "sleep 3"}, {13, ""}},
+	}
+	got, err := DecodeEvent(want.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzDecodeSpec(f *testing.F) {
+	full := fullSpec()
+	b, _ := full.Encode()
+	f.Add(b)
+	f.Add([]byte("dir\x00"))
+	f.Add([]byte("processes\x00-1\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		spec, err := DecodeSpec(b)
+		if err != nil {
+			return
+		}
+		again, err := spec.Encode()
+		if err != nil {
+			t.Fatalf("a decoded specification cannot be encoded: %v", err)
+		}
+		same, err := DecodeSpec(again)
+		if err != nil || !cmp.Equal(spec, same) {
+			t.Fatalf("%q changed on the way: %v", b, err)
+		}
+	})
+}
+
+func FuzzDecodeMessages(f *testing.F) {
+	f.Add(Order{Kind: OrderSignal, Signal: 2}.Encode())
+	f.Add(Event{Kind: EventLeft, Members: []Member{{1, "x"}}}.Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if o, err := DecodeOrder(b); err == nil && bytes.Contains([]byte(o.Kind), []byte{0}) {
+			t.Error("an order's kind holds NUL")
+		}
+		_, _ = DecodeEvent(b)
+	})
+}
