@@ -1,0 +1,113 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/toold/toold/executor"
+)
+
+// requireNamespaces skips a test where the machine refuses what the sandbox
+// needs. It asks the kernel without any code of toold, so that a fault of toold
+// fails the test instead of skipping it.
+func requireNamespaces(t testing.TB) {
+	t.Helper()
+	c := exec.Command("/bin/sh", "-c", "mount -t proc proc /proc")
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	namespaces.Do(func() {
+		if out, err := c.CombinedOutput(); err != nil {
+			missing = err.Error() + ": " + string(out)
+		}
+	})
+	if missing != "" {
+		t.Skip("this machine gives no user namespaces with a /proc of their own: " + missing)
+	}
+}
+
+var (
+	namespaces sync.Once
+	missing    string
+)
+
+// shellOutput runs a plain bash, as a yardstick.
+func shellOutput(t testing.TB, script string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", script).Output()
+	return string(out), err
+}
+
+// ear keeps output and tells when a text has come.
+type ear struct {
+	mu   sync.Mutex
+	all  bytes.Buffer
+	want string
+	come chan struct{}
+}
+
+func listenFor(text string) *ear { return &ear{want: text, come: make(chan struct{})} }
+
+func (e *ear) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := strings.Contains(e.all.String(), e.want)
+	e.all.Write(b)
+	if !before && strings.Contains(e.all.String(), e.want) {
+		close(e.come)
+	}
+	return len(b), nil
+}
+
+func (e *ear) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.all.String()
+}
+
+// stopWhenReady cancels the command twice once it has printed "ready".
+func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, errs := listenFor("ready"), &bytes.Buffer{}
+	c.Stdout, c.Stderr = out, errs
+	var stopper sync.WaitGroup
+	// Ends when the command is ready or the test is over.
+	stopper.Go(func() {
+		select {
+		case <-out.come:
+		case <-t.Context().Done():
+		}
+		cancel()
+		cancel()
+	})
+	e, err := executor.Run(ctx, c)
+	stopper.Wait()
+	return result{out.String(), errs.String(), e.Code, e.Signal, e.Reason}, err
+}
+
+// running counts the processes whose command line holds mark.
+func running(t testing.TB, mark string) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(mark)) {
+			n++
+		}
+	}
+	return n
+}

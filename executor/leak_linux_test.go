@@ -1,0 +1,61 @@
+package executor_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+// holdings are what a run could leave behind in this process.
+type holdings struct{ Descriptors, Children int }
+
+func holds(t *testing.T) (h holdings) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Descriptors = len(fds)
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lists {
+		b, _ := os.ReadFile(l) // a thread may have ended
+		h.Children += len(strings.Fields(string(b)))
+	}
+	return h
+}
+
+// Not parallel: it counts what the whole process holds. Goroutines are counted
+// by TestMain.
+func TestRunsLeaveNothingInTheDaemon(t *testing.T) {
+	var commands []executor.Command
+	for _, mode := range terminals {
+		for _, profile := range profiles {
+			c := in(t, mode, "echo a; sleep 1000 & echo b >&2")
+			c.Sandbox.Mode = profile
+			bad, refused := c, c
+			bad.Dir = "/nonexistent"
+			refused.Sandbox = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nonexistent"}
+			commands = append(commands, c, bad, refused)
+		}
+	}
+	once := func() {
+		for _, c := range commands {
+			_, _ = executor.Run(t.Context(), c)
+		}
+	}
+	once() // the poller and the like are made once
+	before := holds(t)
+	for range 5 {
+		once()
+	}
+	if after := holds(t); after != before {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}

@@ -1,0 +1,275 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+// tree starts a process of every kind that outlives its shell elsewhere. Each
+// has mark in its command line and holds the FIFO "life" open.
+func tree(mark string) string {
+	return strings.ReplaceAll(`exec 9<>life
+sleep MARK &
+(set -m; sleep MARK &)
+setsid sleep MARK &
+(setsid bash -c 'sleep MARK & exit' &)
+nohup setsid sleep MARK >/dev/null 2>&1 &
+env -i setsid sleep MARK &
+bash -c 'trap "" TERM HUP INT; (setsid sleep MARK &) ; sleep MARK' &
+while ! [ "$(pgrep -fc 'sleep MARK')" -ge 8 ]; do :; done
+echo ready
+`, "MARK", mark)
+}
+
+// foundTree is tree without the process that an unconfined call can hide by
+// killing its helper: no session of the call, nothing in its environment.
+func foundTree(mark string) string {
+	return strings.Replace(tree(mark), "env -i setsid", "setsid", 1)
+}
+
+// mark is an argument of sleep that no other test uses.
+func mark(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("pgrep"); err != nil {
+		t.Skip("pgrep is not installed")
+	}
+	return fmt.Sprintf("7%09d.%d", time.Now().UnixNano()%1e9, os.Getpid())
+}
+
+func inFIFO(t *testing.T, mode executor.Terminal, profile sandbox.Mode, script string) executor.Command {
+	t.Helper()
+	c := in(t, mode, script)
+	c.Sandbox.Mode = profile
+	c.Grace = 100 * time.Millisecond
+	if err := syscall.Mkfifo(filepath.Join(c.Dir, "life"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestNothingSurvivesTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		for _, mode := range terminals {
+			m := mark(t)
+			_, e := run(t, inFIFO(t, mode, profile, tree(m)))
+			if n := running(t, m); n != 0 {
+				t.Errorf("%s %s: %d processes survived", profile, mode, n)
+			}
+			if len(e.Leftovers) < 8 {
+				t.Errorf("%s %s: leftovers are %v", profile, mode, e.Leftovers)
+			}
+		}
+	}
+}
+
+func TestNothingSurvivesACancel(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		for _, mode := range terminals {
+			m := mark(t)
+			got, err := stopWhenReady(t, inFIFO(t, mode, profile, tree(m)+"sleep "+m))
+			if n := running(t, m); n != 0 || err != nil {
+				t.Errorf("%s %s: %d processes survived (%v)", profile, mode, n, err)
+			}
+			if got.Reason != executor.Stopped {
+				t.Errorf("%s %s: got %+v", profile, mode, got)
+			}
+		}
+	}
+}
+
+func TestNothingSurvivesATimeout(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		m := mark(t)
+		c := inFIFO(t, executor.Split, profile, tree(m)+"sleep "+m)
+		c.Timeout = 300 * time.Millisecond
+		got, _ := run(t, c)
+		if n := running(t, m); n != 0 || got.Reason != executor.TimedOut {
+			t.Errorf("%s: %d processes survived, %+v", profile, n, got)
+		}
+	}
+}
+
+// Each generation forks, starts a session and exits: a killer that reads the
+// process table once never sees the one that is alive.
+func TestMovingTargetIsHit(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		m := mark(t)
+		c := inFIFO(t, executor.Off, profile, "bash ./hop "+m+"; echo ready; sleep 1000")
+		hop := []byte("setsid bash ./hop \"$1\" &\n")
+		if err := os.WriteFile(filepath.Join(c.Dir, "hop"), hop, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stopWhenReady(t, c); err != nil {
+			t.Fatal(err)
+		}
+		if n := running(t, m); n != 0 {
+			t.Errorf("%s: %d processes survived", profile, n)
+		}
+	}
+}
+
+func TestCommandThatKillsItsHelperTakesAllWithIt(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	kill := "kill -9 $PPID; sleep " + m
+	got, _ := run(t, inFIFO(t, executor.Split, sandbox.FullAccess, foundTree(m)+kill))
+	if n := running(t, m); n != 0 {
+		t.Errorf("%d processes survived", n)
+	}
+	if got.Signal != "SIGKILL" || got.Code != 137 {
+		t.Errorf("got %+v", got)
+	}
+	// In a namespace the helper is out of reach.
+	expect(t, in(t, executor.Split, "kill -9 $PPID; kill -TERM 1; kill -SEGV 1; echo alive"), result{Out: "alive\n"})
+}
+
+func TestCommandThatStopsItsHelperIsEnded(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	c := inFIFO(t, executor.Off, sandbox.FullAccess, tree(m)+"kill -STOP $PPID; sleep "+m)
+	c.Timeout = 500 * time.Millisecond
+	got, _ := run(t, c)
+	if n := running(t, m); n != 0 || got.Reason != executor.TimedOut {
+		t.Errorf("%d processes survived, %+v", n, got)
+	}
+}
+
+func TestKillZeroReachesOnlyTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		for _, mode := range terminals {
+			c := in(t, mode, "echo before; kill -9 0")
+			c.Sandbox.Mode = profile
+			expect(t, c, result{Out: "before\n", Code: 137, Signal: "SIGKILL"})
+		}
+	}
+}
+
+func TestKilledHelperLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		m := mark(t)
+		c := inFIFO(t, executor.Split, profile, foundTree(m)+"sleep "+m)
+		out := listenFor("ready")
+		c.Stdout = out
+		helper := make(chan executor.Started, 1)
+		c.Started = func(s executor.Started) { helper <- s }
+		killed := make(chan error, 1)
+		// Ends when the command is ready or the test is over.
+		go func() {
+			select {
+			case <-out.come:
+			case <-t.Context().Done():
+			}
+			ok, err := executor.KillIdentity((<-helper).Identity)
+			if err == nil && !ok {
+				err = errors.New("there was nothing to kill")
+			}
+			killed <- err
+		}()
+		_, e := run(t, c)
+		if err := <-killed; err != nil {
+			t.Error(err)
+		}
+		if n := running(t, m); n != 0 || e.Signal != "SIGKILL" {
+			t.Errorf("%s: %d processes survived, %+v", profile, n, e)
+		}
+	}
+}
+
+func TestIdentityOfAnotherProcessIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	var mine string
+	c := in(t, executor.Off, "true")
+	c.Started = func(s executor.Started) { mine = s.Identity }
+	run(t, c)
+	if killed, err := executor.KillIdentity(mine); killed || err != nil {
+		t.Errorf("an ended helper: %v, %v", killed, err)
+	}
+	boot := mine[strings.LastIndexByte(mine, ':'):]
+	reused := fmt.Sprintf("%d:1%s", os.Getpid(), boot)
+	if killed, err := executor.KillIdentity(reused); killed || err != nil {
+		t.Errorf("a reused number: %v, %v", killed, err)
+	}
+	for _, bad := range []string{"", "1:1:x", "a:b:c", "-5:1:x", "0:0:0"} {
+		if killed, err := executor.KillIdentity(bad); killed || err == nil {
+			t.Errorf("%q: %v, %v", bad, killed, err)
+		}
+	}
+}
+
+// A daemon that is killed leaves nobody to give orders: its helpers end by
+// themselves. This binary plays the daemon.
+func TestKilledDaemonLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		m := mark(t)
+		c := inFIFO(t, executor.Split, profile, tree(m)+"sleep "+m)
+		daemon := exec.CommandContext(t.Context(), "/proc/self/exe")
+		daemon.Env = append(os.Environ(), "PLAY_DAEMON="+c.Dir, "PLAY_PROFILE="+profile.String(), "PLAY_SCRIPT="+c.Script)
+		out := listenFor("ready")
+		daemon.Stdout, daemon.Stderr = out, os.Stderr
+		if err := daemon.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-out.come
+		life, err := os.OpenFile(filepath.Join(c.Dir, "life"), os.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer life.Close()
+		if err := daemon.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = daemon.Wait() // its end is our kill
+		// The FIFO is at its end when the last process that holds it is gone.
+		if n, err := life.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("read %d bytes: %v", n, err)
+		}
+		if n := running(t, "sleep\x00"+m); n != 0 {
+			t.Errorf("%s: %d processes survived", profile, n)
+		}
+	}
+}
+
+// playDaemon runs one command and waits for it, as a daemon would.
+func playDaemon(dir string) error {
+	mode, err := sandbox.ParseMode(os.Getenv("PLAY_PROFILE"))
+	if err != nil {
+		return err
+	}
+	_, err = executor.Run(context.Background(), executor.Command{
+		Script: os.Getenv("PLAY_SCRIPT"), Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")},
+		Sandbox: sandbox.Profile{Mode: mode, Workspace: dir}, Stdout: os.Stdout, Stderr: os.Stderr,
+	})
+	return err
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("PLAY_DAEMON"); dir != "" {
+		if err := playDaemon(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
