@@ -229,6 +229,15 @@ func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 	}
 }
 
+func TestJSONIsReadToo(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	got, err := m.loadText(t, `{"version":1,"approval":{"timeout":"3s"},"redact":["s3cret"],"env":{"set":{"A":"b"}}}`)
+	if err != nil || got.ApprovalTime != 3*time.Second || got.Redact[0] != "s3cret" || got.Env.Set["A"] != "b" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

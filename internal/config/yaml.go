@@ -185,6 +185,9 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 	fields := fieldsOf(v)
 	for _, e := range entries {
 		key, at := e.Key.String(), placeOf(e.Key)
+		if s, ok := e.Key.(*ast.StringNode); ok {
+			key = s.Value // without quotes: JSON is YAML too
+		}
 		field, ok := fields[key]
 		if !ok {
 			return d.unknownKey(key, at, fields, path)
