@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/toold/toold/message"
 )
 
 // append adds a message at the end of the chain. build makes it for its
@@ -25,8 +28,10 @@ func (w *writer) append(ctx context.Context, build func(seq int64) (Message, err
 		return 0, err
 	}
 	m.Seq = seq
-	if m.ID == "" {
-		m.ID = newID()
+	if m.Direction == In {
+		if m, err = stamped(m); err != nil {
+			return 0, err
+		}
 	}
 	_, err = w.exec(ctx, `INSERT INTO messages (seq, id, ts, message_type, direction, client, agent_id, conversation_id,
 		run_id, step_id, otid, tool_call_id, status, body, prev_hash, hash)
@@ -34,6 +39,31 @@ func (w *writer) append(ctx context.Context, build func(seq int64) (Message, err
 		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
 		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), prev, m.hash(prev))
 	return seq, err
+}
+
+// stamped gives a message that came in an id and writes it, the number, the
+// date and the type into its body. Ids that clients choose need not be unique;
+// what list_messages shows must have one that is.
+func stamped(m Message) (Message, error) {
+	if m.ID == "" {
+		m.ID = message.NewID("message")
+	}
+	body := map[string]json.RawMessage{}
+	if err := json.Unmarshal(m.Body, &body); err != nil || body == nil {
+		return m, fmt.Errorf("the body of a message is no JSON object (%v)", err)
+	}
+	for name, value := range map[string]any{
+		"id": m.ID, "seq_id": m.Seq, "date": m.Time.UTC().Format(time.RFC3339Nano), "message_type": m.Type,
+	} {
+		text, err := message.Encode(value)
+		if err != nil {
+			return m, err
+		}
+		body[name] = text
+	}
+	var err error
+	m.Body, err = message.Encode(body)
+	return m, err
 }
 
 // queryHead reads the last sequence number ever used, from SQLite's own count,

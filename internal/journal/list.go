@@ -3,12 +3,10 @@ package journal
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Query selects messages. Empty fields select all.
@@ -137,27 +135,4 @@ func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Me
 		list = append(list, m)
 	}
 	return list, rows.Err()
-}
-
-// Frame is the message as list_messages shows it: its body, with the journal's
-// own id, date, seq_id and message_type wherever the body has none, and always
-// for a message that came in, since ids of clients are not unique.
-func (m Message) Frame() (json.RawMessage, error) {
-	body := map[string]json.RawMessage{}
-	if err := json.Unmarshal(m.Body, &body); err != nil {
-		return nil, fmt.Errorf("message %q in the journal is not a JSON object: %w", m.ID, err)
-	}
-	for name, value := range map[string]any{
-		"id": m.ID, "seq_id": m.Seq, "message_type": m.Type, "date": m.Time.Format(time.RFC3339Nano),
-	} {
-		if _, has := body[name]; has && m.Direction == Out {
-			continue
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		body[name] = text
-	}
-	return json.Marshal(body)
 }

@@ -38,7 +38,7 @@ type Call struct {
 	ArgsHash       string // tells whether a repeated id means the same call
 
 	// MessageType and Message are what list_messages shows for the request: a
-	// JSON object with this one call. The journal gives it an id of its own.
+	// JSON object with this one call, not the whole batch it came in.
 	MessageType string
 	Message     []byte
 }
@@ -97,9 +97,13 @@ const (
 )
 
 // Message is one row of the record of messages.
+//
+// The body of a message that came in is recorded with the journal's own "id",
+// "seq_id", "date" and "message_type" in it, whatever it said before: ids of
+// clients need not be unique. That of a message that goes out is kept as it is.
 type Message struct {
 	Seq       int64  // set by the journal: monotonic, never used again
-	ID        string // set by the journal where the body has none of its own
+	ID        string // unique; may be left empty for a message that came in
 	Time      time.Time
 	Type      string
 	Direction Direction

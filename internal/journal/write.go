@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/toold/toold/message"
 )
 
 // Receive records a call and its message. A call that is recorded already is
@@ -98,8 +96,8 @@ func (j *Journal) Delivered(ctx context.Context, k Key) error {
 }
 
 // Append records a message that belongs to no call's life, such as an answer of
-// a person, and returns its sequence number. An ID is made if m has none; Seq
-// and Time are always set anew.
+// a person, and returns its sequence number. Seq and Time are set by the
+// journal; see Message for its ID.
 func (j *Journal) Append(ctx context.Context, m Message) (seq int64, err error) {
 	err = j.write.tx(ctx, lazy, func() error {
 		m.Time = time.Now()
@@ -177,6 +175,3 @@ func (j *Journal) finish(ctx context.Context, k Key, o Outcome, seq int64) error
 		time.Now().UnixNano(), d.Action, d.By, d.Rule, d.Source, d.Reason, k)
 	return err
 }
-
-// newID makes an id for a message that has none.
-func newID() string { return message.NewID("message") }
