@@ -90,9 +90,15 @@ type Effect struct {
 	Unknown   bool   `json:"unknown,omitempty"`   // Read, Write: the path exists only at run time
 	Tree      bool   `json:"tree,omitempty"`      // Read, Write: everything below the path as well
 
-	Host string `json:"host,omitempty"` // Net; empty = unknown
-	Port int    `json:"port,omitempty"` // Net; 0 = the scheme's
-	Name string `json:"name,omitempty"` // Env: the variable
+	Host   string `json:"host,omitempty"`   // Net; empty = unknown
+	Port   int    `json:"port,omitempty"`   // Net; 0 = the scheme's
+	Scheme string `json:"scheme,omitempty"` // Net; empty = unknown
+	Method string `json:"method,omitempty"` // Net, HTTP only; empty = unknown
+	Name   string `json:"name,omitempty"`   // Env: the variable
+
+	// Possible marks an effect that is suspected, not known: asking and denying
+	// rules apply to it, but it needs no rule that allows it.
+	Possible bool `json:"possible,omitempty"`
 
 	Why    string `json:"why,omitempty"`    // Opaque: what could not be known, for people
 	Source string `json:"source,omitempty"` // the part of the call that causes the effect, for people

@@ -1,0 +1,122 @@
+package policy
+
+// Decide judges a call by its effects: the strictest verdict on one of them is
+// the verdict on the call. A call without effects is denied, because nothing is
+// known of it. The order of rules, and of effects, does not change the action.
+func (p *Policy) Decide(effects []Effect) Decision {
+	if len(effects) == 0 {
+		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
+	}
+	var worst verdict
+	var cause Effect
+	for i, e := range effects {
+		if v := p.judge(e); i == 0 || v.action < worst.action {
+			worst, cause = v, e
+		}
+		if worst.action == Deny {
+			break
+		}
+	}
+	return p.explain(cause, worst)
+}
+
+// verdict is what one rule, preset or default says to one effect.
+type verdict struct {
+	action Action
+	rule   *rule  // nil for presets and defaults
+	id     string // of a preset or default
+}
+
+// judge decides one effect. What asks or denies is looked for first.
+func (p *Policy) judge(e Effect) verdict {
+	if e.Kind == Opaque {
+		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+	}
+	if v, found := p.blocking(e); found {
+		return v
+	}
+	if e.Possible {
+		return verdict{action: Allow, id: "no rule against it"}
+	}
+	switch e.Kind {
+	case Exec:
+		return p.judgeExec(e)
+	case Read, Write:
+		return p.judgePath(e)
+	case Net:
+		return p.judgeNet(e)
+	default:
+		return p.judgeEnv(e)
+	}
+}
+
+// blocking returns the strictest asking or denying rule that matches e.
+func (p *Policy) blocking(e Effect) (worst verdict, found bool) {
+	worst.action = Allow
+	consider := func(r *rule, action Action) {
+		if action < worst.action {
+			worst, found = verdict{action: action, rule: r}, true
+		}
+	}
+	switch e.Kind {
+	case Exec:
+		p.blockingCommands(e, consider)
+	case Read, Write:
+		for _, r := range p.paths {
+			if action, ok := r.blocksPath(e); ok {
+				consider(r, action)
+			}
+		}
+	case Net:
+		for _, r := range p.net {
+			if r.Action != Allow && r.matchesHost(e, true) {
+				consider(r, r.Action)
+			}
+		}
+	}
+	return worst, found
+}
+
+// judgePath decides a path that nothing blocks.
+func (p *Policy) judgePath(e Effect) verdict {
+	byDefault, unknown, name := p.defaults.Read, p.defaults.UnknownRead, "read"
+	if e.Kind == Write {
+		byDefault, unknown, name = p.defaults.Write, p.defaults.UnknownWrite, "write"
+	}
+	if e.Unknown || e.Canonical == "" {
+		return verdict{action: unknown, id: "unknown_paths." + name}
+	}
+	for _, r := range p.paths {
+		if r.Action == Allow && r.allowsPath(e) {
+			return verdict{action: Allow, rule: r}
+		}
+	}
+	return verdict{action: byDefault, id: "defaults." + name}
+}
+
+// judgeNet decides a host that nothing blocks.
+func (p *Policy) judgeNet(e Effect) verdict {
+	for _, r := range p.net {
+		if r.Action == Allow && r.matchesHost(e, false) {
+			return verdict{action: Allow, rule: r}
+		}
+	}
+	return verdict{action: p.defaults.Net, id: "defaults.net"}
+}
+
+// judgeEnv decides a variable.
+func (p *Policy) judgeEnv(e Effect) verdict {
+	for _, pattern := range p.env {
+		// A wildcard is no consent to a variable that makes programs run code.
+		if pattern == e.Name || matchToken(pattern, e.Name) && !IsDangerousEnv(e.Name) {
+			return verdict{action: Allow, id: "env.allow"}
+		}
+	}
+	switch {
+	case IsDangerousEnv(e.Name) || e.Name == "":
+		return verdict{action: min(p.defaults.UnknownEnv, Ask), id: "env.dangerous"}
+	case matchesAny(neutralPatterns, e.Name):
+		return verdict{action: Allow, id: "env.neutral"}
+	}
+	return verdict{action: p.defaults.UnknownEnv, id: "env.unknown"}
+}

@@ -1,0 +1,63 @@
+package policy
+
+// File is one layer of policy as its author wrote it, before it is compiled.
+// The zero value allows nothing.
+type File struct {
+	Name     string // path of the file, for Decision.Source
+	Headless bool   // nobody can be asked: what would be asked is denied
+	FoldCase bool   // paths that differ only in case are one path
+	Defaults Defaults
+	Presets  []string // of built-in command knowledge: "shell-readonly", "shell-workspace"
+	Env      []string // patterns of variables that may be set for a command
+	Commands []Rule
+	Paths    []Rule
+	Net      []Rule
+	Disable  []string // ids of built-in rules that are switched off
+}
+
+// Defaults decide effects that no rule matches. The zero value denies.
+type Defaults struct {
+	Bash, Read, Write, Net Action
+	Unanalysable           Action // Opaque effects; Allow is refused
+	UnknownRead            Action // paths that exist only at run time
+	UnknownWrite           Action
+	UnknownEnv             Action // variables that no list knows
+}
+
+// Rule is one rule of a file. Which fields apply depends on the list it is in.
+// The order of rules has no meaning.
+type Rule struct {
+	ID     string
+	Action Action
+	Reason string
+	Line   int // in the file; 0 = unknown
+	Except []string
+
+	// Commands.
+	Run         []string // command patterns: tokens by google/shlex, with {a,b}, * and **
+	PermitFlags []string // unsafe flags that an allowing rule wants to cover
+	ForbidFlags []string // flags that an allowing rule does not cover
+	Dirs        []string // patterns of the working directory; empty = any
+	Match       []string // examples the rule must match, checked by Compile
+	NotMatch    []string // examples the rule must not match, checked by Compile
+
+	// Paths.
+	Ops   []Kind   // Read, Write; empty = both
+	Paths []string // globs of absolute paths, with ${workspace}, ${home} and ${tmp}
+
+	// Net.
+	Hosts   []string // names, addresses, or "*.example.org"
+	Ports   []int    // empty = any
+	Schemes []string // empty = any
+	Methods []string // empty = any
+}
+
+// Options are the facts about this machine that a policy refers to.
+type Options struct {
+	Workspace, Home, Tmp string   // values of the placeholders; absolute, canonical
+	Protected            []string // the daemon's own files and folders
+	// Resolve returns a path with its symbolic links resolved as far as it
+	// exists. The literal beginnings of path patterns go through it. Nil leaves
+	// them as they are.
+	Resolve func(path string) string
+}

@@ -1,0 +1,280 @@
+package policy
+
+import "strings"
+
+// parsed is a command's words as one form of the table reads them.
+type parsed struct {
+	covered  bool // every flag and the number of operands are in the form
+	operands []Operand
+}
+
+// reading is the state of reading words by a form.
+type reading struct {
+	form             *form
+	out              parsed
+	words            []Word // operands, before their roles are known
+	tree, write      bool
+	replaced, needed bool
+	unlistedRead     bool // a flag that is not listed may name a file
+}
+
+// parse reads the words after the command's name.
+func (f *form) parse(words []Word) parsed {
+	r := reading{form: f, out: parsed{covered: true}}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case !w.Dynamic && w.Text == "--":
+			r.words = append(r.words, words[i+1:]...)
+			i = len(words)
+		case w.Text == "" && w.Dynamic:
+			r.unknownWord(w)
+		case len(w.Text) < 2 || w.Text[0] != '-':
+			r.words = append(r.words, w)
+		case w.Text[1] == '-':
+			i += r.long(w, words[i+1:])
+		default:
+			i += r.short(w, words[i+1:])
+		}
+	}
+	if f.required && !r.needed {
+		r.out.covered = false
+	}
+	r.assignRoles()
+	if r.unlistedRead {
+		r.add(Word{Dynamic: true}, Operand{Kind: Read})
+	}
+	return r.out
+}
+
+// unknownWord takes a word that could be anything: an operand, or a flag.
+func (r *reading) unknownWord(w Word) {
+	r.words = append(r.words, w)
+	if !r.form.anyFlags {
+		r.out.covered = false
+	}
+	for _, v := range r.form.flags {
+		r.tree = r.tree || v.tree
+		r.unlistedRead = r.unlistedRead || strings.Contains(v.values, "<")
+	}
+}
+
+// long reads a flag that begins with --. It returns how many of the following
+// words are its values.
+func (r *reading) long(w Word, rest []Word) int {
+	name, value, has := strings.Cut(w.Text, "=")
+	v, ok := r.form.flags[name]
+	if !ok || w.Dynamic && !has {
+		r.unlisted(w, value, has)
+		return 0
+	}
+	r.apply(v)
+	if has {
+		// Optional values are written with =; a flag listed without one takes none
+		// that matters.
+		if v.values != "" {
+			r.value(v.values[0], Word{value, w.Dynamic})
+		} else if _, listed := r.form.flags[name+"="]; !listed && !r.form.anyFlags && w.Dynamic {
+			r.out.covered = false
+		}
+		return 0
+	}
+	return r.values(v.values, rest)
+}
+
+// short reads a word of bundled one-letter flags.
+func (r *reading) short(w Word, rest []Word) int {
+	if v, ok := r.form.flags[w.Text]; ok && !w.Dynamic {
+		r.apply(v)
+		return r.values(v.values, rest)
+	}
+	if w.Dynamic {
+		// Letters may follow: it is judged by what is known, and not covered.
+		r.unlisted(w, "", false)
+	}
+	for i := 1; i < len(w.Text); i++ {
+		v, ok := r.form.flags["-"+w.Text[i:i+1]]
+		if !ok {
+			if !isNumber(w.Text[1:]) {
+				r.unlisted(w, w.Text[i+1:], i+1 < len(w.Text))
+			}
+			return 0
+		}
+		r.apply(v)
+		if v.values == "" {
+			continue
+		}
+		if i+1 < len(w.Text) {
+			r.value(v.values[0], Word{w.Text[i+1:], w.Dynamic})
+			return r.values(v.values[1:], rest)
+		}
+		return r.values(v.values, rest)
+	}
+	return 0
+}
+
+// unlisted takes a flag that is not in the table.
+func (r *reading) unlisted(w Word, value string, has bool) {
+	if !r.form.anyFlags {
+		r.out.covered = false
+	}
+	if i := strings.IndexByte(value, '/'); has && i >= 0 {
+		r.add(Word{value, w.Dynamic}, Operand{Kind: Read})
+		r.add(Word{value[i:], w.Dynamic}, Operand{Kind: Read})
+	} else if w.Dynamic {
+		r.unlistedRead = true
+	}
+}
+
+// apply records what a flag does to the operands.
+func (r *reading) apply(v flag) {
+	r.tree = r.tree || v.tree
+	r.write = r.write || v.write
+	r.replaced = r.replaced || v.replace
+	r.needed = r.needed || v.needed
+}
+
+// values reads the values of a flag from the words after it.
+func (r *reading) values(kinds string, rest []Word) int {
+	for i := range len(kinds) {
+		if i >= len(rest) {
+			return i
+		}
+		r.value(kinds[i], rest[i])
+	}
+	return len(kinds)
+}
+
+// value reads one value of a flag.
+func (r *reading) value(kind byte, w Word) {
+	switch kind {
+	case '<':
+		r.add(w, Operand{Kind: Read})
+	case '>':
+		// It may be a folder into which the sources go, whatever their names.
+		r.add(w, Operand{Kind: Write, Tree: r.replaced})
+	}
+	if w.Dynamic && w.Text == "" && !r.form.anyFlags {
+		// A word that may become several is no value.
+		r.out.covered = r.out.covered && kind == ':'
+	}
+}
+
+// add records an operand.
+func (r *reading) add(w Word, o Operand) {
+	o.Word = w
+	r.out.operands = append(r.out.operands, o)
+}
+
+// assignRoles gives the operands their roles: fixed ones from both ends, a
+// starred one for what is between.
+func (r *reading) assignRoles() {
+	roles := r.form.roles
+	if r.replaced && len(roles) > 0 {
+		if roles[len(roles)-1] == "into" {
+			roles = roles[:len(roles)-1]
+		} else {
+			roles = roles[1:]
+		}
+	}
+	star := len(roles)
+	for i, role := range roles {
+		if strings.HasSuffix(role, "*") {
+			star = i
+		}
+	}
+	after := max(len(roles)-star-1, 0)
+	for i, w := range r.words {
+		switch left := len(r.words) - i; {
+		case star < len(roles) && left <= after:
+			r.role(roles[len(roles)-left], w, r.words[:i])
+		case i < star && i < len(roles):
+			r.role(roles[i], w, r.words[:i])
+		case star < len(roles):
+			r.role(strings.TrimSuffix(roles[star], "*"), w, nil)
+		default:
+			r.out.covered = false
+			r.add(w, Operand{Kind: Read})
+		}
+	}
+	r.defaultOperand(roles)
+}
+
+// defaultOperand adds the working directory for commands that walk it when they
+// are given nothing.
+func (r *reading) defaultOperand(roles []string) {
+	if len(roles) == 0 || roles[len(roles)-1] != "tree*" && !r.tree {
+		return
+	}
+	if len(r.words) < len(roles) && !r.write {
+		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true})
+	}
+}
+
+// role turns an operand into what is done to it.
+func (r *reading) role(role string, w Word, before []Word) {
+	switch role {
+	case "read":
+		r.add(w, Operand{Kind: Read, Tree: r.tree})
+	case "tree":
+		kind := Read
+		if r.write {
+			kind = Write
+		}
+		r.add(w, Operand{Kind: kind, Tree: true})
+	case "gitread":
+		r.gitRevision(w)
+	case "write":
+		r.add(w, Operand{Kind: Write, Tree: r.tree})
+	case "gone":
+		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
+	case "link":
+		r.add(w, Operand{Kind: Read, Tree: true})
+		r.add(w, Operand{Kind: Write, Tree: true})
+	case "into":
+		r.into(w, before)
+	case "mode":
+		if !plainMode(w) {
+			r.out.covered = false
+		}
+	}
+}
+
+// into takes a destination that may be a folder: what is written is it, or a
+// name of the sources in it.
+func (r *reading) into(w Word, before []Word) {
+	r.add(w, Operand{Kind: Write})
+	for _, source := range before {
+		name := baseName(strings.TrimRight(source.Text, "/"))
+		switch {
+		case source.Dynamic:
+			r.add(w, Operand{Kind: Write, Tree: true})
+		case name == "." || name == "..":
+			r.add(w, Operand{Kind: Write, Tree: true})
+		default:
+			r.add(Word{w.Text + "/" + name, w.Dynamic}, Operand{Kind: Write, Tree: r.tree})
+		}
+	}
+}
+
+// gitRevision takes a word that is a revision, a path, or a path in a revision.
+func (r *reading) gitRevision(w Word) {
+	r.add(w, Operand{Kind: Read})
+	if _, path, ok := strings.Cut(w.Text, ":"); ok {
+		r.add(Word{path, w.Dynamic}, Operand{Kind: Read})
+	}
+}
+
+// plainMode reports whether a chmod mode sets no set-id or sticky bit.
+func plainMode(w Word) bool {
+	if w.Dynamic || w.Text == "" {
+		return false
+	}
+	if isNumber(w.Text) {
+		return len(strings.TrimLeft(w.Text, "0")) <= 3
+	}
+	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
+}
+
+// isNumber reports whether s is made of digits.
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

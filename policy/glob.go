@@ -1,0 +1,267 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// glob is a compiled path pattern: a literal beginning, then components.
+type glob struct {
+	text   string
+	prefix string   // cleaned literal beginning without a final slash; "" = the root
+	rest   []string // components after it; "**" is any number of components
+	fold   bool
+}
+
+// compileGlob reads one absolute path pattern. A pattern that begins with ** is
+// taken from the root. Alternatives in braces must have been expanded.
+func compileGlob(pattern string, o Options, fold bool) (glob, error) {
+	text := expandPlaces(pattern, o)
+	if strings.HasPrefix(text, "**") {
+		text = "/" + text
+	}
+	switch {
+	case strings.Contains(text, "${"):
+		return glob{}, fmt.Errorf("unknown placeholder in %q: expected ${workspace}, ${home} or ${tmp}", pattern)
+	case !strings.HasPrefix(text, "/"):
+		return glob{}, fmt.Errorf("path pattern %q is relative: begin with /, ~/, ** or ${workspace}", pattern)
+	case !doublestar.ValidatePattern(text):
+		return glob{}, fmt.Errorf("path pattern %q is malformed", pattern)
+	}
+	g := glob{text: pattern, fold: fold}
+	parts := strings.Split(strings.Trim(text, "/"), "/")
+	literal := 0
+	for literal < len(parts) && !hasMeta(parts[literal]) {
+		literal++
+	}
+	for _, part := range parts {
+		if part == ".." || part == "." || part == "" && len(parts) > 1 {
+			return glob{}, fmt.Errorf("path pattern %q is not clean: it has an empty, . or .. component", pattern)
+		}
+		if part != "**" && strings.Contains(part, "**") {
+			return glob{}, fmt.Errorf("path pattern %q: ** must stand alone between slashes", pattern)
+		}
+	}
+	g.prefix = strings.TrimSuffix("/"+strings.Join(parts[:literal], "/"), "/")
+	if o.Resolve != nil && g.prefix != "" {
+		g.prefix = strings.TrimSuffix(o.Resolve(g.prefix), "/")
+	}
+	g.rest = parts[literal:]
+	if fold {
+		g.prefix = strings.ToLower(g.prefix)
+		for i, c := range g.rest {
+			g.rest[i] = strings.ToLower(c)
+		}
+	}
+	return g, nil
+}
+
+// expandPlaces replaces the placeholders. A place that is unknown stays, and is
+// refused by the caller: a rule must not silently match nothing, or everything.
+func expandPlaces(s string, o Options) string {
+	if s == "~" || strings.HasPrefix(s, "~/") {
+		s = "${home}" + s[1:]
+	}
+	for _, p := range []struct{ name, value string }{
+		{"${workspace}", o.Workspace}, {"${home}", o.Home}, {"${tmp}", o.Tmp},
+	} {
+		if strings.HasPrefix(p.value, "/") {
+			s = strings.ReplaceAll(s, p.name, strings.TrimRight(escapeMeta(p.value), "/"))
+		}
+	}
+	return s
+}
+
+// escapeMeta makes a literal path safe inside a pattern.
+func escapeMeta(path string) string {
+	if !hasMeta(path) {
+		return path
+	}
+	var b strings.Builder
+	for _, r := range path {
+		if strings.ContainsRune(`*?[]{}\`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func hasMeta(s string) bool { return strings.ContainsAny(s, `*?[]{}\`) }
+
+// match reports whether the pattern matches path, an absolute clean path.
+// "dir/**" matches dir as well.
+func (g *glob) match(path string) bool {
+	rest, ok := g.below(path)
+	return ok && matchParts(g.rest, rest)
+}
+
+// covers reports whether the pattern matches path and everything that is or
+// will be below it.
+func (g *glob) covers(path string) bool {
+	rest, ok := g.below(path)
+	if !ok || len(g.rest) == 0 || g.rest[len(g.rest)-1] != "**" {
+		return false
+	}
+	return matchParts(g.rest, rest)
+}
+
+// reaches reports whether the pattern singles out something below path. A path
+// swallowed by a ** is not singled out, or "**/.env" would reach every folder.
+func (g *glob) reaches(path string) bool {
+	if g.fold {
+		path = strings.ToLower(path)
+	}
+	path = strings.TrimSuffix(path, "/")
+	if len(path) < len(g.prefix) {
+		return strings.HasPrefix(g.prefix, path+"/")
+	}
+	rest, ok := g.below(path)
+	return ok && reachParts(g.rest, rest)
+}
+
+// below returns what path has below the literal beginning of the pattern.
+func (g *glob) below(path string) (string, bool) {
+	if g.fold {
+		path = strings.ToLower(path)
+	}
+	rest, ok := strings.CutPrefix(path, g.prefix)
+	if !ok || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	return strings.Trim(rest, "/"), true
+}
+
+// matchParts matches pattern components against a relative path.
+func matchParts(parts []string, path string) bool {
+	for i, part := range parts {
+		if part == "**" {
+			return matchAnyDepth(parts[i+1:], path)
+		}
+		name, rest, _ := strings.Cut(path, "/")
+		if path == "" || !matchName(part, name) {
+			return false
+		}
+		path = rest
+	}
+	return path == ""
+}
+
+// matchAnyDepth matches parts against path and against every tail of it.
+func matchAnyDepth(parts []string, path string) bool {
+	if len(parts) == 0 {
+		return true
+	}
+	for {
+		if matchParts(parts, path) {
+			return true
+		}
+		_, rest, more := strings.Cut(path, "/")
+		if !more {
+			// "**" at the end of "a/**" matches nothing more as well.
+			return path != "" && matchParts(parts, "")
+		}
+		path = rest
+	}
+}
+
+// reachParts reports whether path is used up by components other than ** while
+// some are left.
+func reachParts(parts []string, path string) bool {
+	if path == "" {
+		return len(parts) > 0
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	name, rest, more := strings.Cut(path, "/")
+	if parts[0] != "**" {
+		return matchName(parts[0], name) && reachParts(parts[1:], rest)
+	}
+	for {
+		if len(parts) > 1 && path != "" && reachParts(parts[1:], path) {
+			return true
+		}
+		if !more {
+			return false
+		}
+		path = rest
+		_, rest, more = strings.Cut(path, "/")
+	}
+}
+
+// matchName matches one component. A malformed pattern, which compileGlob has
+// refused, matches nothing.
+func matchName(pattern, name string) bool {
+	if !hasMeta(pattern) {
+		return pattern == name
+	}
+	ok, err := doublestar.Match(pattern, name)
+	return err == nil && ok
+}
+
+// maxAlternatives bounds what braces may expand to.
+const maxAlternatives = 256
+
+var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
+
+// expandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash takes
+// the meaning from the character after it.
+func expandBraces(s string) ([]string, error) {
+	open := strings.IndexByte(s, '{')
+	if open > 0 && s[open-1] == '$' { // a placeholder
+		end := strings.IndexByte(s[open:], '}')
+		if end < 0 {
+			return nil, errBraces
+		}
+		tails, err := expandBraces(s[open+end+1:])
+		for i, t := range tails {
+			tails[i] = s[:open+end+1] + t
+		}
+		return tails, err
+	}
+	if open < 0 {
+		if strings.IndexByte(s, '}') >= 0 {
+			return nil, errBraces
+		}
+		return []string{s}, nil
+	}
+	choices, tail, err := alternatives(s[open+1:])
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, c := range choices {
+		more, err := expandBraces(s[:open] + c + tail)
+		if err != nil || len(out)+len(more) > maxAlternatives {
+			return nil, errBraces
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// alternatives splits "a,b}tail" at its own level.
+func alternatives(s string) (choices []string, tail string, err error) {
+	depth, start := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case ',':
+			if depth == 0 {
+				choices = append(choices, s[start:i])
+				start = i + 1
+			}
+		case '}':
+			if depth == 0 {
+				return append(choices, s[start:i]), s[i+1:], nil
+			}
+			depth--
+		}
+	}
+	return nil, "", errBraces
+}

@@ -1,0 +1,313 @@
+package policy
+
+import "strings"
+
+// blockingCommands reports every asking or denying command rule that could mean
+// this command. A program that is not known here may run what is in its
+// arguments, so the rest of the command, and text in it, are tried as well.
+func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action)) {
+	p.blockingCommand(e.Argv, e.Dirs, consider)
+	if len(e.Argv) < 2 || !runsArguments(e.Argv[0]) {
+		return
+	}
+	for i := 1; i < len(e.Argv); i++ {
+		p.blockingCommand(e.Argv[i:], nil, consider)
+		if text := e.Argv[i].Text; strings.ContainsAny(text, " \t\n;|&") {
+			inner := wordsIn(text)
+			for j := range inner {
+				p.blockingCommand(inner[j:], nil, consider)
+			}
+		}
+	}
+}
+
+// blockingCommand tries one command.
+func (p *Policy) blockingCommand(argv []Word, dirs []string, consider func(*rule, Action)) {
+	if len(argv) == 0 {
+		return
+	}
+	for _, cp := range p.byName[baseName(argv[0].Text)] {
+		if cp.blocks(argv, dirs) {
+			consider(cp.rule, cp.rule.Action)
+		}
+	}
+	for _, cp := range p.anyName {
+		if cp.blocks(argv, dirs) {
+			consider(cp.rule, cp.rule.Action)
+		}
+	}
+}
+
+// blocks reports whether an asking or denying rule applies to the command.
+func (cp *commandPattern) blocks(argv []Word, dirs []string) bool {
+	r := cp.rule
+	if r.Action == Allow || !cp.loose(argv) || !r.mayBeIn(dirs) {
+		return false
+	}
+	for _, not := range r.not {
+		if _, ok := not.strict(argv); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// mayBeIn reports whether one of the possible folders is one of the rule's.
+func (r *rule) mayBeIn(dirs []string) bool {
+	if len(r.dirs) == 0 || len(dirs) == 0 {
+		return true
+	}
+	for _, dir := range dirs {
+		if matchesGlob(r.dirs, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeExec decides a command that nothing blocks.
+func (p *Policy) judgeExec(e Effect) verdict {
+	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
+		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+	}
+	for _, list := range [][]commandPattern{p.byName[baseName(e.Argv[0].Text)], p.anyName} {
+		for i := range list {
+			if list[i].allows(e) {
+				return verdict{action: Allow, rule: list[i].rule}
+			}
+		}
+	}
+	if p.covered(e.Argv) {
+		return verdict{action: Allow, id: "presets"}
+	}
+	if isInlineCode(e.Argv) {
+		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+	}
+	return verdict{action: p.defaults.Bash, id: "defaults.bash"}
+}
+
+// covered reports whether the presets know the command and all its flags.
+func (p *Policy) covered(argv []Word) bool {
+	if !p.readOnly && !p.workspace {
+		return false
+	}
+	if covered, ok := specialCovered(argv, p.workspace); ok {
+		return covered
+	}
+	forms, words := table().find(argv)
+	for _, f := range forms {
+		enabled := f.level == "read" && p.readOnly || f.level == "write" && p.workspace
+		if enabled && f.parse(words).covered {
+			return true
+		}
+	}
+	return false
+}
+
+// allows reports whether an allowing rule covers the command with all its flags.
+func (cp *commandPattern) allows(e Effect) bool {
+	r := cp.rule
+	if r.Action != Allow || !r.isIn(e) {
+		return false
+	}
+	free, ok := cp.strict(e.Argv)
+	if !ok {
+		return false
+	}
+	for _, not := range r.not {
+		if not.loose(e.Argv) {
+			return false
+		}
+	}
+	program := baseName(e.Argv[0].Text)
+	for _, w := range e.Argv[1:] {
+		for _, flag := range r.ForbidFlags {
+			if sameFlag(program, flag, w.Text) {
+				return false
+			}
+		}
+	}
+	for _, i := range free {
+		w := e.Argv[i]
+		if i > 0 && unsafeWord(program, w) && (w.Dynamic || !matchesAny(r.PermitFlags, w.Text)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isIn reports whether the command certainly runs in one of the rule's folders.
+func (r *rule) isIn(e Effect) bool {
+	if len(r.dirs) == 0 {
+		return true
+	}
+	for _, dir := range e.Dirs {
+		if !matchesGlob(r.dirs, dir) {
+			return false
+		}
+	}
+	return len(e.Dirs) > 0
+}
+
+// matches reports whether a command rule matches by its own manner.
+func (p *Policy) matches(r *rule, e Effect) bool {
+	for _, text := range r.Run {
+		pat, err := compilePattern(text)
+		if err != nil {
+			return false
+		}
+		cp := commandPattern{pat, r}
+		if r.Action == Allow && cp.allows(e) || cp.blocks(e.Argv, nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// runners run what is in their arguments and are not taken apart.
+const runners = " sudo doas su pkexec runuser ssh docker podman kubectl script parallel unshare chroot nsenter strace ltrace systemd-run busybox toybox setarch gdb "
+
+// runsArguments reports whether a program may run its arguments: it is known to,
+// or it is not known at all.
+func runsArguments(program Word) bool {
+	name := baseName(program.Text)
+	if strings.Contains(runners, " "+name+" ") {
+		return true
+	}
+	_, unsafe := unsafeFlags[name]
+	_, globals := globalOptions[name]
+	return !unsafe && !globals && !table().knows(name)
+}
+
+// knows reports whether a name is in the table, with or without subcommands.
+func (t commandTable) knows(name string) bool {
+	switch name {
+	case "find", "sed", "awk", "gawk", "mawk", "nawk", "cd", "export", "set", "unset", "read", "local", "declare":
+		return true
+	}
+	return t[name] != nil
+}
+
+// wordsIn splits text that may be a script into what could be its words.
+func wordsIn(text string) []Word {
+	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}", r) })
+	words := make([]Word, len(fields))
+	for i, f := range fields {
+		words[i].Text = f
+	}
+	return words
+}
+
+// matchesGlob reports whether one of the globs matches path.
+func matchesGlob(globs []glob, path string) bool {
+	for i := range globs {
+		if globs[i].match(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// concerns reports whether a path rule is about this operation.
+func (r *rule) concerns(kind Kind) bool {
+	if len(r.Ops) == 0 {
+		return true
+	}
+	for _, op := range r.Ops {
+		if op == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// blocksPath reports whether an asking or denying rule applies to the path, in
+// either of its forms, or to something below it when the effect is a whole tree.
+func (r *rule) blocksPath(e Effect) (Action, bool) {
+	if r.Action == Allow || !r.concerns(e.Kind) {
+		return Allow, false
+	}
+	for _, form := range []string{e.Path, e.Canonical} {
+		if form == "" {
+			continue
+		}
+		if matchesGlob(r.globs, form) && !matchesGlob(r.except, form) {
+			return r.Action, true
+		}
+		if e.Tree && r.reaches(form) {
+			if e.Kind == Write {
+				return r.Action, true
+			}
+			// A recursive read comes across what must not be read; one that only
+			// asks would make every search ask.
+			if r.Action == Deny {
+				return Ask, true
+			}
+		}
+	}
+	return Allow, false
+}
+
+// reaches reports whether the rule singles out something below path.
+func (r *rule) reaches(path string) bool {
+	for i := range r.globs {
+		if r.globs[i].reaches(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowsPath reports whether an allowing rule covers the path as it really is.
+func (r *rule) allowsPath(e Effect) bool {
+	if !r.concerns(e.Kind) || matchesGlob(r.except, e.Canonical) || matchesGlob(r.except, e.Path) {
+		return false
+	}
+	for i := range r.except {
+		if e.Tree && e.Kind == Write && r.except[i].reaches(e.Canonical) {
+			return false
+		}
+	}
+	for i := range r.globs {
+		if e.Tree && r.globs[i].covers(e.Canonical) || !e.Tree && r.globs[i].match(e.Canonical) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesHost reports whether a rule about hosts matches. loosely, what is not
+// known matches.
+func (r *rule) matchesHost(e Effect, loosely bool) bool {
+	if e.Host == "" || !hostIn(r.Hosts, e.Host) {
+		return false
+	}
+	portOK := len(r.Ports) == 0 || loosely && e.Port == 0
+	for _, port := range r.Ports {
+		portOK = portOK || port == e.Port
+	}
+	return portOK && listed(r.Schemes, e.Scheme, loosely) && listed(r.Methods, e.Method, loosely)
+}
+
+// hostIn reports whether a host is one of the names or below one of the *.names.
+func hostIn(hosts []string, host string) bool {
+	for _, h := range hosts {
+		if suffix, ok := strings.CutPrefix(h, "*"); ok && strings.HasSuffix(host, suffix) || h == host {
+			return true
+		}
+	}
+	return false
+}
+
+// listed reports whether a value is in a list; an empty list is every value.
+func listed(list []string, value string, loosely bool) bool {
+	if len(list) == 0 || loosely && value == "" {
+		return true
+	}
+	for _, v := range list {
+		if strings.EqualFold(v, value) {
+			return true
+		}
+	}
+	return false
+}

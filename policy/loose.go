@@ -1,0 +1,209 @@
+package policy
+
+import "strings"
+
+// loose reports whether the command could be what the pattern means, as asking
+// and denying rules need: flags in any order, bundled, abbreviated or spelled by
+// a synonym; global options before the subcommand; operands in any position; a
+// word that is known only at run time is any word it could become.
+func (p *pattern) loose(argv []Word) bool {
+	if len(argv) == 0 || !looseAny(p.tokens[0], Word{baseName(argv[0].Text), argv[0].Dynamic}) {
+		return false
+	}
+	if argv[0].Dynamic && argv[0].Text == "" {
+		return false // an unknown program is Opaque; it is not every program
+	}
+	return looseWords(baseName(argv[0].Text), p.tokens[1:], argv[1:])
+}
+
+// looseWords matches the tokens after the program's name.
+func looseWords(name string, tokens [][]string, words []Word) bool {
+	open := false
+	// A program with subcommands has its subcommand first; elsewhere an operand
+	// counts wherever it stands.
+	next, first := 0, globalOptions[name] != ""
+	operands := operandsOf(skipGlobals(name, words))
+	for _, t := range tokens {
+		switch {
+		case t[0] == "**":
+			open = true
+		case strings.HasPrefix(t[0], "-"):
+			if !hasFlag(name, t, words) {
+				return false
+			}
+		default:
+			i := findOperand(t, operands[next:], first)
+			if i < 0 {
+				return false
+			}
+			next, first = next+i+1, false
+		}
+	}
+	// Without ** the pattern names the whole command: more operands are another
+	// command. More flags may be spelling, so they are not counted.
+	return open || next >= len(operands) || anyDynamic(operands[next:])
+}
+
+// operandsOf returns the words that are, or could be, operands.
+func operandsOf(words []Word) []Word {
+	for i, w := range words {
+		if !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
+			continue
+		}
+		out := append([]Word(nil), words[:i]...)
+		literal := false
+		for _, w := range words[i:] {
+			if w.Text == "--" && !literal {
+				literal = true
+			} else if literal || !strings.HasPrefix(w.Text, "-") {
+				out = append(out, w)
+			}
+		}
+		return out
+	}
+	return words
+}
+
+// findOperand returns where the operand is: at the beginning when first is set.
+func findOperand(token []string, operands []Word, first bool) int {
+	for i, w := range operands {
+		if looseAny(token, w) {
+			return i
+		}
+		if first && !w.Dynamic {
+			return -1
+		}
+	}
+	return -1
+}
+
+// looseAny reports whether w is, or could become, one of the alternatives.
+func looseAny(token []string, w Word) bool {
+	for _, t := range token {
+		if w.Dynamic {
+			before, _, _ := strings.Cut(t, "*")
+			if strings.HasPrefix(before, w.Text) || t != before && strings.HasPrefix(w.Text, before) {
+				return true
+			}
+		} else if t == "**" || t == "<int>" || t == "<ref>" || matchToken(t, w.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyDynamic(words []Word) bool {
+	for _, w := range words {
+		if w.Dynamic {
+			return true
+		}
+	}
+	return false
+}
+
+// hasFlag reports whether one of the alternatives of a flag may be among words.
+func hasFlag(name string, token []string, words []Word) bool {
+	for _, w := range words {
+		if w.Text == "--" && !w.Dynamic {
+			return false
+		}
+		if w.Dynamic && (w.Text == "" || strings.HasPrefix(w.Text, "-")) {
+			return true
+		}
+		for _, t := range token {
+			if strings.HasPrefix(w.Text, "-") && sameFlag(name, t, w.Text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameFlag compares a flag of a pattern with one of a command.
+func sameFlag(name, pattern, word string) bool {
+	if matchToken(pattern, word) {
+		return true
+	}
+	for _, p := range synonyms(name, pattern) {
+		switch {
+		case strings.HasPrefix(p, "--"):
+			flag, _, _ := strings.Cut(word, "=")
+			if len(flag) > 2 && strings.HasPrefix(p, flag) {
+				return true // an abbreviation is taken as its flag; it may be ambiguous
+			}
+		case len(p) == 2 && !strings.HasPrefix(word, "--"):
+			if strings.Contains(word[1:], p[1:]) {
+				return true // bundled
+			}
+		case p == word:
+			return true
+		}
+	}
+	return false
+}
+
+// synonyms returns every spelling of a flag of a program.
+func synonyms(name, flag string) []string {
+	for _, group := range flagSynonyms[name] {
+		names := strings.Fields(group)
+		for _, n := range names {
+			if n == flag {
+				return names
+			}
+		}
+	}
+	return []string{flag}
+}
+
+// flagSynonyms lists spellings of one flag that have nothing in common.
+var flagSynonyms = map[string][]string{
+	"rm":      {"-r -R --recursive", "-f --force"},
+	"cp":      {"-r -R --recursive -a --archive", "-f --force"},
+	"mv":      {"-f --force"},
+	"ln":      {"-f --force", "-s --symbolic"},
+	"chmod":   {"-R --recursive"},
+	"chown":   {"-R --recursive"},
+	"chgrp":   {"-R --recursive"},
+	"git":     {"-f --force", "-D --delete", "-r --recursive", "-i --interactive"},
+	"docker":  {"-f --force", "-v --volume"},
+	"kubectl": {"-f --filename", "-n --namespace"},
+}
+
+// skipGlobals drops the options that stand before a subcommand, with their
+// values.
+func skipGlobals(name string, words []Word) []Word {
+	takes := " " + globalOptions[name] + " "
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if w.Dynamic || !strings.HasPrefix(w.Text, "-") {
+			return words[i:]
+		}
+		if strings.Contains(takes, " "+w.Text+" ") {
+			i++
+		}
+	}
+	return words
+}
+
+// globalOptions lists, for programs with subcommands, the options before the
+// subcommand whose value is the next word.
+var globalOptions = map[string]string{
+	"git":       "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --exec-path",
+	"kubectl":   "--context --kubeconfig -n --namespace --cluster --user -s --server --token --as --as-group --request-timeout --cache-dir --certificate-authority --client-key --client-certificate --password --username --profile -v",
+	"docker":    "-c --context --config -H --host -l --log-level --tlscacert --tlscert --tlskey",
+	"npm":       "--loglevel --prefix --registry --userconfig --globalconfig --cache --workspace -w --script-shell -C",
+	"yarn":      "--cwd",
+	"pnpm":      "-C --dir --filter -F --loglevel --reporter",
+	"cargo":     "--config -Z --color -C --manifest-path --target-dir",
+	"gh":        "-R --repo",
+	"go":        "-C",
+	"make":      "-C --directory -f --file --makefile -I --include-dir -j --jobs -l -o -W",
+	"systemctl": "-H --host -M --machine -t --type",
+	"pip":       "--python --log --proxy --timeout --cert --cache-dir",
+	"pip3":      "--python --log --proxy --timeout --cert --cache-dir",
+	"apt-get":   "-c -o -t --option --config-file --target-release",
+	"apt":       "-c -o -t --option --config-file --target-release",
+	"helm":      "--kube-context --kubeconfig -n --namespace",
+	"terraform": "-chdir",
+	"podman":    "--connection --identity --log-level --root --url -c",
+}

@@ -1,0 +1,220 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/shlex"
+)
+
+// pattern is a compiled command pattern.
+type pattern struct {
+	text   string
+	tokens [][]string // each token is a list of alternatives
+}
+
+// compilePattern reads "go {build,test} **" as its author meant it. shlex drops
+// comments and keeps operators as words; both are refused here, because their
+// author expected a shell.
+func compilePattern(text string) (pattern, error) {
+	words, err := shlex.Split(text)
+	if err != nil {
+		return pattern{}, fmt.Errorf("command pattern %q: unbalanced quotes", text)
+	}
+	if len(words) == 0 {
+		return pattern{}, fmt.Errorf("command pattern %q is empty", text)
+	}
+	if bad := shellSyntax(text); bad != "" {
+		return pattern{}, fmt.Errorf("command pattern %q: %q has no meaning in a pattern: write one command's words, with * and **", text, bad)
+	}
+	p := pattern{text: text}
+	for _, w := range words {
+		choices, err := expandBraces(w)
+		if err != nil {
+			return pattern{}, fmt.Errorf("command pattern %q: %v", text, err)
+		}
+		for _, c := range choices {
+			if c != "**" && strings.Contains(c, "**") {
+				return pattern{}, fmt.Errorf("command pattern %q: ** must be a word of its own", text)
+			}
+		}
+		p.tokens = append(p.tokens, choices)
+	}
+	return p, nil
+}
+
+// shellSyntax returns the first thing in a pattern that only a shell would
+// understand: operators, comments, substitutions. <int> and <ref> are ours.
+func shellSyntax(text string) string {
+	for _, field := range strings.Fields(text) {
+		if strings.HasPrefix(field, "#") {
+			return field
+		}
+		if field != "<int>" && field != "<ref>" && strings.ContainsAny(field, ";|&<>`$()") {
+			return field
+		}
+	}
+	if strings.ContainsAny(text, "\n\r\x00") {
+		return "line break"
+	}
+	return ""
+}
+
+// trustedDirs hold programs that an ordinary user cannot replace.
+var trustedDirs = []string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"}
+
+// trustedName returns the base name of a program in a trusted directory, and
+// every other name as it is.
+func trustedName(program string) string {
+	for _, dir := range trustedDirs {
+		if name, ok := strings.CutPrefix(program, dir); ok && name != "" && !strings.Contains(name, "/") {
+			return name
+		}
+	}
+	return program
+}
+
+// baseName returns what is after the last slash.
+func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
+
+// strict reports whether the pattern matches the command exactly, as an allowing
+// rule needs. free lists the indexes of words that only a wildcard matched.
+func (p *pattern) strict(argv []Word) (free []int, ok bool) {
+	if len(argv) == 0 || argv[0].Dynamic {
+		return nil, false
+	}
+	for _, t := range p.tokens[0] {
+		if t == "**" || t == "*" {
+			return strictWords(p.tokens, argv, 0)
+		}
+		if strictProgram(t, argv[0].Text) {
+			return strictWords(p.tokens[1:], argv[1:], 1)
+		}
+	}
+	return nil, false
+}
+
+// strictProgram matches the program of a command. One that is named by a path
+// must be named by the same path in the pattern, unless its folder is trusted.
+func strictProgram(token, program string) bool {
+	if strings.Contains(token, "/") {
+		return strictPath(token, program)
+	}
+	return matchToken(token, trustedName(program))
+}
+
+// strictPath matches words with slashes component by component.
+func strictPath(token, word string) bool {
+	tokens, words := strings.Split(token, "/"), strings.Split(word, "/")
+	if len(tokens) != len(words) {
+		return false
+	}
+	for i := range tokens {
+		if words[i] == ".." || !matchToken(tokens[i], words[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// strictWords matches words in order. at is the index of words[0] in the command.
+func strictWords(tokens [][]string, words []Word, at int) ([]int, bool) {
+	if len(tokens) == 0 {
+		return nil, len(words) == 0
+	}
+	for _, t := range tokens[0] {
+		if t == "**" {
+			return strictRest(tokens[1:], words, at)
+		}
+	}
+	if len(words) == 0 {
+		return nil, false
+	}
+	for _, t := range tokens[0] {
+		if !strictWord(t, words[0]) {
+			continue
+		}
+		if free, ok := strictWords(tokens[1:], words[1:], at+1); ok {
+			if strings.Contains(t, "*") {
+				free = append(free, at)
+			}
+			return free, true
+		}
+	}
+	return nil, false
+}
+
+// strictRest matches what follows a **, trying its shortest reach first.
+func strictRest(tokens [][]string, words []Word, at int) ([]int, bool) {
+	for n := 0; n <= len(words); n++ {
+		if len(tokens) == 0 {
+			n = len(words)
+		}
+		if free, ok := strictWords(tokens, words[n:], at+n); ok {
+			for i := range n {
+				free = append(free, at+i)
+			}
+			return free, true
+		}
+	}
+	return nil, false
+}
+
+// strictWord matches one word. What is not known before it runs matches no token
+// but **; and * stands for an operand, never for a flag.
+func strictWord(token string, w Word) bool {
+	if w.Dynamic {
+		return false
+	}
+	switch {
+	case token == "*":
+		return !strings.HasPrefix(w.Text, "-")
+	case token == "<int>":
+		return w.Text != "" && strings.Trim(w.Text, "0123456789") == ""
+	case token == "<ref>":
+		return isRef(w.Text)
+	case strings.Contains(token, "*"):
+		if strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(token, "-") {
+			return false
+		}
+		if strings.Contains(token, "/") {
+			return strictPath(token, w.Text)
+		}
+	}
+	return matchToken(token, w.Text)
+}
+
+// isRef reports whether a word can only be a git revision: no flag, range or path.
+func isRef(s string) bool {
+	if s == "" || strings.Contains(s, "..") || strings.ContainsAny(s[:1], "-./~^@") {
+		return false
+	}
+	for _, r := range s {
+		if !strings.ContainsRune("._/~^-@", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// matchToken matches a token in which * is any text without a slash (or any text
+// at all, when the token has no slash itself).
+func matchToken(token, s string) bool {
+	before, after, star := strings.Cut(token, "*")
+	if !star {
+		return token == s
+	}
+	if !strings.HasPrefix(s, before) {
+		return false
+	}
+	s = s[len(before):]
+	if after == "" {
+		return true
+	}
+	for i := 0; i <= len(s); i++ {
+		if matchToken(after, s[i:]) {
+			return true
+		}
+	}
+	return false
+}

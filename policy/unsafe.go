@@ -1,0 +1,141 @@
+package policy
+
+import "strings"
+
+// unsafeFlags lists, for programs that people allow with "**", the flags that
+// run another program, write elsewhere or read other settings. An allowing rule
+// covers them only if its pattern or its permit_flags say so. A name ending in *
+// is a beginning; a word without "-" is an operand.
+var unsafeFlags = map[string]string{
+	"git":           "--upload-pack --receive-pack --exec -x --ext-diff --textconv --output -O --open-files-in-pager --template --no-index -c --config --config-env --git-dir --work-tree -C --exec-path* --upload-archive --separate-git-dir -u",
+	"go":            "-exec -toolexec -vettool -overlay -o -modfile -C -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -w -u -ldflags -gcflags -asmflags -gccgoflags -compiler -pkgdir -buildmode -c",
+	"gofmt":         "-cpuprofile",
+	"npm":           "--prefix --script-shell --node-options --userconfig --globalconfig -g --global --location -C --ignore-scripts=false --before",
+	"npx":           "-c --call -p --package -y --yes --shell",
+	"node":          "-e --eval -p --print -r --require --import --loader --experimental-loader -i --interactive --inspect* --env-file* --test-reporter* --watch* --diagnostic* --cpu-prof* --heap-prof* --experimental-config-file*",
+	"python":        "-c -i -X -W -",
+	"python3":       "-c -i -X -W -",
+	"pytest":        "-p -c --rootdir -o --override-ini --basetemp --junitxml --junit-xml --log-file --pastebin --pdbcls --confcutdir --import-mode --debug",
+	"cargo":         "--config -Z --manifest-path --target-dir --out-dir +* -C --lockfile-path",
+	"make":          "-f --file --makefile -C --directory -I --include-dir --eval -E SHELL=* MAKEFLAGS=* .SHELLFLAGS=* CC=* CXX=* MAKEFILES=* -o -W *=*",
+	"curl":          "-o -O -K -T -x -F -d -H -X -w -D -c -E -u -U -Q -z --output* --remote-name* --config --upload-file --proxy* --preproxy --form* --data* --json --next -: --resolve --connect-to -L --location* --libcurl --trace* --unix-socket --abstract-unix-socket --stderr --dump-header --cookie-jar --engine --netrc* -n --cert* --key* --cacert --capath --request* --write-out --socks* --doh-url --interface --dns-servers --etag-save --create-dirs --output-dir --hsts --alt-svc --url* --variable --expand-* --ftp* --mail* --telnet-option --quote --egd-file --random-file --crlfile --pinnedpubkey --aws-sigv4 --header --cookie -b --user -e --referer --delegation --krb --pubkey --hostpubmd5 --parallel-immediate",
+	"wget":          "-O -o -a -P -i -e --output* --execute --input-file --post-file --body-file --use-askpass --config --directory-prefix --append-output --load-cookies --save-cookies --warc* --background -b --ca-certificate --rejected-log --hsts-file --base -B -x --method --post-data --body-data",
+	"tar":           "--to-command -I --use-compress-program --checkpoint-action --rsh-command --rmt-command -F --info-script --new-volume-script --index-file -P --absolute-names -C --directory -f --file -T --files-from",
+	"rsync":         "-e --rsh --rsync-path --daemon --config --log-file --password-file --files-from --temp-dir --write-batch --backup-dir",
+	"sort":          "-o --output --compress-program -T --temporary-directory --files0-from",
+	"rg":            "--pre --hostname-bin -z --search-zip --pre-glob",
+	"find":          "-exec -execdir -ok -okdir -delete -fprint* -fls -files0-from",
+	"fd":            "-x -X --exec --exec-batch",
+	"fdfind":        "-x -X --exec --exec-batch",
+	"docker":        "-v --volume --privileged --mount --pid --net --network --cap-add --device --ipc --userns --security-opt -H --host --config -c --context --entrypoint --env-file --volumes-from --cgroup-parent --uts",
+	"podman":        "-v --volume --privileged --mount --pid --net --network --cap-add --device --entrypoint --env-file",
+	"eslint":        "-c --config --rulesdir --plugin --parser --resolve-plugins-relative-to -o --output-file --fix* --cache-location --cache-file -f --format",
+	"jest":          "-c --config --rootDir --globalSetup --testRunner --runner --reporters --setupFiles* --transform --resolver --outputFile --env* --testEnvironment --projects",
+	"vitest":        "-c --config --root --globalSetup --reporter --outputFile -r",
+	"prettier":      "--plugin* --config --write -w --config-path --cache-location",
+	"tsc":           "--outDir --outFile -p --project --build -b --plugins --declarationDir --tsBuildInfoFile --init --rootDir --generateTrace --generateCpuProfile",
+	"ruff":          "--config --output-file --cache-dir --fix --unsafe-fixes",
+	"mypy":          "--config-file --python-executable --install-types --cache-dir --custom-typeshed-dir --junit-xml --*-report --shadow-file",
+	"split":         "--filter",
+	"zip":           "-TT --unzip-command",
+	"ssh":           "-o -F -E -J -L -R -D -W -i",
+	"scp":           "-o -F -S -J",
+	"gcc":           "-wrapper -fplugin* -specs* -B -o @*",
+	"cc":            "-wrapper -fplugin* -specs* -B -o @*",
+	"man":           "-P --pager -H --html* -C --config-file -M --manpath -X --preprocessor -p",
+	"bash":          "-c -i -l -s -O --rcfile --init-file -o --login",
+	"sh":            "-c -i -l -s -o",
+	"sed":           "-i --in-place -f --file -e --expression -s",
+	"jq":            "-f --from-file -L --rawfile --slurpfile",
+	"perl":          "-e -E -M* -m* -i* -I* -d* -x",
+	"ruby":          "-e -r -i* -I -x",
+	"xxd":           "-r",
+	"golangci-lint": "-c --config --fix --out-format --path-prefix --output*",
+}
+
+// goFlags are programs whose long flags have one dash and take none bundled.
+var goFlags = map[string]bool{"go": true, "gofmt": true, "tsc": true, "find": true, "gcc": true, "cc": true}
+
+// unsafeWord returns whether a word of a command of this program is, or could
+// become, an unsafe flag.
+func unsafeWord(program string, w Word) bool {
+	list := unsafeFlags[program]
+	if list == "" {
+		return false
+	}
+	if w.Dynamic && (w.Text == "" || w.Text[0] == '-') {
+		return true
+	}
+	for _, f := range strings.Fields(list) {
+		if isUnsafe(program, f, w.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnsafe compares one listed flag with a word.
+func isUnsafe(program, flag, word string) bool {
+	if strings.HasSuffix(flag, "*") && matchToken(flag, word) || flag == word {
+		return true
+	}
+	name, _, _ := strings.Cut(word, "=")
+	switch {
+	case goFlags[program] && strings.HasPrefix(word, "-"):
+		return strings.TrimLeft(name, "-") == strings.TrimLeft(flag, "-")
+	case strings.HasPrefix(word, "--"):
+		return len(name) > 3 && strings.HasPrefix(flag, "--") && strings.HasPrefix(strings.TrimRight(flag, "*"), name)
+	case strings.HasPrefix(word, "-") && len(flag) == 2 && flag[0] == '-':
+		return strings.Contains(word[1:], flag[1:])
+	}
+	return false
+}
+
+// inlineCode lists interpreters and the flags after which code stands in the
+// command itself. "" means that the program also takes code from its input when
+// it is given no file.
+var inlineCode = map[string]string{
+	"python": "-c -", "python3": "-c -", "python2": "-c -", "node": "-e --eval -p --print -pe -", "nodejs": "-e --eval -p --print -", "deno": "eval repl",
+	"perl": "-e -E -", "ruby": "-e -", "php": "-r -R -B -E -a", "lua": "-e -", "luajit": "-e -", "Rscript": "-e", "R": "-e",
+	"bash": "-c -s", "sh": "-c -s", "dash": "-c -s", "zsh": "-c -s", "ksh": "-c -s", "fish": "-c", "csh": "-c", "tcsh": "-c",
+	"vim": "-c --cmd + -S -s", "vi": "-c --cmd + -S -s", "nvim": "-c --cmd + -S -s", "ex": "-c", "ed": "", "emacs": "--eval -f -l",
+	"sqlite3": ".shell .system .import", "psql": "-c", "mysql": "-e", "osascript": "-e", "bun": "-e --eval", "ts-node": "-e",
+	"tclsh": "", "expect": "-c", "gdb": "-ex -x", "make": "--eval", "awk": "", "gawk": "", "mawk": "", "eval": "", "source": "", ".": "",
+}
+
+// codeFromInput are the interpreters that read code from standard input when
+// they are given no operand.
+const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bash sh dash zsh ksh fish csh tcsh tclsh ed deno "
+
+// isInlineCode reports whether a command carries code that no rule has seen.
+func isInlineCode(argv []Word) bool {
+	name := baseName(argv[0].Text)
+	flags, known := inlineCode[name]
+	if !known {
+		return false
+	}
+	switch name {
+	case "awk", "gawk", "mawk", "eval", "source", ".":
+		return true
+	}
+	operands := 0
+	for _, w := range argv[1:] {
+		if w.Dynamic && (w.Text == "" || w.Text[0] == '-') {
+			return true
+		}
+		if w.Text == "--version" || w.Text == "-V" || w.Text == "--help" {
+			return false
+		}
+		for _, f := range strings.Fields(flags) {
+			if w.Text == f || strings.HasPrefix(w.Text, f) && strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "+") && f == "+" ||
+				strings.HasPrefix(w.Text, f) && f[0] == '.' || len(f) == 2 && len(w.Text) > 2 && w.Text[0] == '-' && w.Text[1] != '-' && strings.Contains(w.Text, f[1:]) && f != "-" {
+				return true
+			}
+		}
+		if !strings.HasPrefix(w.Text, "-") {
+			operands++
+			break // what follows belongs to the program that is run
+		}
+	}
+	return operands == 0 && strings.Contains(codeFromInput, " "+name+" ")
+}
