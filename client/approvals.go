@@ -6,83 +6,112 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Approvals returns the calls that wait for a person. The token needs the role
-// approver or observer.
-func (c *Client) Approvals(ctx context.Context) ([]message.ApprovalRequest, error) {
+// ListApprovals returns the calls that wait for a person. The token needs the
+// role approver or observer.
+func (c *Client) ListApprovals(ctx context.Context) ([]message.ApprovalRequest, error) {
 	answer, err := request[message.Approvals](ctx, c, fields{"message_type": "list_approvals"})
 	return answer.Approvals, err
 }
 
-// OnApproval calls take for each call that waits for a person: for those that
-// wait already, then for new ones, each once and one after the other, until the
-// connection ends. It returns at once. The callback may use the Client, and may
-// wait for a person: Close does not wait for it. The token needs the role
-// approver.
-func (c *Client) OnApproval(take func(message.ApprovalRequest)) {
-	live := c.wait(func(f *frame) bool { return f.Type == "approval_request_message" })
-	// Ends with the connection, or after the callback that runs then.
-	go func() {
-		defer c.leave(live)
-		ctx := context.Background() // the connection's end ends every wait
-		told := map[string]bool{}
-		once := func(r message.ApprovalRequest) {
-			if !told[r.ID] {
-				told[r.ID] = true
-				take(r)
-			}
-		}
-		waiting, err := c.Approvals(ctx)
-		for _, r := range waiting {
-			once(r)
-		}
-		for err == nil {
-			var f *frame
-			if f, err = c.next(ctx, live); err == nil {
-				err = handle(f, once)
-			}
-		}
-	}()
+// ApprovalEvents are called one after the other by Approvals; either may be
+// nil. They may use the Client and may wait for a person: up to 256 frames wait
+// for them before the connection does.
+type ApprovalEvents struct {
+	Requested func(message.ApprovalRequest)
+	Resolved  func(message.ApprovalResolved)
 }
 
-// Decision answers one waiting approval.
+// Approvals tells of every call that waits for a person, those that wait
+// already first, each once, until ctx ends or the connection does; it returns
+// why. The token needs the role approver.
+func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
+	live := c.wait(func(f *frame) bool { return f.Type == "approval_request_message" || f.Type == "approval_resolved" })
+	defer c.leave(live)
+	told := map[string]bool{}
+	requested := func(r message.ApprovalRequest) {
+		if !told[r.ID] && events.Requested != nil {
+			events.Requested(r)
+		}
+		told[r.ID] = true
+	}
+	resolved := func(r message.ApprovalResolved) {
+		if events.Resolved != nil {
+			events.Resolved(r)
+		}
+	}
+	waiting, err := c.ListApprovals(ctx)
+	for _, r := range waiting {
+		requested(r)
+	}
+	for err == nil {
+		var f *frame
+		if f, err = c.next(ctx, live); err != nil {
+			break
+		}
+		if f.Type == "approval_request_message" {
+			err = handle(f, requested)
+		} else {
+			err = handle(f, resolved)
+		}
+	}
+	return err
+}
+
+// Decision answers one waiting approval, named by its own id or by its call's.
 type Decision struct {
-	ApprovalID string // of the approval or, where it is clear, of its call
+	CallID     string
+	ApprovalID string // counts when CallID is empty
 	Approve    bool   // the zero value denies
 	Reason     string // told to the model
 	Remember   string // "once" (also when empty), "session" or "rule"
 }
 
+func (d Decision) fields() fields {
+	f := fields{"message_type": "approval_response_message", "remember": d.Remember}
+	if d.CallID != "" {
+		f["approvals"] = []fields{{"type": "approval", "tool_call_id": d.CallID, "approve": d.Approve, "reason": d.Reason}}
+	} else {
+		f["approve"], f["approval_request_id"], f["reason"] = d.Approve, d.ApprovalID, d.Reason
+	}
+	return f
+}
+
+// answers reports whether a frame says what became of the decision. An error
+// that names nothing is about a frame that could not be acted on, and decisions
+// under an approval's own id are the only frames of a Client that can get one.
+func (d Decision) answers(f *frame) bool {
+	mine := d.CallID != "" && f.CallID == d.CallID ||
+		d.CallID == "" && (f.ID == d.ApprovalID || f.CallID == d.ApprovalID)
+	switch f.Type {
+	case "approval_resolved":
+		return mine
+	case "error_message":
+		return mine || f.CallID == "" && f.RequestID == ""
+	}
+	return false
+}
+
 // Decide sends a decision and returns when the daemon has taken it. A
 // *message.Error of the type approval_not_pending means that it came too late,
 // not_authorized that this token may not decide.
-func (c *Client) Decide(ctx context.Context, d Decision) error {
-	w := c.wait(func(f *frame) bool {
-		mine := f.ID == d.ApprovalID || f.CallID == d.ApprovalID
-		return f.Type == "approval_resolved" && mine || f.Type == "error_message" && (mine || f.isAnonymous())
-	})
+func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
+	var r message.ApprovalResolved
+	w := c.wait(d.answers)
 	defer c.leave(w)
-	err := c.send(fields{
-		"message_type": "approval_response_message", "approval_request_id": d.ApprovalID,
-		"approve": d.Approve, "reason": d.Reason, "remember": d.Remember,
-	})
-	for err == nil {
-		var f *frame
-		if f, err = c.next(ctx, w); err != nil {
-			break
+	if err := c.send(d.fields()); err != nil {
+		return r, err
+	}
+	for {
+		f, err := c.next(ctx, w)
+		if err != nil {
+			return r, err
 		}
 		if f.Type == "error_message" {
-			return f.asError()
+			return r, f.asError()
 		}
-		var r message.ApprovalResolved
-		if err = f.decode(&r); err == nil && r.Approve == d.Approve {
-			return nil
+		if err := f.decode(&r); err != nil || r.Approve == d.Approve {
+			return r, err
 		}
 		// Somebody was faster and decided otherwise; the error follows.
 	}
-	return err
 }
-
-// isAnonymous reports whether an error names nothing. Such a one is about a
-// frame that could not be acted on, and a Client sends no other frames that
-// can fail like that than decisions under an approval's own id.
-func (f *frame) isAnonymous() bool { return f.CallID == "" && f.RequestID == "" }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toold/toold/message"
 )
 
@@ -17,17 +19,19 @@ func TestEveryWaitingApprovalIsToldOnce(t *testing.T) {
 		d.send(question, "approval-1") // new and in the list
 		d.send(`{"message_type":"approvals","request_id":%q,"approvals":[`+question+`,`+question+`]}`, id, "approval-0", "approval-1")
 		d.send(question, "approval-2")
+		d.send(`{"message_type":"approval_resolved","id":"approval-0","tool_call_id":"c1","approve":true}`)
 	})
-	told := make(chan string, 8)
-	c.OnApproval(func(r message.ApprovalRequest) { told <- r.ID })
-	for _, want := range []string{"approval-0", "approval-1", "approval-2"} {
-		if got := <-told; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-	c.Close()
-	if len(told) > 0 {
-		t.Errorf("told again of %s", <-told)
+	var told []string
+	err := c.Approvals(t.Context(), ApprovalEvents{
+		Requested: func(r message.ApprovalRequest) { told = append(told, r.ID) },
+		Resolved: func(r message.ApprovalResolved) {
+			told = append(told, "resolved "+r.ID)
+			c.Close()
+		},
+	})
+	want := []string{"approval-0", "approval-1", "approval-2", "resolved approval-0"}
+	if diff := cmp.Diff(want, told); diff != "" || !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v (-want +got)\n%s", err, diff)
 	}
 }
 
@@ -44,12 +48,15 @@ func TestACallbackMayDecide(t *testing.T) {
 		d.send(`{"message_type":"approval_resolved","id":"approval-0","tool_call_id":"c0","approve":true}`)
 		d.send(`{"message_type":"approval_resolved","id":"approval-1","tool_call_id":"c1","approve":true}`)
 	})
-	decided := make(chan error)
-	c.OnApproval(func(r message.ApprovalRequest) {
-		decided <- c.Decide(t.Context(), Decision{ApprovalID: r.ID, Approve: true, Reason: "fine"})
-	})
-	if err := <-decided; err != nil {
-		t.Error(err)
+	err := c.Approvals(t.Context(), ApprovalEvents{Requested: func(r message.ApprovalRequest) {
+		got, err := c.Decide(t.Context(), Decision{ApprovalID: r.ID, Approve: true, Reason: "fine"})
+		if err != nil || got.ID != "approval-1" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		c.Close()
+	}})
+	if !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
 	}
 }
 
@@ -60,7 +67,7 @@ func TestADecisionThatCameTooLateIsAnError(t *testing.T) {
 		d.send(`{"message_type":"approval_resolved","id":"approval-1","tool_call_id":"c1","approve":false,"by":"somebody faster"}`)
 		d.send(`{"message_type":"error_message","error_type":"approval_not_pending","message":"m"}`)
 	})
-	err := c.Decide(t.Context(), Decision{ApprovalID: "approval-1", Approve: true})
+	_, err := c.Decide(t.Context(), Decision{CallID: "c1", Approve: true})
 	var refused *message.Error
 	if !errors.As(err, &refused) || refused.Type != message.ApprovalNotPending {
 		t.Errorf("got %v, want approval_not_pending", err)

@@ -23,8 +23,8 @@ type Call struct {
 // any may be nil. A slow one slows the whole connection, and one that waits for
 // another answer of the same Client may wait for ever.
 type Events struct {
-	Decided func(message.PolicyDecision)
-	Started func(message.ToolStarted)
+	Decision func(message.PolicyDecision)
+	Started  func(message.ToolStarted)
 	// Output is given the bytes of d, decoded. They are contiguous by d.Offset
 	// unless d.Gap tells what was lost.
 	Output func(d message.OutputDelta, data []byte)
@@ -86,8 +86,8 @@ func endsCall(err error) bool {
 
 func (e Events) handle(f *frame) error {
 	switch {
-	case f.Type == "policy_decision" && e.Decided != nil:
-		return handle(f, e.Decided)
+	case f.Type == "policy_decision" && e.Decision != nil:
+		return handle(f, e.Decision)
 	case f.Type == "tool_started" && e.Started != nil:
 		return handle(f, e.Started)
 	case f.Type == "tool_output_delta" && e.Output != nil:
@@ -125,27 +125,18 @@ func bytesOf(data, b64 string) ([]byte, error) {
 }
 
 // Cancel asks to stop a call; an empty id means all calls of this connection.
-// It does not wait: the call answers with its return. The context bounds
-// nothing but the question whether to ask at all.
-func (c *Client) Cancel(ctx context.Context, callID, reason string) error {
+// It does not wait: the call answers with its return.
+func (c *Client) Cancel(callID, reason string) error {
 	f := fields{"message_type": "cancel", "tool_call_id": callID, "reason": reason}
 	if callID == "" {
 		f["all"] = true
 	}
-	return c.tell(ctx, f)
-}
-
-// Input is something for a running call: exactly one field is set.
-type Input struct {
-	Data   []byte
-	EOF    bool
-	Signal string // for example "INT"
-	Resize *message.Resize
+	return c.send(f)
 }
 
 // Input sends input to a running call. It does not wait for its effect.
-func (c *Client) Input(ctx context.Context, callID string, in Input) error {
-	f := fields{"message_type": "tool_input", "tool_call_id": callID, "signal": in.Signal}
+func (c *Client) Input(in message.ToolInput) error {
+	f := fields{"message_type": "tool_input", "tool_call_id": in.CallID, "signal": in.Signal}
 	if len(in.Data) > 0 {
 		f["data_b64"] = base64.StdEncoding.EncodeToString(in.Data)
 	}
@@ -154,14 +145,6 @@ func (c *Client) Input(ctx context.Context, callID string, in Input) error {
 	}
 	if in.Resize != nil {
 		f["resize"] = in.Resize
-	}
-	return c.tell(ctx, f)
-}
-
-// tell sends a frame that has no answer of its own.
-func (c *Client) tell(ctx context.Context, f fields) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
 	}
 	return c.send(f)
 }

@@ -51,10 +51,10 @@ type Options struct {
 
 // A Client is one connection. Its methods may be called concurrently.
 type Client struct {
-	conn     *websocket.Conn
-	greeting message.HelloAck
-	closing  chan struct{} // closed by Close
-	ended    chan struct{} // closed when the reader has returned
+	conn    *websocket.Conn
+	hello   message.HelloAck
+	closing chan struct{} // closed by Close
+	ended   chan struct{} // closed when the reader has returned
 
 	writing sync.Mutex // serialises writes; guards nothing else and is never held with mu
 
@@ -150,21 +150,20 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	if err != nil {
 		return err
 	}
-	return f.decode(&c.greeting)
+	return f.decode(&c.hello)
 }
 
-// Greeting returns how the daemon greeted: its version, workspace, tools,
+// Hello returns how the daemon greeted: its version, workspace, tools,
 // limits, sandbox and the roles of the token.
-func (c *Client) Greeting() message.HelloAck { return c.greeting }
+func (c *Client) Hello() message.HelloAck { return c.hello }
 
 // Done returns a channel that is closed when the connection has ended, for
 // whatever reason.
 func (c *Client) Done() <-chan struct{} { return c.ended }
 
-// Close ends the connection and waits for the goroutines of the Client, but not
-// for a callback of OnApproval that may wait for a person. Calls that were made
-// go on in the daemon for a while (limits.linger). It may be called more than
-// once.
+// Close ends the connection and returns when no goroutine of the Client runs any
+// more; methods that wait return ErrClosed. Calls that were made go on in the
+// daemon for a while (limits.linger). It may be called more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed

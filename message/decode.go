@@ -9,8 +9,8 @@ import (
 // DecoderOptions bounds what a Decoder collects of calls that come in
 // fragments. Zero values stand for the defaults.
 type DecoderOptions struct {
-	MaxCalls int   // 128
-	MaxBytes int64 // of arguments, over all calls: 16 MiB
+	MaxFragmentCalls int // 128
+	MaxFragmentBytes int // of arguments, over all calls: 16 MiB
 }
 
 // A Decoder decodes the text frames of one connection. It keeps fragments
@@ -19,17 +19,17 @@ type DecoderOptions struct {
 type Decoder struct {
 	opts  DecoderOptions
 	runs  []*collection
-	calls int   // collected in runs
-	bytes int64 // of their arguments
+	calls int // collected in runs
+	bytes int // of their arguments
 }
 
 // NewDecoder returns a Decoder for one connection.
 func NewDecoder(opts DecoderOptions) *Decoder {
-	if opts.MaxCalls <= 0 {
-		opts.MaxCalls = 128
+	if opts.MaxFragmentCalls <= 0 {
+		opts.MaxFragmentCalls = 128
 	}
-	if opts.MaxBytes <= 0 {
-		opts.MaxBytes = 16 << 20
+	if opts.MaxFragmentBytes <= 0 {
+		opts.MaxFragmentBytes = 16 << 20
 	}
 	return &Decoder{opts: opts}
 }

@@ -85,7 +85,7 @@ const stopFrame = `{"message_type":"stop_reason","stop_reason":"requires_approva
 
 func TestCollectedFragmentsAreBounded(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(DecoderOptions{MaxCalls: 2, MaxBytes: 10})
+	d := NewDecoder(DecoderOptions{MaxFragmentCalls: 2, MaxFragmentBytes: 10})
 	for _, id := range []string{"c1", "c2"} {
 		if in, errs := d.Decode([]byte(fragmentFrame(id, "", "12345"))); in != nil || errs != nil {
 			t.Fatal(in, errs)
@@ -150,7 +150,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := NewDecoder(DecoderOptions{MaxCalls: 4, MaxBytes: 64})
+		d := NewDecoder(DecoderOptions{MaxFragmentCalls: 4, MaxFragmentBytes: 64})
 		for frame := range bytes.SplitSeq(data, []byte("\n")) {
 			in, errs := d.Decode(frame)
 			if len(in) > 0 && !json.Valid(frame) {

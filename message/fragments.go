@@ -56,7 +56,7 @@ func (d *Decoder) forget(id string) {
 		return
 	}
 	d.calls--
-	d.bytes -= int64(len(f.arguments))
+	d.bytes -= len(f.arguments)
 	run.calls = slices.DeleteFunc(run.calls, func(c *fragment) bool { return c == f })
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
@@ -81,7 +81,7 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	if f == nil {
 		if f = d.begin(run, w, c.CallID); f == nil {
 			x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls",
-				d.opts.MaxCalls).CallID = string(c.CallID)
+				d.opts.MaxFragmentCalls).CallID = string(c.CallID)
 			return
 		}
 	}
@@ -102,7 +102,7 @@ func (d *Decoder) run(id ident) *collection {
 
 // begin starts to collect a call, or returns nil when there are too many.
 func (d *Decoder) begin(run *collection, w *wireRequest, id ident) *fragment {
-	if d.calls == d.opts.MaxCalls {
+	if d.calls == d.opts.MaxFragmentCalls {
 		return nil
 	}
 	d.calls++
@@ -141,11 +141,11 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 	switch {
 	case err != nil:
 		f.refuse("the arguments of a fragment " + err.Error())
-	case d.bytes+int64(len(piece)) > d.opts.MaxBytes:
+	case d.bytes+len(piece) > d.opts.MaxFragmentBytes:
 		f.refuse("its fragments are longer than toold collects; send the call whole")
 	default:
 		f.arguments = append(f.arguments, piece...)
-		d.bytes += int64(len(piece))
+		d.bytes += len(piece)
 	}
 }
 
@@ -167,7 +167,7 @@ func (d *Decoder) lettaStop(x *decoding) {
 		}
 		for _, f := range run.calls {
 			d.calls--
-			d.bytes -= int64(len(f.arguments))
+			d.bytes -= len(f.arguments)
 		}
 	}
 	d.runs = kept
