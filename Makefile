@@ -1,0 +1,30 @@
+# Every target works in a fresh clone with Go only.
+TOOL = go tool -modfile=tools.mod
+FUZZTIME ?= 10s
+
+.PHONY: all build fmt lint test fuzz bench
+
+all: fmt lint test
+
+build:
+	go build -trimpath -o toold ./cmd/toold
+
+fmt:
+	$(TOOL) gofumpt -w .
+
+lint:
+	@out=$$($(TOOL) gofumpt -l .); test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
+	go vet ./...
+	$(TOOL) staticcheck ./...
+
+test:
+	go test -race ./...
+
+# Each fuzz target of every package for FUZZTIME.
+fuzz:
+	@.ci/fuzz $(FUZZTIME)
+
+# Benchmarks as a table; a figure with the unit x-… is a ratio to a floor
+# measured in the same run.
+bench:
+	@go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk

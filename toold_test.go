@@ -1,0 +1,248 @@
+// Package toold_test checks the house rules that a machine can check, on the
+// source as it lies in the folders: no program is run and nothing is built.
+package toold_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/toold/toold"
+
+// row is what one package may import.
+type row struct {
+	dir      string
+	packages []string // of toold; each stands above in the table
+	modules  []string // of others; see owners
+}
+
+// layers is the map of the project: imports go upwards in this table only, and
+// only where a row says so. A new import goes here first, with a reason in the
+// commit.
+var layers = []row{
+	{"message", nil, []string{"jsonschema-go"}},
+	{"policy", nil, []string{"shlex", "doublestar"}},
+	{"sandbox/internal/helper", nil, []string{"go-landlock", "x/net", "x/sys", "psx"}},
+	{"sandbox", []string{"sandbox/internal/helper"}, []string{"x/sys"}},
+	{"internal/approval", nil, nil},
+
+	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
+	{"tools", []string{"policy", "sandbox"}, nil},
+	{"client", []string{"message"}, []string{"websocket"}},
+	{"internal/journal", []string{"message"}, []string{"sqlite"}},
+	{"internal/config", []string{"policy", "sandbox"}, []string{"go-yaml"}},
+
+	{"tools/bash", []string{"tools", "policy", "executor", "sandbox"}, []string{"sh"}},
+	{"tools/files", []string{"tools", "policy", "sandbox"}, []string{"gotextdiff", "go-udiff"}},
+	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox"}, []string{"zap"}},
+
+	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
+
+	{"cmd/toold", []string{
+		"message", "policy", "sandbox", "executor", "tools", "tools/bash", "tools/files", "client",
+		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
+	}, []string{"cobra", "zap", "x/sys"}},
+
+	// Folders of tests only.
+	{".", nil, nil},
+	{"conformance", []string{"internal/journal"}, []string{"websocket"}},
+	{"examples", nil, nil},
+}
+
+// modules are the import paths behind the short names of the table.
+var modules = map[string]string{
+	"cobra":         "github.com/spf13/cobra",
+	"doublestar":    "github.com/bmatcuk/doublestar/v4",
+	"go-landlock":   "github.com/landlock-lsm/go-landlock/landlock/syscall",
+	"go-udiff":      "github.com/aymanbagabas/go-udiff",
+	"go-yaml":       "github.com/goccy/go-yaml",
+	"gotextdiff":    "github.com/hexops/gotextdiff",
+	"jsonschema-go": "github.com/google/jsonschema-go",
+	"psx":           "kernel.org/pub/linux/libs/security/libcap/psx",
+	"pty":           "github.com/creack/pty",
+	"sh":            "mvdan.cc/sh/v3/syntax",
+	"shlex":         "github.com/google/shlex",
+	"sqlite":        "modernc.org/sqlite",
+	"websocket":     "github.com/gorilla/websocket",
+	"x/net":         "golang.org/x/net/bpf",
+	"x/sys":         "golang.org/x/sys",
+	"zap":           "go.uber.org/zap",
+}
+
+// source is one parsed file.
+type source struct {
+	name string // from the root, with slashes
+	*ast.File
+}
+
+func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
+
+// tree is every Go file of the project by its folder.
+type tree struct {
+	fset *token.FileSet
+	dirs map[string][]source
+}
+
+func parse(t *testing.T) tree {
+	t.Helper()
+	all := tree{token.NewFileSet(), map[string][]source{}}
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		if d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || base == "dist") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(base, ".go") {
+			return nil
+		}
+		f, err := parser.ParseFile(all.fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		all.dirs[path.Dir(name)] = append(all.dirs[path.Dir(name)], source{name, f})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// files yields every file, tests included or not.
+func (tr tree) files(tests bool) []source {
+	var list []source
+	for _, dir := range slices.Sorted(maps.Keys(tr.dirs)) {
+		for _, s := range tr.dirs[dir] {
+			if tests || !s.test() {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// at is a node's place, as editors take it.
+func (tr tree) at(n ast.Node) string { return tr.fset.Position(n.Pos()).String() }
+
+// lines is how many lines a node has.
+func (tr tree) lines(n ast.Node) int {
+	return tr.fset.Position(n.End()).Line - tr.fset.Position(n.Pos()).Line + 1
+}
+
+func TestEveryPackageStandsInTheTable(t *testing.T) {
+	t.Parallel()
+	tr := parse(t)
+	above := map[string]bool{}
+	for _, r := range layers {
+		if len(tr.dirs[r.dir]) == 0 {
+			t.Errorf("the table has a row for %s, which has no Go files", r.dir)
+		}
+		for _, p := range r.packages {
+			if !above[p] {
+				t.Errorf("%s may import %s, which does not stand above it in the table", r.dir, p)
+			}
+		}
+		above[r.dir] = true
+	}
+	for dir := range tr.dirs {
+		if !above[dir] {
+			t.Errorf("package %s has no row in the table: decide first what it may import", dir)
+		}
+	}
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	t.Parallel()
+	tr := parse(t)
+	for _, r := range layers {
+		for _, s := range tr.dirs[r.dir] {
+			if s.test() {
+				continue
+			}
+			for _, spec := range s.Imports {
+				p, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.allows(p) {
+					t.Errorf("%s: package %s may not import %s", tr.at(spec), r.dir, p)
+				}
+			}
+		}
+	}
+}
+
+// allows tells whether a row has an import path; the standard library is free.
+func (r row) allows(p string) bool {
+	if first, _, _ := strings.Cut(p, "/"); !strings.Contains(first, ".") {
+		return true
+	}
+	if own, ok := strings.CutPrefix(p, modulePath+"/"); ok {
+		return slices.Contains(r.packages, own)
+	}
+	return slices.ContainsFunc(r.modules, func(m string) bool {
+		return p == modules[m] || strings.HasPrefix(p, modules[m]+"/")
+	})
+}
+
+func TestTheTwoDiffModulesMeetInOneFile(t *testing.T) {
+	t.Parallel()
+	for _, s := range parse(t).dirs["tools/files"] {
+		for _, spec := range s.Imports {
+			if strings.Contains(spec.Path.Value, "diff") && s.name != "tools/files/diff.go" && !s.test() {
+				t.Errorf("%s imports %s; only diff.go does", s.name, spec.Path.Value)
+			}
+		}
+	}
+}
+
+func TestEveryModuleHasAReason(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, p := range modules {
+		named[p] = true
+	}
+	gomod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(gomod)) {
+		fields := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(fields) == 2 && strings.HasPrefix(fields[1], "v") { // an indirect one has a comment
+			named[fields[0]] = true
+		}
+	}
+	for p := range named {
+		if !hasReason(string(text), p) {
+			t.Errorf("CONTRIBUTING.md has no line for the module of %s", p)
+		}
+	}
+}
+
+// hasReason looks for a table line that names the module of an import path.
+func hasReason(text, importPath string) bool {
+	for line := range strings.Lines(text) {
+		cell, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`")
+		if ok && strings.HasPrefix(line, "| `") && (importPath == cell || strings.HasPrefix(importPath, cell+"/")) {
+			return true
+		}
+	}
+	return false
+}
