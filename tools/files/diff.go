@@ -1,0 +1,131 @@
+package files
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/hexops/gotextdiff"
+	"github.com/hexops/gotextdiff/myers"
+	"github.com/hexops/gotextdiff/span"
+)
+
+const (
+	diffContext = 3       // lines around a change
+	diffLines   = 200_000 // of both sides together; more are not compared
+	exactLines  = 300     // so many the quadratic, minimal algorithm may compare
+)
+
+// unified returns the unified diff of two texts, empty when they are equal.
+// What is longer than most bytes is cut after a whole line, and a line that
+// begins with a backslash (which patch ignores) says so.
+//
+// Equal beginnings and ends are left out first: an edit changes little, and
+// what is left is compared by gotextdiff's exact algorithm if it is short, by
+// go-udiff's bounded one if not.
+func unified(from, to, before, after string, most int) string {
+	if before == after {
+		return ""
+	}
+	head, before, after := trimEqual(before, after)
+	if lines := strings.Count(before, "\n") + strings.Count(after, "\n"); lines > diffLines {
+		return fmt.Sprintf("--- %s\n+++ %s\n\\ Diff left out: %d lines are too many to compare\n", from, to, lines)
+	}
+	u := gotextdiff.ToUnified(from, to, before, edits(before, after))
+	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
+}
+
+// trimEqual leaves out the lines that both texts begin and end with, but for
+// the context of a diff, and tells how many were left out at the beginning.
+func trimEqual(a, b string) (head int, restA, restB string) {
+	n := commonPrefix(a, b)
+	n = strings.LastIndexByte(a[:n], '\n') + 1
+	for range diffContext {
+		n = strings.LastIndexByte(a[:max(n-1, 0)], '\n') + 1
+	}
+	head = strings.Count(a[:n], "\n")
+	a, b = a[n:], b[n:]
+
+	m := commonSuffix(a, b)
+	for range 1 + diffContext { // the first may be a part of a line
+		if i := strings.IndexByte(a[len(a)-m:], '\n'); i >= 0 {
+			m -= i + 1
+		} else {
+			m = 0
+		}
+	}
+	return head, a[:len(a)-m], b[:len(b)-m]
+}
+
+func edits(before, after string) []gotextdiff.TextEdit {
+	if strings.Count(before, "\n")+strings.Count(after, "\n") <= exactLines {
+		return myers.ComputeEdits("", before, after)
+	}
+	var list []gotextdiff.TextEdit
+	line, offset := 1, 0
+	at := func(to int) span.Point {
+		line += strings.Count(before[offset:to], "\n")
+		if to == len(before) && to > 0 && before[to-1] != '\n' {
+			line++ // as if the last line ended
+		}
+		offset = to
+		return span.NewPoint(line, 1, to)
+	}
+	for _, e := range udiff.Lines(before, after) {
+		start, end := at(e.Start), at(e.End)
+		list = append(list, gotextdiff.TextEdit{Span: span.New("", start, end), NewText: e.New})
+	}
+	return list
+}
+
+// format writes a diff whose lines are numbered from those left out at the
+// beginning. (The package's own form counts an empty side as one line.)
+func format(u gotextdiff.Unified, skipped, most int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", u.From, u.To)
+	left := 0 // lines that found no room
+	for _, h := range u.Hunks {
+		if left == 0 {
+			old, add := count(h.Lines)
+			fmt.Fprintf(&b, "@@ -%s +%s @@\n", lineNumbers(h.FromLine+skipped, old), lineNumbers(h.ToLine+skipped, add))
+		}
+		for _, l := range h.Lines {
+			if left > 0 || b.Len()+len(l.Content) > most {
+				left++
+				continue
+			}
+			b.WriteByte(map[gotextdiff.OpKind]byte{gotextdiff.Delete: '-', gotextdiff.Insert: '+', gotextdiff.Equal: ' '}[l.Kind])
+			b.WriteString(l.Content)
+			if !strings.HasSuffix(l.Content, "\n") {
+				b.WriteString("\n\\ No newline at end of file\n")
+			}
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\\ Diff cut here: %d more lines\n", left)
+	}
+	return b.String()
+}
+
+func count(lines []gotextdiff.Line) (before, after int) {
+	for _, l := range lines {
+		if l.Kind != gotextdiff.Insert {
+			before++
+		}
+		if l.Kind != gotextdiff.Delete {
+			after++
+		}
+	}
+	return before, after
+}
+
+func lineNumbers(first, n int) string {
+	switch n {
+	case 0:
+		return fmt.Sprintf("%d,0", first-1)
+	case 1:
+		return fmt.Sprint(first)
+	default:
+		return fmt.Sprintf("%d,%d", first, n)
+	}
+}
