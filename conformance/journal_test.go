@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/toold/toold/internal/journal"
@@ -14,6 +15,22 @@ import (
 // calls reads every call from the journal that the daemon writes.
 func (p *player) calls(ctx context.Context) ([]journal.Record, error) {
 	return p.journal.Calls(ctx, 0, math.MaxInt32)
+}
+
+// arrived waits until every call that was sent is in the journal. Not each has
+// to come there (fragments may be dropped, frames refused), so the wait is
+// short and its end no fault.
+func (p *player) arrived(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, scaled(time.Second))
+	defer cancel()
+	p.poll(limit, func(calls []journal.Record) string {
+		for id := range p.sent {
+			if !slices.ContainsFunc(calls, func(c journal.Record) bool { return c.ID == id }) {
+				return "call " + id + " has not arrived"
+			}
+		}
+		return ""
+	})
 }
 
 // quiet waits until every call has its return. The journal cannot be waited
@@ -52,7 +69,8 @@ func (p *player) poll(ctx context.Context, done func([]journal.Record) string) e
 
 // checkJournal checks how many calls ran, and the row of one.
 func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []string) {
-	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
+	// No call is under way any more: only the mark of delivery may be missing.
+	limit, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if e.Exec != nil {
 		calls, err := p.calls(limit)

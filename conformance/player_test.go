@@ -31,7 +31,8 @@ type player struct {
 	watch   *watch
 	awaited map[int]bool // the numbers of the frames that await steps took
 
-	statuses []int // of the HTTP steps
+	sent     map[string]bool // ids of the calls that were requested
+	statuses []int           // of the HTTP steps
 	begun    time.Time
 	notes    []string // what went wrong on the way, in case the expectations fail
 	secret   string   // marks the processes of this case
@@ -43,7 +44,7 @@ const patience = 60 * time.Second
 // play runs a case in base and returns the reasons why it fails.
 func play(ctx context.Context, program, base string, c wireCase) (reasons []string) {
 	p := &player{
-		c: c, program: program, rec: newRecorder(), vars: vars{}, conns: map[string]*conn{}, awaited: map[int]bool{},
+		c: c, program: program, rec: newRecorder(), vars: vars{}, conns: map[string]*conn{}, awaited: map[int]bool{}, sent: map[string]bool{},
 		secret: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9),
 	}
 	defer func() {

@@ -85,6 +85,7 @@ func (p *player) send(c *conn, s step) error {
 		if err != nil {
 			return err
 		}
+		p.noteCalls(data)
 		if s.Fragments > 1 {
 			return c.sendFragments(data, s.Fragments)
 		}
@@ -99,6 +100,25 @@ func (p *player) send(c *conn, s step) error {
 		return s.Gen.send(c)
 	}
 	return fmt.Errorf("the step says nothing")
+}
+
+// noteCalls remembers the ids of the calls that a frame requests.
+func (p *player) noteCalls(data []byte) {
+	var frame map[string]any
+	if json.Unmarshal(data, &frame) != nil || frame["role"] != "assistant" &&
+		frame["message_type"] != "approval_request_message" && frame["type"] != "approval_request_message" {
+		return
+	}
+	members, _ := frame["tool_calls"].([]any)
+	for _, member := range append(members, frame["tool_call"]) {
+		call, _ := member.(map[string]any)
+		for _, field := range []string{"tool_call_id", "id"} {
+			if id, ok := call[field].(string); ok && id != "" && len(id) <= 256 {
+				p.sent[id] = true
+				break
+			}
+		}
+	}
 }
 
 func sendB64(c *conn, kind int, text string) error {

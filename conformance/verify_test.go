@@ -30,7 +30,7 @@ func (p *player) verify(ctx context.Context) []string {
 	// Ends when nothing is under way any more, or when its patience does.
 	go func() {
 		settled <- p.settle(ctx)
-		if !slices.ContainsFunc(alternatives, wantsClose) {
+		if !wantsClose(e) && !slices.ContainsFunc(alternatives, wantsClose) {
 			time.AfterFunc(time.Second, cancel) // nothing more can come
 		}
 	}()
@@ -42,11 +42,11 @@ func (p *player) verify(ctx context.Context) []string {
 			took.Milliseconds(), e.MaxMS, scaled(max).Milliseconds()))
 	}
 	reasons = append(reasons, <-settled...)
-	reasons = append(reasons, p.check(ctx, e, e)...)
+	reasons = append(reasons, p.check(ctx, e)...)
 	if len(e.AnyOf) > 0 && held == nil {
 		reasons = append(reasons, p.none(ctx, e)...)
 	} else if len(e.AnyOf) > 0 {
-		reasons = append(reasons, p.check(ctx, *held, e)...)
+		reasons = append(reasons, p.check(ctx, *held)...)
 	}
 	reasons = append(reasons, p.once(e, held)...)
 	for _, text := range e.Invariants {
@@ -58,7 +58,7 @@ func (p *player) verify(ctx context.Context) []string {
 // none explains why no alternative holds.
 func (p *player) none(ctx context.Context, e expectation) (reasons []string) {
 	for i, a := range e.AnyOf {
-		for _, why := range p.check(ctx, a, e) {
+		for _, why := range p.check(ctx, a) {
 			reasons = append(reasons, fmt.Sprintf("alternative %d: %s", i+1, why))
 		}
 	}
@@ -81,7 +81,7 @@ func (p *player) arrive(limit context.Context, e expectation, alternatives []exp
 			return false
 		}
 		for i, a := range alternatives {
-			if p.missing(a, frames) == "" && p.ended(a) {
+			if p.missing(a, frames) == "" && p.ended(a) && p.ended(e) {
 				held = &alternatives[i]
 				return true
 			}
@@ -159,6 +159,7 @@ func (p *player) settle(ctx context.Context) (reasons []string) {
 	if !p.daemon.alive() {
 		return reasons
 	}
+	p.arrived(limit)
 	if err := p.quiet(limit); err != nil {
 		reasons = append(reasons, err.Error())
 	}
@@ -189,8 +190,8 @@ func (p *player) flush(ctx context.Context, stage string) (reasons []string) {
 	return reasons
 }
 
-// check holds an expectation against the world. base is the whole case's.
-func (p *player) check(ctx context.Context, e, base expectation) (reasons []string) {
+// check holds an expectation against the world.
+func (p *player) check(ctx context.Context, e expectation) (reasons []string) {
 	frames, _ := p.rec.all()
 	if why := p.missing(e, frames); why != "" {
 		reasons = append(reasons, why)
@@ -203,7 +204,7 @@ func (p *player) check(ctx context.Context, e, base expectation) (reasons []stri
 		}
 	}
 	if e.Conn != nil {
-		reasons = append(reasons, p.checkConn(ctx, e.Conn)...)
+		reasons = append(reasons, p.checkConn(e.Conn)...)
 	}
 	if e.HTTPStatus != nil {
 		reasons = append(reasons, p.checkStatus(e.HTTPStatus)...)
@@ -217,7 +218,7 @@ func (p *player) check(ctx context.Context, e, base expectation) (reasons []stri
 }
 
 // checkConn checks connection a.
-func (p *player) checkConn(ctx context.Context, want any) []string {
+func (p *player) checkConn(want any) []string {
 	c := p.conns["a"]
 	if c == nil {
 		return []string{"connection a was never made"}
@@ -232,11 +233,7 @@ func (p *player) checkConn(ctx context.Context, want any) []string {
 	if !ok || len(m) != 1 || m["close"] == nil {
 		return []string{fmt.Sprintf("cannot check a connection for %s", text(want))}
 	}
-	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	select {
-	case <-c.ended:
-	case <-limit.Done():
+	if c.open() {
 		return []string{fmt.Sprintf("the connection is open, want it closed with %s", text(m["close"]))}
 	}
 	if why := p.vars.matchPath("close", m["close"], map[string]any{"close": float64(c.closeCode())}); why != "" {
