@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// alone runs script in dir under nothing but what spec says, and returns what it
+// printed.
+func alone(t *testing.T, dir, script string, spec helper.Spec) string {
+	t.Helper()
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	p := &Process{
+		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
+		members: make(chan helper.Event, 1),
+	}
+	spec.Dir, spec.Argv, spec.Env = dir, []string{"/bin/bash", "-c", script}, []string{"PATH=" + os.Getenv("PATH")}
+	if _, err := p.launch(t.Context(), Command{Stdin: null, Stdout: out, Stderr: out}, spec); err != nil {
+		t.Fatal(err)
+	}
+	// Ends with the helper; End waits for it.
+	go p.listen()
+	<-p.Exited()
+	p.End()
+	b, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestLandlockHoldsWithoutTheView(t *testing.T) {
+	t.Parallel()
+	inside, outside := t.TempDir(), t.TempDir()
+	got := alone(t, inside, `echo in >f && cat f; (echo out >`+outside+`/f) 2>&1 | grep -o 'Permission denied'
+ln f `+outside+`/l 2>/dev/null || echo no link; kill -0 $PPID 2>/dev/null && echo parent; head -c 3 /proc/$PPID/environ 2>/dev/null`,
+		helper.Spec{Landlock: true, Roots: []helper.Root{{Path: inside, Writable: true}, {Path: "/dev/null", Writable: true}}})
+	want := "in\nPermission denied\nno link\nparent\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFilterHoldsWithoutTheView(t *testing.T) {
+	t.Parallel()
+	got := alone(t, "/", `grep Seccomp: /proc/self/status; unshare -U true 2>&1 | grep -o 'not permitted'`, helper.Spec{Seccomp: true})
+	if diff := cmp.Diff("Seccomp:\t2\nnot permitted\n", got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMarkerAloneDoesNothing(t *testing.T) {
+	t.Parallel()
+	for name, fd3 := range map[string]*os.File{"no descriptor": nil, "a file": os.Stdin} {
+		c := exec.CommandContext(t.Context(), "/proc/self/exe", helper.Marker)
+		if fd3 != nil {
+			c.ExtraFiles = []*os.File{fd3}
+		}
+		out, err := c.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 125 || !strings.Contains(string(out), "toold itself") {
+			t.Errorf("%s: %v, %q", name, err, out)
+		}
+	}
+}
+
+func TestFailureNamesStageAndNextStep(t *testing.T) {
+	t.Parallel()
+	err := unavailable("clone", &os.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: syscall.EPERM})
+	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, syscall.EPERM) || err.Advice == "" {
+		t.Errorf("got %#v", err)
+	}
+	if !strings.HasPrefix(err.Error(), "sandbox unavailable: clone: operation not permitted; ") {
+		t.Errorf("got %q", err)
+	}
+}
+
+func TestProbeTriesEveryLayer(t *testing.T) {
+	t.Parallel()
+	got := Probe(t.Context())
+	for _, f := range got.Features {
+		t.Logf("%-50s %v %s %s %s", f.Name, f.OK, f.Detail, f.Why, f.Mend)
+		if f.OK == (f.Why != "") || f.Why != "" && f.Mend == "" {
+			t.Errorf("a layer that fails must say why and what mends it, got %+v", f)
+		}
+	}
+	if len(got.Features) != 5 || (Capabilities{}).Tier() != "none" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestProbeEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if tier := Probe(ctx).Tier(); tier != "none" {
+		t.Errorf("an ended probe found tier %s", tier)
+	}
+}
+
+func TestModesHaveNamesAndTheStrictestIsZero(t *testing.T) {
+	t.Parallel()
+	for _, m := range []Mode{ReadOnly, WorkspaceWrite, FullAccess} {
+		if got, err := ParseMode(m.String()); got != m || err != nil {
+			t.Errorf("%v: got %v, %v", m, got, err)
+		}
+	}
+	if m, err := ParseMode("none"); m != ReadOnly || err == nil {
+		t.Errorf("got %v, %v", m, err)
+	}
+	if (Profile{}).Mode != ReadOnly {
+		t.Error("the zero profile is not the strictest")
+	}
+}
