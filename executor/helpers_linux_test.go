@@ -111,3 +111,10 @@ func running(t testing.TB, mark string) int {
 	}
 	return n
 }
+
+func requireProgram(t testing.TB, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Skip(name + " is not installed")
+	}
+}

@@ -44,9 +44,7 @@ func foundTree(mark string) string {
 // mark is an argument of sleep that no other test uses.
 func mark(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("pgrep"); err != nil {
-		t.Skip("pgrep is not installed")
-	}
+	requireProgram(t, "pgrep")
 	return fmt.Sprintf("7%09d.%d", time.Now().UnixNano()%1e9, os.Getpid())
 }
 

@@ -1,0 +1,65 @@
+package executor_test
+
+import (
+	"io"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+// BenchmarkRunTrue tells what a call costs beyond its command: each round also
+// runs the same command by plain os/exec on a pipe, and "ratio" is the quotient.
+func BenchmarkRunTrue(b *testing.B) {
+	for _, profile := range profiles {
+		for _, mode := range terminals {
+			b.Run(profile.String()+"/"+mode.String(), func(b *testing.B) {
+				c := in(b, mode, "true")
+				c.Sandbox.Mode = profile
+				var plain, ours time.Duration
+				for b.Loop() {
+					plain += measure(b, func() error {
+						cmd := exec.Command("bash", "-c", "true")
+						cmd.Dir, cmd.Env = c.Dir, c.Env
+						_, err := cmd.Output()
+						return err
+					})
+					ours += measure(b, func() error {
+						_, err := executor.Run(b.Context(), c)
+						return err
+					})
+				}
+				b.ReportMetric(float64(ours)/float64(plain), "ratio")
+			})
+		}
+	}
+}
+
+func measure(b *testing.B, f func() error) time.Duration {
+	b.Helper()
+	begin := time.Now()
+	if err := f(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begin)
+}
+
+// BenchmarkOutput tells the throughput of one stream.
+func BenchmarkOutput(b *testing.B) {
+	const size = 64 << 20
+	for _, mode := range terminals {
+		b.Run(mode.String(), func(b *testing.B) {
+			c := in(b, mode, "head -c 67108864 /dev/zero")
+			c.Sandbox = sandbox.Profile{Mode: sandbox.FullAccess}
+			c.Stdout = io.Discard
+			b.SetBytes(size)
+			for b.Loop() {
+				if _, err := executor.Run(b.Context(), c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package executor_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+func TestWorkspaceIsAllThatCanBeWritten(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	c := in(t, executor.Off, `echo x >inside && cat inside
+for f in `+outside+`/f /etc/toold-test /usr/toold-test ~/toold-test /proc/sys/kernel/hostname /dev/toold-test /run/x/y; do
+  (echo x >$f) 2>/dev/null && echo "wrote $f"
+done
+mkdir sub; mv sub sub2; ln -s /etc/passwd l; chmod 600 inside; rm -r sub2 l`)
+	expect(t, c, result{Out: "x\n"})
+	if b, err := os.ReadFile(filepath.Join(c.Dir, "inside")); err != nil || string(b) != "x\n" {
+		t.Errorf("the workspace holds %q, %v", b, err)
+	}
+}
+
+func TestFurtherRootsCanBeWritten(t *testing.T) {
+	t.Parallel()
+	more := t.TempDir()
+	c := in(t, executor.Off, "echo x >"+more+"/f")
+	c.Sandbox.Write = []string{more}
+	expect(t, c, result{})
+	if _, err := os.Stat(filepath.Join(more, "f")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadOnlyWritesNothing(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `cat there; (echo x >new) 2>/dev/null || echo refused; echo y >/tmp/mine && cat /tmp/mine`)
+	c.Sandbox.Mode = sandbox.ReadOnly
+	c.Sandbox.Write = []string{c.Dir} // belongs to workspace-write only
+	if err := os.WriteFile(filepath.Join(c.Dir, "there"), []byte("there\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c, result{Out: "there\nrefused\ny\n"})
+}
+
+func TestTmpIsPrivateAndLimited(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir() // below the host's /tmp
+	c := in(t, executor.Off, `ls -A /var/tmp; [ -e `+outside+` ] && echo visible; echo x >/tmp/f && cp /tmp/f /var/tmp/f && cat /var/tmp/f
+head -c 3000000 /dev/zero >/tmp/big 2>/dev/null; [ $(stat -c %s /tmp/big) -le 1048576 ] && echo limited`)
+	c.Sandbox.Limits.TmpBytes = 1 << 20
+	expect(t, c, result{Out: "x\nlimited\n"})
+}
+
+func TestHiddenPathsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `cat secret/key file link 2>&1 | grep -c -i -E 'denied|no such'; grep -r SEKRET . 2>/dev/null
+cat /proc/1/environ /proc/1/root/etc/hostname 2>/dev/null; mv secret other 2>/dev/null; rm -rf secret 2>/dev/null; cat other/key 2>/dev/null`)
+	dir := filepath.Join(c.Dir, "secret")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{"secret/key", "file"} {
+		if err := os.WriteFile(filepath.Join(c.Dir, f), []byte("SEKRET"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("secret/key", filepath.Join(c.Dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	c.Sandbox.Hide = []string{dir, filepath.Join(c.Dir, "file"), filepath.Join(c.Dir, "missing"), "/nonexistent/a"}
+	got, _ := run(t, c)
+	if strings.Contains(got.Out, "SEKRET") || !strings.HasPrefix(got.Out, "3\n") {
+		t.Errorf("got %q", got.Out)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "key")); err != nil || string(b) != "SEKRET" {
+		t.Errorf("the hidden file holds %q, %v", b, err)
+	}
+}
+
+func TestNetworkIsOffUnlessAsked(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// Ends when the listener is closed.
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	script := fmt.Sprintf(`(exec 3<>/dev/tcp/127.0.0.1/%d) 2>/dev/null && echo reached; grep -c . /proc/net/dev`, l.Addr().(*net.TCPAddr).Port)
+	c := in(t, executor.Off, script)
+	expect(t, c, result{Out: "3\n"}) // two lines of head, and lo
+	c.Sandbox.Network = true
+	got, e := run(t, c)
+	if !strings.HasPrefix(got.Out, "reached\n") || !e.Sandbox.Network {
+		t.Errorf("with the host's network: %+v", got)
+	}
+}
+
+func TestLoopbackWorksInside(t *testing.T) {
+	t.Parallel()
+	expect(t, in(t, executor.Off, `(exec 3<>/dev/tcp/127.0.0.1/9) 2>&1 | grep -o -m1 'Connection refused' | head -1`), result{Out: "Connection refused\n"})
+}
+
+func TestNoPrivilegeIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		c := in(t, mode, `grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status
+unshare -U true 2>/dev/null && echo userns; unshare -m true 2>/dev/null && echo mountns
+mount -t tmpfs none /tmp 2>/dev/null && echo mounted; umount /proc 2>/dev/null && echo unmounted
+chroot / true 2>/dev/null && echo chroot; kill -0 -- -1 2>/dev/null; ls -d /proc/[0-9]* | wc -l | grep -E -q '^[1-9]$' && echo few`)
+		expect(t, c, result{Out: `CapInh:	0000000000000000
+CapPrm:	0000000000000000
+CapEff:	0000000000000000
+CapBnd:	0000000000000000
+CapAmb:	0000000000000000
+NoNewPrivs:	1
+Seccomp:	2
+few
+`})
+	}
+}
+
+// Linux has capabilities and restrictions per thread; the shell is forked from
+// one, the others keep watch.
+func TestHelpersOtherThreadsHoldNoCapability(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `echo ready; read x`)
+	caps := make(chan string, 1)
+	c.Stdin = true
+	input := make(chan executor.Input, 1)
+	c.Input = input
+	c.Started = func(s executor.Started) {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", s.PID))
+		var held []string
+		for _, f := range tasks {
+			b, _ := os.ReadFile(f)
+			for line := range strings.Lines(string(b)) {
+				if strings.HasPrefix(line, "CapEff") || strings.HasPrefix(line, "CapPrm") {
+					held = append(held, strings.TrimSpace(strings.SplitN(line, ":", 2)[1]))
+				}
+			}
+		}
+		caps <- strings.Trim(strings.Join(held, ""), "0")
+		if len(held) < 4 {
+			caps <- fmt.Sprintf("only %d lines for %d threads", len(held), len(tasks))
+		}
+		input <- executor.Input{Data: []byte("\n")}
+	}
+	run(t, c)
+	if held := <-caps; held != "" {
+		t.Errorf("capabilities of the helper's threads: %s", held)
+	}
+}
+
+func TestReportTellsWhatHeld(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, "true")
+	_, e := run(t, c)
+	r := e.Sandbox
+	if r.Profile != "workspace-write" || r.Network || r.Tier != "A" || len(r.Enforced) != 3 ||
+		r.Enforced[0] != "namespaces" || !strings.HasPrefix(r.Enforced[1], "landlock:") || r.Enforced[2] != "seccomp" {
+		t.Errorf("got %+v", r)
+	}
+	c.Sandbox = sandbox.Profile{Mode: sandbox.FullAccess}
+	_, e = run(t, c)
+	if diff := cmp.Diff(sandbox.Report{Profile: "danger-full-access", Enforced: []string{}, Network: true, Tier: "none"}, e.Sandbox); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatCannotBeConfinedDoesNotRun(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, "touch ran")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/etc", link); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]sandbox.Profile{
+		"everything writable": {Mode: sandbox.WorkspaceWrite, Workspace: "/"},
+		"no workspace":        {Mode: sandbox.WorkspaceWrite},
+		"relative workspace":  {Mode: sandbox.WorkspaceWrite, Workspace: "x"},
+		"missing root":        {Mode: sandbox.WorkspaceWrite, Workspace: c.Dir, Write: []string{c.Dir + "/none"}},
+		"root that is a link": {Mode: sandbox.WorkspaceWrite, Workspace: c.Dir, Write: []string{link}},
+		"writable /proc":      {Mode: sandbox.WorkspaceWrite, Workspace: c.Dir, Write: []string{"/proc/sys"}},
+		"unknown profile":     {Mode: 9, Workspace: c.Dir},
+	} {
+		bad := c
+		bad.Sandbox = p
+		_, err := executor.Run(t.Context(), bad)
+		var stage *sandbox.StageError
+		if !errors.Is(err, sandbox.ErrUnavailable) || !errors.As(err, &stage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir, "ran")); err == nil {
+		t.Error("it ran")
+	}
+}
+
+func TestProcessLimitStopsAForkBomb(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("the kernel does not count the processes of root")
+	}
+	c := in(t, executor.Off, `for i in $(seq 100); do sleep 1000 & done 2>/dev/null; echo unlimited`)
+	c.Sandbox.Limits.Processes = 40
+	_, e := run(t, c)
+	if n := len(e.Leftovers); n == 0 || n > 40 || e.Code == 0 {
+		t.Errorf("%d processes, exit %d", n, e.Code)
+	}
+}
+
+func TestMemoryLimitEndsTheCall(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}; sleep 1000`)
+	c.Sandbox.Limits.MemoryBytes = 64 << 20
+	expect(t, c, result{Code: 137, Signal: "SIGKILL"})
+}
+
+func TestFileLimitHolds(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `head -c 5000 /dev/zero >f; stat -c %s f`)
+	c.Sandbox.Limits.FileBytes = 1000
+	got, _ := run(t, c)
+	if got.Out != "1000\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTerminalInjectionIsRefused(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	c := in(t, executor.Single, `python3 -c '
+import fcntl
+for request in (0x5412, 0x5412 | 1 << 32):
+    try:
+        fcntl.ioctl(0, request, b"x")
+        print("injected")
+    except (OSError, OverflowError):
+        print("refused")'`)
+	expect(t, c, result{Out: "refused\nrefused\n"})
+}

@@ -1,0 +1,75 @@
+package executor_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/executor"
+)
+
+func TestOnlyListedVariablesPass(t *testing.T) {
+	t.Parallel()
+	got := executor.BaseEnv(executor.EnvOptions{
+		From: []string{
+			"PATH=/usr/bin", "HOME=/home/u", "LC_TIME=de_DE.UTF-8", "LANG=fr", "TZ=UTC", "AWS_SECRET_ACCESS_KEY=x",
+			"GOPATH=/go", "GOFLAGS=-v", "NPM_TOKEN=x", "EMPTY=", "broken", "=C:=x",
+		},
+		Pass: []string{"GO*", "EMPTY"},
+		Set:  map[string]string{"CI": "1", "TERM": "dumb", "GOFLAGS": "-x"},
+	})
+	want := []string{
+		"CI=1", "DEBIAN_FRONTEND=noninteractive", "EDITOR=false", "EMPTY=",
+		"GIT_CONFIG_COUNT=3",
+		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_KEY_1=core.pager", "GIT_CONFIG_KEY_2=safe.bareRepository",
+		"GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_VALUE_1=cat", "GIT_CONFIG_VALUE_2=explicit",
+		"GIT_EDITOR=false", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
+		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "MANPAGER=cat", "PAGER=cat",
+		"PATH=/usr/bin", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "VISUAL=false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDangerousVariablesNeverPass(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"BASH_ENV", "ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "GIT_DIR",
+		"GIT_WORK_TREE", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_PARAMETERS", "GIT_SSH_COMMAND", "GIT_EXEC_PATH",
+		"TOOLD_TOKEN", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE", "SHELLOPTS", "BASHOPTS", "IFS", "PS4",
+	} {
+		for how, o := range map[string]executor.EnvOptions{
+			"passed by name": {From: []string{name + "=x"}, Pass: []string{name}},
+			"passed by *":    {From: []string{name + "=x"}, Pass: []string{"*"}},
+			"set":            {Set: map[string]string{name: "x"}},
+		} {
+			if env := executor.BaseEnv(o); slices.Contains(env, name+"=x") {
+				t.Errorf("%s was %s", name, how)
+			}
+		}
+	}
+	env := executor.BaseEnv(executor.EnvOptions{Set: map[string]string{"A": "1\x00LD_PRELOAD=x", "B=C": "", "": "x"}})
+	if s := strings.Join(env, "\n"); strings.Contains(s, "LD_PRELOAD") || strings.Contains(s, "B=C") {
+		t.Errorf("got %q", s)
+	}
+}
+
+func TestPathHoldsNothingThatACallCanWrite(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/usr/bin:/bin":                        "/usr/bin:/bin",
+		":/usr/bin::.:bin:/bin:":               "/usr/bin:/bin",
+		"/proj/bin:/proj:/project/bin":         "/project/bin",
+		"/usr/bin:/proj/../proj/node/bin:/bin": "/usr/bin:/bin",
+		"":                                     "/usr/local/bin:/usr/bin:/bin",
+		"/proj/bin":                            "/usr/local/bin:/usr/bin:/bin",
+	} {
+		env := executor.BaseEnv(executor.EnvOptions{From: []string{"PATH=" + path}, Workspace: "/proj"})
+		if !slices.Contains(env, "PATH="+want) {
+			t.Errorf("%q: want PATH=%s in %v", path, want, env)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package executor_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/executor"
+)
+
+// talk runs c and gives it the inputs once it has printed "ready".
+func talk(t *testing.T, c executor.Command, inputs ...executor.Input) result {
+	t.Helper()
+	out, errs := listenFor("ready\n"), listenFor("\x00")
+	in := make(chan executor.Input)
+	c.Stdout, c.Stderr, c.Input, c.Stdin = out, errs, in, true
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	// Ends when all was given or the command has ended.
+	go func() {
+		defer close(done)
+		select {
+		case <-out.come:
+		case <-stop:
+		}
+		for _, i := range inputs {
+			select {
+			case in <- i:
+			case <-stop:
+			}
+		}
+	}()
+	got, _ := run(t, c)
+	close(stop)
+	<-done
+	got.Out, got.Err = out.String(), errs.String()
+	return got
+}
+
+func TestInputReachesTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		c := in(t, mode, `echo ready; read a; echo "got $a"; cat`)
+		got := talk(t, c, executor.Input{Data: []byte("one\n")}, executor.Input{Data: []byte("two\nend")}, executor.Input{EOF: true})
+		if diff := cmp.Diff(result{Out: "ready\ngot one\ntwo\nend"}, got); diff != "" {
+			t.Errorf("%s: %s", mode, diff)
+		}
+	}
+}
+
+func TestPipeTakesLongLines(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `echo ready; wc -c`)
+	got := talk(t, c, executor.Input{Data: make([]byte, 300_000)}, executor.Input{EOF: true}, executor.Input{Data: []byte("late")})
+	if got.Out != "ready\n300000\n" {
+		t.Errorf("got %q", got.Out)
+	}
+}
+
+func TestInputThatNobodyReadsDoesNotHoldTheCall(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		c := in(t, mode, `trap 'exit 6' USR1; echo ready; while :; do :; done`)
+		got := talk(t, c, executor.Input{Signal: "SIGUSR1"}, executor.Input{Data: make([]byte, 1<<20)})
+		if got.Code != 6 {
+			t.Errorf("%s: got %+v", mode, got)
+		}
+	}
+}
+
+func TestSignalReachesTheForegroundGroup(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		for _, profile := range profiles {
+			c := in(t, mode, `trap 'echo shell' INT; bash -c 'echo ready; exec sleep 1000'; echo "sleep $?"`)
+			c.Sandbox.Mode = profile
+			got := talk(t, c, executor.Input{Signal: "SIGINT"})
+			if diff := cmp.Diff(result{Out: "ready\nshell\nsleep 130\n"}, got); diff != "" {
+				t.Errorf("%s %s: %s", mode, profile, diff)
+			}
+		}
+	}
+}
+
+func TestUnknownSignalIsIgnored(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, `trap 'echo usr1' USR1; echo ready; read x`)
+	got := talk(t, c, executor.Input{Signal: "SIGNOPE"}, executor.Input{Signal: "-9"}, executor.Input{Data: []byte("x\n")})
+	if diff := cmp.Diff(result{Out: "ready\n"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWindowSize(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []executor.Terminal{executor.Split, executor.Single} {
+		c := in(t, mode, `stty size; stty size <&2; trap 'stty size; exit' WINCH; echo ready; while :; do :; done`)
+		got := talk(t, c, executor.Input{Rows: 50, Cols: 200})
+		if diff := cmp.Diff(result{Out: "40 120\n40 120\nready\n50 200\n"}, got); diff != "" {
+			t.Errorf("%s: %s", mode, diff)
+		}
+		c = in(t, mode, `stty size`)
+		c.Rows, c.Cols = 3, 4
+		expect(t, c, result{Out: "3 4\n"})
+	}
+}
