@@ -1,0 +1,155 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// How much of a diff a person is shown, and a result carries.
+const (
+	previewDiff = 256 << 10
+	resultDiff  = 32 << 10
+)
+
+// change is one call of write_file or edit_file. What differs between the two
+// is how the new content comes of the old one.
+//
+// It is used by one goroutine at a time, like every Invocation of this package.
+type change struct {
+	o     Options
+	busy  *locks
+	file  target
+	verb  string // for a preview: "Write 7 bytes to"
+	fresh bool   // a file that does not exist is made, with its folders
+
+	// compute makes the new content; done says in a result what was done.
+	compute func(file target, before []byte) (after []byte, done string, err error)
+
+	effects []policy.Effect
+	shown   string // fingerprint of what the preview was made of
+}
+
+// state is a file as it is now and as it is to be.
+type state struct {
+	old           *os.File // nil when there is none
+	before, after []byte
+	done          string
+}
+
+func (s state) close() {
+	if s.old != nil {
+		s.old.Close()
+	}
+}
+
+// diff labels a new file as patch expects it.
+func (c *change) diff(s state, most int) string {
+	from := c.file.asked
+	if s.old == nil {
+		from = "/dev/null"
+	}
+	return unified(from, c.file.asked, string(s.before), string(s.after), most)
+}
+
+func (c *change) Effects() []policy.Effect { return c.effects }
+
+// Preview reads the file to show what would change. Execute then refuses to
+// change anything else.
+func (c *change) Preview() tools.Preview {
+	s, err := c.plan()
+	defer s.close()
+	c.shown = fingerprint(s, err)
+	if err != nil {
+		return tools.Preview{Text: fmt.Sprintf("%s %s. As it is now this would fail: %v", c.verb, c.file.name(), err)}
+	}
+	return tools.Preview{Text: c.verb + " " + c.file.name(), Diff: c.diff(s, previewDiff)}
+}
+
+func (c *change) Execute(ctx context.Context, _ tools.IO) tools.Result {
+	if ctx.Err() != nil {
+		return c.o.failed(ctx, ctx.Err())
+	}
+	release, err := c.busy.acquire(ctx, c.file.canonical)
+	if err != nil {
+		return c.o.failed(ctx, err)
+	}
+	defer release()
+	s, err := c.plan()
+	defer s.close()
+	if now := fingerprint(s, err); c.shown != "" && now != c.shown {
+		return c.o.failed(ctx, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.file.name()))
+	}
+	if err == nil {
+		err = c.apply(s)
+	}
+	if err != nil {
+		return c.o.failed(ctx, err)
+	}
+	diff := c.diff(s, resultDiff)
+	text := s.done
+	if diff != "" {
+		text += "\n\n" + diff
+	}
+	return tools.Result{Text: text, Diff: diff, Sandbox: c.o.report()}
+}
+
+// apply changes the file, unless it already is as it is to be.
+func (c *change) apply(s state) error {
+	if s.old != nil && string(s.before) == string(s.after) {
+		return nil
+	}
+	return sandbox.ReplaceFile(c.file.canonical, sandbox.Replacement{Data: s.after, Old: s.old, Parents: c.fresh})
+}
+
+// plan reads the file and computes its new content. The state is to be closed
+// also when there is an error.
+func (c *change) plan() (s state, err error) {
+	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil {
+		return s, err
+	}
+	if s.old, err = sandbox.OpenFile(c.file.canonical); err != nil {
+		if !c.fresh || !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	} else if s.before, err = c.read(s.old); err != nil {
+		return s, err
+	}
+	s.after, s.done, err = c.compute(c.file, s.before)
+	if err == nil && int64(len(s.after)) > c.o.MaxWrite {
+		err = problem("file_path", "%s would have %d bytes; at most %d can be written", c.file.name(), len(s.after), c.o.MaxWrite)
+	}
+	if s.old == nil && err == nil {
+		s.done += " (created)."
+	} else {
+		s.done += "."
+	}
+	return s, err
+}
+
+func (c *change) read(f *os.File) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, c.o.MaxWrite+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > c.o.MaxWrite {
+		return nil, problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", c.file.name(), c.o.MaxWrite)
+	}
+	return data, nil
+}
+
+// fingerprint identifies what a change starts from. It is never empty.
+func fingerprint(s state, err error) string {
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return fmt.Sprintf("%v %x", s.old != nil, sha256.Sum256(s.before))
+}

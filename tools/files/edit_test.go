@@ -1,0 +1,153 @@
+package files
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEditChangesOnlyTheReplacedBytes(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	for _, tc := range []struct {
+		name, before, old, new string
+		all                    bool
+		want                   string
+	}{
+		{name: "plain", before: "one\ntwo\nthree\n", old: "two", new: "TWO", want: "one\nTWO\nthree\n"},
+		{name: "delete", before: "one\ntwo\n", old: "one\n", new: "", want: "two\n"},
+		{name: "CRLF stays", before: "a\r\nb\r\nc\r\n", old: "b", new: "B", want: "a\r\nB\r\nc\r\n"},
+		{name: "LF matches CRLF", before: "a\r\nb\r\nc\r\n", old: "a\nb\n", new: "x\ny\nz\n", want: "x\r\ny\r\nz\r\nc\r\n"},
+		{name: "new lines take the file's ending", before: "a\r\nb", old: "b", new: "b\nc", want: "a\r\nb\r\nc"},
+		{name: "mixed endings, each its own", before: "a\nb\r\na\r\n", old: "a", new: "x\ny", all: true, want: "x\ny\nb\r\nx\r\ny\r\n"},
+		{name: "CR means bytes", before: "a\r\nb\r\n", old: "a\r\n", new: "a\n", want: "a\nb\r\n"},
+		{name: "match ends before CRLF", before: "x\r\n\r\ny", old: "x\n", new: "z\n", want: "z\r\n\r\ny"},
+		{name: "begins with a newline", before: "x\r\ny", old: "\ny", new: "\nz", want: "x\r\nz"},
+		{name: "BOM stays", before: "\ufeffa = 1\r\n", old: "a = 1", new: "a = 2", want: "\ufeffa = 2\r\n"},
+		{name: "old encoding stays", before: "caf\xe9 one\n", old: "one", new: "two", want: "caf\xe9 two\n"},
+		{name: "all", before: "x x\nx", old: "x", new: "yy", all: true, want: "yy yy\nyy"},
+		{name: "all, not overlapping", before: "aaaa", old: "aa", new: "b", all: true, want: "bb"},
+		{name: "one is enough for all", before: "a aba b", old: "aba", new: "c", all: true, want: "a c b"},
+	} {
+		w.put("f", tc.before)
+		got := w.run("edit_file", args{"file_path": "f", "old_string": tc.old, "new_string": tc.new, "replace_all": tc.all})
+		if diff := cmp.Diff(tc.want, w.content("f")); diff != "" || got.IsError {
+			t.Errorf("%s: %s %s", tc.name, got.Text, diff)
+		}
+		if !strings.HasPrefix(got.Text, "Edited f: ") || !strings.HasSuffix(got.Text, got.Diff) || got.Diff == "" {
+			t.Errorf("%s: text %q", tc.name, got.Text)
+		}
+	}
+}
+
+func TestEditRefusesWhatIsNotClear(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, func(o *Options) { o.MaxWrite = 1000 })
+	content := "func main() {\n\tprintln(1)\n}\nx\nx\naaa\n"
+	w.put("f", content)
+	w.put("crlf", "one\r\ntwo\r\n")
+	w.put("binary", "a\x00b")
+	w.put("blank", " \n")
+	w.put("big", strings.Repeat("y", 1001))
+	edit := func(file, old, new string) args {
+		return args{"file_path": file, "old_string": old, "new_string": new}
+	}
+	many := edit("f", "x", strings.Repeat("z", 600))
+	many["replace_all"] = true
+	for _, tc := range []struct {
+		a     args
+		words []string
+	}{
+		{edit("f", "x", "y"), []string{"2 times", "lines 4, 5", "replace_all"}},
+		{edit("f", "aa", "y"), []string{"2 times"}}, // they overlap
+		{edit("f", "x", "x"), []string{"new_string", "same"}},
+		{edit("f", "", "x"), []string{"old_string", "write_file"}},
+		{edit("f", "func main() {\n    println(1)\n}", "x"), []string{"lines 1 to 3", "white space", `\tprintln(1)`}},
+		{edit("f", "PRINTLN(1)", "x"), []string{"line 2", "upper and lower case"}},
+		{edit("f", "printn(1)", "x"), []string{"nearest is line 2", "println(1)"}},
+		{edit("f", "nothing like it at all", "x"), []string{"read the file again"}},
+		{edit("blank", "x", "y"), []string{"the file is empty"}},
+		{edit("crlf", "one\r\r\ntwo", "y"), []string{"does not occur"}},
+		{edit("binary", "a", "b"), []string{"binary"}},
+		{edit("big", "y", "z"), []string{"1000 bytes", "bash"}},
+		{edit("none", "a", "b"), []string{"no such file"}},
+		{edit(".", "a", "b"), []string{"directory"}},
+		{many, []string{"2 replacements", "1000 bytes"}},
+	} {
+		w.refused("edit_file", tc.a, tc.words...)
+	}
+	if got := w.content("f"); got != content {
+		t.Errorf("changed to %q", got)
+	}
+}
+
+// FuzzEdit verifies against a slow and obvious model that nothing but the
+// replaced bytes changes.
+func FuzzEdit(f *testing.F) {
+	f.Add("a\r\nb\nc", "b\n", "x\ny", true)
+	f.Add("aaa", "a", "aa", true)
+	f.Add("\r\n\r\n", "\n", "z", false)
+	f.Add("a\rb\r\n", "\r", "", true)
+	f.Fuzz(func(t *testing.T, content, old, new string, all bool) {
+		if old == "" {
+			t.Skip()
+		}
+		a := editArguments{OldString: old, NewString: new, ReplaceAll: all}
+		after, _, err := a.edit(target{}, []byte(content), 1<<20)
+		if err != nil {
+			return
+		}
+		fold := func(s string) string { return s }
+		if !strings.Contains(old, "\r") {
+			fold = func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+		}
+		n := 1
+		if all {
+			n = -1
+		}
+		want := strings.Replace(fold(content), old, new, n)
+		got := string(after)
+		if got != want && strings.ReplaceAll(got, "\r\n", "\n") != strings.ReplaceAll(want, "\r\n", "\n") {
+			t.Fatalf("%q: %q for %q gives %q, want %q but for line endings", content, new, old, got, want)
+		}
+		if !strings.Contains(content+new, "\r") && got != want {
+			t.Fatalf("%q: %q for %q gives %q, want %q", content, new, old, got, want)
+		}
+		if !all { // what is before and after the one place is untouched
+			head := commonPrefix(content, got)
+			tail := commonSuffix(content[head:], got[head:])
+			if changed := len(got) - head - tail; changed > len(new)+strings.Count(new, "\n") {
+				t.Fatalf("%q: %q for %q gives %q: %d bytes changed", content, new, old, got, changed)
+			}
+		}
+	})
+}
+
+func bigText(lines int) []byte {
+	var b bytes.Buffer
+	for i := range lines {
+		fmt.Fprintf(&b, "line %d of a file that is edited, with some words in it\n", i)
+	}
+	return b.Bytes()
+}
+
+func BenchmarkEdit1MiB(b *testing.B) {
+	w := benchWorkspace(b)
+	content := bigText(18000)
+	if err := os.WriteFile(w.root+"/f", content, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(content)))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		from, to := "line 9000 of", "line 9000 OF"
+		if i%2 == 1 {
+			from, to = to, from
+		}
+		benchRun(b, w, "edit_file", args{"file_path": "f", "old_string": from, "new_string": to})
+	}
+}

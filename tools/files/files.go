@@ -1,0 +1,124 @@
+// Package files provides the tools read_file, write_file and edit_file.
+//
+// They work in the daemon's own process: what they may touch is decided by
+// sandbox.Profile's path checks, and a file is only ever opened under the
+// canonical path that was judged, with no symbolic link followed on the way.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// Options configure the tools.
+type Options struct {
+	Workspace string // absolute and canonical; relative paths start here
+	Home      string // for a leading "~/"; empty: such paths are refused
+	Profile   sandbox.Profile
+	MaxRead   int64 // bytes that one read returns; 0 = 1 MiB
+	MaxWrite  int64 // bytes of a file that is written or edited; 0 = 16 MiB
+}
+
+// New makes the three tools. They may be used concurrently: changes of one file
+// wait for each other.
+func New(o Options) []tools.Tool {
+	if o.MaxRead <= 0 {
+		o.MaxRead = 1 << 20
+	}
+	if o.MaxWrite <= 0 {
+		o.MaxWrite = 16 << 20
+	}
+	busy := &locks{held: make(map[string]*lock)}
+	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}}
+}
+
+// target is the file of a call.
+type target struct {
+	asked     string // as the caller wrote it
+	path      string // absolute, lexically clean
+	canonical string // with every symbolic link resolved
+}
+
+// target resolves a path. Only a leading "~/" is expanded; everything else,
+// "$HOME" and "~user" included, is the name of a file.
+func (o Options) target(asked string) (target, error) {
+	refuse := func(format string, args ...any) (target, error) {
+		return target{}, &tools.ArgumentError{Field: "file_path", Problem: fmt.Sprintf(format, args...)}
+	}
+	path := asked
+	switch rest, home := strings.CutPrefix(asked, "~/"); {
+	case asked == "":
+		return refuse("empty; name a file, relative to %s or absolute", o.Workspace)
+	case strings.ContainsFunc(asked, isControl):
+		return refuse("%q holds control characters", asked)
+	case strings.HasSuffix(asked, "/"):
+		return refuse("%q names a directory; name a file in it", asked)
+	case home && o.Home == "":
+		return refuse("%q cannot be expanded: there is no home directory; use an absolute path", asked)
+	case home:
+		path = o.Home + "/" + rest
+	case !filepath.IsAbs(asked):
+		// Not filepath.Join: "link/.." must be left for Resolve to see.
+		path = o.Workspace + "/" + asked
+	}
+	canonical, err := sandbox.Resolve(path)
+	if err != nil {
+		return refuse("%v", err)
+	}
+	return target{asked, filepath.Clean(path), canonical}, nil
+}
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
+
+// name is the path for people and models.
+func (t target) name() string {
+	if t.canonical != t.path {
+		return t.asked + " (which is " + t.canonical + ")"
+	}
+	return t.asked
+}
+
+func (t target) effect(kind policy.Kind) policy.Effect {
+	return policy.Effect{Kind: kind, Path: t.path, Canonical: t.canonical, Source: t.asked}
+}
+
+// report is what holds for file tools: the profile's path checks, and that no
+// path can be redirected between judging and opening.
+func (o Options) report() *sandbox.Report {
+	r := &sandbox.Report{Profile: o.Profile.Mode.String(), Enforced: []string{}, Tier: "none"}
+	if o.Profile.Mode != sandbox.FullAccess {
+		r.Enforced, r.Tier = []string{"path-check"}, "A"
+		if runtime.GOOS == "linux" {
+			r.Enforced = append(r.Enforced, "openat2")
+		}
+	}
+	return r
+}
+
+// failed makes the result of a call that did not do what was asked. Faults that
+// other arguments would mend are classified as such.
+func (o Options) failed(ctx context.Context, err error) tools.Result {
+	result := tools.Result{Text: err.Error(), IsError: true, Sandbox: o.report()}
+	fault := (*tools.ArgumentError)(nil)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		result.Failure = tools.Cancelled
+	case errors.As(err, &fault):
+		result.Failure = tools.InvalidArguments
+		result.Text = fault.Problem
+	}
+	return result
+}
+
+// problem is a fault of the arguments that shows when the file is read.
+func problem(field, format string, args ...any) error {
+	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}

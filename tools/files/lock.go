@@ -1,0 +1,46 @@
+package files
+
+import (
+	"context"
+	"sync"
+)
+
+// locks orders the changes of each file. A lock exists while somebody holds or
+// wants it.
+type locks struct {
+	mu   sync.Mutex
+	held map[string]*lock // by canonical path
+}
+
+type lock struct {
+	free  chan struct{} // holds one token while nobody has the lock
+	users int
+}
+
+// acquire waits for the file's lock or for the end of ctx.
+func (l *locks) acquire(ctx context.Context, path string) (release func(), err error) {
+	l.mu.Lock()
+	k := l.held[path]
+	if k == nil {
+		k = &lock{free: make(chan struct{}, 1)}
+		k.free <- struct{}{}
+		l.held[path] = k
+	}
+	k.users++
+	l.mu.Unlock()
+	select {
+	case <-k.free:
+		return func() { k.free <- struct{}{}; l.drop(path, k) }, nil
+	case <-ctx.Done():
+		l.drop(path, k)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *locks) drop(path string, k *lock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k.users--; k.users == 0 {
+		delete(l.held, path)
+	}
+}

@@ -1,0 +1,236 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// reader is the tool read_file.
+type reader struct{ o Options }
+
+type readArguments struct {
+	FilePath      string          `json:"file_path" alias:"path" required:"true"`
+	Offset        *int64          `json:"offset"`
+	Limit         *int64          `json:"limit"`
+	Numbered      bool            `json:"numbered"`
+	Encoding      string          `json:"encoding" enum:"utf-8|base64"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (r reader) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "read_file",
+		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d bytes at once: "+
+			"read longer files in parts with offset and limit.", r.o.MaxRead),
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
+			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},` +
+			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return."},` +
+			`"numbered":{"type":"boolean","description":"Put the line number and a tab before each line."},` +
+			`"encoding":{"type":"string","enum":["utf-8","base64"],"description":"base64 returns any bytes, encoded."}},` +
+			`"required":["file_path"],"additionalProperties":false}`),
+	}
+}
+
+func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[readArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	inv := read{o: r.o, offset: 1, limit: math.MaxInt64, numbered: a.Numbered, base64: a.Encoding == "base64"}
+	if a.Offset != nil {
+		inv.offset = *a.Offset
+	}
+	if a.Limit != nil {
+		inv.limit = *a.Limit
+	}
+	switch {
+	case inv.offset < 1:
+		return nil, problem("offset", "%d is not a line: lines are counted from 1", inv.offset)
+	case inv.limit < 1:
+		return nil, problem("limit", "%d lines cannot be read; ask for 1 or more", inv.limit)
+	case inv.numbered && inv.base64:
+		return nil, problem("numbered", "lines cannot be numbered in base64; leave one of the two out")
+	}
+	inv.file, err = r.o.target(a.FilePath)
+	return inv, err
+}
+
+// read is one call of read_file.
+type read struct {
+	o             Options
+	file          target
+	offset, limit int64 // in lines; offset from 1
+	numbered      bool
+	base64        bool
+}
+
+func (r read) Effects() []policy.Effect { return []policy.Effect{r.file.effect(policy.Read)} }
+
+func (r read) Preview() tools.Preview {
+	text := "Read " + r.file.name()
+	switch {
+	case r.limit < math.MaxInt64:
+		text += fmt.Sprintf(", %d lines from line %d on", r.limit, r.offset)
+	case r.offset > 1:
+		text += fmt.Sprintf(", from line %d on", r.offset)
+	}
+	return tools.Preview{Text: text}
+}
+
+func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
+	data, err := r.content(ctx)
+	if err != nil {
+		return r.o.failed(ctx, err)
+	}
+	text := ""
+	switch why := notText(data, false); {
+	case r.base64:
+		text = base64.StdEncoding.EncodeToString(data)
+	case why != "":
+		return r.o.failed(ctx, problem("encoding", "cannot read %s as text: %s", r.file.name(), why))
+	case r.numbered:
+		text = number(string(data), r.offset)
+	default:
+		text = string(data)
+	}
+	return tools.Result{Text: text, Sandbox: r.o.report()}
+}
+
+func (r read) content(ctx context.Context) ([]byte, error) {
+	if err := r.o.Profile.CanRead(r.file.canonical); err != nil {
+		return nil, err
+	}
+	f, err := sandbox.OpenFile(r.file.canonical)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if r.offset == 1 && r.limit == math.MaxInt64 {
+		return r.whole(f)
+	}
+	lines := lineReader{in: bufio.NewReaderSize(f, 32<<10)}
+	if err := lines.skip(ctx, r.offset-1); err != nil {
+		return nil, r.pastEnd(err, lines.done)
+	}
+	data, err := lines.take(ctx, r.limit, r.o.MaxRead)
+	switch {
+	case errors.Is(err, errTooLong):
+		return nil, r.tooLarge("the lines asked for have more")
+	case err == nil && len(data) == 0 && r.offset > 1:
+		return nil, r.pastEnd(io.EOF, lines.done)
+	}
+	return data, err
+}
+
+// whole reads a file of no more than MaxRead bytes.
+func (r read) whole(f *os.File) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > r.o.MaxRead {
+		return nil, r.tooLarge(fmt.Sprintf("it has %d bytes", info.Size()))
+	}
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead)
+	// It may grow while it is read, and the size of some files is not known.
+	if _, err := data.ReadFrom(io.LimitReader(f, r.o.MaxRead+1)); err != nil {
+		return nil, err
+	}
+	if int64(data.Len()) > r.o.MaxRead {
+		return nil, r.tooLarge("it has more")
+	}
+	return data.Bytes(), nil
+}
+
+func (r read) pastEnd(err error, lines int64) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return problem("offset", "cannot read %s from line %d on: it has %d lines", r.file.name(), r.offset, lines)
+}
+
+func (r read) tooLarge(why string) error {
+	return problem("limit", "cannot read %s at once: %s, and a read returns at most %d bytes. Read it in parts: offset is the first line (from 1), limit the number of lines; "+
+		"for parts of very long lines use bash with tail -c and head -c", r.file.name(), why, r.o.MaxRead)
+}
+
+var errTooLong = errors.New("too long")
+
+// lineReader reads lines of any length in constant memory.
+type lineReader struct {
+	in     *bufio.Reader
+	done   int64 // lines behind; a last one without an end counts
+	pieces int
+}
+
+// skip passes n lines; io.EOF when there are fewer.
+func (l *lineReader) skip(ctx context.Context, n int64) error {
+	return l.pass(ctx, n, func([]byte) error { return nil })
+}
+
+// take returns up to n lines; errTooLong when they have more than most bytes.
+func (l *lineReader) take(ctx context.Context, n, most int64) (data []byte, err error) {
+	err = l.pass(ctx, n, func(piece []byte) error {
+		if int64(len(data)+len(piece)) > most {
+			return errTooLong
+		}
+		data = append(data, piece...)
+		return nil
+	})
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return data, err
+}
+
+func (l *lineReader) pass(ctx context.Context, n int64, use func(piece []byte) error) error {
+	within := false // a line
+	for n > 0 {
+		if l.pieces++; l.pieces%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		piece, err := l.in.ReadSlice('\n')
+		if used := use(piece); used != nil {
+			return used
+		}
+		within = within || len(piece) > 0
+		switch {
+		case err == nil:
+			n--
+			l.done++
+			within = false
+		case errors.Is(err, io.EOF) && within:
+			l.done++
+			return err
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+	return nil
+}
+
+// number puts line numbers before lines.
+func number(text string, first int64) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&b, "%6d\t%s", first, line)
+		first++
+	}
+	return b.String()
+}

@@ -1,0 +1,21 @@
+package files
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// notText tells why data cannot be handled as text; empty when it can. Text
+// in an old 8-bit encoding passes when any is set.
+func notText(data []byte, any bool) string {
+	const next = "; convert it (for example with iconv), or read it with encoding \"base64\""
+	switch {
+	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
+		return "it is UTF-16 text" + next
+	case bytes.IndexByte(data, 0) >= 0:
+		return "it is binary (it holds a NUL byte); read it with encoding \"base64\""
+	case any || utf8.Valid(data):
+		return ""
+	}
+	return "it is not valid UTF-8 (perhaps text in an older encoding)" + next
+}

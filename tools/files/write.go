@@ -1,0 +1,63 @@
+package files
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// writer is the tool write_file.
+type writer struct {
+	o    Options
+	busy *locks
+}
+
+type writeArguments struct {
+	FilePath      string          `json:"file_path" alias:"path" required:"true"`
+	Content       string          `json:"content" alias:"file_text" required:"true"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (w writer) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "write_file",
+		Description: "Writes a text file, at once: all of it or nothing. Missing folders are made. " +
+			"An existing file is replaced and keeps its mode, owner and attributes; a symbolic link stays and its target is written; other hard links keep the old content.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
+			`"content":{"type":"string","description":"The whole new content, written byte for byte."}},` +
+			`"required":["file_path","content"],"additionalProperties":false}`),
+	}
+}
+
+func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[writeArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	file, err := w.o.target(a.FilePath)
+	if err != nil {
+		return nil, err
+	}
+	return &change{
+		o: w.o, busy: w.busy, file: file, fresh: true,
+		verb:    fmt.Sprintf("Write %d bytes to", len(a.Content)),
+		effects: writeEffects(file),
+		compute: func(file target, before []byte) ([]byte, string, error) {
+			return []byte(a.Content), fmt.Sprintf("Wrote %d bytes to %s", len(a.Content), file.name()), nil
+		},
+	}, nil
+}
+
+// writeEffects counts what is replaced as read: the diff in the result shows it.
+func writeEffects(file target) []policy.Effect {
+	effects := []policy.Effect{file.effect(policy.Write)}
+	if _, err := os.Lstat(file.canonical); err == nil {
+		effects = append(effects, file.effect(policy.Read))
+	}
+	return effects
+}
