@@ -1,0 +1,187 @@
+// Package bash is the tool that runs shell commands: it tells what a script can
+// do before it runs, and runs exactly that script.
+//
+// The analysis understands a part of bash's language. What it does not
+// understand, and what is known only when it runs, is an effect that no policy
+// can allow.
+package bash
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// The limits of a call's time when Options names none.
+const (
+	DefaultTimeout = 120 * time.Second
+	MaxTimeout     = 600 * time.Second
+)
+
+// Options configure the tool. The zero value of each but Workspace is usable.
+type Options struct {
+	Workspace string            // absolute and canonical; where commands start
+	Env       []string          // the commands' whole environment, NAME=value
+	Profile   sandbox.Profile   // what commands are confined to
+	Terminal  executor.Terminal // when a call names none
+	Rows      uint16            // of the terminals; 0 = the executor's
+	Cols      uint16
+
+	DefaultTimeout time.Duration // 0 = DefaultTimeout
+	MaxTimeout     time.Duration // 0 = MaxTimeout
+	Grace          time.Duration // between TERM and KILL; 0 = the executor's
+
+	Resolver Resolver // 0 = the host's file system
+}
+
+// New returns the tool. It is safe for concurrent use.
+func New(o Options) tools.Tool {
+	if o.DefaultTimeout == 0 {
+		o.DefaultTimeout = DefaultTimeout
+	}
+	if o.MaxTimeout == 0 {
+		o.MaxTimeout = MaxTimeout
+	}
+	o.DefaultTimeout = min(o.DefaultTimeout, o.MaxTimeout)
+	if o.Resolver == nil {
+		o.Resolver = hostResolver{}
+	}
+	a := &analyser{workspace: o.Workspace, env: make(map[string]string), resolver: o.Resolver}
+	for _, entry := range o.Env {
+		if name, text, ok := strings.Cut(entry, "="); ok {
+			a.env[name] = text
+		}
+	}
+	return &tool{options: o, analyser: a}
+}
+
+type tool struct {
+	options  Options
+	analyser *analyser
+}
+
+// arguments are what a call may say.
+type arguments struct {
+	Command       string          `json:"command" alias:"cmd" required:"true"`
+	Dir           string          `json:"cwd" alias:"workdir,dir_path"`
+	Timeout       *int64          `json:"timeout" alias:"timeout_ms"`
+	Terminal      *string         `json:"terminal" enum:"split|single|off"`
+	Stdin         *string         `json:"stdin" enum:"open|closed"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+// Definition describes the tool to a model.
+func (t *tool) Definition() tools.Definition {
+	text := func(s string) map[string]any { return map[string]any{"type": "string", "description": s} }
+	choice := func(s string, values ...string) map[string]any {
+		return map[string]any{"type": "string", "enum": values, "description": s}
+	}
+	schema, err := json.Marshal(map[string]any{
+		"type": "object", "required": []string{"command"}, "additionalProperties": false,
+		"properties": map[string]any{
+			"command": text("The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones are asked."),
+			"cwd":     text("Folder in which it runs, absolute or relative to the workspace. Default: the workspace."),
+			"timeout": map[string]any{
+				"type": "integer", "minimum": 0, "maximum": t.options.MaxTimeout.Milliseconds(),
+				"description": fmt.Sprintf("Milliseconds until it is stopped. Default %d; 0 means the maximum, %d.", t.options.DefaultTimeout.Milliseconds(), t.options.MaxTimeout.Milliseconds()),
+			},
+			"terminal": choice("split: a terminal, with stderr apart. single: one terminal for everything. off: pipes, for data.", "split", "single", "off"),
+			"stdin":    choice("open: input can be sent while it runs. closed: it reads the end of input. Default: open in single, else closed.", "open", "closed"),
+		},
+	})
+	if err != nil {
+		schema = []byte(`{"type":"object"}`) // cannot happen: the values above marshal
+	}
+	return tools.Definition{
+		Name: "bash", Parameters: schema,
+		Description: "Runs a bash script in the workspace, in a sandbox and on a terminal, and returns its output and exit code.",
+	}
+}
+
+// Build parses a call.
+func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[arguments](args)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(a.Command) == "" {
+		return nil, &tools.ArgumentError{Field: "command", Problem: "it is blank: expected a bash script"}
+	}
+	v := &invocation{tool: t, script: a.Command, terminal: t.options.Terminal}
+	if v.dir, err = t.folder(a.Dir); err != nil {
+		return nil, err
+	}
+	if v.timeout, err = t.timeout(a.Timeout); err != nil {
+		return nil, err
+	}
+	if a.Terminal != nil {
+		v.terminal = map[string]executor.Terminal{"split": executor.Split, "single": executor.Single, "off": executor.Off}[*a.Terminal]
+	}
+	v.stdin = v.terminal == executor.Single
+	if a.Stdin != nil {
+		v.stdin = *a.Stdin == "open"
+	}
+	v.effects = t.analyser.analyse(v.script, v.dir)
+	if !within(v.dir, t.options.Workspace) {
+		// A command outside the workspace sees what is there.
+		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Source: "cwd"})
+	}
+	return v, nil
+}
+
+// folder resolves the folder of a call. It must exist.
+func (t *tool) folder(dir string) (string, error) {
+	if dir == "" {
+		return t.options.Workspace, nil
+	}
+	path := dir
+	if !filepath.IsAbs(path) {
+		path = t.options.Workspace + "/" + path
+	}
+	fail := func(why string) error {
+		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a folder, absolute or relative to the workspace", path, why)}
+	}
+	path = t.options.Resolver.Canonical(path)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fail("does not exist")
+	case err != nil:
+		return "", fail("cannot be opened")
+	case !info.IsDir():
+		return "", fail("is not a folder")
+	}
+	return path, nil
+}
+
+// timeout reads the timeout of a call.
+func (t *tool) timeout(ms *int64) (time.Duration, error) {
+	limit := t.options.MaxTimeout
+	switch {
+	case ms == nil:
+		return t.options.DefaultTimeout, nil
+	case *ms < 0:
+		return 0, &tools.ArgumentError{Field: "timeout", Problem: fmt.Sprintf("%d is negative: expected milliseconds, 0 to %d", *ms, limit.Milliseconds())}
+	case *ms == 0:
+		return limit, nil
+	case *ms > limit.Milliseconds():
+		return 0, &tools.ArgumentError{Field: "timeout", Problem: fmt.Sprintf("%d is above the maximum of %d ms: run longer work in parts", *ms, limit.Milliseconds())}
+	}
+	return time.Duration(*ms) * time.Millisecond, nil
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

@@ -1,0 +1,162 @@
+package bash
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// call walks a simple command: assignments, then a command with its words.
+func (w *walker) call(c *syntax.CallExpr, s *state) {
+	args := w.words(c.Args, s)
+	for _, as := range c.Assigns {
+		w.assign(as, s, len(args) > 0)
+	}
+	if len(args) > 0 {
+		w.run(args, s, w.text(c))
+	}
+}
+
+// run follows a command whose words are expanded.
+func (w *walker) run(args []word, s *state, source string) {
+	if w.budget--; w.budget < 0 {
+		w.opaque("it holds too many commands", "")
+		return
+	}
+	first := args[0]
+	if first.dynamic || first.glob || first.text == "" {
+		w.opaque("the program is known only when it runs", source)
+		// What follows may be a command all the same: it is looked at by the
+		// rules that deny.
+		if len(args) > 1 && !args[1].dynamic {
+			w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args[1:]), Possible: true, Source: source})
+		}
+		return
+	}
+	if body, ok := s.funcs[first.text]; ok {
+		w.callFunction(first.text, body, args[1:], s, source)
+		if body != nil {
+			return
+		}
+	}
+	w.builtinOrProgram(args, s, source)
+}
+
+// callFunction walks the body of a function with the arguments of this call.
+func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *state, source string) {
+	switch {
+	case body == nil:
+		w.opaque("it may be a function or a program", source)
+		return
+	case slices.Contains(w.calls, name):
+		w.opaque("a function calls itself", source)
+		return
+	case len(w.calls) >= maxInner:
+		w.opaque("functions call each other too deeply", source)
+		return
+	}
+	outer, exact := s.args, s.exact
+	s.args, s.exact = args, true
+	for _, a := range args {
+		s.exact = s.exact && !a.split
+	}
+	w.calls = append(w.calls, name)
+	w.stmt(body, s)
+	w.calls = w.calls[:len(w.calls)-1]
+	s.args, s.exact = outer, exact
+}
+
+// builtinOrProgram follows a command that is no function.
+func (w *walker) builtinOrProgram(args []word, s *state, source string) {
+	if w.builtin(args, s, source) {
+		return
+	}
+	if w.wrapper(args, s, source) {
+		// A rule may still be about the wrapper itself.
+		w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args), Dirs: s.dirs, Possible: true, Source: source})
+		return
+	}
+	w.program(args, s, source)
+}
+
+// program records that a program runs, and what its words say of files and hosts.
+func (w *walker) program(args []word, s *state, source string) {
+	argv := policyWords(args)
+	w.exec(argv, s, source)
+	if args[0].text == "git" {
+		w.repository(s, source)
+	}
+	usage := policy.Describe(w.expanded(args, s))
+	for _, o := range usage.Operands {
+		if o.Kind == policy.Net {
+			w.host(o.Word, args[0].text, source)
+			continue
+		}
+		w.operandPath(o, s, source)
+	}
+	if !usage.Known {
+		w.suspect(args[1:], s, source)
+	}
+}
+
+// expanded replaces patterns by the names they match now, and by their own text
+// for the names they will match.
+func (w *walker) expanded(args []word, s *state) []policy.Word {
+	var out []policy.Word
+	for _, a := range args {
+		if !a.glob {
+			out = append(out, policyWords([]word{a})...)
+			continue
+		}
+		out = append(out, policy.Word{Text: operandText(unescape(a.text, false))})
+		if len(s.dirs) != 1 {
+			continue
+		}
+		dir, relative := s.dirs[0]+"/", true
+		if strings.HasPrefix(a.text, "/") {
+			dir, relative = "", false
+		}
+		names, complete := w.resolver.Glob(dir+a.text, maxGlob)
+		if !complete {
+			out = append(out, policy.Word{Dynamic: true})
+		}
+		for _, name := range names {
+			if relative {
+				name = strings.TrimPrefix(name, dir)
+			}
+			out = append(out, policy.Word{Text: operandText(name)})
+		}
+	}
+	return out
+}
+
+// operandText makes a file name that looks like a flag an operand.
+func operandText(name string) string {
+	if strings.HasPrefix(name, "-") {
+		return "./" + name
+	}
+	return name
+}
+
+// suspect adds the paths that the words of an unknown program may stand for, for
+// the rules that ask and deny.
+func (w *walker) suspect(args []word, s *state, source string) {
+	for _, a := range args {
+		text := a.text
+		if i := strings.IndexByte(text, '='); i >= 0 {
+			text = text[i+1:]
+		}
+		if a.dynamic || a.glob || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
+			continue
+		}
+		for _, kind := range []policy.Kind{policy.Read, policy.Write} {
+			for _, e := range w.pathEffects(kind, text, s) {
+				e.Possible, e.Source = true, source
+				w.add(e)
+			}
+		}
+	}
+}

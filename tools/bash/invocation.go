@@ -1,0 +1,197 @@
+package bash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// invocation is one parsed call.
+type invocation struct {
+	tool     *tool
+	script   string
+	dir      string
+	timeout  time.Duration
+	terminal executor.Terminal
+	stdin    bool
+	effects  []policy.Effect
+}
+
+// Effects lists what the script can do.
+func (v *invocation) Effects() []policy.Effect { return v.effects }
+
+// Preview shows the exact script. Characters that would not be seen, or that
+// would change how the rest is seen, are written as escapes.
+func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: visible(v.script)} }
+
+// visible escapes what a terminal or a page would not show as it is.
+func visible(s string) string {
+	var out strings.Builder
+	for i, r := range s {
+		switch {
+		case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
+			out.WriteRune(r)
+		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&out, `\x%02x`, s[i])
+		case oddCharacter(r) != "":
+			fmt.Fprintf(&out, `\u{%04X}`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// Execute runs the script and returns when nothing of it is left running.
+func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
+	o := v.tool.options
+	ctx, stop := context.WithCancel(ctx)
+	relayed := make(chan struct{})
+	command := executor.Command{
+		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
+		Timeout: v.timeout, Grace: o.Grace, Sandbox: o.Profile,
+		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
+		Started: v.started(io), Input: relay(ctx, io.Input, relayed),
+	}
+	exit, err := executor.Run(ctx, command)
+	stop()
+	<-relayed
+	return v.result(exit, err)
+}
+
+// output passes one stream on.
+type output struct {
+	io     tools.IO
+	stream tools.Stream
+}
+
+func (o output) Write(p []byte) (int, error) {
+	if o.io.Output != nil {
+		o.io.Output(o.stream, p)
+	}
+	return len(p), nil
+}
+
+// started translates the executor's news of the running command.
+func (v *invocation) started(io tools.IO) func(executor.Started) {
+	return func(s executor.Started) {
+		if io.Started != nil {
+			io.Started(tools.Started{PID: s.PID, Identity: s.Identity, Terminal: v.terminal.String(), Sandbox: s.Sandbox})
+		}
+	}
+}
+
+// relay translates a call's input for the executor until there is no more, or
+// ctx ends. It closes done when it has ended.
+func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-chan executor.Input {
+	if in == nil {
+		close(done)
+		return nil
+	}
+	out := make(chan executor.Input)
+	// Ends with ctx, or when in is closed.
+	go func() {
+		defer close(done)
+		defer close(out)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case i, ok := <-in:
+				if !ok {
+					return
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case out <- translate(i):
+				}
+			}
+		}
+	}()
+	return out
+}
+
+// translate turns one input of a call into one of the executor.
+func translate(i tools.Input) executor.Input {
+	out := executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal}
+	if i.Resize != nil {
+		out.Rows, out.Cols = i.Resize.Rows, i.Resize.Cols
+	}
+	return out
+}
+
+// result says how the script ended.
+func (v *invocation) result(exit executor.Exit, err error) tools.Result {
+	r := tools.Result{Terminal: v.terminal.String(), Sandbox: &exit.Sandbox}
+	if err != nil {
+		return v.failed(r, err)
+	}
+	if exit.Sandbox.Profile == "" {
+		r.Sandbox = v.unconfined()
+	}
+	r.Exit = &tools.Exit{Code: exit.Code, Signal: exit.Signal}
+	r.IsError = exit.Code != 0
+	switch {
+	case exit.Reason == executor.TimedOut:
+		r.IsError, r.Failure = true, tools.Timeout
+		r.Text = fmt.Sprintf("Command timed out after %d ms and was stopped. Give it a larger timeout (at most %d), or less to do.",
+			v.timeout.Milliseconds(), v.tool.options.MaxTimeout.Milliseconds())
+	case exit.Reason == executor.Stopped:
+		r.IsError, r.Failure = true, tools.Cancelled
+		r.Text = "Command was stopped before it ended."
+	case exit.Signal != "":
+		r.Text = fmt.Sprintf("Terminated by %s (exit code %d)", exit.Signal, exit.Code)
+	case exit.Code != 0:
+		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
+	}
+	for _, p := range exit.Leftovers {
+		r.Leftovers = append(r.Leftovers, p.Command)
+	}
+	if n := len(r.Leftovers); n > 0 {
+		r.Text = strings.TrimPrefix(r.Text+"\n"+leftoverNotice(r.Leftovers), "\n")
+	}
+	return r
+}
+
+// leftoverNotice tells a model what became of its background processes.
+func leftoverNotice(commands []string) string {
+	const shown = 5
+	list := make([]string, 0, shown)
+	for _, c := range commands[:min(len(commands), shown)] {
+		list = append(list, visible(c))
+	}
+	more := ""
+	if len(commands) > shown {
+		more = fmt.Sprintf(" and %d more", len(commands)-shown)
+	}
+	return fmt.Sprintf("Background processes do not outlive a call; stopped: %s%s.", strings.Join(list, "; "), more)
+}
+
+// failed is the result of a script that could not run.
+func (v *invocation) failed(r tools.Result, err error) tools.Result {
+	r.IsError = true
+	r.Sandbox = v.unconfined()
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		r.Failure = tools.SandboxUnavailable
+		r.Text = fmt.Sprintf("The command did not run: %v.", err)
+		return r
+	}
+	r.Failure = tools.Internal
+	r.Text = fmt.Sprintf("The command could not be run: %v.", err)
+	return r
+}
+
+// unconfined reports the profile with nothing enforced.
+func (v *invocation) unconfined() *sandbox.Report {
+	p := v.tool.options.Profile
+	return &sandbox.Report{Profile: p.Mode.String(), Enforced: []string{}, Network: p.Network, Tier: "none"}
+}

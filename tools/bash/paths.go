@@ -1,0 +1,171 @@
+package bash
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// neutralPaths can be read and written by everybody, and keep nothing.
+var neutralPaths = map[string]bool{
+	"/dev/null": true, "/dev/stdin": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/tty": true,
+	"/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true, procSubst: true,
+}
+
+// path records that a word is opened as a file.
+func (w *walker) path(kind policy.Kind, wd word, s *state, source string) {
+	w.operandPath(policy.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
+}
+
+// operandPath records that an operand is read or written.
+func (w *walker) operandPath(o policy.Operand, s *state, source string) {
+	text := o.Word.Text
+	if o.Word.Dynamic {
+		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Source: source})
+		return
+	}
+	if text == "" || text == "-" {
+		return
+	}
+	if host, ok := strings.CutPrefix(text, "/dev/tcp/"); ok {
+		w.socket(host, source)
+		return
+	}
+	if host, ok := strings.CutPrefix(text, "/dev/udp/"); ok {
+		w.socket(host, source)
+		return
+	}
+	effects := w.pathEffects(o.Kind, text, s)
+	if effects == nil && !neutralPaths[text] {
+		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Source: source})
+	}
+	for _, e := range effects {
+		e.Tree, e.Source = o.Tree, source
+		if o.Link && !strings.HasSuffix(text, "/") {
+			e.Canonical = w.linkItself(e.Path)
+		}
+		if o.Kind == policy.Write && o.Tree && strings.HasSuffix(text, "*") && filepath.Dir(e.Path) == w.workspace {
+			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
+		}
+		w.add(e)
+	}
+}
+
+// pathEffects resolves a literal path from every folder the shell may be in. Nil
+// means that the folder is not known, or that the path is a neutral device.
+func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.Effect {
+	if neutralPaths[text] {
+		return nil
+	}
+	dirs := s.dirs
+	if strings.HasPrefix(text, "/") {
+		dirs = []string{""}
+	}
+	var out []policy.Effect
+	for _, dir := range dirs {
+		raw := dir + "/" + strings.TrimPrefix(text, "/")
+		out = append(out, policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolver.Canonical(raw)})
+	}
+	return out
+}
+
+// linkItself resolves all of a path but its last component: removing or renaming
+// a link is about the link.
+func (w *walker) linkItself(path string) string {
+	dir := w.resolver.Canonical(filepath.Dir(path))
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, filepath.Base(path))
+}
+
+// socket records a connection through bash's /dev/tcp/host/port.
+func (w *walker) socket(address, source string) {
+	host, port, _ := strings.Cut(address, "/")
+	n, _ := strconv.Atoi(port)
+	w.add(policy.Effect{Kind: policy.Net, Host: cleanHost(host), Port: n, Source: source})
+}
+
+// host records that a program contacts the host of a URL or of user@host:path.
+func (w *walker) host(wd policy.Word, program, source string) {
+	e := policy.Effect{Kind: policy.Net, Source: source}
+	text := wd.Text
+	scheme, _, isURL := strings.Cut(text, "://")
+	switch {
+	case wd.Dynamic && !knownHost(text):
+	case isURL:
+		e.Scheme = strings.ToLower(scheme)
+		e.Host, e.Port = hostOfURL(text)
+	case program == "curl" || program == "wget":
+		e.Scheme = "http"
+		e.Host, e.Port = hostOfURL("http://" + text)
+	default:
+		host, _, _ := strings.Cut(text, ":")
+		e.Host = cleanHost(host[strings.LastIndexByte(host, '@')+1:])
+	}
+	if program == "curl" || program == "wget" {
+		e.Method = "GET"
+	}
+	w.add(e)
+}
+
+// knownHost reports whether the known beginning of a URL holds the whole host.
+func knownHost(text string) bool {
+	_, rest, ok := strings.Cut(text, "://")
+	return ok && strings.Contains(rest, "/")
+}
+
+// hostOfURL returns the host and port of a URL, "" for one that programs may read
+// differently.
+func hostOfURL(text string) (string, int) {
+	u, err := url.Parse(text)
+	if err != nil || u.User != nil || strings.ContainsAny(text, "{}[]\\") {
+		return "", 0
+	}
+	port, _ := strconv.Atoi(u.Port())
+	if port == 0 {
+		port = map[string]int{"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21}[strings.ToLower(u.Scheme)]
+	}
+	return cleanHost(u.Hostname()), port
+}
+
+// cleanHost normalises a host; "" for text that is no host in plain writing. A
+// number is no plain address: 2130706433 and 0x7f.1 are 127.0.0.1.
+func cleanHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.String()
+	}
+	for _, r := range host {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' {
+			return ""
+		}
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if last == "" || last[0] >= '0' && last[0] <= '9' {
+		return ""
+	}
+	return host
+}
+
+// repository records that git runs in another repository than the workspace's:
+// git runs programs that a repository's configuration names.
+func (w *walker) repository(s *state, source string) {
+	if s.dirs == nil {
+		w.opaque("git runs in a folder known only when it runs", source)
+		return
+	}
+	for _, dir := range s.dirs {
+		for d := w.resolver.Canonical(dir); d != w.workspace; d = filepath.Dir(d) {
+			bare := w.resolver.Exists(d+"/HEAD") && w.resolver.IsDir(d+"/objects")
+			if d == "" || d == "/" || bare || w.resolver.Exists(d+"/.git") {
+				w.opaque("git would obey the configuration of another repository than the workspace's", source)
+				return
+			}
+		}
+	}
+}

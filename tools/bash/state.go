@@ -1,0 +1,97 @@
+package bash
+
+import (
+	"maps"
+	"slices"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// value is what is known of a shell variable.
+type value struct {
+	text    string // the value, or its known beginning when dynamic
+	dynamic bool
+	glob    bool // text is a pattern, and the value one of the names it matches
+	number  bool // it is a number, whichever
+}
+
+// state is what is known at one point of a script.
+type state struct {
+	vars   map[string]value
+	dirs   []string // where the shell may be; nil = unknown
+	failed []string // where it may be as well, if the last command failed
+	funcs  map[string]*syntax.Stmt
+	args   []word // positional parameters
+	exact  bool   // whether args are known
+}
+
+// clone returns a copy for a branch or a subshell.
+func (s *state) clone() *state {
+	c := *s
+	c.vars = maps.Clone(s.vars)
+	c.funcs = maps.Clone(s.funcs)
+	c.dirs = slices.Clone(s.dirs)
+	return &c
+}
+
+// settle is called where a command has ended and the next runs in any case.
+func (s *state) settle() {
+	if s.dirs != nil {
+		for _, d := range s.failed {
+			s.addDir(d)
+		}
+	}
+	s.failed = nil
+}
+
+// addDir adds a folder the shell may be in.
+func (s *state) addDir(dir string) {
+	if !slices.Contains(s.dirs, dir) {
+		s.dirs = append(s.dirs, dir)
+	}
+	if len(s.dirs) > maxDirs {
+		s.dirs = nil
+	}
+}
+
+// merge makes s what is known after either s or other.
+func (s *state) merge(other *state) {
+	for name, v := range s.vars {
+		if o, ok := other.vars[name]; !ok || o != v {
+			s.vars[name] = value{dynamic: true, number: v.number && ok && o.number}
+		}
+	}
+	for name := range other.vars {
+		if _, ok := s.vars[name]; !ok {
+			s.vars[name] = value{dynamic: true}
+		}
+	}
+	for name, f := range s.funcs {
+		if other.funcs[name] != f {
+			s.funcs[name] = nil // may be a function, may be a program
+		}
+	}
+	for name := range other.funcs {
+		if _, ok := s.funcs[name]; !ok {
+			s.funcs[name] = nil
+		}
+	}
+	s.settle()
+	other.settle()
+	if s.dirs == nil || other.dirs == nil {
+		s.dirs = nil
+		return
+	}
+	for _, d := range other.dirs {
+		if s.dirs != nil {
+			s.addDir(d)
+		}
+	}
+}
+
+// forget makes the variables unknown.
+func (s *state) forget(names map[string]bool) {
+	for name := range names {
+		s.vars[name] = value{dynamic: true}
+	}
+}

@@ -1,0 +1,247 @@
+package bash
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// assign walks one assignment. exported says that commands will see it.
+func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
+	if as.Name == nil {
+		w.opaque("the name of a variable is computed", w.text(as))
+		return
+	}
+	name := as.Name.Value
+	v := value{}
+	if as.Value != nil {
+		v = w.assigned(as.Value, s)
+	}
+	if as.Array != nil {
+		for _, e := range as.Array.Elems {
+			if e.Index != nil {
+				w.index(e.Index, s)
+			}
+			w.word(e.Value, s)
+		}
+		v = value{dynamic: true}
+	}
+	if as.Index != nil {
+		w.index(as.Index, s)
+		v = value{dynamic: true}
+	}
+	if as.Append {
+		old := s.vars[name]
+		v = value{text: old.text + v.text, dynamic: old.dynamic || v.dynamic || old.glob || v.glob}
+		if old.dynamic || old.glob {
+			v.text = ""
+		}
+	}
+	w.setVar(name, v, s, exported)
+}
+
+// index walks an array's index. Anything but a number is evaluated by bash.
+func (w *walker) index(x syntax.ArithmExpr, s *state) {
+	if word, ok := x.(*syntax.Word); !ok || !plainIndex(word.Lit()) {
+		w.opaque("an array's index is evaluated", w.text(x))
+	}
+}
+
+// assigned expands the value of an assignment: it is not split, and no pattern.
+func (w *walker) assigned(wd *syntax.Word, s *state) value {
+	if strings.Contains(wd.Lit(), ":~") {
+		w.word(wd, s)
+		return value{dynamic: true} // ~ is expanded after each colon
+	}
+	b := &builder{}
+	for i, p := range wd.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && i == 0 && strings.HasPrefix(lit.Value, "~") {
+			w.tilde(lit, len(wd.Parts) == 1, b, s)
+			continue
+		}
+		if lit, ok := p.(*syntax.Lit); ok {
+			b.literal(unescape(lit.Value, false), true)
+			continue
+		}
+		quoted := true
+		if pe, ok := p.(*syntax.ParamExp); ok && pe.Param != nil && s.vars[pe.Param.Value].glob && len(wd.Parts) == 1 {
+			return s.vars[pe.Param.Value]
+		}
+		w.part(p, b, s, quoted)
+	}
+	b.cut()
+	switch len(b.fields) {
+	case 0:
+		return value{}
+	case 1:
+		f := b.fields[0]
+		return value{text: f.text, dynamic: f.dynamic, glob: f.glob}
+	}
+	return value{dynamic: true}
+}
+
+// setVar records that a variable has a new value, and an effect if commands see
+// it or if it changes the shell itself.
+func (w *walker) setVar(name string, v value, s *state, exported bool) {
+	if _, inherited := w.env[name]; inherited || exported || policy.IsDangerousEnv(name) {
+		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: name})
+	}
+	if shellNames[name] || numericNames[name] {
+		return
+	}
+	s.vars[name] = v
+}
+
+// declare walks export, declare, local, readonly and typeset.
+func (w *walker) declare(c *syntax.DeclClause, s *state) {
+	exported := c.Variant.Value == "export"
+	for _, as := range c.Args {
+		if as.Name == nil {
+			// A flag, or a word that is known only at run time.
+			flag := w.single(as.Value, s)
+			switch {
+			case flag.dynamic || !strings.HasPrefix(flag.text, "-") && !strings.HasPrefix(flag.text, "+"):
+				w.opaque("the name of a variable is computed", w.text(c))
+			case strings.Trim(flag.text[1:], "xrgaAlup") != "":
+				w.opaque("this kind of variable is evaluated", w.text(c))
+			}
+			exported = exported || strings.Contains(flag.text, "x")
+			continue
+		}
+		if as.Naked {
+			if exported {
+				w.setVar(as.Name.Value, s.vars[as.Name.Value], s, true)
+			} else if c.Variant.Value == "local" {
+				s.vars[as.Name.Value] = value{dynamic: true}
+			}
+			continue
+		}
+		w.assign(as, s, exported)
+	}
+}
+
+// arithmetic walks an expression. Bash evaluates what variables hold, so only
+// numbers and variables known to be numbers are followed.
+func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
+	if !w.enter() {
+		return
+	}
+	defer w.leave()
+	switch x := x.(type) {
+	case *syntax.Word:
+		w.operand(x, s)
+	case *syntax.ParenArithm:
+		w.arithmetic(x.X, s)
+	case *syntax.UnaryArithm:
+		w.arithmetic(x.X, s)
+		w.changeNumber(x.Op == syntax.Inc || x.Op == syntax.Dec, x.X, s)
+	case *syntax.BinaryArithm:
+		if x.Op != syntax.Assgn {
+			w.arithmetic(x.X, s)
+		} else if arithmeticName(x.X) == "" {
+			w.opaque("arithmetic evaluates text", w.text(x))
+		}
+		w.arithmetic(x.Y, s)
+		w.changeNumber(isAssignment(x.Op), x.X, s)
+	default:
+		w.opaque("arithmetic evaluates text", w.text(x))
+	}
+}
+
+// operand walks a number or a variable in arithmetic.
+func (w *walker) operand(x *syntax.Word, s *state) {
+	name := x.Lit()
+	if len(x.Parts) == 1 {
+		if p, ok := x.Parts[0].(*syntax.ParamExp); ok && p.Param != nil && plainExpansion(p) && w.oddExpansion(p) == "" {
+			if name = p.Param.Value; name == "#" || name == "?" || name == "$" || name == "!" {
+				return
+			}
+		}
+		if q, ok := x.Parts[0].(*syntax.ArithmExp); ok {
+			w.arithmetic(q.X, s)
+			return
+		}
+	}
+	v, set := s.vars[name]
+	switch {
+	case isNumber(name) && x.Lit() != "" || numericNames[name]:
+	case name != "" && !isNumber(name) && !shellNames[name] && (!set || v.number || !v.dynamic && !v.glob && (v.text == "" || isNumber(v.text))):
+	default:
+		w.word(x, s)
+		w.opaque("arithmetic evaluates the text of a variable", w.text(x))
+	}
+}
+
+// changeNumber records that arithmetic sets a variable.
+func (w *walker) changeNumber(changes bool, x syntax.ArithmExpr, s *state) {
+	if name := arithmeticName(x); changes && name != "" {
+		w.setVar(name, value{dynamic: true, number: true}, s, false)
+	} else if changes {
+		w.opaque("arithmetic evaluates text", w.text(x))
+	}
+}
+
+// arithmeticName returns the variable an expression is, or "".
+func arithmeticName(x syntax.Node) string {
+	if word, ok := x.(*syntax.Word); ok && syntax.ValidName(word.Lit()) {
+		return word.Lit()
+	}
+	return ""
+}
+
+// isAssignment reports whether an operator sets its left side.
+func isAssignment(op syntax.BinAritOperator) bool {
+	switch op {
+	case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn,
+		syntax.AndAssgn, syntax.OrAssgn, syntax.XorAssgn, syntax.ShlAssgn, syntax.ShrAssgn:
+		return true
+	}
+	return false
+}
+
+// test walks [[ … ]].
+func (w *walker) test(x syntax.TestExpr, s *state) {
+	if !w.enter() {
+		return
+	}
+	defer w.leave()
+	switch x := x.(type) {
+	case *syntax.Word:
+		w.word(x, s)
+	case *syntax.ParenTest:
+		w.test(x.X, s)
+	case *syntax.UnaryTest:
+		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
+			w.opaque("[[ -v ]] evaluates its operand", w.text(x))
+		}
+		w.test(x.X, s)
+	case *syntax.BinaryTest:
+		w.test(x.X, s)
+		w.test(x.Y, s)
+		switch x.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			w.numbers(x, s)
+		}
+	default:
+		w.opaque("this test is not followed", w.text(x))
+	}
+}
+
+// numbers checks both sides of a numeric comparison, which bash evaluates.
+func (w *walker) numbers(x *syntax.BinaryTest, s *state) {
+	for _, side := range []syntax.TestExpr{x.X, x.Y} {
+		word, ok := side.(*syntax.Word)
+		if !ok {
+			w.opaque("arithmetic evaluates text", w.text(x))
+			continue
+		}
+		if len(word.Parts) == 1 {
+			if q, ok := word.Parts[0].(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
+				word = &syntax.Word{Parts: q.Parts}
+			}
+		}
+		w.operand(word, s)
+	}
+}

@@ -1,0 +1,319 @@
+package bash
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// word is what is known of one word after all expansions but that of globs.
+type word struct {
+	text    string // the value, or its known beginning when dynamic
+	dynamic bool
+	split   bool // the unknown rest may be several words, or none
+	glob    bool // text is a pattern of file names, with quoted characters escaped
+}
+
+// words expands a list of words.
+func (w *walker) words(list []*syntax.Word, s *state) []word {
+	var out []word
+	for _, wd := range list {
+		out = append(out, w.word(wd, s)...)
+		if len(out) > maxWords {
+			w.opaque("a command has too many words", "")
+			return out[:maxWords]
+		}
+	}
+	return out
+}
+
+// single expands a word where the shell takes exactly one.
+func (w *walker) single(wd *syntax.Word, s *state) word {
+	out := w.word(wd, s)
+	if len(out) == 1 {
+		if out[0].glob {
+			return word{dynamic: true}
+		}
+		return out[0]
+	}
+	return word{dynamic: true}
+}
+
+// word expands one word: braces first, then everything else.
+func (w *walker) word(wd *syntax.Word, s *state) []word {
+	if wd == nil {
+		return nil
+	}
+	if syntax.SplitBraces(wd) {
+		alternatives, ok := braces(wd.Parts)
+		if !ok {
+			w.opaque("braces expand to too much", w.text(wd))
+			return []word{{dynamic: true, split: true}}
+		}
+		var out []word
+		for _, parts := range alternatives {
+			out = append(out, w.parts(parts, s)...)
+		}
+		return out
+	}
+	return w.parts(wd.Parts, s)
+}
+
+// braces returns the alternatives that braces in a word stand for.
+func braces(parts []syntax.WordPart) ([][]syntax.WordPart, bool) {
+	out := [][]syntax.WordPart{nil}
+	for _, p := range parts {
+		choices := [][]syntax.WordPart{{p}}
+		if b, ok := p.(*syntax.BraceExp); ok {
+			if choices, ok = braceChoices(b); !ok {
+				return nil, false
+			}
+		}
+		if len(out)*len(choices) > maxBraces {
+			return nil, false
+		}
+		var next [][]syntax.WordPart
+		for _, o := range out {
+			for _, c := range choices {
+				next = append(next, append(o[:len(o):len(o)], c...))
+			}
+		}
+		out = next
+	}
+	return out, true
+}
+
+// braceChoices returns the alternatives of one pair of braces.
+func braceChoices(b *syntax.BraceExp) ([][]syntax.WordPart, bool) {
+	if b.Sequence {
+		return sequence(b)
+	}
+	var out [][]syntax.WordPart
+	for _, elem := range b.Elems {
+		inner, ok := braces(elem.Parts)
+		if !ok || len(out)+len(inner) > maxBraces {
+			return nil, false
+		}
+		out = append(out, inner...)
+	}
+	return out, true
+}
+
+// builder puts the parts of one word together into fields.
+type builder struct {
+	fields  []word
+	cur     word
+	present bool // the current field exists, if only by its quotes
+	raw     strings.Builder
+	pattern strings.Builder
+}
+
+// literal adds known text. Unquoted, it may be a pattern.
+func (b *builder) literal(text string, quoted bool) {
+	if quoted {
+		b.present = true
+	}
+	if text == "" || b.cur.dynamic {
+		return
+	}
+	b.present = true
+	b.raw.WriteString(text)
+	for i := range len(text) {
+		c := text[i]
+		meta := strings.IndexByte(`*?[]\`, c) >= 0
+		if meta && quoted {
+			b.pattern.WriteByte('\\')
+		}
+		b.cur.glob = b.cur.glob || !quoted && (c == '*' || c == '?' || c == '[')
+		b.pattern.WriteByte(c)
+	}
+}
+
+// unknown adds a value that is known only at run time.
+func (b *builder) unknown(quoted bool) {
+	b.present = true
+	b.cur.split = b.cur.split || !quoted
+	b.cur.dynamic = true
+}
+
+// cut ends the current field.
+func (b *builder) cut() {
+	if b.present {
+		b.cur.text = b.raw.String()
+		if b.cur.glob && !b.cur.dynamic {
+			b.cur.text = b.pattern.String()
+		}
+		if b.cur.dynamic && b.cur.glob {
+			b.cur.text, b.cur.glob = literalPrefix(b.pattern.String()), false
+		}
+		b.fields = append(b.fields, b.cur)
+	}
+	b.cur, b.present = word{}, false
+	b.raw.Reset()
+	b.pattern.Reset()
+}
+
+// literalPrefix returns a pattern's text before its first special character.
+func literalPrefix(pattern string) string {
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*', '?', '[':
+			return out.String()
+		case '\\':
+			i++
+		}
+		if i < len(pattern) {
+			out.WriteByte(pattern[i])
+		}
+	}
+	return out.String()
+}
+
+// parts expands a word without braces.
+func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
+	b := &builder{}
+	for i, p := range parts {
+		if lit, ok := p.(*syntax.Lit); ok && i == 0 && strings.HasPrefix(lit.Value, "~") {
+			w.tilde(lit, len(parts) == 1, b, s)
+			continue
+		}
+		w.part(p, b, s, false)
+	}
+	b.cut()
+	return b.fields
+}
+
+// tilde expands ~ and ~/ at the beginning of a word. Other forms depend on users
+// and on where the shell was.
+func (w *walker) tilde(lit *syntax.Lit, alone bool, b *builder, s *state) {
+	rest, slash := strings.CutPrefix(lit.Value[1:], "/")
+	home := s.vars["HOME"]
+	if lit.Value != "~" && !slash || lit.Value == "~" && !alone || home.dynamic || home.text == "" {
+		w.opaque("it names a home folder that is not known here", lit.Value)
+		b.unknown(true)
+		return
+	}
+	b.literal(home.text, true)
+	if slash {
+		b.literal("/", true)
+		b.literal(unescape(rest, false), false)
+	}
+}
+
+// part expands one part of a word.
+func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		w.lit(p.Value, b, quoted)
+	case *syntax.SglQuoted:
+		text, ok := p.Value, true
+		if p.Dollar {
+			text, ok = ansiC(p.Value)
+		}
+		if !ok {
+			w.opaque("a text in $'…' is not followed", w.text(p))
+			b.unknown(true)
+			return
+		}
+		b.literal(text, true)
+	case *syntax.DblQuoted:
+		if p.Dollar {
+			w.opaque("a text in $\"…\" is translated", w.text(p))
+		}
+		if len(p.Parts) == 0 {
+			b.literal("", true)
+		}
+		for _, inner := range p.Parts {
+			w.part(inner, b, s, true)
+		}
+	case *syntax.CmdSubst:
+		if p.TempFile || p.ReplyVar {
+			w.opaque("this substitution runs in the shell itself", w.text(p))
+		}
+		w.stmts(p.Stmts, s.clone())
+		b.unknown(quoted)
+	case *syntax.ProcSubst:
+		w.stmts(p.Stmts, s.clone())
+		b.literal(procSubst, true)
+	case *syntax.ParamExp:
+		w.param(p, b, s, quoted)
+	case *syntax.ArithmExp:
+		w.arithmetic(p.X, s)
+		b.unknown(true) // a number: one word
+	case *syntax.ExtGlob:
+		if strings.ContainsAny(p.Pattern.Value, "$`<>\\'\"") {
+			w.opaque("an extended pattern is expanded by bash alone", w.text(p))
+		}
+		b.unknown(false)
+	default:
+		w.opaque("this form of word is not followed", w.text(p))
+		b.unknown(false)
+	}
+}
+
+// procSubst stands for the name that bash gives a process substitution.
+const procSubst = "/dev/fd/63"
+
+// lit adds literal text, with backslashes taken as in or outside double quotes.
+func (w *walker) lit(text string, b *builder, quoted bool) {
+	if quoted {
+		b.literal(unescape(text, true), true)
+		return
+	}
+	for text != "" {
+		i := strings.IndexByte(text, '\\')
+		if i < 0 {
+			b.literal(text, false)
+			return
+		}
+		b.literal(text[:i], false)
+		if i+1 == len(text) {
+			b.literal(`\`, true)
+			return
+		}
+		if text[i+1] != '\n' {
+			_, size := utf8.DecodeRuneInString(text[i+1:])
+			b.literal(text[i+1:i+1+size], true)
+			i += size - 1
+		}
+		text = text[i+2:]
+	}
+}
+
+// unescape removes backslashes as the shell does; in double quotes only those
+// before characters that are special there.
+func unescape(s string, inQuotes bool) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (!inQuotes || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}
+
+// policyWords turns words into what rules are matched with.
+func policyWords(words []word) []policy.Word {
+	var out []policy.Word
+	for _, wd := range words {
+		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}
+		if wd.glob {
+			pw.Text = literalPrefix(wd.text)
+		}
+		out = append(out, pw)
+		if wd.split && wd.text != "" {
+			out = append(out, policy.Word{Dynamic: true})
+		}
+	}
+	return out
+}

@@ -1,0 +1,289 @@
+package bash
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// wrapperFlags are the options of programs that run the rest of their words:
+// those with a value in the next word, and those without. Others are not followed.
+var wrapperFlags = map[string]struct {
+	values, plain string
+	operands      int // before the command
+}{
+	"timeout": {values: "-k -s --signal --kill-after", plain: "-v --verbose --foreground --preserve-status --signal=* --kill-after=* -k* -s*", operands: 1},
+	"nice":    {values: "-n --adjustment", plain: "-n* --adjustment=* -[0-9]*"},
+	"ionice":  {values: "-c -n", plain: "-t -c* -n*"},
+	"nohup":   {},
+	"setsid":  {plain: "-w -f -c --wait --fork --ctty"},
+	"stdbuf":  {values: "-i -o -e", plain: "-i* -o* -e* --input=* --output=* --error=*"},
+	"time":    {plain: "-p"},
+	"env":     {values: "-u --unset", plain: "-i - --ignore-environment --unset=* -u* -0 --null"},
+	"xargs": {
+		values: "-n -P -L -d -s -E -I --max-args --max-procs --delimiter --max-lines --max-chars",
+		plain:  "-0 -r -t -x --null --no-run-if-empty --verbose --exit --max-args=* --max-procs=* --delimiter=* -n* -P* -L* -d* -s* -I*",
+	},
+}
+
+// shells run the text after -c.
+var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true, "ksh": true}
+
+// wrapper follows programs that run the command in their words. It reports
+// whether that command says everything.
+func (w *walker) wrapper(args []word, s *state, source string) bool {
+	name, ok := trusted(args[0].text)
+	if !ok {
+		return false
+	}
+	switch {
+	case name == "find":
+		w.findCommands(args, s, source)
+		return false
+	case shells[name]:
+		return w.shell(name, args[1:], s, source)
+	}
+	spec, ok := wrapperFlags[name]
+	if !ok {
+		return false
+	}
+	replace, rest, ok := skipOptions(args[1:], spec.values, spec.plain)
+	if !ok {
+		w.opaque("an option of "+name+" is not followed", source)
+		return false
+	}
+	if name == "env" {
+		rest = w.envAssignments(rest, source)
+	}
+	for range spec.operands {
+		if len(rest) > 0 && (rest[0].split || rest[0].glob) {
+			w.opaque("the words of "+name+" are known only when it runs", source)
+			return false
+		}
+		rest = rest[min(1, len(rest)):]
+	}
+	if name == "xargs" {
+		rest = xargsWords(rest, replace)
+	}
+	if len(rest) == 0 {
+		return false
+	}
+	w.external(rest, s, source)
+	return true
+}
+
+// trusted returns the base name of a program that is found by PATH, or that lies
+// in a folder of the system.
+func trusted(program string) (string, bool) {
+	i := strings.LastIndexByte(program, '/')
+	switch program[:i+1] {
+	case "", "/bin/", "/usr/bin/", "/usr/local/bin/":
+		return program[i+1:], true
+	}
+	return "", false
+}
+
+// skipOptions returns what follows the options, and the value of -I. ok is false
+// when an option is not listed.
+func skipOptions(args []word, values, plain string) (replace string, rest []word, ok bool) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a.dynamic || a.glob {
+			return replace, args[i:], a.text != "" && a.text[0] != '-'
+		}
+		switch {
+		case a.text == "--":
+			return replace, args[i+1:], true
+		case a.text == "" || a.text[0] != '-':
+			return replace, args[i:], true
+		case listed(values, a.text):
+			if i++; i >= len(args) || args[i].dynamic && args[i].split {
+				return "", nil, false
+			}
+			if a.text == "-I" {
+				replace = args[i].text
+			}
+		case listed(plain, a.text):
+			if strings.HasPrefix(a.text, "-I") {
+				replace = a.text[2:]
+			}
+		default:
+			return "", nil, false
+		}
+	}
+	return replace, nil, true
+}
+
+// listed reports whether a flag is in a list in which * is any text.
+func listed(list, flag string) bool {
+	for _, f := range strings.Fields(list) {
+		if before, _, star := strings.Cut(f, "*"); f == flag || star && strings.HasPrefix(flag, before) && len(flag) > len(before) {
+			return true
+		}
+		if f == "-[0-9]*" && len(flag) > 1 && isNumber(flag[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// envAssignments takes the assignments before env's command.
+func (w *walker) envAssignments(args []word, source string) []word {
+	for i, a := range args {
+		name, _, ok := strings.Cut(a.text, "=")
+		if !ok {
+			if a.dynamic {
+				// It may be an assignment, or the program.
+				w.opaque("env's words are known only when it runs", source)
+			}
+			return args[i:]
+		}
+		if !syntax.ValidName(name) {
+			name = ""
+		}
+		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: source})
+	}
+	return nil
+}
+
+// xargsWords are the words of the command that xargs runs: its input adds words,
+// or takes the place of a mark.
+func xargsWords(args []word, replace string) []word {
+	if len(args) == 0 {
+		args = []word{{text: "echo"}}
+	}
+	if replace == "" {
+		return append(args[:len(args):len(args)], word{dynamic: true, split: true})
+	}
+	out := make([]word, len(args))
+	for i, a := range args {
+		if before, _, ok := strings.Cut(a.text, replace); ok {
+			a = word{text: before, dynamic: true}
+		}
+		out[i] = a
+	}
+	return out
+}
+
+// external follows a command that another program starts: no functions, and
+// builtins only as the programs of the same name.
+func (w *walker) external(args []word, s *state, source string) {
+	if args[0].dynamic || args[0].glob || args[0].text == "" {
+		w.opaque("the program is known only when it runs", source)
+		return
+	}
+	if w.budget--; w.budget < 0 {
+		w.opaque("it holds too many commands", "")
+		return
+	}
+	if w.wrapper(args, s, source) {
+		return
+	}
+	w.program(args, s, source)
+}
+
+// findCommands follows the commands that find runs for each file.
+func (w *walker) findCommands(args []word, s *state, source string) {
+	for i := 1; i < len(args); i++ {
+		switch args[i].text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+		default:
+			continue
+		}
+		dir := s
+		if strings.HasSuffix(args[i].text, "dir") {
+			dir = s.clone()
+			dir.dirs = nil
+		}
+		end := i + 1
+		for end < len(args) && args[end].text != ";" && (args[end].text != "+" || args[end-1].text != "{}") {
+			end++
+		}
+		if inner := foundWords(args[i+1:end], args[1]); len(inner) > 0 {
+			w.external(inner, dir, source)
+		}
+		i = end
+	}
+}
+
+// foundWords puts "some file below root" in the place of {}.
+func foundWords(args []word, root word) []word {
+	out := make([]word, len(args))
+	for i, a := range args {
+		if before, _, ok := strings.Cut(a.text, "{}"); ok {
+			a = word{text: before, dynamic: true}
+			if before == "" && !root.dynamic && !root.glob && root.text != "" && root.text[0] != '-' {
+				a.text = root.text
+			}
+		}
+		out[i] = a
+	}
+	return out
+}
+
+// shell follows bash -c TEXT. It reports false when there is no text to follow:
+// the shell then runs a file, or its input.
+func (w *walker) shell(name string, args []word, s *state, source string) bool {
+	command := false
+	for len(args) > 0 && !args[0].dynamic && len(args[0].text) > 1 && strings.IndexByte("-+", args[0].text[0]) >= 0 {
+		flag := args[0].text
+		args = args[1:]
+		if strings.HasSuffix(flag, "o") && flag != "--" && len(args) > 0 {
+			if args[0].text != "pipefail" && args[0].text != "errexit" && args[0].text != "nounset" {
+				w.opaque("an option of the shell is not followed", source)
+				return false
+			}
+			args = args[1:]
+		}
+		switch {
+		case flag == "--version" || flag == "--help":
+			return false
+		case flag == "--noprofile" || flag == "--norc" || flag == "--posix" && name == "bash":
+		case strings.Trim(flag[1:], "ceuxo") == "":
+			command = command || strings.Contains(flag, "c")
+		default:
+			w.opaque("an option of the shell is not followed", source)
+			return false
+		}
+	}
+	if !command || len(args) == 0 {
+		return false
+	}
+	text := args[0]
+	if text.dynamic || text.glob {
+		w.opaque("a shell runs a text known only when it runs", source)
+		return true
+	}
+	if name != "bash" && differsFromBash(text.text) {
+		w.opaque("another shell than bash may read it differently", source)
+	}
+	inner := s.clone()
+	for v := range inner.vars {
+		// Whether a variable is exported is not followed.
+		if known, ok := w.env[v]; !ok || inner.vars[v] != (value{text: known}) {
+			inner.vars[v] = value{dynamic: true}
+		}
+	}
+	inner.funcs = make(map[string]*syntax.Stmt)
+	inner.args, inner.exact = nil, true
+	if len(args) > 1 {
+		inner.args = args[2:]
+	}
+	for _, a := range args[1:] {
+		inner.exact = inner.exact && !a.split && !a.glob
+	}
+	w.script(text.text, inner)
+	return true
+}
+
+// differsFromBash reports whether a text uses what only bash has.
+func differsFromBash(text string) bool {
+	for _, mark := range []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "+=", "|&", "$\"", "**"} {
+		if strings.Contains(text, mark) {
+			return true
+		}
+	}
+	return false
+}
