@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	maxFrame     = 64 << 20         // a return holds at most a few capped streams and a diff
+	maxFrame     = 256 << 20        // a page of a thousand messages can be large
 	silence      = 90 * time.Second // the daemon pings every 30 s
 	writeTimeout = 10 * time.Second
 	queued       = 256 // frames that wait for one slow callback before the reader does

@@ -232,7 +232,9 @@ func TestInputIsSentAsBytes(t *testing.T) {
 		}
 	})
 	for _, in := range []message.ToolInput{
-		{CallID: "c1", Data: []byte("y\n\xff")}, {CallID: "c1", EOF: true}, {CallID: "c1", Signal: "INT"},
+		{CallID: "c1", Data: []byte("y\n\xff")},
+		{CallID: "c1", EOF: true},
+		{CallID: "c1", Signal: "INT"},
 		{CallID: "c1", Resize: &message.Resize{Rows: 1, Cols: 2}},
 	} {
 		if err := c.Input(in); err != nil {

@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -21,13 +22,25 @@ type fault struct {
 	duplicate bool   // the field was there twice
 }
 
-func (f fault) String() string { return f.field + " " + f.text }
+// String names the field so that a hostile name can neither fill nor forge the
+// text.
+func (f fault) String() string {
+	name := f.field
+	if len(name) > 80 || !printable(name) {
+		name = fmt.Sprintf("%.80q", name)
+	}
+	return name + " " + f.text
+}
 
-// sentence joins faults to one text; it is empty when there are none.
+// sentence joins the first faults to one text; it is empty when there are none.
 func sentence(faults []fault) string {
-	texts := make([]string, len(faults))
+	var texts []string
 	for i, f := range faults {
-		texts[i] = f.String()
+		if i == 5 {
+			texts = append(texts, fmt.Sprintf("and %d more", len(faults)-i))
+			break
+		}
+		texts = append(texts, f.String())
 	}
 	return strings.Join(texts, "; ")
 }

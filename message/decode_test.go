@@ -49,6 +49,16 @@ func TestFramesThatAttackTheParserAreRefused(t *testing.T) {
 		MissingToolCallID, "256 bytes")
 }
 
+func TestAnErrorDoesNotRepeatAHostileName(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("x\u001b[2J", 10_000)
+	frame := `{"message_type":"cancel","all":true,` + strings.Repeat(`"a`+strings.ReplaceAll(name, "\u001b", `\u001b`)+`":1,`, 20) + `"tool_call_id":"c"}`
+	_, errs := NewDecoder(DecoderOptions{}).Decode([]byte(frame))
+	if len(errs) != 1 || len(errs[0].Message) > 1500 || strings.Contains(errs[0].Message, "\u001b") {
+		t.Errorf("got %.300q", errs)
+	}
+}
+
 func TestNestingInsideStringsDoesNotCount(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(strings.Repeat("[{\"", 10_000))

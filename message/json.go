@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -131,10 +130,12 @@ func (o object) get(key string) (json.RawMessage, bool) {
 // duplicates returns the keys that occur more than once.
 func (o object) duplicates() []string {
 	var keys []string
-	for i, m := range o {
-		if slices.ContainsFunc(o[:i], func(earlier member) bool { return earlier.key == m.key }) {
+	seen := make(map[string]bool, len(o))
+	for _, m := range o {
+		if seen[m.key] {
 			keys = append(keys, m.key)
 		}
+		seen[m.key] = true
 	}
 	return keys
 }
