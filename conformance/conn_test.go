@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -284,19 +285,26 @@ func (c *conn) open() bool {
 	}
 }
 
-// send writes one frame.
+// send writes one message as one frame. The library would cut a long message
+// into many, which is another thing to a daemon that limits frames.
 func (c *conn) send(kind int, data []byte) error {
+	return c.writeRaw(rawFrame(0x80|byte(kind), data))
+}
+
+// writeRaw writes whole frames. Pongs are written by the library at the same
+// time; the socket keeps single writes apart.
+func (c *conn) writeRaw(raw []byte) error {
 	c.write.Lock()
 	defer c.write.Unlock()
-	c.ws.SetWriteDeadline(time.Now().Add(30 * time.Second))
-	return c.ws.WriteMessage(kind, data)
+	socket := c.ws.NetConn()
+	socket.SetWriteDeadline(time.Now().Add(patience))
+	_, err := socket.Write(raw)
+	return err
 }
 
 // sendFragments writes a text message in n parts with a ping between them (RFC
-// 6455 §5.4). The library sends whole messages only, so the frames are made here.
+// 6455 §5.4).
 func (c *conn) sendFragments(data []byte, n int) error {
-	c.write.Lock()
-	defer c.write.Unlock()
 	size := len(data)/n + 1
 	for i := range n {
 		part := data[min(i*size, len(data)):min((i+1)*size, len(data))]
@@ -307,24 +315,30 @@ func (c *conn) sendFragments(data []byte, n int) error {
 		if i == n-1 {
 			head |= 0x80
 		}
-		raw := rawFrame(head, part)
-		if i < n-1 {
-			raw = append(raw, rawFrame(0x80|websocket.PingMessage, []byte("between"))...)
-		}
-		if _, err := c.ws.NetConn().Write(raw); err != nil {
+		if err := c.writeRaw(rawFrame(head, part)); err != nil {
 			return err
+		}
+		if i < n-1 {
+			if err := c.writeRaw(rawFrame(0x80|websocket.PingMessage, []byte("between"))); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// rawFrame makes a masked frame; the mask is zero, which masks nothing.
+// rawFrame makes a masked frame (RFC 6455 §5.2); the mask is zero, which masks
+// nothing.
 func rawFrame(head byte, data []byte) []byte {
-	raw := []byte{head}
-	if len(data) < 126 {
-		raw = append(raw, 0x80|byte(len(data)))
-	} else {
-		raw = append(raw, 0x80|126, byte(len(data)>>8), byte(len(data)))
+	raw := make([]byte, 0, len(data)+14)
+	raw = append(raw, head)
+	switch n := len(data); {
+	case n < 126:
+		raw = append(raw, 0x80|byte(n))
+	case n < 1<<16:
+		raw = binary.BigEndian.AppendUint16(append(raw, 0x80|126), uint16(n))
+	default:
+		raw = binary.BigEndian.AppendUint64(append(raw, 0x80|127), uint64(n))
 	}
 	return append(append(raw, 0, 0, 0, 0), data...)
 }
