@@ -20,6 +20,7 @@ const (
 type writer struct {
 	mu    sync.Mutex
 	conn  *sql.Conn
+	set   durability           // of the connection
 	stmts map[string]*sql.Stmt // by their text
 }
 
@@ -30,8 +31,11 @@ type writer struct {
 func (w *writer) tx(ctx context.Context, d durability, fn func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, err := w.exec(ctx, string(d)); err != nil {
-		return err
+	if w.set != d {
+		if _, err := w.exec(ctx, string(d)); err != nil {
+			return err
+		}
+		w.set = d
 	}
 	if _, err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
