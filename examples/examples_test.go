@@ -46,7 +46,7 @@ func startDaemon(t *testing.T) ready {
 	}
 	daemon := exec.Command(binary, "serve", "--json", "--listen", "127.0.0.1:0",
 		"--workspace", workspace, "--state-dir", filepath.Join(dir, "state"))
-	daemon.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir) // not the configuration of whoever runs the test
+	daemon.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config")) // not the configuration of whoever runs the test
 	var log bytes.Buffer
 	daemon.Stderr = &log
 	stdout, err := daemon.StdoutPipe()
