@@ -1,0 +1,55 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// approvalRequest renders a call for the people who decide on it.
+func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision, expires time.Time) message.ApprovalRequest {
+	preview := inv.Preview()
+	return message.ApprovalRequest{
+		MessageType: "approval_request_message",
+		ID:          message.NewID("approval"),
+		Date:        time.Now().UTC().Format(time.RFC3339Nano),
+		CallID:      c.ID,
+		ToolCall: message.ApprovalCall{
+			ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name,
+			Arguments: shownArguments(c.asked.Arguments),
+		},
+		Rule: said.Rule, Source: said.Source, Reason: said.Reason,
+		Preview:     message.Preview{Text: preview.Text, Diff: preview.Diff},
+		Effects:     effectLines(effects),
+		ExpiresAt:   expires.UTC().Format(time.RFC3339Nano),
+		Suggestions: []string{},
+		AgentID:     c.req.AgentID,
+	}
+}
+
+func effectLines(effects []policy.Effect) []message.EffectLine {
+	lines := make([]message.EffectLine, len(effects))
+	for i, e := range effects {
+		lines[i] = message.EffectLine{Kind: e.Kind.String(), Text: e.String(), Source: e.Source}
+	}
+	return lines
+}
+
+// Explain tells how a call would be decided, without running it.
+func (d *Dispatcher) Explain(requestID string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
+	inv, refused := d.build(&Call{ID: asked.ID, asked: asked})
+	if refused != nil {
+		e := message.Errorf(message.InvalidArguments, "%s", refused.text)
+		e.RequestID = requestID
+		return message.PolicyExplanation{}, e
+	}
+	effects := inv.Effects()
+	verdict := d.policy.Load().Decide(effects)
+	return message.PolicyExplanation{
+		MessageType: "policy_explanation", RequestID: requestID,
+		Action: verdict.Action.String(), Rule: verdict.Rule, Source: verdict.Source,
+		Reason: verdict.Reason, Change: verdict.Change, Effects: effectLines(effects),
+	}, nil
+}

@@ -1,0 +1,161 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// Causes for which a call is stopped. Each becomes a stable error_type.
+var (
+	errCancelled  = errors.New("cancelled by the client")
+	errClientGone = errors.New("the client went away and did not come back")
+	errShutdown   = errors.New("toold is stopping")
+)
+
+// Final is the last event of a call: its one return, or the error_message that
+// says why this request has none of its own.
+type Final struct {
+	Return *message.ToolReturn
+	Err    *message.Error
+}
+
+// A Call is one tool call on its way from request to return. Sessions attach to
+// it and read its events and its output at their own pace; it never waits for
+// them.
+type Call struct {
+	ID      string // tool_call_id, unique per client only
+	Dialect message.Dialect
+
+	client string
+	key    string // client, agent and id: weak generators repeat ids across agents
+	tool   string // canonical name; as asked when there is no such tool
+	hash   string // of tool and arguments
+	req    *message.Request
+	asked  message.ToolCall
+	rec    journal.Key
+	born   time.Time
+	stop   context.CancelCauseFunc
+	linger time.Duration
+	input  chan tools.Input
+
+	mu       sync.Mutex
+	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
+	capture  *tools.Capture
+	watchers map[*Watcher]struct{}
+	leaving  *time.Timer // runs while nobody watches
+	done     bool
+}
+
+// A Watcher is one session's attachment to a call.
+type Watcher struct {
+	call *Call
+	wake func()
+}
+
+// attach adds a watcher. wake is called, without blocking, whenever there may be
+// something new to read.
+func (c *Call) attach(wake func()) *Watcher {
+	w := &Watcher{call: c, wake: wake}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving != nil {
+		c.leaving.Stop()
+		c.leaving = nil
+	}
+	c.watchers[w] = struct{}{}
+	wake()
+	return w
+}
+
+// Call returns the call that is watched.
+func (w *Watcher) Call() *Call { return w.call }
+
+// Detach ends the attachment. When nobody is left, the call has its linger time
+// to find a new watcher before it is cancelled. Detach may be called twice.
+func (w *Watcher) Detach() {
+	c := w.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.watchers, w)
+	if len(c.watchers) == 0 && !c.done && c.leaving == nil {
+		c.leaving = time.AfterFunc(c.linger, func() { c.stop(errClientGone) })
+	}
+}
+
+// Events returns the events from index from on. The slice must not be changed.
+func (c *Call) Events(from int) []any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.events[from:len(c.events):len(c.events)]
+}
+
+// Capture returns the call's output, or nil before it runs.
+func (c *Call) Capture() *tools.Capture {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.capture
+}
+
+// Input hands input to the running command. It does not wait: when the command
+// does not take its input, or takes none, it says so.
+func (c *Call) Input(in tools.Input) *message.Error {
+	c.mu.Lock()
+	running := c.capture != nil && !c.done
+	c.mu.Unlock()
+	if !running {
+		return notRunning(c.ID)
+	}
+	select {
+	case c.input <- in:
+		return nil
+	default:
+		e := message.Errorf(message.NotRunning, "tool call %q does not take its input: %d pieces wait already; wait for the command to read", c.ID, cap(c.input))
+		e.CallID = c.ID
+		return e
+	}
+}
+
+// Cancel stops the call. Cancelling twice, or too late, is harmless.
+func (c *Call) Cancel() { c.stop(errCancelled) }
+
+// emit appends an event and wakes the watchers.
+func (c *Call) emit(event any) {
+	c.mu.Lock()
+	c.events = append(c.events, event)
+	if _, final := event.(Final); final {
+		c.done = true
+		if c.leaving != nil {
+			c.leaving.Stop()
+		}
+	}
+	c.mu.Unlock()
+	c.wakeAll()
+}
+
+// wakeAll wakes the watchers. Their wake functions are leaves: they never block
+// and never call back.
+func (c *Call) wakeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.watchers {
+		w.wake()
+	}
+}
+
+func (c *Call) setCapture(capture *tools.Capture) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.capture = capture
+}
+
+func notRunning(id string) *message.Error {
+	e := message.Errorf(message.NotRunning, "tool call %q is not running", id)
+	e.CallID = id
+	return e
+}

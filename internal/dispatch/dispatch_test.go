@@ -1,0 +1,424 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// probe is a tool whose behaviour its test writes. Its calls run nothing real:
+// what is tested here is what happens around a tool.
+type probe struct {
+	run  func(ctx context.Context, io tools.IO) tools.Result
+	ran  atomic.Int32
+	does policy.Effect
+}
+
+func (p *probe) Definition() tools.Definition {
+	return tools.Definition{Name: "probe", Description: "for tests", Parameters: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
+	if strings.Contains(string(args), "bad") {
+		return nil, &tools.ArgumentError{Field: "bad", Problem: "it is bad"}
+	}
+	return p, nil
+}
+
+func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }
+func (p *probe) Preview() tools.Preview   { return tools.Preview{Text: "probe the machine"} }
+
+func (p *probe) Execute(ctx context.Context, io tools.IO) tools.Result {
+	p.ran.Add(1)
+	if p.run == nil {
+		return tools.Result{Text: "probed"}
+	}
+	return p.run(ctx, io)
+}
+
+// bench is a dispatcher with everything real but the tool.
+type bench struct {
+	*Dispatcher
+	tool      *probe
+	journal   *journal.Journal
+	approvals *approval.Queue[message.ApprovalRequest]
+	logged    *observer.ObservedLogs
+	killed    []string
+}
+
+// newBench makes a dispatcher whose policy gives every read the action.
+func newBench(t *testing.T, action policy.Action, tool *probe) *bench {
+	t.Helper()
+	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return newBenchOn(t, j, action, tool)
+}
+
+func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *probe) *bench {
+	t.Helper()
+	tool.does = policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}
+	registry, err := tools.NewRegistry(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		Name: "test", Defaults: policy.Defaults{Read: action, Unanalysable: policy.Ask},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logged := observer.New(zapcore.InfoLevel)
+	b := &bench{tool: tool, journal: j, approvals: approval.New[message.ApprovalRequest](), logged: logged}
+	b.Dispatcher = New(Options{
+		Registry: registry, Policy: rules, Approvals: b.approvals, Journal: j, Log: zap.New(core), SpoolDir: t.TempDir(),
+		Kill:   func(identity string) (bool, error) { b.killed = append(b.killed, identity); return true, nil },
+		Limits: Limits{Concurrent: 4, Waiting: 8, ReturnBytes: 30000, SpoolBytes: 1 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
+		Redact: []string{"s3cret"},
+	})
+	return b
+}
+
+// submit starts a call and returns it with its watcher.
+func (b *bench) submit(id, args string) (*Watcher, <-chan struct{}) {
+	wake := make(chan struct{}, 1)
+	w := b.Submit(Submission{
+		Client: "agent", Request: &message.Request{Dialect: message.OpenLetta},
+		Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(args)},
+		Wake: func() {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		},
+	})
+	return w, wake
+}
+
+// final waits for the last event of a call.
+func final(t *testing.T, w *Watcher, wake <-chan struct{}) Final {
+	t.Helper()
+	for {
+		for _, e := range w.Call().Events(0) {
+			if f, ok := e.(Final); ok {
+				return f
+			}
+		}
+		select {
+		case <-wake:
+		case <-t.Context().Done():
+			t.Fatal("the test ended before the call did")
+		}
+	}
+}
+
+func (b *bench) call(t *testing.T, id, args string) Final {
+	t.Helper()
+	w, wake := b.submit(id, args)
+	return final(t, w, wake)
+}
+
+func wantError(t *testing.T, f Final, kind message.ErrorType, text string) {
+	t.Helper()
+	if f.Return == nil || f.Return.ErrorType == nil || *f.Return.ErrorType != kind || f.Return.Status != "error" {
+		t.Fatalf("got %+v, want a return with error_type %s", f, kind)
+	}
+	if !strings.Contains(f.Return.Result, text) {
+		t.Errorf("result %q does not say %q", f.Return.Result, text)
+	}
+}
+
+func TestAnAllowedCallRunsAndIsJournalled(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	f := b.call(t, "call_1", `{}`)
+	if f.Return == nil || f.Return.Status != "success" || f.Return.Result != "probed" {
+		t.Fatalf("got %+v", f)
+	}
+	rec, err := b.journal.FindAny(t.Context(), "call_1")
+	if err != nil || rec.State != journal.Returned || rec.Decision.Action != "allow" || rec.IntendedAt.IsZero() {
+		t.Errorf("journal has %+v, %v", rec, err)
+	}
+}
+
+func TestARepeatedCallIsAnsweredFromTheJournal(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	first := b.call(t, "call_1", `{"a": 1, "b": 2}`)
+	again := b.call(t, "call_1", `{"b":2,"a":1}`)
+	if again.Return == nil || !again.Return.Replayed || again.Return.ID != first.Return.ID || again.Return.OTID != first.Return.OTID {
+		t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
+	}
+	if n := b.tool.ran.Load(); n != 1 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestTheSameIDWithOtherArgumentsIsRefused(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	b.call(t, "call_1", `{"a": 1}`)
+	f := b.call(t, "call_1", `{"a": 2}`)
+	if f.Return != nil || f.Err == nil || f.Err.Type != message.DuplicateToolCall {
+		t.Errorf("got %+v, want duplicate_tool_call", f)
+	}
+}
+
+func TestARepeatOfARunningCallAttachesToIt(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
+		close(begun)
+		<-end
+		return tools.Result{Text: "probed"}
+	}})
+	w1, wake1 := b.submit("call_1", `{}`)
+	<-begun
+	w2, wake2 := b.submit("call_1", `{}`)
+	close(end)
+	f1, f2 := final(t, w1, wake1), final(t, w2, wake2)
+	if w1.Call() != w2.Call() || f1.Return != f2.Return {
+		t.Errorf("the repeat did not attach: %+v and %+v", f1, f2)
+	}
+}
+
+func TestNothingRunsWhenTheDecisionCannotBeJournalled(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	b.journal.Close()
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
+	if n := b.tool.ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestRefusalsSayWhatIsWrong(t *testing.T) {
+	b := newBench(t, policy.Deny, &probe{})
+	wantError(t, b.call(t, "denied", `{}`), message.Denied, "denied by rule")
+	wantError(t, b.call(t, "faulty", `{"bad": 1}`), message.InvalidArguments, "it is bad")
+	w, wake := b.submit("unknown", `{}`)
+	_ = final(t, w, wake)
+	wake2 := make(chan struct{}, 1)
+	w = b.Submit(Submission{
+		Client: "agent", Request: &message.Request{}, Wake: func() { wake2 <- struct{}{} },
+		Call: message.ToolCall{ID: "nosuch", Name: "nosuch", Arguments: json.RawMessage(`{}`)},
+	})
+	wantError(t, final(t, w, wake2), message.UnknownTool, "probe")
+	if n := b.tool.ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestAPanicOfAToolIsOneErroneousReturn(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result { panic("boom") }})
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "fault")
+	b.tool.run = nil
+	if f := b.call(t, "call_2", `{}`); f.Return.Status != "success" {
+		t.Errorf("after the panic: %+v", f.Return)
+	}
+}
+
+// decider answers every question with one verdict.
+type decider struct {
+	b       *bench
+	verdict approval.Verdict
+}
+
+func (d decider) Asked(r approval.Request[message.ApprovalRequest]) {
+	d.b.approvals.Resolve(r.ID, d.verdict)
+}
+func (decider) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
+
+func TestAskWithoutAnApproverDeniesAtOnce(t *testing.T) {
+	b := newBench(t, policy.Ask, &probe{})
+	wantError(t, b.call(t, "call_1", `{}`), message.Denied, "no approver is connected")
+}
+
+func TestAPersonDecides(t *testing.T) {
+	b := newBench(t, policy.Ask, &probe{})
+	leave := b.approvals.Join(decider{b, approval.Verdict{Approve: true, By: "ada"}})
+	f := b.call(t, "call_1", `{}`)
+	if f.Return.Status != "success" || f.Return.Decision.By != "person" || f.Return.Decision.Action != "allow" {
+		t.Errorf("got %+v, %+v", f.Return, f.Return.Decision)
+	}
+	leave()
+	defer b.approvals.Join(decider{b, approval.Verdict{By: "ada", Reason: "not on Friday"}})()
+	wantError(t, b.call(t, "call_2", `{}`), message.Denied, "not on Friday")
+	if n := b.tool.ran.Load(); n != 1 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func untilStopped(ctx context.Context, _ tools.IO) tools.Result {
+	<-ctx.Done()
+	return tools.Result{IsError: true, Failure: tools.Cancelled}
+}
+
+func TestACancelledCallIsAnswered(t *testing.T) {
+	begun := make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+		close(begun)
+		return untilStopped(ctx, io)
+	}})
+	w, wake := b.submit("call_1", `{}`)
+	<-begun
+	w.Call().Cancel()
+	w.Call().Cancel()
+	f := final(t, w, wake)
+	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Cancelled || !f.Return.Cancelled {
+		t.Errorf("got %+v", f.Return)
+	}
+}
+
+func TestShutdownAnswersWhatRunsAndWhatComes(t *testing.T) {
+	begun := make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+		close(begun)
+		return untilStopped(ctx, io)
+	}})
+	w, wake := b.submit("call_1", `{}`)
+	<-begun
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := final(t, w, wake)
+	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Shutdown {
+		t.Errorf("the running call got %+v", f.Return)
+	}
+	wantError(t, b.call(t, "call_2", `{}`), message.Shutdown, "nothing ran")
+}
+
+func TestTooManyCallsAreRefused(t *testing.T) {
+	begun, end := make(chan struct{}, 20), make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
+		begun <- struct{}{}
+		<-end
+		return tools.Result{}
+	}})
+	for _, id := range []string{"a", "b", "c", "d"} { // the places
+		b.submit(id, `{}`)
+		<-begun
+	}
+	for _, id := range []string{"e", "f", "g", "h", "i", "j", "k", "l"} { // the queue
+		b.submit(id, `{}`)
+	}
+	wantError(t, b.call(t, "m", `{}`), message.TooManyCalls, "8 calls wait already")
+	close(end)
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheLogHoldsNoArguments(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Output(tools.Stdout, []byte("output-content"))
+		return tools.Result{}
+	}})
+	b.call(t, "call_1", `{"x": "argument-content"}`)
+	if b.logged.Len() == 0 {
+		t.Fatal("a finished call is not logged")
+	}
+	for _, line := range b.logged.All() {
+		text, err := json.Marshal(line.ContextMap())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"argument-content", "output-content"} {
+			if strings.Contains(line.Message+string(text), secret) {
+				t.Errorf("the log holds %q: %s %s", secret, line.Message, text)
+			}
+		}
+	}
+}
+
+func TestSecretsLeaveNoCall(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Output(tools.Stdout, []byte("it is s3c"))
+		io.Output(tools.Stdout, []byte("ret\n"))
+		return tools.Result{Diff: "+s3cret"}
+	}})
+	f := b.call(t, "call_1", `{}`)
+	body, err := json.Marshal(f.Return)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body), "s3cret") || !strings.Contains(string(body), "[redacted]") {
+		t.Errorf("the return is %s", body)
+	}
+}
+
+func TestACallWithoutSessionsIsCancelledAfterItsLinger(t *testing.T) {
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+		close(begun)
+		defer close(stopped)
+		return untilStopped(ctx, io)
+	}})
+	b.opt.Limits.Linger = time.Nanosecond
+	w, _ := b.submit("call_1", `{}`)
+	<-begun
+	w.Detach()
+	<-stopped
+	f := b.call(t, "call_1", `{}`)
+	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Cancelled {
+		t.Errorf("got %+v", f.Return)
+	}
+}
+
+func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
+	dir := t.TempDir()
+	dead := journal.Identity{PID: 1 << 30, Start: 1, Boot: "of another boot"}
+	before, err := journal.Open(t.Context(), dir, dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := leaveOpen(t, before, "started")
+	if err := before.Intend(t.Context(), started, journal.Decision{Action: "allow"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Started(t.Context(), started, "1 2 3", ""); err != nil {
+		t.Fatal(err)
+	}
+	leaveOpen(t, before, "waiting")
+	before.Close()
+
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	b := newBenchOn(t, j, policy.Allow, &probe{})
+	if err := b.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.killed) != 1 || b.killed[0] != "1 2 3" {
+		t.Errorf("killed %q, want the process of the started call", b.killed)
+	}
+	wantError(t, b.call(t, "started", `{}`), message.UnknownAfterCrash, "was killed while this call ran")
+	wantError(t, b.call(t, "waiting", `{}`), message.Shutdown, "nothing of it ran")
+	if n := b.tool.ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func leaveOpen(t *testing.T, j *journal.Journal, id string) journal.Key {
+	t.Helper()
+	rec, _, err := j.Receive(t.Context(), journal.Call{
+		Client: "agent", ID: id, Tool: "probe", ArgsHash: tools.CanonicalHash("probe", json.RawMessage(`{}`)),
+		MessageType: "approval_request_message", Message: []byte(`{}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Key
+}

@@ -1,0 +1,245 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// outcome is how a call ended, before it is put into words.
+type outcome struct {
+	refused  *refusal // nothing ran
+	result   tools.Result
+	capture  *tools.Capture
+	decision *message.Decision
+	took     time.Duration
+}
+
+// live takes one call through its life. It returns when the call's return is in
+// the journal and told to its watchers.
+func (d *Dispatcher) live(ctx context.Context, c *Call, tooMany string) {
+	defer d.wg.Done()
+	defer c.stop(nil)
+	defer d.forget(c)
+	fresh, err := d.receive(ctx, c)
+	if err != nil {
+		d.notWaiting()
+		d.opt.Log.Error("cannot journal a call", zap.String("call", c.ID), zap.Error(err))
+		c.emit(Final{Return: d.unrecorded(c, refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor)"})})
+		return
+	}
+	if !fresh {
+		d.notWaiting()
+		return
+	}
+	var out outcome
+	if tooMany != "" {
+		out = outcome{refused: &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}}
+		d.notWaiting()
+	} else {
+		out = d.process(ctx, c)
+	}
+	d.conclude(c, out)
+}
+
+// receive journals the call, or answers it from the journal: then fresh is false.
+func (d *Dispatcher) receive(ctx context.Context, c *Call) (fresh bool, err error) {
+	rec, fresh, err := d.opt.Journal.Receive(context.WithoutCancel(ctx), d.journalled(c))
+	if err != nil {
+		return false, err
+	}
+	c.rec = rec.Key
+	if fresh {
+		return true, nil
+	}
+	c.emit(d.replay(c, rec))
+	return false, nil
+}
+
+// replay answers a call that the journal knows.
+func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
+	if rec.ArgsHash != c.hash {
+		e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
+		e.CallID = c.ID
+		return Final{Err: e}
+	}
+	if len(rec.Result) == 0 {
+		e := message.Errorf(message.DuplicateToolCall, "tool call %q is being run by another toold process on this machine; ask that one", c.ID)
+		e.CallID = c.ID
+		return Final{Err: e}
+	}
+	ret, err := storedReturn(rec.Result)
+	if err != nil {
+		e := message.Errorf(message.InternalError, "the recorded return of tool call %q cannot be read: %v", c.ID, err)
+		e.CallID = c.ID
+		return Final{Err: e}
+	}
+	ret.Replayed = true
+	return Final{Return: ret}
+}
+
+// process judges the call and runs it. A panic of a tool is an internal error
+// of this one call.
+func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
+	waits := true
+	defer func() {
+		if waits {
+			d.notWaiting()
+		}
+		if p := recover(); p != nil {
+			ref := message.NewID("fault")
+			d.opt.Log.Error("a call panicked", zap.String("call", c.ID), zap.String("reference", ref), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
+		}
+	}()
+	inv, refused := d.build(c)
+	if refused != nil {
+		out.refused = refused
+		return out
+	}
+	out.decision, refused = d.authorise(ctx, c, inv)
+	if refused != nil {
+		out.refused = refused
+		return out
+	}
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	case <-ctx.Done():
+		out.refused = stopped(ctx)
+		return out
+	}
+	waits = false
+	d.notWaiting()
+	if err := d.opt.Journal.Intend(context.WithoutCancel(ctx), c.rec, journalDecision(out.decision)); err != nil {
+		out.refused = &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
+		return out
+	}
+	return d.execute(ctx, c, inv, out)
+}
+
+// build parses the call into an invocation.
+func (d *Dispatcher) build(c *Call) (tools.Invocation, *refusal) {
+	tool, _, ok := d.opt.Registry.Lookup(c.asked.Name)
+	if c.asked.Invalid != "" {
+		return nil, &refusal{message.InvalidArguments, c.asked.Invalid}
+	}
+	if !ok {
+		return nil, &refusal{message.UnknownTool, fmt.Sprintf("unknown tool %q; the tools are %s", c.asked.Name, toolNames(d.opt.Registry))}
+	}
+	inv, err := tool.Build(c.asked.Arguments)
+	var bad *tools.ArgumentError
+	switch {
+	case errors.As(err, &bad):
+		return nil, &refusal{message.InvalidArguments, bad.Error()}
+	case err != nil:
+		return nil, &refusal{message.InvalidArguments, "cannot prepare the call: " + err.Error()}
+	}
+	return inv, nil
+}
+
+// authorise decides the call, asking a person where the policy says so. With no
+// refusal the call may run.
+func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
+	effects := inv.Effects()
+	verdict := d.policy.Load().Decide(effects)
+	c.emit(message.PolicyDecision{
+		MessageType: "policy_decision", CallID: c.ID, Action: verdict.Action.String(),
+		Rule: verdict.Rule, Source: verdict.Source, Reason: verdict.Reason,
+	})
+	said := &message.Decision{Action: verdict.Action.String(), By: "policy", Rule: verdict.Rule, Source: verdict.Source, Reason: verdict.Reason}
+	switch verdict.Action {
+	case policy.Allow:
+		return said, nil
+	case policy.Ask:
+		return d.ask(ctx, c, inv, effects, said)
+	default:
+		return said, deniedByPolicy(verdict)
+	}
+}
+
+// ask puts the call before the connected approvers and waits for one of them.
+func (d *Dispatcher) ask(ctx context.Context, c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision) (*message.Decision, *refusal) {
+	rule := said.Rule
+	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
+		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
+	}
+	expires := time.Now().Add(d.opt.Limits.ApprovalTimeout)
+	shown := approvalRequest(c, inv, effects, said, expires)
+	answer, err := d.opt.Approvals.Ask(ctx, approval.Request[message.ApprovalRequest]{
+		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown,
+	})
+	said.Action = policy.Deny.String()
+	switch {
+	case errors.Is(err, approval.ErrNobody):
+		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold approvals --watch`, then send the call again under a new id", rule, said.Reason)}
+	case errors.Is(err, approval.ErrExpired):
+		said.By = "deadline"
+		return said, &refusal{message.ApprovalTimeout, fmt.Sprintf("nobody answered within %s, so the call did not run (rule %s: %s). Do not repeat it unasked; tell the user what you wanted to do", d.opt.Limits.ApprovalTimeout, rule, said.Reason)}
+	case err != nil:
+		return said, stopped(ctx)
+	case !answer.Approve:
+		said.By, said.Reason = "person", answer.Reason
+		return said, deniedByPerson(answer, rule)
+	}
+	said.Action, said.By = policy.Allow.String(), "person"
+	if answer.Reason != "" {
+		said.Reason = answer.Reason
+	}
+	return said, nil
+}
+
+// execute runs the invocation. Everything before it has been journalled.
+func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
+	dir := filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
+	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact})
+	c.setCapture(out.capture)
+	begin := time.Now()
+	out.result = inv.Execute(ctx, tools.IO{
+		Output: func(s tools.Stream, p []byte) {
+			out.capture.Write(s, p)
+			c.wakeAll()
+		},
+		Started: func(s tools.Started) { d.started(ctx, c, s, dir) },
+		Input:   c.input,
+	})
+	out.took = time.Since(begin)
+	out.capture.Close()
+	if out.result.Failure == tools.Cancelled {
+		out.result.Failure = tools.Failure(stopped(ctx).kind)
+	}
+	return out
+}
+
+// started records the process of the call. If that fails the call goes on: its
+// intent is journalled already.
+func (d *Dispatcher) started(ctx context.Context, c *Call, s tools.Started, dir string) {
+	if err := d.opt.Journal.Started(context.WithoutCancel(ctx), c.rec, s.Identity, dir); err != nil {
+		d.opt.Log.Error("cannot journal a started process", zap.String("call", c.ID), zap.Error(err))
+	}
+	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: wireSandbox(s.Sandbox)})
+}
+
+// stopped says in words why ctx ended a call that did not run.
+func stopped(ctx context.Context) *refusal {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errShutdown):
+		return &refusal{message.Shutdown, "toold was stopped before the call had ended. Send it again under a new id when toold is back"}
+	case errors.Is(cause, errClientGone):
+		return &refusal{message.Cancelled, "the client went away and did not come back in time"}
+	default:
+		return &refusal{message.Cancelled, "the call was cancelled"}
+	}
+}

@@ -1,0 +1,129 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// journalled is the call as it is written down before anything else happens.
+func (d *Dispatcher) journalled(c *Call) journal.Call {
+	return journal.Call{
+		Client: c.client, ID: c.ID,
+		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
+		OTID: c.req.OTID, RequestID: c.req.ID, Dialect: string(c.Dialect),
+		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.hash,
+		MessageType: "approval_request_message", Message: c.recordedRequest(),
+	}
+}
+
+// recordedRequest is the request as list_messages shows it: one call, whatever
+// the dialect and the batch it came in.
+func (c *Call) recordedRequest() []byte {
+	body, err := message.Encode(map[string]any{
+		"message_type": "approval_request_message",
+		"otid":         c.req.OTID, "run_id": c.req.RunID, "step_id": c.req.StepID,
+		"agent_id": c.req.AgentID, "conversation_id": c.req.ConversationID,
+		"tool_call": message.ApprovalCall{
+			ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name, Arguments: shownArguments(c.asked.Arguments),
+		},
+	})
+	if err != nil {
+		return []byte(`{"message_type":"approval_request_message"}`)
+	}
+	return body
+}
+
+// shownArguments is the arguments as they may stand in a frame: the value as it
+// came when it is JSON, else its text as a JSON string. A reader that parses
+// arguments must not be given what cannot be parsed.
+func shownArguments(raw json.RawMessage) json.RawMessage {
+	if json.Valid(raw) {
+		return raw
+	}
+	text, err := message.Encode(string(raw))
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+func journalDecision(d *message.Decision) journal.Decision {
+	if d == nil {
+		return journal.Decision{}
+	}
+	return journal.Decision{Action: d.Action, By: d.By, Rule: d.Rule, Source: d.Source, Reason: d.Reason}
+}
+
+func journalOutcome(ret message.ReturnOptions, out outcome) journal.Outcome {
+	o := journal.Outcome{
+		Status: "error", ErrorType: string(ret.ErrorType), ExitCode: ret.ExitCode, Signal: ret.Signal,
+		OTID: ret.OTID, Decision: journalDecision(out.decision),
+	}
+	if message.NewToolReturn(ret).Status == "success" {
+		o.Status = "success"
+	}
+	if ret.Sandbox != nil {
+		if held, err := message.Encode(ret.Sandbox); err == nil {
+			o.Sandbox = string(held)
+		}
+	}
+	return o
+}
+
+// Delivered records that a call's return was written to a client. It is told
+// once per client that got it.
+func (d *Dispatcher) Delivered(c *Call) {
+	if c.rec == 0 {
+		return
+	}
+	if err := d.opt.Journal.Delivered(context.Background(), c.rec); err != nil {
+		d.opt.Log.Warn("cannot journal a delivery", zap.String("call", c.ID), zap.Error(err))
+	}
+}
+
+// Recover answers the calls that a crashed daemon left open: what of them still
+// runs is killed, and each gets its one return, to be had by repeating its id.
+// It is called once, before any call is submitted.
+func (d *Dispatcher) Recover(ctx context.Context) error {
+	open, err := d.opt.Journal.Unfinished(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the calls left by the last run: %w", err)
+	}
+	for _, rec := range open {
+		killed := false
+		if rec.Process != "" {
+			if killed, err = d.opt.Kill(rec.Process); err != nil {
+				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(err))
+			}
+		}
+		if err := d.recover(ctx, rec); err != nil {
+			return fmt.Errorf("cannot answer a call left by the last run: %w", err)
+		}
+		d.opt.Log.Info("answered a call left by the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)), zap.Bool("killed", killed))
+	}
+	return nil
+}
+
+// recover gives one call of a crashed daemon its return.
+func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
+	r := refusal{message.Shutdown, "toold was stopped before this call ran; nothing of it ran. Send it again under a new id"}
+	if !rec.IntendedAt.IsZero() {
+		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
+	}
+	opt := message.ReturnOptions{
+		CallID: rec.ID, ToolName: rec.Tool, ID: message.NewID("message"), OTID: message.NewID("otid"),
+		RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
+	}
+	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(opt, outcome{}), func(seq int64) (string, []byte, error) {
+		opt.SeqID = seq
+		body, err := message.Encode(message.NewToolReturn(opt))
+		return opt.ID, body, err
+	})
+	return err
+}

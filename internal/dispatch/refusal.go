@@ -1,0 +1,42 @@
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// refusal is why a call did not run, in the words its caller reads: which rule,
+// why, and one thing to do next.
+type refusal struct {
+	kind message.ErrorType
+	text string
+}
+
+func deniedByPolicy(d policy.Decision) *refusal {
+	text := fmt.Sprintf("denied by rule %s (%s): %s", d.Rule, d.Source, d.Reason)
+	if d.Effect.Source != "" {
+		text += fmt.Sprintf(" The part at fault: %s.", strings.TrimSpace(d.Effect.Source))
+	}
+	return &refusal{message.Denied, text + " Do not try to get round it; use another way or ask the user"}
+}
+
+func deniedByPerson(v approval.Verdict, rule string) *refusal {
+	reason := v.Reason
+	if reason == "" {
+		reason = "no reason given"
+	}
+	return &refusal{message.Denied, fmt.Sprintf("denied by a person (%s), whom rule %s asked. User reason: %s", v.By, rule, reason)}
+}
+
+func toolNames(r *tools.Registry) string {
+	var names []string
+	for _, def := range r.Definitions() {
+		names = append(names, def.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,138 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// conclude journals the call's return and then tells it. A return that cannot be
+// journalled is told all the same: the call must be answered.
+func (d *Dispatcher) conclude(c *Call, out outcome) {
+	opt := d.returnOptions(c, out)
+	var ret message.ToolReturn
+	_, err := d.opt.Journal.Finish(context.Background(), c.rec, journalOutcome(opt, out), func(seq int64) (string, []byte, error) {
+		opt.SeqID = seq
+		ret = message.NewToolReturn(opt)
+		body, err := message.Encode(ret)
+		return ret.ID, body, err
+	})
+	if err != nil {
+		d.opt.Log.Error("cannot journal a return", zap.String("call", c.ID), zap.Error(err))
+		ret = message.NewToolReturn(opt)
+	}
+	d.logReturn(c, out, ret)
+	c.emit(Final{Return: &ret})
+}
+
+// unrecorded makes the return of a call that never reached the journal.
+func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
+	ret := message.NewToolReturn(d.returnOptions(c, outcome{refused: &r}))
+	return &ret
+}
+
+// returnOptions puts an outcome into the words and figures of a return.
+func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
+	opt := message.ReturnOptions{
+		CallID: c.ID, ToolName: c.asked.Name, ID: message.NewID("message"), OTID: message.NewID("otid"),
+		RunID: c.req.RunID, StepID: c.req.StepID,
+		Decision: out.decision, Duration: out.took,
+	}
+	if out.refused != nil {
+		opt.ErrorType = out.refused.kind
+		opt.Result = "Error: " + out.refused.text
+		opt.Cancelled = out.refused.kind == message.Cancelled || out.refused.kind == message.Shutdown
+		return opt
+	}
+	res := out.result
+	opt.Success = !res.IsError && res.Failure == ""
+	opt.ErrorType = message.ErrorType(res.Failure)
+	opt.TimedOut = res.Failure == tools.Timeout
+	opt.Cancelled = opt.ErrorType == message.Cancelled || opt.ErrorType == message.Shutdown
+	opt.Terminal, opt.Leftovers = res.Terminal, res.Leftovers
+	opt.Diff = d.redact(res.Diff)
+	if res.Sandbox != nil {
+		held := wireSandbox(*res.Sandbox)
+		opt.Sandbox = &held
+	}
+	if res.Exit != nil {
+		opt.ExitCode, opt.Signal = &res.Exit.Code, res.Exit.Signal
+	}
+	d.addOutput(&opt, out)
+	return opt
+}
+
+// addOutput fills in what the call printed: the streams as they were, and the
+// result as a model reads it.
+func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
+	limit := d.opt.Limits.ReturnBytes
+	opt.StdoutBytes, opt.StderrBytes, _ = out.capture.Totals()
+	head := d.redact(out.result.Text)
+	if opt.StdoutBytes+opt.StderrBytes == 0 {
+		opt.Result = head
+		if head == "" {
+			opt.Result = "(no output)"
+		}
+		return
+	}
+	stdout, cutOut := out.capture.Text(tools.Stdout, limit)
+	stderr, cutErr := out.capture.Text(tools.Stderr, limit)
+	opt.Stdout, opt.Stderr = string(stdout), string(stderr)
+	both, cut := out.capture.Text(tools.Combined, limit)
+	opt.Truncated = cutOut || cutErr || cut
+	text := tools.Clean(both)
+	if head != "" {
+		text = head + "\n" + text
+	}
+	opt.Result = text
+}
+
+func (d *Dispatcher) redact(s string) string {
+	for _, secret := range d.opt.Redact {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, "[redacted]")
+		}
+	}
+	return s
+}
+
+func (d *Dispatcher) logReturn(c *Call, out outcome, ret message.ToolReturn) {
+	fields := []zap.Field{
+		zap.String("call", c.ID), zap.String("client", c.client), zap.String("tool", c.tool),
+		zap.String("status", ret.Status), zap.Duration("ran", out.took), zap.Duration("total", time.Since(c.born)),
+		zap.Int64("stdout_bytes", ret.StdoutBytes), zap.Int64("stderr_bytes", ret.StderrBytes),
+	}
+	if ret.ErrorType != nil {
+		fields = append(fields, zap.String("error_type", string(*ret.ErrorType)))
+	}
+	if ret.ExitCode != nil {
+		fields = append(fields, zap.Int("exit_code", *ret.ExitCode))
+	}
+	if out.decision != nil {
+		fields = append(fields, zap.String("decision", out.decision.Action), zap.String("by", out.decision.By), zap.String("rule", out.decision.Rule))
+	}
+	d.opt.Log.Info("call returned", fields...)
+}
+
+func wireSandbox(r sandbox.Report) message.Sandbox {
+	enforced := r.Enforced
+	if enforced == nil {
+		enforced = []string{}
+	}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier}
+}
+
+func storedReturn(body []byte) (*message.ToolReturn, error) {
+	var ret message.ToolReturn
+	if err := json.Unmarshal(body, &ret); err != nil {
+		return nil, err
+	}
+	return &ret, nil
+}
