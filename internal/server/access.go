@@ -1,0 +1,150 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/websocket"
+)
+
+// Role is what the holder of a token may do.
+type Role string
+
+// The roles.
+const (
+	Agent    Role = "agent"    // may request calls
+	Approver Role = "approver" // may decide on calls
+	Observer Role = "observer" // may read
+	Admin    Role = "admin"    // may read and stop everything
+)
+
+// Token names a client and what it may do.
+type Token struct {
+	Name   string
+	Secret string
+	Roles  []Role
+}
+
+func (t Token) has(r Role) bool { return slices.Contains(t.Roles, r) }
+
+// access is who may use a route.
+type access func(s *Server, r *http.Request) (who Token, status int)
+
+// anyone needs no token: health checks carry no secret.
+func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK }
+
+// holder needs a token, in "Authorization: Bearer".
+func holder(s *Server, r *http.Request) (Token, int) {
+	secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return Token{}, http.StatusUnauthorized
+	}
+	given := sha256.Sum256([]byte(secret))
+	for _, t := range s.opt.Tokens {
+		known := sha256.Sum256([]byte(t.Secret))
+		if t.Secret != "" && subtle.ConstantTimeCompare(given[:], known[:]) == 1 {
+			return t, http.StatusOK
+		}
+	}
+	return Token{}, http.StatusUnauthorized
+}
+
+// upgrade is holder for WebSocket handshakes; other requests are told what the
+// route is for.
+func upgrade(s *Server, r *http.Request) (Token, int) {
+	if !websocket.IsWebSocketUpgrade(r) {
+		return Token{}, http.StatusUpgradeRequired
+	}
+	return holder(s, r)
+}
+
+// route is one path of the server. There is no way to add one without an access
+// check.
+type route struct {
+	pattern string
+	access  access
+	serve   func(*Server, http.ResponseWriter, *http.Request, Token)
+}
+
+func routes() []route {
+	return []route{
+		{"GET /healthz", anyone, (*Server).serveHealth},
+		{"GET /readyz", anyone, (*Server).serveReady},
+		{"GET /v1/ws", upgrade, (*Server).serveSocket},
+		{"GET /ws", upgrade, (*Server).serveSocket},
+		{"GET /v1/messages", holder, (*Server).serveMessages},
+	}
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range routes() {
+		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+			who, status := rt.access(s, r)
+			if status != http.StatusOK {
+				refuse(w, status)
+				return
+			}
+			rt.serve(s, w, r, who)
+		})
+	}
+	return s.guard(mux)
+}
+
+// guard refuses requests that name another host than ours, or come from a
+// foreign page. A page that rebinds its name to 127.0.0.1 sends its own name in
+// both headers, so comparing them with each other would check nothing.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.ours(r.Host) {
+			http.Error(w, "toold: the Host header names another machine; allow it with allowed_hosts", http.StatusForbidden)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && !s.friendly(origin) {
+			http.Error(w, "toold: pages of this origin may not connect; allow it with allowed_origins", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ours tells whether a Host header names this daemon.
+func (s *Server) ours(hostport string) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host) || slices.Contains(s.opt.AllowedHosts, host)
+}
+
+// friendly tells whether a page of an origin may connect: our own pages, and
+// those that the operator listed.
+func (s *Server) friendly(origin string) bool {
+	if slices.Contains(s.opt.AllowedOrigins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	return slices.Contains(s.opt.OwnOrigins, u.Scheme+"://"+u.Host)
+}
+
+func refuse(w http.ResponseWriter, status int) {
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="toold"`)
+		http.Error(w, "toold: a token is needed: Authorization: Bearer … (toold token show)", status)
+	case http.StatusUpgradeRequired:
+		w.Header().Set("Upgrade", "websocket")
+		http.Error(w, "toold: this is a WebSocket endpoint", status)
+	default:
+		http.Error(w, "toold: refused", status)
+	}
+}

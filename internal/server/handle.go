@@ -1,0 +1,224 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// handle acts on one decoded message. Every refusal is answered.
+func (ss *session) handle(m message.Inbound) {
+	switch m := m.(type) {
+	case *message.Request:
+		ss.request(m)
+	case *message.ApprovalResponse:
+		ss.answer(m)
+	case *message.Cancel:
+		ss.cancel(m)
+	case *message.ToolInput:
+		ss.input(m)
+	case *message.Hello:
+		ss.hello(m)
+	case *message.Ping:
+		ss.pong(m)
+	case *message.ListApprovals:
+		ss.listApprovals(m)
+	case *message.ListMessages:
+		ss.listMessages(m)
+	case *message.GetOutput:
+		ss.getOutput(m)
+	case *message.ExplainPolicy:
+		ss.explain(m)
+	case *message.Subscribe:
+		ss.refuse(message.UnsupportedFrame, m.RequestID, "", "subscribe is not served by this version; approvers get approvals without it")
+	default:
+		ss.refuse(message.UnsupportedFrame, "", "", "this message is understood but not served")
+	}
+}
+
+// refuse answers a frame with an error_message.
+func (ss *session) refuse(t message.ErrorType, requestID, callID, text string) {
+	e := message.Errorf(t, "%s", text)
+	e.RequestID, e.CallID = requestID, callID
+	ss.out.reply(e)
+}
+
+// may checks a role and answers the frame when it is missing.
+func (ss *session) may(what, requestID, callID string, roles ...Role) bool {
+	for _, r := range roles {
+		if ss.who.has(r) {
+			return true
+		}
+	}
+	ss.refuse(message.NotAuthorized, requestID, callID, "the token "+ss.who.Name+" may not "+what+"; it needs the role "+string(roles[0]))
+	return false
+}
+
+// client is the scope in which this session's calls live: agents see their own
+// calls, everybody else sees all.
+func (ss *session) client() string {
+	if ss.who.has(Approver) || ss.who.has(Observer) || ss.who.has(Admin) {
+		return ""
+	}
+	return ss.who.Name
+}
+
+func (ss *session) request(m *message.Request) {
+	for _, call := range m.Calls {
+		if !ss.may("request calls", "", call.ID, Agent) {
+			continue
+		}
+		sub := dispatch.Submission{Client: ss.who.Name, Request: m, Call: call, Wake: ss.poke}
+		if open, most := len(ss.following()), ss.srv.opt.CallsPerConnection; open >= most {
+			sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
+		}
+		ss.follow(ss.srv.opt.Dispatch.Submit(sub))
+	}
+}
+
+func (ss *session) answer(m *message.ApprovalResponse) {
+	for _, a := range m.Answers {
+		if !ss.may("decide on calls", "", a.CallID, Approver) {
+			continue
+		}
+		if m.Remember != "" && m.Remember != "once" {
+			ss.refuse(message.InvalidArguments, "", a.CallID, `remember: this version knows only "once"; the call still waits`)
+			continue
+		}
+		if e := ss.decide(a); e != nil {
+			ss.out.reply(e)
+		}
+	}
+}
+
+// decide resolves one approval. A tool_call_id may be shared by the calls of
+// several agents: then the approval's own id is needed.
+func (ss *session) decide(a message.ApprovalAnswer) *message.Error {
+	id := a.ApprovalID
+	pending := ss.srv.opt.Approvals.Find(a.CallID)
+	switch {
+	case id != "" && a.CallID == "":
+		// The deprecated field carries the approval's id, or the call's.
+		if asCall := ss.srv.opt.Approvals.Find(id); len(asCall) == 1 {
+			id = asCall[0].ID
+		}
+	case id == "" && len(pending) > 1:
+		e := message.Errorf(message.InvalidArguments, "%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), a.CallID)
+		e.CallID = a.CallID
+		return e
+	case id == "" && len(pending) == 1:
+		id = pending[0].ID
+	}
+	verdict := approval.Verdict{Approve: a.Approve, By: ss.who.Name, Reason: a.Reason}
+	if _, err := ss.srv.opt.Approvals.Resolve(id, verdict); err != nil {
+		e := message.Errorf(message.ApprovalNotPending, "no call waits under this id: it is answered already, expired, or unknown")
+		e.CallID = a.CallID
+		return e
+	}
+	return nil
+}
+
+// find returns the unanswered call that a frame names, or answers the frame.
+func (ss *session) find(callID string) *dispatch.Call {
+	calls := ss.srv.opt.Dispatch.Find(ss.client(), callID)
+	if callID == "" || len(calls) == 0 {
+		ss.refuse(message.NotRunning, "", callID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
+		return nil
+	}
+	for _, f := range ss.following() {
+		for _, c := range calls {
+			if f.watcher.Call() == c {
+				return c
+			}
+		}
+	}
+	return calls[0]
+}
+
+func (ss *session) cancel(m *message.Cancel) {
+	if !ss.may("cancel calls", "", m.CallID, Agent, Approver, Admin) {
+		return
+	}
+	if m.All {
+		ss.srv.opt.Dispatch.CancelAll(ss.client())
+		return
+	}
+	if c := ss.find(m.CallID); c != nil {
+		c.Cancel()
+	}
+}
+
+func (ss *session) input(m *message.ToolInput) {
+	if !ss.may("send input", "", m.CallID, Agent, Approver, Admin) {
+		return
+	}
+	c := ss.find(m.CallID)
+	if c == nil {
+		return
+	}
+	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal}
+	if m.Resize != nil {
+		in.Resize = &tools.Size{Rows: m.Resize.Rows, Cols: m.Resize.Cols}
+	}
+	if e := c.Input(in); e != nil {
+		ss.out.reply(e)
+	}
+}
+
+func (ss *session) hello(m *message.Hello) {
+	switch m.Output {
+	case "", "delta", "none":
+		ss.setLive(m.Output != "none")
+	default:
+		ss.refuse(message.InvalidArguments, "", "", `hello: this version knows the outputs "delta" and "none"`)
+	}
+	ack := ss.srv.opt.Greeting
+	ack.MessageType, ack.ConnID = "hello_ack", ss.id
+	for _, r := range ss.who.Roles {
+		ack.Roles = append(ack.Roles, string(r))
+	}
+	ss.out.reply(ack)
+}
+
+func (ss *session) setLive(live bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.live = live
+}
+
+func (ss *session) wantsLive() bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.live
+}
+
+func (ss *session) pong(m *message.Ping) {
+	p := message.Pong{MessageType: "pong", Nonce: m.Nonce}
+	if m.TypeAlias {
+		p.Type = "pong"
+	}
+	ss.out.reply(p)
+}
+
+func (ss *session) listApprovals(m *message.ListApprovals) {
+	if !ss.may("see approvals", m.RequestID, "", Approver, Observer, Admin) {
+		return
+	}
+	list := []message.ApprovalRequest{}
+	for _, r := range ss.srv.opt.Approvals.Pending() {
+		list = append(list, r.Show)
+	}
+	ss.out.reply(message.Approvals{MessageType: "approvals", RequestID: m.RequestID, Approvals: list})
+}
+
+func (ss *session) explain(m *message.ExplainPolicy) {
+	answer, e := ss.srv.opt.Dispatch.Explain(m.RequestID, m.Call)
+	if e != nil {
+		ss.out.reply(e)
+		return
+	}
+	ss.out.reply(answer)
+}

@@ -1,0 +1,145 @@
+// Package server speaks to agents, approvers and observers over WebSocket.
+//
+// It decides nothing about calls: it checks who may speak, decodes what they
+// say, hands it to dispatch, and writes what comes back at each client's own
+// pace.
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// Options is what a Server works with. All fields but AllowedHosts and
+// AllowedOrigins are needed.
+type Options struct {
+	Dispatch  *dispatch.Dispatcher
+	Approvals *approval.Queue[message.ApprovalRequest]
+	Journal   *journal.Journal
+	Log       *zap.Logger
+	Tokens    []Token
+	Greeting  message.HelloAck // without ConnID and Roles
+
+	AllowedHosts   []string // names of this machine besides the loopback ones, without port
+	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
+	AllowedOrigins []string // whole origins of further pages that may connect
+
+	SpoolDir           string // where dispatch keeps the calls' output
+	CallsPerConnection int    // unanswered at once
+	MaxFrameBytes      int64
+	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
+	Ping               time.Duration // between heartbeats
+	Idle               time.Duration // silence after which a peer is given up
+}
+
+// A Server accepts connections until Shutdown. Make it with New.
+type Server struct {
+	opt      Options
+	http     *http.Server
+	upgrader websocket.Upgrader
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	closing  bool
+	joined   sync.WaitGroup // one per session
+}
+
+// New returns a Server that serves nothing yet.
+func New(opt Options) *Server {
+	s := &Server{opt: opt, sessions: make(map[*session]struct{})}
+	s.upgrader = websocket.Upgrader{
+		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
+		// Origin has been checked before the upgrade, by guard.
+		CheckOrigin: func(*http.Request) bool { return true },
+	}
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          zap.NewStdLog(opt.Log.WithOptions(zap.IncreaseLevel(zap.ErrorLevel))),
+	}
+	return s
+}
+
+// Serve accepts connections from l until Shutdown. It may be called for several
+// listeners.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.http.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown closes the listeners, lets each session write what it still owes its
+// client, closes it with 1001 and waits for it; when ctx ends it waits no more.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	for ss := range s.sessions {
+		ss.finish()
+	}
+	s.mu.Unlock()
+	err := s.http.Shutdown(ctx) // does not know hijacked connections
+	left := make(chan struct{})
+	// Ends when every session has ended; each ends when its connection is closed.
+	go func() { s.joined.Wait(); close(left) }()
+	select {
+	case <-left:
+	case <-ctx.Done():
+		s.mu.Lock()
+		for ss := range s.sessions {
+			ss.conn.Close()
+		}
+		s.mu.Unlock()
+		<-left
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// serveSocket runs one connection from upgrade to end.
+func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) {
+	conn, err := s.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // Upgrade has answered
+	}
+	ss := newSession(s, conn, who)
+	if !s.add(ss) {
+		conn.Close()
+		return
+	}
+	defer s.joined.Done()
+	defer s.remove(ss)
+	ss.run()
+}
+
+func (s *Server) add(ss *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.sessions[ss] = struct{}{}
+	s.joined.Add(1)
+	return true
+}
+
+func (s *Server) remove(ss *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, ss)
+}

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+)
+
+// maxBadFrames is how many frames in a row a client may get wrong. Each is
+// answered; more is a flood, and its answers would amplify it.
+const maxBadFrames = 200
+
+// A session is one connection: one reader (the handler's goroutine), one writer,
+// and attachments to calls. It ends when the connection does.
+type session struct {
+	srv  *Server
+	id   string
+	who  Token
+	conn *websocket.Conn
+	dec  *message.Decoder
+	out  *outbox
+	wake chan struct{} // capacity 1: there may be something to write
+
+	mu       sync.Mutex
+	feeds    []*feed // calls this session follows
+	live     bool    // whether deltas are wanted
+	ending   bool    // write what is owed, then close
+	badInRow int
+}
+
+func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
+	ss := &session{
+		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
+		dec:  message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)}),
+		wake: make(chan struct{}, 1), live: true,
+	}
+	ss.out = newOutbox(ss.poke)
+	return ss
+}
+
+// poke tells the writer to look. It never blocks.
+func (ss *session) poke() {
+	select {
+	case ss.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run serves the connection and returns when it and its goroutines have ended.
+func (ss *session) run() {
+	defer ss.conn.Close()
+	if ss.who.has(Approver) {
+		defer ss.srv.opt.Approvals.Join(approver{ss})()
+	}
+	gone := make(chan struct{})
+	written := make(chan struct{})
+	// Ends when gone is closed, the session is finished, or a write fails; then
+	// it closes the connection, which ends the reader.
+	go func() {
+		defer close(written)
+		ss.write(gone)
+		ss.conn.Close()
+	}()
+	ss.read()
+	close(gone)
+	ss.out.close()
+	<-written
+	ss.detachAll()
+}
+
+// read takes frames until the connection ends.
+func (ss *session) read() {
+	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
+	alive := func(string) error { return ss.conn.SetReadDeadline(time.Now().Add(ss.srv.opt.Idle)) }
+	ss.conn.SetPongHandler(alive)
+	ping := ss.conn.PingHandler()
+	ss.conn.SetPingHandler(func(data string) error { alive(""); return ping(data) })
+	for {
+		alive("")
+		kind, frame, err := ss.conn.ReadMessage()
+		if err != nil {
+			if errors.Is(err, websocket.ErrReadLimit) {
+				ss.linger()
+			}
+			return
+		}
+		if !ss.accept(kind, frame) {
+			return
+		}
+	}
+}
+
+// linger reads on after a frame over the limit, so that the close frame is not
+// lost to a reset: closing a socket with unread data throws away what was sent.
+func (ss *session) linger() {
+	raw := ss.conn.NetConn()
+	raw.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if half, ok := raw.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+	buf := make([]byte, 64<<10)
+	for left := 8 * ss.srv.opt.MaxFrameBytes; left > 0; {
+		n, err := raw.Read(buf)
+		if err != nil {
+			return
+		}
+		left -= int64(n)
+	}
+}
+
+// accept acts on one frame. It reports whether the connection goes on.
+func (ss *session) accept(kind int, frame []byte) bool {
+	var in []message.Inbound
+	var bad []*message.Error
+	switch {
+	case kind != websocket.TextMessage:
+		bad = []*message.Error{message.Errorf(message.UnsupportedFrame, "binary frames are not understood; send one JSON object per text frame")}
+	case !utf8.Valid(frame):
+		bad = []*message.Error{message.Errorf(message.InvalidFrame, "the text frame is not valid UTF-8 (RFC 6455 §8.1); send JSON in UTF-8")}
+	default:
+		in, bad = ss.dec.Decode(frame)
+	}
+	for _, e := range bad {
+		ss.out.reply(e)
+	}
+	if !ss.patient(len(bad) > 0 && len(in) == 0) {
+		ss.farewell(websocket.ClosePolicyViolation, "too many invalid frames")
+		ss.linger()
+		return false
+	}
+	for _, m := range in {
+		ss.handle(m)
+	}
+	return true
+}
+
+// patient counts the invalid frames in a row.
+func (ss *session) patient(bad bool) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if !bad {
+		ss.badInRow = 0
+		return true
+	}
+	ss.badInRow++
+	return ss.badInRow < maxBadFrames
+}
+
+// farewell says why the connection ends.
+func (ss *session) farewell(code int, text string) {
+	deadline := time.Now().Add(time.Second)
+	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), deadline); err != nil && !errors.Is(err, net.ErrClosed) {
+		ss.srv.opt.Log.Debug("cannot send a close frame", zap.String("conn", ss.id), zap.Error(err))
+	}
+}
+
+// finish lets the session write what it owes its client and then ends it.
+func (ss *session) finish() {
+	ss.mu.Lock()
+	ss.ending = true
+	ss.mu.Unlock()
+	ss.poke()
+}
+
+// follow attaches the session to a call, once.
+func (ss *session) follow(w *dispatch.Watcher) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, f := range ss.feeds {
+		if f.watcher.Call() == w.Call() {
+			w.Detach()
+			return
+		}
+	}
+	ss.feeds = append(ss.feeds, &feed{watcher: w})
+	ss.poke()
+}
+
+// unfollow drops a call whose return has been written.
+func (ss *session) unfollow(done *feed) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for i, f := range ss.feeds {
+		if f == done {
+			ss.feeds = append(ss.feeds[:i:i], ss.feeds[i+1:]...)
+			return
+		}
+	}
+}
+
+func (ss *session) following() []*feed {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return append([]*feed(nil), ss.feeds...)
+}
+
+func (ss *session) detachAll() {
+	for _, f := range ss.following() {
+		f.watcher.Detach()
+	}
+}
+
+// approver passes the questions of the queue to the session's client.
+type approver struct{ ss *session }
+
+func (a approver) Asked(r approval.Request[message.ApprovalRequest]) { a.ss.out.push(r.Show) }
+
+func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) {
+	a.ss.out.push(message.ApprovalResolved{
+		MessageType: "approval_resolved", ID: r.ID, CallID: r.CallID,
+		Approve: v.Approve, By: v.By, Reason: v.Reason,
+	})
+}

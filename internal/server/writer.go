@@ -1,0 +1,217 @@
+package server
+
+import (
+	"time"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// deltaBytes is how much of a stream one frame carries. Streams of several calls
+// take turns.
+const deltaBytes = 32 << 10
+
+// feed is how far a session has written one call.
+type feed struct {
+	watcher *dispatch.Watcher
+	events  int      // of the call's events, written
+	offsets [2]int64 // of the call's streams, written
+}
+
+// write sends what there is to send until gone is closed, the session is
+// finished and owes nothing more, or a write fails.
+func (ss *session) write(gone <-chan struct{}) {
+	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
+	for {
+		busy, err := w.turn()
+		if err != nil {
+			return
+		}
+		if busy {
+			continue
+		}
+		if ss.owesNothing() {
+			ss.farewell(websocket.CloseGoingAway, "toold is stopping")
+			ss.awaitClose(gone)
+			return
+		}
+		select {
+		case <-ss.wake:
+		case <-time.After(time.Until(w.beat)):
+		case <-gone:
+			return
+		}
+	}
+}
+
+// awaitClose gives the client a moment to answer the close frame, which ends the
+// reader; a client that does not is hung up on.
+func (ss *session) awaitClose(gone <-chan struct{}) {
+	select {
+	case <-gone:
+	case <-time.After(time.Second):
+	}
+}
+
+// owesNothing tells whether a finished session has written everything.
+func (ss *session) owesNothing() bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.ending && len(ss.feeds) == 0
+}
+
+// writer is the state of one session's writing side.
+type writer struct {
+	ss    *session
+	beat  time.Time // of the next ping
+	seq   int64     // event_seq of the last delta
+	frame []byte    // reused
+}
+
+// turn writes at most one queued message, and a piece of each followed call. It
+// reports whether there may be more to do at once.
+func (w *writer) turn() (busy bool, err error) {
+	if err := w.ping(); err != nil {
+		return false, err
+	}
+	v, ok, open := w.ss.out.take()
+	if !open {
+		return false, websocket.ErrCloseSent
+	}
+	if ok {
+		if err := w.send(v); err != nil {
+			return false, err
+		}
+		busy = true
+	}
+	for _, f := range w.ss.following() {
+		more, err := w.advance(f)
+		if err != nil {
+			return false, err
+		}
+		busy = busy || more
+	}
+	return busy, nil
+}
+
+func (w *writer) ping() error {
+	if time.Now().Before(w.beat) {
+		return nil
+	}
+	w.beat = time.Now().Add(w.ss.srv.opt.Ping)
+	return w.ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(w.ss.srv.opt.Idle))
+}
+
+// advance writes the next piece of a call: its events in order, the live output
+// between them, and the return after the last byte.
+func (w *writer) advance(f *feed) (more bool, err error) {
+	call := f.watcher.Call()
+	// The events are read before the output: when the last one is the return,
+	// the output is complete by then.
+	events := call.Events(f.events)
+	for _, e := range events {
+		final, last := e.(dispatch.Final)
+		if !last {
+			if err := w.send(e); err != nil {
+				return false, err
+			}
+			f.events++
+			continue
+		}
+		if more, err := w.stream(f, call); more || err != nil {
+			return more, err
+		}
+		return true, w.conclude(f, call, final)
+	}
+	return w.stream(f, call)
+}
+
+// stream writes one piece of each of the call's streams.
+func (w *writer) stream(f *feed, call *dispatch.Call) (more bool, err error) {
+	capture := call.Capture()
+	if capture == nil || !w.ss.wantsLive() {
+		return false, nil
+	}
+	for s := tools.Stdout; s <= tools.Stderr; s++ {
+		from := f.offsets[s]
+		p, start := capture.Next(s, w.catchUp(capture, s, from), deltaBytes)
+		if len(p) == 0 {
+			continue
+		}
+		if err := w.delta(call.ID, s, from, start, p); err != nil {
+			return false, err
+		}
+		f.offsets[s] = start + int64(len(p))
+		more = true
+	}
+	return more, nil
+}
+
+// catchUp returns the offset to go on from: a reader that has fallen too far
+// behind goes on near the end, so that live output stays live and the return is
+// not kept waiting. What is skipped is marked and can be fetched.
+func (w *writer) catchUp(capture *tools.Capture, s tools.Stream, from int64) int64 {
+	stdout, stderr, _ := capture.Totals()
+	total := stdout
+	if s == tools.Stderr {
+		total = stderr
+	}
+	if total-from > w.ss.srv.opt.OutboxBytes {
+		return total - deltaBytes
+	}
+	return from
+}
+
+// delta writes one piece of live output, p, that stands at offset at of its
+// stream; the client has the stream up to from.
+func (w *writer) delta(callID string, s tools.Stream, from, at int64, p []byte) error {
+	w.seq++
+	var gap *message.Gap
+	if at > from {
+		gap = &message.Gap{From: from, To: at}
+	}
+	w.frame = message.AppendDelta(w.frame[:0], message.OutputDelta{CallID: callID, Stream: s.String(), Offset: at, EventSeq: w.seq, Gap: gap}, p)
+	return w.frameOut(w.frame)
+}
+
+// conclude writes the call's return in the dialect of its request. From then on
+// the call is done for this session.
+func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
+	defer f.watcher.Detach()
+	w.ss.unfollow(f)
+	if final.Err != nil {
+		return w.send(final.Err)
+	}
+	var reply any = final.Return
+	if call.Dialect == message.OpenAI {
+		reply = final.Return.OpenAI()
+	}
+	if err := w.send(reply); err != nil {
+		return err
+	}
+	w.ss.srv.opt.Dispatch.Delivered(call)
+	return nil
+}
+
+func (w *writer) send(v any) error {
+	frame, err := message.Encode(v)
+	if err != nil {
+		w.ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", w.ss.id), zap.Error(err))
+		frame, err = message.Encode(message.Errorf(message.InternalError, "toold could not encode its answer"))
+		if err != nil {
+			return err
+		}
+	}
+	return w.frameOut(frame)
+}
+
+func (w *writer) frameOut(frame []byte) error {
+	if err := w.ss.conn.SetWriteDeadline(time.Now().Add(w.ss.srv.opt.Idle)); err != nil {
+		return err
+	}
+	return w.ss.conn.WriteMessage(websocket.TextMessage, frame)
+}
