@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/message"
+)
+
+func approvalsCommand(g *global) *cobra.Command {
+	var watch bool
+	cmd := &cobra.Command{
+		Use: "approvals", Short: "List the calls that wait for a person", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return g.watchApprovals(cmd.Context())
+			}
+			return g.listApprovals(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "stay, and print what comes; while this runs, an approver is connected")
+	return cmd
+}
+
+func approveCommand(g *global) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "approve ID", Short: "Let a waiting call run, once", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.decide(cmd.Context(), args[0], true, reason)
+		},
+	}
+	cmd.Flags().StringVarP(&reason, "message", "m", "", "what the agent is told besides")
+	return cmd
+}
+
+func denyCommand(g *global) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "deny ID", Short: "Refuse a waiting call", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.decide(cmd.Context(), args[0], false, reason)
+		},
+	}
+	cmd.Flags().StringVarP(&reason, "message", "m", "", "why; the agent reads it")
+	return cmd
+}
+
+// dialApprover connects to the running daemon with the approver's token.
+func (g *global) dialApprover(ctx context.Context) (*client.Client, error) {
+	cfg, err := g.load()
+	if err != nil {
+		return nil, err
+	}
+	secret, err := secretOnDisk(cfg, "approver")
+	if err != nil {
+		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)}
+	}
+	c, err := client.Dial(ctx, client.Options{URL: daemonURL(cfg), Token: secret, Name: "toold", Version: version})
+	if err != nil {
+		return nil, &exitError{exitUnreachable, fmt.Errorf("cannot reach a daemon at %s: %w; start one with `toold serve`", daemonURL(cfg), err)}
+	}
+	return c, nil
+}
+
+// daemonURL is where the daemon of a configuration is reached.
+func daemonURL(cfg config.Config) string {
+	if cfg.TLS.Cert != "" {
+		return "wss://" + cfg.Listen + "/v1/ws"
+	}
+	return "ws://" + cfg.Listen + "/v1/ws"
+}
+
+func (g *global) listApprovals(ctx context.Context) error {
+	c, err := g.dialApprover(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	list, err := c.ListApprovals(ctx)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if g.json {
+		return json.NewEncoder(g.std.out).Encode(list)
+	}
+	for _, r := range list {
+		g.printApproval(r)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(g.std.err, "no call waits for a person")
+	}
+	return nil
+}
+
+// watchApprovals prints approvals as they come until interrupted.
+func (g *global) watchApprovals(ctx context.Context) error {
+	ctx, interrupted := interruptible(ctx)
+	defer interrupted.stop()
+	c, err := g.dialApprover(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Approvals(ctx, client.ApprovalEvents{Requested: g.printApproval})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return &exitError{exitUnreachable, fmt.Errorf("the daemon is gone: %w", err)}
+}
+
+func (g *global) printApproval(r message.ApprovalRequest) {
+	if g.json {
+		line, err := message.Encode(r)
+		if err == nil {
+			fmt.Fprintf(g.std.out, "%s\n", line)
+		}
+		return
+	}
+	fmt.Fprintf(g.std.out, "%s  %s  %s\n", r.ID, r.ToolCall.ToolName, untilText(r.ExpiresAt))
+	fmt.Fprintf(g.std.out, "    %s\n", strings.ReplaceAll(visible(r.Preview.Text), "\n", "\n    "))
+	if r.Preview.Diff != "" {
+		fmt.Fprintf(g.std.out, "    %s\n", strings.ReplaceAll(visible(r.Preview.Diff), "\n", "\n    "))
+	}
+	fmt.Fprintf(g.std.out, "    %s: %s\n", r.Rule, r.Reason)
+}
+
+// untilText says how long an approval may still be answered.
+func untilText(expires string) string {
+	at, err := time.Parse(time.RFC3339Nano, expires)
+	if err != nil {
+		return "expires " + expires
+	}
+	return fmt.Sprintf("expires in %d s", int(time.Until(at).Seconds()))
+}
+
+// decide answers one waiting call, named by the approval's id or by its own.
+func (g *global) decide(ctx context.Context, id string, approve bool, reason string) error {
+	c, err := g.dialApprover(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Decide(ctx, client.Decision{ApprovalID: id, Approve: approve, Reason: reason})
+	var refused *message.Error
+	switch {
+	case errors.As(err, &refused) && refused.Type == message.ApprovalNotPending:
+		return &exitError{exitNotPending, fmt.Errorf("%s: %s", id, refused.Message)}
+	case err != nil:
+		return &exitError{exitFailed, err}
+	}
+	if g.json {
+		return json.NewEncoder(g.std.out).Encode(map[string]any{"id": id, "approve": approve})
+	}
+	word := "denied"
+	if approve {
+		word = "approved"
+	}
+	fmt.Fprintln(g.std.err, word, id)
+	return nil
+}

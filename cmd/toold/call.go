@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+)
+
+// Exit codes of `call` besides the command's own, as timeout(1), env(1) and the
+// shells have them.
+const (
+	callTimedOut = 124
+	callNotRun   = 125 // toold could not run it
+	callDenied   = 126
+)
+
+func callCommand(g *global) *cobra.Command {
+	c := &callRun{global: g}
+	cmd := &cobra.Command{
+		Use:   "call TOOL [OPERAND]",
+		Short: "Make one tool call and print what it prints",
+		Long: "Make one tool call. With no daemon running for this workspace, a private one is started\n" +
+			"and spoken to over a real socket.\n\n" +
+			"  toold call bash 'git status --short'\n" +
+			"  toold call read_file README.md --limit 20\n" +
+			"  toold call write_file note.txt --content hi\n" +
+			"  toold call edit_file note.txt --old hi --new ho\n" +
+			"  toold call bash --arguments '{\"command\": \"make test\", \"timeout\": 300000}'\n\n" +
+			"The exit code is the command's; 124 the time limit passed, 125 toold could not run it,\n" +
+			"126 denied by policy or a person, 130 interrupted.",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+	}
+	c.flags.register(cmd)
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "answer questions of the policy with yes (never its denials)")
+	cmd.Flags().BoolVar(&c.private, "private", false, "start a private daemon even when one is running")
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
+	return cmd
+}
+
+// callRun is one `toold call`.
+type callRun struct {
+	*global
+	flags        callFlags
+	yes, private bool
+	quiet        bool
+	id           string // of the call; only its own questions are answered
+}
+
+func (c *callRun) run(cmd *cobra.Command, args []string) error {
+	cfg, err := c.load()
+	if err != nil {
+		return err
+	}
+	arguments, err := c.flags.build(cmd, args[0], args[1:], c.std.in)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	c.id = message.NewID("call")
+	ctx, interrupted := interruptible(cmd.Context())
+	defer interrupted.stop()
+	peer, err := c.connect(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer peer.close()
+	if err := c.answerQuestions(ctx, peer); err != nil {
+		return err
+	}
+	ret, err := c.make(ctx, peer, args[0], arguments)
+	if err != nil {
+		return &exitError{callNotRun, err}
+	}
+	return c.finish(ret)
+}
+
+// interrupts turns the first Ctrl-C into the end of a context and the second
+// into the end of the program.
+type interrupts struct{ stop func() }
+
+func interruptible(parent context.Context) (context.Context, interrupts) {
+	ctx, cancel := context.WithCancel(parent)
+	caught := make(chan os.Signal, 2)
+	signal.Notify(caught, os.Interrupt)
+	done := make(chan struct{})
+	// Ends with stop.
+	go func() {
+		for {
+			select {
+			case <-caught:
+				if ctx.Err() != nil {
+					os.Exit(exitInterrupted)
+				}
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, interrupts{func() { signal.Stop(caught); close(done); cancel() }}
+}
+
+// make sends the call and prints what comes until its return. When ctx ends the
+// call is cancelled, and its return still awaited.
+func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
+	events := client.Events{
+		Decision: func(d message.PolicyDecision) {
+			c.say("%s · %s (%s)", d.Action, d.Rule, d.Source)
+		},
+		Started: func(s message.ToolStarted) {
+			c.say("sandbox %s", describeWire(s.Sandbox))
+			if c.flags.stdin {
+				// Ends at the end of standard input, or with the program.
+				go c.forwardInput(peer)
+			}
+		},
+		Output: func(d message.OutputDelta, data []byte) {
+			if c.json {
+				return
+			}
+			c.print(d.Stream, data)
+		},
+	}
+	stopCancel := context.AfterFunc(ctx, func() { peer.agent.Cancel(c.id, "interrupted at the terminal") })
+	defer stopCancel()
+	return peer.agent.Call(context.WithoutCancel(ctx), client.Call{ID: c.id, Tool: tool, Arguments: arguments}, events)
+}
+
+func (c *callRun) print(stream string, data []byte) {
+	out := c.std.out
+	if stream == "stderr" {
+		out = c.std.err
+	}
+	out.Write(data)
+}
+
+// say prints a line about the call to standard error.
+func (c *callRun) say(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintf(c.std.err, "toold: "+format+"\n", args...)
+	}
+}
+
+// forwardInput sends standard input to the running command, then its end.
+func (c *callRun) forwardInput(peer *peer) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.std.in.Read(buf)
+		if n > 0 && peer.agent.Input(message.ToolInput{CallID: c.id, Data: buf[:n]}) != nil {
+			return
+		}
+		if err != nil {
+			peer.agent.Input(message.ToolInput{CallID: c.id, EOF: true})
+			return
+		}
+	}
+}
+
+// finish prints the return and chooses the exit code.
+func (c *callRun) finish(ret message.ToolReturn) error {
+	if c.json {
+		line, err := message.Encode(ret)
+		if err != nil {
+			return &exitError{callNotRun, err}
+		}
+		if _, err := fmt.Fprintf(c.std.out, "%s\n", line); err != nil {
+			return &exitError{callNotRun, err}
+		}
+	} else {
+		c.printResult(ret)
+	}
+	if code := exitCode(ret); code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// printResult prints what was not printed live: the answer of tools that have no
+// live output, and why a call did not run.
+func (c *callRun) printResult(ret message.ToolReturn) {
+	switch {
+	case ret.ExitCode == nil && ret.Status == "success":
+		fmt.Fprint(c.std.out, ret.Result)
+	case ret.ExitCode == nil:
+		fmt.Fprintf(c.std.err, "toold: %s\n", strings.TrimPrefix(ret.Result, "Error: "))
+		return
+	}
+	end := "done"
+	if ret.ExitCode != nil {
+		end = fmt.Sprintf("exit %d", *ret.ExitCode)
+	}
+	if ret.ErrorType != nil {
+		end += " · " + string(*ret.ErrorType)
+	}
+	if len(ret.Leftovers) > 0 {
+		end += fmt.Sprintf(" · %d leftover processes killed", len(ret.Leftovers))
+	}
+	if ret.Sandbox != nil && ret.ExitCode == nil {
+		end += " · sandbox " + describeWire(*ret.Sandbox)
+	}
+	c.say("%s · %d ms", end, ret.DurationMS)
+}
+
+// exitCode is the program's exit code for a return.
+func exitCode(ret message.ToolReturn) int {
+	if ret.ErrorType != nil {
+		switch *ret.ErrorType {
+		case message.Denied, message.ApprovalTimeout:
+			return callDenied
+		case message.Timeout:
+			return callTimedOut
+		case message.Cancelled:
+			return exitInterrupted
+		case message.InvalidArguments, message.UnknownTool:
+			return exitUsage
+		default:
+			return callNotRun
+		}
+	}
+	switch {
+	case ret.ExitCode != nil:
+		return *ret.ExitCode
+	case ret.Status != "success":
+		return exitFailed
+	}
+	return 0
+}
+
+// describeWire is describe for what came over the wire.
+func describeWire(s message.Sandbox) string {
+	return describe(sandbox.Report(s))
+}
+
+// terminalPresent tells whether a person sits at this program.
+func terminalPresent(std stdio) bool {
+	return executor.IsTerminal(std.in) && executor.IsTerminal(std.err)
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/bash"
+	"github.com/toold/toold/tools/files"
+)
+
+// daemon is the whole of toold in one process: `serve` runs it for the machine,
+// `call` a private one for itself.
+type daemon struct {
+	cfg       config.Config
+	policy    *policy.Policy
+	held      sandbox.Report
+	journal   *journal.Journal
+	calls     *dispatch.Dispatcher
+	server    *server.Server
+	listeners []net.Listener
+}
+
+// newDaemon opens everything a daemon needs and listens; it serves nothing yet.
+// On error everything is closed again.
+func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.Token, error), log *zap.Logger) (d *daemon, err error) {
+	d = &daemon{cfg: cfg}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if d.policy, err = loadPolicy(cfg); err != nil {
+		return nil, err
+	}
+	if d.held, err = confinement(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if err = d.listen(); err != nil {
+		return nil, err
+	}
+	if d.journal, err = journal.Open(ctx, cfg.StateDir, journal.Self()); err != nil {
+		return nil, &exitError{exitFailed, err}
+	}
+	secrets, err := tokens()
+	if err != nil {
+		return nil, &exitError{exitFailed, err}
+	}
+	registry, err := newRegistry(cfg)
+	if err != nil {
+		return nil, err
+	}
+	approvals := approval.New[message.ApprovalRequest]()
+	d.calls = dispatch.New(dispatch.Options{
+		Registry: registry, Policy: d.policy, Approvals: approvals, Journal: d.journal, Log: log,
+		SpoolDir: filepath.Join(cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: cfg.Redact,
+		Limits: dispatch.Limits{
+			Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
+			ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
+			Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
+		},
+	})
+	d.server = server.New(server.Options{
+		Dispatch: d.calls, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
+		Greeting: d.greeting(registry), SpoolDir: filepath.Join(cfg.StateDir, "spool"),
+		AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},
+		MaxFrameBytes: cfg.Limits.MaxFrameBytes, OutboxBytes: cfg.Limits.OutboxBytes,
+		CallsPerConnection: int(cfg.Limits.CallsPerConnection),
+		Ping:               cfg.Limits.Ping, Idle: cfg.Limits.Idle,
+	})
+	return d, nil
+}
+
+// serve answers the calls of a crashed predecessor, serves until ctx ends, and
+// then drains: every running call is stopped and answered before the
+// connections close.
+func (d *daemon) serve(ctx context.Context) error {
+	defer d.close()
+	if err := d.calls.Recover(ctx); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	failed := make(chan error, len(d.listeners))
+	for _, l := range d.listeners {
+		// Ends when the server is shut down.
+		go func() { failed <- d.server.Serve(l) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.cfg.Limits.Grace+10*time.Second)
+	defer cancel()
+	return errors.Join(err, d.calls.Shutdown(limit), d.server.Shutdown(limit))
+}
+
+func (d *daemon) close() {
+	for _, l := range d.listeners {
+		l.Close()
+	}
+	if d.journal != nil {
+		d.journal.Close()
+	}
+}
+
+func newRegistry(cfg config.Config) (*tools.Registry, error) {
+	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox})
+	return tools.NewRegistry(append(all, bash.New(bash.Options{
+		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
+		Env: executor.BaseEnv(executor.EnvOptions{
+			From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Workspace: cfg.Workspace,
+		}),
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace,
+	}))...)
+}
+
+// terminalMode is the mode of a checked configuration.
+func terminalMode(name string) executor.Terminal {
+	for _, t := range []executor.Terminal{executor.Single, executor.Off} {
+		if t.String() == name {
+			return t
+		}
+	}
+	return executor.Split
+}
+
+// loadPolicy reads the policy file, or takes the built-in policy.
+func loadPolicy(cfg config.Config) (*policy.Policy, error) {
+	home, err := sandbox.Resolve(os.Getenv("HOME"))
+	if err != nil {
+		home = ""
+	}
+	p, err := config.LoadPolicy(cfg.Policy, policy.Options{
+		Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved,
+	})
+	if err != nil {
+		return nil, &exitError{exitConfig, err}
+	}
+	return p, nil
+}
+
+// protected are the daemon's own files, which no call may touch.
+func protected(cfg config.Config) []string {
+	own := []string{cfg.StateDir}
+	for _, file := range []string{cfg.File, cfg.Policy, cfg.Socket, cfg.TLS.Key} {
+		if file != "" {
+			own = append(own, file)
+		}
+	}
+	return own
+}
+
+// resolved is the path with its links resolved, or as it is where that fails.
+func resolved(path string) string {
+	if canonical, err := sandbox.Resolve(path); err == nil {
+		return canonical
+	}
+	return path
+}
+
+// confinement tries what the sandbox needs. What cannot be confined does not
+// run, so a daemon that could run nothing does not start.
+func confinement(ctx context.Context, cfg config.Config) (sandbox.Report, error) {
+	report, err := sandbox.Try(ctx, cfg.Sandbox)
+	if err != nil {
+		return report, &exitError{exitFailed, fmt.Errorf("%w\n`toold doctor` tells what this machine lacks and how to mend it", err)}
+	}
+	return report, nil
+}
+
+// listen opens the addresses of the configuration.
+func (d *daemon) listen() error {
+	l, err := net.Listen("tcp", d.cfg.Listen)
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; is another toold running? choose another address with --listen, e.g. --listen 127.0.0.1:0", d.cfg.Listen, err)}
+	}
+	d.listeners = append(d.listeners, l)
+	if d.cfg.TLS.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(d.cfg.TLS.Cert, d.cfg.TLS.Key)
+		if err != nil {
+			return &exitError{exitConfig, fmt.Errorf("cannot use the TLS certificate: %w", err)}
+		}
+		d.listeners[0] = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	}
+	if d.cfg.Socket == "" {
+		return nil
+	}
+	s, err := listenUnix(d.cfg.Socket)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	d.listeners = append(d.listeners, s)
+	return nil
+}
+
+// listenUnix listens on a socket that only its owner may use. A socket that
+// nobody serves any more is replaced.
+func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot listen on %s: another process serves it", path)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		os.Remove(path)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("cannot protect %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// origin is the web origin of the daemon's own pages.
+func (d *daemon) origin() string {
+	scheme := "http"
+	if d.cfg.TLS.Cert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + d.listeners[0].Addr().String()
+}
+
+// socketURL is where clients connect.
+func (d *daemon) socketURL() string {
+	return "ws" + strings.TrimPrefix(d.origin(), "http") + "/v1/ws"
+}
+
+// greeting is what a client is told when it says hello.
+func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
+	ack := message.HelloAck{
+		Protocol: protocolVersion, Version: version, Workspace: d.cfg.Workspace,
+		Sandbox: message.Sandbox{Profile: d.held.Profile, Enforced: append([]string{}, d.held.Enforced...), Network: d.held.Network, Tier: d.held.Tier},
+		Limits: map[string]int64{
+			"max_frame_bytes": d.cfg.Limits.MaxFrameBytes, "outbox_bytes": d.cfg.Limits.OutboxBytes,
+			"return_bytes": d.cfg.Limits.ReturnBytes, "spool_bytes": d.cfg.Limits.SpoolBytes,
+			"linger_ms": d.cfg.Limits.Linger.Milliseconds(), "timeout_ms": d.cfg.Limits.Timeout.Milliseconds(),
+			"max_timeout_ms": d.cfg.Limits.MaxTimeout.Milliseconds(),
+		},
+	}
+	for _, def := range registry.Definitions() {
+		ack.Tools = append(ack.Tools, message.ToolDefinition(def))
+	}
+	return ack
+}

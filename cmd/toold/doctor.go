@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/sandbox"
+)
+
+// finding is one thing that doctor tried.
+type finding struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Is   string `json:"is,omitempty"`   // what was found
+	Mend string `json:"mend,omitempty"` // the command or the step that mends it
+}
+
+func doctorCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Try what this machine offers, and say how to mend what is missing", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.doctor(cmd.Context()) },
+	}
+}
+
+func (g *global) doctor(ctx context.Context) error {
+	findings := append(confinementFindings(ctx), terminalFinding())
+	cfg, err := config.Load(g.options)
+	if err != nil {
+		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct the file, or name another with --config"})
+	} else {
+		findings = append(findings, finding{Name: "configuration", OK: true, Is: orDefault(cfg.File, "none; the defaults hold")},
+			policyFinding(cfg), stateFinding(cfg), portFinding(cfg))
+	}
+	return g.printFindings(findings)
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func confinementFindings(ctx context.Context) []finding {
+	var list []finding
+	for _, f := range sandbox.Probe(ctx).Features {
+		list = append(list, finding{Name: f.Name, OK: f.OK, Is: orDefault(f.Why, f.Detail), Mend: f.Mend})
+	}
+	return list
+}
+
+func terminalFinding() finding {
+	if err := executor.Probe(); err != nil {
+		return finding{Name: "pseudo-terminals", Is: err.Error(), Mend: "mount -t devpts devpts /dev/pts"}
+	}
+	return finding{Name: "pseudo-terminals", OK: true}
+}
+
+func policyFinding(cfg config.Config) finding {
+	p, err := loadPolicy(cfg)
+	if err != nil {
+		return finding{Name: "policy", Is: err.Error(), Mend: "correct the file; nothing runs under a policy that cannot be read"}
+	}
+	found := finding{Name: "policy", OK: true, Is: orDefault(cfg.Policy, `built-in "careful"`)}
+	for _, w := range p.Warnings() {
+		found.Is += "; " + w
+	}
+	return found
+}
+
+// stateFinding writes where the journal will.
+func stateFinding(cfg config.Config) finding {
+	mend := "choose another folder with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
+	}
+	probe := filepath.Join(cfg.StateDir, fmt.Sprintf("doctor-%d", os.Getpid()))
+	f, err := os.OpenFile(probe, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
+	}
+	_, err = f.WriteString("probe")
+	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(probe))
+	if err != nil {
+		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
+	}
+	return finding{Name: "state folder", OK: true, Is: cfg.StateDir}
+}
+
+// portFinding tells whether a daemon could listen, or does already.
+func portFinding(cfg config.Config) finding {
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return finding{Name: "address", Is: err.Error(), Mend: "if that is not toold itself, choose another address with --listen"}
+	}
+	l.Close()
+	return finding{Name: "address", OK: true, Is: cfg.Listen + " is free"}
+}
+
+func (g *global) printFindings(findings []finding) error {
+	failed := 0
+	for _, f := range findings {
+		if !f.OK {
+			failed++
+		}
+	}
+	if g.json {
+		if err := json.NewEncoder(g.std.out).Encode(findings); err != nil {
+			return &exitError{exitFailed, err}
+		}
+	} else {
+		for _, f := range findings {
+			printFinding(g, f)
+		}
+	}
+	if failed > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%d of %d checks failed", failed, len(findings))}
+	}
+	return nil
+}
+
+func printFinding(g *global, f finding) {
+	word := "ok  "
+	if !f.OK {
+		word = "FAIL"
+	}
+	fmt.Fprintf(g.std.out, "%s  %s", word, f.Name)
+	if f.Is != "" {
+		fmt.Fprintf(g.std.out, ": %s", f.Is)
+	}
+	fmt.Fprintln(g.std.out)
+	if !f.OK && f.Mend != "" {
+		fmt.Fprintf(g.std.out, "      mend: %s\n", f.Mend)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/toold/toold/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"toold": func() { main() },
+	})
+}
+
+// scriptEnv gives a script a home of its own and a port that nobody uses.
+func scriptEnv(e *testscript.Env) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(e.WorkDir, "home")
+	workspace := filepath.Join(e.WorkDir, "ws")
+	for _, dir := range []string{home, workspace} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	e.Cd = workspace
+	e.Setenv("HOME", home)
+	e.Setenv("TOOLD_LISTEN", fmt.Sprintf("127.0.0.1:%d", port))
+	e.Setenv("NO_COLOR", "1")
+	return nil
+}
+
+// freePort asks the kernel for a port. Another process may take it before it is
+// used; then the script fails and says so.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// needsSandbox skips a test, visibly, where calls cannot be confined.
+func needsSandbox(t *testing.T) {
+	t.Helper()
+	if _, err := sandbox.Try(context.Background(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: t.TempDir()}); err != nil {
+		t.Skipf("this machine cannot confine calls: %v", err)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	needsSandbox(t)
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: scriptEnv, RequireExplicitExec: true})
+}
+
+// TestEveryCommandOfTheReadmeWorks runs the README's blocks as a reader would:
+// one after the other, the commands of the clone in a copy of the clone.
+func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+	needsSandbox(t)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "readme.txtar")
+	if err := os.WriteFile(script, []byte(readmeScript(t, string(readme), root)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{Files: []string{script}, Setup: func(e *testscript.Env) error {
+		e.Setenv("GOBIN", filepath.Join(e.WorkDir, "bin"))
+		e.Setenv("GOCACHE", goEnv("GOCACHE", filepath.Join(os.Getenv("HOME"), ".cache", "go-build")))
+		e.Setenv("GOMODCACHE", goEnv("GOMODCACHE", filepath.Join(goEnv("GOPATH", filepath.Join(os.Getenv("HOME"), "go")), "pkg", "mod")))
+		e.Setenv("GOFLAGS", "-mod=mod")
+		return scriptEnv(e)
+	}})
+}
+
+func goEnv(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// readmeScript turns the ```sh blocks of the README into a script. The block
+// that runs the tests is this very test's caller, and is only checked to be the
+// command that .ci/run uses.
+func readmeScript(t *testing.T, readme, root string) string {
+	t.Helper()
+	var steps, parts strings.Builder
+	blocks := strings.Split(readme, "```sh\n")[1:]
+	for i, b := range blocks {
+		body, _, ok := strings.Cut(b, "```")
+		if !ok {
+			t.Fatalf("block %d of the README is not closed", i+1)
+		}
+		if strings.TrimSpace(body) == "go test ./..." {
+			requireInCI(t, root, "go test ./...")
+			continue
+		}
+		dir := "$WORK/ws"
+		if strings.HasPrefix(body, "go ") {
+			dir = root
+		}
+		name := fmt.Sprintf("block%d.sh", i+1)
+		fmt.Fprintf(&steps, "cd %s\nexec bash -euo pipefail $WORK/%s\n", dir, name)
+		fmt.Fprintf(&parts, "-- %s --\n%s", name, body)
+	}
+	return steps.String() + parts.String()
+}
+
+func requireInCI(t *testing.T, root, command string) {
+	t.Helper()
+	ci, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(ci), command) {
+		t.Errorf(".ci/run does not run the README's test command %q", command)
+	}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/message"
+)
+
+func schemaCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of every frame of the protocol", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			schema, err := message.Schema()
+			if err != nil {
+				return &exitError{exitFailed, err}
+			}
+			_, err = fmt.Fprintf(g.std.out, "%s\n", schema)
+			return err
+		},
+	}
+}

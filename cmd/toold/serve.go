@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/sandbox"
+)
+
+func serveCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "serve", Short: "Serve agents and approvers until told to stop", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.serve(cmd.Context()) },
+	}
+}
+
+func (g *global) serve(ctx context.Context) error {
+	cfg, err := g.load()
+	if err != nil {
+		return err
+	}
+	log := newLogger(g.std.err, cfg.LogLevel)
+	ctx, stop := untilSignalled(ctx)
+	defer stop()
+	d, err := newDaemon(ctx, cfg, func() ([]server.Token, error) { return loadTokens(cfg) }, log)
+	if err != nil {
+		return err
+	}
+	if err := g.ready(d); err != nil {
+		d.close()
+		return &exitError{exitFailed, err}
+	}
+	if err := d.serve(ctx); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+// untilSignalled returns a context that ends with the first SIGTERM or SIGINT.
+// A second one ends the process at once: the sandboxes die with it.
+//
+// SIGHUP, SIGQUIT and SIGPIPE are caught as well, so that commands start with
+// their default dispositions even when toold was started with them ignored
+// (nohup, a script's background job): Go resets caught signals in children, not
+// ignored ones.
+func untilSignalled(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	caught := make(chan os.Signal, 4)
+	signal.Notify(caught, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	done := make(chan struct{})
+	// Ends with the stop function.
+	go func() {
+		for {
+			select {
+			case s := <-caught:
+				if s != syscall.SIGTERM && s != syscall.SIGINT {
+					continue
+				}
+				if ctx.Err() != nil {
+					os.Exit(exitInterrupted)
+				}
+				cancel()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() { signal.Stop(caught); close(done); cancel() }
+}
+
+// ready tells people, or a program, that the daemon can be used.
+func (g *global) ready(d *daemon) error {
+	if g.json {
+		addresses := map[string]string{"ws": d.socketURL(), "http": d.origin()}
+		if d.cfg.Socket != "" {
+			addresses["unix"] = d.cfg.Socket
+		}
+		return json.NewEncoder(g.std.out).Encode(map[string]any{
+			"ready": true, "version": version, "pid": os.Getpid(), "workspace": d.cfg.Workspace,
+			"addresses": addresses, "token_files": tokenFiles(d.cfg),
+		})
+	}
+	return d.banner(g.std.err)
+}
+
+func (d *daemon) banner(w io.Writer) error {
+	source := `built-in "careful" (write your own with --policy)`
+	if d.cfg.Policy != "" {
+		source = d.cfg.Policy
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "toold %s\n", version)
+	fmt.Fprintf(&b, "  workspace  %s\n", d.cfg.Workspace)
+	fmt.Fprintf(&b, "  policy     %s\n", source)
+	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.held))
+	fmt.Fprintf(&b, "  agents     %s\n", d.socketURL())
+	if d.cfg.Socket != "" {
+		fmt.Fprintf(&b, "             unix:%s\n", d.cfg.Socket)
+	}
+	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokenFile(d.cfg.StateDir, ""))
+	fmt.Fprintf(&b, "  journal    %s\n", d.cfg.StateDir)
+	if os.Getuid() == 0 {
+		b.WriteString("  warning    toold runs as root: what is not confined is done as root, and the limit on processes does not hold\n")
+	}
+	b.WriteString("Waiting for calls. Ctrl-C stops; running calls are answered first.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// describe says what holds while a call runs.
+func describe(r sandbox.Report) string {
+	network := "network off"
+	if r.Network {
+		network = "network on"
+	}
+	if len(r.Enforced) == 0 {
+		return r.Profile + ", NOTHING IS ENFORCED, " + network
+	}
+	return fmt.Sprintf("%s, tier %s [%s], %s", r.Profile, r.Tier, strings.Join(r.Enforced, ", "), network)
+}
+
+// newLogger writes one line per event: for people on a terminal, else as JSON.
+func newLogger(w *os.File, level string) *zap.Logger {
+	at, err := zapcore.ParseLevel(level)
+	if err != nil {
+		at = zapcore.InfoLevel
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	if executor.IsTerminal(w) {
+		encoder = zapcore.NewConsoleEncoder(enc)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(w), at))
+}

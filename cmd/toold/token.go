@@ -1,0 +1,43 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func tokenCommand(g *global) *cobra.Command {
+	cmd := &cobra.Command{Use: "token", Short: "Show the tokens with which clients connect"}
+	cmd.AddCommand(&cobra.Command{
+		Use: "show [NAME]", Short: "Print a token (default: agent)", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			cfg, err := g.load()
+			if err != nil {
+				return err
+			}
+			name := "agent"
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return g.showToken(tokenFiles(cfg), name)
+		},
+	})
+	return cmd
+}
+
+func (g *global) showToken(files map[string]string, name string) error {
+	file, ok := files[name]
+	if !ok {
+		return &exitError{exitUsage, fmt.Errorf("no token is called %q in the configuration", name)}
+	}
+	secret, err := readToken(file)
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("%w; `toold serve` makes the tokens when it first starts", err)}
+	}
+	if g.json {
+		return json.NewEncoder(g.std.out).Encode(map[string]string{"name": name, "file": file, "token": secret})
+	}
+	_, err = fmt.Fprintln(g.std.out, secret)
+	return err
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is the release this source is on the way to.
+const version = "0.1.0-dev"
+
+// protocolVersion is the version of the wire contract, docs/protocol.md.
+const protocolVersion = 1
+
+func versionCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if g.json {
+				return json.NewEncoder(g.std.out).Encode(map[string]any{
+					"version": version, "protocol": protocolVersion, "go": runtime.Version(),
+					"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision(),
+				})
+			}
+			_, err := fmt.Fprintf(g.std.out, "toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision())
+			return err
+		},
+	}
+}
+
+// revision is the commit the binary was built from, as Go recorded it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	rev, dirty := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			rev = s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	return rev + dirty
+}
