@@ -91,11 +91,19 @@ func TestFilesOfACallAreForTheDaemonOnly(t *testing.T) {
 	c.Write(Stderr, []byte("b"))
 	c.Close()
 	got := map[string]fs.FileMode{}
-	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		info, err := d.Info()
-		got[d.Name()] = info.Mode()
+		if err == nil {
+			got[d.Name()] = info.Mode()
+		}
 		return err
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := map[string]fs.FileMode{"call": fs.ModeDir | 0o700, "stdout": 0o600, "stderr": 0o600, "order": 0o600}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

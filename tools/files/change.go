@@ -69,9 +69,9 @@ func (c *change) Preview() tools.Preview {
 	defer s.close()
 	c.shown = fingerprint(s, err)
 	if err != nil {
-		return tools.Preview{Text: fmt.Sprintf("%s %s. As it is now this would fail: %v", c.verb, c.file.name(), err)}
+		return tools.Preview{Text: tools.Visible(fmt.Sprintf("%s %s. As it is now this would fail: %v", c.verb, c.file.name(), err))}
 	}
-	return tools.Preview{Text: c.verb + " " + c.file.name(), Diff: c.diff(s, previewDiff)}
+	return tools.Preview{Text: tools.Visible(c.verb + " " + c.file.name()), Diff: tools.Visible(c.diff(s, previewDiff))}
 }
 
 func (c *change) Execute(ctx context.Context, _ tools.IO) tools.Result {
@@ -85,7 +85,7 @@ func (c *change) Execute(ctx context.Context, _ tools.IO) tools.Result {
 	defer release()
 	s, err := c.plan()
 	defer s.close()
-	if now := fingerprint(s, err); c.shown != "" && now != c.shown {
+	if c.shown != "" && c.shown != fingerprint(s, err) {
 		return c.o.failed(ctx, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.file.name()))
 	}
 	if err == nil {

@@ -89,7 +89,7 @@ func (r read) Preview() tools.Preview {
 	case r.offset > 1:
 		text += fmt.Sprintf(", from line %d on", r.offset)
 	}
-	return tools.Preview{Text: text}
+	return tools.Preview{Text: tools.Visible(text)}
 }
 
 func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
