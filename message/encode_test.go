@@ -125,6 +125,7 @@ func TestAChatReturnTellsItsFailureInWords(t *testing.T) {
 		"fine":                            {Success: true, Result: "fine"},
 		"Error: exit code 7\nout":         {ExitCode: &seven, Result: "out"},
 		"Error: exit code 7":              {ExitCode: &seven},
+		"Error: Exit code: 7\nout":        {ExitCode: &seven, Result: "Exit code: 7\nout"},
 		"Error: killed by signal TERM":    {Signal: "TERM"},
 		"Error: denied\nrule 3 denies it": {ErrorType: Denied, Result: "rule 3 denies it"},
 		"Error: denied by rule 3":         {ErrorType: Denied, Result: "Error: denied by rule 3"},

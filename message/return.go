@@ -104,20 +104,23 @@ func (r ToolReturn) OpenAI() OpenAIReturn {
 }
 
 func (r ToolReturn) chatContent() string {
-	if r.Status == "success" {
+	switch {
+	case r.Status == "success" || strings.HasPrefix(r.Result, "Error"):
 		return r.Result
+	case strings.HasPrefix(r.Result, "Exit code"):
+		return "Error: " + r.Result
 	}
-	why := "the call failed"
+	return strings.TrimSuffix("Error: "+r.failure()+"\n"+r.Result, "\n")
+}
+
+func (r ToolReturn) failure() string {
 	switch {
 	case r.ErrorType != nil:
-		why = string(*r.ErrorType)
+		return string(*r.ErrorType)
 	case r.Signal != nil:
-		why = "killed by signal " + *r.Signal
+		return "killed by signal " + *r.Signal
 	case r.ExitCode != nil:
-		why = fmt.Sprintf("exit code %d", *r.ExitCode)
+		return fmt.Sprintf("exit code %d", *r.ExitCode)
 	}
-	if first, _, _ := strings.Cut(r.Result, "\n"); strings.HasPrefix(first, "Error") && strings.Contains(first, why) {
-		return r.Result
-	}
-	return strings.TrimSuffix("Error: "+why+"\n"+r.Result, "\n")
+	return "the call failed"
 }
