@@ -1,0 +1,115 @@
+package toold_test
+
+import (
+	"go/ast"
+	"go/token"
+	"testing"
+)
+
+// functions yields every function of the project that has a body.
+func (tr tree) functions(visit func(s source, d *ast.FuncDecl)) {
+	for _, s := range tr.files(false) {
+		for _, decl := range s.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Body != nil {
+				visit(s, d)
+			}
+		}
+	}
+}
+
+// We aim at 15 ways through a function and 4 levels of nesting; -v tells where
+// there are more. A flat switch over many words is easy to read with more, so
+// the walls stand further out.
+func TestFunctionsAreSimple(t *testing.T) {
+	t.Parallel()
+	tr := parse(t)
+	total, count, long := 0, 0, 0
+	tr.functions(func(_ source, d *ast.FuncDecl) {
+		n := tr.lines(d)
+		total, count = total+n, count+1
+		if n > 50 {
+			long++
+		}
+		ways, depth := branches(d.Body), nesting(d.Body, 0)
+		if ways > 15 || depth > 4 {
+			t.Logf("%s: %s has %d ways through it and is nested %d deep", tr.at(d), d.Name.Name, ways, depth)
+		}
+		if ways > 35 || depth > 5 {
+			t.Errorf("%s: %s has %d ways through it and is nested %d deep: more than 35 or 5", tr.at(d), d.Name.Name, ways, depth)
+		}
+	})
+	mean := float64(total) / float64(count)
+	t.Logf("%d functions, %.1f lines on average, %d over 50 lines", count, mean, long)
+	if mean > 16 || long*100 > count*3 {
+		t.Errorf("functions have %.1f lines on average and %d of %d have more than 50", mean, long, count)
+	}
+}
+
+// branches is the cyclomatic complexity: one, and one more for each decision.
+func branches(n ast.Node) int {
+	c := 1
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			c++
+		case *ast.CaseClause:
+			if x.List != nil {
+				c++
+			}
+		case *ast.CommClause:
+			if x.Comm != nil {
+				c++
+			}
+		case *ast.BinaryExpr:
+			if x.Op == token.LAND || x.Op == token.LOR {
+				c++
+			}
+		}
+		return true
+	})
+	return c
+}
+
+// nesting is how deep blocks lie in blocks below n; a chain of else if is flat.
+func nesting(n ast.Node, depth int) int {
+	deepest := depth
+	ast.Inspect(n, func(m ast.Node) bool {
+		if m == n {
+			return true
+		}
+		switch x := m.(type) {
+		case *ast.IfStmt:
+			deepest = max(deepest, nesting(x.Body, depth+1))
+			if x.Else != nil {
+				if _, chained := x.Else.(*ast.IfStmt); chained {
+					deepest = max(deepest, nesting(&ast.BlockStmt{List: []ast.Stmt{x.Else}}, depth))
+				} else {
+					deepest = max(deepest, nesting(x.Else, depth+1))
+				}
+			}
+			return false
+		case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
+			deepest = max(deepest, nesting(body(x), depth+1))
+			return false
+		}
+		return true
+	})
+	return deepest
+}
+
+// body is the block of a loop or a switch.
+func body(n ast.Node) *ast.BlockStmt {
+	switch x := n.(type) {
+	case *ast.ForStmt:
+		return x.Body
+	case *ast.RangeStmt:
+		return x.Body
+	case *ast.SwitchStmt:
+		return x.Body
+	case *ast.TypeSwitchStmt:
+		return x.Body
+	case *ast.SelectStmt:
+		return x.Body
+	}
+	return &ast.BlockStmt{}
+}
