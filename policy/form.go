@@ -203,7 +203,7 @@ func (r *reading) assignRoles() {
 // defaultOperand adds the working directory for commands that walk it when they
 // are given nothing.
 func (r *reading) defaultOperand(roles []string) {
-	if len(roles) == 0 || roles[len(roles)-1] != "tree*" && !r.tree {
+	if len(roles) == 0 || roles[len(roles)-1] != "tree*" && roles[len(roles)-1] != "entry*" && !r.tree {
 		return
 	}
 	if len(r.words) < len(roles) && !r.write {
@@ -226,6 +226,8 @@ func (r *reading) role(role string, w Word, before []Word) {
 		r.gitRevision(w)
 	case "write":
 		r.add(w, Operand{Kind: Write, Tree: r.tree})
+	case "entry":
+		r.add(w, Operand{Kind: Read, Tree: true, Link: true})
 	case "gone":
 		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
 	case "link":

@@ -19,6 +19,8 @@ func specialUsage(argv []Word) (Usage, bool) {
 	case "awk", "gawk", "mawk", "nawk":
 		u, _ := awkUsage(argv[1:])
 		return u, true
+	case "tar":
+		return tarUsage(argv[1:]), true
 	case "curl", "wget", "git", "ssh", "nc", "ncat", "netcat", "telnet", "scp", "rsync":
 		return netUsage(name, argv)
 	}
@@ -38,8 +40,54 @@ func specialCovered(argv []Word, workspace bool) (covered, ok bool) {
 	case "awk", "gawk", "mawk", "nawk":
 		_, safe := awkUsage(argv[1:])
 		return safe, true
+	case "tar":
+		return listsArchive(argv[1:]), true
 	}
 	return false, false
+}
+
+// listsArchive reports whether tar only lists an archive: "tar tf name". A colon
+// in the name would mean another host.
+func listsArchive(words []Word) bool {
+	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
+		return false
+	}
+	letters := strings.TrimPrefix(words[0].Text, "-")
+	if !strings.HasSuffix(letters, "f") || !strings.Contains(letters, "t") || strings.Trim(letters, "tvzjJf") != "" || strings.HasPrefix(words[1].Text, "-") {
+		return false
+	}
+	for _, w := range words[2:] {
+		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
+			return false
+		}
+	}
+	return true
+}
+
+// tarUsage names the operands of tar as files that may be read or written. The
+// first word may be flags without a dash.
+func tarUsage(words []Word) Usage {
+	u := Usage{Known: true}
+	kind := Read
+	for i, w := range words {
+		text := strings.TrimPrefix(w.Text, "-")
+		switch {
+		case i == 0 && strings.Trim(text, "tcxrufvzjJpkCa") == "" || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
+			if strings.ContainsAny(text, "cxru") {
+				kind = Write
+			}
+		case strings.HasPrefix(w.Text, "--"):
+			if w.Text == "--extract" || w.Text == "--create" || w.Text == "--get" || w.Text == "--append" || w.Text == "--update" {
+				kind = Write
+			}
+			if _, value, ok := strings.Cut(w.Text, "="); ok && strings.Contains(value, "/") {
+				u.Operands = append(u.Operands, Operand{Word: Word{value, w.Dynamic}, Kind: Write})
+			}
+		default:
+			u.Operands = append(u.Operands, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
+		}
+	}
+	return u
 }
 
 // findTests are find's tests and actions that run and change nothing, with the
@@ -199,8 +247,8 @@ func netUsage(name string, argv []Word) (Usage, bool) {
 // value is: ':' text, '<' a file that is read, '>' a file that is written.
 var fetchFlags = map[string]byte{
 	"-o": '>', "--output": '>', "-O": 0, "-T": '<', "--upload-file": '<', "-K": '<', "--config": '<', "-D": '>', "--dump-header": '>',
-	"-c": '>', "--cookie-jar": '>', "-d": '@', "--data": '@', "--data-binary": '@', "--data-raw": ':', "--data-urlencode": '@', "--json": '@',
-	"-F": '@', "--form": '@', "-H": '@', "--header": '@', "-X": ':', "--request": ':', "-A": ':', "-e": ':', "-u": ':', "--user": ':',
+	"-c": '>', "--cookie-jar": '>', "-d": 'h', "--data": 'h', "--data-ascii": 'h', "--data-binary": 'h', "--data-raw": ':', "--data-urlencode": '@', "--json": 'h',
+	"-F": '@', "--form": '@', "-H": 'h', "--header": 'h', "-X": ':', "--request": ':', "-A": ':', "-e": ':', "-u": ':', "--user": ':',
 	"-b": '@', "--cookie": '@', "-m": ':', "--max-time": ':', "--connect-timeout": ':', "--retry": ':', "-w": '@', "--write-out": '@',
 	"-r": ':', "-E": '<', "--cert": '<', "--key": '<', "--cacert": '<', "--output-dir": '>', "--trace": '>', "--trace-ascii": '>',
 	"--stderr": '>', "--netrc-file": '<', "--url": 'n', "-x": 'n', "--proxy": 'n', "--resolve": ':', "--connect-to": ':', "--max-redirs": ':',
@@ -258,7 +306,11 @@ func fetchValue(kind byte, v Word) []Operand {
 		return []Operand{{Word: v, Kind: Net}}
 	case '@':
 		_, file, found := strings.Cut(v.Text, "@")
-		if found {
+		if found || v.Dynamic {
+			return []Operand{{Word: Word{file, v.Dynamic}, Kind: Read}}
+		}
+	case 'h':
+		if file, found := strings.CutPrefix(v.Text, "@"); found || v.Dynamic && v.Text == "" {
 			return []Operand{{Word: Word{file, v.Dynamic}, Kind: Read}}
 		}
 	}

@@ -18,7 +18,7 @@ var unsafeFlags = map[string]string{
 	"pytest":        "-p -c --rootdir -o --override-ini --basetemp --junitxml --junit-xml --log-file --pastebin --pdbcls --confcutdir --import-mode --debug",
 	"cargo":         "--config -Z --manifest-path --target-dir --out-dir +* -C --lockfile-path",
 	"make":          "-f --file --makefile -C --directory -I --include-dir --eval -E SHELL=* MAKEFLAGS=* .SHELLFLAGS=* CC=* CXX=* MAKEFILES=* -o -W *=*",
-	"curl":          "-o -O -K -T -x -F -d -H -X -w -D -c -E -u -U -Q -z --output* --remote-name* --config --upload-file --proxy* --preproxy --form* --data* --json --next -: --resolve --connect-to -L --location* --libcurl --trace* --unix-socket --abstract-unix-socket --stderr --dump-header --cookie-jar --engine --netrc* -n --cert* --key* --cacert --capath --request* --write-out --socks* --doh-url --interface --dns-servers --etag-save --create-dirs --output-dir --hsts --alt-svc --url* --variable --expand-* --ftp* --mail* --telnet-option --quote --egd-file --random-file --crlfile --pinnedpubkey --aws-sigv4 --header --cookie -b --user -e --referer --delegation --krb --pubkey --hostpubmd5 --parallel-immediate",
+	"curl":          "-o -O -K -T -x -F -d -X -w -D -c -E -u -U -Q -z --output* --remote-name* --config --upload-file --proxy* --preproxy --form* --data* --json --next -: --resolve --connect-to -L --location* --libcurl --trace* --unix-socket --abstract-unix-socket --stderr --dump-header --cookie-jar --engine --netrc* -n --cert* --key* --cacert --capath --request* --write-out --socks* --doh-url --interface --dns-servers --etag-save --create-dirs --output-dir --hsts --alt-svc --url* --variable --expand-* --ftp* --mail* --telnet-option --quote --egd-file --random-file --crlfile --pinnedpubkey --aws-sigv4 --cookie -b --user -e --referer --delegation --krb --pubkey --hostpubmd5 --parallel-immediate",
 	"wget":          "-O -o -a -P -i -e --output* --execute --input-file --post-file --body-file --use-askpass --config --directory-prefix --append-output --load-cookies --save-cookies --warc* --background -b --ca-certificate --rejected-log --hsts-file --base -B -x --method --post-data --body-data",
 	"tar":           "--to-command -I --use-compress-program --checkpoint-action --rsh-command --rmt-command -F --info-script --new-volume-script --index-file -P --absolute-names -C --directory -f --file -T --files-from",
 	"rsync":         "-e --rsh --rsync-path --daemon --config --log-file --password-file --files-from --temp-dir --write-batch --backup-dir",
@@ -103,6 +103,55 @@ var inlineCode = map[string]string{
 	"tclsh": "", "expect": "-c", "gdb": "-ex -x", "make": "--eval", "awk": "", "gawk": "", "mawk": "", "eval": "", "source": "", ".": "",
 }
 
+// codeFlags lists the flags of programs that are no interpreters after which a
+// command stands that they run.
+var codeFlags = map[string]string{
+	"tar":         "--checkpoint-action --to-command -I --use-compress-program --rsh-command --rmt-command -F --info-script --new-volume-script",
+	"bsdtar":      "--use-compress-program",
+	"git":         "-c --config-env --exec-path=* --upload-pack --receive-pack --exec -x --ext-diff -O* --open-files-in-pager -u --config",
+	"go":          "-exec -toolexec -vettool -overlay",
+	"rsync":       "-e --rsh --rsync-path",
+	"ssh":         "-o -F",
+	"scp":         "-o -F -S",
+	"sftp":        "-o -F -S",
+	"zip":         "-TT --unzip-command",
+	"split":       "--filter",
+	"sort":        "--compress-program",
+	"rg":          "--pre --hostname-bin",
+	"fd":          "-x -X --exec --exec-batch",
+	"fdfind":      "-x -X --exec --exec-batch",
+	"man":         "-P --pager -H --html* -X --preprocessor",
+	"npm":         "--script-shell --node-options",
+	"npx":         "-c --call",
+	"make":        "SHELL=* .SHELLFLAGS=* MAKEFLAGS=* --eval",
+	"gcc":         "-wrapper -fplugin*",
+	"sed":         "--expression",
+	"less":        "+*",
+	"more":        "+*",
+	"watch":       "*",
+	"entr":        "*",
+	"script":      "-c --command",
+	"flock":       "-c --command",
+	"su":          "-c --command",
+	"runuser":     "-c --command",
+	"eslint":      "--rulesdir --resolve-plugins-relative-to",
+	"cargo":       "--config",
+	"systemd-run": "*",
+}
+
+// runsFlag reports whether a flag of the command carries a command.
+func runsFlag(name string, argv []Word) bool {
+	list := strings.Fields(codeFlags[name])
+	for _, w := range argv[1:] {
+		for _, f := range list {
+			if isUnsafe(name, f, w.Text) || f == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // codeFromInput are the interpreters that read code from standard input when
 // they are given no operand.
 const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bash sh dash zsh ksh fish csh tcsh tclsh ed deno "
@@ -110,6 +159,9 @@ const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bas
 // isInlineCode reports whether a command carries code that no rule has seen.
 func isInlineCode(argv []Word) bool {
 	name := baseName(argv[0].Text)
+	if runsFlag(name, argv) {
+		return true
+	}
 	flags, known := inlineCode[name]
 	if !known {
 		return false

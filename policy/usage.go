@@ -127,6 +127,9 @@ func parseTable(text string) commandTable {
 		}
 		level, names, _ := strings.Cut(strings.TrimSpace(parts[0]), " ")
 		f := &form{flags: make(map[string]flag), roles: strings.Fields(parts[2])}
+		if f.roles[0] == "none" {
+			f.roles = nil
+		}
 		f.level = strings.TrimRight(level, "!-")
 		f.anyFlags = strings.HasSuffix(level, "!")
 		if strings.HasSuffix(level, "-") {

@@ -84,15 +84,15 @@ func (w *walker) builtinOrProgram(args []word, s *state, source string) {
 
 // program records that a program runs, and what its words say of files and hosts.
 func (w *walker) program(args []word, s *state, source string) {
-	argv := policyWords(args)
-	w.exec(argv, s, source)
-	if args[0].text == "git" {
+	if name, ok := trusted(args[0].text); ok && name == "git" {
+		args, s = w.gitFolder(args, s)
 		w.repository(s, source)
 	}
+	w.exec(policyWords(args), s, source)
 	usage := policy.Describe(w.expanded(args, s))
 	for _, o := range usage.Operands {
 		if o.Kind == policy.Net {
-			w.host(o.Word, args[0].text, source)
+			w.host(o.Word, args, source)
 			continue
 		}
 		w.operandPath(o, s, source)
@@ -100,6 +100,16 @@ func (w *walker) program(args []word, s *state, source string) {
 	if !usage.Known {
 		w.suspect(args[1:], s, source)
 	}
+}
+
+// gitFolder takes "git -C folder" for what it means: git, run in that folder.
+func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
+	for len(args) > 2 && args[1].text == "-C" && !args[1].dynamic && !args[2].split && !args[2].glob {
+		s = s.clone()
+		w.cd([]word{{text: "--"}, args[2]}, s)
+		args = append([]word{args[0]}, args[3:]...)
+	}
+	return args, s
 }
 
 // expanded replaces patterns by the names they match now, and by their own text

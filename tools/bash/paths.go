@@ -91,8 +91,9 @@ func (w *walker) socket(address, source string) {
 }
 
 // host records that a program contacts the host of a URL or of user@host:path.
-func (w *walker) host(wd policy.Word, program, source string) {
-	e := policy.Effect{Kind: policy.Net, Source: source}
+func (w *walker) host(wd policy.Word, args []word, source string) {
+	e := policy.Effect{Kind: policy.Net, Source: source, Method: method(args)}
+	program, _ := trusted(args[0].text)
 	text := wd.Text
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
@@ -107,11 +108,29 @@ func (w *walker) host(wd policy.Word, program, source string) {
 		host, _, _ := strings.Cut(text, ":")
 		e.Host = cleanHost(host[strings.LastIndexByte(host, '@')+1:])
 	}
-	if program == "curl" || program == "wget" {
-		e.Method = "GET"
-	}
 	w.add(e)
 }
+
+// method is GET for commands that only fetch, and "" where it is not plain.
+func method(args []word) string {
+	switch program, _ := trusted(args[0].text); program {
+	case "git":
+		if len(args) > 1 && (args[1].text == "clone" || args[1].text == "fetch" || args[1].text == "ls-remote") {
+			return "GET"
+		}
+	case "curl", "wget":
+		for _, a := range args[1:] {
+			if a.dynamic && (a.split || a.text == "" || a.text[0] == '-') || strings.HasPrefix(a.text, "-") && !listed(fetchingFlags, a.text) {
+				return ""
+			}
+		}
+		return "GET"
+	}
+	return ""
+}
+
+// fetchingFlags are flags of curl and wget with which they still only fetch.
+const fetchingFlags = "-s -S -f -L -v -k -i -I -q -sS -fsS -fsSL -sL -sSL -sf -fL -O -o -qO- -H -m -w -A -e --silent --show-error --fail --location --verbose --include --compressed --max-time --retry --connect-timeout --header --output --write-out -nv --quiet --no-verbose -4 -6 -G --get"
 
 // knownHost reports whether the known beginning of a URL holds the whole host.
 func knownHost(text string) bool {

@@ -240,6 +240,9 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	}
 	word := w.single(r.Word, s)
 	source := w.text(r)
+	if word.text == "" && r.Op != syntax.WordHdoc {
+		word.dynamic = true // bash refuses an empty name; a mistake is shown as one
+	}
 	switch r.Op {
 	case syntax.WordHdoc:
 	case syntax.RdrIn:
