@@ -13,7 +13,7 @@ import (
 func send(e Event) {
 	b := e.Encode()
 	for {
-		if _, err := unix.Write(ControlFD, b); !errors.Is(err, unix.EINTR) {
+		if err := unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil); !errors.Is(err, unix.EINTR) {
 			return
 		}
 	}

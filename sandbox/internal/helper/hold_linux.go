@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,12 +64,32 @@ func clean() {
 	// Without close_range (before Linux 5.9) there is nothing to mend: the daemon
 	// opens everything close-on-exec.
 	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	// A handler of ours for every signal: the namespace's first process is not
-	// ended by a kill 1 from inside, and what nohup or a shell's & had ignored has
-	// its default again in the shell, because exec resets handlers.
-	signal.Notify(make(chan os.Signal, 1))
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 	unix.Umask(0o022)
+}
+
+// Actions of rt_sigaction(2).
+const (
+	defaultAction = 0 // SIG_DFL
+	ignore        = 1 // SIG_IGN
+)
+
+// setSignals gives every signal the same action, behind the back of the Go
+// runtime, whose own way takes a change of threads for each one.
+//
+// With the default action the shell gets it too, whatever nohup or a shell's &
+// made the daemon ignore; and the first process of a namespace is spared by the
+// kernel every signal from inside for which it has no handler, so kill 1 does
+// nothing. A fault of the helper itself still ends it.
+func setSignals(action uint64) {
+	act := [4]uint64{action} // struct sigaction of the kernel: no flags, empty mask
+	for sig := range uintptr(32) {
+		if action == ignore && sig == uintptr(unix.SIGCHLD) {
+			continue // or the kernel would reap in our place
+		}
+		// It fails for 0, SIGKILL and SIGSTOP.
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
+	}
 }
 
 func failure(err error) Event {
@@ -112,8 +132,12 @@ func (h *holder) start(extra []uintptr) error {
 	if err := h.prepareUnconfined(attr.Sys); err != nil {
 		return err
 	}
+	setSignals(defaultAction)
 	if h.shell, err = h.fork(attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)
+	}
+	if !h.spec.Namespaces {
+		setSignals(ignore) // as far as a command that may do everything lets us
 	}
 	for _, fd := range extra {
 		unix.Close(int(fd))
@@ -128,7 +152,7 @@ func (h *holder) start(extra []uintptr) error {
 	if err := unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell); err != nil {
 		return stage("hand over the terminal", err)
 	}
-	return ignore(unix.Kill(-h.shell, unix.SIGCONT), unix.ESRCH)
+	return except(unix.Kill(-h.shell, unix.SIGCONT), unix.ESRCH)
 }
 
 // prepareUnconfined makes up for the missing pid namespace: orphans come to the
@@ -268,18 +292,35 @@ func (h *holder) obey() {
 // end kills what is left and ends the process. With a pid namespace the kernel
 // does it, and the daemon's wait returns only when all are gone.
 func (h *holder) end(code int) {
-	for !h.spec.Namespaces {
+	for !h.spec.Namespaces && !h.isAlone(0) {
 		h.kill()
-		select {
-		case <-h.alone:
-			syscall.Exit(code)
-		case <-time.After(10 * time.Millisecond): // for what was born between two looks
-		}
+		h.isAlone(10 * time.Millisecond) // then again, for what was born between two looks
 	}
 	syscall.Exit(code)
 }
 
+// isAlone waits at most d for the last process of the call to end.
+func (h *holder) isAlone(d time.Duration) bool {
+	select {
+	case <-h.alone:
+		return true
+	default:
+	}
+	if d == 0 {
+		return false
+	}
+	select {
+	case <-h.alone:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
 func (h *holder) members() []Proc {
+	if h.isAlone(0) {
+		return nil // the usual case, which need not read the whole table
+	}
 	all := Processes()
 	if !h.spec.Namespaces {
 		return descendants(all, os.Getpid())

@@ -237,7 +237,7 @@ func hideAll(paths []string) error {
 func hide(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return ignore(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
+		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -259,7 +259,7 @@ func hide(path string) error {
 	return unix.MoveMount(empty.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-func ignore(err error, harmless ...error) error {
+func except(err error, harmless ...error) error {
 	for _, h := range harmless {
 		if errors.Is(err, h) {
 			return nil
