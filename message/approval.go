@@ -63,8 +63,8 @@ func (a *wireAnswer) problem(earlier []wireAnswer) string {
 	return ""
 }
 
-// without drops an earlier answer to the same call when it is a contradiction;
-// answers that agree stay.
+// without drops what an earlier item said of the same call: who contradicts
+// himself has decided nothing.
 func without(answers []ApprovalAnswer, item wireAnswer) []ApprovalAnswer {
 	var kept []ApprovalAnswer
 	for _, a := range answers {
