@@ -190,11 +190,25 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkDecode8MiB(b *testing.B) {
-	text, _ := json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)})
+	text, err := json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)})
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		if _, err := Decode[sample](text); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkCanonicalHash8MiB(b *testing.B) {
+	text, err := json.Marshal(map[string]string{"command": strings.Repeat("line of text\n", 8<<20/13)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		CanonicalHash("bash", text)
 	}
 }

@@ -88,15 +88,16 @@ func checkText(text json.RawMessage) error {
 	case tooDeep(text):
 		return &ArgumentError{Problem: fmt.Sprintf("nested deeper than %d levels", maxDepth)}
 	}
-	var value json.RawMessage
-	if err := json.Unmarshal(text, &value); err != nil {
-		problem := "not valid JSON: " + err.Error()
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			problem += fmt.Sprintf(" (byte %d)", syntax.Offset)
-		}
-		return &ArgumentError{Problem: problem}
+	if json.Valid(text) {
+		return nil
 	}
-	return nil
+	var value json.RawMessage
+	err := json.Unmarshal(text, &value) // says why
+	problem := fmt.Sprintf("not valid JSON: %v", err)
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		problem += fmt.Sprintf(" (byte %d)", syntax.Offset)
+	}
+	return &ArgumentError{Problem: problem}
 }
 
 // tooDeep counts brackets outside of strings. It needs no valid JSON, so that
@@ -125,27 +126,49 @@ func tooDeep(text []byte) bool {
 // their escapes are resolved, so "a" and "\u0061" are the same.
 func splitObject(text json.RawMessage) ([]member, error) {
 	var members []member
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if _, err := decoder.Token(); err != nil {
-		return nil, &ArgumentError{Problem: "not valid JSON: " + err.Error()}
+	next := func(between string) json.RawMessage {
+		text = bytes.TrimLeft(text, between)
+		value := text[:valueLength(text)]
+		text = text[len(value):]
+		return value
 	}
-	for decoder.More() {
-		start := decoder.InputOffset()
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, &ArgumentError{Problem: "not valid JSON: " + err.Error()}
+	for text = text[1:]; ; {
+		name := next(" \t\r\n,")
+		if len(name) == 0 {
+			return members, nil // at the closing brace
 		}
-		name, _ := token.(string) // the text is valid: a name is a string
-		if err := checkStrings(text[start:decoder.InputOffset()]); err != nil {
-			return nil, &ArgumentError{Field: shorten(name), Problem: err.Error() + " in the argument's name"}
+		decoded, _ := member{value: name}.text()
+		if err := checkStrings(name); err != nil {
+			return nil, &ArgumentError{Field: shorten(decoded), Problem: err.Error() + " in the argument's name"}
 		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, &ArgumentError{Field: shorten(name), Problem: "not valid JSON: " + err.Error()}
-		}
-		members = append(members, member{name, value})
+		members = append(members, member{decoded, next(" \t\r\n:")})
 	}
-	return members, nil
+}
+
+// valueLength measures the value at the start of valid JSON text; 0 when there
+// is none before the object ends.
+func valueLength(text []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			if quoted = !quoted; !quoted && depth == 0 {
+				return i + 1
+			}
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case depth > 0 && (c == '}' || c == ']'):
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case depth == 0 && bytes.IndexByte([]byte(",} \t\r\n"), c) >= 0:
+			return i // after a number or a word
+		}
+	}
+	return len(text)
 }
 
 // checkStrings refuses the escapes in valid JSON text whose meaning depends on
@@ -214,7 +237,8 @@ func writeCanonical(w io.Writer, d *json.Decoder) {
 	case json.Number:
 		io.WriteString(w, t.String())
 	case string:
-		io.WriteString(w, strconv.Quote(t))
+		io.WriteString(w, strconv.Itoa(len(t))+"\"")
+		io.WriteString(w, t)
 	case bool:
 		io.WriteString(w, strconv.FormatBool(t))
 	default:
