@@ -53,7 +53,7 @@ func (p Profile) visible(canonical string) error {
 	// it can see, and the daemon's /proc would even show the daemon itself.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
 		if within(canonical, private) && !p.inRoot(canonical) {
-			return fmt.Errorf("in sandbox.profile %s every call has its own empty %s; use a file in the workspace %s", p.Mode, private, p.Workspace)
+			return fmt.Errorf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
 		}
 	}
 	return nil
