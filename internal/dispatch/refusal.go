@@ -17,12 +17,13 @@ type refusal struct {
 	text string
 }
 
+// deniedByPolicy names the rule; the decision's reason says why and what to do.
 func deniedByPolicy(d policy.Decision) *refusal {
 	text := fmt.Sprintf("denied by rule %s (%s): %s", d.Rule, d.Source, d.Reason)
-	if d.Effect.Source != "" {
-		text += fmt.Sprintf(" The part at fault: %s.", strings.TrimSpace(d.Effect.Source))
+	if part := strings.TrimSpace(d.Effect.Source); part != "" {
+		text += " The part at fault: " + part
 	}
-	return &refusal{message.Denied, text + " Do not try to get round it; use another way or ask the user"}
+	return &refusal{message.Denied, text}
 }
 
 func deniedByPerson(v approval.Verdict, rule string) *refusal {

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+)
+
+const agentSecret = "agent-secret-agent-secret-agent-secret"
+
+// newTestServer returns a server that has no calls to serve.
+func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Server) {
+	t.Helper()
+	opt := Options{
+		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),
+		Tokens:        []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
+		Greeting:      message.HelloAck{Protocol: 1},
+		MaxFrameBytes: 1 << 20, OutboxBytes: 1 << 20, CallsPerConnection: 10, Ping: time.Second, Idle: 3 * time.Second,
+		AllowedHosts: []string{"toold.example"}, AllowedOrigins: []string{"https://console.example"},
+	}
+	if change != nil {
+		change(&opt)
+	}
+	s := New(opt)
+	ts := httptest.NewServer(s.handler())
+	t.Cleanup(ts.Close)
+	t.Cleanup(func() { s.Shutdown(context.Background()) })
+	return s, ts
+}
+
+func get(t *testing.T, url string, header map[string]string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+func TestEveryRouteHasAnAccessCheck(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	open := map[string]bool{"GET /healthz": true, "GET /readyz": true}
+	for _, r := range routes() {
+		if r.access == nil {
+			t.Errorf("%s has no access check", r.pattern)
+			continue
+		}
+		res := get(t, ts.URL+strings.TrimPrefix(r.pattern, "GET "), nil)
+		if admitted := res.StatusCode == http.StatusOK; admitted != open[r.pattern] {
+			t.Errorf("%s without a token: %s", r.pattern, res.Status)
+		}
+	}
+}
+
+func TestHostAndOriginAreCheckedBeforeTheToken(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	bearer := "Bearer " + agentSecret
+	for name, c := range map[string]struct {
+		header map[string]string
+		want   int
+	}{
+		"loopback":               {nil, http.StatusOK},
+		"a listed host":          {map[string]string{"Host": "toold.example:7717"}, http.StatusOK},
+		"IPv6 loopback":          {map[string]string{"Host": "[::1]:7717"}, http.StatusOK},
+		"another host":           {map[string]string{"Host": "evil.example"}, http.StatusForbidden},
+		"a rebinding page":       {map[string]string{"Host": "evil.example", "Origin": "http://evil.example", "Authorization": bearer}, http.StatusForbidden},
+		"a foreign page":         {map[string]string{"Origin": "https://evil.example", "Authorization": bearer}, http.StatusForbidden},
+		"an opaque origin":       {map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"a listed page":          {map[string]string{"Origin": "https://console.example"}, http.StatusOK},
+		"a suffix of our name":   {map[string]string{"Host": "evil-toold.example"}, http.StatusForbidden},
+		"our name as subdomain":  {map[string]string{"Host": "localhost.evil.example"}, http.StatusForbidden},
+		"a page of another port": {map[string]string{"Origin": "http://127.0.0.1:1"}, http.StatusForbidden},
+	} {
+		if res := get(t, ts.URL+"/healthz", c.header); res.StatusCode != c.want {
+			t.Errorf("%s: got %s, want %d", name, res.Status, c.want)
+		}
+	}
+}
+
+func TestWrongTokensAreRefused(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	for name, header := range map[string]http.Header{
+		"none":               {},
+		"wrong":              {"Authorization": {"Bearer wrong"}},
+		"empty":              {"Authorization": {"Bearer "}},
+		"right, but as user": {"Authorization": {"Basic " + agentSecret}},
+		"a prefix":           {"Authorization": {"Bearer " + agentSecret[:10]}},
+	} {
+		_, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws", header)
+		if err == nil || res == nil || res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: got %v, %v; want 401", name, res, err)
+		}
+	}
+}
+
+// dial connects as the agent.
+func dial(t *testing.T, ts *httptest.Server) *websocket.Conn {
+	t.Helper()
+	conn, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
+		http.Header{"Authorization": {"Bearer " + agentSecret}})
+	if err != nil {
+		t.Fatalf("cannot connect: %v (%v)", err, res)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// read returns the next frame.
+func read(t *testing.T, conn *websocket.Conn) string {
+	t.Helper()
+	_, frame, err := conn.ReadMessage()
+	if err != nil {
+		t.Fatalf("no frame: %v", err)
+	}
+	return string(frame)
+}
+
+func TestEveryBadFrameIsAnswered(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	conn := dial(t, ts)
+	for _, c := range []struct {
+		kind  int
+		frame string
+		want  string
+	}{
+		{websocket.TextMessage, "{", `"invalid_frame"`},
+		{websocket.TextMessage, "\xff", `"invalid_frame"`},
+		{websocket.BinaryMessage, "{}", `"unsupported_frame"`},
+		{websocket.TextMessage, `{"message_type":"telepathy"}`, `"unknown_message_type"`},
+		{websocket.TextMessage, `{"message_type":"approval_response_message","approvals":[{"type":"approval","tool_call_id":"x","approve":true}]}`, `"not_authorized"`},
+		{websocket.TextMessage, `{"message_type":"subscribe","request_id":"r1","topics":["calls"]}`, `"unsupported_frame"`},
+		{websocket.TextMessage, `{"message_type":"ping","nonce":"n"}`, `"pong"`},
+	} {
+		if err := conn.WriteMessage(c.kind, []byte(c.frame)); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, conn); !strings.Contains(got, c.want) {
+			t.Errorf("%q was answered by %s, want %s", c.frame, got, c.want)
+		}
+	}
+}
+
+func TestHelloIsAnsweredWithRoles(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	conn := dial(t, ts)
+	for range 2 { // the greeting is not changed by being sent
+		if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"message_type":"hello","protocol":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, conn); !strings.Contains(got, `"roles":["agent"]`) {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+func TestAFloodOfBadFramesEndsTheConnection(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	conn := dial(t, ts)
+	for range maxBadFrames {
+		if err := conn.WriteMessage(websocket.TextMessage, []byte("{")); err != nil {
+			break
+		}
+	}
+	for {
+		_, _, err := conn.ReadMessage()
+		if err == nil {
+			continue
+		}
+		if !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+			t.Errorf("the connection ended with %v, want 1008", err)
+		}
+		return
+	}
+}
+
+func TestAFrameOverTheLimitClosesWith1009(t *testing.T) {
+	_, ts := newTestServer(t, func(o *Options) { o.MaxFrameBytes = 1000 })
+	conn := dial(t, ts)
+	if err := conn.WriteMessage(websocket.TextMessage, make([]byte, 5000)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseMessageTooBig) {
+		t.Errorf("the connection ended with %v, want 1009", err)
+	}
+}
+
+func TestASilentPeerIsGivenUp(t *testing.T) {
+	s, ts := newTestServer(t, func(o *Options) { o.Ping, o.Idle = 20*time.Millisecond, 100*time.Millisecond })
+	conn := dial(t, ts)
+	conn.SetPingHandler(func(string) error { return nil }) // answers no ping
+	if _, _, err := conn.ReadMessage(); err == nil {
+		t.Fatal("a silent peer was sent a frame")
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestShutdownSaysGoodbye(t *testing.T) {
+	s, ts := newTestServer(t, nil)
+	conn := dial(t, ts)
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(t.Context()) }()
+	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("the connection ended with %v, want 1001", err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
