@@ -35,19 +35,19 @@ const (
 // Grace and a few seconds after Timeout or the end of ctx.
 //
 // An error means that it could not run, and nothing of it did: errors.Is finds
-// sandbox.ErrUnavailable when it could not be confined, the cause of ctx when
-// that had ended before the start; errors.As finds a *sandbox.DirError for a bad
-// Dir. How a command that ran ended stands in Exit.
+// sandbox.ErrUnavailable when it could not be confined, errors.As a
+// *sandbox.DirError for a bad Dir. How a command that ran ended stands in Exit.
 //
 // When ctx ends or Timeout passes, every process of the command gets TERM and
-// CONT, and KILL after Grace. Processes that outlive the command are killed and
-// listed in Exit.Leftovers.
+// CONT, and KILL after Grace. A ctx that ends before the start is no error: the
+// Exit is that of a command that TERM ended at once. Processes that outlive the
+// command are killed and listed in Exit.Leftovers.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
 		return Exit{}, err
 	}
 	if ctx.Err() != nil {
-		return Exit{}, fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+		return c.neverRan(), nil
 	}
 	s, err := openStreams(c)
 	if err != nil {
@@ -56,6 +56,9 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	defer s.close()
 	p, err := start(ctx, c, s)
 	s.closeChild()
+	if err != nil && ctx.Err() != nil {
+		return c.neverRan(), nil
+	}
 	if err != nil {
 		return Exit{}, err
 	}
@@ -79,6 +82,14 @@ func (c Command) check() error {
 		return &sandbox.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
 	}
 	return nil
+}
+
+// neverRan is how a command ended whose context ended before it began.
+func (c Command) neverRan() Exit {
+	return Exit{
+		Reason: Stopped, Code: 128 + int(syscall.SIGTERM), Signal: "SIGTERM",
+		Sandbox: sandbox.Report{Profile: c.Sandbox.Mode.String(), Enforced: []string{}, Tier: "none"},
+	}
 }
 
 // start hands the command to the sandbox.
