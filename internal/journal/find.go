@@ -11,7 +11,7 @@ import (
 // callColumns are what scanRecord reads, from callTables.
 const (
 	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid,
-	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.arguments, c.args_hash, c.state,
+	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.state,
 	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason,
 	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
 	c.received_at, c.decided_at, c.intended_at, c.started_at, c.returned_at, c.delivered_at`
@@ -33,6 +33,16 @@ func (j *Journal) Find(ctx context.Context, client, callID string) (Record, erro
 // ErrNotFound if there is none.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
 	return scanRecord(j.read.QueryRowContext(ctx, findLatest, callID))
+}
+
+// Arguments returns a call's arguments, byte for byte as they came. The error is
+// ErrNotFound if there is no such call.
+func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
+	err = j.read.QueryRowContext(ctx, "SELECT text FROM arguments WHERE call = ?", k).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	return text, err
 }
 
 // Calls returns at most limit calls recorded after the one with key after, in
@@ -134,7 +144,7 @@ func scanRecord(row scanner) (Record, error) {
 	var exit, decided, intended, started, returned, delivered sql.NullInt64
 	d := &r.Decision
 	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID,
-		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.Arguments, &r.ArgsHash, &r.State,
+		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.State,
 		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason,
 		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,
 		&received, &decided, &intended, &started, &returned, &delivered)

@@ -90,10 +90,11 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	must(t, j.Delivered(ctx, k))
 	must(t, j.Close())
 
-	got, err := open(t, dir).Find(ctx, "agent", "c1")
+	j = open(t, dir)
+	got, err := j.Find(ctx, "agent", "c1")
 	must(t, err)
 	asked := call("c1")
-	asked.MessageType, asked.Message = "", nil
+	asked.MessageType, asked.Message, asked.Arguments = "", nil, nil
 	want := journal.Record{
 		Call: asked, Key: k, State: journal.Delivered, Decision: allow, Daemon: journal.Self(),
 		Process: "77 1 boot", SpoolDir: "/spool/c1", Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}",
@@ -102,6 +103,9 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	times := cmpopts.IgnoreFields(journal.Record{}, "ReceivedAt", "DecidedAt", "IntendedAt", "StartedAt", "ReturnedAt", "DeliveredAt")
 	if diff := cmp.Diff(want, got, times); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	if args, err := j.Arguments(ctx, k); err != nil || !bytes.Equal(args, call("c1").Arguments) {
+		t.Errorf("arguments are %q, %v", args, err)
 	}
 	if got.IntendedAt.Before(got.ReceivedAt) || got.StartedAt.Before(got.IntendedAt) || got.ReturnedAt.Before(got.StartedAt) || got.DeliveredAt.Before(got.ReturnedAt) {
 		t.Errorf("times are out of order: %+v", got)
@@ -150,6 +154,8 @@ func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
 	wantErr(t, "second return", err, journal.ErrState)
 	wantErr(t, "intent after the return", j.Intend(ctx, k, allow), journal.ErrState)
 	wantErr(t, "a call that is not there", j.Intend(ctx, k+1, allow), journal.ErrNotFound)
+	_, err = j.Arguments(ctx, k+1)
+	wantErr(t, "arguments of nothing", err, journal.ErrNotFound)
 	_, err = j.Find(ctx, "agent", "c2")
 	wantErr(t, "finding nothing", err, journal.ErrNotFound)
 }

@@ -66,7 +66,7 @@ type Outcome struct {
 
 // Record is a call as the journal knows it.
 type Record struct {
-	Call // without MessageType and Message
+	Call // without MessageType and Message; Journal.Arguments has the Arguments
 	Key
 
 	State    State

@@ -21,8 +21,10 @@ func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, 
 			rec, err = scanRecord(j.write.row(ctx, findCall, c.Client, c.AgentID, c.ID))
 			return err
 		}
+		asked := c.message(now)
+		c.MessageType, c.Message, c.Arguments = "", nil, nil
 		rec, fresh = Record{Key: key, Call: c, State: Received, Daemon: j.daemon, ReceivedAt: now}, true
-		_, err = j.write.append(ctx, func(int64) (Message, error) { return c.message(now), nil })
+		_, err = j.write.append(ctx, func(int64) (Message, error) { return asked, nil })
 		return err
 	})
 	if err != nil {
@@ -146,16 +148,19 @@ func (r *Record) returned(o Outcome) Message {
 	}
 }
 
-// insertCall adds a call's row unless there is one.
+// insertCall adds a call's rows unless there is one.
 func (j *Journal) insertCall(ctx context.Context, c Call, now time.Time) (k Key, inserted bool, err error) {
 	err = j.write.row(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
-		request_message_id, dialect, tool_name, canonical_tool, arguments, args_hash, state, daemon, received_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?)
+		request_message_id, dialect, tool_name, canonical_tool, args_hash, state, daemon, received_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?)
 		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING RETURNING id`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
-		c.RequestID, c.Dialect, c.Tool, c.Canonical, string(c.Arguments), c.ArgsHash, j.daemon.String(), now.UnixNano()).Scan(&k)
+		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, j.daemon.String(), now.UnixNano()).Scan(&k)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
+	}
+	if err == nil {
+		_, err = j.write.exec(ctx, "INSERT INTO arguments (call, text) VALUES (?, ?)", k, string(c.Arguments))
 	}
 	return k, err == nil, err
 }

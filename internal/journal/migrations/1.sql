@@ -13,7 +13,6 @@ CREATE TABLE calls (
   dialect            TEXT NOT NULL,
   tool_name          TEXT NOT NULL,            -- as asked
   canonical_tool     TEXT NOT NULL DEFAULT '', -- empty: no such tool
-  arguments          TEXT NOT NULL,
   args_hash          TEXT NOT NULL,
   state              TEXT NOT NULL CHECK (state IN ('received', 'waiting', 'decided', 'running', 'returned', 'delivered')),
   decision_action    TEXT NOT NULL DEFAULT '',
@@ -40,6 +39,13 @@ CREATE TABLE calls (
 );
 CREATE INDEX calls_by_id ON calls (tool_call_id);
 CREATE INDEX calls_open ON calls (daemon) WHERE return_seq IS NULL;
+
+-- Apart from calls: SQLite writes a whole row anew for each change of state, and
+-- arguments may be megabytes.
+CREATE TABLE arguments (
+  call INTEGER PRIMARY KEY REFERENCES calls (id),
+  text TEXT NOT NULL
+);
 
 -- Every message, in the order in which it was recorded. seq is never used
 -- again. Rows are never changed: hash covers the row and the hash before it.
