@@ -40,53 +40,59 @@ type daemon struct {
 }
 
 // newDaemon opens everything a daemon needs and listens; it serves nothing yet.
-// On error everything is closed again.
-func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.Token, error), log *zap.Logger) (d *daemon, err error) {
-	d = &daemon{cfg: cfg}
-	defer func() {
-		if err != nil {
-			d.close()
-		}
-	}()
-	if d.policy, err = loadPolicy(cfg); err != nil {
+func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.Token, error), log *zap.Logger) (*daemon, error) {
+	d := &daemon{cfg: cfg}
+	if err := d.open(ctx, tokens, log); err != nil {
+		d.close()
 		return nil, err
 	}
-	if d.held, err = confinement(ctx, cfg); err != nil {
-		return nil, err
+	return d, nil
+}
+
+// open makes the object graph. On error close closes what was opened.
+func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error), log *zap.Logger) (err error) {
+	if d.policy, err = loadPolicy(d.cfg); err != nil {
+		return err
+	}
+	if d.held, err = confinement(ctx, d.cfg); err != nil {
+		return err
 	}
 	if err = d.listen(); err != nil {
-		return nil, err
+		return err
 	}
-	if d.journal, err = journal.Open(ctx, cfg.StateDir, journal.Self()); err != nil {
-		return nil, &exitError{exitFailed, err}
+	if d.journal, err = journal.Open(ctx, d.cfg.StateDir, journal.Self()); err != nil {
+		return &exitError{exitFailed, err}
 	}
 	secrets, err := tokens()
 	if err != nil {
-		return nil, &exitError{exitFailed, err}
+		return &exitError{exitFailed, err}
 	}
-	registry, err := newRegistry(cfg)
+	registry, err := newRegistry(d.cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	approvals := approval.New[message.ApprovalRequest]()
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: registry, Policy: d.policy, Approvals: approvals, Journal: d.journal, Log: log,
-		SpoolDir: filepath.Join(cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: cfg.Redact,
-		Limits: dispatch.Limits{
-			Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
-			ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
-			Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
-		},
+		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
 	})
 	d.server = server.New(server.Options{
 		Dispatch: d.calls, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
-		Greeting: d.greeting(registry), SpoolDir: filepath.Join(cfg.StateDir, "spool"),
-		AllowedHosts: cfg.AllowedHosts, AllowedOrigins: cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},
-		MaxFrameBytes: cfg.Limits.MaxFrameBytes, OutboxBytes: cfg.Limits.OutboxBytes,
-		CallsPerConnection: int(cfg.Limits.CallsPerConnection),
-		Ping:               cfg.Limits.Ping, Idle: cfg.Limits.Idle,
+		Greeting:     d.greeting(registry),
+		AllowedHosts: d.cfg.AllowedHosts, AllowedOrigins: d.cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},
+		MaxFrameBytes: d.cfg.Limits.MaxFrameBytes, OutboxBytes: d.cfg.Limits.OutboxBytes,
+		CallsPerConnection: int(d.cfg.Limits.CallsPerConnection),
+		Ping:               d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle,
 	})
-	return d, nil
+	return nil
+}
+
+func callLimits(cfg config.Config) dispatch.Limits {
+	return dispatch.Limits{
+		Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
+		ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
+		Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
+	}
 }
 
 // serve answers the calls of a crashed predecessor, serves until ctx ends, and

@@ -61,7 +61,9 @@ func needsSandbox(t *testing.T) {
 
 func TestScripts(t *testing.T) {
 	needsSandbox(t)
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: scriptEnv, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", Setup: scriptEnv, RequireExplicitExec: true, Cmds: scriptCommands(),
+	})
 }
 
 // TestEveryCommandOfTheReadmeWorks runs the README's blocks as a reader would:

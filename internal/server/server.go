@@ -36,8 +36,7 @@ type Options struct {
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
 	AllowedOrigins []string // whole origins of further pages that may connect
 
-	SpoolDir           string // where dispatch keeps the calls' output
-	CallsPerConnection int    // unanswered at once
+	CallsPerConnection int // unanswered at once
 	MaxFrameBytes      int64
 	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
 	Ping               time.Duration // between heartbeats

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/toold/toold/message"
+)
+
+// scriptCommands are what the scripts of testdata/script can do besides running
+// programs: they wait for events, which a script cannot.
+func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"await-daemon":   awaitDaemon,
+		"await-file":     awaitFile,
+		"await-approval": func(ts *testscript.TestScript, _ bool, _ []string) { waitingApproval(ts) },
+		"decide":         decideFirst,
+		"signal-daemon":  signalDaemon,
+		"list-returns":   listReturns,
+	}
+}
+
+// until repeats a look until it sees what it waits for. The script's own time
+// limit ends it.
+func until(ts *testscript.TestScript, what string, look func() bool) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 1500 {
+		if look() {
+			return
+		}
+		<-tick.C
+	}
+	ts.Fatalf("%s did not come", what)
+}
+
+func awaitDaemon(ts *testscript.TestScript, _ bool, _ []string) {
+	until(ts, "the daemon", func() bool {
+		res, err := http.Get("http://" + ts.Getenv("TOOLD_LISTEN") + "/readyz")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+}
+
+func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, "the file", func() bool { _, err := os.Stat(ts.MkAbs(args[0])); return err == nil })
+}
+
+// toold runs the program in the script's surroundings.
+func toold(ts *testscript.TestScript, args ...string) (string, error) {
+	path, err := exec.LookPath("toold")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "PATH", "TOOLD_LISTEN"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// waitingApproval waits until a call waits for a person and returns its id.
+func waitingApproval(ts *testscript.TestScript) string {
+	var list []message.ApprovalRequest
+	until(ts, "a question", func() bool {
+		out, err := toold(ts, "approvals", "--json")
+		return err == nil && json.Unmarshal([]byte(out), &list) == nil && len(list) > 0
+	})
+	return list[0].ID
+}
+
+// decideFirst answers the call that waits: decide approve|deny [flags].
+func decideFirst(ts *testscript.TestScript, _ bool, args []string) {
+	if out, err := toold(ts, append([]string{args[0], waitingApproval(ts)}, args[1:]...)...); err != nil {
+		ts.Fatalf("cannot decide: %v %s", err, out)
+	}
+}
+
+// listReturns prints the journal's returns, as HTTP lists them.
+func listReturns(ts *testscript.TestScript, _ bool, _ []string) {
+	secret, err := toold(ts, "token", "show", "observer")
+	ts.Check(err)
+	req, err := http.NewRequest(http.MethodGet, "http://"+ts.Getenv("TOOLD_LISTEN")+"/v1/messages?message_types=tool_return_message", nil)
+	ts.Check(err)
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(secret))
+	res, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer res.Body.Close()
+	_, err = io.Copy(ts.Stdout(), res.Body)
+	ts.Check(err)
+}
+
+// signalDaemon sends a signal to the daemon that serves the script's address:
+// signal-daemon TERM|KILL.
+func signalDaemon(ts *testscript.TestScript, _ bool, args []string) {
+	pid, err := os.ReadFile(ts.MkAbs("daemon.pid"))
+	ts.Check(err)
+	ts.Check(exec.Command("kill", "-"+args[0], strings.TrimSpace(string(pid))).Run())
+}
