@@ -78,6 +78,7 @@ type daemon struct {
 	log    *boundedLog
 	exited chan struct{} // closed when the process has ended
 	status error         // set before exited is closed
+	ended  bool          // stop was called
 }
 
 // startDaemon returns when the daemon says that it is ready.
@@ -157,6 +158,10 @@ func (d *daemon) alive() bool {
 
 // stop ends the daemon as an operator would and tells what went wrong with it.
 func (d *daemon) stop(sig syscall.Signal) error {
+	if d.ended {
+		return nil
+	}
+	d.ended = true
 	if !d.alive() {
 		return fmt.Errorf("the daemon ended by itself: %v\n%s", d.status, d.log.text())
 	}

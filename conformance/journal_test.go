@@ -17,13 +17,13 @@ func (p *player) calls(ctx context.Context) ([]journal.Record, error) {
 	return p.journal.Calls(ctx, 0, math.MaxInt32)
 }
 
-// arrived waits until every call that was sent is in the journal. Not each has
-// to come there (fragments may be dropped, frames refused), so the wait is
-// short and its end no fault.
-func (p *player) arrived(ctx context.Context) {
-	limit, cancel := context.WithTimeout(ctx, scaled(time.Second))
+// arrived waits until every call that was sent is in the journal and tells
+// whether it is. Not each has to come there (fragments may be dropped, frames
+// refused), so the wait is short and its end no fault.
+func (p *player) arrived(ctx context.Context) bool {
+	limit, cancel := context.WithTimeout(ctx, scaled(2*time.Second))
 	defer cancel()
-	p.poll(limit, func(calls []journal.Record) string {
+	err := p.poll(limit, func(calls []journal.Record) string {
 		for id := range p.sent {
 			if !slices.ContainsFunc(calls, func(c journal.Record) bool { return c.ID == id }) {
 				return "call " + id + " has not arrived"
@@ -31,6 +31,7 @@ func (p *player) arrived(ctx context.Context) {
 		}
 		return ""
 	})
+	return err == nil
 }
 
 // quiet waits until every call has its return. The journal cannot be waited

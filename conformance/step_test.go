@@ -97,6 +97,7 @@ func (p *player) send(c *conn, s step) error {
 	case s.BytesB64Text != nil:
 		return sendB64(c, websocket.TextMessage, *s.BytesB64Text)
 	case s.Gen != nil:
+		p.noteCalls(s.Gen.Wrap)
 		return s.Gen.send(c)
 	}
 	return fmt.Errorf("the step says nothing")

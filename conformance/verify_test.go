@@ -29,8 +29,9 @@ func (p *player) verify(ctx context.Context) []string {
 	settled := make(chan []string, 1)
 	// Ends when nothing is under way any more, or when its patience does.
 	go func() {
-		settled <- p.settle(ctx)
-		if !wantsClose(e) && !slices.ContainsFunc(alternatives, wantsClose) {
+		all, reasons := p.settle(ctx)
+		settled <- reasons
+		if all && !wantsClose(e) && !slices.ContainsFunc(alternatives, wantsClose) {
 			time.AfterFunc(time.Second, cancel) // nothing more can come
 		}
 	}()
@@ -151,19 +152,20 @@ func text(v any) string {
 }
 
 // settle waits until no call is under way and every connection has received
-// what was sent to it, so that what should not arrive has had its chance.
-func (p *player) settle(ctx context.Context) (reasons []string) {
+// what was sent to it, so that what should not arrive has had its chance. all
+// tells whether every call that was sent is among those that are over.
+func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	reasons = p.flush(limit, "sent") // the daemon has read all that was sent
 	if !p.daemon.alive() {
-		return reasons
+		return true, reasons
 	}
-	p.arrived(limit)
+	all = p.arrived(limit)
 	if err := p.quiet(limit); err != nil {
 		reasons = append(reasons, err.Error())
 	}
-	return append(reasons, p.flush(limit, "received")...)
+	return all, append(reasons, p.flush(limit, "received")...)
 }
 
 // flush sends a ping on every connection and waits for the answers: a
