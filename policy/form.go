@@ -14,6 +14,7 @@ type reading struct {
 	out              parsed
 	words            []Word // operands, before their roles are known
 	tree, write      bool
+	follows          bool
 	replaced, needed bool
 	unlistedRead     bool // a flag that is not listed may name a file
 }
@@ -41,7 +42,7 @@ func (f *form) parse(words []Word) parsed {
 		r.out.covered = false
 	}
 	r.assignRoles()
-	if r.unlistedRead {
+	if r.unlistedRead || r.follows {
 		r.add(Word{Dynamic: true}, Operand{Kind: Read})
 	}
 	return r.out
@@ -64,6 +65,10 @@ func (r *reading) unknownWord(w Word) {
 func (r *reading) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
 	v, ok := r.form.flags[name]
+	if !ok && len(name) > 3 {
+		v, ok = r.form.abbreviated(name)
+		r.out.covered = r.out.covered && r.form.anyFlags
+	}
 	if !ok || w.Dynamic && !has {
 		r.unlisted(w, value, has)
 		return 0
@@ -80,6 +85,18 @@ func (r *reading) long(w Word, rest []Word) int {
 		return 0
 	}
 	return r.values(v.values, rest)
+}
+
+// abbreviated returns the listed flag a long flag is short for. Of several, the
+// one that does most counts: which of them it is, or that it is none, the command
+// will say.
+func (f *form) abbreviated(name string) (best flag, ok bool) {
+	for full, v := range f.flags {
+		if strings.HasPrefix(full, name) && (!ok || strings.ContainsAny(v.values, "<>") && !strings.Contains(best.values, ">")) {
+			best, ok = v, true
+		}
+	}
+	return best, ok
 }
 
 // short reads a word of bundled one-letter flags.
@@ -118,9 +135,11 @@ func (r *reading) unlisted(w Word, value string, has bool) {
 	if !r.form.anyFlags {
 		r.out.covered = false
 	}
-	if i := strings.IndexByte(value, '/'); has && i >= 0 {
+	if has {
 		r.add(Word{value, w.Dynamic}, Operand{Kind: Read})
-		r.add(Word{value[i:], w.Dynamic}, Operand{Kind: Read})
+		if i := strings.IndexByte(value, '/'); i > 0 {
+			r.add(Word{value[i:], w.Dynamic}, Operand{Kind: Read})
+		}
 	} else if w.Dynamic {
 		r.unlistedRead = true
 	}
@@ -130,6 +149,7 @@ func (r *reading) unlisted(w Word, value string, has bool) {
 func (r *reading) apply(v flag) {
 	r.tree = r.tree || v.tree
 	r.write = r.write || v.write
+	r.follows = r.follows || v.follows
 	r.replaced = r.replaced || v.replace
 	r.needed = r.needed || v.needed
 }
@@ -216,6 +236,9 @@ func (r *reading) role(role string, w Word, before []Word) {
 	switch role {
 	case "read":
 		r.add(w, Operand{Kind: Read, Tree: r.tree})
+		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // a file with more words, for some
+			r.add(Word{file, w.Dynamic}, Operand{Kind: Read})
+		}
 	case "tree":
 		kind := Read
 		if r.write {
@@ -236,9 +259,11 @@ func (r *reading) role(role string, w Word, before []Word) {
 	case "into":
 		r.into(w, before)
 	case "mode":
-		if !plainMode(w) {
-			r.out.covered = false
-		}
+		r.out.covered = r.out.covered && plainMode(w)
+	case "plus": // date: anything but a format sets the clock
+		r.out.covered = r.out.covered && strings.HasPrefix(w.Text, "+")
+	case "jq": // a program that imports reads files
+		r.out.covered = r.out.covered && !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
 	}
 }
 

@@ -121,6 +121,9 @@ func findUsage(words []Word) (u Usage, safe bool) {
 			add(w, Read)
 		case known:
 			inExpression = inExpression || w.Text != "-L" && w.Text != "-H" && w.Text != "-P"
+			if w.Text == "-L" || w.Text == "-follow" {
+				add(Word{Dynamic: true}, Read)
+			}
 			i += takes
 		case w.Text == "-exec" || w.Text == "-execdir" || w.Text == "-ok" || w.Text == "-okdir":
 			for i++; i < len(words) && words[i].Text != ";"; i++ {
@@ -157,7 +160,7 @@ func findUsage(words []Word) (u Usage, safe bool) {
 // sedUsage reads sed's flags, scripts and files.
 func sedUsage(words []Word) (u Usage, safe, inPlace bool) {
 	u, safe = Usage{Known: true}, true
-	script := false
+	script, suffix := false, ""
 	var files []Word
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -177,6 +180,7 @@ func sedUsage(words []Word) (u Usage, safe, inPlace bool) {
 			inPlace = true
 		case strings.HasPrefix(w.Text, "-i") || strings.HasPrefix(w.Text, "--in-place="):
 			inPlace = true
+			suffix = strings.TrimPrefix(strings.TrimPrefix(w.Text, "-i"), "--in-place=")
 			safe = safe && !strings.ContainsAny(w.Text, "/*")
 		case w.Text == "--":
 			files = append(files, words[i+1:]...)
@@ -201,7 +205,7 @@ func sedUsage(words []Word) (u Usage, safe, inPlace bool) {
 	for _, w := range files {
 		u.Operands = append(u.Operands, Operand{Word: w, Kind: Read})
 		if inPlace {
-			u.Operands = append(u.Operands, Operand{Word: w, Kind: Write})
+			u.Operands = append(u.Operands, Operand{Word: w, Kind: Write}, Operand{Word: Word{w.Text + suffix, w.Dynamic}, Kind: Write})
 		}
 	}
 	return u, safe, inPlace

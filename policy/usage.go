@@ -67,6 +67,7 @@ type flag struct {
 	tree    bool
 	write   bool
 	replace bool // takes the place of the first (or, for into, the last) operand
+	follows bool // links, to wherever they point
 	needed  bool
 }
 
@@ -149,7 +150,7 @@ func parseTable(text string) commandTable {
 
 // addFlag reads one flag of the table with its marks.
 func (f *form) addFlag(s string) {
-	name := strings.TrimRight(s, ":<>/%^!")
+	name := strings.TrimRight(s, ":<>/%^~!")
 	var v flag
 	for _, mark := range s[len(name):] {
 		switch mark {
@@ -161,6 +162,8 @@ func (f *form) addFlag(s string) {
 			v.write = true
 		case '^':
 			v.replace = true
+		case '~':
+			v.follows = true
 		case '!':
 			v.needed, f.required = true, true
 		}

@@ -12,14 +12,14 @@ import (
 // The bounds of an analysis. What goes beyond them is Opaque: it is never
 // skipped.
 const (
-	maxCommands = 4000 // simple commands, repetitions of loops included
-	maxDepth    = 60   // of nested syntax
-	maxInner    = 12   // of texts that are scripts: bash -c, eval, functions
-	maxWords    = 4096 // of one command, after expansion
-	maxBraces   = 256  // alternatives of one word
-	maxItems    = 24   // of a for loop that are followed one by one
-	maxDirs     = 8    // folders the shell may be in
-	maxGlob     = 200  // names a pattern matches now
+	maxSteps  = 20000 // statements, repetitions of loops included
+	maxDepth  = 60    // of nested syntax
+	maxInner  = 12    // of texts that are scripts: bash -c, eval, functions
+	maxWords  = 4096  // of one command, after expansion
+	maxBraces = 256   // alternatives of one word
+	maxItems  = 24    // of a for loop that are followed one by one
+	maxDirs   = 8     // folders the shell may be in
+	maxGlob   = 200   // names a pattern matches now
 )
 
 // analyser turns scripts into effects.
@@ -33,7 +33,7 @@ type analyser struct {
 // analyse lists everything a script can do, as far as it is known before it
 // runs. It is never empty. dir is where the script starts.
 func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
-	w := &walker{analyser: a, budget: maxCommands}
+	w := &walker{analyser: a, steps: maxSteps, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[string]bool), names: make(map[syntax.Node]map[string]bool)}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
@@ -59,23 +59,39 @@ func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
 type walker struct {
 	*analyser
 	effects []policy.Effect
-	budget  int
+	steps   int // left
 	depth   int
 	inner   int
 	calls   []string // functions being followed
 	source  string   // of the text being followed
+
+	// What was asked before: the file system's answers, and effects on paths.
+	canonical map[string]string
+	globs     map[string]globbed
+	seen      map[string]bool
+	names     map[syntax.Node]map[string]bool // variables that a part of the script assigns
 }
 
-// add records an effect once.
-func (w *walker) add(e policy.Effect) { w.effects = append(w.effects, e) }
+// globbed is what a pattern matched.
+type globbed struct {
+	names    []string
+	complete bool
+}
+
+// add records an effect; on paths and variables, once.
+func (w *walker) add(e policy.Effect) {
+	if e.Kind != policy.Exec {
+		key := fmt.Sprint(e.Kind, e.Tree, e.Possible, e.Unknown, e.Path, "\x00", e.Host, e.Port, e.Name, e.Why, "\x00", e.Canonical)
+		if w.seen[key] {
+			return
+		}
+		w.seen[key] = true
+	}
+	w.effects = append(w.effects, e)
+}
 
 // opaque records that something cannot be known.
 func (w *walker) opaque(why, source string) {
-	for _, e := range w.effects {
-		if e.Kind == policy.Opaque && e.Why == why {
-			return
-		}
-	}
 	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
 }
 
@@ -108,9 +124,31 @@ func (w *walker) script(text string, s *state) {
 		}
 		w.stmt(stmt, s)
 		s.settle()
+		if w.steps <= 0 {
+			w.scan(stmt)
+		}
 	}
 	w.source = outer
 	w.inner--
+}
+
+// scan records the literal commands of a statement for the rules that deny, where
+// the bounds of the analysis are used up.
+func (w *walker) scan(stmt *syntax.Stmt) {
+	w.opaque("it holds too many commands", "")
+	syntax.Walk(stmt, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 {
+			return true
+		}
+		argv := make([]policy.Word, len(call.Args))
+		for i, arg := range call.Args {
+			text := arg.Lit()
+			argv[i] = policy.Word{Text: unescape(text, false), Dynamic: text == ""}
+		}
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true})
+		return true
+	})
 }
 
 // syntaxProblem returns the parser's message without its position.

@@ -22,13 +22,20 @@ func (w *walker) call(c *syntax.CallExpr, s *state) {
 
 // run follows a command whose words are expanded.
 func (w *walker) run(args []word, s *state, source string) {
-	if w.budget--; w.budget < 0 {
+	if w.steps--; w.steps <= 0 {
 		w.opaque("it holds too many commands", "")
 		return
 	}
 	first := args[0]
 	if first.dynamic || first.glob || first.text == "" {
 		w.opaque("the program is known only when it runs", source)
+		if first.glob {
+			names, _ := w.glob(first.text)
+			for _, name := range names {
+				argv := append([]policy.Word{{Text: name}}, policyWords(args[1:])...)
+				w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
+			}
+		}
 		// What follows may be a command all the same: it is looked at by the
 		// rules that deny.
 		if len(args) > 1 && !args[1].dynamic {
@@ -117,6 +124,9 @@ func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
 func (w *walker) expanded(args []word, s *state) []policy.Word {
 	var out []policy.Word
 	for _, a := range args {
+		if len(out) > maxWords {
+			return append(out, policy.Word{Dynamic: true})
+		}
 		if !a.glob {
 			out = append(out, policyWords([]word{a})...)
 			continue
@@ -129,7 +139,7 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 		if strings.HasPrefix(a.text, "/") {
 			dir, relative = "", false
 		}
-		names, complete := w.resolver.Glob(dir+a.text, maxGlob)
+		names, complete := w.glob(dir + a.text)
 		if !complete {
 			out = append(out, policy.Word{Dynamic: true})
 		}
@@ -141,6 +151,16 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 		}
 	}
 	return out
+}
+
+// glob lists what a pattern matches now.
+func (w *walker) glob(pattern string) ([]string, bool) {
+	g, ok := w.globs[pattern]
+	if !ok {
+		g.names, g.complete = w.resolver.Glob(pattern, maxGlob)
+		w.globs[pattern] = g
+	}
+	return g.names, g.complete
 }
 
 // operandText makes a file name that looks like a flag an operand.

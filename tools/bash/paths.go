@@ -68,15 +68,25 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.E
 	var out []policy.Effect
 	for _, dir := range dirs {
 		raw := dir + "/" + strings.TrimPrefix(text, "/")
-		out = append(out, policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolver.Canonical(raw)})
+		out = append(out, policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)})
 	}
 	return out
+}
+
+// resolve returns the canonical form of a path.
+func (w *walker) resolve(path string) string {
+	canonical, ok := w.canonical[path]
+	if !ok {
+		canonical = w.resolver.Canonical(path)
+		w.canonical[path] = canonical
+	}
+	return canonical
 }
 
 // linkItself resolves all of a path but its last component: removing or renaming
 // a link is about the link.
 func (w *walker) linkItself(path string) string {
-	dir := w.resolver.Canonical(filepath.Dir(path))
+	dir := w.resolve(filepath.Dir(path))
 	if dir == "" {
 		return ""
 	}

@@ -18,7 +18,8 @@ func (w *walker) stmts(list []*syntax.Stmt, s *state) {
 
 // stmt walks one statement with its redirections.
 func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
-	if !w.enter() {
+	w.steps -= 1 + len(s.vars)/64 // copies of the state cost time
+	if w.steps <= 0 || !w.enter() {
 		return
 	}
 	defer w.leave()
@@ -50,7 +51,7 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	case *syntax.IfClause:
 		w.ifClause(c, s)
 	case *syntax.WhileClause:
-		s.forget(changed(c, s))
+		s.forget(w.changed(c, s))
 		w.loop(s, func(s *state) { w.stmts(c.Cond, s); w.stmts(c.Do, s) })
 	case *syntax.ForClause:
 		w.forClause(c, s)
@@ -148,7 +149,7 @@ func (w *walker) forClause(c *syntax.ForClause, s *state) {
 		w.opaque("select is not followed", w.text(c))
 		return
 	}
-	names := changed(c, s)
+	names := w.changed(c, s)
 	switch l := c.Loop.(type) {
 	case *syntax.CStyleLoop:
 		s.forget(names)
@@ -199,7 +200,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 		}
 		if item.Op != syntax.Break {
 			// ;& and ;;& go on in the next branch with what this one has changed.
-			branch.forget(changed(c, s))
+			branch.forget(w.changed(c, s))
 			branch.dirs = nil
 		}
 		w.stmts(item.Stmts, branch)
@@ -281,11 +282,11 @@ func isDescriptor(wd word) bool {
 
 // changed returns the variables that a piece of script may change when it runs
 // in state s: those it assigns, and those of the functions it might call.
-func changed(n syntax.Node, s *state) map[string]bool {
-	names := assigned(n)
+func (w *walker) changed(n syntax.Node, s *state) map[string]bool {
+	names := maps.Clone(w.assigns(n))
 	for _, body := range s.funcs {
 		if body != nil {
-			maps.Copy(names, assigned(body))
+			maps.Copy(names, w.assigns(body))
 		}
 	}
 	if names[anyName] {
@@ -294,6 +295,16 @@ func changed(n syntax.Node, s *state) map[string]bool {
 		}
 	}
 	delete(names, anyName)
+	return names
+}
+
+// assigns remembers the answers of assigned.
+func (w *walker) assigns(n syntax.Node) map[string]bool {
+	names, ok := w.names[n]
+	if !ok {
+		names = assigned(n)
+		w.names[n] = names
+	}
 	return names
 }
 

@@ -174,7 +174,7 @@ func (w *walker) external(args []word, s *state, source string) {
 		w.opaque("the program is known only when it runs", source)
 		return
 	}
-	if w.budget--; w.budget < 0 {
+	if w.steps--; w.steps <= 0 {
 		w.opaque("it holds too many commands", "")
 		return
 	}
