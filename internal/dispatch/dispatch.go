@@ -45,6 +45,9 @@ type Limits struct {
 	ApprovalTimeout time.Duration
 }
 
+// maxHeld bounds the arguments that unanswered calls keep in memory, in bytes.
+const maxHeld = 256 << 20
+
 // A Dispatcher runs calls. Its methods may be called concurrently.
 type Dispatcher struct {
 	opt    Options
@@ -54,6 +57,7 @@ type Dispatcher struct {
 	mu       sync.Mutex
 	calls    map[string]*Call // unanswered calls by client scope and id
 	waiting  int              // calls admitted and not yet running
+	held     int64            // bytes of the arguments of calls
 	stopping bool
 	wg       sync.WaitGroup // one per call in calls
 }
@@ -100,16 +104,15 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 		c.emit(Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping; nothing ran. Send the call again when it is back"})})
 		return w
 	}
-	d.calls[c.key] = c
-	d.waiting++
-	if d.waiting > d.opt.Limits.Waiting && s.TooMany == "" {
-		s.TooMany = fmt.Sprintf("%d calls wait already", d.opt.Limits.Waiting)
+	d.admit(c)
+	tooMany := s.TooMany
+	if tooMany == "" {
+		tooMany = d.crowded()
 	}
-	d.wg.Add(1)
 	d.mu.Unlock()
 	w := c.attach(s.Wake)
 	// Ends when the call has its return in the journal; Shutdown waits for it.
-	go d.live(ctx, c, s.TooMany)
+	go d.live(ctx, c, tooMany)
 	return w
 }
 
@@ -139,10 +142,32 @@ func refuseDuplicate(c *Call, wake func()) *Watcher {
 	return w
 }
 
+// admit counts a call among the unanswered. Called with mu held.
+func (d *Dispatcher) admit(c *Call) {
+	d.calls[c.key] = c
+	d.waiting++
+	d.held += int64(len(c.asked.Arguments))
+	d.wg.Add(1)
+}
+
+// crowded says why a call just admitted is one too many, or nothing. Called with
+// mu held.
+func (d *Dispatcher) crowded() string {
+	switch {
+	case d.waiting > d.opt.Limits.Waiting:
+		return fmt.Sprintf("%d calls wait already", d.opt.Limits.Waiting)
+	case d.held > maxHeld:
+		return fmt.Sprintf("the arguments of unanswered calls take more than %d MiB", maxHeld>>20)
+	}
+	return ""
+}
+
+// forget drops a call that is answered.
 func (d *Dispatcher) forget(c *Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.calls, c.key)
+	d.held -= int64(len(c.asked.Arguments))
 }
 
 // notWaiting tells that a call runs now or is answered.

@@ -3,14 +3,24 @@ package server
 import (
 	"fmt"
 
+	"go.uber.org/zap"
+
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 )
 
-// handle acts on one decoded message. Every refusal is answered.
+// handle acts on one decoded message. Every refusal is answered, and a fault of
+// toold's own costs the client no more than this frame.
 func (ss *session) handle(m message.Inbound) {
+	defer func() {
+		if p := recover(); p != nil {
+			ref := message.NewID("fault")
+			ss.srv.opt.Log.Error("a frame panicked", zap.String("conn", ss.id), zap.String("reference", ref), zap.Any("panic", p), zap.Stack("stack"))
+			ss.refuse(message.InternalError, "", "", "a fault in toold; report it with the reference "+ref)
+		}
+	}()
 	switch m := m.(type) {
 	case *message.Request:
 		ss.request(m)
