@@ -32,6 +32,7 @@ type player struct {
 	awaited map[int]bool // the numbers of the frames that await steps took
 
 	sent     map[string]bool // ids of the calls that were requested
+	repeated bool            // one of them in several frames
 	statuses []int           // of the HTTP steps
 	begun    time.Time
 	notes    []string // what went wrong on the way, in case the expectations fail

@@ -110,12 +110,14 @@ func (p *player) noteCalls(data []byte) {
 		frame["message_type"] != "approval_request_message" && frame["type"] != "approval_request_message" {
 		return
 	}
+	inFrame := map[string]bool{} // tool_call mirrors the first of tool_calls
 	members, _ := frame["tool_calls"].([]any)
 	for _, member := range append(members, frame["tool_call"]) {
 		call, _ := member.(map[string]any)
 		for _, field := range []string{"tool_call_id", "id"} {
 			if id, ok := call[field].(string); ok && id != "" && len(id) <= 256 {
-				p.sent[id] = true
+				p.repeated = p.repeated || !inFrame[id] && p.sent[id]
+				p.sent[id], inFrame[id] = true, true
 				break
 			}
 		}
@@ -229,6 +231,11 @@ func (p *player) pause(ctx context.Context, spec json.RawMessage) error {
 	default:
 		return fmt.Errorf("cannot wait %s", spec)
 	}
+	return elapse(ctx, wait)
+}
+
+// elapse lets time pass.
+func elapse(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -162,6 +162,11 @@ func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 		return true, reasons
 	}
 	all = p.arrived(limit)
+	if p.repeated {
+		// A return that is given again leaves no trace in the journal: all that
+		// can be done is to give it time.
+		elapse(limit, scaled(300*time.Millisecond))
+	}
 	if err := p.quiet(limit); err != nil {
 		reasons = append(reasons, err.Error())
 	}
