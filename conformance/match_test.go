@@ -5,7 +5,6 @@ package conformance
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -303,95 +302,6 @@ func holdsAll(got, want any) bool {
 
 func holdsAny(got, want any) bool {
 	return slices.ContainsFunc(each(want), func(w any) bool { return holds(got, w) })
-}
-
-func matchPattern(pattern, got any) string {
-	text, ok := got.(string)
-	if !ok {
-		return fmt.Sprintf("is %s, want a text", short(got))
-	}
-	found, err := find(fmt.Sprint(pattern), text)
-	if err != nil {
-		return err.Error()
-	}
-	if !found {
-		return fmt.Sprintf("is %s, want it to match %v", short(got), pattern)
-	}
-	return ""
-}
-
-var (
-	patternFlags = regexp.MustCompile(`^\(\?[imsU]+\)`)
-	lookahead    = regexp.MustCompile(`^\(\?[=!]`)
-)
-
-// find searches with a regular expression. Go's have no look-ahead; the cases
-// use it at the beginning to say "all of these, in any order", which is done
-// here: at some position every look-ahead and the rest must match.
-func find(pattern, text string) (bool, error) {
-	flags := patternFlags.FindString(pattern)
-	rest := pattern[len(flags):]
-	var want, refuse []*regexp.Regexp
-	for lookahead.MatchString(rest) {
-		end := closing(rest)
-		if end < 0 {
-			return false, fmt.Errorf("the expression %q is not complete", pattern)
-		}
-		re, err := regexp.Compile(flags + `\A(?:` + rest[3:end] + `)`)
-		if err != nil {
-			return false, fmt.Errorf("the expression %q is not supported: %v", pattern, err)
-		}
-		if rest[2] == '=' {
-			want = append(want, re)
-		} else {
-			refuse = append(refuse, re)
-		}
-		rest = rest[end+1:]
-	}
-	if want == nil && refuse == nil {
-		re, err := regexp.Compile(pattern)
-		if err != nil {
-			return false, fmt.Errorf("the expression %q is not supported: %v", pattern, err)
-		}
-		return re.MatchString(text), nil
-	}
-	re, err := regexp.Compile(flags + `\A(?:` + rest + `)`)
-	if err != nil {
-		return false, fmt.Errorf("the expression %q is not supported: %v", pattern, err)
-	}
-	matches := func(at string) func(*regexp.Regexp) bool {
-		return func(re *regexp.Regexp) bool { return re.MatchString(at) }
-	}
-	for i := 0; i <= len(text); i++ {
-		at := text[i:]
-		if re.MatchString(at) && !slices.ContainsFunc(refuse, matches(at)) &&
-			!slices.ContainsFunc(want, func(re *regexp.Regexp) bool { return !re.MatchString(at) }) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// closing returns where the parenthesis that begins a pattern closes.
-func closing(pattern string) int {
-	depth, class := 0, false
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			depth++
-		case c == ')':
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // short renders a value for a reason.

@@ -22,7 +22,7 @@ func TestRunnerFailsFalseCases(t *testing.T) {
 		t.Run(l.id, func(t *testing.T) {
 			t.Parallel()
 			want := l.c.MustFail
-			reasons := []string{}
+			var reasons []string
 			if l.err != nil {
 				reasons, want = []string{l.err.Error()}, "unknown field"
 			} else {
