@@ -132,8 +132,15 @@ func TestARepeatedCallIsFoundAsItStands(t *testing.T) {
 	if receive(t, j, other) == k {
 		t.Error("another client's call with the same id is the same call")
 	}
+	sibling := call("c1")
+	sibling.AgentID = "agent-2"
+	if key := receive(t, j, sibling); key == k {
+		t.Error("another agent's call with the same id is the same call")
+	} else if rec, err := j.Find(t.Context(), "agent", "c1"); err != nil || rec.Key != key {
+		t.Errorf("Find returned call %d, %v; want the latest of the client's agents, %d", rec.Key, err, key)
+	}
 	latest, err := j.FindAny(t.Context(), "c1")
-	if err != nil || latest.Client != "someone else" {
+	if err != nil || latest.AgentID != "agent-2" {
 		t.Errorf("FindAny returned %+v, %v", latest, err)
 	}
 }
