@@ -83,8 +83,8 @@ func builtinCommands() []Rule {
 		{
 			ID: "builtin:wipe", Action: Deny, Reason: "it removes everything",
 			Run: []string{
-				"rm -r {/,/*,/.,//,/bin,/boot,/dev,/etc,/home,/lib,/opt,/root,/sbin,/sys,/usr,/var} **",
-				"{chmod,chown,chgrp} -R * {/,/*,/bin,/boot,/dev,/etc,/home,/lib,/root,/usr,/var} **", "rm --no-preserve-root **",
+				"rm -r {/,/.,//,/bin,/boot,/dev,/etc,/home,/lib,/opt,/root,/sbin,/sys,/usr,/var} **",
+				"{chmod,chown,chgrp} -R * {/,/bin,/boot,/dev,/etc,/home,/lib,/root,/usr,/var} **", "rm --no-preserve-root **",
 			},
 		},
 	}

@@ -32,9 +32,18 @@ func (p *Policy) judge(e Effect) verdict {
 	if e.Kind == Opaque {
 		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 	}
-	if v, found := p.blocking(e); found {
-		return v
+	blocked, found, whole := p.blocking(e)
+	if found && whole {
+		return blocked
 	}
+	if rest := p.unblocked(e); !found || rest.action < blocked.action {
+		return rest
+	}
+	return blocked
+}
+
+// unblocked decides an effect that no asking or denying rule settles.
+func (p *Policy) unblocked(e Effect) verdict {
 	if e.Possible {
 		return verdict{action: Allow, id: "no rule against it"}
 	}
@@ -50,12 +59,13 @@ func (p *Policy) judge(e Effect) verdict {
 	}
 }
 
-// blocking returns the strictest asking or denying rule that matches e.
-func (p *Policy) blocking(e Effect) (worst verdict, found bool) {
+// blocking returns the strictest asking or denying rule that matches e. whole is
+// false when it concerns only a part of what e reads.
+func (p *Policy) blocking(e Effect) (worst verdict, found, whole bool) {
 	worst.action = Allow
 	consider := func(r *rule, action Action) {
-		if action < worst.action {
-			worst, found = verdict{action: action, rule: r}, true
+		if action < worst.action || found && !whole && action == worst.action {
+			worst, found, whole = verdict{action: action, rule: r}, true, true
 		}
 	}
 	switch e.Kind {
@@ -63,8 +73,12 @@ func (p *Policy) blocking(e Effect) (worst verdict, found bool) {
 		p.blockingCommands(e, consider)
 	case Read, Write:
 		for _, r := range p.paths {
-			if action, ok := r.blocksPath(e); ok {
+			action, all, ok := r.blocksPath(e)
+			switch {
+			case ok && all:
 				consider(r, action)
+			case ok && !found:
+				worst, found = verdict{action: action, rule: r}, true
 			}
 		}
 	case Net:
@@ -74,7 +88,7 @@ func (p *Policy) blocking(e Effect) (worst verdict, found bool) {
 			}
 		}
 	}
-	return worst, found
+	return worst, found, whole
 }
 
 // judgePath decides a path that nothing blocks.

@@ -223,29 +223,32 @@ func (r *rule) concerns(kind Kind) bool {
 
 // blocksPath reports whether an asking or denying rule applies to the path, in
 // either of its forms, or to something below it when the effect is a whole tree.
-func (r *rule) blocksPath(e Effect) (Action, bool) {
+//
+// whole is false when only something below the path is concerned by a recursive
+// read: that asks, and does not stand for a decision about the rest.
+func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
-		return Allow, false
+		return Allow, false, false
 	}
 	for _, form := range []string{e.Path, e.Canonical} {
 		if form == "" {
 			continue
 		}
 		if matchesGlob(r.globs, form) && !matchesGlob(r.except, form) {
-			return r.Action, true
+			return r.Action, true, true
 		}
 		if e.Tree && r.reaches(form) {
 			if e.Kind == Write {
-				return r.Action, true
+				return r.Action, true, true
 			}
 			// A recursive read comes across what must not be read; one that only
 			// asks would make every search ask.
 			if r.Action == Deny {
-				return Ask, true
+				action, ok = Ask, true
 			}
 		}
 	}
-	return Allow, false
+	return action, false, ok
 }
 
 // reaches reports whether the rule singles out something below path.

@@ -138,7 +138,8 @@ func findUsage(words []Word) (u Usage, safe bool) {
 		case expression || inExpression:
 			safe = false // -fprint, -fls, -files0-from and whatever comes later
 			if i+1 < len(words) && strings.HasPrefix(w.Text, "-f") {
-				u.Operands = append(u.Operands, Operand{Word: words[i+1], Kind: Write})
+				i++
+				u.Operands = append(u.Operands, Operand{Word: words[i], Kind: Write})
 			}
 		default:
 			roots++

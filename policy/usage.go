@@ -28,19 +28,21 @@ func Describe(argv []Word) Usage {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return Usage{}
 	}
-	forms, words := table().find(argv)
-	var best Usage
-	for _, f := range forms {
-		p := f.parse(words)
-		// Of several forms the one with most operands says most.
-		if !best.Known || len(p.operands) > len(best.Operands) {
-			best = Usage{Known: true, Operands: p.operands}
-		}
-	}
 	if special, ok := specialUsage(argv); ok {
 		return special
 	}
-	return best
+	forms, words := table().find(argv)
+	var best *form
+	for _, f := range forms {
+		// The form that writes knows the most flags.
+		if best == nil || f.level == "write" || best.level != "write" && len(f.roles) > len(best.roles) {
+			best = f
+		}
+	}
+	if best == nil {
+		return Usage{}
+	}
+	return Usage{Known: true, Operands: best.parse(words).operands}
 }
 
 //go:embed knowledge.txt

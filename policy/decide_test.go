@@ -1,0 +1,276 @@
+package policy
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestDenyWinsOverAskAndAllow(t *testing.T) {
+	t.Parallel()
+	all := []Rule{
+		{ID: "a", Action: Allow, Run: []string{"git **"}},
+		{ID: "b", Action: Ask, Run: []string{"git push **"}},
+		{ID: "c", Action: Deny, Run: []string{"git push --force **"}},
+	}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		p := rules(t, asking(), all[order[0]], all[order[1]], all[order[2]])
+		for command, want := range map[string]Action{
+			"git log": Allow, "git push": Ask, "git push --force": Deny, "git push origin --force": Deny,
+		} {
+			if d := p.Decide([]Effect{run(command)}); d.Action != want {
+				t.Errorf("order %v: %s: %v by %s, want %v", order, command, d.Action, d.Rule, want)
+			}
+		}
+	}
+}
+
+func TestTheStrictestEffectDecidesTheCall(t *testing.T) {
+	t.Parallel()
+	p := rules(t, asking(), Rule{ID: "ls", Action: Allow, Run: []string{"ls"}}, Rule{ID: "rm", Action: Deny, Run: []string{"rm **"}})
+	for _, effects := range [][]Effect{{run("ls"), run("rm x")}, {run("rm x"), run("ls")}} {
+		d := p.Decide(effects)
+		if d.Action != Deny || d.Rule != "rm" || d.Effect.Argv[0].Text != "rm" {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+func TestACallWithoutEffectsIsDenied(t *testing.T) {
+	t.Parallel()
+	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow})
+	if d := p.Decide(nil); d.Action != Deny || d.Reason == "" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestWhatCannotBeAnalysedIsNeverAllowed(t *testing.T) {
+	t.Parallel()
+	open := Defaults{Allow, Allow, Allow, Allow, Allow, Allow, Allow, Allow}
+	if _, err := Compile(place(), File{Name: "p.yaml", Defaults: open}); err == nil || !strings.Contains(err.Error(), "never allowed") {
+		t.Errorf("unanalysable: allow is accepted: %v", err)
+	}
+	open.Unanalysable = Ask
+	p := rules(t, open, Rule{ID: "everything", Action: Allow, Run: []string{"**"}})
+	for _, e := range []Effect{
+		{Kind: Opaque, Why: "it is computed"}, {}, {Kind: Exec}, {Kind: Exec, Argv: words("x…")}, run("python3 -c x"), run("bash"), run("node -e x"), run("awk BEGIN{}"),
+	} {
+		d := p.Decide([]Effect{run("ls"), e})
+		if (e.Kind == Opaque || len(e.Argv) == 0 || e.Argv[0].Dynamic) && d.Action != Ask {
+			t.Errorf("%v: %v", e, d.Action)
+		}
+	}
+	p = rules(t, open)
+	for _, command := range []string{"python3 -c x", "bash", "sh -s", "node -e x", "perl -pe x", "awk x", "tar cf a b --checkpoint-action=exec=sh", "git -c alias.x=!sh x"} {
+		if d := p.Decide([]Effect{run(command)}); d.Action != Ask || d.Rule != "defaults.unanalysable" {
+			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
+		}
+	}
+}
+
+func TestHeadlessTurnsAskIntoDeny(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Headless: true, Defaults: asking()})
+	d := p.Decide([]Effect{run("unknown")})
+	if d.Action != Deny || !strings.Contains(d.Reason, "Nobody can be asked") {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Name: "p.yaml", Defaults: asking(), Commands: []Rule{
+		{ID: "push", Action: Deny, Run: []string{"git push **"}, Reason: "releases are made by people", Line: 7},
+	}})
+	for _, c := range []struct {
+		effect                       Effect
+		rule, source, reason, change string
+	}{
+		{
+			run("git push origin"), "push", "p.yaml:7",
+			`Rule "push" denies to run git push origin: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.`,
+			`an exception in rule "push" (p.yaml:7)`,
+		},
+		{
+			run("go test"), "defaults.bash", "p.yaml", "No rule allows to run go test, and defaults.bash is ask. A person decides.",
+			`a rule in commands: {decision: allow, run: ["go test"]}`,
+		},
+		{
+			Effect{Kind: Opaque, Why: "it is computed"}, "defaults.unanalysable", "p.yaml",
+			"defaults.unanalysable: the command cannot be analysed, because it is computed. A person decides.",
+			"write the command so that its programs and files stand in it literally",
+		},
+		{
+			write("/w/.git/config"), "builtin:git-config", "built-in",
+			`Rule "builtin:git-config" denies to write /w/.git/config: git runs programs that are named there. Do not try another spelling: ask the user to do it, or leave it out.`,
+			`an exception in rule "builtin:git-config" (built-in)`,
+		},
+	} {
+		d := p.Decide([]Effect{c.effect})
+		if d.Rule != c.rule || d.Source != c.source || d.Reason != c.reason || d.Change != c.change {
+			t.Errorf("%v:\n got %s | %s | %s | %s\nwant %s | %s | %s | %s", c.effect, d.Rule, d.Source, d.Reason, d.Change, c.rule, c.source, c.reason, c.change)
+		}
+	}
+}
+
+func TestSuspectedEffectsNeedNoAllowingRule(t *testing.T) {
+	t.Parallel()
+	p := rules(t, asking(), Rule{ID: "ls", Action: Allow, Run: []string{"ls"}}, Rule{ID: "rm", Action: Deny, Run: []string{"rm **"}})
+	for command, want := range map[string]Action{"nonsense": Allow, "rm x": Deny} {
+		e := run(command)
+		e.Possible = true
+		if d := p.Decide([]Effect{run("ls"), e}); d.Action != want {
+			t.Errorf("%s: %v, want %v", command, d.Action, want)
+		}
+	}
+}
+
+func TestAnotherFileCanOnlyTighten(t *testing.T) {
+	t.Parallel()
+	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow}
+	user := File{Name: "user", Defaults: asking(), Presets: []string{"shell-readonly"}}
+	p := compile(t, user, File{
+		Name: "ws", Defaults: open, Presets: []string{"shell-workspace"}, Env: []string{"PATH"}, Disable: []string{"builtin:secrets"},
+		Commands: []Rule{{ID: "a", Action: Allow, Run: []string{"**"}}, {ID: "d", Action: Deny, Run: []string{"ls"}}},
+		Paths:    []Rule{{ID: "b", Action: Allow, Paths: []string{"/**"}}},
+		Net:      []Rule{{ID: "c", Action: Allow, Hosts: []string{"a.b"}}},
+	})
+	for _, c := range []struct {
+		effect Effect
+		want   Action
+	}{
+		{run("curl x"), Ask},
+		{run("mkdir x"), Ask},
+		{run("ls"), Deny},
+		{run("cat x"), Allow},
+		{read("/x"), Ask},
+		{read("/home/u/.ssh/id"), Deny},
+		{Effect{Kind: Net, Host: "a.b"}, Ask},
+		{Effect{Kind: Env, Name: "PATH"}, Ask},
+	} {
+		if d := p.Decide([]Effect{c.effect}); d.Action != c.want {
+			t.Errorf("%v: %v by %s, want %v", c.effect, d.Action, d.Rule, c.want)
+		}
+	}
+	if len(p.Warnings()) != 4 {
+		t.Errorf("warnings: %q", p.Warnings())
+	}
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	d := asking()
+	d.UnknownEnv = Allow
+	p := compile(t, File{Defaults: d, Env: []string{"APP_*", "GIT_*", "CC"}})
+	for name, want := range map[string]Action{
+		"LANG": Allow, "LC_ALL": Allow, "CI": Allow, "APP_MODE": Allow, "SOMETHING": Allow, "CC": Allow,
+		"PATH": Ask, "LD_PRELOAD": Ask, "BASH_ENV": Ask, "GIT_SSH_COMMAND": Ask, "NODE_OPTIONS": Ask, "PAGER": Ask, "GOFLAGS": Ask,
+		"MY_TOKEN": Ask, "https_proxy": Ask, "HOME": Ask, "": Ask, "PYTHONPATH": Ask, "PS4": Ask,
+	} {
+		if got := p.Decide([]Effect{{Kind: Env, Name: name}}); got.Action != want {
+			t.Errorf("%q: %v by %s, want %v", name, got.Action, got.Rule, want)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Defaults: asking(), Net: []Rule{
+		{ID: "api", Action: Allow, Hosts: []string{"API.example.org", "*.docs.example.org"}, Ports: []int{443}, Schemes: []string{"https"}},
+		{ID: "metadata", Action: Deny, Hosts: []string{"169.254.169.254"}, Ports: []int{80}},
+	}})
+	for _, c := range []struct {
+		host, scheme string
+		port         int
+		want         Action
+	}{
+		{"api.example.org", "https", 443, Allow},
+		{"x.docs.example.org", "https", 443, Allow},
+		{"docs.example.org", "https", 443, Ask},
+		{"evildocs.example.org", "https", 443, Ask},
+		{"api.example.org.evil", "https", 443, Ask},
+		{"api.example.org", "http", 443, Ask},
+		{"api.example.org", "", 443, Ask},
+		{"api.example.org", "https", 8443, Ask},
+		{"api.example.org", "https", 0, Ask},
+		{"", "https", 443, Ask},
+		{"169.254.169.254", "http", 80, Deny},
+		{"169.254.169.254", "", 0, Deny},
+	} {
+		e := Effect{Kind: Net, Host: c.host, Scheme: c.scheme, Port: c.port}
+		if d := p.Decide([]Effect{e}); d.Action != c.want {
+			t.Errorf("%+v: %v, want %v", c, d.Action, c.want)
+		}
+	}
+}
+
+// TestDenyingRulesAndEffectsNeverLoosen adds denying rules, and effects, to random
+// policies and calls: the decision may only become stricter. An asking rule is no
+// part of it, since it is what opens a default that denies.
+func TestDenyingRulesAndEffectsNeverLoosen(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		base := File{Defaults: randomDefaults(r), Presets: []string{presetReadOnly}}
+		for range r.IntN(4) {
+			addRandomRule(r, &base, Action(r.IntN(3)))
+		}
+		stricter := base
+		stricter.Commands = append([]Rule(nil), base.Commands...)
+		stricter.Paths = append([]Rule(nil), base.Paths...)
+		addRandomRule(r, &stricter, Deny)
+		effects := []Effect{randomEffect(r)}
+		before := compile(t, base).Decide(effects)
+		after := compile(t, stricter).Decide(effects)
+		if after.Action > before.Action {
+			t.Fatalf("a rule loosened %v: %+v -> %+v", effects, before, after)
+		}
+		more := compile(t, base).Decide(append(effects, randomEffect(r)))
+		if more.Action > before.Action {
+			t.Fatalf("an effect loosened: %+v -> %+v", before, more)
+		}
+	}
+}
+
+var (
+	randomCommands = strings.Split("ls|ls -l|git push|git push --force origin|git log -p|rm -rf x|rm x…|sudo rm x|curl a.b|find . -delete|x…|go test ./...|cat …", "|")
+	randomPatterns = strings.Split("ls|ls **|git **|git push **|rm -r **|sudo **|** x|* x|go test **|git {push,log} *", "|")
+	randomPaths    = strings.Split("/w|/w/a|/w/a/b|/w/.env|/w/a/.env|/etc/passwd|/w/.git/config|/home/u/.ssh/id", "|")
+	randomGlobs    = strings.Split("/**|/w/**|/w/*|**/.env|/w/a/**|/w/{a,b}/*|**/b|/etc/*", "|")
+)
+
+func pick(r *rand.Rand, list []string) string { return list[r.IntN(len(list))] }
+
+func randomDefaults(r *rand.Rand) Defaults {
+	one := func() Action { return Action(r.IntN(3)) }
+	return Defaults{one(), one(), one(), one(), Action(r.IntN(2)), one(), one(), one()}
+}
+
+func addRandomRule(r *rand.Rand, f *File, a Action) {
+	if r.IntN(2) == 0 {
+		rule := Rule{ID: "r", Action: a, Run: []string{pick(r, randomPatterns)}}
+		if r.IntN(3) == 0 {
+			rule.Except = []string{pick(r, randomPatterns)}
+		}
+		f.Commands = append(f.Commands, rule)
+		return
+	}
+	rule := Rule{ID: "r", Action: a, Paths: []string{pick(r, randomGlobs)}}
+	if r.IntN(3) == 0 {
+		rule.Except = []string{pick(r, randomGlobs)}
+	}
+	f.Paths = append(f.Paths, rule)
+}
+
+func randomEffect(r *rand.Rand) Effect {
+	switch r.IntN(4) {
+	case 0:
+		return Effect{Kind: Opaque, Why: "x"}
+	case 1:
+		return run(pick(r, randomCommands))
+	}
+	return Effect{
+		Kind: Kind(int(Read) + r.IntN(2)), Path: pick(r, randomPaths), Canonical: pick(r, randomPaths),
+		Tree: r.IntN(2) == 0, Unknown: r.IntN(5) == 0,
+	}
+}

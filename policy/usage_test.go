@@ -1,0 +1,281 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPresetsCoverEverydayCommands(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Defaults: asking(), Presets: []string{presetReadOnly, presetWorkspace}})
+	for _, command := range strings.Split(strings.TrimSpace(`
+ls -la
+cat -n a b
+head -20 a
+head -n 5 a
+tail -n +3 a
+wc -l …
+grep -rn --include=*.go x .
+grep -e x -f p a
+rg -n x src
+find . -name x -type f -print0
+find . ( -name a -o -name b ) -exec wc {} ;
+sed -n 1,5p a
+sed -i s/a/b/g a
+sed s|a|b|;s/c/d/2 a
+awk {print$1} a
+sort -u -k2,2 a
+sort -o b a
+uniq -c
+git status --short
+git --no-pager log --oneline -5
+git log -n 3 --stat -- a
+git diff HEAD~1 -- a
+git show v1:a
+git branch -a
+git branch --list x
+git tag -l v*
+git remote -v
+git stash list
+git config --get user.name
+mkdir -p a/b
+touch a
+cp -r a b
+mv a b c
+rm -rf a
+ln -s a b
+tee -a a
+chmod 644 a
+chmod u+x a
+truncate -s 0 a
+date +%s
+jq .a a
+tar tf a.tar
+python3 --version
+/usr/bin/ls
+gofmt -l .
+du -sh …
+test -f a
+[ -d a ]
+`), "\n") {
+		if d := p.Decide([]Effect{run(command)}); d.Action != Allow {
+			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
+		}
+	}
+}
+
+func TestPresetsDoNotCoverWhatRunsOrWritesElsewhere(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Defaults: asking(), Presets: []string{presetReadOnly, presetWorkspace}})
+	for _, command := range strings.Split(strings.TrimSpace(`
+./ls
+/w/ls
+python3 a
+python3 --version -c x
+bash a
+git
+git push
+git -c core.pager=x log
+git -C /x status
+git --git-dir=x status
+git diff --output=x
+git diff --ext-diff
+git log --textconv
+git branch x
+git branch -D x
+git branch -a x
+git tag x
+git tag -d x
+git stash
+git remote add a b
+git config --get a --unset b
+git config a b
+git submodule status
+git …
+find . -delete
+find . -fprint x
+find …
+find . -na… x
+sed -f x a
+sed s/a/b/e a
+sed s/a/b/w a
+sed 1e
+sed 1r a
+sed … a
+awk system("x")
+awk {print>"x"}
+awk {print|"x"}
+awk -f x
+awk -v … x
+sort --compress-program=x a
+sort -T x a
+sort … a
+rg --pre x y
+rg … x
+tree -o x
+file -C
+xxd -r a b
+date -s x
+date 0101
+hostname x
+env -S x
+tar xf a
+tar tf h:a
+tar tf a --to-command=x
+chmod 4755 a
+chmod u+s a
+chmod --reference=x a
+jq import"a"as$a;. x
+jq -f x
+less a
+man ls
+xargs ls
+make
+go test
+uniq -x a
+cp --no-such a b
+printf -v x y
+unzip a
+who x
+`), "\n") {
+		if d := p.Decide([]Effect{run(command)}); d.Action == Allow {
+			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
+		}
+	}
+}
+
+func TestReadOnlyPresetDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Defaults: asking(), Presets: []string{presetReadOnly}})
+	for _, command := range []string{"mkdir a", "rm a", "cp a b", "tee a", "sed -i s/a/b/ a", "sed -ni p a", "sort -o b a", "uniq a b", "touch a", "chmod 644 a"} {
+		if d := p.Decide([]Effect{run(command)}); d.Action == Allow {
+			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
+		}
+	}
+}
+
+// shown renders operands for comparison: r and w for read and write, n for net,
+// + for a tree, @ for a link itself.
+func shown(u Usage) string {
+	var out []string
+	for _, o := range u.Operands {
+		s := map[Kind]string{Read: "r", Write: "w", Net: "n"}[o.Kind]
+		if o.Tree {
+			s += "+"
+		}
+		if o.Link {
+			s += "@"
+		}
+		s += ":" + o.Word.Text
+		if o.Word.Dynamic {
+			s += "…"
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestOperandsAreDescribed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ command, want string }{
+		{"cat a b", "r:a r:b"},
+		{"cat -- -a", "r:-a"},
+		{"head -n 5 a", "r:a"},
+		{"head -n5 a", "r:a"},
+		{"grep x a", "r:a"},
+		{"grep -e x a", "r:a"},
+		{"grep -f p a", "r:p r:a"},
+		{"grep -fp a", "r:p r:a"},
+		{"grep --file=p a", "r:p r:a"},
+		{"grep --fil p a", "r:p r:a"},
+		{"grep -r x", "r+:."},
+		{"grep -R x d", "r+:d r:…"},
+		{"rg x", "r+:."},
+		{"sort -o b a", "w:b r:a"},
+		{"sort -ob a", "w:b r:a"},
+		{"uniq a b", "r:a w:b"},
+		{"cp a b", "r:a w:b w:b/a"},
+		{"cp -r a/b c", "r+:a/b w:c w+:c/b"},
+		{"cp -t d a", "w+:d r:a"},
+		{"cp a/. b", "r:a/. w:b w+:b"},
+		{"mv a b", "w+@:a w:b w:b/a"},
+		{"rm -rf a", "w+@:a"},
+		{"ln -s a b", "r+:a w+:a w:b w:b/a"},
+		{"tee a", "w:a"},
+		{"chmod -R 755 a", "w+:a"},
+		{"sed -i s/a/b/ a", "r:a w:a w:a"},
+		{"sed -i.bak s/a/b/ a", "r:a w:a w:a.bak"},
+		{"sed -n -e p a", "r:a"},
+		{"find a b -name x", "r+:a r+:b"},
+		{"find -name x", "r+:."},
+		{"find a -delete", "r+:a w+:a"},
+		{"find a -fprint b", "r+:a w:b"},
+		{"git show HEAD:a", "r:HEAD:a r:a"},
+		{"git diff -- a", "r:a"},
+		{"curl -o a http://h/", "w:a n:http://h/"},
+		{"curl -d @a http://h/", "r:a n:http://h/"},
+		{"curl -sT a http://h/", "n:a n:http://h/"},
+		{"git clone https://h/x", "n:https://h/x"},
+		{"git clone git@h:x", "n:git@h:x"},
+		{"test -f a", "r:a"},
+	} {
+		if got := shown(Describe(words(c.command))); got != c.want {
+			t.Errorf("%s: %s, want %s", c.command, got, c.want)
+		}
+	}
+}
+
+func TestEveryLineOfTheTableIsRead(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{
+		"word": true, "read": true, "write": true, "tree": true, "net": true, "entry": true, "gone": true, "link": true,
+		"into": true, "mode": true, "plus": true, "jq": true, "gitread": true, "none": true,
+	}
+	for _, line := range strings.Split(knowledge, "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.Split(line, "|")
+		if len(parts) != 3 {
+			t.Errorf("not three parts: %s", line)
+			continue
+		}
+		for _, role := range strings.Fields(parts[2]) {
+			if !known[strings.TrimSuffix(role, "*")] {
+				t.Errorf("unknown role %q: %s", role, line)
+			}
+		}
+		if level, _, _ := strings.Cut(line, " "); level != "read" && level != "read!" && level != "write" && level != "write-" {
+			t.Errorf("unknown level: %s", line)
+		}
+	}
+}
+
+func FuzzDescribe(f *testing.F) {
+	f.Add("grep -rn x .")
+	f.Add("sed -i s/a/b/ a")
+	f.Add("curl -o a -d @b http://h/")
+	p := compile(f, File{Defaults: asking(), Presets: []string{presetReadOnly, presetWorkspace}})
+	f.Fuzz(func(t *testing.T, command string) {
+		argv := words(command)
+		Describe(argv)
+		p.Decide([]Effect{{Kind: Exec, Argv: argv}})
+		// A word that could be anything never turns a question into consent.
+		if len(argv) > 0 && p.Decide([]Effect{{Kind: Exec, Argv: argv}}).Action != Allow {
+			more := append(argv, Word{Dynamic: true})
+			if d := p.Decide([]Effect{{Kind: Exec, Argv: more}}); d.Action == Allow && Describe(argv).Known && argv[0].Text == "rm" {
+				t.Errorf("%s is allowed with an unknown word", command)
+			}
+		}
+	})
+}
+
+func FuzzSedScript(f *testing.F) {
+	f.Add("s/a/b/g;1,5p")
+	f.Add("/x/{p;q}")
+	f.Fuzz(func(t *testing.T, script string) {
+		if safeSedScript(Word{Text: script}) && strings.Trim(script, "ewrRWaicbtTvFz") != script && strings.HasPrefix(script, "e") {
+			t.Errorf("%q is safe", script)
+		}
+	})
+}
