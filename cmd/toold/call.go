@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/executor"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 )
@@ -239,9 +238,4 @@ func exitCode(ret message.ToolReturn) int {
 // describeWire is describe for what came over the wire.
 func describeWire(s message.Sandbox) string {
 	return describe(sandbox.Report(s))
-}
-
-// terminalPresent tells whether a person sits at this program.
-func terminalPresent(std stdio) bool {
-	return executor.IsTerminal(std.in) && executor.IsTerminal(std.err)
 }

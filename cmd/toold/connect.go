@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"syscall"
 
@@ -20,6 +21,7 @@ type peer struct {
 	secret  func(role string) (string, error) // token of the first client with a role
 	agent   *client.Client
 	person  *client.Client // answers questions; nil when nobody does
+	tty     *os.File       // where person is asked; nil with --yes
 	private func() error   // stops a private daemon; nil for a running one
 
 	answering sync.WaitGroup // for person
@@ -30,6 +32,9 @@ func (p *peer) close() {
 		if c != nil {
 			c.Close()
 		}
+	}
+	if p.tty != nil {
+		p.tty.Close() // ends a question that is open
 	}
 	p.answering.Wait()
 	if p.private != nil {

@@ -3,20 +3,28 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/message"
 )
 
 // answerQuestions connects as an approver when there is somebody to answer: the
 // person at the terminal, or --yes.
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
-	if !c.yes && !terminalPresent(c.std) {
-		return nil
+	if !c.yes {
+		// The terminal itself, not standard error: that may go to a file.
+		tty, err := openTerminal(c.std.in)
+		if err != nil {
+			return nil // nobody sits here; the policy's question finds no approver
+		}
+		p.tty = tty
 	}
 	secret, err := p.secret("approver")
 	if err != nil {
@@ -44,7 +52,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	approve, reason := true, "--yes"
 	if !c.yes {
-		approve, reason = askPerson(c.std, r)
+		approve, reason = askPerson(p.tty, r)
 	}
 	d := client.Decision{ApprovalID: r.ID, Approve: approve, Reason: reason}
 	if _, err := p.person.Decide(ctx, d); err != nil && ctx.Err() == nil {
@@ -52,10 +60,19 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	}
 }
 
+// openTerminal opens the terminal at which a person sits. A program whose input
+// is not a terminal was not started by one who waits for questions.
+func openTerminal(in *os.File) (*os.File, error) {
+	if !executor.IsTerminal(in) {
+		return nil, errors.New("standard input is no terminal")
+	}
+	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
+}
+
 // askPerson shows a call and reads y or n. Everything but a clear yes is a no.
-func askPerson(std stdio, r message.ApprovalRequest) (approve bool, reason string) {
-	showQuestion(std.err, r)
-	line, err := bufio.NewReader(std.in).ReadString('\n')
+func askPerson(tty io.ReadWriter, r message.ApprovalRequest) (approve bool, reason string) {
+	showQuestion(tty, r)
+	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil {
 		return false, "the terminal was closed"
 	}
