@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
@@ -64,32 +65,27 @@ func clean() {
 	// Without close_range (before Linux 5.9) there is nothing to mend: the daemon
 	// opens everything close-on-exec.
 	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
+	setSignals()
 	unix.Umask(0o022)
 }
 
-// Actions of rt_sigaction(2).
-const (
-	defaultAction = 0 // SIG_DFL
-	ignore        = 1 // SIG_IGN
-)
-
-// setSignals gives every signal the same action, behind the back of the Go
-// runtime, whose own way takes a change of threads for each one.
+// setSignals makes the helper deaf to signals of the call and gives the shell
+// the default action for all, whatever nohup or a shell's & made the daemon
+// ignore. Handlers do both: exec resets them.
 //
-// With the default action the shell gets it too, whatever nohup or a shell's &
-// made the daemon ignore; and the first process of a namespace is spared by the
-// kernel every signal from inside for which it has no handler, so kill 1 does
-// nothing. A fault of the helper itself still ends it.
-func setSignals(action uint64) {
-	act := [4]uint64{action} // struct sigaction of the kernel: no flags, empty mask
-	for sig := range uintptr(32) {
-		if action == ignore && sig == uintptr(unix.SIGCHLD) {
-			continue // or the kernel would reap in our place
-		}
-		// It fails for 0, SIGKILL and SIGSTOP.
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&act)), 0, 8, 0, 0)
+// The Go runtime has a handler for nearly every signal; those listed first it
+// would end the process for, unless somebody is notified. The default action
+// would not do for them, although the kernel spares the first process of a
+// namespace: not while the forking thread has signals blocked. To be notified
+// of all others too would cost a change of threads for each.
+func setSignals() {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGILL,
+		unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS)
+	var byDefault [4]uint64 // struct sigaction of the kernel with SIG_DFL, no flags, no mask
+	for _, sig := range []unix.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	}
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 }
 
 func failure(err error) Event {
@@ -132,12 +128,8 @@ func (h *holder) start(extra []uintptr) error {
 	if err := h.prepareUnconfined(attr.Sys); err != nil {
 		return err
 	}
-	setSignals(defaultAction)
 	if h.shell, err = h.fork(attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)
-	}
-	if !h.spec.Namespaces {
-		setSignals(ignore) // as far as a command that may do everything lets us
 	}
 	for _, fd := range extra {
 		unix.Close(int(fd))
