@@ -19,26 +19,23 @@ import (
 // fails the test instead of skipping it.
 func requireNamespaces(t testing.TB) {
 	t.Helper()
+	if why := missingNamespaces(); why != "" {
+		t.Skip("this machine gives no user namespaces with a /proc of their own: " + why)
+	}
+}
+
+var missingNamespaces = sync.OnceValue(func() string {
 	c := exec.Command("/bin/sh", "-c", "mount -t proc proc /proc")
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
-	namespaces.Do(func() {
-		if out, err := c.CombinedOutput(); err != nil {
-			missing = err.Error() + ": " + string(out)
-		}
-	})
-	if missing != "" {
-		t.Skip("this machine gives no user namespaces with a /proc of their own: " + missing)
+	if out, err := c.CombinedOutput(); err != nil {
+		return err.Error() + ": " + string(out)
 	}
-}
-
-var (
-	namespaces sync.Once
-	missing    string
-)
+	return ""
+})
 
 // shellOutput runs a plain bash, as a yardstick.
 func shellOutput(t testing.TB, script string) (string, error) {

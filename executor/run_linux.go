@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -70,6 +71,9 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 func (c Command) check() error {
 	if strings.IndexByte(c.Script, 0) >= 0 {
 		return errors.New("cannot run the script: it holds a NUL byte")
+	}
+	if !filepath.IsAbs(c.Dir) {
+		return &sandbox.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
 	}
 	st, err := os.Stat(c.Dir)
 	var path *fs.PathError

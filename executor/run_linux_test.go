@@ -86,16 +86,16 @@ func TestExitCodesAndSignalsAreExact(t *testing.T) {
 	for _, mode := range terminals {
 		for _, profile := range profiles {
 			for script, want := range map[string]result{
-				"true":             {},
-				"exit 3":           {Code: 3},
-				"exit 256":         {},
-				"exit -1":          {Code: 255},
-				"kill -TERM $$":    {Code: 143, Signal: "SIGTERM"},
-				"kill -KILL $$":    {Code: 137, Signal: "SIGKILL"},
-				"kill -SEGV $$":    {Code: 139, Signal: "SIGSEGV"},
-				"timeout 0.01 cat": {Code: 0}, // its input is at its end, so it is not the time that ends it
-				"false & wait; :":  {},
-				"(exit 124)":       {Code: 124},
+				"true":            {},
+				"exit 3":          {Code: 3},
+				"exit 256":        {},
+				"exit -1":         {Code: 255},
+				"kill -TERM $$":   {Code: 143, Signal: "SIGTERM"},
+				"kill -KILL $$":   {Code: 137, Signal: "SIGKILL"},
+				"kill -SEGV $$":   {Code: 139, Signal: "SIGSEGV"},
+				"timeout 60 cat":  {}, // its input is at its end
+				"false & wait; :": {},
+				"(exit 124)":      {Code: 124},
 			} {
 				c := in(t, mode, script)
 				c.Sandbox.Mode = profile
