@@ -9,6 +9,10 @@ import (
 	"strings"
 )
 
+// pageBytes bounds the bodies of a page's messages, of which a client could
+// otherwise ask for a thousand of many megabytes each.
+const pageBytes = 8 << 20
+
 // Query selects messages. Empty fields select all.
 type Query struct {
 	Before, After string // message ids: older and newer than these, whatever the order
@@ -26,7 +30,8 @@ type Query struct {
 	MessageTypes   []string
 }
 
-// Page is a part of the record of messages, in the order asked for.
+// Page is a part of the record of messages, in the order asked for: at most
+// Limit of them, and fewer when their bodies are large.
 type Page struct {
 	Messages   []Message
 	HasMore    bool   // further messages match, beyond the page's last
@@ -53,10 +58,8 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, fmt.Errorf("cannot list messages: %w", err)
 	}
-	p := Page{Messages: found, HasMore: len(found) > limit}
-	if p.HasMore {
-		p.Messages = found[:limit]
-	}
+	p := Page{Messages: found[:fitting(found, limit)]}
+	p.HasMore = len(p.Messages) < len(found)
 	if n := len(p.Messages); n > 0 {
 		oldest, newest := p.Messages[0].ID, p.Messages[n-1].ID
 		if !q.Ascending {
@@ -65,6 +68,19 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 		p.NextBefore, p.NextAfter = oldest, newest
 	}
 	return p, nil
+}
+
+// fitting is how many of the messages go into a page: at least one, at most
+// limit, and no further one once their bodies have more than pageBytes.
+func fitting(found []Message, limit int) int {
+	size := 0
+	for i, m := range found {
+		size += len(m.Body)
+		if i == limit || i > 0 && size > pageBytes {
+			return i
+		}
+	}
+	return len(found)
 }
 
 // conditions makes the WHERE clause of a query.
@@ -120,6 +136,7 @@ func (j *Journal) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	return seq, err
 }
 
+// messages reads rows until they are more than a page holds.
 func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Message, error) {
 	rows, err := j.read.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -127,12 +144,14 @@ func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Me
 	}
 	defer rows.Close()
 	var list []Message
-	for rows.Next() {
+	size := 0
+	for (size <= pageBytes || len(list) < 2) && rows.Next() {
 		m, err := scanMessage(rows)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, m)
+		size += len(m.Body)
 	}
 	return list, rows.Err()
 }

@@ -183,3 +183,34 @@ func TestAListedMessageCarriesTheJournalsID(t *testing.T) {
 		}
 	}
 }
+
+func TestAPageOfLargeMessagesIsCutAndSaysSo(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	body := []byte(`{"x":"` + strings.Repeat("x", 5<<20) + `"}`)
+	var all []string
+	for range 5 {
+		if _, err := j.Append(t.Context(), journal.Message{Type: "note", Direction: journal.In, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := journal.Query{Ascending: true}
+	for {
+		p, err := j.List(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Messages) == 0 || len(p.Messages) > 2 {
+			t.Fatalf("a page has %d messages", len(p.Messages))
+		}
+		for _, m := range p.Messages {
+			all = append(all, m.ID)
+		}
+		if q.After = p.NextAfter; !p.HasMore {
+			break
+		}
+	}
+	if len(all) != 5 {
+		t.Errorf("the pages together have %d messages, want 5", len(all))
+	}
+}

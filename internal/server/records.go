@@ -99,8 +99,8 @@ func (ss *session) output(m *message.GetOutput) (reading, *message.Error) {
 			return capture.ReadAt, nil
 		}
 	}
-	rec, err := ss.srv.opt.Journal.FindAny(context.Background(), m.CallID)
-	if err != nil || !ss.mayRead(rec) {
+	rec, err := ss.record(m.CallID)
+	if err != nil {
 		return nil, message.Errorf(message.NotFound, "no call of yours has this tool_call_id")
 	}
 	if rec.SpoolDir == "" {
@@ -116,9 +116,13 @@ func (ss *session) output(m *message.GetOutput) (reading, *message.Error) {
 	}, nil
 }
 
-// mayRead tells whether a record is this session's to read.
-func (ss *session) mayRead(rec journal.Record) bool {
-	return ss.client() == "" || rec.Client == ss.client()
+// record finds an ended call: an agent's among its own, for others the latest of
+// anybody's.
+func (ss *session) record(callID string) (journal.Record, error) {
+	if client := ss.client(); client != "" {
+		return ss.srv.opt.Journal.Find(context.Background(), client, callID)
+	}
+	return ss.srv.opt.Journal.FindAny(context.Background(), callID)
 }
 
 func stream(name string) tools.Stream {
