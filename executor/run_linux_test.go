@@ -211,7 +211,7 @@ func TestProcessThatIgnoresTERMIsKilled(t *testing.T) {
 
 func TestStoppedProcessHearsTERM(t *testing.T) {
 	t.Parallel()
-	c := in(t, executor.Single, `echo ready; kill -STOP $$`)
+	c := in(t, executor.Single, `echo ready; while :; do kill -STOP $$; done`)
 	got, err := stopWhenReady(t, c)
 	want := result{Out: "ready\n", Code: 143, Signal: "SIGTERM", Reason: executor.Stopped}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
