@@ -14,7 +14,8 @@
 //   - expect: what must hold afterwards; see the type expectation and, for
 //     matchers, matcher.
 //
-// TOOLD_CASES_WIRE names other case files (separated by commas or colons) to
-// play instead; TOOLD_BIN names a daemon to test instead of a fresh build. The
-// last line of the output is "wire: N passed, M failed, K not applicable".
+// Run it with -v: go test hides the output of a package that passes. The last
+// line is "wire: N passed, M failed, K not applicable". TOOLD_CASES_WIRE names
+// other case files (separated by commas or colons) to play instead; TOOLD_BIN
+// names a daemon to test instead of a fresh build.
 package conformance

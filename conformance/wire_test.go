@@ -36,11 +36,7 @@ func TestMain(m *testing.M) {
 
 // TestWireCases plays the case files against the daemon.
 func TestWireCases(t *testing.T) {
-	paths := []string{filepath.Join("testdata", "wire.jsonl")}
-	if named := os.Getenv("TOOLD_CASES_WIRE"); named != "" {
-		paths = strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ':' })
-	}
-	cases, err := readCases(paths...)
+	cases, err := readCases(caseFiles()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +48,22 @@ func TestWireCases(t *testing.T) {
 			playLine(t, bin, l)
 		})
 	}
+}
+
+// caseFiles lists the files to play. A test runs in its package's folder; who
+// names a relative path may well mean one from the root of the project.
+func caseFiles() []string {
+	named := os.Getenv("TOOLD_CASES_WIRE")
+	if named == "" {
+		return []string{filepath.Join("testdata", "wire.jsonl")}
+	}
+	paths := strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ':' })
+	for i, path := range paths {
+		if _, err := os.Stat(path); err != nil && !filepath.IsAbs(path) {
+			paths[i] = filepath.Join("..", path)
+		}
+	}
+	return paths
 }
 
 // playLine plays one case and counts it.
