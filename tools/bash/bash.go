@@ -145,14 +145,17 @@ func (t *tool) folder(dir string) (string, error) {
 	if dir == "" {
 		return t.options.Workspace, nil
 	}
-	path := dir
-	if !filepath.IsAbs(path) {
-		path = t.options.Workspace + "/" + path
+	asked := dir
+	if !filepath.IsAbs(asked) {
+		asked = t.options.Workspace + "/" + asked
 	}
 	fail := func(why string) error {
-		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a folder, absolute or relative to the workspace", path, why)}
+		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a folder, absolute or relative to the workspace", asked, why)}
 	}
-	path = t.options.Resolver.Canonical(path)
+	path := t.options.Resolver.Canonical(asked)
+	if path == "" {
+		return "", fail("cannot be resolved")
+	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -89,9 +89,12 @@ func (s *state) merge(other *state) {
 	}
 }
 
-// forget makes the variables unknown.
+// forget makes the variables unknown. One that is assigned numbers only, and was
+// one before, is some number.
 func (s *state) forget(names map[string]bool) {
-	for name := range names {
-		s.vars[name] = value{dynamic: true}
+	for name, text := range names {
+		old, set := s.vars[name]
+		number := !text && (!set || old.number || !old.dynamic && !old.glob && isNumber(old.text))
+		s.vars[name] = value{dynamic: true, number: number}
 	}
 }

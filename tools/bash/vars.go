@@ -18,6 +18,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	v := value{}
 	if as.Value != nil {
 		v = w.assigned(as.Value, s)
+		v.number = isNumeric(as) && v.dynamic
 	}
 	if as.Array != nil {
 		for _, e := range as.Array.Elems {

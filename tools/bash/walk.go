@@ -286,7 +286,9 @@ func (w *walker) changed(n syntax.Node, s *state) map[string]bool {
 	names := maps.Clone(w.assigns(n))
 	for _, body := range s.funcs {
 		if body != nil {
-			maps.Copy(names, w.assigns(body))
+			for name, text := range w.assigns(body) {
+				names[name] = names[name] || text
+			}
 		}
 	}
 	if names[anyName] {
@@ -311,13 +313,17 @@ func (w *walker) assigns(n syntax.Node) map[string]bool {
 // anyName stands for every variable.
 const anyName = "*"
 
-// assigned returns the variables that a piece of script may set.
+// assigned returns the variables that a piece of script may set: true for those
+// that may be set to text, false for those that are only set to numbers.
 func assigned(n syntax.Node) map[string]bool {
 	names := make(map[string]bool)
+	number := func(name string) { names[name] = names[name] || false }
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Assign:
-			if n.Name != nil {
+			if n.Name != nil && isNumeric(n) {
+				number(n.Name.Value)
+			} else if n.Name != nil {
 				names[n.Name.Value] = true
 			}
 		case *syntax.WordIter:
@@ -327,26 +333,40 @@ func assigned(n syntax.Node) map[string]bool {
 				names[n.Param.Value] = true
 			}
 		case *syntax.CallExpr:
-			// read x, printf -v x, getopts o x, mapfile x: any word may be a name.
-			if len(n.Args) == 0 {
-				break
-			}
-			switch name := n.Args[0].Lit(); {
-			case name == "" || name == "eval" || name == "." || name == "source" || name == "trap":
-				names[anyName] = true
-			case setsVariables[name]:
-				for _, arg := range n.Args[1:] {
-					names[arg.Lit()] = true
-				}
-			}
+			calledAssigns(n, names)
 		case *syntax.BinaryArithm:
-			names[arithmeticName(n.X)] = true
+			number(arithmeticName(n.X))
 		case *syntax.UnaryArithm:
-			names[arithmeticName(n.X)] = true
+			number(arithmeticName(n.X))
 		}
 		return true
 	})
 	return names
+}
+
+// isNumeric reports whether an assignment can only give a number.
+func isNumeric(as *syntax.Assign) bool {
+	if as.Value == nil || as.Append || as.Index != nil || len(as.Value.Parts) != 1 {
+		return false
+	}
+	_, arithmetic := as.Value.Parts[0].(*syntax.ArithmExp)
+	return arithmetic || isNumber(as.Value.Lit())
+}
+
+// calledAssigns adds the variables that a simple command may set: any word of
+// read x, printf -v x, getopts o x, mapfile x may be a name.
+func calledAssigns(n *syntax.CallExpr, names map[string]bool) {
+	if len(n.Args) == 0 {
+		return
+	}
+	switch name := unescape(n.Args[0].Lit(), false); {
+	case name == "" || name == "eval" || name == "." || name == "source" || name == "trap":
+		names[anyName] = true
+	case setsVariables[name]:
+		for _, arg := range n.Args[1:] {
+			names[arg.Lit()] = true
+		}
+	}
 }
 
 // setsVariables are the builtins whose words name variables they set.

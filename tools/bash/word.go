@@ -107,6 +107,7 @@ type builder struct {
 	fields  []word
 	cur     word
 	present bool // the current field exists, if only by its quotes
+	bracket bool // a [ is open in it
 	raw     strings.Builder
 	pattern strings.Builder
 }
@@ -127,7 +128,10 @@ func (b *builder) literal(text string, quoted bool) {
 		if meta && quoted {
 			b.pattern.WriteByte('\\')
 		}
-		b.cur.glob = b.cur.glob || !quoted && (c == '*' || c == '?' || c == '[')
+		if !quoted {
+			b.bracket = b.bracket || c == '['
+			b.cur.glob = b.cur.glob || c == '*' || c == '?' || c == ']' && b.bracket
+		}
 		b.pattern.WriteByte(c)
 	}
 }
@@ -151,7 +155,7 @@ func (b *builder) cut() {
 		}
 		b.fields = append(b.fields, b.cur)
 	}
-	b.cur, b.present = word{}, false
+	b.cur, b.present, b.bracket = word{}, false, false
 	b.raw.Reset()
 	b.pattern.Reset()
 }

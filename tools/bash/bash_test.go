@@ -1,0 +1,304 @@
+package bash
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// hang is long enough for any machine, and ends a test that would never end.
+const hang = 2 * time.Minute
+
+// newTool makes the tool for a workspace, without confinement: that is the
+// executor's, and tested there.
+func newTool(ws string) tools.Tool {
+	return New(Options{
+		Workspace: ws, Env: append(environment(), "TERM=dumb"),
+		Profile: sandbox.Profile{Mode: sandbox.FullAccess, Workspace: ws, Network: true},
+	})
+}
+
+func TestArguments(t *testing.T) {
+	t.Parallel()
+	ws, out := workspace(t)
+	tool := newTool(ws)
+	for _, c := range []struct {
+		args, want string
+	}{
+		{`{"command":"ls"}`, ""},
+		{`{"cmd":"ls","workdir":"src","timeout_ms":5}`, ""},
+		{`{"command":"ls","dir_path":"src/../src","description":"x","justification":{"a":1}}`, ""},
+		{fmt.Sprintf(`{"command":"ls","cwd":%q}`, out), ""},
+		{`{"command":"ls","timeout":0,"terminal":"single","stdin":"closed"}`, ""},
+		{`{"command":"ls","timeout":600000}`, ""},
+		{`{}`, "command"},
+		{`{"command":""}`, `invalid argument "command": it is blank`},
+		{`{"command":" \n\t"}`, `invalid argument "command": it is blank`},
+		{`{"command":"ls","cwd":"gone"}`, fmt.Sprintf("%q does not exist", ws+"/gone")},
+		{`{"command":"ls","cwd":"a.txt"}`, "is not a folder"},
+		{`{"command":"ls","cwd":"a.txt/x"}`, "cannot be opened"},
+		{`{"command":"ls","cwd":"loop"}`, "loop"},
+		{`{"command":"ls","timeout":-1}`, "is negative"},
+		{`{"command":"ls","timeout":600001}`, "above the maximum of 600000 ms"},
+		{`{"command":"ls","timeout":1.5}`, "timeout"},
+		{`{"command":"ls","terminal":"none"}`, "terminal"},
+		{`{"command":"ls","stdin":"maybe"}`, "stdin"},
+		{`{"command":"ls","shell":"zsh"}`, "shell"},
+	} {
+		_, err := tool.Build(json.RawMessage(c.args))
+		var fault *tools.ArgumentError
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", c.args, err)
+		case c.want != "" && (!errors.As(err, &fault) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: got %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestDefaultsOfACall(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	tool := newTool(ws)
+	for args, want := range map[string]invocation{
+		`{"command":"ls"}`:                                      {dir: ws, timeout: DefaultTimeout, terminal: executor.Split},
+		`{"command":"ls","timeout":0}`:                          {dir: ws, timeout: MaxTimeout, terminal: executor.Split},
+		`{"command":"ls","terminal":"single"}`:                  {dir: ws, timeout: DefaultTimeout, terminal: executor.Single, stdin: true},
+		`{"command":"ls","terminal":"single","stdin":"closed"}`: {dir: ws, timeout: DefaultTimeout, terminal: executor.Single},
+		`{"command":"ls","terminal":"off","stdin":"open"}`:      {dir: ws, timeout: DefaultTimeout, terminal: executor.Off, stdin: true},
+		`{"command":"ls","cwd":"inside"}`:                       {dir: ws + "/src", timeout: DefaultTimeout, terminal: executor.Split},
+	} {
+		inv, err := tool.Build(json.RawMessage(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := inv.(*invocation)
+		if got.dir != want.dir || got.timeout != want.timeout || got.terminal != want.terminal || got.stdin != want.stdin {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
+
+func TestAFolderOutsideTheWorkspaceIsAnEffect(t *testing.T) {
+	t.Parallel()
+	ws, out := workspace(t)
+	inv, err := newTool(ws).Build(json.RawMessage(fmt.Sprintf(`{"command":"true","cwd":%q}`, out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range inv.Effects() {
+		if e.Kind == policy.Read && e.Canonical == out {
+			return
+		}
+	}
+	t.Errorf("%v", inv.Effects())
+}
+
+func TestTheDefinitionIsAValidSchema(t *testing.T) {
+	t.Parallel()
+	d := newTool("/w").Definition()
+	var schema struct {
+		Properties map[string]any
+		Required   []string
+	}
+	if err := json.Unmarshal(d.Parameters, &schema); err != nil || d.Name != "bash" || d.Description == "" {
+		t.Fatalf("%v: %+v", err, d)
+	}
+	if len(schema.Properties) != 5 || len(schema.Required) != 1 {
+		t.Errorf("%+v", schema)
+	}
+}
+
+func TestThePreviewHidesNothing(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"ls -l\n\tx ä 日本": "ls -l\n\tx ä 日本",
+		"ls\u202e x":      `ls\u{202E} x`,
+		"ls \x1b[8mrm":    `ls \u{001B}[8mrm`,
+		"a\u200bb\r\x00":  `a\u{200B}b\u{000D}\u{0000}`,
+		"a\u00a0b":        `a\u{00A0}b`,
+		"a\xffb\ufffd":    "a\\xffb\ufffd",
+	} {
+		if got := visible(script); got != want {
+			t.Errorf("%q: %q, want %q", script, got, want)
+		}
+	}
+}
+
+// recorder collects the output of a call.
+type recorder struct {
+	mu     sync.Mutex
+	stdout bytes.Buffer
+	stderr bytes.Buffer
+	seen   chan struct{} // closed when stdout first holds a line
+}
+
+func (r *recorder) io(started chan tools.Started) tools.IO {
+	r.seen = make(chan struct{})
+	var once sync.Once
+	return tools.IO{
+		Output: func(s tools.Stream, p []byte) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if s == tools.Stderr {
+				r.stderr.Write(p)
+				return
+			}
+			r.stdout.Write(p)
+			if bytes.ContainsRune(r.stdout.Bytes(), '\n') {
+				once.Do(func() { close(r.seen) })
+			}
+		},
+		Started: func(s tools.Started) {
+			if started != nil {
+				started <- s
+			}
+		},
+	}
+}
+
+// execute runs a call and returns how it ended and what it printed.
+func execute(t *testing.T, args string) (tools.Result, *recorder) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("commands are run on Linux only")
+	}
+	ws, _ := workspace(t)
+	inv, err := newTool(ws).Build(json.RawMessage(args))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{}
+	started := make(chan tools.Started, 1)
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	result := inv.Execute(ctx, r.io(started))
+	if s := <-started; s.PID == 0 || s.Identity == "" || s.Terminal != result.Terminal {
+		t.Errorf("started: %+v", s)
+	}
+	if result.Sandbox == nil || result.Sandbox.Profile != "danger-full-access" {
+		t.Errorf("sandbox: %+v", result.Sandbox)
+	}
+	return result, r
+}
+
+func TestExecuteTellsHowTheCommandEnded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args, text, stdout, stderr string
+		code                       int
+		failure                    tools.Failure
+	}{
+		{args: `{"command":"echo a; echo b >&2"}`, stdout: "a\n", stderr: "b\n"},
+		{args: `{"command":"echo a; echo b >&2; tty","terminal":"off"}`, text: "Exit code: 1", code: 1, stdout: "a\nnot a tty\n", stderr: "b\n"},
+		{args: `{"command":"exit 3"}`, text: "Exit code: 3", code: 3},
+		{args: `{"command":"kill -TERM $$"}`, text: "Terminated by SIGTERM (exit code 143)", code: 143},
+		{args: `{"command":"echo a; sleep 1000","timeout":1000}`, text: "Command timed out after 1000 ms and was stopped. Give it a larger timeout (at most 600000), or less to do.", stdout: "a\n", code: -1, failure: tools.Timeout},
+	} {
+		r, out := execute(t, c.args)
+		if r.Text != c.text || r.Failure != c.failure || r.IsError != (c.text != "") || out.stdout.String() != c.stdout || out.stderr.String() != c.stderr {
+			t.Errorf("%s:\n%+v\nstdout %q stderr %q", c.args, r, out.stdout.String(), out.stderr.String())
+		}
+		if r.Exit == nil || c.code >= 0 && r.Exit.Code != c.code {
+			t.Errorf("%s: exit %+v", c.args, r.Exit)
+		}
+	}
+}
+
+func TestExecuteRelaysInput(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	inv, err := newTool(ws).Build(json.RawMessage(`{"command":"read x; echo \"got $x\"","stdin":"open","terminal":"off"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := make(chan tools.Input, 2)
+	input <- tools.Input{Data: []byte("hello\n")}
+	input <- tools.Input{EOF: true}
+	r := &recorder{}
+	io := r.io(nil)
+	io.Input = input
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	if result := inv.Execute(ctx, io); result.IsError || r.stdout.String() != "got hello\n" {
+		t.Errorf("%+v: %q", result, r.stdout.String())
+	}
+}
+
+func TestExecuteIsStoppedByItsContext(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	inv, err := newTool(ws).Build(json.RawMessage(`{"command":"echo on; sleep 1000"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	r := &recorder{}
+	io := r.io(nil)
+	// Ends when the command has printed its line, or with the test.
+	go func() {
+		select {
+		case <-r.seen:
+		case <-ctx.Done():
+		}
+		stop()
+	}()
+	if result := inv.Execute(ctx, io); result.Failure != tools.Cancelled || !result.IsError || r.stdout.String() != "on\n" {
+		t.Errorf("%+v", result)
+	}
+}
+
+func TestBackgroundProcessesAreReported(t *testing.T) {
+	t.Parallel()
+	r, _ := execute(t, `{"command":"sleep 1234 & echo started"}`)
+	if len(r.Leftovers) != 1 || !strings.Contains(r.Leftovers[0], "sleep 1234") || !strings.HasPrefix(r.Text, "Background processes do not outlive a call; stopped: sleep 1234") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFolderThatVanishedIsAFailureWithAReport(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	dir := filepath.Join(ws, "vanishing")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	inv, err := newTool(ws).Build(json.RawMessage(`{"command":"true","cwd":"vanishing"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	r := inv.Execute(ctx, tools.IO{})
+	if !r.IsError || r.Failure == "" || r.Sandbox == nil || r.Text == "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWithoutASandboxNothingRuns(t *testing.T) {
+	t.Parallel()
+	v := &invocation{tool: New(Options{Workspace: "/w", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite}}).(*tool)}
+	r := v.result(executor.Exit{}, &sandbox.StageError{Stage: "clone", Err: os.ErrPermission, Advice: "run toold doctor"})
+	if r.Failure != tools.SandboxUnavailable || !r.IsError || r.Sandbox == nil || r.Sandbox.Profile != "workspace-write" || len(r.Sandbox.Enforced) != 0 ||
+		r.Text != "The command did not run: sandbox unavailable: clone: permission denied; run toold doctor." {
+		t.Errorf("%+v", r)
+	}
+}
