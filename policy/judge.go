@@ -7,7 +7,7 @@ import "strings"
 // arguments, so the rest of the command, and text in it, are tried as well.
 func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action)) {
 	p.blockingCommand(e.Argv, e.Dirs, consider)
-	if len(e.Argv) < 2 || !runsArguments(e.Argv[0]) {
+	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
 		return
 	}
 	for i := 1; i < len(e.Argv); i++ {
@@ -169,9 +169,9 @@ const runners = " sudo doas su pkexec runuser ssh docker podman kubectl script p
 
 // runsArguments reports whether a program may run its arguments: it is known to,
 // or it is not known at all.
-func runsArguments(program Word) bool {
-	name := baseName(program.Text)
-	if strings.Contains(runners, " "+name+" ") {
+func runsArguments(argv []Word) bool {
+	name := baseName(argv[0].Text)
+	if strings.Contains(runners, " "+name+" ") || runsWords(argv) {
 		return true
 	}
 	_, unsafe := unsafeFlags[name]

@@ -33,6 +33,9 @@ func looseWords(name string, tokens [][]string, words []Word) bool {
 			}
 		default:
 			i := findOperand(t, operands[next:], first)
+			if i < 0 && first && name == "npm" && abbreviates(t, operands) {
+				i = 0
+			}
 			if i < 0 {
 				return false
 			}
@@ -75,6 +78,17 @@ func findOperand(token []string, operands []Word, first bool) int {
 		}
 	}
 	return -1
+}
+
+// abbreviates reports whether the first operand may be short for a subcommand:
+// npm takes "pub" for "publish".
+func abbreviates(token []string, operands []Word) bool {
+	for _, t := range token {
+		if len(operands) > 0 && len(operands[0].Text) > 1 && strings.HasPrefix(t, operands[0].Text) {
+			return true
+		}
+	}
+	return false
 }
 
 // looseAny reports whether w is, or could become, one of the alternatives.
@@ -175,6 +189,9 @@ func skipGlobals(name string, words []Word) []Word {
 	takes := " " + globalOptions[name] + " "
 	for i := 0; i < len(words); i++ {
 		w := words[i]
+		if name == "cargo" && strings.HasPrefix(w.Text, "+") {
+			continue // a toolchain
+		}
 		if w.Dynamic || !strings.HasPrefix(w.Text, "-") {
 			return words[i:]
 		}

@@ -98,9 +98,9 @@ var inlineCode = map[string]string{
 	"python": "-c -", "python3": "-c -", "python2": "-c -", "node": "-e --eval -p --print -pe -", "nodejs": "-e --eval -p --print -", "deno": "eval repl",
 	"perl": "-e -E -", "ruby": "-e -", "php": "-r -R -B -E -a", "lua": "-e -", "luajit": "-e -", "Rscript": "-e", "R": "-e",
 	"bash": "-c -s", "sh": "-c -s", "dash": "-c -s", "zsh": "-c -s", "ksh": "-c -s", "fish": "-c", "csh": "-c", "tcsh": "-c",
-	"vim": "-c --cmd + -S -s", "vi": "-c --cmd + -S -s", "nvim": "-c --cmd + -S -s", "ex": "-c", "ed": "", "emacs": "--eval -f -l",
+	"vim": "-c --cmd + -S -s", "vi": "-c --cmd + -S -s", "nvim": "-c --cmd + -S -s", "emacs": "--eval -f -l",
 	"sqlite3": ".shell .system .import", "psql": "-c", "mysql": "-e", "osascript": "-e", "bun": "-e --eval", "ts-node": "-e",
-	"tclsh": "", "expect": "-c", "gdb": "-ex -x", "make": "--eval", "awk": "", "gawk": "", "mawk": "", "eval": "", "source": "", ".": "",
+	"make": "--eval -",
 }
 
 // codeFlags lists the flags of programs that are no interpreters after which a
@@ -154,40 +154,81 @@ func runsFlag(name string, argv []Word) bool {
 
 // codeFromInput are the interpreters that read code from standard input when
 // they are given no operand.
-const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bash sh dash zsh ksh fish csh tcsh tclsh ed deno "
+const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bash sh dash zsh ksh fish csh tcsh deno "
+
+// codeCommands are subcommands that run the words, or the text, after them.
+var codeCommands = []string{
+	"git bisect run", "git submodule foreach", "git filter-branch", "git difftool", "git mergetool",
+	"npm exec", "npm x", "yarn exec", "yarn dlx", "pnpm exec", "pnpm dlx",
+}
+
+// runsWords reports whether a command is one of codeCommands.
+func runsWords(argv []Word) bool {
+	name := baseName(argv[0].Text)
+	if name != "git" && name != "npm" && name != "yarn" && name != "pnpm" {
+		return false
+	}
+	text := name
+	for _, w := range skipGlobals(name, argv[1:]) {
+		text += " " + w.Text
+	}
+	for _, c := range codeCommands {
+		if text == c || strings.HasPrefix(text, c+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// alwaysCode are programs whose script is their first operand, their input, or a
+// file of commands: no argument makes them harmless.
+const alwaysCode = " awk gawk mawk nawk eval source . ed ex m4 at batch crontab gdb expect tclsh "
 
 // isInlineCode reports whether a command carries code that no rule has seen.
 func isInlineCode(argv []Word) bool {
 	name := baseName(argv[0].Text)
-	if runsFlag(name, argv) {
+	switch {
+	case runsFlag(name, argv) || runsWords(argv):
 		return true
+	case strings.Contains(alwaysCode, " "+name+" "):
+		return true
+	case name == "sed":
+		_, safe, _ := sedUsage(argv[1:])
+		return !safe
 	}
 	flags, known := inlineCode[name]
 	if !known {
 		return false
 	}
-	switch name {
-	case "awk", "gawk", "mawk", "eval", "source", ".":
-		return true
-	}
-	operands := 0
 	for _, w := range argv[1:] {
-		if w.Dynamic && (w.Text == "" || w.Text[0] == '-') {
+		switch {
+		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
 			return true
-		}
-		if w.Text == "--version" || w.Text == "-V" || w.Text == "--help" {
+		case w.Text == "--version" || w.Text == "-V" || w.Text == "--help":
 			return false
+		case isCodeFlag(flags, w.Text):
+			return true
+		case !strings.HasPrefix(w.Text, "-"):
+			return false // what follows belongs to the program that is run
 		}
-		for _, f := range strings.Fields(flags) {
-			if w.Text == f || strings.HasPrefix(w.Text, f) && strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "+") && f == "+" ||
-				strings.HasPrefix(w.Text, f) && f[0] == '.' || len(f) == 2 && len(w.Text) > 2 && w.Text[0] == '-' && w.Text[1] != '-' && strings.Contains(w.Text, f[1:]) && f != "-" {
+	}
+	return strings.Contains(codeFromInput, " "+name+" ")
+}
+
+// isCodeFlag reports whether a word is one of the flags before code, alone, with
+// the code attached, or bundled with other letters.
+func isCodeFlag(flags, word string) bool {
+	for _, f := range strings.Fields(flags) {
+		switch {
+		case word == f:
+			return true
+		case f == "-":
+		case f[0] == '+' || f[0] == '.' || f[0] == '-':
+			bundled := len(f) == 2 && f[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, f[1:])
+			if bundled || strings.HasPrefix(word, f) {
 				return true
 			}
 		}
-		if !strings.HasPrefix(w.Text, "-") {
-			operands++
-			break // what follows belongs to the program that is run
-		}
 	}
-	return operands == 0 && strings.Contains(codeFromInput, " "+name+" ")
+	return false
 }

@@ -178,6 +178,8 @@ func (w *walker) suspect(args []word, s *state, source string) {
 		text := a.text
 		if i := strings.IndexByte(text, '='); i >= 0 {
 			text = text[i+1:]
+		} else if i := strings.IndexByte(text, '/'); i > 0 && text[0] == '-' {
+			text = text[i:]
 		}
 		if a.dynamic || a.glob || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
 			continue
