@@ -201,6 +201,9 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 		b.unknown(quoted && !separate)
 		b.cur.split = true
 	case len(s.args) == 0:
+		if quoted && !separate {
+			b.literal("", true) // "$*" is one word, "$@" is none
+		}
 	case len(s.args) == 1:
 		w.knownWord(s.args[0], b, quoted)
 	default:

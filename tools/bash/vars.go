@@ -59,7 +59,7 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 	b := &builder{}
 	for i, p := range wd.Parts {
 		if lit, ok := p.(*syntax.Lit); ok && i == 0 && strings.HasPrefix(lit.Value, "~") {
-			w.tilde(lit, len(wd.Parts) == 1, b, s)
+			w.tilde(lit.Value, len(wd.Parts) == 1, b, s)
 			continue
 		}
 		if lit, ok := p.(*syntax.Lit); ok {

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -47,8 +48,14 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	if wd == nil {
 		return nil
 	}
-	if syntax.SplitBraces(wd) {
-		alternatives, ok := braces(wd.Parts)
+	// The tree stays as it is: it may be walked again.
+	split := *wd
+	split.Parts = slices.Clone(wd.Parts)
+	if syntax.SplitBraces(&split) {
+		alternatives, ok := braces(split.Parts)
+		if nameInBraces(split.Parts, false) {
+			w.opaque("braces are expanded before the variable in them has a name", w.text(wd))
+		}
 		if !ok {
 			w.opaque("braces expand to too much", w.text(wd))
 			return []word{{dynamic: true, split: true}}
@@ -60,6 +67,26 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 		return out
 	}
 	return w.parts(wd.Parts, s)
+}
+
+// nameInBraces reports a $name inside braces: what follows them becomes a part of
+// the name, as in {a,$x}y.
+func nameInBraces(parts []syntax.WordPart, inside bool) bool {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *syntax.ParamExp:
+			if inside && p.Short {
+				return true
+			}
+		case *syntax.BraceExp:
+			for _, elem := range p.Elems {
+				if nameInBraces(elem.Parts, true) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // braces returns the alternatives that braces in a word stand for.
@@ -182,7 +209,10 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	b := &builder{}
 	for i, p := range parts {
 		if lit, ok := p.(*syntax.Lit); ok && i == 0 && strings.HasPrefix(lit.Value, "~") {
-			w.tilde(lit, len(parts) == 1, b, s)
+			w.tilde(lit.Value, len(parts) == 1, b, s)
+			continue
+		}
+		if lit, ok := p.(*syntax.Lit); ok && i == 0 && w.assignmentTilde(lit.Value, len(parts) == 1, b, s) {
 			continue
 		}
 		w.part(p, b, s, false)
@@ -191,20 +221,37 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	return b.fields
 }
 
+// assignmentTilde expands name=~ in a word that only looks like an assignment, as
+// bash does when it is not in POSIX mode: "dd if=~/x" reads in the home folder.
+func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) bool {
+	name, rest, ok := strings.Cut(text, "=")
+	if !ok || !syntax.ValidName(name) || !strings.HasPrefix(rest, "~") && !strings.Contains(rest, ":~") {
+		return false
+	}
+	if strings.Contains(rest, ":~") || strings.Contains(rest, ":") {
+		w.opaque("~ is expanded in the middle of a word", text)
+		b.unknown(true)
+		return true
+	}
+	b.literal(name+"=", true)
+	w.tilde(rest, alone, b, s)
+	return true
+}
+
 // tilde expands ~ and ~/ at the beginning of a word. Other forms depend on users
 // and on where the shell was.
-func (w *walker) tilde(lit *syntax.Lit, alone bool, b *builder, s *state) {
-	rest, slash := strings.CutPrefix(lit.Value[1:], "/")
+func (w *walker) tilde(text string, alone bool, b *builder, s *state) {
+	rest, slash := strings.CutPrefix(text[1:], "/")
 	home := s.vars["HOME"]
-	if lit.Value != "~" && !slash || lit.Value == "~" && !alone || home.dynamic || home.text == "" {
-		w.opaque("it names a home folder that is not known here", lit.Value)
+	if text != "~" && !slash || text == "~" && !alone || home.dynamic || home.text == "" {
+		w.opaque("it names a home folder that is not known here", text)
 		b.unknown(true)
 		return
 	}
 	b.literal(home.text, true)
 	if slash {
 		b.literal("/", true)
-		b.literal(unescape(rest, false), false)
+		w.lit(rest, b, false)
 	}
 }
 
@@ -237,6 +284,9 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	case *syntax.CmdSubst:
 		if p.TempFile || p.ReplyVar {
 			w.opaque("this substitution runs in the shell itself", w.text(p))
+		}
+		if text := w.text(p); p.Backquotes && (strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
+			w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 		}
 		w.stmts(p.Stmts, s.clone())
 		b.unknown(quoted)

@@ -1,0 +1,274 @@
+package bash
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+// scripts makes random scripts of programs p, q and r, which only record how
+// they were called.
+type scripts struct {
+	*rand.Rand
+	depth int
+}
+
+func (g *scripts) pick(list ...string) string { return list[g.IntN(len(list))] }
+
+// word makes one word, with every kind of quoting and expansion.
+func (g *scripts) word() string {
+	switch g.IntN(24) {
+	case 0, 1, 2:
+		return g.pick("a", "b", "-x", "--long=1", "a/b", "1")
+	case 3:
+		return "'" + g.pick("a b", "$x", "*", "`q`", "\\", "a;p") + "'"
+	case 4:
+		return `"` + g.pick("a b", "$x", "*", "\\$x", "$x$y", "a'b", "${x}z", "\\\\", "a\\n") + `"`
+	case 5:
+		return g.pick("$x", "${x}", "$x$y", "a$x", "$x/b", "$1", "$@", "$*", "$#", "$?", "\"$@\"", "\"$*\"", "$UNSET", "x$@y")
+	case 6:
+		return g.pick("${x:-a}", "${x:-$y}", "${x#a}", "${x%%b}", "${x/a/b}", "${x:0:1}", "${#x}", "${x:+a}", "${x^^}", "${y:=a}", "${x:-'a b'}", "${x:-\"$y\"}", "${x@Q}", "${!x}")
+	case 7:
+		return g.pick("{a,b}", "{1..3}", "x{a,$x}y", "{a,b}{c,d}", "{a", "a}", "{a}", "{,a}", "{a,{b,c}}", "'{a,b}'", "{a,'b c'}", "$x{a,b}", "{3..1}", "{a..c}", "{01..03}", "\\{a,b}", "{a\\,b,c}")
+	case 8:
+		return g.pick("*", "*.t", "?.t", "[ab].t", "sub/*", "[", "[]", "[a", "*\\*", "\"*\".t", "'a'*", ".*", "nothing*")
+	case 9:
+		return g.pick("~", "~/a", "\"~\"", "a~", "~+", "\\~", "a=~", "a:~/b")
+	case 10:
+		return g.pick("$'a\\tb'", "$'\\x41'", "$'\\101'", "$'a\\'b'", "$\"a\"", "$'\\u0041'", "$'\\e'")
+	case 11:
+		return g.pick("a\\ b", "\\a", "\\\\", "a\\'b", "\\$x", "\\*", "a\"b\"'c'", "\"\"", "''", "a\\\nb")
+	case 12:
+		return g.pick("$((1+2))", "$((x))", "$((x+1))", "$((n++))", "$[1+1]", "$((x=1))")
+	case 13, 14:
+		return g.nested("$(", ")")
+	case 15:
+		return g.nested("`", "`")
+	case 16:
+		return `"` + g.nested("$(", ")") + `"`
+	case 17:
+		return g.nested("<(", ")")
+	case 18:
+		return "${x:-" + g.nested("$(", ")") + "}"
+	}
+	return g.pick("a", "b", "c")
+}
+
+// nested makes a script inside marks, without going too deep.
+func (g *scripts) nested(before, after string) string {
+	if g.depth > 2 {
+		return "a"
+	}
+	g.depth++
+	defer func() { g.depth-- }()
+	inner := g.list()
+	if before == "`" {
+		inner = strings.NewReplacer("`", "", "\\", "").Replace(inner)
+	}
+	return before + inner + after
+}
+
+// command makes one command.
+func (g *scripts) command() string {
+	words := make([]string, g.IntN(3))
+	for i := range words {
+		words[i] = g.word()
+	}
+	args := strings.Join(words, " ")
+	program := g.pick("p", "q", "r")
+	if g.depth > 3 {
+		return program + " " + args
+	}
+	g.depth++
+	defer func() { g.depth-- }()
+	switch g.IntN(40) {
+	case 0:
+		return g.pick("x", "y", "n") + "=" + g.word()
+	case 1:
+		return g.pick("x=a", "x='p b'", "x='a b'", "y=$x", "n=1", "x+=c", "x=~/a", "x=q", "x=$1", "unset x", "x=()", "x=(a b)", "x[1]=p") + "; $x " + args
+	case 2:
+		return "(" + g.list() + ")"
+	case 3:
+		return "{ " + g.list() + "\n}"
+	case 4:
+		return "if " + g.list() + "\nthen " + g.list() + "\nelse " + g.list() + "\nfi"
+	case 5:
+		return "for x in " + args + " " + g.word() + "\ndo " + g.list() + "\ndone"
+	case 6:
+		return "case " + g.word() + " in a|" + g.word() + ") " + g.list() + "\n;; *) " + g.list() + "\n;; esac"
+	case 7:
+		return "f() { " + g.list() + "\n}\nf " + args
+	case 8:
+		return "! " + g.command()
+	case 9:
+		return g.pick("eval 'p a'", "eval p $x", "eval \"q \\$x\"", "eval "+args, "trap 'p trap' EXIT", "set -e", "set -- a b", "shopt -s nullglob", "cd sub", "cd ..", "cd gone", "read x <<< 'q z'", "printf -v x q", "shift", "alias p=q", "declare x=p", "local x=q", "export x=p")
+	case 10:
+		return g.pick("command", "exec", "builtin", "env", "env A=b", "nohup", "command -p", "env -i") + " " + program + " " + args
+	case 11:
+		return "bash -c 'p \"$x\" $1; q' z " + args
+	case 12:
+		return "cat <<E\n" + g.pick("a", "$x", "$(q h)", "`r h`", "\\$(q h)", "${x:-$(p h)}", "a # b") + "\nE"
+	case 13:
+		return "cat <<'E'\n$(q h)\nE"
+	case 14:
+		return program + " " + args + " " + g.pick("> out", ">/dev/null", "2>&1", "< a.t", "> $(q)", "<<< "+g.word(), "&> out", "3>&1")
+	case 15:
+		return program + " " + args + " # " + g.pick("x", "; q", "$(q)", "' \\")
+	case 16:
+		return "[[ " + g.pick("a == "+g.word(), "-n $(q)", "1 -eq 1", "$x -eq 0", "-z $x && -n $y", "a =~ $(q)") + " ]] && " + program
+	case 17:
+		return "A=" + g.word() + " " + program + " " + args
+	case 18:
+		return "while read x; do " + g.list() + "\ndone <<< a"
+	case 19:
+		return "for ((n=0; n<2; n++)); do " + program + " $n\ndone"
+	case 20:
+		return g.word() + " " + args
+	case 21:
+		return g.pick("((n=1))", "((x))", "let n=1", "n=$((n+1))") + "; " + program + " $n"
+	case 22:
+		return "printf '%s\\n' " + args + " | xargs " + program
+	}
+	return program + " " + args
+}
+
+// list makes a few commands with what stands between them.
+func (g *scripts) list() string {
+	out := g.command()
+	for range g.IntN(3) {
+		out += g.pick("; ", "\n", " && ", " || ", " | ", " & ", " |& ", "; ") + g.command()
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(out, "\n; ", "\n"), "&;", "&")
+}
+
+// predicts reports whether a recorded call is one the words stand for.
+func predicts(words []policy.Word, call []string) bool {
+	if len(words) == 0 {
+		return len(call) == 0
+	}
+	w := words[0]
+	if !w.Dynamic {
+		return len(call) > 0 && call[0] == w.Text && predicts(words[1:], call[1:])
+	}
+	if predicts(words[1:], call) {
+		return true
+	}
+	for n := 1; n <= len(call); n++ {
+		if (n > 1 || strings.HasPrefix(call[0], w.Text)) && predicts(words[1:], call[n:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestBashRunsNothingThatWasNotPredicted runs random scripts in bash and compares
+// what really ran with what was told: every call is an Exec effect, or the script
+// is Opaque.
+func TestBashRunsNothingThatWasNotPredicted(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash to compare with")
+	}
+	count := 300
+	seed := uint64(7)
+	if s := os.Getenv("TOOLD_SEED"); s != "" {
+		fmt.Sscan(s, &seed, &count)
+	}
+	if testing.Short() {
+		count = 50
+	}
+	g := &scripts{Rand: rand.New(rand.NewPCG(seed, 1))}
+	known := 0
+	for range count {
+		script := g.list()
+		dir := stubs(t)
+		if compare(t, bash, dir, script) {
+			known++
+		}
+	}
+	if known < count/4 {
+		t.Errorf("only %d of %d scripts could be compared", known, count)
+	}
+}
+
+// stubs makes a folder with programs that record how they are called.
+func stubs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	// A file for each process, since several may write at once.
+	stub := "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" > " + dir + "/log.$$\n"
+	for name, text := range map[string]string{"bin/p": stub, "bin/q": stub, "bin/r": stub, "w/a.t": "", "w/b.t": "", "w/sub/c.t": "", "w/.git/HEAD": ""} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"cat", "xargs", "env", "nohup", "bash"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(path, filepath.Join(dir, "bin", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return dir
+}
+
+// compare runs one script. It reports whether the script was not Opaque.
+func compare(t *testing.T, bash, dir, script string) bool {
+	t.Helper()
+	env := []string{"PATH=" + dir + "/bin", "HOME=" + dir + "/home"}
+	tool := New(Options{Workspace: dir + "/w", Env: env}).(*tool)
+	effects := tool.analyser.analyse(script, dir+"/w")
+	for _, e := range effects {
+		if e.Kind == policy.Opaque {
+			return false
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-c", script)
+	cmd.Dir, cmd.Env = dir+"/w", env
+	// How the script ends does not matter, only what it runs.
+	_ = cmd.Run()
+	logs, err := filepath.Glob(dir + "/log.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range logs {
+		entry, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(entry) == 0 {
+			continue // killed before it wrote: bash does not wait for what is in the background
+		}
+		call := strings.Split(strings.TrimSuffix(string(entry), "\x00"), "\x00")
+		for i, word := range call {
+			if strings.HasPrefix(word, "/dev/fd/") {
+				call[i] = procSubst
+			}
+		}
+		if !predicted(effects, call) {
+			t.Errorf("bash ran %q\nof %s\npredicted %s", call, script, fmt.Sprint(effects))
+		}
+	}
+	return true
+}
+
+// predicted reports whether one of the effects stands for the call.
+func predicted(effects []policy.Effect, call []string) bool {
+	for _, e := range effects {
+		if e.Kind == policy.Exec && predicts(e.Argv, call) {
+			return true
+		}
+	}
+	return false
+}
