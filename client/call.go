@@ -90,7 +90,9 @@ func (e Events) handle(f *frame) error {
 		return handle(f, e.Decision)
 	case f.Type == "tool_started" && e.Started != nil:
 		return handle(f, e.Started)
-	case f.Type == "tool_output_delta" && e.Output != nil:
+	case f.output != nil && e.Output != nil:
+		e.Output(f.output.delta, f.output.data)
+	case f.Type == "tool_output_delta" && f.output == nil && e.Output != nil:
 		var d message.OutputDelta
 		if err := f.decode(&d); err != nil {
 			return err

@@ -47,6 +47,7 @@ type Options struct {
 	Name    string // of the program, for the daemon's record
 	Version string
 	Silent  bool // asks for no live output
+	Binary  bool // asks for live output in binary frames: cheaper for bulk
 }
 
 // A Client is one connection. Its methods may be called concurrently.
@@ -55,6 +56,8 @@ type Client struct {
 	hello   message.HelloAck
 	closing chan struct{} // closed by Close
 	ended   chan struct{} // closed when the reader has returned
+
+	channels map[uint32]*channel // by number; the reader's alone
 
 	writing sync.Mutex // serialises writes; guards nothing else and is never held with mu
 
@@ -78,7 +81,9 @@ type frame struct {
 	CallID    string `json:"tool_call_id"`
 	RequestID string `json:"request_id"`
 	Nonce     string `json:"nonce"`
+	Channel   uint32 `json:"channel"`
 	raw       []byte
+	output    *output // of a binary frame, instead of raw
 }
 
 func (f *frame) decode(v any) error {
@@ -110,7 +115,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		return nil, dialError(url, response, err)
 	}
 	c := &Client{
-		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{},
+		conn: conn, closing: make(chan struct{}), ended: make(chan struct{}), waiters: map[*waiter]struct{}{}, channels: map[uint32]*channel{},
 	}
 	greeting := c.wait(func(f *frame) bool { return f.Type == "hello_ack" || f.Type == "error_message" })
 	// The reader ends when the connection does, at the latest by Close, which
@@ -140,8 +145,11 @@ func dialError(url string, response *http.Response, err error) error {
 
 func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	output := "delta"
-	if o.Silent {
+	switch {
+	case o.Silent:
 		output = "none"
+	case o.Binary:
+		output = "binary"
 	}
 	f, err := c.ask(ctx, w, fields{
 		"message_type": "hello", "protocol": 1, "output": output,
@@ -200,11 +208,9 @@ func (c *Client) read() {
 			return
 		}
 		alive()
-		f := &frame{raw: raw}
-		if kind != websocket.TextMessage || json.Unmarshal(raw, f) != nil {
-			continue // nothing that was asked for
+		if f := c.open(kind, raw); f != nil {
+			c.deliver(f)
 		}
-		c.deliver(f)
 	}
 }
 

@@ -164,6 +164,7 @@ type ToolStarted struct {
 	PID         int     `json:"pid"`
 	Terminal    string  `json:"terminal"`
 	Sandbox     Sandbox `json:"sandbox"`
+	Channel     uint32  `json:"channel,omitempty"` // names the call in binary frames; see BinaryOutput
 }
 
 // OutputDelta is a piece of live output. Offset counts bytes of its stream.

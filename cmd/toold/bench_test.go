@@ -3,43 +3,12 @@ package main
 import (
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/message"
 )
-
-// benchClient is a client of a whole daemon in this process, over a real socket.
-func benchClient(b *testing.B) *client.Client {
-	b.Helper()
-	cfg, err := config.Load(config.Options{
-		Workspace: b.TempDir(), StateDir: filepath.Join(b.TempDir(), "state"), Listen: "127.0.0.1:0",
-		Getenv: func(string) string { return "" },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	secrets := freshTokens(cfg)
-	d, err := newDaemon(b.Context(), cfg, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
-	if err != nil {
-		b.Skipf("this machine cannot confine calls: %v", err)
-	}
-	served := make(chan error, 1)
-	// Ends when the benchmark's context does; Cleanup waits.
-	go func() { served <- d.serve(b.Context()) }()
-	c, err := client.Dial(b.Context(), client.Options{URL: d.socketURL(), Token: secrets[0].Secret})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { c.Close(); <-served })
-	return c
-}
 
 func mustCall(b *testing.B, c *client.Client, args map[string]any, events client.Events) {
 	b.Helper()
@@ -54,7 +23,7 @@ func mustCall(b *testing.B, c *client.Client, args map[string]any, events client
 func BenchmarkCall(b *testing.B) {
 	for _, terminal := range []string{"split", "off"} {
 		b.Run(terminal, func(b *testing.B) {
-			c := benchClient(b)
+			c := dialDaemon(b, client.Options{})
 			args := map[string]any{"command": "true", "terminal": terminal}
 			mustCall(b, c, args, client.Events{})
 			var calls, plain time.Duration
@@ -76,27 +45,29 @@ func BenchmarkCall(b *testing.B) {
 }
 
 // BenchmarkLiveOutput measures how fast a command's output reaches a client that
-// reads it live.
+// reads it live, through a terminal and through pipes, as text and as binary.
 func BenchmarkLiveOutput(b *testing.B) {
 	const size = 32 << 20
 	for _, terminal := range []string{"split", "off"} {
-		b.Run(terminal, func(b *testing.B) {
-			c := benchClient(b)
-			args := map[string]any{"command": fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size), "terminal": terminal}
-			b.SetBytes(size)
-			var got, skipped int64
-			for b.Loop() {
-				mustCall(b, c, args, client.Events{Output: func(d message.OutputDelta, data []byte) {
-					got += int64(len(data))
-					if d.Gap != nil {
-						skipped += d.Gap.To - d.Gap.From
-					}
-				}})
-			}
-			if got+skipped != int64(b.N)*size {
-				b.Errorf("%d bytes came and %d were skipped of %d", got, skipped, int64(b.N)*size)
-			}
-			b.ReportMetric(float64(skipped)/float64(got+skipped), "skipped")
-		})
+		for form, o := range map[string]client.Options{"text": {}, "binary": {Binary: true}} {
+			b.Run(terminal+"/"+form, func(b *testing.B) {
+				c := dialDaemon(b, o)
+				args := map[string]any{"command": fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size), "terminal": terminal}
+				b.SetBytes(size)
+				var got, skipped int64
+				for b.Loop() {
+					mustCall(b, c, args, client.Events{Output: func(d message.OutputDelta, data []byte) {
+						got += int64(len(data))
+						if d.Gap != nil {
+							skipped += d.Gap.To - d.Gap.From
+						}
+					}})
+				}
+				if got+skipped != int64(b.N)*size {
+					b.Errorf("%d bytes came and %d were skipped of %d", got, skipped, int64(b.N)*size)
+				}
+				b.ReportMetric(float64(skipped)/float64(got+skipped), "skipped")
+			})
+		}
 	}
 }

@@ -179,12 +179,7 @@ func (ss *session) input(m *message.ToolInput) {
 }
 
 func (ss *session) hello(m *message.Hello) {
-	switch m.Output {
-	case "", "delta", "none":
-		ss.setLive(m.Output != "none")
-	default:
-		ss.refuse(message.InvalidArguments, "", "", `hello: this version knows the outputs "delta" and "none"`)
-	}
+	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
 	ack := ss.srv.opt.Greeting
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id
 	for _, r := range ss.who.Roles {
@@ -193,16 +188,26 @@ func (ss *session) hello(m *message.Hello) {
 	ss.out.reply(ack)
 }
 
-func (ss *session) setLive(live bool) {
+// output is how a client wants live output. The zero value is the protocol's
+// default.
+type output int
+
+const (
+	deltas output = iota
+	silent
+	binary
+)
+
+func (ss *session) setOutput(o output) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.live = live
+	ss.wants = o
 }
 
-func (ss *session) wantsLive() bool {
+func (ss *session) wanted() output {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return ss.live
+	return ss.wants
 }
 
 func (ss *session) pong(m *message.Ping) {

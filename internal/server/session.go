@@ -32,7 +32,7 @@ type session struct {
 
 	mu       sync.Mutex
 	feeds    []*feed // calls this session follows
-	live     bool    // whether deltas are wanted
+	wants    output  // how live output is wanted
 	ending   bool    // write what is owed, then close
 	badInRow int
 }
@@ -41,7 +41,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 	ss := &session{
 		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
 		dec:  message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)}),
-		wake: make(chan struct{}, 1), live: true,
+		wake: make(chan struct{}, 1),
 	}
 	ss.out = newOutbox(ss.poke)
 	return ss

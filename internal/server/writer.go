@@ -20,6 +20,7 @@ type feed struct {
 	watcher *dispatch.Watcher
 	events  int      // of the call's events, written
 	offsets [2]int64 // of the call's streams, written
+	channel uint32   // of the call in binary frames; 0 = none
 }
 
 // write sends what there is to send until gone is closed, the session is
@@ -70,6 +71,8 @@ type writer struct {
 	beat  time.Time // of the next ping
 	seq   int64     // event_seq of the last delta
 	frame []byte    // reused
+
+	channels uint32 // handed out for binary output
 }
 
 // turn writes at most one queued message, and a piece of each followed call. It
@@ -116,7 +119,7 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 	for _, e := range events {
 		final, last := e.(dispatch.Final)
 		if !last {
-			if err := w.send(e); err != nil {
+			if err := w.send(w.opened(f, e)); err != nil {
 				return false, err
 			}
 			f.events++
@@ -133,7 +136,7 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 // stream writes one piece of each of the call's streams.
 func (w *writer) stream(f *feed, call *dispatch.Call) (more bool, err error) {
 	capture := call.Capture()
-	if capture == nil || !w.ss.wantsLive() {
+	if capture == nil || w.ss.wanted() == silent {
 		return false, nil
 	}
 	for s := tools.Stdout; s <= tools.Stderr; s++ {
@@ -142,7 +145,7 @@ func (w *writer) stream(f *feed, call *dispatch.Call) (more bool, err error) {
 		if len(p) == 0 {
 			continue
 		}
-		if err := w.delta(call.ID, s, from, start, p); err != nil {
+		if err := w.piece(f, s, start, p); err != nil {
 			return false, err
 		}
 		f.offsets[s] = start + int64(len(p))
@@ -166,16 +169,34 @@ func (w *writer) catchUp(capture *tools.Capture, s tools.Stream, from int64) int
 	return from
 }
 
-// delta writes one piece of live output, p, that stands at offset at of its
-// stream; the client has the stream up to from.
-func (w *writer) delta(callID string, s tools.Stream, from, at int64, p []byte) error {
-	w.seq++
-	var gap *message.Gap
-	if at > from {
-		gap = &message.Gap{From: from, To: at}
+// opened gives a starting call its channel, when the client wants binary output.
+func (w *writer) opened(f *feed, event any) any {
+	started, ok := event.(message.ToolStarted)
+	if !ok || w.ss.wanted() != binary {
+		return event
 	}
-	w.frame = message.AppendDelta(w.frame[:0], message.OutputDelta{CallID: callID, Stream: s.String(), Offset: at, EventSeq: w.seq, Gap: gap}, p)
-	return w.frameOut(w.frame)
+	w.channels++
+	f.channel = w.channels
+	started.Channel = f.channel
+	return started
+}
+
+// piece writes live output, p, that stands at offset at of its stream; the client
+// has the stream up to what the feed says. A call that started before the client
+// asked for binary output goes on as it began.
+func (w *writer) piece(f *feed, s tools.Stream, at int64, p []byte) error {
+	if f.channel != 0 {
+		o := message.BinaryOutput{Channel: f.channel, Stream: s.String(), Offset: at, Data: p}
+		w.frame = o.AppendBinary(w.frame[:0])
+		return w.frameOut(websocket.BinaryMessage, w.frame)
+	}
+	w.seq++
+	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at, EventSeq: w.seq}
+	if from := f.offsets[s]; at > from {
+		d.Gap = &message.Gap{From: from, To: at}
+	}
+	w.frame = message.AppendDelta(w.frame[:0], d, p)
+	return w.frameOut(websocket.TextMessage, w.frame)
 }
 
 // conclude writes the call's return in the dialect of its request. From then on
@@ -206,12 +227,12 @@ func (w *writer) send(v any) error {
 			return err
 		}
 	}
-	return w.frameOut(frame)
+	return w.frameOut(websocket.TextMessage, frame)
 }
 
-func (w *writer) frameOut(frame []byte) error {
+func (w *writer) frameOut(kind int, frame []byte) error {
 	if err := w.ss.conn.SetWriteDeadline(time.Now().Add(w.ss.srv.opt.Idle)); err != nil {
 		return err
 	}
-	return w.ss.conn.WriteMessage(websocket.TextMessage, frame)
+	return w.ss.conn.WriteMessage(kind, frame)
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/message"
+)
+
+// startDaemon runs a whole daemon in this process until the test's context ends,
+// and returns where it is and the agent's token.
+func startDaemon(tb testing.TB) (url, secret string) {
+	tb.Helper()
+	cfg, err := config.Load(config.Options{
+		Workspace: tb.TempDir(), StateDir: filepath.Join(tb.TempDir(), "state"), Listen: "127.0.0.1:0",
+		Getenv: func(string) string { return "" },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	secrets := freshTokens(cfg)
+	d, err := newDaemon(tb.Context(), cfg, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	if err != nil {
+		tb.Skipf("this machine cannot confine calls: %v", err)
+	}
+	served := make(chan error, 1)
+	// Ends when the test's context does; Cleanup waits.
+	go func() { served <- d.serve(tb.Context()) }()
+	tb.Cleanup(func() { <-served })
+	return d.socketURL(), secrets[0].Secret
+}
+
+func dialDaemon(tb testing.TB, o client.Options) *client.Client {
+	tb.Helper()
+	o.URL, o.Token = startDaemon(tb)
+	c, err := client.Dial(tb.Context(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// TestBothFormsOfLiveOutputCarryTheSameBytes compares text and binary frames:
+// every byte once, in order, both streams.
+func TestBothFormsOfLiveOutputCarryTheSameBytes(t *testing.T) {
+	for name, o := range map[string]client.Options{"text": {}, "binary": {Binary: true}} {
+		t.Run(name, func(t *testing.T) {
+			c := dialDaemon(t, o)
+			var out, errs strings.Builder
+			var ended int64
+			ret, err := c.Call(t.Context(), client.Call{Tool: "bash", Arguments: map[string]any{
+				"command": `printf 'caf\303\251 \377\n'; seq 1 3000; echo problem >&2`,
+			}}, client.Events{Output: func(d message.OutputDelta, data []byte) {
+				if d.Stream == "stderr" {
+					errs.Write(data)
+					return
+				}
+				if d.Offset != ended || d.Gap != nil {
+					t.Errorf("a piece at %d follows the end at %d", d.Offset, ended)
+				}
+				ended = d.Offset + int64(len(data))
+				out.Write(data)
+			}})
+			if err != nil || ret.Status != "success" {
+				t.Fatalf("%v %+v", err, ret)
+			}
+			if !strings.HasPrefix(out.String(), "caf\xc3\xa9 \xff\n1\n") || !strings.HasSuffix(out.String(), "\n3000\n") || ended != ret.StdoutBytes {
+				t.Errorf("%d of %d bytes came: %.40q", ended, ret.StdoutBytes, out.String())
+			}
+			if errs.String() != "problem\n" {
+				t.Errorf("stderr was %q", errs.String())
+			}
+		})
+	}
+}
