@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 all: fmt lint test
 
 build:
-	go build -trimpath -o toold ./cmd/toold
+	CGO_ENABLED=0 go build -trimpath -ldflags=-s -o toold ./cmd/toold
 
 fmt:
 	$(TOOL) gofumpt -w .
@@ -27,4 +27,4 @@ fuzz:
 # Benchmarks as a table; a figure with the unit x-… is a ratio to a floor
 # measured in the same run.
 bench:
-	@go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk
+	@CGO_ENABLED=0 go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk

@@ -115,7 +115,7 @@ func readmeScript(t *testing.T, readme, root string) string {
 			continue
 		}
 		dir := "$WORK/ws"
-		if strings.HasPrefix(body, "go ") {
+		if strings.Contains(body, "go ") && strings.Contains(body, "./cmd/toold") {
 			dir = root
 		}
 		name := fmt.Sprintf("block%d.sh", i+1)
