@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"github.com/toold/toold/sandbox"
 )
 
 // Resolver tells what the file system says about paths. All paths are absolute.
@@ -24,52 +26,17 @@ type Resolver interface {
 	Exists(path string) bool
 }
 
-// maxLinks is where the kernel gives up following symbolic links (path_resolution(7)).
-const maxLinks = 40
-
 // hostResolver asks the host's file system.
 type hostResolver struct{}
 
-// Canonical resolves path; see Resolver.
+// Canonical resolves path as the file tools do, so that one rule binds both.
 func (hostResolver) Canonical(path string) string {
-	done, rest, links := "/", path, 0
-	for rest != "" {
-		var name string
-		name, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			done = filepath.Dir(done)
-			continue
-		}
-		next := filepath.Join(done, name)
-		info, err := os.Lstat(next)
-		if err != nil {
-			if !os.IsNotExist(err) && !isNotDir(err) {
-				return ""
-			}
-			// Nothing is there: what follows is only a name, and .. takes one away.
-			return filepath.Join(next, rest)
-		}
-		if info.Mode()&os.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		target, err := os.Readlink(next)
-		if links++; err != nil || links > maxLinks {
-			return ""
-		}
-		if filepath.IsAbs(target) {
-			done = "/"
-		}
-		rest = target + "/" + rest
+	canonical, err := sandbox.Resolve(path)
+	if err != nil {
+		return ""
 	}
-	return done
+	return canonical
 }
-
-// isNotDir reports whether a component before the last is a file.
-func isNotDir(err error) bool { return strings.HasSuffix(err.Error(), "not a directory") }
 
 // Glob expands a pattern; see Resolver.
 func (hostResolver) Glob(pattern string, limit int) ([]string, bool) {

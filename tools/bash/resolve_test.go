@@ -69,3 +69,15 @@ func TestPatternsMatchWhatBashMatches(t *testing.T) {
 		t.Errorf("a limit of 3: %v %v", names, complete)
 	}
 }
+
+// A script can make the missing folder before it walks through it.
+func TestALinkBehindAMissingFolderIsResolved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if got := (hostResolver{}).Canonical(dir + "/missing/../link/passwd"); got != "/etc/passwd" {
+		t.Errorf("resolved to %q, want /etc/passwd", got)
+	}
+}
