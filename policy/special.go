@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
 // Commands whose arguments are a language of their own.
 
@@ -106,110 +103,169 @@ var findTests = map[string]int{
 // findUsage reads find's roots and its expression. The command of -exec is not
 // judged here: whoever makes the effects gives it as one of its own.
 func findUsage(words []Word) (u Usage, safe bool) {
-	u, safe = Usage{Known: true}, true
-	deletes, roots, inExpression := false, 0, false
-	add := func(w Word, kind Kind) {
-		u.Operands = append(u.Operands, Operand{Word: w, Kind: kind, Tree: true})
-	}
+	f := findReader{safe: true}
 	for i := 0; i < len(words); i++ {
-		w := words[i]
-		takes, known := findTests[w.Text]
-		expression := known || strings.HasPrefix(w.Text, "-")
-		switch {
-		case w.Dynamic && (w.Text == "" || expression):
-			safe = false
-			add(w, Read)
-		case known:
-			inExpression = inExpression || w.Text != "-L" && w.Text != "-H" && w.Text != "-P"
-			if w.Text == "-L" || w.Text == "-follow" {
-				add(Word{Dynamic: true}, Read)
-			}
-			i += takes
-		case w.Text == "-exec" || w.Text == "-execdir" || w.Text == "-ok" || w.Text == "-okdir":
-			for i++; i < len(words) && words[i].Text != ";"; i++ {
-				if words[i].Text == "+" && words[i-1].Text == "{}" {
-					break
-				}
-			}
-		case w.Text == "-delete":
-			deletes = true
-		case strings.HasPrefix(w.Text, "-newer") || w.Text == "-samefile" || w.Text == "-anewer" || w.Text == "-cnewer":
-			i++
-		case expression || inExpression:
-			safe = false // -fprint, -fls, -files0-from and whatever comes later
-			if i+1 < len(words) && strings.HasPrefix(w.Text, "-f") {
-				i++
-				u.Operands = append(u.Operands, Operand{Word: words[i], Kind: Write})
-			}
-		default:
-			roots++
-			add(w, Read)
+		i += f.word(words, i)
+	}
+	if !f.rooted {
+		f.add(Word{Text: "."}, Read)
+	}
+	if f.deletes {
+		f.safe = false
+		for _, o := range f.operands {
+			f.add(o.Word, Write)
 		}
 	}
-	if roots == 0 {
-		add(Word{Text: "."}, Read)
+	return Usage{Known: true, Operands: f.operands}, f.safe
+}
+
+// findReader reads find's words one by one.
+type findReader struct {
+	operands     []Operand
+	safe         bool
+	deletes      bool
+	rooted       bool
+	inExpression bool
+}
+
+func (f *findReader) add(w Word, kind Kind) {
+	f.operands = append(f.operands, Operand{Word: w, Kind: kind, Tree: true})
+}
+
+// word reads words[i] and returns how many words after it belong to it.
+func (f *findReader) word(words []Word, i int) int {
+	w := words[i]
+	takes, known := findTests[w.Text]
+	flag := known || strings.HasPrefix(w.Text, "-")
+	switch {
+	case w.Dynamic && (w.Text == "" || flag):
+		f.safe = false
+		f.add(w, Read)
+	case known:
+		f.test(w.Text)
+		return takes
+	case flag || f.inExpression:
+		return f.action(words, i)
+	default:
+		f.rooted = true
+		f.add(w, Read)
 	}
-	if deletes {
-		safe = false
-		for _, o := range u.Operands {
-			add(o.Word, Write)
+	return 0
+}
+
+// test reads a test that find only evaluates.
+func (f *findReader) test(name string) {
+	if name != "-L" && name != "-H" && name != "-P" {
+		f.inExpression = true
+	}
+	if name == "-L" || name == "-follow" {
+		f.add(Word{Dynamic: true}, Read)
+	}
+}
+
+// action reads a part of the expression that does something, or is not known.
+func (f *findReader) action(words []Word, i int) int {
+	f.inExpression = true
+	switch name := words[i].Text; {
+	case name == "-exec" || name == "-execdir" || name == "-ok" || name == "-okdir":
+		end := i + 1
+		for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
+			end++
+		}
+		return end - i
+	case name == "-delete":
+		f.deletes = true
+	case strings.HasPrefix(name, "-newer") || name == "-samefile" || name == "-anewer" || name == "-cnewer":
+		return 1
+	default:
+		f.safe = false // -fprint, -fls, -files0-from and whatever comes later
+		if strings.HasPrefix(name, "-f") && i+1 < len(words) {
+			f.operands = append(f.operands, Operand{Word: words[i+1], Kind: Write})
+			return 1
 		}
 	}
-	return u, safe
+	return 0
 }
 
 // sedUsage reads sed's flags, scripts and files.
 func sedUsage(words []Word) (u Usage, safe, inPlace bool) {
-	u, safe = Usage{Known: true}, true
-	script, suffix := false, ""
-	var files []Word
+	s := sedReader{safe: true}
 	for i := 0; i < len(words); i++ {
-		w := words[i]
-		switch {
-		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
-			safe = false
-			files = append(files, w)
-		case w.Text == "-e" || w.Text == "--expression":
-			if i++; i < len(words) {
-				safe = safe && safeSedScript(words[i])
-			}
-			script = true
-		case strings.HasPrefix(w.Text, "--expression="):
-			safe = safe && safeSedScript(Word{strings.TrimPrefix(w.Text, "--expression="), w.Dynamic})
-			script = true
-		case w.Text == "-i" || w.Text == "--in-place":
-			inPlace = true
-		case strings.HasPrefix(w.Text, "-i") || strings.HasPrefix(w.Text, "--in-place="):
-			inPlace = true
-			suffix = strings.TrimPrefix(strings.TrimPrefix(w.Text, "-i"), "--in-place=")
-			safe = safe && !strings.ContainsAny(w.Text, "/*")
-		case w.Text == "--":
-			files = append(files, words[i+1:]...)
-			i = len(words)
-		case len(w.Text) > 1 && w.Text[0] == '-':
-			safe = safe && isSedFlag(w.Text)
-			inPlace = inPlace || w.Text[1] != '-' && strings.Contains(w.Text, "i")
-			if strings.HasSuffix(w.Text, "e") && w.Text[1] != '-' {
-				if i++; i < len(words) {
-					safe = safe && safeSedScript(words[i])
-				}
-				script = true
-			}
-		default:
-			files = append(files, w)
-		}
+		i += s.word(words, i)
 	}
-	if !script && len(files) > 0 {
-		safe = safe && safeSedScript(files[0])
-		files = files[1:]
+	if !s.script && len(s.files) > 0 {
+		s.safe = s.safe && safeSedScript(s.files[0])
+		s.files = s.files[1:]
 	}
-	for _, w := range files {
+	u.Known = true
+	for _, w := range s.files {
 		u.Operands = append(u.Operands, Operand{Word: w, Kind: Read})
-		if inPlace {
-			u.Operands = append(u.Operands, Operand{Word: w, Kind: Write}, Operand{Word: Word{w.Text + suffix, w.Dynamic}, Kind: Write})
+		if s.inPlace {
+			u.Operands = append(u.Operands, Operand{Word: w, Kind: Write}, Operand{Word: Word{w.Text + s.suffix, w.Dynamic}, Kind: Write})
 		}
 	}
-	return u, safe, inPlace
+	return u, s.safe, s.inPlace
+}
+
+// sedReader reads sed's words one by one.
+type sedReader struct {
+	files   []Word
+	safe    bool
+	script  bool // a script was given by a flag
+	inPlace bool
+	suffix  string // of the copies that -i keeps
+}
+
+// word reads words[i] and returns how many words after it belong to it.
+func (s *sedReader) word(words []Word, i int) int {
+	w := words[i]
+	switch {
+	case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+		s.safe = false
+		s.files = append(s.files, w)
+	case w.Text == "--":
+		s.files = append(s.files, words[i+1:]...)
+		return len(words)
+	case len(w.Text) < 2 || w.Text[0] != '-':
+		s.files = append(s.files, w)
+	default:
+		return s.flag(words, i)
+	}
+	return 0
+}
+
+// flag reads a flag.
+func (s *sedReader) flag(words []Word, i int) int {
+	text := words[i].Text
+	if script, ok := strings.CutPrefix(text, "--expression="); ok {
+		s.addScript(Word{Text: script})
+		return 0
+	}
+	if suffix, ok := strings.CutPrefix(text, "--in-place"); ok || strings.HasPrefix(text, "-i") {
+		if !ok {
+			suffix = text[2:]
+		}
+		s.inPlace, s.suffix = true, strings.TrimPrefix(suffix, "=")
+		s.safe = s.safe && !strings.ContainsAny(suffix, "/*")
+		return 0
+	}
+	short := text[1] != '-'
+	if text == "--expression" || short && strings.HasSuffix(text, "e") {
+		s.safe = s.safe && (text == "--expression" || isSedFlag(text))
+		if i+1 < len(words) {
+			s.addScript(words[i+1])
+		}
+		return 1
+	}
+	s.safe = s.safe && isSedFlag(text)
+	s.inPlace = s.inPlace || short && strings.Contains(text, "i")
+	return 0
+}
+
+// addScript takes a script given by a flag.
+func (s *sedReader) addScript(w Word) {
+	s.script = true
+	s.safe = s.safe && safeSedScript(w)
 }
 
 // isSedFlag reports whether a flag of sed runs and writes nothing by itself.
@@ -219,143 +275,4 @@ func isSedFlag(s string) bool {
 		return true
 	}
 	return s[1] != '-' && strings.Trim(s[1:], "nrEsuz") == "" || s[1] != '-' && strings.Trim(s[1:len(s)-1], "nrEsuz") == "" && s[len(s)-1] == 'e'
-}
-
-// netUsage describes the commands whose arguments name hosts.
-func netUsage(name string, argv []Word) (Usage, bool) {
-	u := Usage{Known: true}
-	switch name {
-	case "git":
-		return gitNetUsage(argv)
-	case "curl", "wget":
-		for i := 1; i < len(argv); i++ {
-			u.Operands = append(u.Operands, fetchOperand(argv, &i)...)
-		}
-	default:
-		for _, w := range argv[1:] {
-			if !strings.HasPrefix(w.Text, "-") {
-				u.Operands = append(u.Operands, Operand{Word: w, Kind: Net})
-			}
-		}
-		if name == "scp" || name == "rsync" {
-			for i := range u.Operands {
-				if _, isHost, _ := remotePath(u.Operands[i].Word.Text); !isHost {
-					u.Operands[i].Kind = Write
-				}
-			}
-		}
-	}
-	return u, true
-}
-
-// fetchFlags are the flags of curl and wget that take a value, with what the
-// value is: ':' text, '<' a file that is read, '>' a file that is written.
-var fetchFlags = map[string]byte{
-	"-o": '>', "--output": '>', "-O": 0, "-T": '<', "--upload-file": '<', "-K": '<', "--config": '<', "-D": '>', "--dump-header": '>',
-	"-c": '>', "--cookie-jar": '>', "-d": 'h', "--data": 'h', "--data-ascii": 'h', "--data-binary": 'h', "--data-raw": ':', "--data-urlencode": '@', "--json": 'h',
-	"-F": '@', "--form": '@', "-H": 'h', "--header": 'h', "-X": ':', "--request": ':', "-A": ':', "-e": ':', "-u": ':', "--user": ':',
-	"-b": '@', "--cookie": '@', "-m": ':', "--max-time": ':', "--connect-timeout": ':', "--retry": ':', "-w": '@', "--write-out": '@',
-	"-r": ':', "-E": '<', "--cert": '<', "--key": '<', "--cacert": '<', "--output-dir": '>', "--trace": '>', "--trace-ascii": '>',
-	"--stderr": '>', "--netrc-file": '<', "--url": 'n', "-x": 'n', "--proxy": 'n', "--resolve": ':', "--connect-to": ':', "--max-redirs": ':',
-	"--output-document": '>', "-P": '>', "--directory-prefix": '>', "-i": '<', "--input-file": '<', "--post-file": '<', "--body-file": '<',
-	"--method": ':', "-U": ':', "-t": ':', "--tries": ':', "--timeout": ':', "-a": '>', "--append-output": '>', "--libcurl": '>',
-	"--unix-socket": '>', "--abstract-unix-socket": '>', "--interface": ':', "-C": ':', "-y": ':', "-Y": ':', "-z": ':', "-Q": ':', "--limit-rate": ':',
-}
-
-// fetchOperand reads the word argv[*i], and the value after it if it has one.
-func fetchOperand(argv []Word, i *int) []Operand {
-	w := argv[*i]
-	wget := baseName(argv[0].Text) == "wget"
-	if w.Dynamic && w.Text == "" || !strings.HasPrefix(w.Text, "-") {
-		return []Operand{{Word: w, Kind: Net}}
-	}
-	name, value, has := strings.Cut(w.Text, "=")
-	if !strings.HasPrefix(w.Text, "--") && len(w.Text) > 2 {
-		name, value, has = w.Text[:2], w.Text[2:], fetchFlags[w.Text[:2]] != 0
-	}
-	kind := fetchFlags[name]
-	switch {
-	case wget && name == "-O":
-		kind = '>'
-	case wget && (name == "-i" || name == "-P" || name == "-a"):
-	case name == "-i" || name == "-P" || name == "-a" || name == "-U" && !wget || name == "-t" && !wget:
-		kind = 0 // curl's of the same name take no value, or none that matters
-	}
-	if kind == 0 {
-		if name == "-O" || name == "--remote-name" || name == "--remote-name-all" {
-			return []Operand{{Word: Word{Dynamic: true}, Kind: Write}}
-		}
-		return nil
-	}
-	v := Word{value, w.Dynamic}
-	if !has {
-		if *i++; *i >= len(argv) {
-			return nil
-		}
-		v = argv[*i]
-	}
-	return fetchValue(kind, v)
-}
-
-// fetchValue describes the value of a flag of curl or wget.
-func fetchValue(kind byte, v Word) []Operand {
-	switch kind {
-	case '<':
-		return []Operand{{Word: v, Kind: Read}}
-	case '>':
-		if v.Text == "-" && !v.Dynamic {
-			return nil
-		}
-		return []Operand{{Word: v, Kind: Write}}
-	case 'n':
-		return []Operand{{Word: v, Kind: Net}}
-	case '@':
-		_, file, found := strings.Cut(v.Text, "@")
-		if found || v.Dynamic {
-			return []Operand{{Word: Word{file, v.Dynamic}, Kind: Read}}
-		}
-	case 'h':
-		if file, found := strings.CutPrefix(v.Text, "@"); found || v.Dynamic && v.Text == "" {
-			return []Operand{{Word: Word{file, v.Dynamic}, Kind: Read}}
-		}
-	}
-	return nil
-}
-
-// gitNetUsage describes git's subcommands that are given a repository.
-func gitNetUsage(argv []Word) (Usage, bool) {
-	words := skipGlobals("git", argv[1:])
-	if len(words) == 0 {
-		return Usage{}, false
-	}
-	switch words[0].Text {
-	case "clone", "fetch", "pull", "push", "ls-remote", "submodule", "remote":
-	default:
-		return Usage{}, false
-	}
-	u := Usage{Known: true}
-	for _, w := range words[1:] {
-		if _, isHost, _ := remotePath(w.Text); isHost {
-			u.Operands = append(u.Operands, Operand{Word: w, Kind: Net})
-		} else if words[0].Text == "clone" && !strings.HasPrefix(w.Text, "-") {
-			u.Operands = append(u.Operands, Operand{Word: w, Kind: Read, Tree: true})
-		}
-	}
-	return u, len(u.Operands) > 0
-}
-
-// remotePath splits host:path and URLs, as git and scp read them.
-func remotePath(s string) (host string, isHost bool, path string) {
-	if strings.Contains(s, "://") {
-		u, err := url.Parse(s)
-		if err != nil {
-			return "", true, ""
-		}
-		return u.Hostname(), true, u.Path
-	}
-	before, path, found := strings.Cut(s, ":")
-	if !found || strings.Contains(before, "/") || before == "" {
-		return "", false, s
-	}
-	return before[strings.LastIndexByte(before, '@')+1:], true, path
 }

@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"net/url"
+	"strings"
+)
+
+// netUsage describes the commands whose arguments name hosts.
+func netUsage(name string, argv []Word) (Usage, bool) {
+	u := Usage{Known: true}
+	switch name {
+	case "git":
+		return gitNetUsage(argv)
+	case "curl", "wget":
+		for i := 1; i < len(argv); i++ {
+			u.Operands = append(u.Operands, fetchOperand(argv, &i)...)
+		}
+	default:
+		for _, w := range argv[1:] {
+			if !strings.HasPrefix(w.Text, "-") {
+				u.Operands = append(u.Operands, Operand{Word: w, Kind: Net})
+			}
+		}
+		if name == "scp" || name == "rsync" {
+			for i := range u.Operands {
+				if _, isHost, _ := remotePath(u.Operands[i].Word.Text); !isHost {
+					u.Operands[i].Kind = Write
+				}
+			}
+		}
+	}
+	return u, true
+}
+
+// fetchFlags are the flags of curl and wget that take a value, with what the
+// value is: ':' text, '<' a file that is read, '>' a file that is written.
+var fetchFlags = map[string]byte{
+	"-o": '>', "--output": '>', "-T": '<', "--upload-file": '<', "-K": '<', "--config": '<', "-D": '>', "--dump-header": '>',
+	"-c": '>', "--cookie-jar": '>', "-d": 'h', "--data": 'h', "--data-ascii": 'h', "--data-binary": 'h', "--data-raw": ':', "--data-urlencode": '@', "--json": 'h',
+	"-F": '@', "--form": '@', "-H": 'h', "--header": 'h', "-X": ':', "--request": ':', "-A": ':', "-e": ':', "-u": ':', "--user": ':',
+	"-b": '@', "--cookie": '@', "-m": ':', "--max-time": ':', "--connect-timeout": ':', "--retry": ':', "-w": '@', "--write-out": '@',
+	"-r": ':', "-E": '<', "--cert": '<', "--key": '<', "--cacert": '<', "--output-dir": '>', "--trace": '>', "--trace-ascii": '>',
+	"--stderr": '>', "--netrc-file": '<', "--url": 'n', "-x": 'n', "--proxy": 'n', "--resolve": ':', "--connect-to": ':', "--max-redirs": ':',
+	"--output-document": '>', "-P": '>', "--directory-prefix": '>', "-i": '<', "--input-file": '<', "--post-file": '<', "--body-file": '<',
+	"--method": ':', "-U": ':', "-t": ':', "--tries": ':', "--timeout": ':', "-a": '>', "--append-output": '>', "--libcurl": '>',
+	"--unix-socket": '>', "--abstract-unix-socket": '>', "--interface": ':', "-C": ':', "-y": ':', "-Y": ':', "-z": ':', "-Q": ':', "--limit-rate": ':',
+}
+
+// fetchOperand reads the word argv[*i], and the value after it if it has one.
+func fetchOperand(argv []Word, i *int) []Operand {
+	w := argv[*i]
+	if w.Dynamic && w.Text == "" || !strings.HasPrefix(w.Text, "-") {
+		return []Operand{{Word: w, Kind: Net}}
+	}
+	name, value, has := strings.Cut(w.Text, "=")
+	if !strings.HasPrefix(w.Text, "--") && len(w.Text) > 2 {
+		name, value = w.Text[:2], w.Text[2:]
+		has = true
+	}
+	kind := fetchKind(baseName(argv[0].Text), name)
+	if kind == 0 {
+		return nil
+	}
+	if kind == '?' {
+		return []Operand{{Word: Word{Dynamic: true}, Kind: Write}}
+	}
+	v := Word{value, w.Dynamic}
+	if !has {
+		if *i++; *i >= len(argv) {
+			return nil
+		}
+		v = argv[*i]
+	}
+	return fetchValue(kind, v)
+}
+
+// fetchKind says what the value of a flag is: 0 for none, '?' for a flag that
+// writes a file named by the server.
+func fetchKind(program, name string) byte {
+	switch {
+	case program == "wget" && name == "-O":
+		return '>'
+	case name == "-O" || name == "--remote-name" || name == "--remote-name-all":
+		return '?'
+	case program == "curl" && (name == "-i" || name == "-P" || name == "-a" || name == "-t"):
+		return 0 // wget's of the same name take a value
+	case program == "wget" && name == "-U":
+		return ':'
+	}
+	return fetchFlags[name]
+}
+
+// fetchValue describes the value of a flag of curl or wget.
+func fetchValue(kind byte, v Word) []Operand {
+	switch kind {
+	case '<':
+		return []Operand{{Word: v, Kind: Read}}
+	case '>':
+		if v.Text == "-" && !v.Dynamic {
+			return nil
+		}
+		return []Operand{{Word: v, Kind: Write}}
+	case 'n':
+		return []Operand{{Word: v, Kind: Net}}
+	case '@':
+		_, file, found := strings.Cut(v.Text, "@")
+		if found || v.Dynamic {
+			return []Operand{{Word: Word{file, v.Dynamic}, Kind: Read}}
+		}
+	case 'h':
+		if file, found := strings.CutPrefix(v.Text, "@"); found || v.Dynamic && v.Text == "" {
+			return []Operand{{Word: Word{file, v.Dynamic}, Kind: Read}}
+		}
+	}
+	return nil
+}
+
+// gitNetUsage describes git's subcommands that are given a repository.
+func gitNetUsage(argv []Word) (Usage, bool) {
+	words := skipGlobals("git", argv[1:])
+	if len(words) == 0 {
+		return Usage{}, false
+	}
+	switch words[0].Text {
+	case "clone", "fetch", "pull", "push", "ls-remote", "submodule", "remote":
+	default:
+		return Usage{}, false
+	}
+	u := Usage{Known: true}
+	for _, w := range words[1:] {
+		if _, isHost, _ := remotePath(w.Text); isHost {
+			u.Operands = append(u.Operands, Operand{Word: w, Kind: Net})
+		} else if words[0].Text == "clone" && !strings.HasPrefix(w.Text, "-") {
+			u.Operands = append(u.Operands, Operand{Word: w, Kind: Read, Tree: true})
+		}
+	}
+	return u, len(u.Operands) > 0
+}
+
+// remotePath splits host:path and URLs, as git and scp read them.
+func remotePath(s string) (host string, isHost bool, path string) {
+	if strings.Contains(s, "://") {
+		u, err := url.Parse(s)
+		if err != nil {
+			return "", true, ""
+		}
+		return u.Hostname(), true, u.Path
+	}
+	before, path, found := strings.Cut(s, ":")
+	if !found || strings.Contains(before, "/") || before == "" {
+		return "", false, s
+	}
+	return before[strings.LastIndexByte(before, '@')+1:], true, path
+}
