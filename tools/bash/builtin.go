@@ -10,19 +10,37 @@ import (
 // builtin follows the builtins that change what is known, or evaluate text. It
 // reports whether nothing remains to be said of the command.
 func (w *walker) builtin(args []word, s *state, source string) bool {
-	rest := args[1:]
-	switch args[0].text {
+	name, rest := args[0].text, args[1:]
+	switch {
+	case listed("exit return break continue wait times : true false", name):
+	case listed(evaluating, name):
+		w.opaque("the builtin "+name+" changes how the shell works", source)
+	case listed("exec command builtin", name):
+		return w.indirect(args, s, source)
+	case listed("printf test [", name):
+		w.evaluates(args, s, source)
+		return false
+	case name == "." || name == "source":
+		w.opaque("it runs what stands in a file", source)
+		return false
+	default:
+		return w.stateful(name, rest, s, source)
+	}
+	return true
+}
+
+// evaluating are builtins that define commands, or evaluate their words.
+const evaluating = "export declare typeset local readonly let alias enable bind complete compgen compopt fc history coproc hash caller"
+
+// stateful follows the builtins that change variables, folders or options.
+func (w *walker) stateful(name string, rest []word, s *state, source string) bool {
+	switch name {
 	case "cd":
 		w.cd(rest, s)
 	case "pushd", "popd":
 		s.dirs = nil
-	case "exit", "return", "break", "continue", "wait", "times", ":", "true", "false":
 	case "shift":
-		if len(rest) == 0 && s.exact && len(s.args) > 0 {
-			s.args = s.args[1:]
-		} else {
-			s.exact = false
-		}
+		s.shift(len(rest) == 0)
 	case "set":
 		if !plainSet(rest) {
 			w.opaque("set changes how the shell reads the rest", source)
@@ -39,17 +57,6 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		w.eval(rest, s, source)
 	case "trap":
 		w.trap(rest, s, source)
-	case ".", "source":
-		w.opaque("it runs what stands in a file", source)
-		return false
-	case "exec", "command", "builtin":
-		return w.indirect(args, s, source)
-	case "export", "declare", "typeset", "local", "readonly", "let", "alias", "enable", "bind", "complete", "compgen", "compopt",
-		"fc", "history", "coproc", "hash", "caller":
-		w.opaque("the builtin "+args[0].text+" changes how the shell works", source)
-	case "printf", "test", "[":
-		w.evaluates(args, s, source)
-		return false
 	default:
 		return false
 	}
@@ -58,35 +65,43 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 
 // cd follows a change of folder.
 func (w *walker) cd(args []word, s *state) {
-	for len(args) > 0 && (args[0].text == "-P" || args[0].text == "-L" || args[0].text == "--") && !args[0].dynamic {
+	for len(args) > 0 && listed("-P -L --", args[0].text) {
 		args = args[1:]
 	}
-	target := word{text: s.vars["HOME"].text, dynamic: s.vars["HOME"].dynamic}
+	home := s.vars["HOME"]
+	target := word{text: home.text, dynamic: home.dynamic, glob: home.glob}
 	if len(args) > 0 {
 		target = args[0]
 	}
-	if target.dynamic || target.glob || target.text == "-" || len(args) > 1 || s.dirs == nil {
-		s.dirs = nil
-		return
-	}
-	if target.text == "" {
-		return
-	}
 	before := s.dirs
+	switch {
+	case target.dynamic || target.glob || target.text == "-" || len(args) > 1:
+		before = nil
+	case target.text == "":
+		return
+	}
 	s.dirs = nil
 	for _, dir := range before {
-		if strings.HasPrefix(target.text, "/") {
-			dir = ""
-		}
-		// cd resolves .. by name, unlike the kernel; both readings are kept.
-		next := filepath.Clean(dir + "/" + target.text)
-		s.dirs = appendNew(s.dirs, next)
-		if !w.resolver.IsDir(next) {
-			s.failed = before
-		}
-		if real := w.resolver.Canonical(dir + "/" + target.text); strings.Contains(target.text, "..") && real != "" && real != w.resolver.Canonical(next) {
-			s.dirs = appendNew(s.dirs, real)
-		}
+		w.cdFrom(dir, target.text, before, s)
+	}
+}
+
+// cdFrom adds where cd leads from one folder. It resolves .. by name, unlike the
+// kernel; both readings are kept.
+func (w *walker) cdFrom(dir, target string, before []string, s *state) {
+	if strings.HasPrefix(target, "/") {
+		dir = ""
+	}
+	next := filepath.Clean(dir + "/" + target)
+	s.dirs = appendNew(s.dirs, next)
+	if !w.resolver.IsDir(next) {
+		s.failed = before
+	}
+	if !strings.Contains(target, "..") {
+		return
+	}
+	if real := w.resolve(dir + "/" + target); real != "" && real != w.resolve(next) {
+		s.dirs = appendNew(s.dirs, real)
 	}
 }
 
@@ -204,49 +219,54 @@ func (w *walker) trap(args []word, s *state, source string) {
 // indirect follows exec, command and builtin to the command they run.
 func (w *walker) indirect(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
-	for len(rest) > 0 && !rest[0].dynamic && strings.HasPrefix(rest[0].text, "-") {
-		flag := rest[0].text
-		rest = rest[1:]
-		switch {
-		case flag == "--":
-		case name == "command" && (flag == "-v" || flag == "-V"):
-			return true
-		case name == "command" && flag == "-p":
-		case name == "exec" && flag == "-a" && len(rest) > 0:
-			rest = rest[1:]
-		case name == "exec" && (flag == "-c" || flag == "-l"):
-		default:
-			w.opaque("an option of "+name+" is not followed", source)
-			return true
-		}
-	}
-	if len(rest) == 0 {
+	if name == "command" && len(rest) > 0 && listed("-v -V", rest[0].text) {
 		return true
 	}
-	if rest[0].dynamic || rest[0].glob || rest[0].text == "" {
+	values, plain := "", ""
+	switch name {
+	case "command":
+		plain = "-p"
+	case "exec":
+		values, plain = "-a", "-c -l"
+	}
+	_, rest, ok := skipOptions(rest, values, plain)
+	switch {
+	case !ok:
+		w.opaque("an option of "+name+" is not followed", source)
+	case len(rest) == 0:
+	case rest[0].dynamic || rest[0].glob || rest[0].text == "":
 		w.opaque("the program is known only when it runs", source)
-		return true
+	default:
+		w.builtinOrProgram(rest, s, source)
 	}
-	w.builtinOrProgram(rest, s, source)
 	return true
 }
 
 // evaluates refuses the forms of printf and test that evaluate an operand.
 func (w *walker) evaluates(args []word, s *state, source string) {
+	if args[0].text == "printf" {
+		w.printf(args[1:], s, source)
+		return
+	}
 	for i, a := range args[1:] {
-		last := i+2 >= len(args)
-		switch {
-		case a.text == "-v" && !a.dynamic && !last:
-			next := args[i+2]
-			if next.dynamic || !syntax.ValidName(next.text) {
-				w.opaque("the operand of -v is evaluated", source)
-			} else if args[0].text == "printf" {
-				w.setVar(next.text, value{dynamic: true}, s, false)
-			}
-		case args[0].text == "printf" && i == 0 && (a.dynamic && (a.text == "" || a.text[0] == '-') || strings.HasPrefix(a.text, "-v")):
-			w.opaque("printf may set a variable", source)
-		case args[0].text != "printf" && a.dynamic && a.text == "" && !last && args[i+2].dynamic:
+		if i+2 >= len(args) {
+			return
+		}
+		next := args[i+2]
+		name := a.text == "-v" && !a.dynamic
+		if name && (next.dynamic || !syntax.ValidName(next.text)) || a.dynamic && a.text == "" && next.dynamic {
 			w.opaque("test may evaluate its operand", source)
 		}
+	}
+}
+
+// printf follows printf -v, which sets a variable.
+func (w *walker) printf(args []word, s *state, source string) {
+	switch {
+	case len(args) == 0 || !strings.HasPrefix(args[0].text, "-v") && (!args[0].dynamic || args[0].text != "" && args[0].text[0] != '-'):
+	case len(args) > 1 && args[0].text == "-v" && !args[0].dynamic && !args[1].dynamic && syntax.ValidName(args[1].text):
+		w.setVar(args[1].text, value{dynamic: true}, s, false)
+	default:
+		w.opaque("printf may set a variable", source)
 	}
 }

@@ -7,22 +7,22 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// sequence returns the alternatives of {1..5} or {a..e}.
+// sequence returns the alternatives of {1..5} or {a..e}. Steps and padding are
+// rare, and not followed.
 func sequence(b *syntax.BraceExp) ([][]syntax.WordPart, bool) {
 	if len(b.Elems) != 2 {
 		return nil, false
 	}
 	first, last := b.Elems[0].Lit(), b.Elems[1].Lit()
+	text := strconv.Itoa
 	from, err1 := strconv.Atoi(first)
 	to, err2 := strconv.Atoi(last)
-	letters := len(first) == 1 && len(last) == 1 && (err1 != nil || err2 != nil)
-	if letters {
+	switch {
+	case isLetter(first) && isLetter(last):
 		from, to = int(first[0]), int(last[0])
-		if !isAlnum(first[0]) || !isAlnum(last[0]) {
-			return nil, false
-		}
-	} else if err1 != nil || err2 != nil || first[0] == '0' && len(first) > 1 || last[0] == '0' && len(last) > 1 {
-		return nil, false // padded with zeros, which is rare
+		text = func(n int) string { return string(rune(n)) }
+	case err1 != nil || err2 != nil || strconv.Itoa(from) != first || strconv.Itoa(to) != last:
+		return nil, false
 	}
 	step := 1
 	if from > to {
@@ -31,21 +31,17 @@ func sequence(b *syntax.BraceExp) ([][]syntax.WordPart, bool) {
 	if n := (to - from) * step; n >= maxBraces || n < 0 {
 		return nil, false
 	}
-	var out [][]syntax.WordPart
-	for n := from; ; n += step {
-		text := strconv.Itoa(n)
-		if letters {
-			text = string(rune(n))
-			if !isAlnum(byte(n)) {
-				return nil, false // {A..z} passes through quotes and backslashes
-			}
-		}
-		out = append(out, []syntax.WordPart{&syntax.Lit{Value: text}})
-		if n == to {
-			return out, true
-		}
+	out := [][]syntax.WordPart{{&syntax.Lit{Value: text(from)}}}
+	for n := from; n != to; {
+		n += step
+		out = append(out, []syntax.WordPart{&syntax.Lit{Value: text(n)}})
 	}
+	return out, true
 }
+
+// isLetter reports whether s is one small letter: {A..z} passes through quotes
+// and backslashes.
+func isLetter(s string) bool { return len(s) == 1 && s[0] >= 'a' && s[0] <= 'z' }
 
 // ansiC decodes the text of $'…'. ok is false for escapes it does not know, and
 // for those whose result bash and we might disagree on.

@@ -89,6 +89,15 @@ func (s *state) merge(other *state) {
 	}
 }
 
+// shift drops the first positional parameter, if it is plain which that is.
+func (s *state) shift(one bool) {
+	if one && s.exact && len(s.args) > 0 {
+		s.args = s.args[1:]
+	} else {
+		s.exact = false
+	}
+}
+
 // forget makes the variables unknown. One that is assigned numbers only, and was
 // one before, is some number.
 func (s *state) forget(names map[string]bool) {

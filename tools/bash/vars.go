@@ -155,24 +155,34 @@ func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 func (w *walker) operand(x *syntax.Word, s *state) {
 	name := x.Lit()
 	if len(x.Parts) == 1 {
-		if p, ok := x.Parts[0].(*syntax.ParamExp); ok && p.Param != nil && plainExpansion(p) && w.oddExpansion(p) == "" {
-			if name = p.Param.Value; name == "#" || name == "?" || name == "$" || name == "!" {
-				return
+		switch p := x.Parts[0].(type) {
+		case *syntax.ArithmExp:
+			w.arithmetic(p.X, s)
+			return
+		case *syntax.ParamExp:
+			if plainExpansion(p) && w.oddExpansion(p) == "" {
+				name = "$" + p.Param.Value
 			}
 		}
-		if q, ok := x.Parts[0].(*syntax.ArithmExp); ok {
-			w.arithmetic(q.X, s)
-			return
-		}
 	}
-	v, set := s.vars[name]
-	switch {
-	case isNumber(name) && x.Lit() != "" || numericNames[name]:
-	case name != "" && !isNumber(name) && !shellNames[name] && (!set || v.number || !v.dynamic && !v.glob && (v.text == "" || isNumber(v.text))):
-	default:
+	if !isNumber(name) && !w.holdsNumber(strings.TrimPrefix(name, "$"), s) {
 		w.word(x, s)
 		w.opaque("arithmetic evaluates the text of a variable", w.text(x))
 	}
+}
+
+// holdsNumber reports whether a variable is empty or certainly a number.
+func (w *walker) holdsNumber(name string, s *state) bool {
+	switch {
+	case name == "" || isNumber(name): // no name, or an argument
+		return false
+	case numericNames[name] || len(name) == 1 && strings.Contains("#?$!", name):
+		return true
+	case shellNames[name] || !syntax.ValidName(name):
+		return false
+	}
+	v := s.vars[name]
+	return v.number || !v.dynamic && !v.glob && (v.text == "" || isNumber(v.text))
 }
 
 // changeNumber records that arithmetic sets a variable.

@@ -226,27 +226,10 @@ func foundWords(args []word, root word) []word {
 // shell follows bash -c TEXT. It reports false when there is no text to follow:
 // the shell then runs a file, or its input.
 func (w *walker) shell(name string, args []word, s *state, source string) bool {
-	command := false
-	for len(args) > 0 && !args[0].dynamic && len(args[0].text) > 1 && strings.IndexByte("-+", args[0].text[0]) >= 0 {
-		flag := args[0].text
-		args = args[1:]
-		if strings.HasSuffix(flag, "o") && flag != "--" && len(args) > 0 {
-			if args[0].text != "pipefail" && args[0].text != "errexit" && args[0].text != "nounset" {
-				w.opaque("an option of the shell is not followed", source)
-				return false
-			}
-			args = args[1:]
-		}
-		switch {
-		case flag == "--version" || flag == "--help":
-			return false
-		case flag == "--noprofile" || flag == "--norc" || flag == "--posix" && name == "bash":
-		case strings.Trim(flag[1:], "ceuxo") == "":
-			command = command || strings.Contains(flag, "c")
-		default:
-			w.opaque("an option of the shell is not followed", source)
-			return false
-		}
+	args, command, ok := shellOptions(args)
+	if !ok {
+		w.opaque("an option of the shell is not followed", source)
+		return false
 	}
 	if !command || len(args) == 0 {
 		return false
@@ -259,23 +242,52 @@ func (w *walker) shell(name string, args []word, s *state, source string) bool {
 	if name != "bash" && differsFromBash(text.text) {
 		w.opaque("another shell than bash may read it differently", source)
 	}
+	w.script(text.text, w.child(s, args[1:]))
+	return true
+}
+
+// shellOptions returns what follows a shell's options, and whether -c is one.
+func shellOptions(args []word) (rest []word, command, ok bool) {
+	for len(args) > 0 && !args[0].dynamic && len(args[0].text) > 1 && strings.IndexByte("-+", args[0].text[0]) >= 0 {
+		flag := args[0].text
+		args = args[1:]
+		switch {
+		case flag == "--version" || flag == "--help":
+			return nil, false, true
+		case flag == "--noprofile" || flag == "--norc":
+			continue
+		case strings.Trim(flag[1:], "ceuxo") != "":
+			return nil, false, false
+		}
+		command = command || strings.Contains(flag, "c")
+		if strings.HasSuffix(flag, "o") {
+			if len(args) == 0 || !listed("pipefail errexit nounset", args[0].text) {
+				return nil, false, false
+			}
+			args = args[1:]
+		}
+	}
+	return args, command, true
+}
+
+// child is the state in which a shell started here begins: args are $0 and what
+// follows. Whether a variable is exported is not followed.
+func (w *walker) child(s *state, args []word) *state {
 	inner := s.clone()
-	for v := range inner.vars {
-		// Whether a variable is exported is not followed.
-		if known, ok := w.env[v]; !ok || inner.vars[v] != (value{text: known}) {
-			inner.vars[v] = value{dynamic: true}
+	for name, v := range inner.vars {
+		if known, ok := w.env[name]; !ok || v != (value{text: known}) {
+			inner.vars[name] = value{dynamic: true}
 		}
 	}
 	inner.funcs = make(map[string]*syntax.Stmt)
 	inner.args, inner.exact = nil, true
-	if len(args) > 1 {
-		inner.args = args[2:]
+	if len(args) > 0 {
+		inner.args = args[1:]
 	}
-	for _, a := range args[1:] {
+	for _, a := range args {
 		inner.exact = inner.exact && !a.split && !a.glob
 	}
-	w.script(text.text, inner)
-	return true
+	return inner
 }
 
 // differsFromBash reports whether a text uses what only bash has.
