@@ -258,13 +258,23 @@ func (r *reading) role(role string, w Word, before []Word) {
 		r.add(w, Operand{Kind: Write, Tree: true})
 	case "into":
 		r.into(w, before)
-	case "mode":
-		r.out.covered = r.out.covered && plainMode(w)
-	case "plus": // date: anything but a format sets the clock
-		r.out.covered = r.out.covered && strings.HasPrefix(w.Text, "+")
-	case "jq": // a program that imports reads files
-		r.out.covered = r.out.covered && !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
+	default:
+		r.out.covered = r.out.covered && harmlessWord(role, w)
 	}
+}
+
+// harmlessWord reports whether an operand that is no file is one the command is
+// covered with.
+func harmlessWord(role string, w Word) bool {
+	switch role {
+	case "mode":
+		return plainMode(w)
+	case "plus": // date: anything but a format sets the clock
+		return strings.HasPrefix(w.Text, "+")
+	case "jq": // a program that imports reads files
+		return !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
+	}
+	return role == "word"
 }
 
 // into takes a destination that may be a folder: what is written is it, or a

@@ -10,7 +10,6 @@ import (
 
 // glob is a compiled path pattern: a literal beginning, then components.
 type glob struct {
-	text   string
 	prefix string   // cleaned literal beginning without a final slash; "" = the root
 	rest   []string // components after it; "**" is any number of components
 	fold   bool
@@ -23,33 +22,19 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	if strings.HasPrefix(text, "**") {
 		text = "/" + text
 	}
-	switch {
-	case strings.Contains(text, "${"):
-		return glob{}, fmt.Errorf("unknown placeholder in %q: expected ${workspace}, ${home} or ${tmp}", pattern)
-	case !strings.HasPrefix(text, "/"):
-		return glob{}, fmt.Errorf("path pattern %q is relative: begin with /, ~/, ** or ${workspace}", pattern)
-	case !doublestar.ValidatePattern(text):
-		return glob{}, fmt.Errorf("path pattern %q is malformed", pattern)
-	}
-	g := glob{text: pattern, fold: fold}
 	parts := strings.Split(strings.Trim(text, "/"), "/")
+	if err := checkGlob(pattern, text, parts); err != nil {
+		return glob{}, err
+	}
 	literal := 0
 	for literal < len(parts) && !hasMeta(parts[literal]) {
 		literal++
 	}
-	for _, part := range parts {
-		if part == ".." || part == "." || part == "" && len(parts) > 1 {
-			return glob{}, fmt.Errorf("path pattern %q is not clean: it has an empty, . or .. component", pattern)
-		}
-		if part != "**" && strings.Contains(part, "**") {
-			return glob{}, fmt.Errorf("path pattern %q: ** must stand alone between slashes", pattern)
-		}
-	}
+	g := glob{fold: fold, rest: parts[literal:]}
 	g.prefix = strings.TrimSuffix("/"+strings.Join(parts[:literal], "/"), "/")
 	if o.Resolve != nil && g.prefix != "" {
 		g.prefix = strings.TrimSuffix(o.Resolve(g.prefix), "/")
 	}
-	g.rest = parts[literal:]
 	if fold {
 		g.prefix = strings.ToLower(g.prefix)
 		for i, c := range g.rest {
@@ -57,6 +42,27 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 		}
 	}
 	return g, nil
+}
+
+// checkGlob refuses patterns that would match something else than they seem to.
+func checkGlob(pattern, text string, parts []string) error {
+	switch {
+	case strings.Contains(text, "${"):
+		return fmt.Errorf("unknown placeholder in %q: expected ${workspace}, ${home} or ${tmp}", pattern)
+	case !strings.HasPrefix(text, "/"):
+		return fmt.Errorf("path pattern %q is relative: begin with /, ~/, ** or ${workspace}", pattern)
+	case !doublestar.ValidatePattern(text):
+		return fmt.Errorf("path pattern %q is malformed", pattern)
+	}
+	for _, part := range parts {
+		if part == ".." || part == "." || part == "" && len(parts) > 1 {
+			return fmt.Errorf("path pattern %q is not clean: it has an empty, . or .. component", pattern)
+		}
+		if part != "**" && strings.Contains(part, "**") {
+			return fmt.Errorf("path pattern %q: ** must stand alone between slashes", pattern)
+		}
+	}
+	return nil
 }
 
 // expandPlaces replaces the placeholders. A place that is unknown stays, and is

@@ -43,15 +43,16 @@ func oddCharacter(r rune) string {
 	switch {
 	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
 		return ""
-	case r < ' ' || r == 0x7f || unicode.Is(unicode.Cc, r):
+	case unicode.Is(unicode.Cc, r):
 		return "it holds a control character"
-	case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zs, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
+	case unicode.In(r, unicode.Cf, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Variation_Selector) || strings.ContainsRune(blankLetters, r):
 		return "it holds an invisible character or an unusual blank"
-	case unicode.Is(unicode.Variation_Selector, r) || r == 0x034f || r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x2800:
-		return "it holds an invisible character"
 	}
 	return ""
 }
+
+// blankLetters are letters and symbols that show as nothing.
+const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
 
 // oddContinuation reports a backslash before a line break where the two parsers
 // disagree: in comments, here-documents, or in the middle of a word.

@@ -91,7 +91,7 @@ func (s *state) merge(other *state) {
 
 // shift drops the first positional parameter, if it is plain which that is.
 func (s *state) shift(one bool) {
-	if one && s.exact && len(s.args) > 0 {
+	if one && s.exact && len(s.args) > 0 && !s.args[0].split && !s.args[0].glob {
 		s.args = s.args[1:]
 	} else {
 		s.exact = false

@@ -239,29 +239,32 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		return // the word is only the mark of the end
 	}
-	word := w.single(r.Word, s)
-	source := w.text(r)
-	if word.text == "" && r.Op != syntax.WordHdoc {
-		word.dynamic = true // bash refuses an empty name; a mistake is shown as one
+	w.target(r.Op, w.single(r.Word, s), s, w.text(r))
+}
+
+// target records what is opened by a redirection.
+func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
+	if wd.text == "" && op != syntax.WordHdoc {
+		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
 	}
-	switch r.Op {
+	switch op {
 	case syntax.WordHdoc:
 	case syntax.RdrIn:
-		w.path(policy.Read, word, s, source)
+		w.path(policy.Read, wd, s, source)
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-		w.path(policy.Write, word, s, source)
+		w.path(policy.Write, wd, s, source)
 	case syntax.RdrInOut:
-		w.path(policy.Read, word, s, source)
-		w.path(policy.Write, word, s, source)
+		w.path(policy.Read, wd, s, source)
+		w.path(policy.Write, wd, s, source)
 	case syntax.DplOut, syntax.DplIn:
-		if isDescriptor(word) {
+		if isDescriptor(wd) {
 			return
 		}
-		if r.Op == syntax.DplIn {
+		if op == syntax.DplIn {
 			w.opaque("a descriptor is computed", source)
 			return
 		}
-		w.path(policy.Write, word, s, source)
+		w.path(policy.Write, wd, s, source)
 	default:
 		w.opaque("this redirection is not followed", source)
 	}

@@ -261,34 +261,11 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	case *syntax.Lit:
 		w.lit(p.Value, b, quoted)
 	case *syntax.SglQuoted:
-		text, ok := p.Value, true
-		if p.Dollar {
-			text, ok = ansiC(p.Value)
-		}
-		if !ok {
-			w.opaque("a text in $'…' is not followed", w.text(p))
-			b.unknown(true)
-			return
-		}
-		b.literal(text, true)
+		w.singleQuoted(p, b)
 	case *syntax.DblQuoted:
-		if p.Dollar {
-			w.opaque("a text in $\"…\" is translated", w.text(p))
-		}
-		if len(p.Parts) == 0 {
-			b.literal("", true)
-		}
-		for _, inner := range p.Parts {
-			w.part(inner, b, s, true)
-		}
+		w.doubleQuoted(p, b, s)
 	case *syntax.CmdSubst:
-		if p.TempFile || p.ReplyVar {
-			w.opaque("this substitution runs in the shell itself", w.text(p))
-		}
-		if text := w.text(p); p.Backquotes && (strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
-			w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
-		}
-		w.stmts(p.Stmts, s.clone())
+		w.substitution(p, s, quoted)
 		b.unknown(quoted)
 	case *syntax.ProcSubst:
 		w.stmts(p.Stmts, s.clone())
@@ -307,6 +284,44 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 		w.opaque("this form of word is not followed", w.text(p))
 		b.unknown(false)
 	}
+}
+
+// singleQuoted adds the text of '…' or $'…'.
+func (w *walker) singleQuoted(p *syntax.SglQuoted, b *builder) {
+	text, ok := p.Value, true
+	if p.Dollar {
+		text, ok = ansiC(p.Value)
+	}
+	if !ok {
+		w.opaque("a text in $'…' is not followed", w.text(p))
+		b.unknown(true)
+		return
+	}
+	b.literal(text, true)
+}
+
+// doubleQuoted expands what is in "…".
+func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
+	if p.Dollar {
+		w.opaque("a text in $\"…\" is translated", w.text(p))
+	}
+	if len(p.Parts) == 0 {
+		b.literal("", true)
+	}
+	for _, inner := range p.Parts {
+		w.part(inner, b, s, true)
+	}
+}
+
+// substitution walks the commands of $(…) or `…`.
+func (w *walker) substitution(p *syntax.CmdSubst, s *state, quoted bool) {
+	if p.TempFile || p.ReplyVar {
+		w.opaque("this substitution runs in the shell itself", w.text(p))
+	}
+	if text := w.text(p); p.Backquotes && (strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
+		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
+	}
+	w.stmts(p.Stmts, s.clone())
 }
 
 // procSubst stands for the name that bash gives a process substitution.

@@ -118,7 +118,7 @@ func skipOptions(args []word, values, plain string) (replace string, rest []word
 
 // listed reports whether a flag is in a list in which * is any text.
 func listed(list, flag string) bool {
-	for _, f := range strings.Fields(list) {
+	for f := range strings.FieldsSeq(list) {
 		if before, _, star := strings.Cut(f, "*"); f == flag || star && strings.HasPrefix(flag, before) && len(flag) > len(before) {
 			return true
 		}
