@@ -141,9 +141,14 @@ func (c *compiler) tighten(f File) {
 	p, d := c.policy, f.Defaults
 	p.headless = p.headless || f.Headless
 	for _, pair := range []struct{ to, from *Action }{
-		{&p.defaults.Bash, &d.Bash}, {&p.defaults.Read, &d.Read}, {&p.defaults.Write, &d.Write}, {&p.defaults.Net, &d.Net},
-		{&p.defaults.Unanalysable, &d.Unanalysable}, {&p.defaults.UnknownRead, &d.UnknownRead},
-		{&p.defaults.UnknownWrite, &d.UnknownWrite}, {&p.defaults.UnknownEnv, &d.UnknownEnv},
+		{&p.defaults.Bash, &d.Bash},
+		{&p.defaults.Read, &d.Read},
+		{&p.defaults.Write, &d.Write},
+		{&p.defaults.Net, &d.Net},
+		{&p.defaults.Unanalysable, &d.Unanalysable},
+		{&p.defaults.UnknownRead, &d.UnknownRead},
+		{&p.defaults.UnknownWrite, &d.UnknownWrite},
+		{&p.defaults.UnknownEnv, &d.UnknownEnv},
 	} {
 		*pair.to = min(*pair.to, *pair.from)
 	}

@@ -96,7 +96,8 @@ func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
 			`a rule in commands: {decision: allow, run: ["go test"]}`,
 		},
 		{
-			Effect{Kind: Opaque, Why: "it is computed"}, "defaults.unanalysable", "p.yaml",
+			Effect{Kind: Opaque, Why: "it is computed"},
+			"defaults.unanalysable", "p.yaml",
 			"defaults.unanalysable: the command cannot be analysed, because it is computed. A person decides.",
 			"write the command so that its programs and files stand in it literally",
 		},
