@@ -197,24 +197,24 @@ func isRef(s string) bool {
 	return true
 }
 
-// matchToken matches a token in which * is any text without a slash (or any text
-// at all, when the token has no slash itself).
+// matchToken matches a token in which * is any text. It goes back to the last *
+// only, so that its time grows with the product of the lengths.
 func matchToken(token, s string) bool {
-	before, after, star := strings.Cut(token, "*")
-	if !star {
-		return token == s
-	}
-	if !strings.HasPrefix(s, before) {
-		return false
-	}
-	s = s[len(before):]
-	if after == "" {
-		return true
-	}
-	for i := 0; i <= len(s); i++ {
-		if matchToken(after, s[i:]) {
-			return true
+	t, i, star, mark := 0, 0, -1, 0
+	for i < len(s) {
+		switch {
+		case t < len(token) && token[t] == '*':
+			star, mark = t, i
+			t++
+		case t < len(token) && token[t] == s[i]:
+			t++
+			i++
+		case star >= 0:
+			mark++
+			t, i = star+1, mark
+		default:
+			return false
 		}
 	}
-	return false
+	return strings.Trim(token[t:], "*") == ""
 }

@@ -109,6 +109,7 @@ func (w *walker) script(text string, s *state) {
 	if len(text) > maxScript {
 		text = text[:maxScript]
 	}
+	text = strings.ToValidUTF8(text, "?") // what is refused is still scanned
 	if w.inner++; w.inner > maxInner {
 		w.opaque("scripts within scripts go too deep", "")
 		w.inner--

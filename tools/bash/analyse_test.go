@@ -292,6 +292,9 @@ func TestHostileTextsAreBounded(t *testing.T) {
 		strings.Repeat("eval ", 1000) + "p",
 		strings.Repeat("env ", 10000) + "p",
 		strings.Repeat("! ", 20000) + "p",
+		"x=aaaaaaaaaaaaaaaa;" + strings.Repeat("x=$x$x;", 60) + "p $x",
+		"x='" + strings.Repeat("a ", 1000) + "'; " + strings.Repeat("p $x;", 5000),
+		"x='" + strings.Repeat("a", 30000) + "'; p " + strings.Repeat("$x", 10000),
 	} {
 		effects := analysed(t, ws, script)
 		if len(effects) > 2*maxSteps {
@@ -314,7 +317,7 @@ func TestDeniedCommandsAreSeenBeyondTheBounds(t *testing.T) {
 func FuzzAnalyse(f *testing.F) {
 	for _, seed := range []string{
 		"ls -la | grep x > y 2>&1", "for x in {1..3}; do a $x; done", "cat <<E\n$(x)\nE", "a=(1 2); echo ${a[@]:1}", "f() { g \"$@\"; }; f x",
-		"[[ a = @(b|c) ]] && ((x++))", "case x in a|b) y;; esac", "find . -exec sh -c 'x {}' \\;", "echo $'\\x41' \"$(a `b`)\"", "cd a && env X=1 timeout 5 b", "if a; then b; elif c; then d; fi &",
+		"[[ a = @(b|c) ]] && ((x++))", "case x in a|b) y;; esac", "find . -exec sh -c 'x {}' \\;", "echo $'\\x41' \"$(a `b`)\"", "cd a && env X=1 timeout 5 b", "if a; then b; elif c; then d; fi &", "0&0\xff",
 	} {
 		f.Add(seed)
 	}

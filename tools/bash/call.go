@@ -22,7 +22,7 @@ func (w *walker) call(c *syntax.CallExpr, s *state) {
 
 // run follows a command whose words are expanded.
 func (w *walker) run(args []word, s *state, source string) {
-	if w.steps--; w.steps <= 0 {
+	if w.steps -= 1 + len(args)/16; w.steps <= 0 {
 		w.opaque("it holds too many commands", "")
 		return
 	}

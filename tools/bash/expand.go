@@ -234,7 +234,10 @@ func (w *walker) knownWord(a word, b *builder, quoted bool) {
 
 // variable adds a variable's value. Unquoted, it is split, and can be a pattern.
 func (w *walker) variable(v value, b *builder, quoted bool) {
+	w.steps -= len(v.text) / 64 // long values, used often, cost time
 	switch {
+	case w.steps <= 0 || len(v.text)+b.raw.Len() > maxScript:
+		b.unknown(false)
 	case v.number:
 		b.unknown(true)
 	case v.glob:

@@ -92,6 +92,9 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if shellNames[name] || numericNames[name] {
 		return
 	}
+	if len(v.text) > maxScript {
+		v = value{dynamic: true}
+	}
 	s.vars[name] = v
 }
 
