@@ -184,7 +184,7 @@ func (c *compiler) rules(f File, rules []Rule, add func(Rule)) {
 		case r.ID == "":
 			c.fail(r, errors.New("every rule needs an id"))
 		case strings.HasPrefix(r.ID, "builtin:") || strings.HasPrefix(r.ID, "defaults."):
-			c.fail(r, errors.New("an id must not begin with builtin: or defaults."))
+			c.fail(r, errors.New(`an id must not begin with "builtin:" or "defaults."`))
 		}
 		add(r)
 	}

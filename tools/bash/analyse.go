@@ -25,7 +25,6 @@ const (
 // analyser turns scripts into effects.
 type analyser struct {
 	workspace string
-	home      string
 	env       map[string]string // of the commands; a variable that is not here is unset
 	resolver  Resolver
 }
