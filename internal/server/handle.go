@@ -53,7 +53,7 @@ func (ss *session) handle(m message.Inbound) {
 func (ss *session) refuse(t message.ErrorType, requestID, callID, text string) {
 	e := message.Errorf(t, "%s", text)
 	e.RequestID, e.CallID = requestID, callID
-	ss.out.reply(e)
+	ss.reply(e)
 }
 
 // may checks a role and answers the frame when it is missing.
@@ -99,7 +99,7 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 			continue
 		}
 		if e := ss.decide(a); e != nil {
-			ss.out.reply(e)
+			ss.reply(e)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (ss *session) input(m *message.ToolInput) {
 		in.Resize = &tools.Size{Rows: m.Resize.Rows, Cols: m.Resize.Cols}
 	}
 	if e := c.Input(in); e != nil {
-		ss.out.reply(e)
+		ss.reply(e)
 	}
 }
 
@@ -185,7 +185,7 @@ func (ss *session) hello(m *message.Hello) {
 	for _, r := range ss.who.Roles {
 		ack.Roles = append(ack.Roles, string(r))
 	}
-	ss.out.reply(ack)
+	ss.reply(ack)
 }
 
 // output is how a client wants live output. The zero value is the protocol's
@@ -215,7 +215,7 @@ func (ss *session) pong(m *message.Ping) {
 	if m.TypeAlias {
 		p.Type = "pong"
 	}
-	ss.out.reply(p)
+	ss.reply(p)
 }
 
 func (ss *session) listApprovals(m *message.ListApprovals) {
@@ -226,14 +226,14 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 	for _, r := range ss.srv.opt.Approvals.Pending() {
 		list = append(list, r.Show)
 	}
-	ss.out.reply(message.Approvals{MessageType: "approvals", RequestID: m.RequestID, Approvals: list})
+	ss.reply(message.Approvals{MessageType: "approvals", RequestID: m.RequestID, Approvals: list})
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
 	answer, e := ss.srv.opt.Dispatch.Explain(m.RequestID, m.Call)
 	if e != nil {
-		ss.out.reply(e)
+		ss.reply(e)
 		return
 	}
-	ss.out.reply(answer)
+	ss.reply(answer)
 }

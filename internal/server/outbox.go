@@ -2,23 +2,26 @@ package server
 
 import "sync"
 
-// The bounds of an outbox, in messages. A client that sends without reading its
-// answers is not read any further; one that does not read what others cause is
-// given up.
+// The bounds of an outbox: messages, and bytes of replies. A client that sends
+// without reading its answers is not read any further; one that does not read
+// what others cause is given up.
 const (
-	maxReplies = 256
-	maxPushed  = 16384
+	maxReplies    = 256
+	maxReplyBytes = 4 << 20 // a single reply may be larger
+	maxPushed     = 16384
 )
 
 // outbox holds what waits to be written besides live output, which is not
-// queued but read from the calls' captures. Values are encoded when they are
-// written, so that a large one shown to many clients is kept once.
+// queued but read from the calls' captures. Replies are kept as frames, so that
+// their bytes can be counted. What others cause is encoded when it is written:
+// a large value shown to many clients is kept once.
 type outbox struct {
 	poke func()
 
 	mu     sync.Mutex
 	room   sync.Cond // replies may be added again, or closed
-	queue  []any
+	queue  []any     // frames are []byte
+	held   int       // bytes of the frames in queue
 	closed bool
 }
 
@@ -28,17 +31,23 @@ func newOutbox(poke func()) *outbox {
 	return o
 }
 
-// reply queues an answer to the client's own frame, waiting while it has too
-// many unread ones.
-func (o *outbox) reply(v any) {
+// reply queues the answer to a frame of the client's own, waiting while it has
+// too many unread ones. It does nothing once the outbox is closed.
+func (o *outbox) reply(frame []byte) {
 	o.mu.Lock()
-	for len(o.queue) >= maxReplies && !o.closed {
+	for o.full() && !o.closed {
 		o.room.Wait()
 	}
-	o.queue = append(o.queue, v)
+	if !o.closed {
+		o.queue = append(o.queue, frame)
+		o.held += len(frame)
+	}
 	o.mu.Unlock()
 	o.poke()
 }
+
+// full tells whether replies have to wait. Called with mu held.
+func (o *outbox) full() bool { return len(o.queue) >= maxReplies || o.held >= maxReplyBytes }
 
 // push queues what others cause. It never blocks.
 func (o *outbox) push(v any) {
@@ -70,7 +79,10 @@ func (o *outbox) take() (v any, ok, open bool) {
 	v = o.queue[0]
 	o.queue[0] = nil
 	o.queue = o.queue[1:]
-	if len(o.queue) < maxReplies {
+	if frame, ok := v.([]byte); ok {
+		o.held -= len(frame)
+	}
+	if !o.full() {
 		o.room.Broadcast()
 	}
 	return v, true, true

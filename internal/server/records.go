@@ -26,10 +26,10 @@ func (ss *session) listMessages(m *message.ListMessages) {
 	}
 	page, e := ss.srv.list(context.Background(), ss.client(), m)
 	if e != nil {
-		ss.out.reply(e)
+		ss.reply(e)
 		return
 	}
-	ss.out.reply(page)
+	ss.reply(page)
 }
 
 // list reads a page of the journal. An empty client sees all clients' messages.
@@ -67,7 +67,7 @@ func (ss *session) getOutput(m *message.GetOutput) {
 	read, e := ss.output(m)
 	if e != nil {
 		e.RequestID, e.CallID = m.RequestID, m.CallID
-		ss.out.reply(e)
+		ss.reply(e)
 		return
 	}
 	most := outputBytes
@@ -84,7 +84,7 @@ func (ss *session) getOutput(m *message.GetOutput) {
 	} else {
 		answer.DataB64 = base64.StdEncoding.EncodeToString(p)
 	}
-	ss.out.reply(answer)
+	ss.reply(answer)
 }
 
 // reading is how recorded output is read: at most most bytes from an offset, or

@@ -64,10 +64,11 @@ func (ss *session) run() {
 	gone := make(chan struct{})
 	written := make(chan struct{})
 	// Ends when gone is closed, the session is finished, or a write fails; then
-	// it closes the connection, which ends the reader.
+	// it ends the reader, which may wait for a frame or for room in the outbox.
 	go func() {
 		defer close(written)
 		ss.write(gone)
+		ss.out.close()
 		ss.conn.Close()
 	}()
 	ss.read()
@@ -130,7 +131,7 @@ func (ss *session) accept(kind int, frame []byte) bool {
 		in, bad = ss.dec.Decode(frame)
 	}
 	for _, e := range bad {
-		ss.out.reply(e)
+		ss.reply(e)
 	}
 	if !ss.patient(len(bad) > 0 && len(in) == 0) {
 		ss.farewell(websocket.ClosePolicyViolation, "too many invalid frames")
@@ -141,6 +142,13 @@ func (ss *session) accept(kind int, frame []byte) bool {
 		ss.handle(m)
 	}
 	return true
+}
+
+// reply answers a frame of the client's own.
+func (ss *session) reply(v any) {
+	if frame, err := ss.encode(v); err == nil {
+		ss.out.reply(frame)
+	}
 }
 
 // patient counts the invalid frames in a row.

@@ -218,16 +218,27 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	return nil
 }
 
+// send writes a message, or a frame that is encoded already.
 func (w *writer) send(v any) error {
-	frame, err := message.Encode(v)
-	if err != nil {
-		w.ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", w.ss.id), zap.Error(err))
-		frame, err = message.Encode(message.Errorf(message.InternalError, "toold could not encode its answer"))
-		if err != nil {
+	frame, ok := v.([]byte)
+	if !ok {
+		var err error
+		if frame, err = w.ss.encode(v); err != nil {
 			return err
 		}
 	}
 	return w.frameOut(websocket.TextMessage, frame)
+}
+
+// encode turns a message into a frame. A message that cannot be encoded becomes
+// an error_message.
+func (ss *session) encode(v any) ([]byte, error) {
+	frame, err := message.Encode(v)
+	if err != nil {
+		ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", ss.id), zap.Error(err))
+		return message.Encode(message.Errorf(message.InternalError, "toold could not encode its answer"))
+	}
+	return frame, nil
 }
 
 func (w *writer) frameOut(kind int, frame []byte) error {

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// sendUntilRefused sends frames without reading the answers until the server
+// reads no further.
+func sendUntilRefused(t *testing.T, conn *websocket.Conn, frame string) {
+	t.Helper()
+	for range 1 << 20 {
+		conn.SetWriteDeadline(time.Now().Add(time.Second))
+		err := conn.WriteMessage(websocket.TextMessage, []byte(frame))
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the server reads on though none of its answers is read")
+}
+
+func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
+	s, ts := newTestServer(t, func(o *Options) { o.Greeting.Workspace = strings.Repeat("w", 64<<10) })
+	conn := dial(t, ts)
+	sendUntilRefused(t, conn, `{"message_type":"hello","protocol":1}`)
+	conn.Close()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnreadRepliesAreBoundedInBytes(t *testing.T) {
+	o := newOutbox(func() {})
+	o.reply(make([]byte, maxReplyBytes)) // one may be large
+	waited := make(chan struct{})
+	// Ends when the first reply is taken.
+	go func() { o.reply([]byte("second")); close(waited) }()
+	select {
+	case <-waited:
+		t.Error("a reply was added to a full outbox")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if v, _, _ := o.take(); len(v.([]byte)) != maxReplyBytes {
+		t.Errorf("took %d bytes first", len(v.([]byte)))
+	}
+	<-waited
+	if v, ok, _ := o.take(); !ok || string(v.([]byte)) != "second" {
+		t.Errorf("took %v, %v; want the second reply", v, ok)
+	}
+}
+
+func TestAClosedOutboxKeepsNoReplies(t *testing.T) {
+	o := newOutbox(func() {})
+	o.close()
+	for range 2 * maxReplies {
+		o.reply([]byte("too late"))
+	}
+	if len(o.queue) != 0 {
+		t.Errorf("a closed outbox holds %d replies", len(o.queue))
+	}
+}
