@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,8 +64,11 @@ func (g *global) dialApprover(ctx context.Context) (*client.Client, error) {
 		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)}
 	}
 	c, err := client.Dial(ctx, client.Options{URL: daemonURL(cfg), Token: secret, Name: "toold", Version: version})
+	if errors.Is(err, client.ErrUnreachable) {
+		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err)}
+	}
 	if err != nil {
-		return nil, &exitError{exitUnreachable, fmt.Errorf("cannot reach a daemon at %s: %w; start one with `toold serve`", daemonURL(cfg), err)}
+		return nil, &exitError{exitUnreachable, err}
 	}
 	return c, nil
 }
@@ -110,7 +112,8 @@ func (g *global) watchApprovals(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	err = c.Approvals(ctx, client.ApprovalEvents{Requested: g.printApproval})
+	fmt.Fprintf(g.std.err, "toold: waiting for questions about calls in %s; answer with `toold approve ID` or `toold deny ID`; Ctrl-C ends\n", c.Hello().Workspace)
+	err = c.Approvals(ctx, client.ApprovalEvents{Requested: g.printApproval, Resolved: g.printResolved})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -125,12 +128,33 @@ func (g *global) printApproval(r message.ApprovalRequest) {
 		}
 		return
 	}
-	fmt.Fprintf(g.std.out, "%s  %s  %s\n", r.ID, r.ToolCall.ToolName, untilText(r.ExpiresAt))
-	fmt.Fprintf(g.std.out, "    %s\n", strings.ReplaceAll(visible(r.Preview.Text), "\n", "\n    "))
-	if r.Preview.Diff != "" {
-		fmt.Fprintf(g.std.out, "    %s\n", strings.ReplaceAll(visible(r.Preview.Diff), "\n", "\n    "))
+	fmt.Fprintf(g.std.out, "%s  %s  %s\n", r.ID, oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
+	fmt.Fprintf(g.std.out, "%s    %s asks: %s\n", question(r, "    "), oneLine(r.Rule), oneLine(r.Reason))
+}
+
+// printResolved tells that a question is not open any more.
+func (g *global) printResolved(r message.ApprovalResolved) {
+	if g.json {
+		if line, err := message.Encode(r); err == nil {
+			fmt.Fprintf(g.std.out, "%s\n", line)
+		}
+		return
 	}
-	fmt.Fprintf(g.std.out, "    %s: %s\n", r.Rule, r.Reason)
+	fmt.Fprintf(g.std.out, "%s  %s\n", r.ID, oneLine(resolvedText(r)))
+}
+
+func resolvedText(r message.ApprovalResolved) string {
+	word := "denied"
+	if r.Approve {
+		word = "approved"
+	}
+	if r.By != "" {
+		word += " by " + r.By
+	}
+	if r.Reason != "" {
+		word += ": " + r.Reason
+	}
+	return word
 }
 
 // untilText says how long an approval may still be answered.

@@ -66,13 +66,17 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 		if len(operands) > 0 {
 			return nil, errors.New("--arguments holds the whole call; leave the operand out")
 		}
+		var probe any
+		if err := json.Unmarshal([]byte(f.raw), &probe); err != nil {
+			return nil, fmt.Errorf("cannot read --arguments as JSON: %v; quote the whole object for the shell: '{\"command\": \"ls\"}'", err)
+		}
 		return json.RawMessage(f.raw), nil
 	}
 	args := make(map[string]any)
 	if len(operands) > 0 {
 		name, ok := map[string]string{"bash": "command", "read_file": "file_path", "write_file": "file_path", "edit_file": "file_path"}[tool]
 		if !ok {
-			return nil, fmt.Errorf("cannot tell which argument of %s %q is; use --arguments", tool, operands[0])
+			return nil, fmt.Errorf("cannot tell which argument of %s %q is; the tools with an operand are bash, read_file, write_file and edit_file; for others use --arguments", tool, operands[0])
 		}
 		args[name] = operands[0]
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
 )
 
 // Exit codes of `call` besides the command's own, as timeout(1), env(1) and the
@@ -36,8 +39,9 @@ func callCommand(g *global) *cobra.Command {
 			"  toold call edit_file note.txt --old hi --new ho\n" +
 			"  toold call bash --arguments '{\"command\": \"make test\", \"timeout\": 300000}'\n\n" +
 			"The exit code is the command's; 124 the time limit passed, 125 toold could not run it,\n" +
-			"126 denied by policy or a person, 130 interrupted.",
-		Args: cobra.RangeArgs(1, 2),
+			"126 denied by policy or a person, 127 not found, 128+n a signal; 130 interrupted.\n" +
+			"2 wrong arguments, 3 wrong configuration; a file tool that fails ends with 1.",
+		Args: callOperands,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	c.flags.register(cmd)
@@ -47,6 +51,18 @@ func callCommand(g *global) *cobra.Command {
 	return cmd
 }
 
+// callOperands wants a tool and at most one operand. More is mostly a command
+// that was not quoted.
+func callOperands(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("name a tool and what it works on: toold call bash 'ls -la'; see toold call --help")
+	case len(args) > 2:
+		return fmt.Errorf("%s takes one operand, got %d; quote a command: toold call bash 'ls -la'", args[0], len(args)-1)
+	}
+	return nil
+}
+
 // callRun is one `toold call`.
 type callRun struct {
 	*global
@@ -54,6 +70,9 @@ type callRun struct {
 	yes, private bool
 	quiet        bool
 	id           string // of the call; only its own questions are answered
+	live         printer
+	asked        bool // the policy asked a person
+	answers      bool // somebody here answers its questions
 }
 
 func (c *callRun) run(cmd *cobra.Command, args []string) error {
@@ -80,7 +99,11 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return &exitError{callNotRun, err}
 	}
-	return c.finish(ret)
+	finished := c.finish(ret)
+	if c.live.err != nil {
+		return &exitError{callNotRun, fmt.Errorf("cannot print the output: %w", c.live.err)}
+	}
+	return finished
 }
 
 // interrupts turns the first Ctrl-C into the end of a context and the second
@@ -114,7 +137,8 @@ func interruptible(parent context.Context) (context.Context, interrupts) {
 func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
 	events := client.Events{
 		Decision: func(d message.PolicyDecision) {
-			c.say("%s · %s (%s)", d.Action, d.Rule, d.Source)
+			c.asked = d.Action == "ask"
+			c.say("%s · %s · %s", d.Action, d.Rule, d.Source)
 		},
 		Started: func(s message.ToolStarted) {
 			c.say("sandbox %s", describeWire(s.Sandbox))
@@ -127,7 +151,9 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 			if c.json {
 				return
 			}
-			c.print(d.Stream, data)
+			if !c.live.print(c.std, d.Stream, data) {
+				peer.agent.Cancel(c.id, "its output cannot be printed")
+			}
 		},
 	}
 	stopCancel := context.AfterFunc(ctx, func() { peer.agent.Cancel(c.id, "interrupted at the terminal") })
@@ -135,12 +161,24 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 	return peer.agent.Call(context.WithoutCancel(ctx), client.Call{ID: c.id, Tool: tool, Arguments: arguments}, events)
 }
 
-func (c *callRun) print(stream string, data []byte) {
-	out := c.std.out
+// printer writes a call's live output. After an error it writes nothing more.
+type printer struct {
+	err error
+	mid bool // the last byte on standard output ended no line
+}
+
+// print reports whether it may go on.
+func (p *printer) print(std stdio, stream string, data []byte) bool {
+	out := std.out
 	if stream == "stderr" {
-		out = c.std.err
+		out = std.err
+	} else if len(data) > 0 {
+		p.mid = data[len(data)-1] != '\n'
 	}
-	out.Write(data)
+	if p.err == nil {
+		_, p.err = out.Write(data)
+	}
+	return p.err == nil
 }
 
 // say prints a line about the call to standard error.
@@ -189,10 +227,16 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
 	case ret.ExitCode == nil && ret.Status == "success":
-		fmt.Fprint(c.std.out, ret.Result)
+		c.live.print(c.std, "stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:
-		fmt.Fprintf(c.std.err, "toold: %s\n", strings.TrimPrefix(ret.Result, "Error: "))
+		fmt.Fprintf(c.std.err, "toold: %s\n", tools.Visible(strings.TrimPrefix(ret.Result, "Error: ")))
+		if c.asked && !c.answers && ret.Decision != nil && ret.Decision.By == "policy" {
+			c.say("nobody could be asked here: run it at a terminal, or say yes beforehand with --yes")
+		}
 		return
+	}
+	if c.live.mid && executor.IsTerminal(c.std.out) {
+		fmt.Fprintln(c.std.err)
 	}
 	end := "done"
 	if ret.ExitCode != nil {

@@ -35,10 +35,10 @@ func (g *global) doctor(ctx context.Context) error {
 	findings := append(confinementFindings(ctx), terminalFinding())
 	cfg, err := config.Load(g.options)
 	if err != nil {
-		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct the file, or name another with --config"})
+		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
 		findings = append(findings, finding{Name: "configuration", OK: true, Is: orDefault(cfg.File, "none; the defaults hold")},
-			policyFinding(cfg), stateFinding(cfg), portFinding(cfg))
+			policyFinding(cfg), stateFinding(cfg), portFinding(ctx, cfg))
 	}
 	return g.printFindings(findings)
 }
@@ -97,13 +97,27 @@ func stateFinding(cfg config.Config) finding {
 }
 
 // portFinding tells whether a daemon could listen, or does already.
-func portFinding(cfg config.Config) finding {
+func portFinding(ctx context.Context, cfg config.Config) finding {
 	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil && healthy(ctx, cfg) {
+		return finding{Name: "address", OK: true, Is: "a daemon serves " + cfg.Listen + " already"}
+	}
 	if err != nil {
-		return finding{Name: "address", Is: err.Error(), Mend: "if that is not toold itself, choose another address with --listen"}
+		return finding{Name: "address", Is: err.Error(), Mend: "choose another address with --listen, e.g. --listen 127.0.0.1:0"}
 	}
 	l.Close()
 	return finding{Name: "address", OK: true, Is: cfg.Listen + " is free"}
+}
+
+// healthy tells whether a daemon of this state folder serves the address: it
+// knows the agent's token.
+func healthy(ctx context.Context, cfg config.Config) bool {
+	p, err := reach(ctx, cfg)
+	if err != nil {
+		return false
+	}
+	p.close()
+	return true
 }
 
 func (g *global) printFindings(findings []finding) error {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
@@ -34,6 +33,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if err != nil {
 		return &exitError{callNotRun, err}
 	}
+	c.answers = true
 	p.answering.Add(1)
 	// Ends when the connection is closed; peer.close waits for it.
 	go func() {
@@ -52,7 +52,11 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	approve, reason := true, "--yes"
 	if !c.yes {
-		approve, reason = askPerson(p.tty, r)
+		// Ctrl-C leaves the question open on its line.
+		newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
+		defer newline()
+		hello := p.agent.Hello()
+		approve, reason = askPerson(p.tty, r, hello.Workspace+", "+describeWire(hello.Sandbox))
 	}
 	d := client.Decision{ApprovalID: r.ID, Approve: approve, Reason: reason}
 	if _, err := p.person.Decide(ctx, d); err != nil && ctx.Err() == nil {
@@ -69,9 +73,11 @@ func openTerminal(in *os.File) (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// askPerson shows a call and reads y or n. Everything but a clear yes is a no.
-func askPerson(tty io.ReadWriter, r message.ApprovalRequest) (approve bool, reason string) {
-	showQuestion(tty, r)
+// askPerson shows a call and where it would run, and reads y or n. Everything
+// but a clear yes is a no.
+func askPerson(tty io.ReadWriter, r message.ApprovalRequest, where string) (approve bool, reason string) {
+	fmt.Fprintf(tty, "\n%s asks: %s\n%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "), where)
+	fmt.Fprint(tty, "Run it? [y]es once, [n]o; words after it go to the agent as the reason: ")
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil {
 		return false, "the terminal was closed"
@@ -82,31 +88,4 @@ func askPerson(tty io.ReadWriter, r message.ApprovalRequest) (approve bool, reas
 		return true, strings.TrimSpace(rest)
 	}
 	return false, strings.TrimSpace(rest)
-}
-
-func showQuestion(w io.Writer, r message.ApprovalRequest) {
-	fmt.Fprintf(w, "\n%s asks: %s\n", r.Rule, r.Reason)
-	fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(visible(r.Preview.Text), "\n", "\n  "))
-	if r.Preview.Diff != "" {
-		fmt.Fprintf(w, "%s\n", visible(r.Preview.Diff))
-	}
-	for _, e := range r.Effects {
-		fmt.Fprintf(w, "  - %s\n", visible(e.Text))
-	}
-	fmt.Fprintf(w, "Run it? [y]es once, [n]o; words after it go to the agent as the reason: ")
-}
-
-// visible makes characters seen that could paint over what is shown, or hide in
-// it: the text was written by an agent.
-func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, "\\u{%x}", r)
-		}
-	}
-	return b.String()
 }

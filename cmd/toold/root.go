@@ -88,6 +88,7 @@ func newRoot(std stdio) *cobra.Command {
 	flags.StringVar(&g.options.Policy, "policy", "", "policy `file` (TOOLD_POLICY)")
 	flags.StringVar(&g.options.StateDir, "state-dir", "", "`folder` of journal and tokens (TOOLD_STATE_DIR)")
 	flags.StringVar(&g.options.Listen, "listen", "", "`host:port` to serve on or to reach (TOOLD_LISTEN)")
+	flags.StringVar(&g.options.LogLevel, "log-level", "", "least `level` that is logged: debug, info, warn or error (TOOLD_LOG_LEVEL)")
 	flags.BoolVar(&g.json, "json", false, "print JSON for programs")
 
 	serve := serveCommand(g)

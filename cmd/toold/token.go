@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -29,7 +32,8 @@ func tokenCommand(g *global) *cobra.Command {
 func (g *global) showToken(files map[string]string, name string) error {
 	file, ok := files[name]
 	if !ok {
-		return &exitError{exitUsage, fmt.Errorf("no token is called %q in the configuration", name)}
+		names := slices.Sorted(maps.Keys(files))
+		return &exitError{exitUsage, fmt.Errorf("no token is called %q in the configuration; there are %s", name, strings.Join(names, ", "))}
 	}
 	secret, err := readToken(file)
 	if err != nil {

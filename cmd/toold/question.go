@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// question is what a waiting call would do, for the person who decides on it: its
+// text, the change it makes, and each effect that was judged. An agent wrote all
+// of this, so nothing in it may move the cursor, hide, or look like toold's own
+// words: hidden characters are shown, and every line is indented.
+func question(r message.ApprovalRequest, indent string) string {
+	text := tools.Visible(r.Preview.Text)
+	if r.Preview.Diff != "" {
+		text += "\n" + tools.Visible(strings.TrimSuffix(r.Preview.Diff, "\n"))
+	}
+	var b strings.Builder
+	b.WriteString(indent + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
+	for _, e := range r.Effects {
+		fmt.Fprintf(&b, "%s- %s", indent, oneLine(e.Text))
+		if e.Source == "cwd" {
+			b.WriteString(" (the folder it runs in)")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// oneLine is text that an agent had a part in, on one line.
+func oneLine(s string) string {
+	return strings.ReplaceAll(tools.Visible(s), "\n", `\n`)
+}
