@@ -48,14 +48,19 @@ func (g *global) serve(ctx context.Context) error {
 	return nil
 }
 
-// untilSignalled returns a context that ends with the first SIGTERM or SIGINT.
-// A second one ends the process at once: the sandboxes die with it.
+// untilSignalled returns a context that ends with the first SIGTERM or SIGINT,
+// and with SIGHUP (the terminal was closed) or SIGQUIT unless toold was started
+// with these ignored (nohup). A second one ends the process at once: the
+// sandboxes die with it.
 //
-// SIGHUP, SIGQUIT and SIGPIPE are caught as well, so that commands start with
-// their default dispositions even when toold was started with them ignored
-// (nohup, a script's background job): Go resets caught signals in children, not
-// ignored ones.
+// SIGHUP, SIGQUIT and SIGPIPE are caught in any case, so that commands start with
+// their default dispositions: Go resets caught signals in children, not ignored
+// ones.
 func untilSignalled(parent context.Context) (context.Context, func()) {
+	ends := map[os.Signal]bool{
+		syscall.SIGTERM: true, syscall.SIGINT: true,
+		syscall.SIGHUP: !signal.Ignored(syscall.SIGHUP), syscall.SIGQUIT: !signal.Ignored(syscall.SIGQUIT),
+	}
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 4)
 	signal.Notify(caught, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
@@ -65,13 +70,13 @@ func untilSignalled(parent context.Context) (context.Context, func()) {
 		for {
 			select {
 			case s := <-caught:
-				if s != syscall.SIGTERM && s != syscall.SIGINT {
-					continue
-				}
-				if ctx.Err() != nil {
+				switch {
+				case !ends[s]:
+				case ctx.Err() != nil && s != syscall.SIGHUP: // a shell and its terminal both hang up
 					os.Exit(exitInterrupted)
+				default:
+					cancel()
 				}
-				cancel()
 			case <-done:
 				return
 			}
