@@ -7,6 +7,13 @@ import (
 
 const redacted = "[redacted]"
 
+// Redact returns text with every secret in it replaced by "[redacted]"; of two that
+// match, the longer one goes.
+func Redact(text string, secrets []string) string {
+	r := newRedactor(secrets)
+	return string(r.pass([]byte(text), true))
+}
+
 // redactor replaces secrets in one stream, also where writes cut them apart.
 type redactor struct {
 	secrets [][]byte  // longest first: of two that match, the longer one goes

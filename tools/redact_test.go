@@ -44,3 +44,10 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+func TestTheLongerOfTwoSecretsIsRedacted(t *testing.T) {
+	t.Parallel()
+	if got := Redact("pass password passwor", []string{"pass", "password"}); got != "[redacted] [redacted] [redacted]wor" {
+		t.Errorf("got %q", got)
+	}
+}

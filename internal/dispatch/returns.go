@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -57,7 +56,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	opt.TimedOut = res.Failure == tools.Timeout
 	opt.Cancelled = opt.ErrorType == message.Cancelled || opt.ErrorType == message.Shutdown
 	opt.Terminal, opt.Leftovers = res.Terminal, res.Leftovers
-	opt.Diff = d.redact(res.Diff)
+	opt.Diff = tools.Redact(res.Diff, d.opt.Redact)
 	if res.Sandbox != nil {
 		held := wireSandbox(*res.Sandbox)
 		opt.Sandbox = &held
@@ -74,7 +73,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	opt.StdoutBytes, opt.StderrBytes, _ = out.capture.Totals()
-	head := d.redact(out.result.Text)
+	head := tools.Redact(out.result.Text, d.opt.Redact)
 	if opt.StdoutBytes+opt.StderrBytes == 0 {
 		opt.Result = head
 		if head == "" {
@@ -92,15 +91,6 @@ func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 		text = head + "\n" + text
 	}
 	opt.Result = text
-}
-
-func (d *Dispatcher) redact(s string) string {
-	for _, secret := range d.opt.Redact {
-		if secret != "" {
-			s = strings.ReplaceAll(s, secret, "[redacted]")
-		}
-	}
-	return s
 }
 
 func (d *Dispatcher) logReturn(c *Call, out outcome, ret message.ToolReturn) {
