@@ -31,12 +31,13 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	underTest.remove()
 	results.print()
+	decided.print()
 	os.Exit(code)
 }
 
 // TestWireCases plays the case files against the daemon.
 func TestWireCases(t *testing.T) {
-	cases, err := readCases(caseFiles()...)
+	cases, err := readCases(namedFiles("TOOLD_CASES_WIRE", "wire.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,20 +51,27 @@ func TestWireCases(t *testing.T) {
 	}
 }
 
-// caseFiles lists the files to play. A test runs in its package's folder; who
-// names a relative path may well mean one from the root of the project.
-func caseFiles() []string {
-	named := os.Getenv("TOOLD_CASES_WIRE")
+// namedFiles lists the case files that a variable of the environment names,
+// separated by commas or colons, or the one of this package.
+func namedFiles(variable, own string) []string {
+	named := os.Getenv(variable)
 	if named == "" {
-		return []string{filepath.Join("testdata", "wire.jsonl")}
+		return []string{filepath.Join("testdata", own)}
 	}
 	paths := strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ':' })
 	for i, path := range paths {
-		if _, err := os.Stat(path); err != nil && !filepath.IsAbs(path) {
-			paths[i] = filepath.Join("..", path)
-		}
+		paths[i] = fromRoot(path)
 	}
 	return paths
+}
+
+// fromRoot finds a relative path: a test runs in its package's folder, but who
+// names one may well mean it from the root of the project.
+func fromRoot(path string) string {
+	if _, err := os.Stat(path); err != nil && !filepath.IsAbs(path) {
+		return filepath.Join("..", path)
+	}
+	return path
 }
 
 // playLine plays one case and counts it.
