@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"time"
 
 	"github.com/toold/toold/message"
@@ -39,7 +40,7 @@ func effectLines(effects []policy.Effect) []message.EffectLine {
 
 // Explain tells how a call would be decided, without running it.
 func (d *Dispatcher) Explain(requestID string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
-	inv, refused := d.build(&Call{ID: asked.ID, asked: asked})
+	inv, refused := d.build(context.Background(), &Call{ID: asked.ID, asked: asked})
 	if refused != nil {
 		e := message.Errorf(message.InvalidArguments, "%s", refused.text)
 		e.RequestID = requestID

@@ -8,6 +8,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,7 @@ type Dispatcher struct {
 	opt    Options
 	policy atomic.Pointer[policy.Policy]
 	slots  chan struct{} // one element per running call
+	builds chan struct{} // one element per call being parsed
 
 	mu       sync.Mutex
 	calls    map[string]*Call // unanswered calls by client scope and id
@@ -67,7 +69,10 @@ func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
 		opt:   opt,
 		slots: make(chan struct{}, opt.Limits.Concurrent),
-		calls: make(map[string]*Call),
+		// Parsing only computes, so more at once is no faster. But a hostile
+		// script can cost hundreds of megabytes while it is analysed.
+		builds: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		calls:  make(map[string]*Call),
 	}
 	d.policy.Store(opt.Policy)
 	return d

@@ -104,7 +104,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 			out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 		}
 	}()
-	inv, refused := d.build(c)
+	inv, refused := d.build(ctx, c)
 	if refused != nil {
 		out.refused = refused
 		return out
@@ -130,8 +130,15 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	return d.execute(ctx, c, inv, out)
 }
 
-// build parses the call into an invocation.
-func (d *Dispatcher) build(c *Call) (tools.Invocation, *refusal) {
+// build parses the call into an invocation. It waits while as many calls are
+// parsed as may be at once, and gives up waiting when ctx ends.
+func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *refusal) {
+	select {
+	case d.builds <- struct{}{}:
+		defer func() { <-d.builds }()
+	case <-ctx.Done():
+		return nil, stopped(ctx)
+	}
 	tool, _, ok := d.opt.Registry.Lookup(c.asked.Name)
 	if c.asked.Invalid != "" {
 		return nil, &refusal{message.InvalidArguments, c.asked.Invalid}
