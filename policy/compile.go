@@ -1,32 +1,31 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/shlex"
-)
-
-// The names of the presets.
-const (
-	presetReadOnly  = "shell-readonly"
-	presetWorkspace = "shell-workspace"
 )
 
 // Policy is a compiled policy. It never changes and is safe for concurrent use.
 type Policy struct {
 	headless  bool
 	defaults  Defaults
-	file      string // of the defaults
-	readOnly  bool   // presets
+	title     string
+	origins   map[string]string // where the defaults stand, by their names
+	readOnly  bool              // presets
 	workspace bool
 	env       []string
 	byName    map[string][]commandPattern // by the program's name
 	anyName   []commandPattern            // of patterns that begin with a wildcard
 	paths     []*rule
 	net       []*rule
-	warnings  []string
+	timeout   time.Duration // of questions; 0 = as configured
+	// conditional tells that some rule demands more than a decision.
+	conditional bool
+	warnings    []string
 }
 
 // rule is a compiled Rule.
@@ -45,171 +44,96 @@ type commandPattern struct {
 	rule *rule
 }
 
-// Compile makes a policy of the built-in rules, the user's file and further
-// files, which can only tighten: what loosens in them is left out and named in
-// Warnings. The error joins every fault found, each with its file and line.
-func Compile(o Options, user File, further ...File) (*Policy, error) {
-	p := &Policy{
-		headless: user.Headless, defaults: user.Defaults, file: user.Name,
-		env: user.Env, byName: make(map[string][]commandPattern),
-	}
-	c := compiler{options: o, policy: p, fold: user.FoldCase}
-	for _, f := range further {
-		c.fold = c.fold || f.FoldCase
-	}
-	c.builtin(user.Disable)
-	c.user(user)
-	for _, f := range further {
-		c.tighten(f)
-	}
-	return p, errors.Join(c.errs...)
-}
-
-// Warnings lists what Compile left out because it would have loosened.
-func (p *Policy) Warnings() []string { return p.warnings }
-
 // compiler collects the faults of the files it compiles.
 type compiler struct {
 	options Options
 	policy  *Policy
-	fold    bool
-	file    string
+	file    string // being compiled; "" = built-in
 	errs    []error
-}
-
-// builtin adds the built-in rules that are not switched off.
-func (c *compiler) builtin(disabled []string) {
-	off := make(map[string]bool)
-	for _, id := range disabled {
-		off[id] = true
-	}
-	commands, paths := builtinRules(c.options)
-	for _, r := range commands {
-		if !off[r.ID] {
-			c.command(r)
-		}
-		delete(off, r.ID)
-	}
-	for _, r := range paths {
-		if !off[r.ID] {
-			c.path(c.known(r))
-		}
-		delete(off, r.ID)
-	}
-	for id := range off {
-		c.fail(Rule{ID: "builtin.disable"}, fmt.Errorf("no built-in rule has the id %q", id))
-	}
-}
-
-// known leaves out the patterns of a built-in rule that refer to a place that
-// is not known here.
-func (c *compiler) known(r Rule) Rule {
-	var paths []string
-	for _, p := range r.Paths {
-		if !strings.Contains(expandPlaces(p, c.options), "${") {
-			paths = append(paths, p)
-		}
-	}
-	r.Paths = paths
-	return r
-}
-
-// user adds the user's file.
-func (c *compiler) user(f File) {
-	c.file = f.Name
-	if f.Defaults.Unanalysable == Allow {
-		c.fail(Rule{ID: "defaults.unanalysable"}, errors.New("what cannot be analysed is never allowed: expected ask or deny"))
-	}
-	for _, name := range f.Presets {
-		switch name {
-		case presetReadOnly:
-			c.policy.readOnly = true
-		case presetWorkspace:
-			c.policy.workspace = true
-		default:
-			c.fail(Rule{ID: "presets"}, fmt.Errorf("unknown preset %q: expected %s or %s", name, presetReadOnly, presetWorkspace))
-		}
-	}
-	c.rules(f, f.Commands, c.command)
-	c.rules(f, f.Paths, c.path)
-	c.rules(f, f.Net, c.network)
-}
-
-// tighten adds a file that must not loosen.
-func (c *compiler) tighten(f File) {
-	c.file = f.Name
-	p, d := c.policy, f.Defaults
-	p.headless = p.headless || f.Headless
-	for _, pair := range []struct{ to, from *Action }{
-		{&p.defaults.Bash, &d.Bash},
-		{&p.defaults.Read, &d.Read},
-		{&p.defaults.Write, &d.Write},
-		{&p.defaults.Net, &d.Net},
-		{&p.defaults.Unanalysable, &d.Unanalysable},
-		{&p.defaults.UnknownRead, &d.UnknownRead},
-		{&p.defaults.UnknownWrite, &d.UnknownWrite},
-		{&p.defaults.UnknownEnv, &d.UnknownEnv},
-	} {
-		*pair.to = min(*pair.to, *pair.from)
-	}
-	if len(f.Presets)+len(f.Env)+len(f.Disable) > 0 {
-		c.warn(Rule{ID: "presets, env.allow and builtin.disable"})
-	}
-	c.rules(f, c.tightening(f.Commands), c.command)
-	c.rules(f, c.tightening(f.Paths), c.path)
-	c.rules(f, c.tightening(f.Net), c.network)
-}
-
-// tightening returns the rules that do not allow.
-func (c *compiler) tightening(rules []Rule) []Rule {
-	var out []Rule
-	for _, r := range rules {
-		if r.Action == Allow {
-			c.warn(r)
-		} else {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-func (c *compiler) warn(r Rule) {
-	c.policy.warnings = append(c.policy.warnings, fmt.Sprintf("%s: %s has no effect: this file can only tighten the policy", c.where(r), r.ID))
+	// Allowing rules, and the exceptions of others, fold case only when a file
+	// that may allow says so.
+	foldAllowing, foldBlocking bool
 }
 
 // rules adds the rules of one list, and checks their ids.
-func (c *compiler) rules(f File, rules []Rule, add func(Rule)) {
+func (c *compiler) rules(rules []Rule, add func(Rule)) {
 	for _, r := range rules {
 		switch {
 		case r.ID == "":
-			c.fail(r, errors.New("every rule needs an id"))
+			c.fail(r, "", "every rule needs an id")
 		case strings.HasPrefix(r.ID, "builtin:") || strings.HasPrefix(r.ID, "defaults."):
-			c.fail(r, errors.New(`an id must not begin with "builtin:" or "defaults."`))
+			c.fail(r, r.ID, `an id must not begin with "builtin:" or "defaults."`)
 		}
+		c.conditions(r)
 		add(r)
 	}
 }
 
-// where says where a rule stands.
-func (c *compiler) where(r Rule) string {
+// conditions checks the keys of a rule that only some decisions give a meaning.
+func (c *compiler) conditions(r Rule) {
+	if r.Always && r.Action != Ask {
+		c.fail(r, "", "always: true has a meaning only where decision is ask")
+	}
+	if len(r.PermitFlags)+len(r.ForbidFlags) > 0 && r.Action != Allow {
+		c.fail(r, "", "permit_flags and forbid_flags have a meaning only where decision is allow")
+	}
+	switch {
+	case r.Profile == "":
+	case r.Action == Deny:
+		c.fail(r, r.Profile, "sandbox has no meaning where decision is deny: nothing runs")
+	case r.Profile != profileReadOnly && r.Profile != profileWorkspace:
+		c.fail(r, r.Profile, "unknown sandbox %q: expected %s or %s; a rule can only tighten", r.Profile, profileReadOnly, profileWorkspace)
+	}
+	c.policy.conditional = c.policy.conditional || r.Always || r.Profile != ""
+}
+
+// where says where something stands, line 0 being unknown.
+func (c *compiler) where(line int) string {
 	if c.file == "" {
 		return "built-in"
 	}
-	if r.Line == 0 {
+	if line == 0 {
 		return c.file
 	}
-	return fmt.Sprintf("%s:%d", c.file, r.Line)
+	return fmt.Sprintf("%s:%d", c.file, line)
 }
 
-func (c *compiler) fail(r Rule, err error) {
-	c.errs = append(c.errs, fmt.Errorf("%s: rule %q: %w", c.where(r), r.ID, err))
+// Fault is one thing that is wrong with a file.
+type Fault struct {
+	File    string // "" = a built-in rule
+	Line    int    // of the rule; 0 = unknown
+	Rule    string // its id; "" when the fault is not in a rule
+	Key     string // the file's key when it is not, such as "presets"
+	Value   string // the text that is wrong, as it stands in the file; "" = no single one
+	Problem string // what is wrong and what was expected, for people
+}
+
+func (f *Fault) Error() string {
+	at := f.File
+	if f.Line > 0 {
+		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	if f.Rule == "" {
+		return fmt.Sprintf("%s: %s: %s", at, f.Key, f.Problem)
+	}
+	return fmt.Sprintf("%s: rule %q: %s", at, f.Rule, f.Problem)
+}
+
+// fail records a fault of a rule, in value, a text of it.
+func (c *compiler) fail(r Rule, value, format string, args ...any) {
+	c.errs = append(c.errs, &Fault{File: c.file, Line: r.Line, Rule: r.ID, Value: value, Problem: fmt.Sprintf(format, args...)})
+}
+
+// fault records a fault that is not in a rule.
+func (c *compiler) fault(key, value, format string, args ...any) {
+	c.errs = append(c.errs, &Fault{File: c.file, Key: key, Value: value, Problem: fmt.Sprintf(format, args...)})
 }
 
 // command adds a rule about commands.
 func (c *compiler) command(r Rule) {
-	out := &rule{Rule: r, source: c.where(r), dirs: c.globs(r, r.Dirs)}
+	out := &rule{Rule: r, source: c.where(r.Line), dirs: c.globs(r, r.Dirs, c.folds(r.Action))}
 	if len(r.Run) == 0 {
-		c.fail(r, errors.New("run is empty: the rule can never match"))
+		c.fail(r, "", "run is empty: the rule can never match")
 	}
 	for _, text := range r.Except {
 		if p, ok := c.pattern(r, text); ok {
@@ -233,7 +157,7 @@ func (c *compiler) anchored(r *rule, p pattern) *rule {
 		return r
 	}
 	local := *r
-	local.dirs = c.globs(r.Rule, []string{"${workspace}"})
+	local.dirs = c.globs(r.Rule, []string{"${workspace}"}, c.foldAllowing)
 	return &local
 }
 
@@ -241,7 +165,7 @@ func (c *compiler) anchored(r *rule, p pattern) *rule {
 func (c *compiler) pattern(r Rule, text string) (pattern, bool) {
 	p, err := compilePattern(text)
 	if err != nil {
-		c.fail(r, err)
+		c.fail(r, text, "%v", err)
 	}
 	return p, err == nil
 }
@@ -263,7 +187,7 @@ func (c *compiler) examples(r *rule) {
 	check := func(text string, want bool) {
 		words, err := shlex.Split(text)
 		if err != nil || shellSyntax(text) != "" {
-			c.fail(r.Rule, fmt.Errorf("example %q is not one plain command", text))
+			c.fail(r.Rule, text, "example %q is not one plain command", text)
 			return
 		}
 		argv := make([]Word, len(words))
@@ -271,7 +195,7 @@ func (c *compiler) examples(r *rule) {
 			argv[i].Text = w
 		}
 		if c.policy.matches(r, Effect{Kind: Exec, Argv: argv}) != want {
-			c.fail(r.Rule, fmt.Errorf("example %q: the rule should%s match it", text, map[bool]string{false: " not"}[want]))
+			c.fail(r.Rule, text, "example %q: the rule should%s match it", text, map[bool]string{false: " not"}[want])
 		}
 	}
 	for _, text := range r.Match {
@@ -288,31 +212,47 @@ func (c *compiler) path(r Rule) {
 		return
 	}
 	if len(r.Paths) == 0 {
-		c.fail(r, errors.New("match is empty: the rule can never match"))
+		c.fail(r, "", "match is empty: the rule can never match")
 	}
 	for _, op := range r.Ops {
 		if op != Read && op != Write {
-			c.fail(r, fmt.Errorf("unknown operation %q: expected read or write", op))
+			c.fail(r, "", "unknown operation %q: expected read or write", op)
 		}
 	}
 	c.policy.paths = append(c.policy.paths, &rule{
-		Rule: r, source: c.where(r), globs: c.globs(r, r.Paths), except: c.globs(r, r.Except),
+		Rule: r, source: c.where(r.Line), globs: c.globs(r, r.Paths, c.folds(r.Action)), except: c.globs(r, r.Except, c.foldsExcept(r.Action)),
 	})
 }
 
+// folds reports whether the patterns of a rule fold case.
+func (c *compiler) folds(action Action) bool {
+	if action == Allow {
+		return c.foldAllowing
+	}
+	return c.foldBlocking
+}
+
+// foldsExcept reports whether its exceptions do: they work against the rule.
+func (c *compiler) foldsExcept(action Action) bool {
+	if action == Allow {
+		return c.foldBlocking
+	}
+	return c.foldAllowing
+}
+
 // globs compiles path patterns.
-func (c *compiler) globs(r Rule, patterns []string) []glob {
+func (c *compiler) globs(r Rule, patterns []string, fold bool) []glob {
 	var out []glob
 	for _, text := range patterns {
 		choices, err := expandBraces(text)
 		if err != nil {
-			c.fail(r, fmt.Errorf("path pattern %q: %v", text, err))
+			c.fail(r, text, "path pattern %q: %v", text, err)
 			continue
 		}
 		for _, choice := range choices {
-			g, err := compileGlob(choice, c.options, c.fold)
+			g, err := compileGlob(choice, c.options, fold)
 			if err != nil {
-				c.fail(r, err)
+				c.fail(r, text, "%v", err)
 				continue
 			}
 			out = append(out, g)
@@ -324,13 +264,14 @@ func (c *compiler) globs(r Rule, patterns []string) []glob {
 // network adds a rule about hosts.
 func (c *compiler) network(r Rule) {
 	if len(r.Hosts) == 0 {
-		c.fail(r, errors.New("hosts is empty: the rule can never match"))
+		c.fail(r, "", "hosts is empty: the rule can never match")
 	}
+	r.Hosts = slices.Clone(r.Hosts)
 	for i, h := range r.Hosts {
 		if h == "" || strings.Contains(strings.TrimPrefix(h, "*."), "*") || strings.ContainsAny(h, "/ \x00") {
-			c.fail(r, fmt.Errorf(`host %q: expected a name, an address, or "*." and a name`, h))
+			c.fail(r, h, `host %q: expected a name, an address, or "*." and a name`, h)
 		}
 		r.Hosts[i] = strings.ToLower(h)
 	}
-	c.policy.net = append(c.policy.net, &rule{Rule: r, source: c.where(r)})
+	c.policy.net = append(c.policy.net, &rule{Rule: r, source: c.where(r.Line)})
 }

@@ -17,7 +17,9 @@ func (p *Policy) Decide(effects []Effect) Decision {
 			break
 		}
 	}
-	return p.explain(cause, worst)
+	d := p.explain(cause, worst)
+	p.condition(effects, &d)
+	return d
 }
 
 // verdict is what one rule, preset or default says to one effect.

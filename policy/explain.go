@@ -10,7 +10,7 @@ const maxShown = 120
 
 // explain turns a verdict into a decision that people and models can act on.
 func (p *Policy) explain(e Effect, v verdict) Decision {
-	d := Decision{Action: v.action, Rule: v.id, Source: p.file, Effect: e}
+	d := Decision{Action: v.action, Rule: v.id, Source: p.origin(v.id), Effect: e}
 	if v.rule != nil {
 		d.Rule, d.Source = v.rule.ID, v.rule.source
 	}
@@ -34,6 +34,14 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	}
 	p.nextStep(&d, v)
 	return d
+}
+
+// origin tells where a default stands, in the file that settled it.
+func (p *Policy) origin(id string) string {
+	if id == "env.dangerous" {
+		id = "env.unknown"
+	}
+	return p.origins[id]
 }
 
 // nextStep ends the reason with one thing to do, and applies headless mode.

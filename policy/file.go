@@ -1,9 +1,12 @@
 package policy
 
+import "time"
+
 // File is one layer of policy as its author wrote it, before it is compiled.
 // The zero value allows nothing.
 type File struct {
 	Name     string // path of the file, for Decision.Source
+	Title    string // what the file calls itself
 	Headless bool   // nobody can be asked: what would be asked is denied
 	FoldCase bool   // paths that differ only in case are one path
 	Defaults Defaults
@@ -13,6 +16,13 @@ type File struct {
 	Paths    []Rule
 	Net      []Rule
 	Disable  []string // ids of built-in rules that are switched off
+
+	// AskTimeout is how long a person has to answer; 0 = as configured. Of
+	// several files the shortest counts.
+	AskTimeout time.Duration
+	// Lines of the defaults that the file itself names, by their keys, such as
+	// "defaults.bash". Only these are worth a warning when they have no effect.
+	Lines map[string]int
 }
 
 // Defaults decide effects that no rule matches. The zero value denies.
@@ -32,14 +42,21 @@ type Rule struct {
 	Reason string
 	Line   int // in the file; 0 = unknown
 	Except []string
+	// Always makes a person answer each time: no earlier answer counts for a
+	// call that an asking rule with it matches. For asking rules only.
+	Always bool
 
 	// Commands.
 	Run         []string // command patterns: tokens by google/shlex, with {a,b}, * and **
 	PermitFlags []string // unsafe flags that an allowing rule wants to cover
 	ForbidFlags []string // flags that an allowing rule does not cover
 	Dirs        []string // patterns of the working directory; empty = any
-	Match       []string // examples the rule must match, checked by Compile
-	NotMatch    []string // examples the rule must not match, checked by Compile
+	// Profile names the strictest sandbox that one of the rules that match a
+	// call wants for it: "read-only", "workspace-write", or "" for the one that
+	// is configured. It cannot loosen that one.
+	Profile  string
+	Match    []string // examples the rule must match, checked by Compile
+	NotMatch []string // examples the rule must not match, checked by Compile
 
 	// Paths.
 	Ops   []Kind   // Read, Write; empty = both
@@ -56,6 +73,10 @@ type Rule struct {
 type Options struct {
 	Workspace, Home, Tmp string   // values of the placeholders; absolute, canonical
 	Protected            []string // the daemon's own files and folders
+	// Administrator is the file of this machine's administrator, nil when there
+	// is none. Its rules hold beside the user's, and no default of the user's is
+	// more permissive than its own.
+	Administrator *File
 	// Resolve returns a path with its symbolic links resolved as far as it
 	// exists. The literal beginnings of path patterns go through it. Nil leaves
 	// them as they are.

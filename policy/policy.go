@@ -141,4 +141,11 @@ type Decision struct {
 	Reason string `json:"reason"`           // one sentence for people and models
 	Effect Effect `json:"effect"`           // the effect that decided
 	Change string `json:"change,omitempty"` // the smallest change that would alter the decision
+
+	// Always tells that a person must answer this very call: an answer that was
+	// given for others does not count.
+	Always bool `json:"always,omitempty"`
+	// Profile names the sandbox that the rules want for the call; "" means the
+	// one that is configured. It never loosens that one.
+	Profile string `json:"profile,omitempty"`
 }

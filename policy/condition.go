@@ -1,0 +1,72 @@
+package policy
+
+import "fmt"
+
+// The profiles that a rule may name, strictest first.
+const (
+	profileReadOnly  = "read-only"
+	profileWorkspace = "workspace-write"
+)
+
+// condition adds to a decision what the rules demand of a call beside it: they
+// are asked all, not only the one that decided, so that their order has no
+// meaning and no demand is lost behind another rule.
+func (p *Policy) condition(effects []Effect, d *Decision) {
+	if !p.conditional || d.Action == Deny {
+		return
+	}
+	for _, e := range effects {
+		p.eachMatch(e, func(r *rule) {
+			d.Always = d.Always || r.Always && d.Action == Ask
+			d.Profile = stricter(d.Profile, r.Profile)
+		})
+	}
+	if d.Always {
+		d.Reason += " It is asked every time."
+	}
+	if d.Profile != "" {
+		d.Reason += fmt.Sprintf(" It runs in the %s sandbox.", d.Profile)
+	}
+}
+
+// eachMatch visits the rules that match an effect, each in its own manner:
+// asking ones loosely, allowing ones strictly.
+func (p *Policy) eachMatch(e Effect, visit func(*rule)) {
+	switch e.Kind {
+	case Exec:
+		p.blockingCommands(e, func(r *rule, _ Action) { visit(r) })
+		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
+			return
+		}
+		for _, list := range [][]commandPattern{p.byName[baseName(e.Argv[0].Text)], p.anyName} {
+			for i := range list {
+				if list[i].allows(e) {
+					visit(list[i].rule)
+				}
+			}
+		}
+	case Read, Write:
+		for _, r := range p.paths {
+			if _, _, ok := r.blocksPath(e); ok {
+				visit(r)
+			}
+		}
+	case Net:
+		for _, r := range p.net {
+			if r.Action != Allow && r.matchesHost(e, true) {
+				visit(r)
+			}
+		}
+	}
+}
+
+// stricter returns the stricter of two profiles.
+func stricter(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "" || a == profileReadOnly:
+		return a
+	}
+	return b
+}
