@@ -29,6 +29,12 @@ const (
 	ByCancelled = "cancelled" // the context of Ask ended
 )
 
+// Settled, as the cause with which the context of Ask ends, says that the
+// question has found an answer elsewhere. Approvers are told the Verdict.
+type Settled struct{ Verdict Verdict }
+
+func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + s.Verdict.Reason }
+
 // Request is one question to a person. T is what is shown.
 type Request[T any] struct {
 	ID      string    // unique among the pending requests
@@ -96,7 +102,11 @@ func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 		return q.giveUp(e, Verdict{By: ByDeadline, Reason: ErrExpired.Error()}, ErrExpired)
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
-		return q.giveUp(e, Verdict{By: ByCancelled, Reason: cause.Error()}, cause)
+		v := Verdict{By: ByCancelled, Reason: cause.Error()}
+		if settled := (*Settled)(nil); errors.As(cause, &settled) {
+			v = settled.Verdict
+		}
+		return q.giveUp(e, v, cause)
 	}
 }
 

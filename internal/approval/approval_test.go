@@ -263,3 +263,18 @@ func TestManyAskAndManyAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestApproversAreToldOfAnAnswerThatWasFoundElsewhere(t *testing.T) {
+	t.Parallel()
+	q, ada := approval.New[string](), &person{}
+	defer q.Join(ada)()
+	ctx, settle := context.WithCancelCause(t.Context())
+	settled := &approval.Settled{Verdict: approval.Verdict{Approve: true, By: "policy"}}
+	ada.answer = func(approval.Request[string]) { settle(settled) }
+	if _, err := q.Ask(ctx, request("a")); !errors.Is(err, settled) {
+		t.Errorf("Ask returned %v", err)
+	}
+	if diff := cmp.Diff([]string{"asked a", "resolved a true by policy"}, ada.told()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}

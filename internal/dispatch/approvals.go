@@ -47,7 +47,7 @@ func (d *Dispatcher) Explain(requestID string, asked message.ToolCall) (message.
 		return message.PolicyExplanation{}, e
 	}
 	effects := inv.Effects()
-	verdict := d.policy.Load().Decide(effects)
+	verdict := d.rules.Load().policy.Decide(effects)
 	return message.PolicyExplanation{
 		MessageType: "policy_explanation", RequestID: requestID,
 		Action: verdict.Action.String(), Rule: verdict.Rule, Source: verdict.Source,

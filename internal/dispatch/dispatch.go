@@ -52,7 +52,7 @@ const maxHeld = 256 << 20
 // A Dispatcher runs calls. Its methods may be called concurrently.
 type Dispatcher struct {
 	opt    Options
-	policy atomic.Pointer[policy.Policy]
+	rules  atomic.Pointer[rules]
 	slots  chan struct{} // one element per running call
 	builds chan struct{} // one element per call being parsed
 
@@ -74,12 +74,9 @@ func New(opt Options) *Dispatcher {
 		builds: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		calls:  make(map[string]*Call),
 	}
-	d.policy.Store(opt.Policy)
+	d.rules.Store(&rules{policy: opt.Policy, replaced: make(chan struct{})})
 	return d
 }
-
-// SetPolicy makes later decisions follow p. Running calls are not affected.
-func (d *Dispatcher) SetPolicy(p *policy.Policy) { d.policy.Store(p) }
 
 // Submission is one call as a session hands it over.
 type Submission struct {

@@ -11,10 +11,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
 
@@ -155,57 +153,6 @@ func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *ref
 		return nil, &refusal{message.InvalidArguments, "cannot prepare the call: " + err.Error()}
 	}
 	return inv, nil
-}
-
-// authorise decides the call, asking a person where the policy says so. With no
-// refusal the call may run.
-func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
-	effects := inv.Effects()
-	verdict := d.policy.Load().Decide(effects)
-	c.emit(message.PolicyDecision{
-		MessageType: "policy_decision", CallID: c.ID, Action: verdict.Action.String(),
-		Rule: verdict.Rule, Source: verdict.Source, Reason: verdict.Reason,
-	})
-	said := &message.Decision{Action: verdict.Action.String(), By: "policy", Rule: verdict.Rule, Source: verdict.Source, Reason: verdict.Reason}
-	switch verdict.Action {
-	case policy.Allow:
-		return said, nil
-	case policy.Ask:
-		return d.ask(ctx, c, inv, effects, said)
-	default:
-		return said, deniedByPolicy(verdict)
-	}
-}
-
-// ask puts the call before the connected approvers and waits for one of them.
-func (d *Dispatcher) ask(ctx context.Context, c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision) (*message.Decision, *refusal) {
-	rule := said.Rule
-	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
-		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
-	}
-	expires := time.Now().Add(d.opt.Limits.ApprovalTimeout)
-	shown := approvalRequest(c, inv, effects, said, expires)
-	answer, err := d.opt.Approvals.Ask(ctx, approval.Request[message.ApprovalRequest]{
-		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown,
-	})
-	said.Action = policy.Deny.String()
-	switch {
-	case errors.Is(err, approval.ErrNobody):
-		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold approvals --watch`, then send the call again under a new id", rule, said.Reason)}
-	case errors.Is(err, approval.ErrExpired):
-		said.By = "deadline"
-		return said, &refusal{message.ApprovalTimeout, fmt.Sprintf("nobody answered within %s, so the call did not run (rule %s: %s). Do not repeat it unasked; tell the user what you wanted to do", d.opt.Limits.ApprovalTimeout, rule, said.Reason)}
-	case err != nil:
-		return said, stopped(ctx)
-	case !answer.Approve:
-		said.By, said.Reason = "person", answer.Reason
-		return said, deniedByPerson(answer, rule)
-	}
-	said.Action, said.By = policy.Allow.String(), "person"
-	if answer.Reason != "" {
-		said.Reason = answer.Reason
-	}
-	return said, nil
 }
 
 // execute runs the invocation. Everything before it has been journalled.

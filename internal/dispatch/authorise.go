@@ -1,0 +1,143 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// rules are the policy in force, and the news that another has taken its place.
+type rules struct {
+	policy   *policy.Policy
+	replaced chan struct{} // closed by SetPolicy
+}
+
+// SetPolicy makes later decisions follow p. Running calls are not affected;
+// calls that wait for a person are judged again.
+func (d *Dispatcher) SetPolicy(p *policy.Policy) {
+	old := d.rules.Swap(&rules{policy: p, replaced: make(chan struct{})})
+	close(old.replaced)
+}
+
+// authorise decides the call, asking a person where the policy says so. With no
+// refusal the call may run.
+func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
+	effects, current := inv.Effects(), d.rules.Load()
+	verdict := current.policy.Decide(effects)
+	said := c.decided(verdict)
+	if verdict.Action != policy.Ask {
+		return settled(verdict, said)
+	}
+	return d.ask(ctx, question{c, inv, effects, current, said})
+}
+
+// decided tells the watchers what the policy says.
+func (c *Call) decided(v policy.Decision) *message.Decision {
+	c.emit(message.PolicyDecision{
+		MessageType: "policy_decision", CallID: c.ID, Action: v.Action.String(),
+		Rule: v.Rule, Source: v.Source, Reason: v.Reason,
+	})
+	return &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+}
+
+// settled is the decision of a policy that asks nobody.
+func settled(v policy.Decision, said *message.Decision) (*message.Decision, *refusal) {
+	if v.Action == policy.Allow {
+		return said, nil
+	}
+	return said, deniedByPolicy(v)
+}
+
+// question is a call on which a person is to decide.
+type question struct {
+	call    *Call
+	inv     tools.Invocation
+	effects []policy.Effect
+	rules   *rules // under which it is asked
+	said    *message.Decision
+}
+
+// ask puts the call before the connected approvers and waits for one of them, or
+// for a policy that needs no answer.
+func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
+	c, said := q.call, q.said
+	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
+		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
+	}
+	expires := time.Now().Add(d.opt.Limits.ApprovalTimeout)
+	shown := approvalRequest(c, q.inv, q.effects, said, expires)
+	waiting, settle := context.WithCancelCause(ctx)
+	var changed policy.Decision
+	judged := make(chan struct{})
+	// Ends when the question does.
+	go func() {
+		defer close(judged)
+		changed = d.judgeAgain(waiting, q, settle)
+	}()
+	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
+		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown,
+	})
+	settle(nil)
+	<-judged
+	var settledBy *approval.Settled
+	if errors.As(err, &settledBy) {
+		return settled(changed, c.decided(changed))
+	}
+	// The answer may have been quicker than the news of a policy that denies.
+	if err == nil && answer.Approve {
+		if now := d.rules.Load().policy.Decide(q.effects); now.Action == policy.Deny {
+			return settled(now, c.decided(now))
+		}
+	}
+	return d.answered(ctx, said, answer, err)
+}
+
+// judgeAgain judges a waiting call anew whenever the policy changes, until ctx
+// ends. When there is nothing more to ask it settles the question and returns
+// the decision.
+func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.CancelCauseFunc) policy.Decision {
+	for current := q.rules; ; {
+		select {
+		case <-ctx.Done():
+			return policy.Decision{}
+		case <-current.replaced:
+		}
+		current = d.rules.Load()
+		if v := current.policy.Decide(q.effects); v.Action != policy.Ask {
+			settle(&approval.Settled{Verdict: approval.Verdict{
+				Approve: v.Action == policy.Allow, By: "policy", Reason: "the policy has changed: " + v.Reason,
+			}})
+			return v
+		}
+	}
+}
+
+// answered is the decision that an answer, or the want of one, makes.
+func (d *Dispatcher) answered(ctx context.Context, said *message.Decision, answer approval.Verdict, err error) (*message.Decision, *refusal) {
+	rule := said.Rule
+	said.Action = policy.Deny.String()
+	switch {
+	case errors.Is(err, approval.ErrNobody):
+		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold approvals --watch`, then send the call again under a new id", rule, said.Reason)}
+	case errors.Is(err, approval.ErrExpired):
+		said.By = "deadline"
+		return said, &refusal{message.ApprovalTimeout, fmt.Sprintf("nobody answered within %s, so the call did not run (rule %s: %s). Do not repeat it unasked; tell the user what you wanted to do", d.opt.Limits.ApprovalTimeout, rule, said.Reason)}
+	case err != nil:
+		return said, stopped(ctx)
+	case !answer.Approve:
+		said.By, said.Reason = "person", answer.Reason
+		return said, deniedByPerson(answer, rule)
+	}
+	said.Action, said.By = policy.Allow.String(), "person"
+	if answer.Reason != "" {
+		said.Reason = answer.Reason
+	}
+	return said, nil
+}
