@@ -4,8 +4,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/toold/toold/policy"
 )
@@ -27,18 +29,30 @@ const WorkspacePolicy = ".toold/policy.yaml"
 // workspace's own from o.Workspace if there is one, and compiles them. A fault
 // in either is an error: a policy that was meant to hold is not left out.
 func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
-	name, src := "careful.yaml (built-in)", careful
-	if path != "" {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the policy: %w", err)
-		}
-		name, src = path, text
-	}
-	user, err := parsePolicy(name, src, policy.Ask)
+	user, err := ReadPolicy(path)
 	if err != nil {
 		return nil, err
 	}
+	return CompilePolicy(user, o)
+}
+
+// ReadPolicy reads one policy file ("" means the built-in one) as its author
+// wrote it, for whoever looks at the rules themselves. It does not compile it.
+func ReadPolicy(path string) (policy.File, error) {
+	name, src := "careful.yaml (built-in)", careful
+	if path != "" {
+		text, err := readRegular(os.OpenFile, path)
+		if err != nil {
+			return policy.File{}, fmt.Errorf("cannot read the policy: %w", err)
+		}
+		name, src = path, text
+	}
+	return parsePolicy(name, src, policy.Ask)
+}
+
+// CompilePolicy is LoadPolicy for a user's policy that has been read already,
+// and perhaps changed: for whoever proposes rules and proves them.
+func CompilePolicy(user policy.File, o policy.Options) (*policy.Policy, error) {
 	further, err := workspacePolicy(o.Workspace)
 	if err != nil {
 		return nil, err
@@ -60,7 +74,7 @@ func workspacePolicy(workspace string) ([]policy.File, error) {
 		return nil, fmt.Errorf("cannot open the workspace: %w", err)
 	}
 	defer root.Close()
-	src, err := root.ReadFile(WorkspacePolicy)
+	src, err := readRegular(root.OpenFile, WorkspacePolicy)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -69,6 +83,32 @@ func workspacePolicy(workspace string) ([]policy.File, error) {
 	}
 	f, err := parsePolicy(WorkspacePolicy, src, policy.Allow)
 	return []policy.File{f}, err
+}
+
+// maxPolicy bounds a policy file, in bytes. Ten thousand rules take less.
+const maxPolicy = 8 << 20
+
+// readRegular reads a regular file of bounded size. Others may write to the
+// workspace: a pipe there must not hold the daemon up, nor a device fill its
+// memory.
+func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path string) ([]byte, error) {
+	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	src, err := io.ReadAll(io.LimitReader(f, maxPolicy+1))
+	if len(src) > maxPolicy {
+		return nil, fmt.Errorf("%s has more than %d MiB", path, maxPolicy>>20)
+	}
+	return src, err
 }
 
 // policyFile is a policy file as it is written.
