@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -34,6 +35,20 @@ func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
 	conn.Close()
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAClientThatReadsNothingDoesNotMakeShutdownFail(t *testing.T) {
+	s, ts := newTestServer(t, func(o *Options) {
+		o.Greeting.Workspace = strings.Repeat("w", 64<<10)
+		o.Idle = time.Hour
+	})
+	conn := dial(t, ts)
+	sendUntilRefused(t, conn, `{"message_type":"hello","protocol":1}`)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("the server did not end well: %v", err)
 	}
 }
 

@@ -31,6 +31,9 @@ type Options struct {
 	Log       *zap.Logger
 	Tokens    []Token
 	Greeting  message.HelloAck // without ConnID and Roles
+	// Reload takes up the policy files as they are now. The error says why the
+	// policy that held goes on holding.
+	Reload func() (Reloaded, error)
 
 	AllowedHosts   []string // names of this machine besides the loopback ones, without port
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
@@ -84,7 +87,9 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown closes the listeners, lets each session write what it still owes its
-// client, closes it with 1001 and waits for it; when ctx ends it waits no more.
+// client, closes it with 1001 and waits for it. When ctx ends, clients that have
+// not read what they are owed are hung up on. That is no error: no client may
+// decide how the daemon ends, and returns stay in the journal.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -105,7 +110,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		<-left
-		err = context.Cause(ctx)
 	}
 	return err
 }
