@@ -1,0 +1,304 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// shout is a tool that prints what its test says. What is tested here is what
+// clients see of a call, not what runs.
+type shout struct {
+	run  func(context.Context, tools.IO) tools.Result
+	does policy.Effect
+}
+
+func (s *shout) Definition() tools.Definition {
+	return tools.Definition{Name: "shout", Description: "for tests", Parameters: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (s *shout) Build(args json.RawMessage) (tools.Invocation, error) {
+	if strings.Contains(string(args), "bad") {
+		return nil, &tools.ArgumentError{Field: "bad", Problem: "it is bad"}
+	}
+	return s, nil
+}
+
+func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
+func (s *shout) Preview() tools.Preview   { return tools.Preview{Text: "shout"} }
+
+func (s *shout) Execute(ctx context.Context, io tools.IO) tools.Result { return s.run(ctx, io) }
+
+// hello prints a line and ends.
+func hello(_ context.Context, io tools.IO) tools.Result {
+	io.Started(tools.Started{PID: 1, Terminal: "split"})
+	io.Output(tools.Stdout, []byte("hello\n"))
+	return tools.Result{}
+}
+
+const approverSecret = "approver-secret-approver-secret-approver"
+
+// newCallServer returns a server with everything real but the tool, under a
+// policy that gives the tool's effect the action.
+func newCallServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result) *httptest.Server {
+	t.Helper()
+	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
+	rules, err2 := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		Name: "test", Defaults: policy.Defaults{Read: action},
+	})
+	registry, err3 := tools.NewRegistry(&shout{run: run, does: policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}})
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	approvals := approval.New[message.ApprovalRequest]()
+	calls := dispatch.New(dispatch.Options{
+		Registry: registry, Policy: rules, Approvals: approvals, Journal: j, Log: zap.NewNop(), SpoolDir: t.TempDir(),
+		Kill:   func(string) (bool, error) { return false, nil },
+		Limits: dispatch.Limits{Concurrent: 4, Waiting: 8, ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
+	})
+	t.Cleanup(func() { calls.Shutdown(context.Background()) })
+	_, ts := newTestServer(t, func(o *Options) {
+		o.Dispatch, o.Approvals, o.Journal = calls, approvals, j
+		o.CallsPerConnection, o.Idle = 2, time.Minute
+		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}})
+	})
+	return ts
+}
+
+func dialAs(t *testing.T, ts *httptest.Server, secret string) *websocket.Conn {
+	t.Helper()
+	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
+		http.Header{"Authorization": {"Bearer " + secret}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetReadDeadline(time.Now().Add(time.Minute)) // a guard against a frame that never comes
+	return conn
+}
+
+func write(t *testing.T, conn *websocket.Conn, frames ...string) {
+	t.Helper()
+	for _, f := range frames {
+		if err := conn.WriteMessage(websocket.TextMessage, []byte(f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func call(id string) string {
+	return `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"` + id + `","tool_name":"shout","arguments":{}}}`
+}
+
+// until returns the first frame that holds the text, and all that came before it.
+func until(t *testing.T, conn *websocket.Conn, text string) (frame string, before []string) {
+	t.Helper()
+	for {
+		frame := read(t, conn)
+		if strings.Contains(frame, text) {
+			return frame, before
+		}
+		before = append(before, frame)
+	}
+}
+
+func TestACallIsAnsweredAfterItsOutput(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"))
+	ret, before := until(t, conn, "tool_return_message")
+	all := strings.Join(before, "\n")
+	for _, want := range []string{`"policy_decision"`, `"tool_started"`, `"data":"hello\n"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no frame before the return holds %s:\n%s", want, all)
+		}
+	}
+	if !strings.Contains(ret, `"status":"success"`) || !strings.Contains(ret, `"stdout":["hello\n"]`) {
+		t.Errorf("the return is %s", ret)
+	}
+}
+
+func TestEachDialectGetsItsOwnReturn(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, `{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"shout","arguments":"{}"}}]}`)
+	ret, _ := until(t, conn, `"role":"tool"`)
+	if !strings.Contains(ret, `"tool_call_id":"call_1"`) || !strings.Contains(ret, "hello") {
+		t.Errorf("the return is %s", ret)
+	}
+}
+
+func TestASilentClientGetsNoLiveOutput(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, `{"message_type":"hello","protocol":1,"output":"none"}`, call("call_1"))
+	_, before := until(t, conn, "tool_return_message")
+	if all := strings.Join(before, "\n"); strings.Contains(all, "tool_output_delta") {
+		t.Errorf("there is live output:\n%s", all)
+	}
+}
+
+func TestASlowReaderLosesOutputAndNeverTheReturn(t *testing.T) {
+	printed := make(chan struct{})
+	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 1})
+		line := []byte(strings.Repeat("x", 64<<10))
+		for range 512 { // 32 MiB, far beyond the outbox of 1 MiB and what sockets hold
+			io.Output(tools.Stdout, line)
+		}
+		close(printed)
+		return tools.Result{}
+	})
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"))
+	<-printed // though nothing has been read
+	ret, before := until(t, conn, "tool_return_message")
+	if !strings.Contains(ret, `"stdout_bytes":33554432`) {
+		t.Errorf("the return is %.300s", ret)
+	}
+	var end, lost int64
+	for _, frame := range before {
+		var d message.OutputDelta
+		if err := json.Unmarshal([]byte(frame), &d); err != nil || d.MessageType != "tool_output_delta" {
+			continue
+		}
+		if d.Offset != end && (d.Gap == nil || d.Gap.From != end || d.Gap.To != d.Offset) {
+			t.Fatalf("output goes from %d to %d with the gap %+v", end, d.Offset, d.Gap)
+		}
+		lost += d.Offset - end
+		end = d.Offset + int64(len(d.Data))
+	}
+	if end != 32<<20 || lost == 0 {
+		t.Errorf("live output ends at %d with %d bytes lost, want the end of 32 MiB and a gap", end, lost)
+	}
+	write(t, conn, `{"message_type":"get_output","request_id":"q1","tool_call_id":"call_1","stream":"stdout","offset":5000000,"limit":10}`)
+	if out, _ := until(t, conn, `"output"`); !strings.Contains(out, `"data":"xxxxxxxxxx"`) {
+		t.Errorf("what was lost is not to be had: %s", out)
+	}
+}
+
+func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
+	ts := newCallServer(t, policy.Ask, hello)
+	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	write(t, person, `{"message_type":"ping","nonce":"joined"}`)
+	until(t, person, "joined")
+	yes := `{"message_type":"approval_response_message","approvals":[{"type":"approval","tool_call_id":"call_1","approve":true,"reason":"go on"}]}`
+	write(t, agent, call("call_1"))
+	asked, _ := until(t, person, "approval_request_message")
+	if !strings.Contains(asked, `"preview":{"text":"shout"`) {
+		t.Errorf("the question is %s", asked)
+	}
+	write(t, agent, yes)
+	until(t, agent, "not_authorized")
+	write(t, person, strings.Replace(yes, `"approvals"`, `"remember":"session","approvals"`, 1))
+	until(t, person, "this version knows only")
+	write(t, person, `{"message_type":"list_approvals","request_id":"q1"}`)
+	if list, _ := until(t, person, `"approvals"`); !strings.Contains(list, "call_1") {
+		t.Errorf("the call does not wait any more: %s", list)
+	}
+	write(t, person, yes)
+	until(t, person, `"approval_resolved"`)
+	if ret, _ := until(t, agent, "tool_return_message"); !strings.Contains(ret, `"by":"person"`) {
+		t.Errorf("the return is %s", ret)
+	}
+	write(t, person, yes)
+	until(t, person, "approval_not_pending")
+}
+
+func TestACancelledCallIsAnsweredAndLateFramesAreToo(t *testing.T) {
+	took := make(chan tools.Input, 1)
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 1})
+		took <- <-io.Input
+		<-ctx.Done()
+		return tools.Result{IsError: true, Failure: tools.Cancelled}
+	})
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"))
+	until(t, conn, "tool_started")
+	write(t, conn, `{"message_type":"tool_input","tool_call_id":"call_1","data":"abc","resize":null}`)
+	if in := <-took; string(in.Data) != "abc" {
+		t.Errorf("the command got %q", in.Data)
+	}
+	write(t, conn, `{"message_type":"cancel","tool_call_id":"call_1"}`)
+	if ret, _ := until(t, conn, "tool_return_message"); !strings.Contains(ret, `"error_type":"cancelled"`) {
+		t.Errorf("the return is %s", ret)
+	}
+	for _, late := range []string{
+		`{"message_type":"tool_input","tool_call_id":"call_2","data":"abc"}`,
+		`{"message_type":"cancel","tool_call_id":"call_2"}`,
+	} {
+		write(t, conn, late)
+		until(t, conn, "not_running")
+	}
+}
+
+func TestTooManyCallsOfAConnectionAreRefused(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, _ tools.IO) tools.Result {
+		<-ctx.Done()
+		return tools.Result{IsError: true, Failure: tools.Cancelled}
+	})
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"), call("call_2"), call("call_3"))
+	ret, _ := until(t, conn, "tool_return_message")
+	if !strings.Contains(ret, `"too_many_calls"`) || !strings.Contains(ret, "call_3") {
+		t.Errorf("the return is %s", ret)
+	}
+	write(t, conn, `{"message_type":"cancel","all":true}`)
+	until(t, conn, "tool_return_message")
+	until(t, conn, "tool_return_message")
+}
+
+func TestTheRecordIsReadOverBothTransports(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"))
+	until(t, conn, "tool_return_message")
+	write(t, conn, `{"message_type":"list_messages","request_id":"q1","tool_call_id":"call_1"}`)
+	if page, _ := until(t, conn, `"messages"`); !strings.Contains(page, `"status":"success"`) {
+		t.Errorf("the page is %s", page)
+	}
+	write(t, conn, `{"message_type":"list_messages","request_id":"q2","before":"message-none"}`)
+	until(t, conn, "not_found")
+	write(t, conn, `{"message_type":"get_output","request_id":"q3","tool_call_id":"nosuch"}`)
+	until(t, conn, "not_found")
+	write(t, conn, `{"message_type":"explain_policy","request_id":"q4","call":{"tool_call_id":"x","tool_name":"shout","arguments":{}}}`)
+	if e, _ := until(t, conn, "policy_explanation"); !strings.Contains(e, `"action":"allow"`) {
+		t.Errorf("the explanation is %s", e)
+	}
+	write(t, conn, `{"message_type":"explain_policy","request_id":"q5","call":{"tool_call_id":"x","tool_name":"shout","arguments":{"bad":1}}}`)
+	until(t, conn, "it is bad")
+
+	token := map[string]string{"Authorization": "Bearer " + approverSecret}
+	for query, want := range map[string]int{
+		"?limit=1&order=asc&message_types=tool_return_message": http.StatusOK,
+		"?limit=0":             http.StatusBadRequest,
+		"?order=up":            http.StatusBadRequest,
+		"?before=message-none": http.StatusNotFound,
+	} {
+		if res := get(t, ts.URL+"/v1/messages"+query, token); res.StatusCode != want {
+			t.Errorf("GET /v1/messages%s: %s, want %d", query, res.Status, want)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if res := get(t, ts.URL+path, nil); res.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s", path, res.Status)
+		}
+	}
+}
