@@ -51,7 +51,7 @@ var layers = []row{
 	{"cmd/toold", []string{
 		"message", "policy", "sandbox", "executor", "tools", "tools/bash", "tools/files", "client",
 		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
-	}, []string{"cobra", "zap", "x/sys"}},
+	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.
 	{".", nil, nil},
@@ -63,6 +63,7 @@ var layers = []row{
 var modules = map[string]string{
 	"cobra":         "github.com/spf13/cobra",
 	"doublestar":    "github.com/bmatcuk/doublestar/v4",
+	"fsnotify":      "github.com/fsnotify/fsnotify",
 	"go-landlock":   "github.com/landlock-lsm/go-landlock/landlock/syscall",
 	"go-udiff":      "github.com/aymanbagabas/go-udiff",
 	"go-yaml":       "github.com/goccy/go-yaml",

@@ -54,6 +54,10 @@ func builtinPaths() []Rule {
 			},
 		},
 		{
+			ID: "builtin:workspace-policy", Action: Deny, Ops: []Kind{Write}, Reason: "it holds the workspace's own policy, which calls must not loosen",
+			Paths: []string{"${workspace}/.toold/**"},
+		},
+		{
 			ID: "builtin:system", Action: Deny, Ops: []Kind{Write}, Reason: "it belongs to the operating system",
 			Paths: []string{
 				"/etc/**", "/usr/**", "/bin/**", "/sbin/**", "/lib/**", "/lib32/**", "/lib64/**", "/libx32/**", "/boot/**", "/sys/**", "/proc/**",

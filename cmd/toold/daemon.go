@@ -31,7 +31,7 @@ import (
 // `call` a private one for itself.
 type daemon struct {
 	cfg       config.Config
-	policy    *policy.Policy
+	policies  *policies
 	held      sandbox.Report
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
@@ -51,7 +51,8 @@ func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.T
 
 // open makes the object graph. On error close closes what was opened.
 func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error), log *zap.Logger) (err error) {
-	if d.policy, err = loadPolicy(d.cfg); err != nil {
+	first, err := loadPolicy(d.cfg)
+	if err != nil {
 		return err
 	}
 	if d.held, err = confinement(ctx, d.cfg); err != nil {
@@ -73,10 +74,12 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	}
 	approvals := approval.New[message.ApprovalRequest]()
 	d.calls = dispatch.New(dispatch.Options{
-		Registry: registry, Policy: d.policy, Approvals: approvals, Journal: d.journal, Log: log,
+		Registry: registry, Policy: first, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
 	})
+	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.calls.SetPolicy, name: policyName(d.cfg), log: log}
 	d.server = server.New(server.Options{
+		Reload:   d.policies.reload,
 		Dispatch: d.calls, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
 		Greeting:     d.greeting(registry),
 		AllowedHosts: d.cfg.AllowedHosts, AllowedOrigins: d.cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/toold/toold/client"
 	"github.com/toold/toold/message"
 )
 
@@ -24,6 +26,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"decide":         decideFirst,
 		"signal-daemon":  signalDaemon,
 		"list-returns":   listReturns,
+		"until-decided":  untilDecided,
 	}
 }
 
@@ -100,6 +103,23 @@ func listReturns(ts *testscript.TestScript, _ bool, _ []string) {
 	defer res.Body.Close()
 	_, err = io.Copy(ts.Stdout(), res.Body)
 	ts.Check(err)
+}
+
+// untilDecided waits until the running daemon would decide a call so:
+// until-decided ACTION TOOL COMMAND.
+func untilDecided(ts *testscript.TestScript, _ bool, args []string) {
+	secret, err := toold(ts, "token", "show", "agent")
+	ts.Check(err)
+	c, err := client.Dial(context.Background(), client.Options{URL: "ws://" + ts.Getenv("TOOLD_LISTEN") + "/v1/ws", Token: strings.TrimSpace(secret)})
+	ts.Check(err)
+	defer c.Close()
+	arguments, err := json.Marshal(map[string]string{"command": args[2]})
+	ts.Check(err)
+	until(ts, "the decision "+args[0], func() bool {
+		said, err := c.ExplainPolicy(context.Background(), client.Call{Tool: args[1], Arguments: json.RawMessage(arguments)})
+		ts.Check(err)
+		return said.Action == args[0]
+	})
 }
 
 // signalDaemon sends a signal to the daemon that serves the script's address:

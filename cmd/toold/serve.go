@@ -42,16 +42,21 @@ func (g *global) serve(ctx context.Context) error {
 		d.close()
 		return &exitError{exitFailed, err}
 	}
-	if err := d.serve(ctx); err != nil {
+	watched, unwatch := context.WithCancel(ctx)
+	watching := d.policies.watch(watched, policyPlaces(cfg))
+	err = d.serve(ctx)
+	unwatch()
+	<-watching
+	if err != nil {
 		return &exitError{exitFailed, err}
 	}
 	return nil
 }
 
 // untilSignalled returns a context that ends with the first SIGTERM or SIGINT,
-// and with SIGHUP (the terminal was closed) or SIGQUIT unless toold was started
-// with these ignored (nohup). A second one ends the process at once: the
-// sandboxes die with it.
+// with SIGHUP when it says that the terminal was closed (see hangupReloads), and
+// with SIGQUIT unless toold was started with it ignored (nohup). A second one
+// ends the process at once: the sandboxes die with it.
 //
 // SIGHUP, SIGQUIT and SIGPIPE are caught in any case, so that commands start with
 // their default dispositions: Go resets caught signals in children, not ignored
@@ -59,7 +64,7 @@ func (g *global) serve(ctx context.Context) error {
 func untilSignalled(parent context.Context) (context.Context, func()) {
 	ends := map[os.Signal]bool{
 		syscall.SIGTERM: true, syscall.SIGINT: true,
-		syscall.SIGHUP: !signal.Ignored(syscall.SIGHUP), syscall.SIGQUIT: !signal.Ignored(syscall.SIGQUIT),
+		syscall.SIGHUP: !hangupReloads(), syscall.SIGQUIT: !signal.Ignored(syscall.SIGQUIT),
 	}
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 4)
@@ -101,9 +106,9 @@ func (g *global) ready(d *daemon) error {
 }
 
 func (d *daemon) banner(w io.Writer) error {
-	source := `built-in "careful" (write your own with --policy)`
-	if d.cfg.Policy != "" {
-		source = d.cfg.Policy
+	source := policyName(d.cfg)
+	if d.cfg.Policy == "" {
+		source += " (write your own: toold policy init)"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "toold %s\n", version)

@@ -54,6 +54,15 @@ func holder(s *Server, r *http.Request) (Token, int) {
 	return Token{}, http.StatusUnauthorized
 }
 
+// decider needs the token of somebody who decides on calls or owns the daemon.
+func decider(s *Server, r *http.Request) (Token, int) {
+	who, status := holder(s, r)
+	if status == http.StatusOK && !who.has(Approver) && !who.has(Admin) {
+		return Token{}, http.StatusForbidden
+	}
+	return who, status
+}
+
 // upgrade is holder for WebSocket handshakes; other requests are told what the
 // route is for.
 func upgrade(s *Server, r *http.Request) (Token, int) {
@@ -78,6 +87,7 @@ func routes() []route {
 		{"GET /v1/ws", upgrade, (*Server).serveSocket},
 		{"GET /ws", upgrade, (*Server).serveSocket},
 		{"GET /v1/messages", holder, (*Server).serveMessages},
+		{"POST /v1/reload", decider, (*Server).serveReload},
 	}
 }
 
@@ -144,6 +154,8 @@ func refuse(w http.ResponseWriter, status int) {
 	case http.StatusUpgradeRequired:
 		w.Header().Set("Upgrade", "websocket")
 		http.Error(w, "toold: this is a WebSocket endpoint", status)
+	case http.StatusForbidden:
+		http.Error(w, "toold: this needs a token with the role approver or admin", status)
 	default:
 		http.Error(w, "toold: refused", status)
 	}

@@ -39,7 +39,12 @@ func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Serv
 
 func get(t *testing.T, url string, header map[string]string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return request(t, http.MethodGet, url, header)
+}
+
+func request(t *testing.T, method, url string, header map[string]string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +70,8 @@ func TestEveryRouteHasAnAccessCheck(t *testing.T) {
 			t.Errorf("%s has no access check", r.pattern)
 			continue
 		}
-		res := get(t, ts.URL+strings.TrimPrefix(r.pattern, "GET "), nil)
+		method, path, _ := strings.Cut(r.pattern, " ")
+		res := request(t, method, ts.URL+path, nil)
 		if admitted := res.StatusCode == http.StatusOK; admitted != open[r.pattern] {
 			t.Errorf("%s without a token: %s", r.pattern, res.Status)
 		}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/policy"
+)
+
+// policyName is what the policy of a configuration is called.
+func policyName(cfg config.Config) string { return orDefault(cfg.Policy, `built-in "careful"`) }
+
+// policies puts a changed policy into force, or keeps the one that holds.
+type policies struct {
+	load func() (*policy.Policy, error)
+	use  func(*policy.Policy)
+	name string
+	log  *zap.Logger
+	held sync.Mutex // one reload at a time, so that the newest file wins
+}
+
+// reload takes up the policy files as they are now. On an error the policy that
+// held goes on holding.
+func (p *policies) reload() (server.Reloaded, error) {
+	p.held.Lock()
+	defer p.held.Unlock()
+	next, err := p.load()
+	if err != nil {
+		p.log.Error("the policy cannot be used; the last good one goes on holding", zap.String("policy", p.name), zap.Error(err))
+		return server.Reloaded{Policy: p.name}, err
+	}
+	p.use(next)
+	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", next.Warnings()))
+	return server.Reloaded{Policy: p.name, Warnings: next.Warnings()}, nil
+}
+
+func reloadCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "reload", Short: "Make the running daemon take up its policy files", Args: cobra.NoArgs,
+		Long: "Makes the running daemon take up its policy files as they are now. It notices changes\n" +
+			"of the files by itself; this command tells whether they are good. A faulty policy does\n" +
+			"not take the place of the one that holds. Calls that run are not affected; calls that\n" +
+			"wait for a person are judged again.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.reload(cmd.Context()) },
+	}
+}
+
+func (g *global) reload(ctx context.Context) error {
+	cfg, err := g.load()
+	if err != nil {
+		return err
+	}
+	answer, err := askReload(ctx, cfg)
+	if err != nil {
+		return &exitError{exitUnreachable, err}
+	}
+	if g.json {
+		if err := json.NewEncoder(g.std.out).Encode(answer); err != nil {
+			return &exitError{exitFailed, err}
+		}
+	}
+	if answer.Error != "" {
+		return &exitError{exitConfig, fmt.Errorf("%s\nthe policy that held goes on holding", answer.Error)}
+	}
+	for _, w := range answer.Warnings {
+		fmt.Fprintln(g.std.err, "toold: warning:", w)
+	}
+	fmt.Fprintln(g.std.err, "the daemon follows", answer.Policy)
+	return nil
+}
+
+// askReload sends the request to the running daemon.
+func askReload(ctx context.Context, cfg config.Config) (answer server.Reloaded, err error) {
+	secret, err := secretOnDisk(cfg, "approver")
+	if err != nil {
+		return answer, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)
+	}
+	// The address of the socket, as a web address.
+	url := "http" + strings.TrimPrefix(strings.TrimSuffix(daemonURL(cfg), "/v1/ws"), "ws") + "/v1/reload"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return answer, err
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return answer, fmt.Errorf("cannot read the daemon's answer: %w", err)
+	}
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusUnprocessableEntity {
+		return answer, errors.New(string(bytes.TrimSpace(body)))
+	}
+	return answer, json.Unmarshal(body, &answer)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/config"
+)
+
+// settle is how long a policy file must have been left alone before it is read:
+// editors write in several steps.
+const settle = 100 * time.Millisecond
+
+// hangupReloads tells what SIGHUP means: a closed terminal where there is one to
+// close, else, as for every daemon, that the files are to be read again.
+func hangupReloads() bool {
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return true
+	}
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return true
+	}
+	tty.Close()
+	return false
+}
+
+// policyPlaces are the files whose change changes the policy. The folder of the
+// workspace's policy is one of them: it may come into being later.
+func policyPlaces(cfg config.Config) []string {
+	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
+	places := []string{own, filepath.Dir(own)}
+	if cfg.Policy != "" {
+		places = append(places, cfg.Policy)
+		if target, err := filepath.EvalSymlinks(cfg.Policy); err == nil && target != cfg.Policy {
+			places = append(places, target)
+		}
+	}
+	return places
+}
+
+// watch reloads when one of the files changes and at SIGHUP, until ctx ends;
+// then it closes what it returns.
+func (p *policies) watch(ctx context.Context, files []string) <-chan struct{} {
+	done := make(chan struct{})
+	hangup := make(chan os.Signal, 1)
+	if hangupReloads() {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
+	changes, err := fsnotify.NewWatcher()
+	if err != nil {
+		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
+		changes = &fsnotify.Watcher{} // its channels never tell anything
+	}
+	p.follow(changes, files)
+	// Ends with ctx.
+	go func() {
+		defer close(done)
+		defer signal.Stop(hangup)
+		if err == nil {
+			defer changes.Close()
+		}
+		p.watchUntil(ctx, changes, files, hangup)
+	}()
+	return done
+}
+
+// follow watches the folders of files, not the files: editors and tools put new
+// ones in their place.
+func (p *policies) follow(changes *fsnotify.Watcher, files []string) {
+	for _, file := range files {
+		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {
+			continue
+		}
+		if err := changes.Add(filepath.Dir(file)); err != nil {
+			p.log.Warn("cannot watch the policy's folder; after a change: toold reload", zap.String("policy", file), zap.Error(err))
+		}
+	}
+}
+
+func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, files []string, hangup <-chan os.Signal) {
+	quiet := time.NewTimer(settle)
+	quiet.Stop()
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			quiet.Reset(0)
+		case e := <-changes.Events:
+			if slices.Contains(files, e.Name) && e.Op != fsnotify.Chmod {
+				quiet.Reset(settle)
+			}
+		case err := <-changes.Errors:
+			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
+			quiet.Reset(settle)
+		case <-quiet.C:
+			p.follow(changes, files) // a folder may be new
+			p.reload()
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package server
+
+import "net/http"
+
+// Reloaded tells which policy holds.
+type Reloaded struct {
+	Policy   string   `json:"policy"` // path of the file, or a name
+	Warnings []string `json:"warnings,omitempty"`
+	Error    string   `json:"error,omitempty"` // why it is not the one on disk
+}
+
+// serveReload takes up the policy files. A faulty one is answered with 422: the
+// daemon goes on with the last good one.
+func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
+	answer, err := s.opt.Reload()
+	if err != nil {
+		answer.Error = err.Error()
+		writeJSON(w, http.StatusUnprocessableEntity, answer)
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}

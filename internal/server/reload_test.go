@@ -1,0 +1,47 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// post asks for a reload with a token.
+func post(t *testing.T, ts *httptest.Server, secret string) (status int, body string) {
+	t.Helper()
+	res := request(t, http.MethodPost, ts.URL+"/v1/reload", map[string]string{"Authorization": "Bearer " + secret})
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+func TestOnlyDecidersReloadThePolicy(t *testing.T) {
+	t.Parallel()
+	loaded := 0
+	_, ts := newTestServer(t, func(o *Options) {
+		o.Tokens = append(o.Tokens, Token{"a", "agent-secret", []Role{Agent, Observer}}, Token{"b", "admin-secret", []Role{Admin}})
+		o.Reload = func() (Reloaded, error) { loaded++; return Reloaded{Policy: "my.yaml"}, nil }
+	})
+	if status, body := post(t, ts, "agent-secret"); status != http.StatusForbidden || loaded != 0 {
+		t.Errorf("an agent: %d %s", status, body)
+	}
+	if status, body := post(t, ts, "admin-secret"); status != http.StatusOK || loaded != 1 || strings.TrimSpace(body) != `{"policy":"my.yaml"}` {
+		t.Errorf("an admin: %d %s", status, body)
+	}
+}
+
+func TestAFaultyPolicyIsAnsweredWithItsFault(t *testing.T) {
+	t.Parallel()
+	_, ts := newTestServer(t, func(o *Options) {
+		o.Tokens = append(o.Tokens, Token{"b", "admin-secret", []Role{Admin}})
+		o.Reload = func() (Reloaded, error) { return Reloaded{Policy: "my.yaml"}, errors.New("my.yaml:3:1: no such key") }
+	})
+	if status, body := post(t, ts, "admin-secret"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "my.yaml:3:1") {
+		t.Errorf("got %d %s", status, body)
+	}
+}
