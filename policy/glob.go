@@ -12,6 +12,7 @@ import (
 type glob struct {
 	prefix string   // cleaned literal beginning without a final slash; "" = the root
 	rest   []string // components after it; "**" is any number of components
+	need   string   // a text that every path below the beginning must hold; "" = none
 	fold   bool
 }
 
@@ -41,7 +42,24 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 			g.rest[i] = strings.ToLower(c)
 		}
 	}
+	g.need = needed(g.rest)
 	return g, nil
+}
+
+// needed returns the longest text that stands in every path that the components
+// match: most paths are told apart by it without a closer look.
+func needed(parts []string) (longest string) {
+	for _, part := range parts {
+		if strings.ContainsAny(part, `?[]{}\`) {
+			continue
+		}
+		for text := range strings.SplitSeq(part, "*") {
+			if len(text) > len(longest) {
+				longest = text
+			}
+		}
+	}
+	return longest
 }
 
 // checkGlob refuses patterns that would match something else than they seem to.
@@ -102,7 +120,7 @@ func hasMeta(s string) bool { return strings.ContainsAny(s, `*?[]{}\`) }
 // "dir/**" matches dir as well.
 func (g *glob) match(path string) bool {
 	rest, ok := g.below(path)
-	return ok && matchParts(g.rest, rest)
+	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
 }
 
 // covers reports whether the pattern matches path and everything that is or

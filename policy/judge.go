@@ -10,15 +10,41 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action)) {
 	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
 		return
 	}
-	for i := 1; i < len(e.Argv); i++ {
-		p.blockingCommand(e.Argv[i:], nil, consider)
+	left, denied := maxScan, false
+	note := func(r *rule, action Action) {
+		consider(r, action)
+		denied = denied || action == Deny // nothing is stricter
+	}
+	for i := 1; i < len(e.Argv) && !denied; i++ {
+		p.blockingTail(e.Argv[i:], &left, note)
 		if text := e.Argv[i].Text; strings.ContainsAny(text, " \t\n;|&") {
 			inner := wordsIn(text)
-			for j := range inner {
-				p.blockingCommand(inner[j:], nil, consider)
+			for j := 0; j < len(inner) && !denied; j++ {
+				p.blockingTail(inner[j:], &left, note)
 			}
 		}
 	}
+}
+
+// Trying every tail of a command takes time that grows with the square of its
+// length. Beyond maxScan words, only the first scanWindow words of a tail are
+// looked at: no command that people write is longer.
+const (
+	maxScan    = 1 << 14
+	scanWindow = 12
+)
+
+// blockingTail tries the end of a command as a command of its own.
+func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, Action)) {
+	rules := len(p.byName[baseName(argv[0].Text)]) + len(p.anyName)
+	if rules == 0 {
+		return
+	}
+	if *left <= 0 {
+		argv = argv[:min(len(argv), scanWindow)]
+	}
+	*left -= rules * len(argv)
+	p.blockingCommand(argv, nil, consider)
 }
 
 // blockingCommand tries one command.
@@ -230,8 +256,8 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
 		return Allow, false, false
 	}
-	for _, form := range []string{e.Path, e.Canonical} {
-		if form == "" {
+	for i, form := range [...]string{e.Path, e.Canonical} {
+		if form == "" || i > 0 && form == e.Path {
 			continue
 		}
 		if matchesGlob(r.globs, form) && !matchesGlob(r.except, form) {

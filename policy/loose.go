@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // loose reports whether the command could be what the pattern means, as asking
 // and denying rules need: flags in any order, bundled, abbreviated or spelled by
@@ -158,29 +161,26 @@ func sameFlag(name, pattern, word string) bool {
 
 // synonyms returns every spelling of a flag of a program.
 func synonyms(name, flag string) []string {
-	for _, group := range flagSynonyms[name] {
-		names := strings.Fields(group)
-		for _, n := range names {
-			if n == flag {
-				return names
-			}
+	for _, names := range flagSynonyms[name] {
+		if slices.Contains(names, flag) {
+			return names
 		}
 	}
 	return []string{flag}
 }
 
 // flagSynonyms lists spellings of one flag that have nothing in common.
-var flagSynonyms = map[string][]string{
-	"rm":      {"-r -R --recursive", "-f --force"},
-	"cp":      {"-r -R --recursive -a --archive", "-f --force"},
-	"mv":      {"-f --force"},
-	"ln":      {"-f --force", "-s --symbolic"},
-	"chmod":   {"-R --recursive"},
-	"chown":   {"-R --recursive"},
-	"chgrp":   {"-R --recursive"},
-	"git":     {"-f --force", "-D --delete", "-r --recursive", "-i --interactive"},
-	"docker":  {"-f --force", "-v --volume"},
-	"kubectl": {"-f --filename", "-n --namespace"},
+var flagSynonyms = map[string][][]string{
+	"rm":      {{"-r", "-R", "--recursive"}, {"-f", "--force"}},
+	"cp":      {{"-r", "-R", "--recursive", "-a", "--archive"}, {"-f", "--force"}},
+	"mv":      {{"-f", "--force"}},
+	"ln":      {{"-f", "--force"}, {"-s", "--symbolic"}},
+	"chmod":   {{"-R", "--recursive"}},
+	"chown":   {{"-R", "--recursive"}},
+	"chgrp":   {{"-R", "--recursive"}},
+	"git":     {{"-f", "--force"}, {"-D", "--delete"}, {"-r", "--recursive"}, {"-i", "--interactive"}},
+	"docker":  {{"-f", "--force"}, {"-v", "--volume"}},
+	"kubectl": {{"-f", "--filename"}, {"-n", "--namespace"}},
 }
 
 // skipGlobals drops the options that stand before a subcommand, with their
