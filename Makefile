@@ -2,7 +2,7 @@
 TOOL = go tool -modfile=tools.mod
 FUZZTIME ?= 10s
 
-.PHONY: all build fmt lint test fuzz bench
+.PHONY: all build fmt lint test fuzz bench stress
 
 all: fmt lint test
 
@@ -28,3 +28,8 @@ fuzz:
 # measured in the same run.
 bench:
 	@CGO_ENABLED=0 go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk
+
+# Random scripts in real bash, in namespaces of their own, compared with what the
+# analysis predicts. TOOLD_SEED and TOOLD_SCRIPTS choose them.
+stress:
+	@.ci/stress

@@ -12,14 +12,14 @@ import (
 // The bounds of an analysis. What goes beyond them is Opaque: it is never
 // skipped.
 const (
-	maxSteps  = 20000 // statements, repetitions of loops included
-	maxDepth  = 60    // of nested syntax
-	maxInner  = 12    // of texts that are scripts: bash -c, eval, functions
-	maxWords  = 4096  // of one command, after expansion
-	maxBraces = 256   // alternatives of one word
-	maxItems  = 24    // of a for loop that are followed one by one
-	maxDirs   = 8     // folders the shell may be in
-	maxGlob   = 200   // names a pattern matches now
+	maxSteps  = 4000 // statements, repetitions of loops included; long ones count more
+	maxDepth  = 60   // of nested syntax
+	maxInner  = 12   // of texts that are scripts: bash -c, eval, functions
+	maxWords  = 4096 // of one command, after expansion
+	maxBraces = 256  // alternatives of one word
+	maxItems  = 24   // of a for loop that are followed one by one
+	maxDirs   = 4    // folders the shell may be in
+	maxGlob   = 200  // names a pattern matches now
 )
 
 // analyser turns scripts into effects.
@@ -32,7 +32,7 @@ type analyser struct {
 // analyse lists everything a script can do, as far as it is known before it
 // runs. It is never empty. dir is where the script starts.
 func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
-	w := &walker{analyser: a, steps: maxSteps, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[string]bool), names: make(map[syntax.Node]map[string]bool)}
+	w := &walker{analyser: a, steps: maxSteps, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), names: make(map[syntax.Node]map[string]bool)}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
@@ -61,13 +61,16 @@ type walker struct {
 	steps   int // left
 	depth   int
 	inner   int
-	calls   []string // functions being followed
-	source  string   // of the text being followed
+	wrapped int             // programs that run programs, around the one being followed
+	calls   []string        // functions being followed
+	locals  map[string]bool // variables of the function being followed
+	source  string          // of the text being followed
 
 	// What was asked before: the file system's answers, and effects on paths.
 	canonical map[string]string
 	globs     map[string]globbed
-	seen      map[string]bool
+	seen      map[effectKey]bool
+	scanned   map[string]bool
 	names     map[syntax.Node]map[string]bool // variables that a part of the script assigns
 }
 
@@ -77,10 +80,19 @@ type globbed struct {
 	complete bool
 }
 
+// effectKey tells effects on paths, hosts and variables apart.
+type effectKey struct {
+	kind                             policy.Kind
+	tree, possible, unknown          bool
+	path, canonical, host, name, why string
+	port                             int
+	scheme, method                   string
+}
+
 // add records an effect; on paths and variables, once.
 func (w *walker) add(e policy.Effect) {
 	if e.Kind != policy.Exec {
-		key := fmt.Sprint(e.Kind, e.Tree, e.Possible, e.Unknown, e.Path, "\x00", e.Host, e.Port, e.Name, e.Why, "\x00", e.Canonical)
+		key := effectKey{e.Kind, e.Tree, e.Possible, e.Unknown, e.Path, e.Canonical, e.Host, e.Name, e.Why, e.Port, e.Scheme, e.Method}
 		if w.seen[key] {
 			return
 		}
@@ -109,6 +121,10 @@ func (w *walker) script(text string, s *state) {
 		text = text[:maxScript]
 	}
 	text = strings.ToValidUTF8(text, "?") // what is refused is still scanned
+	if n := deepAt(text); n >= 0 {
+		w.scan(text[n:]) // the parser would follow it down
+		text = text[:n]
+	}
 	if w.inner++; w.inner > maxInner {
 		w.opaque("scripts within scripts go too deep", "")
 		w.inner--
@@ -125,30 +141,47 @@ func (w *walker) script(text string, s *state) {
 		w.stmt(stmt, s)
 		s.settle()
 		if w.steps <= 0 {
-			w.scan(stmt)
+			w.exhausted()
+			w.scan(text[min(int(stmt.Pos().Offset()), len(text)):])
+			break
 		}
 	}
 	w.source = outer
 	w.inner--
 }
 
-// scan records the literal commands of a statement for the rules that deny, where
-// the bounds of the analysis are used up.
-func (w *walker) scan(stmt *syntax.Stmt) {
-	w.opaque("it holds too many commands", "")
-	syntax.Walk(stmt, func(n syntax.Node) bool {
-		call, ok := n.(*syntax.CallExpr)
-		if !ok || len(call.Args) == 0 {
-			return true
+// exhausted records that the bounds of the analysis are used up.
+func (w *walker) exhausted() { w.opaque("it holds too much to be followed", "") }
+
+// scan records what could be commands in a text that is not followed, for the
+// rules that deny: its words between all that may part two commands, without
+// quotes. It takes no part in what may be allowed, since the text is Opaque.
+func (w *walker) scan(text string) {
+	for segment := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }) {
+		segment = strings.TrimSpace(segment)
+		if segment == "" || w.scanned[segment] {
+			continue
 		}
-		argv := make([]policy.Word, len(call.Args))
-		for i, arg := range call.Args {
-			text := arg.Lit()
-			argv[i] = policy.Word{Text: unescape(text, false), Dynamic: text == ""}
+		w.scanned[segment] = true
+		fields := strings.Fields(withoutQuotes.Replace(segment))
+		if len(fields) == 0 {
+			continue
 		}
-		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true})
-		return true
-	})
+		argv := make([]word, len(fields))
+		for i, f := range fields {
+			argv[i].text, argv[i].dynamic = cutDynamic(f)
+		}
+		w.suffixes(argv, segment)
+	}
+}
+
+// withoutQuotes removes what does not change which command a word names.
+var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
+
+// cutDynamic returns the part of a word before its first expansion.
+func cutDynamic(s string) (text string, dynamic bool) {
+	text, _, dynamic = strings.Cut(s, "$")
+	return text, dynamic
 }
 
 // syntaxProblem returns the parser's message without its position.
@@ -172,6 +205,7 @@ func (w *walker) text(n syntax.Node) string {
 func (w *walker) enter() bool {
 	if w.depth >= maxDepth {
 		w.opaque("it nests too deeply", "")
+		w.steps = 0 // what is not entered is scanned with the rest
 		return false
 	}
 	w.depth++

@@ -22,8 +22,9 @@ func (w *walker) call(c *syntax.CallExpr, s *state) {
 
 // run follows a command whose words are expanded.
 func (w *walker) run(args []word, s *state, source string) {
-	if w.steps -= 1 + len(args)/16; w.steps <= 0 {
-		w.opaque("it holds too many commands", "")
+	if w.steps -= 1 + len(args)/4; w.steps <= 0 {
+		w.exhausted()
+		w.suffixes(args, source)
 		return
 	}
 	first := args[0]
@@ -70,9 +71,14 @@ func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *st
 	for _, a := range args {
 		s.exact = s.exact && !a.split
 	}
+	locals := w.locals
+	w.locals = make(map[string]bool)
 	w.calls = append(w.calls, name)
 	w.stmt(body, s)
 	w.calls = w.calls[:len(w.calls)-1]
+	// What they were before the call, they are again.
+	s.forget(w.locals)
+	w.locals = locals
 	s.args, s.exact = outer, exact
 }
 
@@ -112,6 +118,10 @@ func (w *walker) program(args []word, s *state, source string) {
 // gitFolder takes "git -C folder" for what it means: git, run in that folder.
 func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
 	for len(args) > 2 && args[1].text == "-C" && !args[1].dynamic && !args[2].split && !args[2].glob {
+		if w.steps -= 1 + len(args)/4; w.steps <= 0 {
+			w.exhausted()
+			break
+		}
 		s = s.clone()
 		w.cd([]word{{text: "--"}, args[2]}, s)
 		args = append([]word{args[0]}, args[3:]...)
@@ -157,10 +167,24 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 func (w *walker) glob(pattern string) ([]string, bool) {
 	g, ok := w.globs[pattern]
 	if !ok {
+		if w.steps -= globSteps; w.steps <= 0 {
+			w.exhausted()
+			return nil, false
+		}
 		g.names, g.complete = w.resolver.Glob(pattern, maxGlob)
 		w.globs[pattern] = g
 	}
 	return g.names, g.complete
+}
+
+// globSteps is what it costs to list folders.
+const globSteps = 20
+
+// suffixes records, for the rules that deny, what is not followed: a program that
+// is not known, since such a one may run any of its words.
+func (w *walker) suffixes(args []word, source string) {
+	argv := append([]policy.Word{{Text: "?"}}, policyWords(args)...)
+	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
 }
 
 // operandText makes a file name that looks like a flag an operand.

@@ -1,14 +1,21 @@
 package bash
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/toold/toold/policy"
 )
@@ -170,66 +177,106 @@ func predicts(words []policy.Word, call []string) bool {
 
 // TestBashRunsNothingThatWasNotPredicted runs random scripts in bash and compares
 // what really ran with what was told: every call is an Exec effect, or the script
-// is Opaque.
+// is Opaque. "make stress" runs many more of them, apart from the machine.
 func TestBashRunsNothingThatWasNotPredicted(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("there is no bash to compare with")
 	}
-	count := 300
-	seed := uint64(7)
-	if s := os.Getenv("TOOLD_SEED"); s != "" {
-		fmt.Sscan(s, &seed, &count)
+	seed, count := number(t, "TOOLD_SEED", 7), number(t, "TOOLD_SCRIPTS", 300)
+	l := &laboratory{bash: bash, base: t.TempDir(), seed: seed}
+	l.stubs(t)
+	var next, known atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		// Ends when all scripts are taken.
+		workers.Go(func() {
+			for n := next.Add(1); n <= int64(count); n = next.Add(1) {
+				if l.compare(t, uint64(n)) {
+					known.Add(1)
+				}
+			}
+		})
 	}
-	if testing.Short() {
-		count = 50
+	workers.Wait()
+	t.Logf("seed %d: %d scripts, %d of them compared, the others Opaque", seed, count, known.Load())
+	if uint64(known.Load()) < count/4 {
+		t.Errorf("only %d of %d scripts could be compared", known.Load(), count)
 	}
-	g := &scripts{Rand: rand.New(rand.NewPCG(seed, 1))}
-	known := 0
-	for range count {
-		script := g.list()
-		dir := stubs(t)
-		if compare(t, bash, dir, script) {
-			known++
-		}
+}
+
+// number reads a number from the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
 	}
-	if known < count/4 {
-		t.Errorf("only %d of %d scripts could be compared", known, count)
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
+	return n
 }
 
 // descriptor is the name bash gives a process substitution.
 var descriptor = regexp.MustCompile("^/dev/fd/[0-9]+")
 
-// stubs makes a folder with programs that record how they are called.
-func stubs(t *testing.T) string {
+// laboratory is where scripts run.
+type laboratory struct {
+	bash string
+	base string // holds the programs, and a folder for each script
+	seed uint64
+}
+
+// stubs makes programs that record how they are called, each in a file of its
+// own, since several may write at once.
+func (l *laboratory) stubs(t *testing.T) {
 	t.Helper()
-	dir := t.TempDir()
-	// A file for each process, since several may write at once.
-	stub := "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" > " + dir + "/log.$$\n"
-	for name, text := range map[string]string{"bin/p": stub, "bin/q": stub, "bin/r": stub, "w/a.t": "", "w/b.t": "", "w/sub/c.t": "", "w/.git/HEAD": ""} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	bin := filepath.Join(l.base, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const stub = "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" > \"${0%/bin/*}/log.$$\"\n"
+	for _, name := range []string{"p", "q", "r"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(stub), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"cat", "xargs", "env", "nohup", "bash"} {
 		if path, err := exec.LookPath(name); err == nil {
-			if err := os.Symlink(path, filepath.Join(dir, "bin", name)); err != nil {
+			if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+}
+
+// folder makes the folder of one script: its programs and its files.
+func (l *laboratory) folder(t *testing.T, n uint64) string {
+	dir := filepath.Join(l.base, fmt.Sprint(n))
+	for _, name := range []string{"w/sub", "w/.git"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"w/a.t", "w/b.t", "w/sub/c.t", "w/.git/HEAD"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(l.base, "bin"), filepath.Join(dir, "bin")); err != nil {
+		t.Error(err)
+	}
 	return dir
 }
 
-// compare runs one script. It reports whether the script was not Opaque.
-func compare(t *testing.T, bash, dir, script string) bool {
-	t.Helper()
+// compare makes and runs one script. It reports whether the script was not Opaque.
+func (l *laboratory) compare(t *testing.T, n uint64) bool {
+	script := (&scripts{Rand: rand.New(rand.NewPCG(l.seed, n))}).list()
+	dir := l.folder(t, n)
+	defer os.RemoveAll(dir)
 	env := []string{"PATH=" + dir + "/bin", "HOME=" + dir + "/home"}
 	tool := New(Options{Workspace: dir + "/w", Env: env}).(*tool)
 	effects := tool.analyser.analyse(script, dir+"/w")
@@ -238,31 +285,45 @@ func compare(t *testing.T, bash, dir, script string) bool {
 			return false
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-c", script)
+	ctx, stop := context.WithTimeout(t.Context(), hang)
+	defer stop()
+	cmd := exec.CommandContext(ctx, l.bash, "--noprofile", "--norc", "-c", script)
 	cmd.Dir, cmd.Env = dir+"/w", env
+	// Run then waits for what is in the background too: it holds the same pipe.
+	cmd.Stderr = struct{ io.Writer }{io.Discard}
+	cmd.WaitDelay = time.Second
 	// How the script ends does not matter, only what it runs.
 	_ = cmd.Run()
+	for _, call := range calls(t, dir) {
+		if !predicted(effects, call) {
+			t.Errorf("TOOLD_SEED=%d, script %d: bash ran %q\nof %s\npredicted %s", l.seed, n, call, script, fmt.Sprint(effects))
+		}
+	}
+	return true
+}
+
+// calls reads what the programs recorded.
+func calls(t *testing.T, dir string) [][]string {
 	logs, err := filepath.Glob(dir + "/log.*")
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
+	var out [][]string
 	for _, log := range logs {
 		entry, err := os.ReadFile(log)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		if len(entry) == 0 {
-			continue // killed before it wrote: bash does not wait for what is in the background
+			continue // killed before it wrote
 		}
 		call := strings.Split(strings.TrimSuffix(string(entry), "\x00"), "\x00")
 		for i, word := range call {
 			call[i] = descriptor.ReplaceAllString(word, procSubst)
 		}
-		if !predicted(effects, call) {
-			t.Errorf("bash ran %q\nof %s\npredicted %s", call, script, fmt.Sprint(effects))
-		}
+		out = append(out, call)
 	}
-	return true
+	return out
 }
 
 // predicted reports whether one of the effects stands for the call.

@@ -69,6 +69,9 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.E
 	for _, dir := range dirs {
 		raw := dir + "/" + strings.TrimPrefix(text, "/")
 		out = append(out, policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)})
+		if w.steps <= 0 {
+			break
+		}
 	}
 	return out
 }
@@ -77,6 +80,11 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.E
 func (w *walker) resolve(path string) string {
 	canonical, ok := w.canonical[path]
 	if !ok {
+		// Each component may be a question to the file system.
+		if w.steps -= 3 + len(path)/32; w.steps <= 0 {
+			w.exhausted()
+			return ""
+		}
 		canonical = w.resolver.Canonical(path)
 		w.canonical[path] = canonical
 	}

@@ -31,7 +31,7 @@ func refuse(script string) string {
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
 	case bracesAfterName(script):
 		return "braces directly after a variable's name are expanded first"
-	case nestsTooDeep(script):
+	case deepAt(script) >= 0:
 		return "it nests too deeply"
 	}
 	return ""
@@ -100,8 +100,9 @@ func isAlnum(c byte) bool {
 // maxParens bounds how many brackets may be open, since the parser is recursive.
 const maxParens = 100
 
-// nestsTooDeep counts brackets without understanding them.
-func nestsTooDeep(script string) bool {
+// deepAt returns where too many brackets are open, -1 if they never are. It counts
+// them without understanding them.
+func deepAt(script string) int {
 	depth := 0
 	for i := range len(script) {
 		switch script[i] {
@@ -111,8 +112,8 @@ func nestsTooDeep(script string) bool {
 			depth = max(depth-1, 0)
 		}
 		if depth > maxParens {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }

@@ -35,6 +35,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	}
 	if as.Append {
 		old := s.vars[name]
+		w.steps -= len(old.text) / 64 // a long value is copied
 		v = value{text: old.text + v.text, dynamic: old.dynamic || v.dynamic || old.glob || v.glob}
 		if old.dynamic || old.glob {
 			v.text = ""
@@ -120,9 +121,21 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 			} else if c.Variant.Value == "local" {
 				s.vars[as.Name.Value] = value{dynamic: true}
 			}
-			continue
+		} else {
+			w.assign(as, s, exported)
 		}
-		w.assign(as, s, exported)
+		w.scope(c.Variant.Value, as.Name.Value, s)
+	}
+}
+
+// scope records that a variable may be one of a function, which ends with it.
+// Outside of functions, local is an error and assigns nothing.
+func (w *walker) scope(variant, name string, s *state) {
+	switch {
+	case len(w.calls) > 0 && variant != "export" && variant != "readonly":
+		w.locals[name] = true
+	case variant == "local":
+		s.vars[name] = value{dynamic: true}
 	}
 }
 

@@ -194,10 +194,16 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 	w.word(c.Word, s)
 	before := s.clone()
 	for _, item := range c.Items {
-		branch := before.clone()
 		for _, p := range item.Patterns {
-			w.word(p, branch)
+			if p.Lit() != "" {
+				continue
+			}
+			// A pattern is expanded if none before it matched, and may assign.
+			earlier := before.clone()
+			w.word(p, before)
+			before.merge(earlier)
 		}
+		branch := before.clone()
 		if item.Op != syntax.Break {
 			// ;& and ;;& go on in the next branch with what this one has changed.
 			branch.forget(w.changed(c, s))
@@ -206,6 +212,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 		w.stmts(item.Stmts, branch)
 		s.merge(branch)
 	}
+	s.merge(before)
 }
 
 // function records a function; its body is walked at each call.

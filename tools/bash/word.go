@@ -21,10 +21,14 @@ type word struct {
 // words expands a list of words.
 func (w *walker) words(list []*syntax.Word, s *state) []word {
 	var out []word
-	for _, wd := range list {
+	for i, wd := range list {
 		out = append(out, w.word(wd, s)...)
 		if len(out) > maxWords {
 			w.opaque("a command has too many words", "")
+			from, to := int(list[i].Pos().Offset()), int(list[len(list)-1].End().Offset())
+			if from < to && to <= len(w.source) {
+				w.scan(w.source[from:to])
+			}
 			return out[:maxWords]
 		}
 	}
@@ -268,6 +272,9 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 		w.substitution(p, s, quoted)
 		b.unknown(quoted)
 	case *syntax.ProcSubst:
+		if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
+			w.opaque("bash loses a semicolon after a here-document in a substitution", text)
+		}
 		w.stmts(p.Stmts, s.clone())
 		b.literal(procSubst, true)
 	case *syntax.ParamExp:
@@ -318,10 +325,25 @@ func (w *walker) substitution(p *syntax.CmdSubst, s *state, quoted bool) {
 	if p.TempFile || p.ReplyVar {
 		w.opaque("this substitution runs in the shell itself", w.text(p))
 	}
-	if text := w.text(p); p.Backquotes && (strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
+	text := w.text(p)
+	if p.Backquotes && (strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 	}
+	if strings.Contains(text, "<<") && !alone(p.Stmts) {
+		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
+	}
 	w.stmts(p.Stmts, s.clone())
+}
+
+// alone reports whether a substitution holds one simple command. Bash 5.2 prints
+// what it has parsed in $(…) and parses it again; of "cat <<E; p; q" there remains
+// "p q". One command with its here-document is printed as it was.
+func alone(stmts []*syntax.Stmt) bool {
+	if len(stmts) != 1 || stmts[0].Background || stmts[0].Negated {
+		return false
+	}
+	_, simple := stmts[0].Cmd.(*syntax.CallExpr)
+	return simple
 }
 
 // procSubst stands for the name that bash gives a process substitution.

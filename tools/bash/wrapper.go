@@ -174,10 +174,13 @@ func (w *walker) external(args []word, s *state, source string) {
 		w.opaque("the program is known only when it runs", source)
 		return
 	}
-	if w.steps--; w.steps <= 0 {
-		w.opaque("it holds too many commands", "")
+	if w.steps -= 1 + len(args)/4; w.steps <= 0 || w.wrapped >= maxInner {
+		w.exhausted()
+		w.suffixes(args, source)
 		return
 	}
+	w.wrapped++
+	defer func() { w.wrapped-- }()
 	if w.wrapper(args, s, source) {
 		return
 	}
