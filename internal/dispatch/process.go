@@ -30,40 +30,30 @@ type outcome struct {
 func (d *Dispatcher) live(ctx context.Context, c *Call, tooMany string) {
 	defer d.wg.Done()
 	defer c.stop(nil)
-	defer d.forget(c)
-	fresh, err := d.receive(ctx, c)
+	final := d.answer(ctx, c, tooMany)
+	// A repeat from here on is answered from the journal, as a replay.
+	d.forget(c)
+	c.emit(final)
+}
+
+// answer brings the call to its end.
+func (d *Dispatcher) answer(ctx context.Context, c *Call, tooMany string) Final {
+	rec, fresh, err := d.opt.Journal.Receive(context.WithoutCancel(ctx), d.journalled(c))
 	if err != nil {
 		d.notWaiting()
 		d.opt.Log.Error("cannot journal a call", zap.String("call", c.ID), zap.Error(err))
-		c.emit(Final{Return: d.unrecorded(c, refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor)"})})
-		return
-	}
-	if !fresh {
-		d.notWaiting()
-		return
-	}
-	var out outcome
-	if tooMany != "" {
-		out = outcome{refused: &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}}
-		d.notWaiting()
-	} else {
-		out = d.process(ctx, c)
-	}
-	d.conclude(c, out)
-}
-
-// receive journals the call, or answers it from the journal: then fresh is false.
-func (d *Dispatcher) receive(ctx context.Context, c *Call) (fresh bool, err error) {
-	rec, fresh, err := d.opt.Journal.Receive(context.WithoutCancel(ctx), d.journalled(c))
-	if err != nil {
-		return false, err
+		return Final{Return: d.unrecorded(c, refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor); the same id may be sent again then"})}
 	}
 	c.rec = rec.Key
-	if fresh {
-		return true, nil
+	if !fresh {
+		d.notWaiting()
+		return d.replay(c, rec)
 	}
-	c.emit(d.replay(c, rec))
-	return false, nil
+	if tooMany != "" {
+		d.notWaiting()
+		return d.conclude(c, outcome{refused: &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}})
+	}
+	return d.conclude(c, d.process(ctx, c))
 }
 
 // replay answers a call that the journal knows.

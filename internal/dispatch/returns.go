@@ -12,9 +12,9 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// conclude journals the call's return and then tells it. A return that cannot be
-// journalled is told all the same: the call must be answered.
-func (d *Dispatcher) conclude(c *Call, out outcome) {
+// conclude journals the call's return. One that cannot be journalled is told all
+// the same: the call must be answered.
+func (d *Dispatcher) conclude(c *Call, out outcome) Final {
 	opt := d.returnOptions(c, out)
 	var ret message.ToolReturn
 	_, err := d.opt.Journal.Finish(context.Background(), c.rec, journalOutcome(opt, out), func(seq int64) (string, []byte, error) {
@@ -28,7 +28,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) {
 		ret = message.NewToolReturn(opt)
 	}
 	d.logReturn(c, out, ret)
-	c.emit(Final{Return: &ret})
+	return Final{Return: &ret}
 }
 
 // unrecorded makes the return of a call that never reached the journal.
