@@ -50,6 +50,7 @@ type compiler struct {
 	policy  *Policy
 	file    string // being compiled; "" = built-in
 	errs    []error
+	ids     []string // of the built-in rules
 	// Allowing rules, and the exceptions of others, fold case only when a file
 	// that may allow says so.
 	foldAllowing, foldBlocking bool

@@ -9,6 +9,9 @@ type File struct {
 	Title    string // what the file calls itself
 	Headless bool   // nobody can be asked: what would be asked is denied
 	FoldCase bool   // paths that differ only in case are one path
+	// AutoCase leaves FoldCase to whoever can look at the workspace. Compile
+	// goes by FoldCase alone.
+	AutoCase bool
 	Defaults Defaults
 	Presets  []string // of built-in command knowledge: "shell-readonly", "shell-workspace"
 	Env      []string // patterns of variables that may be set for a command

@@ -68,20 +68,14 @@ func (p *Policy) Warnings() []string { return p.warnings }
 // builtin adds the built-in rules that are not switched off.
 func (c *compiler) builtin(disabled []string) {
 	commands, paths := builtinRules(c.options)
-	var ids []string
 	for _, r := range commands {
-		if ids = append(ids, r.ID); !slices.Contains(disabled, r.ID) {
+		if c.ids = append(c.ids, r.ID); !slices.Contains(disabled, r.ID) {
 			c.command(r)
 		}
 	}
 	for _, r := range paths {
-		if ids = append(ids, r.ID); !slices.Contains(disabled, r.ID) {
+		if c.ids = append(c.ids, r.ID); !slices.Contains(disabled, r.ID) {
 			c.path(c.known(r))
-		}
-	}
-	for _, id := range disabled {
-		if !slices.Contains(ids, id) {
-			c.fault("builtin.disable", id, "no built-in rule has the id %q: expected one of %s", id, strings.Join(ids, ", "))
 		}
 	}
 }
@@ -103,6 +97,11 @@ func (c *compiler) known(r Rule) Rule {
 func (c *compiler) layer(f File) {
 	if f.Defaults.Unanalysable == Allow {
 		c.fault("defaults.unanalysable", "", "what cannot be analysed is never allowed: expected ask or deny")
+	}
+	for _, id := range f.Disable {
+		if !slices.Contains(c.ids, id) {
+			c.fault("builtin.disable", id, "no built-in rule has the id %q: expected one of %s", id, strings.Join(c.ids, ", "))
+		}
 	}
 	if len(f.Env) > 0 {
 		c.policy.origins["env.allow"] = c.where(0)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/toold/toold/policy"
@@ -21,51 +23,156 @@ var careful []byte
 // so that it can be written to disk and changed.
 func CarefulPolicy() []byte { return append([]byte(nil), careful...) }
 
+// AdministratorPolicy is where the administrator of a machine may have a policy
+// for all its users. Its rules hold beside the user's, and no default of the
+// user's is more permissive. It must belong to root and be writable by nobody
+// else.
+const AdministratorPolicy = "/etc/toold/policy.yaml"
+
 // WorkspacePolicy is where a workspace may have a policy of its own, relative to
 // the workspace. It can only tighten.
 const WorkspacePolicy = ".toold/policy.yaml"
 
 // LoadPolicy reads the user's policy from path ("" means the built-in one), the
-// workspace's own from o.Workspace if there is one, and compiles them. A fault
-// in either is an error: a policy that was meant to hold is not left out.
+// administrator's and the workspace's own (from o.Workspace) where there are
+// such, and compiles them. A fault in any is an error: a policy that was meant
+// to hold is not left out. The faults of a file are each an *Error.
 func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
-	user, err := ReadPolicy(path)
+	user, err := readUser(path)
 	if err != nil {
 		return nil, err
 	}
-	return CompilePolicy(user, o)
+	return system{AdministratorPolicy, 0}.compile(user, o)
 }
 
 // ReadPolicy reads one policy file ("" means the built-in one) as its author
 // wrote it, for whoever looks at the rules themselves. It does not compile it.
 func ReadPolicy(path string) (policy.File, error) {
-	name, src := "careful.yaml (built-in)", careful
-	if path != "" {
-		text, err := readRegular(os.OpenFile, path)
-		if err != nil {
-			return policy.File{}, fmt.Errorf("cannot read the policy: %w", err)
-		}
-		name, src = path, text
-	}
-	return parsePolicy(name, src, policy.Ask)
+	user, err := readUser(path)
+	return user.file, err
 }
 
 // CompilePolicy is LoadPolicy for a user's policy that has been read already,
-// and perhaps changed: for whoever proposes rules and proves them.
+// and perhaps changed: for whoever proposes rules and proves them. Faults in it
+// are *policy.Fault.
 func CompilePolicy(user policy.File, o policy.Options) (*policy.Policy, error) {
-	further, err := workspacePolicy(o.Workspace)
+	return system{AdministratorPolicy, 0}.compile(layer{file: user}, o)
+}
+
+// layer is one policy file that was read.
+type layer struct {
+	file    policy.File
+	decoder *decoder // knows where its texts stand; nil when that is not known
+}
+
+// system says where the administrator's policy is and who must own it.
+type system struct {
+	administrator string
+	root          uint32
+}
+
+// compile adds the other layers to the user's.
+func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
+	layers := []*layer{&user}
+	administrator, err := s.policy()
 	if err != nil {
 		return nil, err
 	}
-	p, err := policy.Compile(o, user, further...)
+	if administrator != nil {
+		layers = append(layers, administrator)
+		o.Administrator = &administrator.file
+	}
+	workspace, err := workspacePolicy(o.Workspace)
 	if err != nil {
-		return nil, fmt.Errorf("cannot compile the policy: %w", err)
+		return nil, err
+	}
+	if workspace != nil {
+		layers = append(layers, workspace)
+	}
+	for _, l := range layers {
+		if l.file.AutoCase {
+			l.file.FoldCase = foldsCase(o.Workspace)
+		}
+	}
+	var further []policy.File
+	if workspace != nil {
+		further = append(further, workspace.file)
+	}
+	p, err := policy.Compile(o, user.file, further...)
+	if err != nil {
+		return nil, placed(err, layers)
 	}
 	return p, nil
 }
 
+// readUser reads the user's policy, or the built-in one. What it does not say of
+// case is found out.
+func readUser(path string) (layer, error) {
+	name, src := "careful.yaml (built-in)", careful
+	if path != "" {
+		text, err := readRegular(os.OpenFile, path)
+		if err != nil {
+			return layer{}, fmt.Errorf("cannot read the policy: %w", err)
+		}
+		name, src = path, text
+	}
+	return parsePolicy(name, src, policy.Ask, caseAuto)
+}
+
+// policy reads the administrator's policy, if there is one. Who can change it,
+// or put another in its place, decides what runs on this machine: so that must
+// be its owner only.
+func (s system) policy() (*layer, error) {
+	open := func(path string, flag int, perm fs.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(path, flag, perm)
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = s.onlyOwn(path, info)
+		}
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return f, nil
+	}
+	dir, err := os.Stat(filepath.Dir(s.administrator))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var src []byte
+	if err == nil {
+		src, err = readRegular(open, s.administrator)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = s.onlyOwn(filepath.Dir(s.administrator), dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the administrator's policy: %w", err)
+	}
+	l, err := parsePolicy(s.administrator, src, policy.Allow, "")
+	return &l, err
+}
+
+// onlyOwn checks that nobody but root can change a file.
+func (s system) onlyOwn(path string, info fs.FileInfo) error {
+	uid, known := ownerOf(info)
+	if !known || uid != s.root {
+		return fmt.Errorf("%s must belong to the user with the id %d: use chown", path, s.root)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s can be written by others (mode %v): use chmod go-w", path, info.Mode().Perm())
+	}
+	return nil
+}
+
 // workspacePolicy reads the workspace's own policy, if there is one.
-func workspacePolicy(workspace string) ([]policy.File, error) {
+func workspacePolicy(workspace string) (*layer, error) {
 	if workspace == "" {
 		return nil, nil
 	}
@@ -81,8 +188,8 @@ func workspacePolicy(workspace string) ([]policy.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the workspace's policy: %w", err)
 	}
-	f, err := parsePolicy(WorkspacePolicy, src, policy.Allow)
-	return []policy.File{f}, err
+	l, err := parsePolicy(WorkspacePolicy, src, policy.Allow, "")
+	return &l, err
 }
 
 // maxPolicy bounds a policy file, in bytes. Ten thousand rules take less.
@@ -111,164 +218,43 @@ func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path str
 	return src, err
 }
 
-// policyFile is a policy file as it is written.
-type policyFile struct {
-	Version  version        `yaml:"version"`
-	Name     string         `yaml:"name"`
-	Mode     mode           `yaml:"mode"`
-	Defaults policyDefaults `yaml:"defaults"`
-	Unknown  struct {
-		Read  action `yaml:"read"`
-		Write action `yaml:"write"`
-	} `yaml:"unknown_paths"`
-	Presets []string `yaml:"presets"`
-	Env     struct {
-		Allow   []string `yaml:"allow"`
-		Unknown action   `yaml:"unknown"`
-	} `yaml:"env"`
-	Commands []commandRule `yaml:"commands"`
-	Paths    []pathRule    `yaml:"paths"`
-	PathCase pathCase      `yaml:"path_case"`
-	Net      []netRule     `yaml:"net"`
-	Builtin  struct {
-		Disable []string `yaml:"disable"`
-	} `yaml:"builtin"`
-}
-
-// policyDefaults decide what no rule matches.
-type policyDefaults struct {
-	Bash         action `yaml:"bash"`
-	Read         action `yaml:"read"`
-	Write        action `yaml:"write"`
-	Net          action `yaml:"net"`
-	Unanalysable action `yaml:"unanalysable"`
-}
-
-// commandRule is a rule about commands.
-type commandRule struct {
-	At          place
-	ID          string   `yaml:"id"`
-	Decision    *action  `yaml:"decision"`
-	Reason      string   `yaml:"reason"`
-	Run         []string `yaml:"run"`
-	Except      []string `yaml:"except"`
-	PermitFlags []string `yaml:"permit_flags"`
-	ForbidFlags []string `yaml:"forbid_flags"`
-	Dirs        []string `yaml:"cwd"`
-	Examples    struct {
-		Match    []string `yaml:"match"`
-		NotMatch []string `yaml:"not_match"`
-	} `yaml:"examples"`
-}
-
-// pathRule is a rule about paths.
-type pathRule struct {
-	At       place
-	ID       string      `yaml:"id"`
-	Decision *action     `yaml:"decision"`
-	Reason   string      `yaml:"reason"`
-	Ops      []operation `yaml:"ops"`
-	Match    []string    `yaml:"match"`
-	Except   []string    `yaml:"except"`
-}
-
-// netRule is a rule about hosts.
-type netRule struct {
-	At       place
-	ID       string   `yaml:"id"`
-	Decision *action  `yaml:"decision"`
-	Reason   string   `yaml:"reason"`
-	Hosts    []string `yaml:"hosts"`
-	Ports    []int    `yaml:"ports"`
-	Schemes  []string `yaml:"schemes"`
-	Methods  []string `yaml:"methods"`
-}
-
-// parsePolicy reads a policy file. Defaults that it does not name are unset,
-// but never loosen what cannot be analysed.
-func parsePolicy(file string, src []byte, unset policy.Action) (policy.File, error) {
-	a := action(unset)
-	w := policyFile{Defaults: policyDefaults{a, a, a, a, action(policy.Ask)}}
-	w.Unknown.Read, w.Unknown.Write, w.Env.Unknown = a, a, a
-	if err := decodeStrict(file, src, &w); err != nil {
-		return policy.File{}, err
+// placed gives the faults that compiling found their places in the files.
+func placed(err error, layers []*layer) error {
+	list, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
 	}
-	d := decoder{file: file, lines: linesOf(src)}
-	if w.Version == 0 {
-		return policy.File{}, d.errorAt(place{1, 1}, "version is missing: begin the file with version: 1")
-	}
-	f := policy.File{
-		Name: file, Headless: bool(w.Mode), FoldCase: bool(w.PathCase), Presets: w.Presets,
-		Env: w.Env.Allow, Disable: w.Builtin.Disable,
-		Defaults: policy.Defaults{
-			Bash: policy.Action(w.Defaults.Bash), Read: policy.Action(w.Defaults.Read), Write: policy.Action(w.Defaults.Write),
-			Net: policy.Action(w.Defaults.Net), Unanalysable: policy.Action(w.Defaults.Unanalysable),
-			UnknownRead: policy.Action(w.Unknown.Read), UnknownWrite: policy.Action(w.Unknown.Write), UnknownEnv: policy.Action(w.Env.Unknown),
-		},
-	}
-	ids := make(map[string]place)
-	for _, r := range w.Commands {
-		f.Commands = append(f.Commands, r.rule())
-	}
-	for _, r := range w.Paths {
-		f.Paths = append(f.Paths, r.rule())
-	}
-	for _, r := range w.Net {
-		f.Net = append(f.Net, r.rule())
-	}
-	return f, d.checkRules(&w, ids)
-}
-
-// checkRules refuses rules without id or decision, and ids that occur twice.
-func (d *decoder) checkRules(w *policyFile, seen map[string]place) error {
-	check := func(at place, id string, decision *action) error {
-		switch first, twice := seen[id]; {
-		case id == "":
-			return d.errorAt(at, "the rule has no id: explanations and the journal refer to it")
-		case twice:
-			return d.errorAt(at, "the id %q is already used in line %d", id, first.line)
-		case decision == nil:
-			return d.errorAt(at, "rule %q has no decision: expected allow, ask or deny", id)
+	var faults []error
+	for _, err := range list.Unwrap() {
+		var fault *policy.Fault
+		if errors.As(err, &fault) {
+			for _, l := range layers {
+				if l.file.Name == fault.File && l.decoder != nil {
+					err = l.decoder.place(fault)
+				}
+			}
 		}
-		seen[id] = at
-		return nil
+		faults = append(faults, err)
 	}
-	for _, r := range w.Commands {
-		if err := check(r.At, r.ID, r.Decision); err != nil {
-			return err
+	return errors.Join(faults...)
+}
+
+// place finds the text in the file that a fault is about.
+func (d *decoder) place(f *policy.Fault) error {
+	at, scope, message := place{max(f.Line, 1), 1}, f.Key, f.Key+": "+f.Problem
+	if f.Rule != "" {
+		message = fmt.Sprintf("rule %q: %s", f.Rule, f.Problem)
+		for _, t := range d.texts {
+			if rule, ok := strings.CutSuffix(t.path, ".id"); ok && t.text == f.Rule {
+				at, scope = t.at, rule+"."
+			}
 		}
 	}
-	for _, r := range w.Paths {
-		if err := check(r.At, r.ID, r.Decision); err != nil {
-			return err
+	for _, t := range d.texts {
+		if f.Value != "" && t.text == f.Value && strings.HasPrefix(t.path, scope) && !strings.HasSuffix(t.path, ".id") {
+			at = t.at
+			break
 		}
 	}
-	for _, r := range w.Net {
-		if err := check(r.At, r.ID, r.Decision); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r commandRule) rule() policy.Rule {
-	return policy.Rule{
-		ID: r.ID, Action: r.Decision.value(), Reason: r.Reason, Line: r.At.line, Except: r.Except, Run: r.Run,
-		PermitFlags: r.PermitFlags, ForbidFlags: r.ForbidFlags, Dirs: r.Dirs, Match: r.Examples.Match, NotMatch: r.Examples.NotMatch,
-	}
-}
-
-func (r pathRule) rule() policy.Rule {
-	out := policy.Rule{ID: r.ID, Action: r.Decision.value(), Reason: r.Reason, Line: r.At.line, Except: r.Except, Paths: r.Match}
-	for _, op := range r.Ops {
-		out.Ops = append(out.Ops, policy.Kind(op))
-	}
-	return out
-}
-
-func (r netRule) rule() policy.Rule {
-	return policy.Rule{
-		ID: r.ID, Action: r.Decision.value(), Reason: r.Reason, Line: r.At.line,
-		Hosts: r.Hosts, Ports: r.Ports, Schemes: r.Schemes, Methods: r.Methods,
-	}
+	return d.errorAt(at, "%s", message)
 }

@@ -2,43 +2,73 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/toold/toold/policy"
 )
 
-// The words of a policy file that have a meaning.
+// The words of a policy file that have a meaning. A type that takes one of a
+// closed set lists it in words: the reader and PolicySchema take it from there.
 
-type action policy.Action
+// oneOf checks a word, and says which one was probably meant.
+func oneOf(what string, text []byte, words []string) error {
+	if slices.Contains(words, string(text)) {
+		return nil
+	}
+	expected := words[len(words)-1]
+	if len(words) > 1 {
+		expected = strings.Join(words[:len(words)-1], ", ") + " or " + expected
+	}
+	if near := nearest(string(text), words); near != "" && len(words) > 1 {
+		return fmt.Errorf("unknown %s %q: did you mean %s? Expected %s", what, text, near, expected)
+	}
+	return fmt.Errorf("unknown %s %q: expected %s", what, text, expected)
+}
 
-// UnmarshalText reads allow, ask or deny.
-func (a *action) UnmarshalText(text []byte) error {
-	v, err := policy.ParseAction(string(text))
-	*a = action(v)
+// choice is allow, ask or deny, and where it is written.
+type choice struct {
+	At     place
+	set    bool
+	action policy.Action
+}
+
+func (choice) words() []string { return []string{"allow", "ask", "deny"} }
+
+// UnmarshalText reads the word.
+func (c *choice) UnmarshalText(text []byte) (err error) {
+	if err = oneOf("decision", text, c.words()); err == nil {
+		c.set = true
+		c.action, err = policy.ParseAction(string(text))
+	}
 	return err
 }
 
-// value is the action; nothing denies.
-func (a *action) value() policy.Action {
-	if a == nil {
-		return policy.Deny
+// wary is a choice that cannot be allow.
+type wary choice
+
+func (wary) words() []string { return []string{"ask", "deny"} }
+
+// UnmarshalText reads the word.
+func (w *wary) UnmarshalText(text []byte) error {
+	if string(text) == "allow" {
+		return fmt.Errorf("what cannot be analysed is never allowed: expected ask or deny")
 	}
-	return policy.Action(*a)
+	return (*choice)(w).UnmarshalText(text)
 }
 
 type operation policy.Kind
 
+func (operation) words() []string { return []string{"read", "write"} }
+
 // UnmarshalText reads read or write.
 func (o *operation) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "read":
-		*o = operation(policy.Read)
-	case "write":
+	*o = operation(policy.Read)
+	if string(text) == "write" {
 		*o = operation(policy.Write)
-	default:
-		return fmt.Errorf("unknown operation %q: expected read or write", text)
 	}
-	return nil
+	return oneOf("operation", text, o.words())
 }
 
 // version is the version of the schema.
@@ -56,28 +86,88 @@ func (v *version) UnmarshalText(text []byte) error {
 // mode is true when nobody can be asked.
 type mode bool
 
+func (mode) words() []string { return []string{"interactive", "headless"} }
+
 // UnmarshalText reads interactive or headless.
 func (m *mode) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "interactive", "headless":
-		*m = string(text) == "headless"
-		return nil
-	}
-	return fmt.Errorf("unknown mode %q: expected interactive or headless", text)
+	*m = string(text) == "headless"
+	return oneOf("mode", text, m.words())
 }
 
-// pathCase is true when paths that differ only in case are one path.
-type pathCase bool
+// pathCase tells whether paths that differ only in case are one path.
+type pathCase string
 
-// UnmarshalText reads sensitive or insensitive.
+const (
+	caseAuto        pathCase = "auto"
+	caseInsensitive pathCase = "insensitive"
+)
+
+func (pathCase) words() []string { return []string{"auto", "sensitive", "insensitive"} }
+
+// UnmarshalText reads the word.
 func (p *pathCase) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "sensitive", "insensitive":
-		*p = string(text) == "insensitive"
-		return nil
-	}
-	return fmt.Errorf("unknown path_case %q: expected sensitive or insensitive", text)
+	*p = pathCase(text)
+	return oneOf("path_case", text, p.words())
 }
+
+// preset is the name of a preset.
+type preset string
+
+func (preset) words() []string { return []string{"shell-readonly", "shell-workspace"} }
+
+// UnmarshalText reads the name.
+func (p *preset) UnmarshalText(text []byte) error {
+	*p = preset(text)
+	return oneOf("preset", text, p.words())
+}
+
+// profile is a sandbox that a rule may ask for. Full access is not among them: a
+// rule can only tighten.
+type profile string
+
+func (profile) words() []string { return []string{"read-only", "workspace-write"} }
+
+// UnmarshalText reads the name.
+func (p *profile) UnmarshalText(text []byte) error {
+	*p = profile(text)
+	return oneOf("sandbox", text, p.words())
+}
+
+// askTime is how long a person has to answer.
+type askTime time.Duration
+
+// The shortest and the longest time to answer, as in the configuration.
+const (
+	minAskTime = time.Second / 10
+	maxAskTime = 24 * time.Hour
+)
+
+// UnmarshalText reads a duration within the bounds.
+func (a *askTime) UnmarshalText(text []byte) error {
+	period, err := time.ParseDuration(string(text))
+	if err != nil || period < minAskTime || period > maxAskTime {
+		return fmt.Errorf("%q is no time to answer in: expected a duration from %v to %v, such as 120s", text, minAskTime, maxAskTime)
+	}
+	*a = askTime(period)
+	return nil
+}
+
+// onTimeout is what happens to a question that nobody answers.
+type onTimeout string
+
+func (onTimeout) words() []string { return []string{"deny"} }
+
+// UnmarshalText accepts deny.
+func (o *onTimeout) UnmarshalText(text []byte) error {
+	if *o = onTimeout(text); *o != "deny" {
+		return fmt.Errorf("cannot be %q: what nobody answers is denied", text)
+	}
+	return nil
+}
+
+// later is a key that files for other versions may have. Reading it as if it
+// were not there would make such a file mean less than it says.
+type later struct{}
 
 // linesOf splits a file for error messages.
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }

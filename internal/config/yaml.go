@@ -41,7 +41,12 @@ type place struct{ line, column int }
 // time.Duration ("90s"), pointers to these, and any type that implements
 // encoding.TextUnmarshaler, which is given the text of a scalar.
 func decodeStrict(file string, src []byte, dst any) error {
-	d := decoder{file: file, lines: strings.Split(string(src), "\n")}
+	d := decoder{file: file, lines: linesOf(src)}
+	return d.decode(src, dst)
+}
+
+// decode is decodeStrict for a decoder that is looked at afterwards.
+func (d *decoder) decode(src []byte, dst any) error {
 	root, err := d.parse(src)
 	if err != nil || root == nil {
 		return err
@@ -53,6 +58,14 @@ func decodeStrict(file string, src []byte, dst any) error {
 type decoder struct {
 	file  string
 	lines []string
+	texts []text // that were decoded so far
+}
+
+// text is a piece of text in a file.
+type text struct {
+	path string // its keys, such as commands[0].run[1]
+	text string
+	at   place
 }
 
 // parse returns the document's node, nil when there is none.
@@ -140,6 +153,9 @@ func (d *decoder) syntaxError(err error) error {
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) error {
 	if err := d.plain(n); err != nil {
 		return err
+	}
+	if v.Type() == reflect.TypeFor[later]() {
+		return d.errorAt(placeOf(n), "%s is not supported in this version: remove it, or use a version that does", path)
 	}
 	if v.Kind() == reflect.Pointer {
 		target := reflect.New(v.Type().Elem())
@@ -302,6 +318,7 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 			return d.wrongType(n, path, "text (put it in quotes)")
 		}
 		v.SetString(s)
+		d.texts = append(d.texts, text{path, s, placeOf(n)})
 	case v.Kind() == reflect.Bool:
 		b, ok := n.(*ast.BoolNode)
 		if !ok {
@@ -341,7 +358,10 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 // unknownKey says which key was probably meant.
 func (d *decoder) unknownKey(key string, at place, fields map[string]reflect.Value, path string) error {
 	known := make([]string, 0, len(fields))
-	for k := range fields {
+	for k, v := range fields {
+		if v.Type() == reflect.TypeFor[later]() {
+			continue
+		}
 		known = append(known, k)
 	}
 	sort.Strings(known)

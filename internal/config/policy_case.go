@@ -1,0 +1,59 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxProbed bounds the names of a folder that are looked at.
+const maxProbed = 4096
+
+// foldsCase reports whether the file system takes names in dir that differ only
+// in case for one. It asks for what is there by another spelling, and writes
+// nothing; an empty folder is judged by its own name.
+func foldsCase(dir string) bool {
+	names := namesIn(dir)
+	for _, name := range names {
+		if other := swapCase(name); other != name {
+			// A second name that is listed is a file of its own, such as a hard link.
+			return sameFile(filepath.Join(dir, name), filepath.Join(dir, other)) && !slices.Contains(names, other)
+		}
+	}
+	parent, base := filepath.Split(filepath.Clean(dir))
+	other := swapCase(base)
+	return other != base && sameFile(filepath.Join(parent, base), filepath.Join(parent, other)) && !slices.Contains(namesIn(parent), other)
+}
+
+// namesIn lists what is in a folder; nothing when it cannot be read.
+func namesIn(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(maxProbed)
+	return names
+}
+
+// sameFile reports whether two names lead to one file.
+func sameFile(a, b string) bool {
+	one, err := os.Lstat(a)
+	if err != nil {
+		return false
+	}
+	two, err := os.Lstat(b)
+	return err == nil && os.SameFile(one, two)
+}
+
+// swapCase turns capital letters into small ones and the other way round.
+func swapCase(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, s)
+}

@@ -1,0 +1,211 @@
+package config
+
+import (
+	"time"
+
+	"github.com/toold/toold/policy"
+)
+
+// policyFile is a policy file as it is written. The doc tags are what editors
+// show; see PolicySchema.
+type policyFile struct {
+	Version  version        `yaml:"version" doc:"The version of this format: 1."`
+	Name     string         `yaml:"name" doc:"What this policy is called in messages."`
+	Mode     mode           `yaml:"mode" doc:"headless: nobody can be asked, and what would be asked is denied."`
+	Defaults policyDefaults `yaml:"defaults" doc:"What happens when no rule matches."`
+	Unknown  unknownPaths   `yaml:"unknown_paths" doc:"Paths that exist only at run time."`
+	Presets  []preset       `yaml:"presets" doc:"Built-in knowledge of everyday commands and their harmless flags."`
+	Env      policyEnv      `yaml:"env" doc:"Environment variables that commands set."`
+	Commands []commandRule  `yaml:"commands" doc:"Rules about programs."`
+	Paths    []pathRule     `yaml:"paths" doc:"Rules about files and folders, for commands and file tools alike."`
+	PathCase pathCase       `yaml:"path_case" doc:"Whether names that differ only in case are one. auto looks at the workspace."`
+	Net      []netRule      `yaml:"net" doc:"Rules about hosts."`
+	Builtin  struct {
+		Disable []string `yaml:"disable" doc:"Ids of built-in rules that are switched off."`
+	} `yaml:"builtin" doc:"The built-in rules."`
+	Ask struct {
+		Timeout   askTime   `yaml:"timeout" doc:"How long a person has to answer, such as 120s. It replaces the configuration's approval.timeout."`
+		OnTimeout onTimeout `yaml:"on_timeout" doc:"What happens when nobody answers."`
+		Grants    later     `yaml:"grants"`
+	} `yaml:"ask" doc:"Questions to people."`
+	Clients later `yaml:"clients"`
+}
+
+// policyDefaults decide what no rule matches.
+type policyDefaults struct {
+	Bash         choice `yaml:"bash" doc:"Programs."`
+	Read         choice `yaml:"read" doc:"Reading files and folders."`
+	Write        choice `yaml:"write" doc:"Creating, changing, renaming and removing files."`
+	Net          choice `yaml:"net" doc:"Contacting hosts."`
+	Unanalysable wary   `yaml:"unanalysable" doc:"Commands of which it cannot be known what they do. Never allow."`
+}
+
+// unknownPaths decide paths that exist only at run time.
+type unknownPaths struct {
+	Read  choice `yaml:"read" doc:"Reading them."`
+	Write choice `yaml:"write" doc:"Writing them."`
+}
+
+// policyEnv says which variables commands may set.
+type policyEnv struct {
+	Allow   []string `yaml:"allow" doc:"Names, in which * is any text. A dangerous variable must be named in full."`
+	Unknown choice   `yaml:"unknown" doc:"Variables that no list knows. It never covers dangerous ones."`
+}
+
+// commandRule is a rule about commands.
+type commandRule struct {
+	At          place
+	ID          string   `yaml:"id" doc:"What explanations and the journal call the rule."`
+	Decision    choice   `yaml:"decision" doc:"allow matches word for word; ask and deny match every spelling."`
+	Reason      string   `yaml:"reason" doc:"Shown to people and to the agent."`
+	Always      bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
+	Run         []string `yaml:"run" doc:"Commands: * is one word, ** any number, {a,b} a choice."`
+	Except      []string `yaml:"except" doc:"Commands that the rule does not concern."`
+	PermitFlags []string `yaml:"permit_flags" doc:"Flags known to be unsafe that the rule wants to cover. For allow."`
+	ForbidFlags []string `yaml:"forbid_flags" doc:"Flags that the rule does not cover. For allow."`
+	Dirs        []string `yaml:"cwd" doc:"Folders in which the rule holds."`
+	Profile     profile  `yaml:"sandbox" doc:"The sandbox in which such a command runs, when it is stricter than the configured one."`
+	Examples    struct {
+		Match    []string `yaml:"match" doc:"Commands that the rule must match."`
+		NotMatch []string `yaml:"not_match" doc:"Commands that the rule must not match."`
+	} `yaml:"examples" doc:"Checked whenever the file is read."`
+}
+
+// pathRule is a rule about paths.
+type pathRule struct {
+	At       place
+	ID       string      `yaml:"id" doc:"What explanations and the journal call the rule."`
+	Decision choice      `yaml:"decision" doc:"allow, ask or deny."`
+	Reason   string      `yaml:"reason" doc:"Shown to people and to the agent."`
+	Always   bool        `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
+	Ops      []operation `yaml:"ops" doc:"What is done to the path; both when absent."`
+	Match    []string    `yaml:"match" doc:"Paths: * within a name, ** any depth, {a,b} a choice; ${workspace}, ${home}, ${tmp}."`
+	Except   []string    `yaml:"except" doc:"Paths that the rule does not concern."`
+}
+
+// netRule is a rule about hosts.
+type netRule struct {
+	At       place
+	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`
+	Decision choice   `yaml:"decision" doc:"allow, ask or deny."`
+	Reason   string   `yaml:"reason" doc:"Shown to people and to the agent."`
+	Always   bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
+	Hosts    []string `yaml:"hosts" doc:"Names, addresses, or *. and a name."`
+	Ports    []int    `yaml:"ports" doc:"Any when absent."`
+	Schemes  []string `yaml:"schemes" doc:"Any when absent."`
+	Methods  []string `yaml:"methods" doc:"Of HTTP; any when absent."`
+}
+
+// parsePolicy reads one layer of policy. Defaults that the file does not name
+// are unset, but never loosen what cannot be analysed; unsaid is its path_case
+// when it names none.
+func parsePolicy(file string, src []byte, unset policy.Action, unsaid pathCase) (layer, error) {
+	d := &decoder{file: file, lines: linesOf(src)}
+	w := policyFile{PathCase: unsaid}
+	if err := d.decode(src, &w); err != nil {
+		return layer{}, err
+	}
+	if w.Version == 0 {
+		return layer{}, d.errorAt(place{1, 1}, "version is missing: begin the file with version: 1")
+	}
+	f := policy.File{
+		Name: file, Title: w.Name, Headless: bool(w.Mode), Env: w.Env.Allow, Disable: w.Builtin.Disable,
+		AskTimeout: time.Duration(w.Ask.Timeout), Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
+	}
+	for _, p := range w.Presets {
+		f.Presets = append(f.Presets, string(p))
+	}
+	w.setDefaults(&f, unset)
+	for _, r := range w.Commands {
+		f.Commands = append(f.Commands, r.rule())
+	}
+	for _, r := range w.Paths {
+		f.Paths = append(f.Paths, r.rule())
+	}
+	for _, r := range w.Net {
+		f.Net = append(f.Net, r.rule())
+	}
+	return layer{file: f, decoder: d}, d.checkRules(&w)
+}
+
+// setDefaults takes over the defaults, and notes the lines of those that are
+// written.
+func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
+	for _, d := range []struct {
+		name string
+		to   *policy.Action
+		from choice
+	}{
+		{"defaults.bash", &f.Defaults.Bash, w.Defaults.Bash},
+		{"defaults.read", &f.Defaults.Read, w.Defaults.Read},
+		{"defaults.write", &f.Defaults.Write, w.Defaults.Write},
+		{"defaults.net", &f.Defaults.Net, w.Defaults.Net},
+		{"unknown_paths.read", &f.Defaults.UnknownRead, w.Unknown.Read},
+		{"unknown_paths.write", &f.Defaults.UnknownWrite, w.Unknown.Write},
+		{"env.unknown", &f.Defaults.UnknownEnv, w.Env.Unknown},
+		{"defaults.unanalysable", &f.Defaults.Unanalysable, choice(w.Defaults.Unanalysable)},
+	} {
+		if *d.to = unset; d.from.set {
+			*d.to, f.Lines[d.name] = d.from.action, d.from.At.line
+		}
+	}
+	if !w.Defaults.Unanalysable.set {
+		f.Defaults.Unanalysable = policy.Ask
+	}
+}
+
+// checkRules refuses rules without id or decision, and ids that occur twice.
+func (d *decoder) checkRules(w *policyFile) error {
+	seen := make(map[string]place)
+	check := func(at place, id string, decision choice) error {
+		switch first, twice := seen[id]; {
+		case id == "":
+			return d.errorAt(at, "the rule has no id: explanations and the journal refer to it")
+		case twice:
+			return d.errorAt(at, "the id %q is already used in line %d", id, first.line)
+		case !decision.set:
+			return d.errorAt(at, "rule %q has no decision: expected allow, ask or deny", id)
+		}
+		seen[id] = at
+		return nil
+	}
+	for _, r := range w.Commands {
+		if err := check(r.At, r.ID, r.Decision); err != nil {
+			return err
+		}
+	}
+	for _, r := range w.Paths {
+		if err := check(r.At, r.ID, r.Decision); err != nil {
+			return err
+		}
+	}
+	for _, r := range w.Net {
+		if err := check(r.At, r.ID, r.Decision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r commandRule) rule() policy.Rule {
+	return policy.Rule{
+		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except, Run: r.Run,
+		PermitFlags: r.PermitFlags, ForbidFlags: r.ForbidFlags, Dirs: r.Dirs, Profile: string(r.Profile),
+		Match: r.Examples.Match, NotMatch: r.Examples.NotMatch,
+	}
+}
+
+func (r pathRule) rule() policy.Rule {
+	out := policy.Rule{ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except, Paths: r.Match}
+	for _, op := range r.Ops {
+		out.Ops = append(out.Ops, policy.Kind(op))
+	}
+	return out
+}
+
+func (r netRule) rule() policy.Rule {
+	return policy.Rule{
+		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always,
+		Hosts: r.Hosts, Ports: r.Ports, Schemes: r.Schemes, Methods: r.Methods,
+	}
+}
