@@ -197,6 +197,9 @@ const runners = " sudo doas su pkexec runuser ssh docker podman kubectl script p
 // or it is not known at all.
 func runsArguments(argv []Word) bool {
 	name := baseName(argv[0].Text)
+	if name != trustedName(argv[0].Text) {
+		return true // a program of this name that lies elsewhere is another one
+	}
 	if strings.Contains(runners, " "+name+" ") || runsWords(argv) {
 		return true
 	}

@@ -47,6 +47,9 @@ func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
 		s.vars[name] = value{text: text}
 	}
 	w.script(script, s)
+	for i := 0; i < len(w.traps) && w.steps > 0; i++ {
+		w.script(w.traps[i], s.clone())
+	}
 	if len(w.effects) == 0 {
 		// Only assignments, comments and the like: bash itself, doing nothing.
 		w.exec([]policy.Word{{Text: ":"}}, s, script)
@@ -65,6 +68,7 @@ type walker struct {
 	calls   []string        // functions being followed
 	locals  map[string]bool // variables of the function being followed
 	source  string          // of the text being followed
+	traps   []string        // texts that run when the script ends
 
 	// What was asked before: the file system's answers, and effects on paths.
 	canonical map[string]string

@@ -208,12 +208,15 @@ func (w *walker) trap(args []word, s *state, source string) {
 		w.opaque("trap runs a text known only when it runs", source)
 		return
 	}
+	// It may run now, as things are, when the script ends, or at any other time.
+	w.script(args[0].text, s.clone())
 	later := s.clone()
 	for name := range later.vars {
 		later.vars[name] = value{dynamic: true}
 	}
 	later.dirs = nil
 	w.script(args[0].text, later)
+	w.traps = append(w.traps, args[0].text)
 }
 
 // indirect follows exec, command and builtin to the command they run.

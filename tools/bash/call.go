@@ -87,6 +87,7 @@ func (w *walker) builtinOrProgram(args []word, s *state, source string) {
 	if w.builtin(args, s, source) {
 		return
 	}
+	args = w.plainName(args, s)
 	if w.wrapper(args, s, source) {
 		// A rule may still be about the wrapper itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args), Dirs: s.dirs, Possible: true, Source: source})

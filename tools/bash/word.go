@@ -326,7 +326,8 @@ func (w *walker) substitution(p *syntax.CmdSubst, s *state, quoted bool) {
 		w.opaque("this substitution runs in the shell itself", w.text(p))
 	}
 	text := w.text(p)
-	if p.Backquotes && (strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
+	// Bash looks for the second backquote before it looks at quotes.
+	if p.Backquotes && (strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)) {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 	}
 	if strings.Contains(text, "<<") && !alone(p.Stmts) {

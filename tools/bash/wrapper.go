@@ -85,6 +85,24 @@ func trusted(program string) (string, bool) {
 	return "", false
 }
 
+// plainName takes a program that is named by a detour, such as /bin/../bin/ls, for
+// what it is.
+func (w *walker) plainName(args []word, s *state) []word {
+	name := args[0].text
+	if _, ok := trusted(name); ok || args[0].dynamic || !strings.HasPrefix(name, "/") && len(s.dirs) != 1 {
+		return args
+	}
+	if !strings.HasPrefix(name, "/") {
+		name = s.dirs[0] + "/" + name
+	}
+	i := strings.LastIndexByte(name, '/')
+	real := w.resolve(name[:i+1]) + name[i:]
+	if _, ok := trusted(real); !ok || i+1 == len(name) {
+		return args
+	}
+	return append([]word{{text: real}}, args[1:]...)
+}
+
 // skipOptions returns what follows the options, and the value of -I. ok is false
 // when an option is not listed.
 func skipOptions(args []word, values, plain string) (replace string, rest []word, ok bool) {
@@ -181,6 +199,7 @@ func (w *walker) external(args []word, s *state, source string) {
 	}
 	w.wrapped++
 	defer func() { w.wrapped-- }()
+	args = w.plainName(args, s)
 	if w.wrapper(args, s, source) {
 		return
 	}
