@@ -103,7 +103,8 @@ func callLimits(cfg config.Config) dispatch.Limits {
 // connections close.
 func (d *daemon) serve(ctx context.Context) error {
 	defer d.close()
-	if err := d.calls.Recover(ctx); err != nil {
+	// Being told to stop meanwhile does not leave them unanswered.
+	if err := d.calls.Recover(context.WithoutCancel(ctx)); err != nil {
 		return &exitError{exitFailed, err}
 	}
 	failed := make(chan error, len(d.listeners))
@@ -153,17 +154,20 @@ func terminalMode(name string) executor.Terminal {
 
 // loadPolicy reads the policy file, or takes the built-in policy.
 func loadPolicy(cfg config.Config) (*policy.Policy, error) {
-	home, err := sandbox.Resolve(os.Getenv("HOME"))
-	if err != nil {
-		home = ""
-	}
-	p, err := config.LoadPolicy(cfg.Policy, policy.Options{
-		Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved,
-	})
+	p, err := config.LoadPolicy(cfg.Policy, policyOptions(cfg))
 	if err != nil {
 		return nil, &exitError{exitConfig, err}
 	}
 	return p, nil
+}
+
+// policyOptions are the places of this machine that a policy refers to.
+func policyOptions(cfg config.Config) policy.Options {
+	home, err := sandbox.Resolve(os.Getenv("HOME"))
+	if err != nil {
+		home = ""
+	}
+	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved}
 }
 
 // protected are the daemon's own files, which no call may touch.
