@@ -94,7 +94,7 @@ func newRoot(std stdio) *cobra.Command {
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
 	root.AddCommand(serve, callCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
-		reloadCommand(g), doctorCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
+		policyCommand(g), reloadCommand(g), doctorCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
 	return root
 }
 
