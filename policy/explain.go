@@ -31,6 +31,9 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	default:
 		d.Reason = fmt.Sprintf("No rule allows to %s, and %s is %s.", what, d.Rule, v.action)
 		d.Change = suggestion(e, v)
+		if blocked, found, _ := p.blocking(e); found {
+			d.Change += fmt.Sprintf(", and an exception in rule %q", blocked.rule.ID)
+		}
 	}
 	p.nextStep(&d, v)
 	return d
@@ -87,22 +90,42 @@ func because(reason string) string {
 func suggestion(e Effect, v verdict) string {
 	switch {
 	case e.Kind == Exec && v.id != "defaults.unanalysable":
-		words := make([]string, 0, len(e.Argv))
-		for _, w := range e.Argv {
-			if w.Dynamic || strings.ContainsAny(w.Text, " \t\n'\"\\*{}|&;<>()$`#") {
-				return "a rule in commands that allows " + baseName(e.Argv[0].Text)
-			}
-			words = append(words, w.Text)
+		if command, ok := literalCommand(e.Argv); ok {
+			return fmt.Sprintf("a rule in commands: {decision: allow, run: [%q]}", command)
 		}
-		return fmt.Sprintf("a rule in commands: {decision: allow, run: [%q]}", shorten(strings.Join(words, " ")))
-	case (e.Kind == Read || e.Kind == Write) && !e.Unknown:
-		return fmt.Sprintf("a rule in paths: {decision: allow, ops: [%s], match: [%q]}", e.Kind, e.Canonical)
+		return "a rule in commands that allows " + shorten(baseName(e.Argv[0].Text))
+	case (e.Kind == Read || e.Kind == Write) && !e.Unknown && e.Canonical != "":
+		if strings.ContainsAny(e.Canonical, "{}") {
+			return "a rule in paths that allows it" // braces in a pattern are alternatives
+		}
+		path := escapeMeta(e.Canonical)
+		if e.Tree {
+			path = strings.TrimSuffix(path, "/") + "/**"
+		}
+		return fmt.Sprintf("a rule in paths: {decision: allow, ops: [%s], match: [%q]}", e.Kind, path)
 	case e.Kind == Net && e.Host != "":
 		return fmt.Sprintf("a rule in net: {decision: allow, hosts: [%q]}", e.Host)
-	case e.Kind == Env:
+	case e.Kind == Env && e.Name != "":
 		return fmt.Sprintf("env: {allow: [%s]}", e.Name)
 	}
 	return v.id
+}
+
+// literalCommand returns a command as a pattern that matches just it. ok is false
+// where that takes more than its words, or would be too long to read.
+func literalCommand(argv []Word) (command string, ok bool) {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		if w.Dynamic || w.Text == "" || strings.ContainsAny(w.Text, " \t\n'\"\\*{}|&;<>()$`#") {
+			return "", false
+		}
+		words[i] = w.Text
+	}
+	command = strings.Join(words, " ")
+	if strings.Contains(words[0], "..") {
+		return "", false // a pattern never goes up
+	}
+	return command, command == shorten(command)
 }
 
 // shorten keeps a text to one readable line.
