@@ -6,14 +6,14 @@ import "strings"
 // this command. A program that is not known here may run what is in its
 // arguments, so the rest of the command, and text in it, are tried as well.
 func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action)) {
-	p.blockingCommand(e.Argv, e.Dirs, consider)
-	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
-		return
-	}
 	left, denied := maxScan, false
 	note := func(r *rule, action Action) {
 		consider(r, action)
 		denied = denied || action == Deny // nothing is stricter
+	}
+	p.blockingCommand(e.Argv, e.Dirs, note)
+	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
+		return
 	}
 	for i := 1; i < len(e.Argv) && !denied; i++ {
 		p.blockingTail(e.Argv[i:], &left, note)
