@@ -196,6 +196,8 @@ func (c *testCase) complete() error {
 		c.Tool, arguments["command"] = "bash", c.Command
 	} else if err := json.Unmarshal(c.Arguments, &arguments); err != nil {
 		return fmt.Errorf("arguments: %v", err)
+	} else if arguments == nil { // null
+		return errors.New("arguments: expected an object")
 	}
 	if c.Dir != "" {
 		arguments["cwd"] = c.Dir
