@@ -82,6 +82,10 @@ type IO struct {
 	// Input delivers what the caller sends to the running call. Nil, or closed,
 	// when there is nothing more. An Invocation that takes no input ignores it.
 	Input <-chan Input
+	// Profile names the sandbox that the policy wants for this call; "" means
+	// the one that is configured. It only tightens. Policies name one for
+	// commands; an Invocation that starts no process ignores it.
+	Profile string
 }
 
 // Started tells that a process of the call runs.

@@ -38,8 +38,9 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	return d.ask(ctx, question{c, inv, effects, current, said})
 }
 
-// decided tells the watchers what the policy says.
+// decided tells the watchers what the policy says, and keeps what it demands.
 func (c *Call) decided(v policy.Decision) *message.Decision {
+	c.profile = v.Profile
 	c.emit(message.PolicyDecision{
 		MessageType: "policy_decision", CallID: c.ID, Action: v.Action.String(),
 		Rule: v.Rule, Source: v.Source, Reason: v.Reason,
@@ -71,7 +72,8 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
 		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 	}
-	expires := time.Now().Add(d.opt.Limits.ApprovalTimeout)
+	patience := d.patience(q.rules)
+	expires := time.Now().Add(patience)
 	shown := approvalRequest(c, q.inv, q.effects, said, expires)
 	waiting, settle := context.WithCancelCause(ctx)
 	var changed policy.Decision
@@ -92,11 +94,22 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	}
 	// The answer may have been quicker than the news of a policy that denies.
 	if err == nil && answer.Approve {
-		if now := d.rules.Load().policy.Decide(q.effects); now.Action == policy.Deny {
+		now := d.rules.Load().policy.Decide(q.effects)
+		if now.Action == policy.Deny {
 			return settled(now, c.decided(now))
 		}
+		c.profile = now.Profile
 	}
-	return d.answered(ctx, said, answer, err)
+	return answered(ctx, said, answer, patience, err)
+}
+
+// patience is how long a person has to answer: as the policy says, or else the
+// configuration.
+func (d *Dispatcher) patience(r *rules) time.Duration {
+	if t := r.policy.AskTimeout(); t > 0 {
+		return t
+	}
+	return d.opt.Limits.ApprovalTimeout
 }
 
 // judgeAgain judges a waiting call anew whenever the policy changes, until ctx
@@ -120,7 +133,7 @@ func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.
 }
 
 // answered is the decision that an answer, or the want of one, makes.
-func (d *Dispatcher) answered(ctx context.Context, said *message.Decision, answer approval.Verdict, err error) (*message.Decision, *refusal) {
+func answered(ctx context.Context, said *message.Decision, answer approval.Verdict, patience time.Duration, err error) (*message.Decision, *refusal) {
 	rule := said.Rule
 	said.Action = policy.Deny.String()
 	switch {
@@ -128,7 +141,7 @@ func (d *Dispatcher) answered(ctx context.Context, said *message.Decision, answe
 		return said, &refusal{message.Denied, fmt.Sprintf("denied: rule %s asks a person (%s), and no approver is connected. Ask the user to run `toold approvals --watch`, then send the call again under a new id", rule, said.Reason)}
 	case errors.Is(err, approval.ErrExpired):
 		said.By = "deadline"
-		return said, &refusal{message.ApprovalTimeout, fmt.Sprintf("nobody answered within %s, so the call did not run (rule %s: %s). Do not repeat it unasked; tell the user what you wanted to do", d.opt.Limits.ApprovalTimeout, rule, said.Reason)}
+		return said, &refusal{message.ApprovalTimeout, fmt.Sprintf("nobody answered within %s, so the call did not run (rule %s: %s). Do not repeat it unasked; tell the user what you wanted to do", patience, rule, said.Reason)}
 	case err != nil:
 		return said, stopped(ctx)
 	case !answer.Approve:

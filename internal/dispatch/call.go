@@ -44,6 +44,8 @@ type Call struct {
 	linger time.Duration
 	input  chan tools.Input
 
+	profile string // of the sandbox, as the policy wants it; the call's goroutine only
+
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
 	capture  *tools.Capture

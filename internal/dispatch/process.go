@@ -158,6 +158,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		},
 		Started: func(s tools.Started) { d.started(ctx, c, s, dir) },
 		Input:   c.input,
+		Profile: c.profile,
 	})
 	out.took = time.Since(begin)
 	out.capture.Close()

@@ -295,10 +295,31 @@ func TestAFolderThatVanishedIsAFailureWithAReport(t *testing.T) {
 
 func TestWithoutASandboxNothingRuns(t *testing.T) {
 	t.Parallel()
-	v := &invocation{tool: New(Options{Workspace: "/w", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite}}).(*tool)}
+	v := &invocation{tool: New(Options{Workspace: "/w"}).(*tool), profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite}}
+	v.profile = v.tool.options.Profile
 	r := v.result(executor.Exit{}, &sandbox.StageError{Stage: "clone", Err: os.ErrPermission, Advice: "run toold doctor"})
 	if r.Failure != tools.SandboxUnavailable || !r.IsError || r.Sandbox == nil || r.Sandbox.Profile != "workspace-write" || len(r.Sandbox.Enforced) != 0 ||
 		r.Text != "The command did not run: sandbox unavailable: clone: permission denied; run toold doctor." {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestAPolicyCanOnlyTightenTheSandbox(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		configured sandbox.Mode
+		name       string
+		want       sandbox.Mode
+	}{
+		{sandbox.WorkspaceWrite, "", sandbox.WorkspaceWrite},
+		{sandbox.WorkspaceWrite, "read-only", sandbox.ReadOnly},
+		{sandbox.ReadOnly, "workspace-write", sandbox.ReadOnly},
+		{sandbox.FullAccess, "workspace-write", sandbox.WorkspaceWrite},
+		{sandbox.WorkspaceWrite, "danger-full-access", sandbox.WorkspaceWrite},
+		{sandbox.FullAccess, "unheard-of", sandbox.ReadOnly},
+	} {
+		if got := tightened(sandbox.Profile{Mode: c.configured}, c.name).Mode; got != c.want {
+			t.Errorf("%v tightened to %q: %v, want %v", c.configured, c.name, got, c.want)
+		}
 	}
 }

@@ -23,6 +23,7 @@ type invocation struct {
 	terminal executor.Terminal
 	stdin    bool
 	effects  []policy.Effect
+	profile  sandbox.Profile // that holds while it runs; set by Execute
 }
 
 // Effects lists what the script can do.
@@ -53,11 +54,12 @@ func visible(s string) string {
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 	o := v.tool.options
+	v.profile = tightened(o.Profile, io.Profile)
 	ctx, stop := context.WithCancel(ctx)
 	relayed := make(chan struct{})
 	command := executor.Command{
 		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
-		Timeout: v.timeout, Grace: o.Grace, Sandbox: o.Profile,
+		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile,
 		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
 		Started: v.started(io), Input: relay(ctx, io.Input, relayed),
 	}
@@ -65,6 +67,20 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 	stop()
 	<-relayed
 	return v.result(exit, err)
+}
+
+// tightened is the configured profile, or a stricter one that a policy names. A
+// name that is not known is taken for the strictest.
+func tightened(p sandbox.Profile, name string) sandbox.Profile {
+	if name == "" {
+		return p
+	}
+	mode, err := sandbox.ParseMode(name)
+	if err != nil {
+		mode = sandbox.ReadOnly
+	}
+	p.Mode = min(p.Mode, mode)
+	return p
 }
 
 // output passes one stream on.
@@ -192,6 +208,6 @@ func (v *invocation) failed(r tools.Result, err error) tools.Result {
 
 // unconfined reports the profile with nothing enforced.
 func (v *invocation) unconfined() *sandbox.Report {
-	p := v.tool.options.Profile
+	p := v.profile
 	return &sandbox.Report{Profile: p.Mode.String(), Enforced: []string{}, Network: p.Network, Tier: "none"}
 }
