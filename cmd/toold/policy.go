@@ -21,7 +21,7 @@ func policyCommand(g *global) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(policyInitCommand(g), policyCheckCommand(g), policyExplainCommand(g), policyTestCommand(g),
-		policySuggestCommand(g), policyDiffCommand(g))
+		policySuggestCommand(g), policyDiffCommand(g), policySchemaCommand(g))
 	return cmd
 }
 

@@ -37,7 +37,7 @@ func hangupReloads() bool {
 // workspace's policy is one of them: it may come into being later.
 func policyPlaces(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
-	places := []string{own, filepath.Dir(own)}
+	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
 	if cfg.Policy != "" {
 		places = append(places, cfg.Policy)
 		if target, err := filepath.EvalSymlinks(cfg.Policy); err == nil && target != cfg.Policy {

@@ -296,7 +296,6 @@ func TestAFolderThatVanishedIsAFailureWithAReport(t *testing.T) {
 func TestWithoutASandboxNothingRuns(t *testing.T) {
 	t.Parallel()
 	v := &invocation{tool: New(Options{Workspace: "/w"}).(*tool), profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite}}
-	v.profile = v.tool.options.Profile
 	r := v.result(executor.Exit{}, &sandbox.StageError{Stage: "clone", Err: os.ErrPermission, Advice: "run toold doctor"})
 	if r.Failure != tools.SandboxUnavailable || !r.IsError || r.Sandbox == nil || r.Sandbox.Profile != "workspace-write" || len(r.Sandbox.Enforced) != 0 ||
 		r.Text != "The command did not run: sandbox unavailable: clone: permission denied; run toold doctor." {
