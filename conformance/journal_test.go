@@ -34,17 +34,33 @@ func (p *player) arrived(ctx context.Context) bool {
 	return err == nil
 }
 
-// quiet waits until every call has its return. The journal cannot be waited
-// for, only looked at.
+// quiet waits until every call has its return, and for a moment until each is
+// marked as delivered: a return is stored before it is written, and one that
+// nobody is there to take is never delivered. The journal cannot be waited for,
+// only looked at.
 func (p *player) quiet(ctx context.Context) error {
-	return p.poll(ctx, func(calls []journal.Record) string {
-		for _, c := range calls {
-			if c.ReturnedAt.IsZero() {
-				return fmt.Sprintf("call %s is still %s", c.ID, c.State)
-			}
-		}
-		return ""
+	err := p.poll(ctx, func(calls []journal.Record) string {
+		return firstOpen(calls, func(c journal.Record) bool { return !c.ReturnedAt.IsZero() })
 	})
+	if err != nil {
+		return err
+	}
+	moment, cancel := context.WithTimeout(ctx, scaled(300*time.Millisecond))
+	defer cancel()
+	_ = p.poll(moment, func(calls []journal.Record) string {
+		return firstOpen(calls, func(c journal.Record) bool { return !c.DeliveredAt.IsZero() })
+	}) // no fault: see above
+	return nil
+}
+
+// firstOpen names the first call that is not done.
+func firstOpen(calls []journal.Record, done func(journal.Record) bool) string {
+	for _, c := range calls {
+		if !done(c) {
+			return fmt.Sprintf("call %s is still %s", c.ID, c.State)
+		}
+	}
+	return ""
 }
 
 // poll looks at the calls until done says "", or returns what it says last.
