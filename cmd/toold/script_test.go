@@ -55,8 +55,9 @@ func awaitDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 	})
 }
 
+// awaitFile waits until something stands in a file.
 func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
-	until(ts, "the file", func() bool { _, err := os.Stat(ts.MkAbs(args[0])); return err == nil })
+	until(ts, "the file", func() bool { info, err := os.Stat(ts.MkAbs(args[0])); return err == nil && info.Size() > 0 })
 }
 
 // toold runs the program in the script's surroundings.
