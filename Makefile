@@ -1,6 +1,6 @@
 # Every target works in a fresh clone with Go only.
 TOOL = go tool -modfile=tools.mod
-FUZZTIME ?= 10s
+FUZZTIME ?= 5000x
 
 .PHONY: all build fmt lint test fuzz bench stress
 
@@ -20,7 +20,8 @@ lint:
 test:
 	go test -race ./...
 
-# Each fuzz target of every package for FUZZTIME.
+# Each fuzz target of every package for FUZZTIME, a number of
+# inputs (5000x) or a time (1m).
 fuzz:
 	@.ci/fuzz $(FUZZTIME)
 
