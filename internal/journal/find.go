@@ -11,7 +11,7 @@ import (
 // callColumns are what scanRecord reads, from callTables.
 const (
 	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid,
-	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.state,
+	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.state,
 	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason,
 	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
 	c.received_at, c.decided_at, c.intended_at, c.started_at, c.returned_at, c.delivered_at`
@@ -22,6 +22,7 @@ const (
 	findNamed  = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	findLatest = "SELECT " + callColumns + callTables + "WHERE c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
+	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND (? = '' OR c.client = ?) ORDER BY c.id DESC LIMIT ?"
 )
 
 // Find returns a client's call, of its agents' the latest. The error is ErrNotFound if there is none.
@@ -48,7 +49,35 @@ func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error)
 // Calls returns at most limit calls recorded after the one with key after, in
 // their order; the zero Key starts at the first.
 func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, error) {
-	rows, err := j.read.QueryContext(ctx, listCalls, after, limit)
+	return j.records(ctx, listCalls, after, limit)
+}
+
+// Ended returns at most limit calls that have their return, the latest first. An
+// empty client means anybody's.
+func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
+	return j.records(ctx, listEnded, client, client, limit)
+}
+
+// OpenCalls returns the calls that have no return, of whichever daemon.
+func (j *Journal) OpenCalls(ctx context.Context) (map[Key]bool, error) {
+	rows, err := j.read.QueryContext(ctx, "SELECT id FROM calls WHERE return_seq IS NULL")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
+	}
+	defer rows.Close()
+	open := map[Key]bool{}
+	for rows.Next() {
+		var k Key
+		if err := rows.Scan(&k); err != nil {
+			return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
+		}
+		open[k] = true
+	}
+	return open, rows.Err()
+}
+
+func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Record, error) {
+	rows, err := j.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
 	}
@@ -144,7 +173,7 @@ func scanRecord(row scanner) (Record, error) {
 	var exit, decided, intended, started, returned, delivered sql.NullInt64
 	d := &r.Decision
 	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID,
-		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.State,
+		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
 		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason,
 		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,
 		&received, &decided, &intended, &started, &returned, &delivered)

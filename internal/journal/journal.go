@@ -28,6 +28,7 @@ var (
 	ErrNotFound = errors.New("not in the journal")
 	ErrState    = errors.New("the call is past that state")
 	ErrTampered = errors.New("the journal was changed from outside")
+	ErrGone     = errors.New("journal.db was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
 )
 
 // Journal is an open journal. Its methods may be called at the same time.
@@ -58,7 +59,10 @@ func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err err
 	if err != nil {
 		return nil, err
 	}
-	j = &Journal{daemon: daemon, write: &writer{stmts: map[string]*sql.Stmt{}}}
+	j = &Journal{daemon: daemon, write: &writer{stmts: map[string]*sql.Stmt{}, path: path}}
+	if j.write.file, err = os.Stat(path); err != nil {
+		return nil, err
+	}
 	if j.db, err = sql.Open("sqlite", address(path, "_pragma=journal_mode(wal)")); err != nil {
 		return nil, err
 	}
@@ -105,6 +109,9 @@ func address(path, options string) string {
 	u := url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=busy_timeout(10000)&" + options}
 	return u.String()
 }
+
+// Daemon returns the identity in whose name this Journal records calls.
+func (j *Journal) Daemon() Identity { return j.daemon }
 
 // Close waits for writes under way and closes the files. No method may be
 // called afterwards.

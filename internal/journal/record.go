@@ -36,6 +36,7 @@ type Call struct {
 	Canonical      string // the tool's own name, if it is known already
 	Arguments      []byte
 	ArgsHash       string // tells whether a repeated id means the same call
+	BackgroundOf   string // id of the call after whose return this one runs on; empty for others
 
 	// MessageType and Message are what list_messages shows for the request: a
 	// JSON object with this one call, not the whole batch it came in.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"sync"
 )
 
@@ -20,6 +21,8 @@ const (
 type writer struct {
 	mu    sync.Mutex
 	conn  *sql.Conn
+	path  string               // of the database
+	file  os.FileInfo          // of what was opened there
 	set   durability           // of the connection
 	stmts map[string]*sql.Stmt // by their text
 }
@@ -31,6 +34,9 @@ type writer struct {
 func (w *writer) tx(ctx context.Context, d durability, fn func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.present(); err != nil {
+		return err
+	}
 	if w.set != d {
 		if _, err := w.exec(ctx, string(d)); err != nil {
 			return err
@@ -50,6 +56,16 @@ func (w *writer) tx(ctx context.Context, d durability, fn func() error) error {
 	// for instance on a full disk; that is no second error.
 	_, _ = w.exec(context.WithoutCancel(ctx), "ROLLBACK")
 	return err
+}
+
+// present tells whether the file that was opened is still the one that the next
+// daemon will find. SQLite would go on writing to a deleted file and say nothing.
+func (w *writer) present() error {
+	now, err := os.Stat(w.path)
+	if err != nil || !os.SameFile(now, w.file) {
+		return ErrGone
+	}
+	return nil
 }
 
 // exec runs a statement and returns the number of rows it changed. The caller

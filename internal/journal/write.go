@@ -151,11 +151,11 @@ func (r *Record) returned(o Outcome) Message {
 // insertCall adds a call's rows unless there is one.
 func (j *Journal) insertCall(ctx context.Context, c Call, now time.Time) (k Key, inserted bool, err error) {
 	err = j.write.row(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
-		request_message_id, dialect, tool_name, canonical_tool, args_hash, state, daemon, received_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?)
+		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?)
 		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING RETURNING id`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
-		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, j.daemon.String(), now.UnixNano()).Scan(&k)
+		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, j.daemon.String(), now.UnixNano()).Scan(&k)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}

@@ -1,0 +1,79 @@
+package journal_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/journal"
+)
+
+func TestADeletedJournalTakesNothingMore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := open(t, dir)
+	k := receive(t, j, call("before"))
+	must(t, os.Remove(filepath.Join(dir, "journal.db")))
+	if _, _, err := j.Receive(t.Context(), call("after")); !errors.Is(err, journal.ErrGone) {
+		t.Errorf("a call was taken: %v", err)
+	}
+	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, journal.ErrGone) {
+		t.Errorf("an intent was taken: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "journal.db"), nil, 0o600))
+	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, journal.ErrGone) {
+		t.Errorf("an intent was taken beside a new file: %v", err)
+	}
+}
+
+func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	ctx := t.Context()
+	must(t, cycle(ctx, j, call("first")))
+	waiting := receive(t, j, call("waiting"))
+	other := call("second")
+	other.Client, other.BackgroundOf = "somebody", "first"
+	must(t, cycle(ctx, j, other))
+	ids := func(client string) (list []string) {
+		t.Helper()
+		ended, err := j.Ended(ctx, client, 10)
+		must(t, err)
+		for _, r := range ended {
+			list = append(list, r.ID+" "+r.BackgroundOf)
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"second first", "first "}, ids("")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"first "}, ids("agent")); diff != "" {
+		t.Error(diff)
+	}
+	still, err := j.OpenCalls(ctx)
+	must(t, err)
+	if diff := cmp.Diff(map[journal.Key]bool{waiting: true}, still); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The schema of the first release, with a call in it, is brought up to date.
+func TestAnOlderJournalIsTakenOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := os.ReadFile("migrations/1.sql")
+	must(t, err)
+	must(t, rawJournal(t, dir, string(first)+`; PRAGMA user_version = 1;
+		INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid, request_message_id,
+			dialect, tool_name, args_hash, state, daemon, received_at)
+		VALUES ('agent', 'old', '', '', '', '', '', '', 'openai', 'bash', 'h', 'received', '1 2 gone', 7)`))
+	j := open(t, dir)
+	rec, err := j.Find(t.Context(), "agent", "old")
+	if err != nil || rec.ArgsHash != "h" || rec.BackgroundOf != "" {
+		t.Errorf("the old call is %+v, %v", rec, err)
+	}
+	must(t, cycle(t.Context(), j, call("new")))
+}
