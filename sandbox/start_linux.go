@@ -32,12 +32,15 @@ type Process struct {
 	exited  chan struct{}
 	alone   chan struct{}
 	gone    chan struct{}
-	members chan helper.Event
+	answers chan helper.Event // to ask
 
-	// Written by listen: status and known before exited is closed, left before gone.
+	// Written by listen: status and known before exited is closed, the others before gone.
 	status syscall.WaitStatus
 	known  bool
+	limit  string
 	left   *helper.Event
+
+	stuck bool // written by End
 }
 
 // Start confines a fresh helper as the profile says and lets it start the
@@ -54,7 +57,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	p := &Process{
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
-		members: make(chan helper.Event, 1),
+		answers: make(chan helper.Event, 4),
 	}
 	if c.Profile.Mode == FullAccess {
 		p.cookie = "TOOLD_CALL=" + rand.Text()
@@ -123,8 +126,7 @@ func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec) (help
 	if err != nil {
 		p.destroy()
 		p.control.Close()
-		_ = p.cmd.Wait() // killed by us, or its reason is in err
-		if errors.Is(err, io.EOF) {
+		if p.reap() && errors.Is(err, io.EOF) {
 			err = unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 		}
 		if ctx.Err() != nil {
@@ -268,11 +270,13 @@ func (p *Process) listen() {
 		case helper.EventExited:
 			p.status, p.known = syscall.WaitStatus(event.Status), true
 			once(&exited)
-		case helper.EventMembers:
+		case helper.EventMembers, helper.EventWaiting:
 			select {
-			case p.members <- event:
+			case p.answers <- event:
 			default: // nobody waits any more
 			}
+		case helper.EventLimit:
+			p.limit = event.Text
 		case helper.EventLeft:
 			p.left = &event
 		}
@@ -304,33 +308,9 @@ func (p *Process) Status() (syscall.WaitStatus, bool) { return p.status, p.known
 // Runnable reports whether a process of the call runs or waits for a disk. When
 // the helper does not tell until ctx ends, it says yes. One call at a time.
 func (p *Process) Runnable(ctx context.Context) bool {
-	select {
-	case <-p.members: // an answer that came too late
-	default:
-	}
-	p.order(helper.Order{Kind: helper.OrderList})
-	select {
-	case event := <-p.members:
-		return event.Runnable
-	case <-p.gone:
-		return false
-	case <-ctx.Done():
-		return true
-	}
+	event, ok := p.ask(ctx, helper.OrderList, helper.EventMembers)
+	return ok && event.Runnable || !ok && ctx.Err() != nil
 }
-
-// Signal sends sig to the foreground process group.
-func (p *Process) Signal(sig syscall.Signal) {
-	p.order(helper.Order{Kind: helper.OrderSignal, Signal: int(sig)})
-}
-
-// SignalAll sends sig to every process of the call.
-func (p *Process) SignalAll(sig syscall.Signal) {
-	p.order(helper.Order{Kind: helper.OrderSignalAll, Signal: int(sig)})
-}
-
-// Kill ends every process of the call at once. The helper stays to report.
-func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
 
 // order tells the helper. One that is gone needs no orders; one that an
 // unconfined call has stopped has to be woken for them.
@@ -354,12 +334,12 @@ func (p *Process) End() []Member {
 	case <-p.gone:
 	case <-patience.C:
 		p.destroy()
-		<-p.gone
 	}
-	_ = p.cmd.Wait() // its status says nothing about the command
 	p.control.Close()
-	if p.left == nil && p.cookie != "" {
-		sweepOrphans(p.PID(), p.cookie)
+	<-p.gone
+	p.stuck = !p.reap()
+	if p.left == nil && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
+		p.stuck = true
 	}
 	if p.left == nil {
 		return nil
@@ -369,19 +349,4 @@ func (p *Process) End() []Member {
 		members = append(members, Member(m))
 	}
 	return members
-}
-
-// sweepOrphans removes what an unconfined call left when it killed its helper.
-// A process that started its own session with an emptied environment is not
-// found: only a namespace, which this profile renounces, has no such hole. It
-// gives up on what cannot be killed.
-func sweepOrphans(pid int, cookie string) {
-	find := func() []helper.Proc { return helper.Orphans(pid, cookie) }
-	for range 100 {
-		helper.Sweep(find)
-		if len(find()) == 0 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }

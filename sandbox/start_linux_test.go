@@ -31,7 +31,7 @@ func alone(t *testing.T, dir, script string, spec helper.Spec) string {
 	defer null.Close()
 	p := &Process{
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
-		members: make(chan helper.Event, 1),
+		answers: make(chan helper.Event, 1),
 	}
 	spec.Dir, spec.Argv, spec.Env = dir, []string{"/bin/bash", "-c", script}, []string{"PATH=" + os.Getenv("PATH")}
 	if _, err := p.launch(t.Context(), Command{Stdin: null, Stdout: out, Stderr: out}, spec); err != nil {

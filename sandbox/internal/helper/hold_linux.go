@@ -105,6 +105,7 @@ func failure(err error) Event {
 type holder struct {
 	spec  Spec
 	shell int
+	input inputSource   // set by start
 	alone chan struct{} // closed when no process of the call is left
 
 	mu     sync.Mutex
@@ -134,6 +135,7 @@ func (h *holder) start(extra []uintptr) error {
 	for _, fd := range extra {
 		unix.Close(int(fd))
 	}
+	h.noteInput()
 	h.letGo(null, 1, 2)
 	if !h.spec.Terminal {
 		h.letGo(null, 0)
@@ -270,6 +272,10 @@ func (h *holder) obey() {
 			h.signalForeground(unix.Signal(order.Signal))
 		case OrderSignalAll:
 			h.signalAll(unix.Signal(order.Signal))
+		case OrderSignalOne:
+			h.signalShell(unix.Signal(order.Signal))
+		case OrderWaiting:
+			send(h.waiting())
 		case OrderKill:
 			h.kill()
 		case OrderList:
@@ -343,31 +349,4 @@ func (h *holder) kill() {
 		return
 	}
 	Sweep(h.members)
-}
-
-func (h *holder) signalAll(sig unix.Signal) {
-	if h.spec.Namespaces {
-		_ = unix.Kill(-1, sig)
-		return
-	}
-	for _, p := range h.members() {
-		_ = p.Signal(sig)
-	}
-}
-
-// signalForeground signals the group that has the terminal, or the shell's when
-// there is no terminal.
-func (h *holder) signalForeground(sig unix.Signal) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.reaped {
-		return
-	}
-	group := h.shell
-	if h.spec.Terminal {
-		if g, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil && g > 1 {
-			group = g
-		}
-	}
-	_ = unix.Kill(-group, sig) // the group may just have ended
 }

@@ -20,6 +20,7 @@ func (h *holder) watchMemory() {
 			sum += privateBytes(p.PID)
 		}
 		if sum > h.spec.MemoryBytes {
+			send(Event{Kind: EventLimit, Text: LimitMemory})
 			h.kill()
 		}
 	}

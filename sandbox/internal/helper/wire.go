@@ -37,7 +37,7 @@ type Root struct {
 // Order is one request of the daemon.
 type Order struct {
 	Kind   string // one of the Order constants
-	Signal int    // of OrderSignal and OrderSignalAll
+	Signal int    // of the orders that signal
 }
 
 // The orders. The first one is always OrderRun; it carries the Spec in a memory
@@ -46,7 +46,9 @@ const (
 	OrderRun       = "run"
 	OrderSignal    = "signal"     // to the foreground process group
 	OrderSignalAll = "signal-all" // to every process of the call
+	OrderSignalOne = "signal-one" // to the shell alone
 	OrderKill      = "kill"       // SIGKILL to every process of the call
+	OrderWaiting   = "waiting"    // answered by EventWaiting
 	OrderList      = "list"       // answered by EventMembers
 	OrderEnd       = "end"        // answered by EventLeft; whatever still runs is killed, the helper ends
 )
@@ -61,6 +63,9 @@ type Event struct {
 	Status   int    // of EventExited: the raw wait status of the shell
 	Alone    bool   // of EventExited: nothing else of the call runs
 	Runnable bool   // of EventMembers: one of them runs or waits for a disk
+	Wait     string // of EventWaiting: one of the Wait constants; "" = nobody waits
+	Reads    bool   // of EventWaiting: it sleeps in a read, so nothing but input goes on with it
+	Sole     bool   // of EventWaiting: and it has no other thread
 	Members  []Member
 }
 
@@ -71,7 +76,22 @@ const (
 	EventExited  = "exited"
 	EventAlone   = "alone" // the last process of the call ended after the shell did
 	EventMembers = "members"
+	EventWaiting = "waiting" // Members holds the one that waits, if any
+	EventLimit   = "limit"   // Text names the limit for which everything is killed
 	EventLeft    = "left"
+)
+
+// How a process waits for input.
+const (
+	WaitLine     = "line"
+	WaitPassword = "password"
+	WaitKeys     = "tui" // single keys, as editors and pagers take them
+)
+
+// The limits that the helper itself watches.
+const (
+	LimitMemory    = "memory"
+	LimitProcesses = "processes"
 )
 
 // Member is one process of a call.
@@ -238,6 +258,9 @@ func (e Event) Encode() []byte {
 	f.number("status", uint64(e.Status))
 	f.truth("alone", e.Alone)
 	f.truth("runnable", e.Runnable)
+	f.text("wait", e.Wait)
+	f.truth("reads", e.Reads)
+	f.truth("sole", e.Sole)
 	for _, m := range e.Members {
 		f.text("member", strconv.Itoa(m.PID)+" "+strings.ReplaceAll(m.Command, "\x00", " "))
 	}
@@ -248,8 +271,8 @@ func (e Event) Encode() []byte {
 func DecodeEvent(b []byte) (Event, error) {
 	var e Event
 	numbers := map[string]*int{"errno": &e.Errno, "abi": &e.ABI, "status": &e.Status}
-	texts := map[string]*string{"kind": &e.Kind, "stage": &e.Stage, "text": &e.Text}
-	truths := map[string]*bool{"alone": &e.Alone, "runnable": &e.Runnable}
+	texts := map[string]*string{"kind": &e.Kind, "stage": &e.Stage, "text": &e.Text, "wait": &e.Wait}
+	truths := map[string]*bool{"alone": &e.Alone, "runnable": &e.Runnable, "reads": &e.Reads, "sole": &e.Sole}
 	err := each(b, func(key, value string) (err error) {
 		if v, ok := texts[key]; ok {
 			*v = value

@@ -1,0 +1,69 @@
+package sandbox
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// Wait tells of a process that waits for input.
+type Wait struct {
+	Kind    string // "line", "password" or "tui": single keys
+	Process Member
+	Stuck   bool // nothing but input goes on with it: its only thread sleeps in a read
+}
+
+// Waiting looks for a process of the call that waits for input at its terminal or
+// pipe. The kernel's state decides, never a text. One look at a time, and not
+// together with Runnable.
+func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
+	event, ok := p.ask(ctx, helper.OrderWaiting, helper.EventWaiting)
+	if !ok || event.Wait == "" || len(event.Members) == 0 {
+		return Wait{}, false
+	}
+	return Wait{Kind: event.Wait, Process: Member(event.Members[0]), Stuck: event.Sole}, true
+}
+
+// ask gives an order and waits for its answer. It is false when the helper has
+// ended or does not answer until ctx ends.
+func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bool) {
+	for len(p.answers) > 0 {
+		<-p.answers // it came too late for an earlier question
+	}
+	p.order(helper.Order{Kind: order})
+	for {
+		select {
+		case event := <-p.answers:
+			if event.Kind == kind {
+				return event, true
+			}
+		case <-p.gone:
+			return helper.Event{}, false
+		case <-ctx.Done():
+			return helper.Event{}, false
+		}
+	}
+}
+
+// Signal sends sig to the foreground process group.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.order(helper.Order{Kind: helper.OrderSignal, Signal: int(sig)})
+}
+
+// SignalShell sends sig to the command itself, not to what it has started.
+func (p *Process) SignalShell(sig syscall.Signal) {
+	p.order(helper.Order{Kind: helper.OrderSignalOne, Signal: int(sig)})
+}
+
+// SignalAll sends sig to every process of the call.
+func (p *Process) SignalAll(sig syscall.Signal) {
+	p.order(helper.Order{Kind: helper.OrderSignalAll, Signal: int(sig)})
+}
+
+// Kill ends every process of the call at once. The helper stays to report.
+func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
+
+// Limit names the limit for which the helper killed the call: "memory" or
+// "processes", else "". It may be called after End.
+func (p *Process) Limit() string { return p.limit }
