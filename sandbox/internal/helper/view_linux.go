@@ -76,6 +76,9 @@ func buildView(s *Spec) error {
 			return err
 		}
 	}
+	if err := pinAll(s.Roots, s.Hide); err != nil {
+		return err
+	}
 	if err := hideAll(s.Hide); err != nil {
 		return err
 	}
