@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,9 +10,12 @@ import (
 
 // Policy is a compiled policy. It never changes and is safe for concurrent use.
 type Policy struct {
+	options Options
+	title   string
+	files   []File // the user's, the administrator's if there is one, further ones
+
 	headless  bool
 	defaults  Defaults
-	title     string
 	origins   map[string]string // where the defaults stand, by their names
 	readOnly  bool              // presets
 	workspace bool
@@ -22,20 +24,33 @@ type Policy struct {
 	anyName   []commandPattern            // of patterns that begin with a wildcard
 	paths     []*rule
 	net       []*rule
-	timeout   time.Duration // of questions; 0 = as configured
+	// over holds lists that stand in place of those of byName: what a change that
+	// is tried makes of them.
+	over    map[string][]commandPattern
+	ids     map[string]bool // of all rules
+	timeout time.Duration   // of questions; 0 = as configured
 	// conditional tells that some rule demands more than a decision.
 	conditional bool
-	warnings    []string
+	// Allowing rules, and the exceptions of others, fold case only when a file
+	// that may allow says so.
+	foldAllowing, foldBlocking bool
+
+	warnings []string
 }
 
 // rule is a compiled Rule.
 type rule struct {
 	Rule
+	file   string // "" = built-in
 	source string
-	globs  []glob
-	except []glob
-	dirs   []glob
-	not    []pattern // exceptions of a command rule
+	names  []string // under which its patterns are filed; "*" = of any program
+	// tightens tells that it stands in a file that can only tighten: it asks for
+	// what was allowed, and not for what is denied without it.
+	tightens bool
+	globs    []glob
+	except   []glob
+	dirs     []glob
+	not      []pattern // exceptions of a command rule
 }
 
 // commandPattern is one pattern of a command rule.
@@ -46,14 +61,12 @@ type commandPattern struct {
 
 // compiler collects the faults of the files it compiles.
 type compiler struct {
-	options Options
-	policy  *Policy
-	file    string // being compiled; "" = built-in
-	errs    []error
-	ids     []string // of the built-in rules
-	// Allowing rules, and the exceptions of others, fold case only when a file
-	// that may allow says so.
-	foldAllowing, foldBlocking bool
+	policy *Policy
+	file   string // being compiled; "" = built-in
+	// tightens tells that the file can only tighten.
+	tightens bool
+	errs     []error
+	ids      []string // of the built-in rules
 }
 
 // rules adds the rules of one list, and checks their ids.
@@ -65,6 +78,7 @@ func (c *compiler) rules(rules []Rule, add func(Rule)) {
 		case strings.HasPrefix(r.ID, "builtin:") || strings.HasPrefix(r.ID, "defaults."):
 			c.fail(r, r.ID, `an id must not begin with "builtin:" or "defaults."`)
 		}
+		c.policy.ids[r.ID] = true
 		c.conditions(r)
 		add(r)
 	}
@@ -89,14 +103,14 @@ func (c *compiler) conditions(r Rule) {
 }
 
 // where says where something stands, line 0 being unknown.
-func (c *compiler) where(line int) string {
-	if c.file == "" {
+func where(file string, line int) string {
+	if file == "" {
 		return "built-in"
 	}
 	if line == 0 {
-		return c.file
+		return file
 	}
-	return fmt.Sprintf("%s:%d", c.file, line)
+	return fmt.Sprintf("%s:%d", file, line)
 }
 
 // Fault is one thing that is wrong with a file.
@@ -132,7 +146,7 @@ func (c *compiler) fault(key, value, format string, args ...any) {
 
 // command adds a rule about commands.
 func (c *compiler) command(r Rule) {
-	out := &rule{Rule: r, source: c.where(r.Line), dirs: c.globs(r, r.Dirs, c.folds(r.Action))}
+	out := &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens, dirs: c.globs(r, r.Dirs, c.folds(r.Action))}
 	if len(r.Run) == 0 {
 		c.fail(r, "", "run is empty: the rule can never match")
 	}
@@ -158,7 +172,7 @@ func (c *compiler) anchored(r *rule, p pattern) *rule {
 		return r
 	}
 	local := *r
-	local.dirs = c.globs(r.Rule, []string{"${workspace}"}, c.foldAllowing)
+	local.dirs = c.globs(r.Rule, []string{"${workspace}"}, c.policy.foldAllowing)
 	return &local
 }
 
@@ -176,11 +190,21 @@ func (c *compiler) index(cp commandPattern) {
 	for _, name := range cp.tokens[0] {
 		if strings.Contains(name, "*") {
 			c.policy.anyName = append(c.policy.anyName, cp)
+			cp.rule.names = append(cp.rule.names, "*")
 			continue
 		}
 		name = baseName(name)
 		c.policy.byName[name] = append(c.policy.byName[name], cp)
+		cp.rule.names = append(cp.rule.names, name)
 	}
+}
+
+// named returns the patterns about programs of a name.
+func (p *Policy) named(name string) []commandPattern {
+	if list, ok := p.over[name]; ok {
+		return list
+	}
+	return p.byName[name]
 }
 
 // examples checks a command rule against its own examples.
@@ -209,9 +233,6 @@ func (c *compiler) examples(r *rule) {
 
 // path adds a rule about paths.
 func (c *compiler) path(r Rule) {
-	if r.ID == "builtin:toold" && len(r.Paths) == 0 {
-		return
-	}
 	if len(r.Paths) == 0 {
 		c.fail(r, "", "match is empty: the rule can never match")
 	}
@@ -221,24 +242,38 @@ func (c *compiler) path(r Rule) {
 		}
 	}
 	c.policy.paths = append(c.policy.paths, &rule{
-		Rule: r, source: c.where(r.Line), globs: c.globs(r, r.Paths, c.folds(r.Action)), except: c.globs(r, r.Except, c.foldsExcept(r.Action)),
+		Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens, globs: c.globs(r, r.Paths, c.folds(r.Action)), except: c.exceptions(r),
 	})
+}
+
+// exceptions compiles the exceptions of a path rule. They are compared as they
+// are written, too: a rule that looks at both forms of a path must be able to
+// leave out either.
+func (c *compiler) exceptions(r Rule) []glob {
+	fold := c.foldsExcept(r.Action)
+	out := c.globs(r, r.Except, fold)
+	if c.policy.options.Resolve == nil {
+		return out
+	}
+	written := compiler{policy: &Policy{options: c.policy.options}}
+	written.policy.options.Resolve = nil
+	return append(out, written.globs(r, r.Except, fold)...)
 }
 
 // folds reports whether the patterns of a rule fold case.
 func (c *compiler) folds(action Action) bool {
 	if action == Allow {
-		return c.foldAllowing
+		return c.policy.foldAllowing
 	}
-	return c.foldBlocking
+	return c.policy.foldBlocking
 }
 
 // foldsExcept reports whether its exceptions do: they work against the rule.
 func (c *compiler) foldsExcept(action Action) bool {
 	if action == Allow {
-		return c.foldBlocking
+		return c.policy.foldBlocking
 	}
-	return c.foldAllowing
+	return c.policy.foldAllowing
 }
 
 // globs compiles path patterns.
@@ -251,7 +286,7 @@ func (c *compiler) globs(r Rule, patterns []string, fold bool) []glob {
 			continue
 		}
 		for _, choice := range choices {
-			g, err := compileGlob(choice, c.options, fold)
+			g, err := compileGlob(choice, c.policy.options, fold)
 			if err != nil {
 				c.fail(r, text, "%v", err)
 				continue
@@ -267,12 +302,18 @@ func (c *compiler) network(r Rule) {
 	if len(r.Hosts) == 0 {
 		c.fail(r, "", "hosts is empty: the rule can never match")
 	}
-	r.Hosts = slices.Clone(r.Hosts)
-	for i, h := range r.Hosts {
+	r.Hosts, r.Except = c.hosts(r, r.Hosts), c.hosts(r, r.Except)
+	c.policy.net = append(c.policy.net, &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens})
+}
+
+// hosts checks names of hosts, and writes them as they are compared.
+func (c *compiler) hosts(r Rule, names []string) []string {
+	out := make([]string, len(names))
+	for i, h := range names {
 		if h == "" || strings.Contains(strings.TrimPrefix(h, "*."), "*") || strings.ContainsAny(h, "/ \x00") {
 			c.fail(r, h, `host %q: expected a name, an address, or "*." and a name`, h)
 		}
-		r.Hosts[i] = strings.ToLower(h)
+		out[i] = strings.ToLower(h)
 	}
-	c.policy.net = append(c.policy.net, &rule{Rule: r, source: c.where(r.Line)})
+	return out
 }

@@ -34,11 +34,11 @@ func (p *Policy) condition(effects []Effect, d *Decision) {
 func (p *Policy) eachMatch(e Effect, visit func(*rule)) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(r *rule, _ Action) { visit(r) })
+		p.blockingCommands(e, func(r *rule, _ []Word) { visit(r) })
 		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 			return
 		}
-		for _, list := range [][]commandPattern{p.byName[baseName(e.Argv[0].Text)], p.anyName} {
+		for _, list := range [][]commandPattern{p.named(baseName(e.Argv[0].Text)), p.anyName} {
 			for i := range list {
 				if list[i].allows(e) {
 					visit(list[i].rule)

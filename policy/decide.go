@@ -62,31 +62,29 @@ func (p *Policy) unblocked(e Effect) verdict {
 }
 
 // blocking returns the strictest asking or denying rule that matches e. whole is
-// false when it concerns only a part of what e reads.
+// false when it says nothing of the rest of e, so that what holds without it may
+// be stricter: it concerns only a part of what e reads, or can only tighten.
 func (p *Policy) blocking(e Effect) (worst verdict, found, whole bool) {
 	worst.action = Allow
-	consider := func(r *rule, action Action) {
-		if action < worst.action || found && !whole && action == worst.action {
-			worst, found, whole = verdict{action: action, rule: r}, true, true
+	consider := func(r *rule, action Action, all bool) {
+		all = all && !r.tightens
+		if action < worst.action || all && !whole && action == worst.action {
+			worst, found, whole = verdict{action: action, rule: r}, true, all
 		}
 	}
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, consider)
+		p.blockingCommands(e, func(r *rule, _ []Word) { consider(r, r.Action, true) })
 	case Read, Write:
 		for _, r := range p.paths {
-			action, all, ok := r.blocksPath(e)
-			switch {
-			case ok && all:
-				consider(r, action)
-			case ok && !found:
-				worst, found = verdict{action: action, rule: r}, true
+			if action, all, ok := r.blocksPath(e); ok {
+				consider(r, action, all)
 			}
 		}
 	case Net:
 		for _, r := range p.net {
 			if r.Action != Allow && r.matchesHost(e, true) {
-				consider(r, r.Action)
+				consider(r, r.Action, true)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -88,23 +87,23 @@ func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
 	}{
 		{
 			run("git push origin"), "push", "p.yaml:7",
-			`Rule "push" denies to run git push origin: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.`,
-			`an exception in rule "push" (p.yaml:7)`,
+			"It must not run git push origin: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.",
+			`an exception in this rule: except: ["git push origin"]; then a person is asked`,
 		},
 		{
-			run("go test"), "defaults.bash", "p.yaml", "No rule allows to run go test, and defaults.bash is ask. A person decides.",
-			`a rule in commands: {decision: allow, run: ["go test"]}`,
+			run("go test"), "defaults.bash", "p.yaml", "No rule allows to run go test. A person decides.",
+			`under commands: {id: allow-go-test, decision: allow, run: ["go test"]}; then it is allowed`,
 		},
 		{
 			Effect{Kind: Opaque, Why: "it is computed"},
 			"defaults.unanalysable", "p.yaml",
-			"defaults.unanalysable: the command cannot be analysed, because it is computed. A person decides.",
-			"write the command so that its programs and files stand in it literally",
+			"The command cannot be analysed, because it is computed. A person decides.",
+			"none in the policy: what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally",
 		},
 		{
 			write("/w/.git/config"), "builtin:git-config", "built-in",
-			`Rule "builtin:git-config" denies to write /w/.git/config: git runs programs that are named there. Do not try another spelling: ask the user to do it, or leave it out.`,
-			`an exception in rule "builtin:git-config" (built-in)`,
+			"It must not write /w/.git/config: git runs programs that are named there. Do not try another spelling: ask the user to do it, or leave it out.",
+			`builtin: {disable: ["builtin:git-config"]}, which takes the whole built-in rule away; then a person is asked`,
 		},
 	} {
 		d := p.Decide([]Effect{c.effect})
@@ -202,76 +201,5 @@ func TestHosts(t *testing.T) {
 		if d := p.Decide([]Effect{e}); d.Action != c.want {
 			t.Errorf("%+v: %v, want %v", c, d.Action, c.want)
 		}
-	}
-}
-
-// TestDenyingRulesAndEffectsNeverLoosen adds denying rules, and effects, to random
-// policies and calls: the decision may only become stricter. An asking rule is no
-// part of it, since it is what opens a default that denies.
-func TestDenyingRulesAndEffectsNeverLoosen(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		base := File{Defaults: randomDefaults(r), Presets: []string{presetReadOnly}}
-		for range r.IntN(4) {
-			addRandomRule(r, &base, Action(r.IntN(3)))
-		}
-		stricter := base
-		stricter.Commands = append([]Rule(nil), base.Commands...)
-		stricter.Paths = append([]Rule(nil), base.Paths...)
-		addRandomRule(r, &stricter, Deny)
-		effects := []Effect{randomEffect(r)}
-		before := compile(t, base).Decide(effects)
-		after := compile(t, stricter).Decide(effects)
-		if after.Action > before.Action {
-			t.Fatalf("a rule loosened %v: %+v -> %+v", effects, before, after)
-		}
-		more := compile(t, base).Decide(append(effects, randomEffect(r)))
-		if more.Action > before.Action {
-			t.Fatalf("an effect loosened: %+v -> %+v", before, more)
-		}
-	}
-}
-
-var (
-	randomCommands = strings.Split("ls|ls -l|git push|git push --force origin|git log -p|rm -rf x|rm x…|sudo rm x|curl a.b|find . -delete|x…|go test ./...|cat …", "|")
-	randomPatterns = strings.Split("ls|ls **|git **|git push **|rm -r **|sudo **|** x|* x|go test **|git {push,log} *", "|")
-	randomPaths    = strings.Split("/w|/w/a|/w/a/b|/w/.env|/w/a/.env|/etc/passwd|/w/.git/config|/home/u/.ssh/id", "|")
-	randomGlobs    = strings.Split("/**|/w/**|/w/*|**/.env|/w/a/**|/w/{a,b}/*|**/b|/etc/*", "|")
-)
-
-func pick(r *rand.Rand, list []string) string { return list[r.IntN(len(list))] }
-
-func randomDefaults(r *rand.Rand) Defaults {
-	one := func() Action { return Action(r.IntN(3)) }
-	return Defaults{one(), one(), one(), one(), Action(r.IntN(2)), one(), one(), one()}
-}
-
-func addRandomRule(r *rand.Rand, f *File, a Action) {
-	if r.IntN(2) == 0 {
-		rule := Rule{ID: "r", Action: a, Run: []string{pick(r, randomPatterns)}}
-		if r.IntN(3) == 0 {
-			rule.Except = []string{pick(r, randomPatterns)}
-		}
-		f.Commands = append(f.Commands, rule)
-		return
-	}
-	rule := Rule{ID: "r", Action: a, Paths: []string{pick(r, randomGlobs)}}
-	if r.IntN(3) == 0 {
-		rule.Except = []string{pick(r, randomGlobs)}
-	}
-	f.Paths = append(f.Paths, rule)
-}
-
-func randomEffect(r *rand.Rand) Effect {
-	switch r.IntN(4) {
-	case 0:
-		return Effect{Kind: Opaque, Why: "x"}
-	case 1:
-		return run(pick(r, randomCommands))
-	}
-	return Effect{
-		Kind: Kind(int(Read) + r.IntN(2)), Path: pick(r, randomPaths), Canonical: pick(r, randomPaths),
-		Tree: r.IntN(2) == 0, Unknown: r.IntN(5) == 0,
 	}
 }

@@ -20,21 +20,18 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	what := shorten(e.String())
 	switch {
 	case v.action == Allow:
-		d.Reason = fmt.Sprintf("%s allows to %s.", title(d.Rule, v.rule), what)
+		d.Reason = fmt.Sprintf("It may %s.", what)
 		return d
 	case e.Kind == Opaque:
-		d.Reason = fmt.Sprintf("%s: the command cannot be analysed, because %s.", d.Rule, shorten(e.Why))
-		d.Change = "write the command so that its programs and files stand in it literally"
+		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
+	case v.rule != nil && v.action == Ask:
+		d.Reason = fmt.Sprintf("A person must agree to %s%s.", what, because(v.rule.Reason))
 	case v.rule != nil:
-		d.Reason = fmt.Sprintf("%s %s to %s%s.", title(d.Rule, v.rule), verb(v.action), what, because(v.rule.Reason))
-		d.Change = fmt.Sprintf("an exception in rule %q (%s)", d.Rule, d.Source)
+		d.Reason = fmt.Sprintf("It must not %s%s.", what, because(v.rule.Reason))
 	default:
-		d.Reason = fmt.Sprintf("No rule allows to %s, and %s is %s.", what, d.Rule, v.action)
-		d.Change = suggestion(e, v)
-		if blocked, found, _ := p.blocking(e); found {
-			d.Change += fmt.Sprintf(", and an exception in rule %q", blocked.rule.ID)
-		}
+		d.Reason = fmt.Sprintf("No rule allows to %s.", what)
 	}
+	d.Change = p.changeText(e, v)
 	p.nextStep(&d, v)
 	return d
 }
@@ -64,68 +61,11 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 	}
 }
 
-// title names a rule, a preset or a default at the beginning of a sentence.
-func title(id string, r *rule) string {
-	if r == nil {
-		return id
-	}
-	return fmt.Sprintf("Rule %q", id)
-}
-
-func verb(a Action) string {
-	if a == Ask {
-		return "asks a person before it allows"
-	}
-	return "denies"
-}
-
 func because(reason string) string {
 	if reason == "" {
 		return ""
 	}
 	return ": " + reason
-}
-
-// suggestion is the smallest rule that would allow the effect.
-func suggestion(e Effect, v verdict) string {
-	switch {
-	case e.Kind == Exec && v.id != "defaults.unanalysable":
-		if command, ok := literalCommand(e.Argv); ok {
-			return fmt.Sprintf("a rule in commands: {decision: allow, run: [%q]}", command)
-		}
-		return "a rule in commands that allows " + shorten(baseName(e.Argv[0].Text))
-	case (e.Kind == Read || e.Kind == Write) && !e.Unknown && e.Canonical != "":
-		if strings.ContainsAny(e.Canonical, "{}") {
-			return "a rule in paths that allows it" // braces in a pattern are alternatives
-		}
-		path := escapeMeta(e.Canonical)
-		if e.Tree {
-			path = strings.TrimSuffix(path, "/") + "/**"
-		}
-		return fmt.Sprintf("a rule in paths: {decision: allow, ops: [%s], match: [%q]}", e.Kind, path)
-	case e.Kind == Net && e.Host != "":
-		return fmt.Sprintf("a rule in net: {decision: allow, hosts: [%q]}", e.Host)
-	case e.Kind == Env && e.Name != "":
-		return fmt.Sprintf("env: {allow: [%s]}", e.Name)
-	}
-	return v.id
-}
-
-// literalCommand returns a command as a pattern that matches just it. ok is false
-// where that takes more than its words, or would be too long to read.
-func literalCommand(argv []Word) (command string, ok bool) {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		if w.Dynamic || w.Text == "" || strings.ContainsAny(w.Text, " \t\n'\"\\*{}|&;<>()$`#") {
-			return "", false
-		}
-		words[i] = w.Text
-	}
-	command = strings.Join(words, " ")
-	if strings.Contains(words[0], "..") {
-		return "", false // a pattern never goes up
-	}
-	return command, command == shorten(command)
 }
 
 // shorten keeps a text to one readable line.

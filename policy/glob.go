@@ -205,6 +205,9 @@ func reachParts(parts []string, path string) bool {
 	if parts[0] != "**" {
 		return matchName(parts[0], name) && reachParts(parts[1:], rest)
 	}
+	if len(parts) > 1 && !hasMeta(parts[1]) && !strings.Contains(path, parts[1]) {
+		return false // most paths are told apart by it
+	}
 	for {
 		if len(parts) > 1 && path != "" && reachParts(parts[1:], path) {
 			return true
@@ -235,7 +238,13 @@ var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 // expandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash takes
 // the meaning from the character after it.
 func expandBraces(s string) ([]string, error) {
-	open := strings.IndexByte(s, '{')
+	open := brace(s)
+	if open < 0 {
+		return []string{s}, nil
+	}
+	if s[open] == '}' {
+		return nil, errBraces
+	}
 	if open > 0 && s[open-1] == '$' { // a placeholder
 		end := strings.IndexByte(s[open:], '}')
 		if end < 0 {
@@ -247,32 +256,43 @@ func expandBraces(s string) ([]string, error) {
 		}
 		return tails, err
 	}
-	if open < 0 {
-		if strings.IndexByte(s, '}') >= 0 {
-			return nil, errBraces
-		}
-		return []string{s}, nil
-	}
 	choices, tail, err := alternatives(s[open+1:])
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, c := range choices {
-		more, err := expandBraces(s[:open] + c + tail)
+		more, err := expandBraces(c + tail)
 		if err != nil || len(out)+len(more) > maxAlternatives {
 			return nil, errBraces
 		}
-		out = append(out, more...)
+		for _, m := range more {
+			out = append(out, s[:open]+m)
+		}
 	}
 	return out, nil
+}
+
+// brace returns where the first brace stands that has a meaning; -1 = nowhere.
+func brace(s string) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '{', '}':
+			return i
+		}
+	}
+	return -1
 }
 
 // alternatives splits "a,b}tail" at its own level.
 func alternatives(s string) (choices []string, tail string, err error) {
 	depth, start := 0, 0
-	for i := range len(s) {
+	for i := 0; i < len(s); i++ {
 		switch s[i] {
+		case '\\':
+			i++
 		case '{':
 			depth++
 		case ',':

@@ -3,13 +3,13 @@ package policy
 import "strings"
 
 // blockingCommands reports every asking or denying command rule that could mean
-// this command. A program that is not known here may run what is in its
+// this command, with the words that it means. A program that is not known here may run what is in its
 // arguments, so the rest of the command, and text in it, are tried as well.
-func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action)) {
+func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
 	left, denied := maxScan, false
-	note := func(r *rule, action Action) {
-		consider(r, action)
-		denied = denied || action == Deny // nothing is stricter
+	note := func(r *rule, argv []Word) {
+		consider(r, argv)
+		denied = denied || r.Action == Deny // nothing is stricter
 	}
 	p.blockingCommand(e.Argv, e.Dirs, note)
 	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
@@ -35,8 +35,8 @@ const (
 )
 
 // blockingTail tries the end of a command as a command of its own.
-func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, Action)) {
-	rules := len(p.byName[baseName(argv[0].Text)]) + len(p.anyName)
+func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, []Word)) {
+	rules := len(p.named(baseName(argv[0].Text))) + len(p.anyName)
 	if rules == 0 {
 		return
 	}
@@ -48,18 +48,18 @@ func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, Actio
 }
 
 // blockingCommand tries one command.
-func (p *Policy) blockingCommand(argv []Word, dirs []string, consider func(*rule, Action)) {
+func (p *Policy) blockingCommand(argv []Word, dirs []string, consider func(*rule, []Word)) {
 	if len(argv) == 0 {
 		return
 	}
-	for _, cp := range p.byName[baseName(argv[0].Text)] {
+	for _, cp := range p.named(baseName(argv[0].Text)) {
 		if cp.blocks(argv, dirs) {
-			consider(cp.rule, cp.rule.Action)
+			consider(cp.rule, argv)
 		}
 	}
 	for _, cp := range p.anyName {
 		if cp.blocks(argv, dirs) {
-			consider(cp.rule, cp.rule.Action)
+			consider(cp.rule, argv)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 	}
-	for _, list := range [][]commandPattern{p.byName[baseName(e.Argv[0].Text)], p.anyName} {
+	for _, list := range [][]commandPattern{p.named(baseName(e.Argv[0].Text)), p.anyName} {
 		for i := range list {
 			if list[i].allows(e) {
 				return verdict{action: Allow, rule: list[i].rule}
@@ -266,7 +266,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 		if matchesGlob(r.globs, form) && !matchesGlob(r.except, form) {
 			return r.Action, true, true
 		}
-		if e.Tree && r.reaches(form) {
+		if e.Tree && r.reaches(form) && !r.excepts(form) {
 			if e.Kind == Write {
 				return r.Action, true, true
 			}
@@ -284,6 +284,16 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 func (r *rule) reaches(path string) bool {
 	for i := range r.globs {
 		if r.globs[i].reaches(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// excepts reports whether the exceptions cover all that is below path.
+func (r *rule) excepts(path string) bool {
+	for i := range r.except {
+		if r.except[i].covers(path) {
 			return true
 		}
 	}
@@ -311,7 +321,7 @@ func (r *rule) allowsPath(e Effect) bool {
 // matchesHost reports whether a rule about hosts matches. loosely, what is not
 // known matches.
 func (r *rule) matchesHost(e Effect, loosely bool) bool {
-	if e.Host == "" || !hostIn(r.Hosts, e.Host) {
+	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
 	}
 	portOK := len(r.Ports) == 0 || loosely && e.Port == 0

@@ -20,27 +20,27 @@ const (
 // error joins a *Fault for every fault found.
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
-		title: user.Title, headless: user.Headless, defaults: user.Defaults, origins: make(map[string]string),
-		timeout: user.AskTimeout, byName: make(map[string][]commandPattern),
+		options: o, title: user.Title, files: []File{user}, origins: make(map[string]string),
+		byName: make(map[string][]commandPattern), ids: make(map[string]bool),
 	}
 	if p.title == "" {
 		p.title = user.Name
 	}
-	c := compiler{options: o, policy: p}
-	c.folding(user, further)
 	disabled := slices.Clone(user.Disable)
 	if o.Administrator != nil {
+		p.files = append(p.files, *o.Administrator)
 		disabled = append(disabled, o.Administrator.Disable...)
 	}
+	p.files = append(p.files, further...)
+	p.settle()
+	c := compiler{policy: p}
+	c.folding(user, further)
 	c.builtin(disabled)
 	c.file = user.Name
-	for _, name := range defaultNames {
-		c.origin(user, name)
-	}
 	c.layer(user)
 	if o.Administrator != nil {
 		c.file = o.Administrator.Name
-		c.ceilings(*o.Administrator)
+		c.overruled(*o.Administrator)
 		c.layer(*o.Administrator)
 	}
 	for _, f := range further {
@@ -52,10 +52,11 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 // folding finds out which rules take names that differ in case for one. A file
 // that can only tighten makes the asking and denying ones do so.
 func (c *compiler) folding(user File, further []File) {
-	c.foldAllowing = user.FoldCase || c.options.Administrator != nil && c.options.Administrator.FoldCase
-	c.foldBlocking = c.foldAllowing
+	p := c.policy
+	p.foldAllowing = user.FoldCase || p.options.Administrator != nil && p.options.Administrator.FoldCase
+	p.foldBlocking = p.foldAllowing
 	for _, f := range further {
-		c.foldBlocking = c.foldBlocking || f.FoldCase
+		p.foldBlocking = p.foldBlocking || f.FoldCase
 	}
 }
 
@@ -67,15 +68,16 @@ func (p *Policy) Warnings() []string { return p.warnings }
 
 // builtin adds the built-in rules that are not switched off.
 func (c *compiler) builtin(disabled []string) {
-	commands, paths := builtinRules(c.options)
+	commands, paths := builtinRules(c.policy.options)
 	for _, r := range commands {
 		if c.ids = append(c.ids, r.ID); !slices.Contains(disabled, r.ID) {
 			c.command(r)
 		}
 	}
 	for _, r := range paths {
-		if c.ids = append(c.ids, r.ID); !slices.Contains(disabled, r.ID) {
-			c.path(c.known(r))
+		c.ids = append(c.ids, r.ID)
+		if r = c.known(r); len(r.Paths) > 0 && !slices.Contains(disabled, r.ID) {
+			c.path(r)
 		}
 	}
 }
@@ -85,7 +87,7 @@ func (c *compiler) builtin(disabled []string) {
 func (c *compiler) known(r Rule) Rule {
 	var paths []string
 	for _, p := range r.Paths {
-		if !strings.Contains(expandPlaces(p, c.options), "${") {
+		if !strings.Contains(expandPlaces(p, c.policy.options), "${") {
 			paths = append(paths, p)
 		}
 	}
@@ -104,10 +106,10 @@ func (c *compiler) layer(f File) {
 		}
 	}
 	if len(f.Env) > 0 {
-		c.policy.origins["env.allow"] = c.where(0)
+		c.policy.origins["env.allow"] = where(c.file, 0)
 	}
 	for _, name := range f.Presets {
-		c.policy.origins["presets"] = c.where(0)
+		c.policy.origins["presets"] = where(c.file, 0)
 		switch name {
 		case presetReadOnly:
 			c.policy.readOnly = true
@@ -125,8 +127,8 @@ func (c *compiler) layer(f File) {
 
 // tighten adds a file that must not loosen.
 func (c *compiler) tighten(f File) {
-	c.file = f.Name
-	c.ceilings(f)
+	c.file, c.tightens = f.Name, true
+	c.overruled(f)
 	c.warnIf(len(f.Presets) > 0, "presets", 0)
 	c.warnIf(len(f.Env) > 0, "env.allow", 0)
 	c.warnIf(len(f.Disable) > 0, "builtin.disable", 0)
@@ -150,27 +152,34 @@ func (d *Defaults) named(name string) *Action {
 	}[name]
 }
 
-// ceilings makes no default more permissive than the file's own.
-func (c *compiler) ceilings(f File) {
-	p := c.policy
-	p.headless = p.headless || f.Headless
-	if f.AskTimeout > 0 && (p.timeout == 0 || f.AskTimeout < p.timeout) {
-		p.timeout = f.AskTimeout
-	}
+// settle makes each default the strictest that a file names for it, and takes
+// over what the files say of questions.
+func (p *Policy) settle() {
+	user := p.files[0]
+	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout
 	for _, name := range defaultNames {
-		to, from := p.defaults.named(name), *f.Defaults.named(name)
-		if from < *to {
-			*to = from
-			c.origin(f, name)
+		p.origins[name] = where(user.Name, user.Lines[name])
+	}
+	for _, f := range p.files[1:] {
+		p.headless = p.headless || f.Headless
+		if f.AskTimeout > 0 && (p.timeout == 0 || f.AskTimeout < p.timeout) {
+			p.timeout = f.AskTimeout
 		}
-		line, named := f.Lines[name]
-		c.warnIf(named && from > *to, name+": "+from.String(), line)
+		for _, name := range defaultNames {
+			if to, from := p.defaults.named(name), *f.Defaults.named(name); from < *to {
+				*to, p.origins[name] = from, where(f.Name, f.Lines[name])
+			}
+		}
 	}
 }
 
-// origin records that a default comes from this file.
-func (c *compiler) origin(f File, name string) {
-	c.policy.origins[name] = c.where(f.Lines[name])
+// overruled warns of defaults of a file that a stricter one stands above.
+func (c *compiler) overruled(f File) {
+	for _, name := range defaultNames {
+		line, named := f.Lines[name]
+		from := *f.Defaults.named(name)
+		c.warnIf(named && from > *c.policy.defaults.named(name), name+": "+from.String(), line)
+	}
 }
 
 // tightening returns the rules that do not allow.
@@ -188,7 +197,7 @@ func (c *compiler) tightening(rules []Rule) []Rule {
 // warnIf tells that something in a file has no effect.
 func (c *compiler) warnIf(loosens bool, what string, line int) {
 	if loosens {
-		c.policy.warnings = append(c.policy.warnings, fmt.Sprintf("%s: %s has no effect: it is more permissive than the policy, which this file can only tighten", c.where(line), what))
+		c.policy.warnings = append(c.policy.warnings, fmt.Sprintf("%s: %s has no effect: it is more permissive than the policy, which this file can only tighten", where(c.file, line), what))
 	}
 }
 

@@ -141,3 +141,14 @@ func TestKeysWithoutMeaningAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAnUnknownHomeLeavesTheOtherBuiltInRules(t *testing.T) {
+	t.Parallel()
+	p, err := Compile(Options{Workspace: "/w"}, File{Name: "p", Defaults: asking()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := p.Decide([]Effect{read("/w/id_rsa")}); d.Rule != "builtin:secrets" {
+		t.Errorf("%+v", d)
+	}
+}

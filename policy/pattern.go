@@ -45,8 +45,9 @@ func compilePattern(text string) (pattern, error) {
 
 // shellSyntax returns the first thing in a pattern that only a shell would
 // understand: operators, comments, substitutions. <int> and <ref> are ours.
+// What stands in quotes is text for a shell, too.
 func shellSyntax(text string) string {
-	for _, field := range strings.Fields(text) {
+	for _, field := range strings.Fields(unquoted(text)) {
 		if strings.HasPrefix(field, "#") {
 			return field
 		}
@@ -58,6 +59,28 @@ func shellSyntax(text string) string {
 		return "line break"
 	}
 	return ""
+}
+
+// unquoted is a text with what stands in quotes, and after a backslash, blotted
+// out.
+func unquoted(text string) string {
+	out := []byte(text)
+	quote := byte(0)
+	for i := 0; i < len(out); i++ {
+		c := out[i]
+		switch {
+		case c == '\\' && quote != '\'' && i+1 < len(out):
+			out[i], out[i+1] = 'x', 'x'
+			i++
+		case c == quote:
+			quote = 0
+		case quote != 0:
+			out[i] = 'x'
+		case c == '"' || c == '\'':
+			quote = c
+		}
+	}
+	return string(out)
 }
 
 // trustedDirs hold programs that an ordinary user cannot replace.

@@ -91,6 +91,7 @@ type netRule struct {
 	Reason   string   `yaml:"reason" doc:"Shown to people and to the agent."`
 	Always   bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
 	Hosts    []string `yaml:"hosts" doc:"Names, addresses, or *. and a name."`
+	Except   []string `yaml:"except" doc:"Hosts that the rule does not concern."`
 	Ports    []int    `yaml:"ports" doc:"Any when absent."`
 	Schemes  []string `yaml:"schemes" doc:"Any when absent."`
 	Methods  []string `yaml:"methods" doc:"Of HTTP; any when absent."`
@@ -206,6 +207,6 @@ func (r pathRule) rule() policy.Rule {
 func (r netRule) rule() policy.Rule {
 	return policy.Rule{
 		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always,
-		Hosts: r.Hosts, Ports: r.Ports, Schemes: r.Schemes, Methods: r.Methods,
+		Hosts: r.Hosts, Except: r.Except, Ports: r.Ports, Schemes: r.Schemes, Methods: r.Methods,
 	}
 }

@@ -17,11 +17,15 @@ type refusal struct {
 	text string
 }
 
-// deniedByPolicy names the rule; the decision's reason says why and what to do.
+// deniedByPolicy names the rule once; the decision's reason says why and what to
+// do.
 func deniedByPolicy(d policy.Decision) *refusal {
-	text := fmt.Sprintf("denied by rule %s (%s): %s", d.Rule, d.Source, d.Reason)
-	if part := strings.TrimSpace(d.Effect.Source); part != "" {
-		text += " The part at fault: " + part
+	text := fmt.Sprintf("denied by rule %s (%s). %s", d.Rule, d.Source, d.Reason)
+	if part := strings.TrimSpace(d.Effect.Source); part != "" && !strings.Contains(d.Reason, part) {
+		text += " The part at fault: " + part + "."
+	}
+	if d.Change != "" {
+		text += " What would change the decision: " + d.Change + "."
 	}
 	return &refusal{message.Denied, text}
 }
