@@ -24,6 +24,7 @@ type frame struct {
 	conn  string
 	life  int // which life of the connection: it grows with each reconnect
 	value any // the JSON; nil when it is none
+	at    time.Time
 }
 
 // recorder keeps what all connections of a case receive, in order of arrival.
@@ -53,7 +54,7 @@ const keptDeltas = 8 << 20
 
 // add records a frame.
 func (r *recorder) add(conn string, life, kind int, data []byte) {
-	f := frame{conn: conn, life: life}
+	f := frame{conn: conn, life: life, at: time.Now()}
 	var fault string
 	switch err := json.Unmarshal(data, &f.value); {
 	case kind != websocket.TextMessage:
@@ -139,7 +140,8 @@ func (r *recorder) all() ([]frame, <-chan struct{}) {
 func (r *recorder) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.frames = nil
+	r.frames, r.kept = nil, 0
+	clear(r.deltas)
 }
 
 // wait returns nil when done says so of the frames received so far. It asks
@@ -197,6 +199,22 @@ func dial(ctx context.Context, d *daemon, name string, life int, token string, g
 		ended()
 	}()
 	return c, nil
+}
+
+// greet sends a WebSocket ping and waits for its pong: the daemon then serves
+// the connection.
+func greet(ctx context.Context, c *conn) error {
+	if err := c.ws.WriteControl(websocket.PingMessage, []byte("hello"), time.Now().Add(patience)); err != nil {
+		return err
+	}
+	select {
+	case <-c.pong:
+		return nil
+	case <-c.ended:
+		return fmt.Errorf("connection %s ended at once", c.name)
+	case <-ctx.Done():
+		return fmt.Errorf("connection %s: no pong", c.name)
+	}
 }
 
 // handleControl answers pings and close frames unless the peer is frozen.

@@ -67,11 +67,14 @@ type site struct {
 	home, workspace, state, config string
 	tokens                         map[string]string // token name by roles, joined by ","
 	ping                           time.Duration
+	env                            []string  // of the daemon, beside the usual
+	launch                         *launcher // nil: the daemon is started directly
 }
 
 // daemon is a running process.
 type daemon struct {
 	cmd    *exec.Cmd
+	pid    int               // of the daemon itself, which a launcher may have started
 	ws     string            // the WebSocket endpoint
 	http   string            // the origin
 	tokens map[string]string // by token name
@@ -83,12 +86,9 @@ type daemon struct {
 
 // startDaemon returns when the daemon says that it is ready.
 func startDaemon(ctx context.Context, path string, s *site) (*daemon, error) {
-	cmd := exec.Command(path, "serve", "--json", "--listen", "127.0.0.1:0",
-		"--workspace", s.workspace, "--state-dir", s.state, "--config", s.config)
-	cmd.Dir = s.workspace
-	cmd.Env = []string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
-		cmd.Env = append(cmd.Env, "GOCOVERDIR="+dir)
+	cmd, err := s.command(path)
+	if err != nil {
+		return nil, err
 	}
 	d := &daemon{cmd: cmd, log: &boundedLog{}, exited: make(chan struct{})}
 	cmd.Stderr = d.log
@@ -99,6 +99,7 @@ func startDaemon(ctx context.Context, path string, s *site) (*daemon, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the daemon: %w", err)
 	}
+	d.pid = cmd.Process.Pid
 	ready := make(chan []byte, 1)
 	// Ends when the daemon does: its end closes the pipe.
 	go func() {
@@ -115,11 +116,33 @@ func startDaemon(ctx context.Context, path string, s *site) (*daemon, error) {
 	case <-ctx.Done():
 		err = errors.New("no ready line in time")
 	}
+	if err == nil && s.launch != nil {
+		d.pid, err = s.launch.daemonPID()
+	}
 	if err != nil {
 		d.kill()
 		return nil, fmt.Errorf("the daemon did not start: %w\n%s", err, d.log.text())
 	}
 	return d, nil
+}
+
+// command is how the daemon of a site is started.
+func (s *site) command(path string) (*exec.Cmd, error) {
+	args := []string{path, "serve", "--json", "--listen", "127.0.0.1:0",
+		"--workspace", s.workspace, "--state-dir", s.state, "--config", s.config}
+	cmd := exec.Command(args[0], args[1:]...)
+	if s.launch != nil {
+		var err error
+		if cmd, err = s.launch.command(args); err != nil {
+			return nil, err
+		}
+	}
+	cmd.Dir = s.workspace
+	cmd.Env = append([]string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, s.env...)
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" {
+		cmd.Env = append(cmd.Env, "GOCOVERDIR="+dir)
+	}
+	return cmd, nil
 }
 
 // read takes the ready line.
@@ -165,7 +188,7 @@ func (d *daemon) stop(sig syscall.Signal) error {
 	if !d.alive() {
 		return fmt.Errorf("the daemon ended by itself: %v\n%s", d.status, d.log.text())
 	}
-	d.cmd.Process.Signal(sig)
+	syscall.Kill(d.pid, sig)
 	timer := time.NewTimer(20 * time.Second)
 	defer timer.Stop()
 	select {
@@ -181,6 +204,7 @@ func (d *daemon) stop(sig syscall.Signal) error {
 }
 
 func (d *daemon) kill() {
+	syscall.Kill(d.pid, syscall.SIGKILL)
 	d.cmd.Process.Kill()
 	<-d.exited
 }

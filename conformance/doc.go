@@ -1,7 +1,7 @@
-// Package conformance holds the published suites of wire and policy cases. Its
-// tests start the real daemon, play testdata/wire.jsonl against it and check what
-// a client would see, what is on disk and what ran; and ask it how it would decide
-// the calls of testdata/policy.jsonl.
+// Package conformance holds the published suites of wire, policy and exec cases.
+// Its tests start the real daemon, play testdata/wire.jsonl against it and check
+// what a client would see, what is on disk and what ran; ask it how it would decide
+// the calls of testdata/policy.jsonl; and run the commands of testdata/exec.jsonl.
 //
 // It contains no code but tests. The format of a wire case:
 //
@@ -22,10 +22,23 @@
 // of must_not, a benign call when it is allowed, a call to be asked when it is
 // asked. Arguments that toold refuses count as deny.
 //
+// An exec case is one call, its options (see execOptions) and what is expected of it
+// (see execChecks; stdout_, stderr_, combined_ and result_ with the endings of
+// streamChecks). What the runner does not know fails the case. Beside what a case
+// expects, the recorded output has the size that the return names, live output is
+// part of it, and no call gets two different returns. Where toold has another form
+// for what a case wishes, the runner uses that: split_pipe is the terminal split;
+// leftover: keep is a call in the background whose shell waits; a call that a signal
+// of the client ended counts as cancelled, although toold reports how the command
+// ended; stdin is followed by its end.
+//
 // Run it with -v: go test hides the output of a package that passes. The last
-// lines are "wire: N passed, M failed, K not applicable" and "policy: N passed, M
-// failed", whichever ran. TOOLD_CASES_WIRE and TOOLD_CASES_POLICY name other case
-// files (separated by commas or colons) to play instead, TOOLD_CASES_POLICIES
-// another folder of policies; TOOLD_BIN names a daemon to test instead of a fresh
-// build.
+// lines are "wire: N passed, M failed, K not applicable", "policy: N passed, M
+// failed" and "exec: N passed, M failed, K not applicable", whichever ran.
+// TOOLD_CASES_WIRE, TOOLD_CASES_POLICY and TOOLD_CASES_EXEC name other case files
+// (separated by commas or colons) to play instead, TOOLD_CASES_POLICIES another
+// folder of policies; TOOLD_BIN names a daemon to test instead of a fresh build.
+// TOOLD_STEP_CLOCK=1 allows one exec case to set the clock of the machine forward
+// for half a second, which needs root and a machine that nothing else uses. With
+// -short the cases that take minutes are left out.
 package conformance

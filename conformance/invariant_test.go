@@ -92,10 +92,8 @@ type watch struct {
 func newWatch(ctx context.Context, p *player) *watch {
 	w := &watch{}
 	ctx, w.cancel = context.WithCancel(ctx)
-	pid := p.daemon.cmd.Process.Pid
-	// 5 resets the peak (proc(5)); where that is not allowed, the peak includes
-	// the start, which only makes the check stricter.
-	os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
+	pid := p.daemon.pid
+	resetPeak(pid)
 	w.before = memory(pid, "VmRSS")
 	if slices.ContainsFunc(p.c.Expect.Invariants, func(s string) bool { return strings.HasPrefix(s, "other connections") }) {
 		w.done.Add(1)
@@ -166,6 +164,11 @@ func (p *player) othersAnswered(_ context.Context, words []string) error {
 	return nil
 }
 
+// resetPeak begins the peak of a process's memory anew (proc(5), clear_refs). Where
+// that is not allowed, the peak includes the start, which only makes a check
+// stricter.
+func resetPeak(pid int) { os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) }
+
 // memory reads a value of /proc/PID/status, in bytes.
 func memory(pid int, field string) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -186,7 +189,7 @@ func (p *player) memoryWithin(_ context.Context, words []string) error {
 func (p *player) memoryWithinLimit(context.Context, []string) error { return p.grownBy(p.frameLimit()) }
 
 func (p *player) grownBy(limit int64) error {
-	peak := memory(p.daemon.cmd.Process.Pid, "VmHWM")
+	peak := memory(p.daemon.pid, "VmHWM")
 	if peak == 0 || peak-p.watch.before > limit {
 		return fmt.Errorf("the daemon grew from %d KiB to %d KiB", p.watch.before>>10, peak>>10)
 	}

@@ -118,7 +118,7 @@ func (p *player) start(ctx context.Context) error {
 		return err
 	}
 	p.lives = append(p.lives, yes)
-	return p.greet(limit, yes)
+	return greet(limit, yes)
 }
 
 // approve answers an approval request with yes.
@@ -164,23 +164,7 @@ func (p *player) connect(ctx context.Context, name string) (*conn, error) {
 	}
 	p.conns[name] = c
 	p.lives = append(p.lives, c)
-	return c, p.greet(limit, c)
-}
-
-// greet sends a WebSocket ping and waits for its pong: the daemon then serves
-// the connection.
-func (p *player) greet(ctx context.Context, c *conn) error {
-	if err := c.ws.WriteControl(websocket.PingMessage, []byte("hello"), time.Now().Add(patience)); err != nil {
-		return err
-	}
-	select {
-	case <-c.pong:
-		return nil
-	case <-c.ended:
-		return fmt.Errorf("connection %s ended at once", c.name)
-	case <-ctx.Done():
-		return fmt.Errorf("connection %s: no pong", c.name)
-	}
+	return c, greet(limit, c)
 }
 
 // fixture puts calls into the journal before the case begins.

@@ -20,7 +20,8 @@ import (
 // The state of a run of this test binary: the results are printed at its end.
 var (
 	underTest program
-	results   tally
+	results   = tally{name: "wire"}
+	executed  = tally{name: "exec"}
 	unchecked notes
 	machine   slowness
 	// exclusive is held for writing by cases that measure time.
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	underTest.remove()
 	results.print()
+	executed.print()
 	decided.print()
 	os.Exit(code)
 }
@@ -137,6 +139,8 @@ func unconfined(ctx context.Context) string {
 
 // tally counts the cases.
 type tally struct {
+	name string
+
 	mu             sync.Mutex
 	expected       int // -1 when no case was to be played
 	passed, failed []string
@@ -182,8 +186,10 @@ func (r *tally) print() {
 	if r.expected == 0 {
 		return
 	}
-	for _, text := range unchecked.sorted() {
-		fmt.Println("wire: not checked:", text)
+	if r.name == "wire" {
+		for _, text := range unchecked.sorted() {
+			fmt.Println("wire: not checked:", text)
+		}
 	}
 	ids := []string{}
 	for id := range r.skipped {
@@ -191,14 +197,14 @@ func (r *tally) print() {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		fmt.Printf("wire: not applicable: %s: %s\n", id, r.skipped[id])
+		fmt.Printf("%s: not applicable: %s: %s\n", r.name, id, r.skipped[id])
 	}
 	slices.Sort(r.failed)
 	for _, id := range r.failed {
 		first, _, _ := strings.Cut(r.reasons[id][0], "\n")
-		fmt.Printf("wire: failed: %s: %s\n", id, first)
+		fmt.Printf("%s: failed: %s: %s\n", r.name, id, first)
 	}
-	fmt.Printf("wire: %d passed, %d failed, %d not applicable\n", len(r.passed), len(r.failed), len(r.skipped))
+	fmt.Printf("%s: %d passed, %d failed, %d not applicable\n", r.name, len(r.passed), len(r.failed), len(r.skipped))
 }
 
 // notes is a list that several cases add to.

@@ -1,0 +1,245 @@
+//go:build linux
+
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// execCase is one line of a file of exec cases.
+type execCase struct {
+	ID, Group, Title, Tool, Why string
+
+	Arguments map[string]json.RawMessage
+	Options   execOptions
+	Expect    map[string]json.RawMessage // see execChecks and streamChecks
+
+	Auto          bool            // not used: every case is played
+	PeersMeasured json.RawMessage `json:"peers_measured"` // not used
+	MustFail      string          `json:"must_fail"`      // only in exec-false.jsonl: the reason with which the case fails
+}
+
+// execOptions is how a case is played. Times named …_at_ms count from the moment
+// at which the client is told that the command runs.
+type execOptions struct {
+	TTY       string            `json:"tty"` // off, single, split; split_pipe is played as split
+	TimeoutMS *int64            `json:"timeout_ms"`
+	CWD       string            `json:"cwd"`
+	Env       map[string]string `json:"env"`     // what the configuration sets
+	Profile   string            `json:"profile"` // agent (as it is by default), or one of the sandbox
+	Leftover  string            `json:"leftover"`
+
+	Repeat   int           `json:"repeat"`
+	Parallel int           `json:"parallel"`
+	Before   *execBefore   `json:"before"`
+	Then     *execFollowUp `json:"then"`
+	Slow     bool          `json:"slow"`
+
+	SendTimes   int    `json:"send_times"`
+	ReuseIDOf   string `json:"reuse_id_of"`
+	CancelFirst bool   `json:"cancel_before_start"`
+
+	CancelAtMS  *int   `json:"cancel_at_ms"`
+	CancelTimes int    `json:"cancel_times"`
+	SignalAtMS  *int   `json:"signal_at_ms"`
+	Signal      string `json:"signal"`    // INT unless it is named
+	SignalTo    string `json:"signal_to"` // group or leader
+	StdinAtMS   *int   `json:"stdin_at_ms"`
+	Stdin       string `json:"stdin"`
+	StdinEOF    *bool  `json:"stdin_eof"` // after Stdin; yes unless it says no
+	ResizeAtMS  *int   `json:"resize_at_ms"`
+	ResizeTo    [2]int `json:"resize_to"` // rows, columns
+
+	Stream           *bool `json:"stream"`          // false: the client wants no live output
+	ClientPauseMS    int   `json:"client_pause_ms"` // it does not read for so long
+	Viewers          int   `json:"viewers"`         // connections that follow the call
+	DisconnectAtMS   *int  `json:"disconnect_at_ms"`
+	ReconnectAfterMS int   `json:"reconnect_after_ms"`
+
+	KillDaemonAtMS *int              `json:"kill_daemon_at_ms"`
+	StopDaemonAtMS *int              `json:"stop_daemon_at_ms"`
+	RestartDaemon  bool              `json:"restart_daemon"`
+	StepClockAtMS  *int              `json:"step_clock_at_ms"`
+	DaemonEnv      map[string]string `json:"daemon_env"`
+	DaemonStart    string            `json:"daemon_start"`
+	HomeWithBashrc string            `json:"home_with_bashrc"`
+
+	GraceMS        int      `json:"grace_ms"`
+	MaxOutputBytes int      `json:"max_output_bytes"`
+	MaxProcesses   int      `json:"max_processes"`
+	MaxMemoryBytes int      `json:"max_memory_bytes"`
+	Redact         []string `json:"redact"`
+}
+
+// execBefore is a call that comes before each repetition.
+type execBefore struct {
+	Tool    string `json:"tool"`
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Mode    string `json:"mode"` // with which the file lies there before the first call
+	Command string `json:"command"`
+}
+
+// execFollowUp is a command that the same daemon runs afterwards, and what is
+// expected of it.
+type execFollowUp struct {
+	Command string
+	Expect  map[string]json.RawMessage
+}
+
+func (f *execFollowUp) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &f.Expect); err != nil {
+		return err
+	}
+	command, ok := f.Expect["command"]
+	if !ok {
+		return fmt.Errorf("then has no command")
+	}
+	delete(f.Expect, "command")
+	return json.Unmarshal(command, &f.Command)
+}
+
+// execLine is a case as it stands in a file. A case that cannot be read fails.
+type execLine struct {
+	place string
+	c     execCase
+	err   error
+}
+
+func readExecCases(paths ...string) ([]execLine, error) {
+	var out []execLine
+	for _, path := range paths {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the cases: %w", err)
+		}
+		scanner := bufio.NewScanner(bytes.NewReader(src))
+		scanner.Buffer(nil, len(src)+1)
+		for n := 1; scanner.Scan(); n++ {
+			if text := bytes.TrimSpace(scanner.Bytes()); len(text) > 0 {
+				out = append(out, readExecCase(fmt.Sprintf("%s:%d", path, n), text))
+			}
+		}
+	}
+	return out, nil
+}
+
+// readExecCase reads one case. What the runner does not know is an error, since a
+// case half understood would pass for the wrong reason.
+func readExecCase(place string, text []byte) execLine {
+	l := execLine{place: place}
+	var head struct{ ID string }
+	if l.err = json.Unmarshal(text, &head); l.err != nil {
+		l.c.ID = place
+		return l
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	l.err = d.Decode(&l.c)
+	if l.c.ID = head.ID; l.c.ID == "" {
+		l.c.ID = place
+	}
+	if l.err == nil {
+		l.err = l.c.complete()
+	}
+	return l
+}
+
+// complete generates what is too long to be written down and refuses a case that
+// expects what nobody checks.
+func (c *execCase) complete() error {
+	for name, value := range c.Arguments {
+		target, ok := strings.CutSuffix(name, "_generator")
+		if !ok {
+			continue
+		}
+		var g struct {
+			Prefix, Repeat, Suffix string
+			Count                  int
+		}
+		if err := json.Unmarshal(value, &g); err != nil {
+			return err
+		}
+		text, err := json.Marshal(g.Prefix + strings.Repeat(g.Repeat, g.Count) + g.Suffix)
+		if err != nil {
+			return err
+		}
+		delete(c.Arguments, name)
+		c.Arguments[target] = text
+	}
+	if c.Tool == "" || len(c.Expect) == 0 {
+		return fmt.Errorf("the case has no tool or expects nothing")
+	}
+	expected := slices.Collect(maps.Keys(c.Expect))
+	if c.Options.Then != nil {
+		expected = slices.AppendSeq(expected, maps.Keys(c.Options.Then.Expect))
+	}
+	for _, name := range expected {
+		if !knownExpectation(name) {
+			return fmt.Errorf("nobody knows how to check %q", name)
+		}
+	}
+	return nil
+}
+
+// command is the script of the case.
+func (c *execCase) command() string {
+	var s string
+	json.Unmarshal(c.Arguments["command"], &s)
+	return s
+}
+
+// own makes a case one that can be played beside others. Its long sleeps carry its
+// mark, so that its own processes can be told from others. Files that it names in
+// /tmp lie in its workspace instead, since commands have a /tmp of their own. A
+// variable of the case does not have the prefix that toold keeps for itself.
+func (c *execCase) own(mark, workspace string) error {
+	c.Arguments = maps.Clone(c.Arguments)
+	if text, ok := c.Arguments["command"]; ok {
+		c.Arguments["command"] = sleeping.ReplaceAllFunc(text, func(found []byte) []byte {
+			if longSleep(string(found)) {
+				return append(slices.Clip(found), mark...)
+			}
+			return found
+		})
+	}
+	replacer := strings.NewReplacer("/tmp/toold-", workspace+"/toold-", "TOOLD_TEST_", "CASE_TEST_")
+	return errors.Join(
+		rewrite(&c.Arguments, replacer), rewrite(&c.Expect, replacer),
+		rewrite(&c.Options.Before, replacer), rewrite(&c.Options.Env, replacer),
+	)
+}
+
+// rewrite replaces text in a part of a case.
+func rewrite[T any](part *T, r *strings.Replacer) error {
+	text, err := json.Marshal(*part)
+	if err != nil {
+		return err
+	}
+	var changed T
+	if err := json.Unmarshal([]byte(r.Replace(string(text))), &changed); err != nil {
+		return err
+	}
+	*part = changed
+	return nil
+}
+
+// sleeping finds a command that sleeps.
+var sleeping = regexp.MustCompile(`\bsleep (\d+\.\d+)`)
+
+// longSleep tells whether a sleep is one that a case wants to find, or not to
+// find, afterwards.
+func longSleep(text string) bool {
+	d, err := time.ParseDuration(strings.TrimPrefix(text, "sleep ") + "s")
+	return err == nil && d > time.Minute
+}

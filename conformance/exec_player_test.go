@@ -1,0 +1,242 @@
+//go:build linux
+
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// execPlayer plays one exec case against a daemon of its own.
+type execPlayer struct {
+	c       execCase
+	program string
+	mark    string // tells the processes of this case from others
+	base    string
+	site    *site
+	daemon  *daemon
+	rec     *recorder
+	conn    *conn   // of the agent
+	lives   []*conn // every connection there was, to be ended
+	before  int64   // resident memory of the daemon, bytes
+	usage   usage   // what the daemon held when it had served one call
+}
+
+// playExec plays a case in a folder and returns the reasons why it fails. found
+// gives the cases to which others refer.
+func playExec(ctx context.Context, program, base string, c execCase, found func(id string) (execCase, bool)) (reasons []string) {
+	p := &execPlayer{c: c, program: program, base: base, rec: newRecorder(), mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
+	defer func() {
+		if err := p.end(); err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}()
+	if err := p.prepare(ctx); err != nil {
+		return []string{"cannot prepare: " + err.Error()}
+	}
+	if c.Options.ReuseIDOf != "" {
+		other, ok := found(c.Options.ReuseIDOf)
+		if !ok {
+			other = execCase{ID: c.Options.ReuseIDOf, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
+		}
+		if err := p.first(ctx, other); err != nil {
+			return []string{"cannot use the id first: " + err.Error()}
+		}
+	}
+	reasons = p.repeat(ctx)
+	if len(reasons) == 0 {
+		reasons = p.afterwards(ctx)
+	}
+	if len(reasons) > 0 && p.daemon != nil && !p.daemon.alive() {
+		reasons = append(reasons, "the daemon is not there any more: "+p.daemon.log.text())
+	}
+	return reasons
+}
+
+func (p *execPlayer) prepare(ctx context.Context) (err error) {
+	if p.site, err = newExecSite(p.base, p.c); err != nil {
+		return err
+	}
+	if err := p.c.own(p.mark, p.site.workspace); err != nil {
+		return err
+	}
+	if err := p.start(ctx); err != nil {
+		return err
+	}
+	// The daemon has served a call before it is measured: what it keeps ready from
+	// then on is no leak.
+	if p.c.asks("no_leak", "daemon_rss") {
+		if err := p.first(ctx, execCase{ID: "warm", Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}, Options: execOptions{TTY: p.c.Options.TTY}}); err != nil {
+			return err
+		}
+		p.usage = settledUsage(ctx, p.daemon.pid)
+	}
+	resetPeak(p.daemon.pid)
+	p.before = memory(p.daemon.pid, "VmRSS")
+	return nil
+}
+
+// start starts the daemon, an approver that says yes, and the agent.
+func (p *execPlayer) start(ctx context.Context) (err error) {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if p.daemon, err = startDaemon(limit, p.program, p.site); err != nil {
+		return err
+	}
+	yes, err := dial(limit, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], approve, func() {})
+	if err != nil {
+		return err
+	}
+	p.lives = append(p.lives, yes)
+	if err := greet(limit, yes); err != nil {
+		return err
+	}
+	return p.connect(limit)
+}
+
+// connect begins a new life of the agent's connection.
+func (p *execPlayer) connect(ctx context.Context) (err error) {
+	life := 0
+	if p.conn != nil {
+		life = p.conn.life + 1
+	}
+	p.conn, err = p.follow(ctx, "a", life)
+	return err
+}
+
+// follow opens a connection as the agent and says what it wants to hear.
+func (p *execPlayer) follow(ctx context.Context, name string, life int) (*conn, error) {
+	got := func(_ *conn, kind int, data []byte) { p.rec.add(name, life, kind, data) }
+	c, err := dial(ctx, p.daemon, name, life, p.daemon.tokens["agent"], got, p.rec.touch)
+	if err != nil {
+		return nil, err
+	}
+	p.lives = append(p.lives, c)
+	if p.c.Options.Stream != nil && !*p.c.Options.Stream {
+		if err := c.send(websocket.TextMessage, []byte(`{"message_type":"hello","protocol":1,"output":"none"}`)); err != nil {
+			return nil, err
+		}
+	}
+	return c, greet(ctx, c)
+}
+
+// repeat plays the case as often as it says, so many at once as it says.
+func (p *execPlayer) repeat(ctx context.Context) (reasons []string) {
+	workers := max(1, p.c.Options.Parallel)
+	times := max(1, p.c.Options.Repeat, workers)
+	next := make(chan int)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range workers {
+		// Ends when there is nothing more to play.
+		all.Go(func() {
+			for n := range next {
+				whys := p.once(ctx, n)
+				mu.Lock()
+				for _, why := range whys {
+					if times > 1 {
+						why = fmt.Sprintf("repetition %d: %s", n+1, why)
+					}
+					reasons = append(reasons, why)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for n := range times {
+		mu.Lock()
+		failed := len(reasons) > 0
+		mu.Unlock()
+		if failed {
+			break
+		}
+		if workers == 1 && n > 0 {
+			p.rec.forget()
+		}
+		next <- n
+	}
+	close(next)
+	all.Wait()
+	return reasons
+}
+
+// once plays the case one time and holds it against what it expects.
+func (p *execPlayer) once(ctx context.Context, n int) []string {
+	if b := p.c.Options.Before; b != nil {
+		if err := p.first(ctx, b.asCase(fmt.Sprintf("before-%d", n))); err != nil {
+			return []string{"the call before it: " + err.Error()}
+		}
+	}
+	id := fmt.Sprintf("%s-%d-%s", p.c.ID, n, p.mark)
+	if other := p.c.Options.ReuseIDOf; other != "" {
+		id = other
+	}
+	r, err := p.run(ctx, p.c, id)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	reasons := r.check(ctx, p.c.Expect)
+	if f := p.c.Options.Then; f != nil && len(reasons) == 0 {
+		follow := p.c
+		follow.Arguments = map[string]json.RawMessage{"command": json.RawMessage(text(f.Command))}
+		follow.Expect = f.Expect
+		if r, err = p.run(ctx, follow, id+"-then"); err != nil {
+			return []string{"the command afterwards: " + err.Error()}
+		}
+		for _, why := range r.check(ctx, f.Expect) {
+			reasons = append(reasons, "the command afterwards: "+why)
+		}
+	}
+	return reasons
+}
+
+func (b *execBefore) asCase(id string) execCase {
+	args := map[string]json.RawMessage{"command": json.RawMessage(text(b.Command))}
+	if b.Tool != "bash" {
+		args = map[string]json.RawMessage{"file_path": json.RawMessage(text(b.Path)), "content": json.RawMessage(text(b.Content))}
+	}
+	return execCase{ID: id, Tool: b.Tool, Arguments: args}
+}
+
+// first makes a call that must succeed before the case begins.
+func (p *execPlayer) first(ctx context.Context, c execCase) error {
+	c.Options = execOptions{TTY: c.Options.TTY}
+	r, err := p.run(ctx, c, c.ID)
+	if err != nil {
+		return err
+	}
+	if r.ret == nil || r.ret["status"] != "success" {
+		return fmt.Errorf("it returned %.600s", text(r.ret))
+	}
+	return nil
+}
+
+// afterwards checks what must hold when every repetition is over.
+func (p *execPlayer) afterwards(ctx context.Context) (reasons []string) {
+	for _, name := range []string{"no_leak", "daemon_rss_growth_mb_max", "daemon_alive"} {
+		if value, ok := p.c.Expect[name]; ok {
+			if err := p.daemonCheck(ctx, name, value); err != nil {
+				reasons = append(reasons, name+": "+err.Error())
+			}
+		}
+	}
+	return append(reasons, p.rec.rules()...)
+}
+
+// end ends every connection and the daemon.
+func (p *execPlayer) end() error {
+	for _, c := range slices.Backward(p.lives) {
+		c.hangUp()
+	}
+	if p.daemon == nil {
+		return nil
+	}
+	return p.daemon.stop(syscall.SIGTERM)
+}

@@ -1,0 +1,345 @@
+//go:build linux
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// checkNoProcess checks that no process of the case has a command line that
+// begins so: at once, and if the case says so some time later.
+func (r *run) checkNoProcess(prefix string) string {
+	if r.c.Options.KillDaemonAtMS != nil {
+		// What a dead daemon leaves is killed by the kernel, in its own time.
+		within(10*time.Second, func() bool { return r.p.alive(prefix) == "" })
+	}
+	if line := r.p.alive(prefix); line != "" {
+		return "is still there: " + line
+	}
+	var after float64
+	if raw, ok := r.c.Expect["no_process_after_s"]; ok && json.Unmarshal(raw, &after) == nil {
+		elapse(context.Background(), time.Duration(after*float64(time.Second)))
+		if line := r.p.alive(prefix); line != "" {
+			return "came back: " + line
+		}
+	}
+	return ""
+}
+
+// alive returns the command line of a process of this case that begins with
+// prefix, "" if there is none. The name of the program may be given in full.
+func (p *execPlayer) alive(prefix string) string {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range files {
+		raw, err := os.ReadFile(path)
+		if err != nil || len(raw) == 0 {
+			continue
+		}
+		line := strings.TrimRight(strings.ReplaceAll(string(raw), "\x00", " "), " ")
+		program, rest, _ := strings.Cut(line, " ")
+		if !strings.HasPrefix(filepath.Base(program)+" "+rest, prefix) && !strings.HasPrefix(line, prefix) {
+			continue
+		}
+		if p.mine(filepath.Dir(path), line) {
+			return path + ": " + line
+		}
+	}
+	return ""
+}
+
+// mine tells whether a process belongs to this case: by its mark, by its
+// environment, or by its folder.
+func (p *execPlayer) mine(proc, line string) bool {
+	env, _ := os.ReadFile(filepath.Join(proc, "environ"))
+	dir, _ := os.Readlink(filepath.Join(proc, "cwd"))
+	return strings.Contains(line, p.mark) || bytes.Contains(env, []byte(p.base)) || strings.HasPrefix(dir, p.base)
+}
+
+// checkSideEffects looks at files and processes.
+func (r *run) checkSideEffects(ctx context.Context, raw json.RawMessage) string {
+	var want struct {
+		NoFile           string            `json:"no_file"`
+		File             string            `json:"file"`
+		FileLines        map[string]int    `json:"file_lines"`
+		FileContent      map[string]string `json:"file_content"`
+		ProcessAlive     string            `json:"process_alive"`
+		ListedAsLeftover bool              `json:"listed_as_leftover"`
+		KillableByID     bool              `json:"killable_by_id"`
+		Cleanup          string            `json:"cleanup"`
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&want); err != nil {
+		return "cannot be understood: " + err.Error()
+	}
+	defer r.cleanUp(ctx, want.Cleanup)
+	if _, err := os.Lstat(r.path(want.NoFile)); want.NoFile != "" && !errors.Is(err, fs.ErrNotExist) {
+		return want.NoFile + " is there"
+	}
+	if _, err := os.Lstat(r.path(want.File)); want.File != "" && err != nil {
+		return err.Error()
+	}
+	for name, content := range want.FileContent {
+		if got, err := os.ReadFile(r.path(name)); err != nil || string(got) != content {
+			return fmt.Sprintf("%s holds %s (%v)", name, short(string(got)), err)
+		}
+	}
+	for name, lines := range want.FileLines {
+		got, err := os.ReadFile(r.path(name))
+		if n := strings.Count(string(got), "\n"); err != nil || n != lines {
+			return fmt.Sprintf("%s has %d lines, want %d (%v)", name, n, lines, err)
+		}
+	}
+	if want.ProcessAlive != "" {
+		return r.checkKept(ctx, want.ProcessAlive, want.ListedAsLeftover, want.KillableByID)
+	}
+	return ""
+}
+
+// path is where a file of the case lies.
+func (r *run) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(r.p.site.workspace, name)
+}
+
+func (r *run) cleanUp(ctx context.Context, script string) {
+	if script == "" {
+		return
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Dir = r.p.site.workspace
+	cmd.Run()
+}
+
+// usage is what a daemon holds.
+type usage struct {
+	FDs, Ptys, Threads, Children, Zombies, Cgroups int
+}
+
+// settledUsage is what a daemon holds when it has stopped to change.
+func settledUsage(ctx context.Context, pid int) usage {
+	last, same := usageOf(pid), 0
+	for same < 5 && elapse(ctx, 50*time.Millisecond) == nil {
+		now := usageOf(pid)
+		if same++; now != last {
+			last, same = now, 0
+		}
+	}
+	return last
+}
+
+func usageOf(pid int) usage {
+	u := usage{}
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	files := map[string]bool{}
+	for _, link := range links {
+		to, _ := os.Readlink(link)
+		if strings.HasPrefix(to, "/dev/pts/") || to == "/dev/ptmx" {
+			u.Ptys++
+		}
+		if strings.Contains(filepath.Base(to), "journal.db") {
+			// Connections to the journal are a pool: its files count once.
+			if files[to] {
+				continue
+			}
+			files[to] = true
+		}
+		u.FDs++
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	u.Threads = len(threads)
+	for _, child := range childrenOf(pid) {
+		u.Children++
+		if child.state == "Z" {
+			u.Zombies++
+		}
+	}
+	u.Cgroups = cgroupsBelow(pid)
+	return u
+}
+
+type child struct {
+	pid   int
+	state string
+}
+
+// childrenOf lists the children of a process, zombies among them (proc(5), stat).
+func childrenOf(pid int) (list []child) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range files {
+		stat, err := os.ReadFile(path)
+		end := bytes.LastIndexByte(stat, ')')
+		if err != nil || end < 0 {
+			continue
+		}
+		fields := strings.Fields(string(stat[end+1:]))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			id, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			list = append(list, child{id, fields[0]})
+		}
+	}
+	return list
+}
+
+// cgroupsBelow counts the groups below the one in which a process is.
+func cgroupsBelow(pid int) (n int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	for line := range strings.Lines(string(text)) {
+		_, group, ok := strings.Cut(strings.TrimSpace(line), "0::")
+		if !ok || group == "/" {
+			continue // in the root group there are those of everybody
+		}
+		filepath.WalkDir(filepath.Join("/sys/fs/cgroup", group), func(_ string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				n++
+			}
+			return nil
+		})
+	}
+	return n
+}
+
+// daemonCheck checks the daemon when every repetition is over.
+func (p *execPlayer) daemonCheck(ctx context.Context, name string, want json.RawMessage) error {
+	switch name {
+	case "daemon_alive":
+		return p.answers(ctx)
+	case "daemon_rss_growth_mb_max":
+		var limit int64
+		if err := json.Unmarshal(want, &limit); err != nil {
+			return err
+		}
+		if peak := memory(p.daemon.pid, "VmHWM"); peak == 0 || peak-p.before > limit<<20 {
+			return fmt.Errorf("it grew from %d KiB to %d KiB", p.before>>10, peak>>10)
+		}
+		return nil
+	}
+	var names []string
+	if err := json.Unmarshal(want, &names); err != nil {
+		return err
+	}
+	now := usage{}
+	grown := ""
+	// What is left ends by itself soon, or never.
+	within(scaled(10*time.Second), func() bool {
+		now = usageOf(p.daemon.pid)
+		grown = leaked(p.usage, now, names)
+		return grown == ""
+	})
+	if grown != "" {
+		return fmt.Errorf("%s: it holds %+v, before it held %+v", grown, now, p.usage)
+	}
+	return nil
+}
+
+// leaked names what a daemon holds more of than it did, or more than it may
+// ("threads<=40").
+func leaked(before, now usage, names []string) string {
+	for _, name := range names {
+		what, limit, bounded := strings.Cut(name, "<=")
+		had, has := 0, 0
+		switch what {
+		case "fds":
+			had, has = before.FDs, now.FDs
+		case "pts", "ptys":
+			had, has = before.Ptys, now.Ptys
+		case "threads":
+			had, has = before.Threads, now.Threads
+		case "children":
+			had, has = before.Children, now.Children
+		case "zombies":
+			had, has = 0, now.Zombies
+		case "cgroups":
+			had, has = before.Cgroups, now.Cgroups
+		default:
+			return "nobody knows how to count " + what
+		}
+		if bounded {
+			had, _ = strconv.Atoi(limit)
+		}
+		if has > had {
+			return name
+		}
+	}
+	return ""
+}
+
+// answers checks that the daemon is there and serves.
+func (p *execPlayer) answers(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c, err := p.follow(limit, "(afterwards)", 0)
+	if err != nil {
+		return err
+	}
+	c.hangUp()
+	return nil
+}
+
+// within looks again and again until something is so, or the time is over: for
+// what the kernel tells nobody about.
+func within(limit time.Duration, done func() bool) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	for !done() {
+		if elapse(ctx, 10*time.Millisecond) != nil {
+			return done()
+		}
+	}
+	return true
+}
+
+// clockStep is by how much the wall clock is set forward while a command runs:
+// more than the time limits of the cases.
+const clockStep = time.Hour
+
+// stepClock sets the clock of the machine forward and back again. Only for a
+// machine that nothing else needs; see stepRefused.
+func (r *run) stepClock(ctx context.Context) error {
+	step := func(by time.Duration) error {
+		now := syscall.NsecToTimeval(time.Now().Add(by).UnixNano())
+		return syscall.Settimeofday(&now)
+	}
+	if err := step(clockStep); err != nil {
+		return err
+	}
+	defer step(-clockStep)
+	return elapse(ctx, 500*time.Millisecond)
+}
+
+// stepRefused tells why the clock must not be set, "" if it may.
+func stepRefused() string {
+	if os.Getenv("TOOLD_STEP_CLOCK") == "" {
+		return "the case sets the clock of the machine; TOOLD_STEP_CLOCK=1 allows it"
+	}
+	var now syscall.Timeval
+	if err := syscall.Gettimeofday(&now); err != nil {
+		return err.Error()
+	}
+	if err := syscall.Settimeofday(&now); err != nil {
+		return "the clock of this machine cannot be set: " + err.Error()
+	}
+	return ""
+}
+
+// checkKept checks a process that was meant to go on.
+func (r *run) checkKept(_ context.Context, prefix string, _, _ bool) string {
+	if r.p.alive(prefix) == "" {
+		return prefix + " is not there any more"
+	}
+	return ""
+}
