@@ -128,8 +128,14 @@ type explained struct {
 	Action    string `json:"action"`
 	Rule      string `json:"rule"`
 	Reason    string `json:"reason"`
-	Error     string `json:"error_type"`
-	Message   string `json:"message"`
+	Change    string `json:"change"`
+	Effects   []struct {
+		Text   string `json:"text"`
+		Action string `json:"action"`
+		Rule   string `json:"rule"`
+	} `json:"effects"`
+	Error   string `json:"error_type"`
+	Message string `json:"message"`
 }
 
 // decision reads an answer. What toold refuses to explain it would refuse to

@@ -130,11 +130,14 @@ type Preview struct {
 	Diff string `json:"diff,omitempty"`
 }
 
-// EffectLine is one effect of a call, with the decision it would get alone.
+// EffectLine is one effect of a call and, in answers to explain_policy, the
+// decision it would get alone.
 type EffectLine struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
 	Source string `json:"source,omitempty"`
+	Action string `json:"action,omitempty"`
+	Rule   string `json:"rule,omitempty"`
 }
 
 // ApprovalResolved tells that an approval is decided.

@@ -172,7 +172,7 @@ func TestAChangeIsReadable(t *testing.T) {
 		{run("git pull 'a b'"), `an exception in this rule: except: ["git pull \"'a\" \"b'\""]; and under commands: {id: allow-git-pull, decision: allow, run: ["git pull \"'a\" \"b'\""]}; then it is allowed`},
 		{run("git push"), `an exception in this rule: except: ["git push"]; and an exception in rule "pull" (p.yaml:9): except: ["git push"]; and under commands: {id: allow-git-push, decision: allow, run: ["git push"]}; then it is allowed`},
 		{run("deploy"), `an exception in this rule: except: ["deploy"] in /etc/toold/policy.yaml, which only the administrator can change; and under commands: {id: allow-deploy, decision: allow, run: ["deploy"]}; then it is allowed`},
-		{write("/w/.git/config"), `builtin: {disable: ["builtin:git-config"]}, which takes the whole built-in rule away; and under paths: {id: allow-write-config, decision: allow, ops: [write], match: ["/w/.git/config"]}; then it is allowed`},
+		{write("/w/.git/config"), `builtin: {disable: ["builtin:git-config"]}, which takes the whole of a built-in rule away; and under paths: {id: allow-write-config, decision: allow, ops: [write], match: ["/w/.git/config"]}; then it is allowed`},
 		{Effect{Kind: Opaque, Why: "x"}, `mode: interactive in .toold/policy.yaml; then a person is asked`},
 		{Effect{Kind: Net, Host: "a.test", Port: 443}, `an exception in this rule: except: ["a.test"]; and under net: {id: allow-net-a-test, decision: allow, hosts: ["a.test"], ports: [443]}; then it is allowed`},
 		{Effect{Kind: Net}, `defaults: {net: allow}; and defaults: {net: allow} in .toold/policy.yaml; then it is allowed`},

@@ -60,8 +60,8 @@ func joined(edits []edit) (out []edit) {
 	return out
 }
 
-// continues reports whether both edits are exceptions in one rule, or steps of one
-// default.
+// continues reports whether both edits stand in one place of a file: exceptions in
+// one rule, steps of one default, built-in rules that are switched off.
 func (ed edit) continues(before edit) bool {
 	switch {
 	case ed.key != before.key || ed.file != before.file:
@@ -69,7 +69,7 @@ func (ed edit) continues(before edit) bool {
 	case ed.key == "except":
 		return ed.at.ID == before.at.ID && ed.at.source == before.at.source
 	}
-	return ed.value != Deny
+	return ed.value != Deny || ed.key == "builtin.disable"
 }
 
 // editText is an edit as it is made. deciding is the rule that decided, which
@@ -93,7 +93,7 @@ func (p *Policy) editText(ed edit, deciding *rule) string {
 		}
 		return fmt.Sprintf("an exception in %s: except: %s%s", which, listText(ed.texts), in)
 	case "builtin.disable":
-		return fmt.Sprintf("builtin: {disable: %s}, which takes the whole built-in rule away", listText(ed.texts))
+		return fmt.Sprintf("builtin: {disable: %s}, which takes the whole of %s away", listText(ed.texts), map[bool]string{true: "a built-in rule", false: "these built-in rules"}[len(ed.texts) == 1])
 	case "env.allow":
 		return fmt.Sprintf("env: {allow: %s}", listText(ed.texts))
 	case "mode":

@@ -103,7 +103,7 @@ func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
 		{
 			write("/w/.git/config"), "builtin:git-config", "built-in",
 			"It must not write /w/.git/config: git runs programs that are named there. Do not try another spelling: ask the user to do it, or leave it out.",
-			`builtin: {disable: ["builtin:git-config"]}, which takes the whole built-in rule away; then a person is asked`,
+			`builtin: {disable: ["builtin:git-config"]}, which takes the whole of a built-in rule away; then a person is asked`,
 		},
 	} {
 		d := p.Decide([]Effect{c.effect})

@@ -25,7 +25,7 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
 	case v.rule != nil && v.action == Ask:
-		d.Reason = fmt.Sprintf("A person must agree to %s%s.", what, because(v.rule.Reason))
+		d.Reason = fmt.Sprintf("It would %s%s.", what, because(v.rule.Reason))
 	case v.rule != nil:
 		d.Reason = fmt.Sprintf("It must not %s%s.", what, because(v.rule.Reason))
 	default:

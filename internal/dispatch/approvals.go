@@ -46,11 +46,15 @@ func (d *Dispatcher) Explain(requestID string, asked message.ToolCall) (message.
 		e.RequestID = requestID
 		return message.PolicyExplanation{}, e
 	}
-	effects := inv.Effects()
-	verdict := d.rules.Load().policy.Decide(effects)
+	effects, current := inv.Effects(), d.rules.Load().policy
+	verdict, lines := current.Decide(effects), effectLines(effects)
+	for i := range effects {
+		alone := current.Decide(effects[i : i+1])
+		lines[i].Action, lines[i].Rule = alone.Action.String(), alone.Rule
+	}
 	return message.PolicyExplanation{
 		MessageType: "policy_explanation", RequestID: requestID,
 		Action: verdict.Action.String(), Rule: verdict.Rule, Source: verdict.Source,
-		Reason: verdict.Reason, Change: verdict.Change, Effects: effectLines(effects),
+		Reason: verdict.Reason, Change: verdict.Change, Effects: lines,
 	}, nil
 }

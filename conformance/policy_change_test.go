@@ -1,0 +1,209 @@
+//go:build linux
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTheChangeThatADecisionNamesComesTrue makes the change that toold names for
+// every case that is not allowed, in the text of the policy file, and asks again:
+// the effect that decided must get what the change promises. Where toold says that
+// no change of the policy helps, it must say why.
+func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reloads the policy some thousand times")
+	}
+	court := newCourt(t)
+	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, none, refused := 0, map[string]int{}, 0
+	for _, l := range cases {
+		d, why := court.try(t.Context(), l)
+		switch reason, isNone := strings.CutPrefix(d.Change, "none in the policy: "); {
+		case l.err != nil || d.Action == "" || d.Action == "allow":
+			continue
+		case d.Error != "":
+			refused++ // its arguments are wrong, whatever the policy
+		case isNone && len(reason) > 20:
+			none[reason]++
+		case isNone || d.Change == "":
+			t.Errorf("%s is %s by %s, and nothing is said of a change: %q %s", l.c.ID, d.Action, d.Rule, d.Change, why)
+		default:
+			made++
+			if why := court.changed(t.Context(), l, d); why != "" {
+				t.Errorf("%s is %s by %s; %s: %s", l.c.ID, d.Action, d.Rule, d.Change, why)
+			}
+		}
+	}
+	if made == 0 {
+		t.Error("no case names a change that can be made")
+	}
+	t.Logf("%d changes were made and came true; %d calls are refused for their arguments; no change helps:", made, refused)
+	for reason, n := range none {
+		t.Logf("%4d  %s", n, reason)
+	}
+}
+
+// changed makes the change that a decision names, asks again, and undoes it. It
+// tells how the promise was broken, "" if it was kept.
+func (c *court) changed(ctx context.Context, l policyLine, before explained) string {
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	file := filepath.Join(c.base, l.c.Policy, "policy.yaml")
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	changed, promised, err := withChange(string(old), before)
+	if err != nil {
+		return err.Error()
+	}
+	accepted := c.follow(limit, l.c.Policy, file, changed)
+	after, why := c.try(limit, l)
+	if err := errors.Join(accepted, c.follow(limit, l.c.Policy, file, string(old))); err != nil {
+		return err.Error()
+	}
+	for i, e := range before.Effects {
+		if e.Action != before.Action || e.Rule != before.Rule {
+			continue
+		}
+		if i >= len(after.Effects) || after.Effects[i].Action != promised {
+			return fmt.Sprintf("the effect %q is then %+v (%s)", e.Text, after.Effects, why)
+		}
+		return ""
+	}
+	return "no effect has the decision"
+}
+
+// follow writes a policy and makes its daemon take it up.
+func (c *court) follow(ctx context.Context, policy, file, text string) error {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	d := c.judges[policy].daemon
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.http+"/v1/reload", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+d.tokens["approver"])
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(res.Body)
+		return fmt.Errorf("the policy with the change is not accepted: %s", body)
+	}
+	return nil
+}
+
+// The parts of a change, as toold writes them. A list is one of quoted texts.
+const quotedList = `\[((?:"(?:[^"\\]|\\.)*"(?:, )?)*)\]`
+
+var (
+	newRule    = regexp.MustCompile(`^under (commands|paths|net): (\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})`)
+	exception  = regexp.MustCompile(`^an exception in (?:this rule|rule "([^"]*)" \([^)]*\)): except: ` + quotedList)
+	switchOff  = regexp.MustCompile(`^builtin: \{disable: ` + quotedList + `\}, which takes the whole of (?:a|these) built-in rules? away`)
+	variable   = regexp.MustCompile(`^env: \{allow: ` + quotedList + `\}`)
+	inMap      = regexp.MustCompile(`^(defaults|unknown_paths|env): \{(\w+): (ask|allow)\}`)
+	newMode    = regexp.MustCompile(`^mode: interactive`)
+	consequent = regexp.MustCompile(`^; then (it is allowed|a person is asked)$`)
+)
+
+// withChange makes the change that a decision names in the text of a policy, and
+// returns what it promises.
+func withChange(text string, d explained) (changed, promised string, err error) {
+	rest := d.Change
+	for {
+		var m []string
+		take := func(r *regexp.Regexp) bool {
+			if m = r.FindStringSubmatch(rest); m != nil {
+				rest = rest[len(m[0]):]
+			}
+			return m != nil
+		}
+		switch {
+		case take(newRule):
+			text = inSection(text, m[1], "  - "+m[2])
+		case take(exception):
+			id := d.Rule
+			if m[1] != "" {
+				id = m[1]
+			}
+			text = inRule(text, id, m[2])
+		case take(switchOff):
+			text = setKey(text, "builtin", "disable", "["+m[1]+"]")
+		case take(variable):
+			text = setKey(text, "env", "allow", "["+m[1]+"]")
+		case take(inMap):
+			text = setKey(text, m[1], m[2], m[3])
+		case take(newMode):
+			text = regexp.MustCompile(`(?m)^mode: \w+`).ReplaceAllString(text, "mode: interactive")
+		default:
+			return "", "", fmt.Errorf("cannot read %q", rest)
+		}
+		if take(consequent) {
+			return text, map[string]string{"it is allowed": "allow", "a person is asked": "ask"}[m[1]], nil
+		}
+		if !strings.HasPrefix(rest, "; and ") {
+			return "", "", fmt.Errorf("cannot read %q", rest)
+		}
+		rest = strings.TrimPrefix(rest, "; and ")
+	}
+}
+
+// inSection adds a rule to a list of the file, or the list.
+func inSection(text, section, rule string) string {
+	if head := "\n" + section + ":\n"; strings.Contains(text, head) {
+		return strings.Replace(text, head, head+rule+"\n", 1)
+	}
+	return text + "\n" + section + ":\n" + rule + "\n"
+}
+
+// inRule adds exceptions to a rule that is written over several lines.
+func inRule(text, id, exceptions string) string {
+	head := "  - id: " + id + "\n"
+	before, after, _ := strings.Cut(text, head)
+	own, others, more := strings.Cut(after, "\n  - ")
+	if strings.Contains(own, "    except: [") {
+		own = strings.Replace(own, "    except: [", "    except: ["+exceptions+", ", 1)
+	} else {
+		own = "    except: [" + exceptions + "]\n" + own
+	}
+	if more {
+		own += "\n  - "
+	}
+	return before + head + own + others
+}
+
+// setKey sets a key of a map that is written on one line, or adds to a list there.
+func setKey(text, section, key, value string) string {
+	line := regexp.MustCompile(`(?m)^` + section + `: \{(.*)\}`)
+	m := line.FindStringSubmatch(text)
+	if m == nil {
+		return text + "\n" + section + ": {" + key + ": " + value + "}\n"
+	}
+	inner := m[1]
+	switch list := strings.Trim(value, "[]"); {
+	case strings.Contains(inner, key+": ["):
+		inner = strings.Replace(inner, key+": [", key+": ["+list+", ", 1)
+	case strings.Contains(inner, key+": "):
+		inner = regexp.MustCompile(key+`: \w+`).ReplaceAllString(inner, key+": "+value)
+	default:
+		inner += ", " + key + ": " + value
+	}
+	return strings.Replace(text, m[0], section+": {"+inner+"}", 1)
+}
