@@ -114,7 +114,17 @@ func escapeMeta(path string) string {
 	return b.String()
 }
 
-func hasMeta(s string) bool { return strings.ContainsAny(s, `*?[]{}\`) }
+// hasMeta reports whether a component is more than literal text. It is asked for
+// each component of each rule at each path.
+func hasMeta(s string) bool {
+	for i := range len(s) {
+		switch s[i] {
+		case '*', '?', '[', ']', '{', '}', '\\':
+			return true
+		}
+	}
+	return false
+}
 
 // match reports whether the pattern matches path, an absolute clean path.
 // "dir/**" matches dir as well.

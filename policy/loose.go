@@ -56,7 +56,7 @@ func operandsOf(words []Word) []Word {
 		if !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
 			continue
 		}
-		out := append([]Word(nil), words[:i]...)
+		out := append(make([]Word, 0, len(words)), words[:i]...)
 		literal := false
 		for _, w := range words[i:] {
 			if w.Text == "--" && !literal {
@@ -186,7 +186,7 @@ var flagSynonyms = map[string][][]string{
 // skipGlobals drops the options that stand before a subcommand, with their
 // values.
 func skipGlobals(name string, words []Word) []Word {
-	takes := " " + globalOptions[name] + " "
+	takes := globalOptions[name]
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if name == "cargo" && strings.HasPrefix(w.Text, "+") {
@@ -195,11 +195,21 @@ func skipGlobals(name string, words []Word) []Word {
 		if w.Dynamic || !strings.HasPrefix(w.Text, "-") {
 			return words[i:]
 		}
-		if strings.Contains(takes, " "+w.Text+" ") {
+		if isField(takes, w.Text) {
 			i++
 		}
 	}
 	return words
+}
+
+// isField reports whether a word is one of a list with blanks between.
+func isField(list, word string) bool {
+	for f := range strings.FieldsSeq(list) {
+		if f == word {
+			return true
+		}
+	}
+	return false
 }
 
 // globalOptions lists, for programs with subcommands, the options before the

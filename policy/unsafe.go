@@ -168,16 +168,27 @@ func runsWords(argv []Word) bool {
 	if name != "git" && name != "npm" && name != "yarn" && name != "pnpm" {
 		return false
 	}
-	text := name
-	for _, w := range skipGlobals(name, argv[1:]) {
-		text += " " + w.Text
-	}
+	words := skipGlobals(name, argv[1:])
 	for _, c := range codeCommands {
-		if text == c || strings.HasPrefix(text, c+" ") {
+		program, subcommand, _ := strings.Cut(c, " ")
+		if program == name && beginsWith(words, strings.Fields(subcommand)) {
 			return true
 		}
 	}
 	return false
+}
+
+// beginsWith reports whether a command's words begin with these.
+func beginsWith(words []Word, these []string) bool {
+	if len(words) < len(these) {
+		return false
+	}
+	for i, text := range these {
+		if words[i].Text != text {
+			return false
+		}
+	}
+	return true
 }
 
 // alwaysCode are programs whose script is their first operand, their input, or a

@@ -101,7 +101,7 @@ func Resolve(path string) (string, error) {
 			done = filepath.Dir(done)
 			continue
 		}
-		next := filepath.Join(done, name)
+		next := below(done, name)
 		target, err := readLink(next)
 		switch {
 		case err != nil:
@@ -119,6 +119,15 @@ func Resolve(path string) (string, error) {
 		}
 	}
 	return done, nil
+}
+
+// below puts a name behind a clean path. Join would go through the path again, and
+// make resolving take time that grows with the square of its length.
+func below(dir, name string) string {
+	if os.IsPathSeparator(dir[len(dir)-1]) {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
 }
 
 // maxLinks is the kernel's own limit (path_resolution(7)).

@@ -2,6 +2,7 @@ package bash
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -12,14 +13,15 @@ import (
 // The bounds of an analysis. What goes beyond them is Opaque: it is never
 // skipped.
 const (
-	maxSteps  = 4000 // statements, repetitions of loops included; long ones count more
-	maxDepth  = 60   // of nested syntax
-	maxInner  = 12   // of texts that are scripts: bash -c, eval, functions
-	maxWords  = 4096 // of one command, after expansion
-	maxBraces = 256  // alternatives of one word
-	maxItems  = 24   // of a for loop that are followed one by one
-	maxDirs   = 4    // folders the shell may be in
-	maxGlob   = 200  // names a pattern matches now
+	maxSteps  = 4000    // statements, repetitions of loops included; long ones count more
+	maxDepth  = 60      // of nested syntax
+	maxInner  = 12      // of texts that are scripts: bash -c, eval, functions
+	maxWords  = 2048    // of one command, after expansion
+	maxBraces = 256     // alternatives of one word
+	maxItems  = 24      // of a for loop that are followed one by one
+	maxDirs   = 4       // folders the shell may be in
+	maxGlob   = 200     // names a pattern matches now
+	maxPaths  = 1 << 20 // letters of all paths together
 )
 
 // analyser turns scripts into effects.
@@ -32,7 +34,7 @@ type analyser struct {
 // analyse lists everything a script can do, as far as it is known before it
 // runs. It is never empty. dir is where the script starts.
 func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
-	w := &walker{analyser: a, steps: maxSteps, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), names: make(map[syntax.Node]map[string]bool)}
+	w := &walker{analyser: a, steps: maxSteps, paths: maxPaths, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), names: make(map[syntax.Node]map[string]bool)}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
@@ -62,6 +64,7 @@ type walker struct {
 	*analyser
 	effects []policy.Effect
 	steps   int // left
+	paths   int // letters of paths that may still be told
 	depth   int
 	inner   int
 	wrapped int             // programs that run programs, around the one being followed
@@ -84,23 +87,42 @@ type globbed struct {
 	complete bool
 }
 
-// effectKey tells effects on paths, hosts and variables apart.
+// effectKey tells effects on paths, hosts and variables apart. It is small: a
+// hostile text has thousands of them.
 type effectKey struct {
-	kind                             policy.Kind
-	tree, possible, unknown          bool
-	path, canonical, host, name, why string
-	port                             int
-	scheme, method                   string
+	text, more              string
+	port                    int
+	kind                    uint8
+	tree, possible, unknown bool
+}
+
+// keyOf returns what tells an effect apart from others.
+func keyOf(e policy.Effect) effectKey {
+	key := effectKey{kind: uint8(e.Kind), tree: e.Tree, possible: e.Possible, unknown: e.Unknown}
+	switch e.Kind {
+	case policy.Net:
+		key.text, key.more, key.port = e.Host, e.Scheme+" "+e.Method, e.Port
+	case policy.Env:
+		key.text = e.Name
+	case policy.Opaque:
+		key.text = e.Why
+	default:
+		key.text, key.more = e.Path, e.Canonical
+	}
+	return key
 }
 
 // add records an effect; on paths and variables, once.
 func (w *walker) add(e policy.Effect) {
 	if e.Kind != policy.Exec {
-		key := effectKey{e.Kind, e.Tree, e.Possible, e.Unknown, e.Path, e.Canonical, e.Host, e.Name, e.Why, e.Port, e.Scheme, e.Method}
+		key := keyOf(e)
 		if w.seen[key] {
 			return
 		}
 		w.seen[key] = true
+	}
+	if len(w.effects) == cap(w.effects) {
+		w.effects = slices.Grow(w.effects, len(w.effects)+4) // append itself grows in many small steps
 	}
 	w.effects = append(w.effects, e)
 }
@@ -128,6 +150,9 @@ func (w *walker) script(text string, s *state) {
 	if n := deepAt(text); n >= 0 {
 		w.scan(text[n:]) // the parser would follow it down
 		text = text[:n]
+	}
+	if w.inner > 0 {
+		w.steps -= len(text) / 48 // the text is parsed once more
 	}
 	if w.inner++; w.inner > maxInner {
 		w.opaque("scripts within scripts go too deep", "")

@@ -1,9 +1,14 @@
 package bash
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // everyday are commands as agents give them; what they name is looked up on a real
@@ -56,37 +61,54 @@ func BenchmarkAnalyse(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile shows what texts of 64 KiB that are made to cost work cost: the
-// best of three times for each, the slowest of them all and the one in the middle.
+// BenchmarkHostile shows what texts of 64 KiB that are made to cost work cost, from
+// the text to the decision, with few and with many rules: the best of three times
+// for each, the slowest of them all and the one in the middle. The floor is what
+// the parser alone takes for a list of plain commands of that size.
 func BenchmarkHostile(b *testing.B) {
 	ws, _ := workspace(b)
 	tool := newTool(ws).(*tool)
-	p := judging(b, ws, 10)
 	scripts := hostileScripts()
-	best := map[string]time.Duration{}
-	for b.Loop() {
-		for name, script := range scripts {
-			for range 3 {
-				begun := time.Now()
-				p.Decide(tool.analyser.analyse(script, ws))
-				if took := time.Since(begun); best[name] == 0 || took < best[name] {
-					best[name] = took
+	for _, rules := range []int{10, 1000} {
+		p := judging(b, ws, rules)
+		b.Run(fmt.Sprint(rules, " rules"), func(b *testing.B) {
+			best := map[string]time.Duration{}
+			var floor time.Duration
+			for b.Loop() {
+				floor = bestOfThree(func() { parseOnly(b, scripts["known commands"]) })
+				for name, script := range scripts {
+					best[name] = bestOfThree(func() { p.Decide(tool.analyser.analyse(script, ws)) })
 				}
 			}
+			names := slices.SortedFunc(maps.Keys(best), func(x, y string) int { return int(best[x] - best[y]) })
+			slowest, middle := best[names[len(names)-1]], best[names[len(names)/2]]
+			b.Logf("%d shapes; the slowest are %q", len(names), names[len(names)-5:])
+			b.ReportMetric(float64(middle)/float64(time.Millisecond), "ms-p50")
+			b.ReportMetric(float64(slowest)/float64(time.Millisecond), "ms-worst")
+			b.ReportMetric(float64(slowest)/float64(floor), "x-floor")
+		})
+	}
+}
+
+// bestOfThree returns the shortest of three times.
+func bestOfThree(work func()) time.Duration {
+	var best time.Duration
+	for i := range 3 {
+		begun := time.Now()
+		work()
+		if took := time.Since(begun); i == 0 || took < best {
+			best = took
 		}
 	}
-	var all []time.Duration
-	slowest := ""
-	for name, took := range best {
-		all = append(all, took)
-		if slowest == "" || took > best[slowest] {
-			slowest = name
-		}
+	return best
+}
+
+// parseOnly parses a text and does nothing with it.
+func parseOnly(b *testing.B, script string) {
+	b.Helper()
+	if _, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), ""); err != nil {
+		b.Error(err)
 	}
-	slices.Sort(all)
-	b.Logf("the slowest is %q", slowest)
-	b.ReportMetric(float64(all[len(all)/2])/float64(time.Millisecond), "ms-p50")
-	b.ReportMetric(float64(all[len(all)-1])/float64(time.Millisecond), "ms-worst")
 }
 
 // report prints the middle and the slow end of some times.

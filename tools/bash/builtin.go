@@ -94,7 +94,7 @@ func (w *walker) cdFrom(dir, target string, before []string, s *state) {
 	}
 	next := filepath.Clean(dir + "/" + target)
 	s.dirs = appendNew(s.dirs, next)
-	if !w.resolver.IsDir(next) {
+	if !w.isDir(next) {
 		s.failed = before
 	}
 	if !strings.Contains(target, "..") {

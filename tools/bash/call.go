@@ -104,9 +104,10 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	w.exec(policyWords(args), s, source)
 	usage := policy.Describe(w.expanded(args, s))
+	contact := policy.Effect{Kind: policy.Net, Source: source, Method: method(args)}
 	for _, o := range usage.Operands {
 		if o.Kind == policy.Net {
-			w.host(o.Word, args, source)
+			w.host(o.Word, args[0], contact)
 			continue
 		}
 		w.operandPath(o, s, source)
@@ -118,16 +119,22 @@ func (w *walker) program(args []word, s *state, source string) {
 
 // gitFolder takes "git -C folder" for what it means: git, run in that folder.
 func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
-	for len(args) > 2 && args[1].text == "-C" && !args[1].dynamic && !args[2].split && !args[2].glob {
-		if w.steps -= 1 + len(args)/4; w.steps <= 0 {
+	first, rest := args[0], args[1:]
+	for len(rest) > 1 && rest[0].text == "-C" && !rest[0].dynamic && !rest[1].split && !rest[1].glob {
+		if w.steps -= 3; w.steps <= 0 {
 			w.exhausted()
 			break
 		}
-		s = s.clone()
-		w.cd([]word{{text: "--"}, args[2]}, s)
-		args = append([]word{args[0]}, args[3:]...)
+		if len(rest) == len(args)-1 {
+			s = s.clone()
+		}
+		w.cd([]word{{text: "--"}, rest[1]}, s)
+		rest = rest[2:]
 	}
-	return args, s
+	if len(rest) == len(args)-1 {
+		return args, s
+	}
+	return append([]word{first}, rest...), s
 }
 
 // expanded replaces patterns by the names they match now, and by their own text
@@ -209,11 +216,11 @@ func (w *walker) suspect(args []word, s *state, source string) {
 		if a.dynamic || a.glob || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
 			continue
 		}
-		for _, kind := range []policy.Kind{policy.Read, policy.Write} {
-			for _, e := range w.pathEffects(kind, text, s) {
-				e.Possible, e.Source = true, source
-				w.add(e)
-			}
+		for _, e := range w.pathEffects(policy.Read, text, s) {
+			e.Possible, e.Source = true, source
+			w.add(e)
+			e.Kind = policy.Write
+			w.add(e)
 		}
 	}
 }

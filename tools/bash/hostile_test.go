@@ -2,6 +2,7 @@ package bash
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -45,6 +46,9 @@ func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 	tool := newTool(ws).(*tool)
 	p := judging(t, ws, 0)
 	for name, script := range hostileScripts() {
+		if len(script) > hostileSize {
+			t.Errorf("%s: it has %d bytes", name, len(script))
+		}
 		if d := p.Decide(tool.analyser.analyse("sudo id\n"+script, ws)); d.Action != policy.Deny {
 			t.Errorf("%s, behind a denied command: %v by %s", name, d.Action, d.Rule)
 		}
@@ -57,6 +61,28 @@ func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 	} {
 		if d := p.Decide(tool.analyser.analyse(script, ws)); d.Action != policy.Deny {
 			t.Errorf("%.60s…%s: %v by %s", script, script[max(0, len(script)-40):], d.Action, d.Rule)
+		}
+	}
+}
+
+// TestWhatIsBeyondTheBoundsIsNeverAllowed puts a denied command behind every
+// hostile text, under a policy that allows all else.
+func TestWhatIsBeyondTheBoundsIsNeverAllowed(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	tool := newTool(ws).(*tool)
+	all := policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, Unanalysable: policy.Ask, UnknownEnv: policy.Allow}
+	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/agent"}, policy.File{
+		Defaults: all, Commands: []policy.Rule{{ID: "privilege", Action: policy.Deny, Run: []string{"sudo **"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range hostileScripts() {
+		const denied = "\nsudo id"
+		script = script[:min(len(script), hostileSize-len(denied))] + denied
+		if d := p.Decide(tool.analyser.analyse(script, ws)); d.Action == policy.Allow {
+			t.Errorf("%s, before a denied command: allowed by %s", name, d.Rule)
 		}
 	}
 }
@@ -84,6 +110,13 @@ func nest(n int, before, middle, after string) string {
 // hostileScripts are texts of up to 64 KiB made to cost work: each part of the
 // analysis, and of the decision, has one that goes for it.
 func hostileScripts() map[string]string {
+	out := plainShapes()
+	maps.Copy(out, furtherShapes())
+	return out
+}
+
+// plainShapes repeat one thing.
+func plainShapes() map[string]string {
 	half := strings.Repeat("a/", hostileSize/4)
 	wide := fill("", "a ", "")
 	return map[string]string{
@@ -152,7 +185,7 @@ func hostileScripts() map[string]string {
 		"dots":              fill("cat ", "../", "x"),
 		"links":             fill("cat ", "inside/../", "x"),
 		"folders":           fill("", "cd a%d;", "cat x"),
-		"folders and files": "cd a;cd b;cd c;" + fill("cat ", "n%d ", ""),
+		"folders and files": fill("cd a;cd b;cd c;cat ", "n%d ", ""),
 		"either folder":     fill("", "cd a || cd b; cat x%d;", ""),
 		"redirections":      fill("a ", ">f%d ", ""),
 		"here-documents":    fill("", "a <<E\n$x $(a)\nE\n", ""),
@@ -187,7 +220,7 @@ func hostileScripts() map[string]string {
 		"unclosed":          fill("a '", "b", ""),
 		"unclosed parens":   fill("", "$(", ""),
 		"coproc":            fill("", "coproc a;", ""),
-		"shift":             "set -- a;" + fill("", "shift;", ""),
+		"shift":             fill("set -- a;", "shift;", ""),
 		"dd":                fill("dd ", "if=a%d ", ""),
 		"cp":                fill("cp -r ", "a%d ", "d"),
 		"rm -rf":            fill("rm -rf ", "d%d/ ", ""),

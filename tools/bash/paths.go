@@ -68,27 +68,16 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.E
 	var out []policy.Effect
 	for _, dir := range dirs {
 		raw := dir + "/" + strings.TrimPrefix(text, "/")
+		if w.paths -= len(raw); w.paths <= 0 {
+			w.exhausted()
+			break
+		}
 		out = append(out, policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)})
 		if w.steps <= 0 {
 			break
 		}
 	}
 	return out
-}
-
-// resolve returns the canonical form of a path.
-func (w *walker) resolve(path string) string {
-	canonical, ok := w.canonical[path]
-	if !ok {
-		// Each component may be a question to the file system.
-		if w.steps -= 3 + len(path)/32; w.steps <= 0 {
-			w.exhausted()
-			return ""
-		}
-		canonical = w.resolver.Canonical(path)
-		w.canonical[path] = canonical
-	}
-	return canonical
 }
 
 // linkItself resolves all of a path but its last component: removing or renaming
@@ -108,10 +97,10 @@ func (w *walker) socket(address, source string) {
 	w.add(policy.Effect{Kind: policy.Net, Host: cleanHost(host), Port: n, Source: source})
 }
 
-// host records that a program contacts the host of a URL or of user@host:path.
-func (w *walker) host(wd policy.Word, args []word, source string) {
-	e := policy.Effect{Kind: policy.Net, Source: source, Method: method(args)}
-	program, _ := trusted(args[0].text)
+// host records that a program contacts the host of a URL or of user@host:path. e
+// is what is known already.
+func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
+	name, _ := trusted(program.text)
 	text := wd.Text
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
@@ -119,7 +108,7 @@ func (w *walker) host(wd policy.Word, args []word, source string) {
 	case isURL:
 		e.Scheme = strings.ToLower(scheme)
 		e.Host, e.Port = hostOfURL(text)
-	case program == "curl" || program == "wget":
+	case name == "curl" || name == "wget":
 		e.Scheme = "http"
 		e.Host, e.Port = hostOfURL("http://" + text)
 	default:
@@ -198,8 +187,8 @@ func (w *walker) repository(s *state, source string) {
 	}
 	for _, dir := range s.dirs {
 		for d := w.resolver.Canonical(dir); d != w.workspace; d = filepath.Dir(d) {
-			bare := w.resolver.Exists(d+"/HEAD") && w.resolver.IsDir(d+"/objects")
-			if d == "" || d == "/" || bare || w.resolver.Exists(d+"/.git") {
+			bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
+			if d == "" || d == "/" || bare || w.exists(d+"/.git") {
 				w.opaque("git would obey the configuration of another repository than the workspace's", source)
 				return
 			}

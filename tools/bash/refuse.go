@@ -57,6 +57,7 @@ const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
 // oddContinuation reports a backslash before a line break where the two parsers
 // disagree: in comments, here-documents, or in the middle of a word.
 func oddContinuation(script string) bool {
+	document := strings.Contains(script, "<<")
 	for i := 0; ; i++ {
 		n := strings.Index(script[i:], "\\\n")
 		if n < 0 {
@@ -67,7 +68,7 @@ func oddContinuation(script string) bool {
 		if i == start || script[i-1] != ' ' && script[i-1] != '\t' {
 			return true
 		}
-		if strings.Contains(script[start:i], "#") || strings.Contains(script, "<<") {
+		if document || strings.Contains(script[start:i], "#") {
 			return true
 		}
 	}

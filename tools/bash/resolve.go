@@ -1,6 +1,8 @@
 package bash
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -20,10 +22,8 @@ type Resolver interface {
 	// Glob lists what a pattern matches now, at most limit names. Complete is
 	// false when there are more.
 	Glob(pattern string, limit int) (names []string, complete bool)
-	// IsDir reports whether the path is a folder now.
-	IsDir(path string) bool
-	// Exists reports whether something has this path now, a dangling link too.
-	Exists(path string) bool
+	// Mode tells what kind of thing has this path now. It follows no link.
+	Mode(path string) (fs.FileMode, error)
 }
 
 // hostResolver asks the host's file system.
@@ -84,14 +84,73 @@ func matchIn(dir, part string, limit int) []string {
 	return out
 }
 
-// IsDir reports whether path is a folder; see Resolver.
-func (hostResolver) IsDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// Mode asks for the kind of what is at path; see Resolver.
+func (hostResolver) Mode(path string) (fs.FileMode, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode(), nil
 }
 
-// Exists reports whether path exists; see Resolver.
-func (hostResolver) Exists(path string) bool {
-	_, err := os.Lstat(path)
+// resolve returns the canonical form of a path.
+func (w *walker) resolve(path string) string {
+	canonical, ok := w.canonical[path]
+	if ok || len(path) > maxPath {
+		return canonical
+	}
+	if w.steps -= 3; w.steps <= 0 {
+		w.exhausted()
+		return ""
+	}
+	canonical = w.lookUp(path)
+	w.canonical[path] = canonical
+	return canonical
+}
+
+// maxPath is the longest name that the kernel opens (PATH_MAX, limits.h(0p)).
+const maxPath = 4096
+
+// lookUp resolves a path. Many paths of a script lie in few folders, and most are
+// no links: then one question for each is enough.
+func (w *walker) lookUp(path string) string {
+	i := strings.LastIndexByte(path, '/')
+	switch path[i+1:] {
+	case "", ".", "..":
+		return w.follow(path)
+	}
+	folder, ok := w.canonical[path[:i+1]]
+	if !ok {
+		folder = w.follow(path[:i+1])
+		w.canonical[path[:i+1]] = folder
+	}
+	if folder == "" {
+		return ""
+	}
+	here := strings.TrimSuffix(folder, "/") + path[i:]
+	mode, err := w.resolver.Mode(here)
+	if err == nil && mode&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrNotExist) {
+		return here
+	}
+	return w.follow(here)
+}
+
+// follow resolves a path component by component; each may be a question to the
+// file system.
+func (w *walker) follow(path string) string {
+	n := strings.Count(path, "/")
+	w.steps -= n/2 + n*n>>12 // a long path is read again at each question
+	return w.resolver.Canonical(path)
+}
+
+// exists reports whether something has this path now, a dangling link too.
+func (w *walker) exists(path string) bool {
+	_, err := w.resolver.Mode(path)
 	return err == nil
+}
+
+// isDir reports whether the path leads to a folder now.
+func (w *walker) isDir(path string) bool {
+	mode, err := w.resolver.Mode(w.resolve(path))
+	return err == nil && mode.IsDir()
 }

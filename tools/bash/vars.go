@@ -142,7 +142,7 @@ func (w *walker) scope(variant, name string, s *state) {
 // arithmetic walks an expression. Bash evaluates what variables hold, so only
 // numbers and variables known to be numbers are followed.
 func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
-	if !w.enter() {
+	if w.steps--; w.steps <= 0 || !w.enter() {
 		return
 	}
 	defer w.leave()

@@ -27,6 +27,7 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 		s = s.clone()
 	}
 	for _, r := range stmt.Redirs {
+		w.steps--
 		w.redirect(r, s)
 	}
 	if stmt.Cmd != nil {
@@ -203,6 +204,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 			w.word(p, before)
 			before.merge(earlier)
 		}
+		w.steps -= 1 + len(s.vars)/64
 		branch := before.clone()
 		if item.Op != syntax.Break {
 			// ;& and ;;& go on in the next branch with what this one has changed.

@@ -97,19 +97,21 @@ func nameInBraces(parts []syntax.WordPart, inside bool) bool {
 func braces(parts []syntax.WordPart) ([][]syntax.WordPart, bool) {
 	out := [][]syntax.WordPart{nil}
 	for _, p := range parts {
-		choices := [][]syntax.WordPart{{p}}
-		if b, ok := p.(*syntax.BraceExp); ok {
-			if choices, ok = braceChoices(b); !ok {
-				return nil, false
+		b, ok := p.(*syntax.BraceExp)
+		if !ok {
+			for i := range out {
+				out[i] = append(out[i], p) // each has its own array
 			}
+			continue
 		}
-		if len(out)*len(choices) > maxBraces {
+		choices, ok := braceChoices(b)
+		if !ok || len(out)*len(choices) > maxBraces || len(out)*len(choices)*len(parts) > maxWords {
 			return nil, false
 		}
 		var next [][]syntax.WordPart
 		for _, o := range out {
 			for _, c := range choices {
-				next = append(next, append(o[:len(o):len(o)], c...))
+				next = append(next, slices.Concat(o, c))
 			}
 		}
 		out = next
@@ -396,7 +398,7 @@ func unescape(s string, inQuotes bool) string {
 
 // policyWords turns words into what rules are matched with.
 func policyWords(words []word) []policy.Word {
-	var out []policy.Word
+	out := make([]policy.Word, 0, len(words))
 	for _, wd := range words {
 		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}
 		if wd.glob {
