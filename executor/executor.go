@@ -43,6 +43,9 @@ type Command struct {
 	Stdout, Stderr io.Writer
 	// Started, if set, is called once when the command runs.
 	Started func(Started)
+	// Waiting, if set, is called when a program of the command begins to wait for
+	// input, and again when it goes on. Like Started it must not block.
+	Waiting func(Waiting)
 	// Input, if set, delivers input, signals and window sizes until it is
 	// closed or the command ends.
 	Input <-chan Input
@@ -55,12 +58,28 @@ type Started struct {
 	Sandbox  sandbox.Report
 }
 
-// Input is one thing sent to a running command. Exactly one field is set.
+// Waiting tells that a program waits for input. That it does is read from the
+// kernel: it sleeps in a read of the command's terminal or pipe, or it polls while
+// the terminal gives single keys. It is noticed after 0.7 s without output.
+type Waiting struct {
+	Waits   bool   // false: it goes on
+	Kind    string // "line", "password", or "tui" for one that takes single keys
+	Since   time.Time
+	Process Process
+}
+
+// Input is one thing sent to a running command: data, the end, a signal or a
+// window size. What is not read yet is kept, so the sender has to bound it.
 type Input struct {
 	Data       []byte
 	EOF        bool
 	Signal     string // "SIGINT" …, to the foreground process group
+	ToShell    bool   // Signal goes to the command itself, not to what it started
 	Rows, Cols uint16 // both set: the window's new size
+
+	// Taken, if set, is called when Data was given to the command's terminal or
+	// pipe, or cannot be any more. It is not called once Run has returned.
+	Taken func()
 }
 
 // Reason tells what ended a command.
@@ -71,6 +90,7 @@ const (
 	Exited   Reason = iota // by itself, or by a signal not sent by Run
 	TimedOut               // Timeout passed
 	Stopped                // ctx ended; context.Cause tells why
+	Starved                // it waited for input where none can come
 )
 
 // Exit is how a command ended. A non-zero code is not an error of Run.
@@ -79,6 +99,9 @@ type Exit struct {
 	Signal    string // "SIGKILL"; empty when it exited
 	Reason    Reason
 	Leftovers []Process // outlived the command and were killed
+	Waiting   Waiting   // Waits: for what it waited when it was made to end
+	Limit     string    // "memory" or "processes": the limit for which it was killed
+	Stuck     bool      // processes of it wait in the kernel, killed but not gone
 	Duration  time.Duration
 	Sandbox   sandbox.Report
 }

@@ -4,45 +4,46 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// pendingInputs is how many inputs may wait for a command that does not read.
-// Beyond it the sender waits too.
-const pendingInputs = 64
-
-// feed carries out Input until it is closed or the command has ended. Data that
-// nobody reads does not hold up the signals that come after it.
-//
-// A terminal in its usual mode takes a line of at most 4096 bytes; what is
-// longer is cut by the kernel. Data belongs through a pipe, in mode Off.
+// feed carries out Input until it is closed and all is given, or the command has
+// ended. Data that nobody reads does not hold up the signals that come after it.
 func (r *running) feed(done <-chan struct{}) {
-	data := make(chan Input, pendingInputs)
+	data := make(chan Input)
 	var writer sync.WaitGroup
 	// Ends after feed; a write that hangs ends with the deadline that comes with done.
 	writer.Go(func() {
+		typist := &typist{master: r.streams.ctty}
 		for in := range data {
-			r.write(in)
+			r.write(in, typist, done)
+			if in.Taken != nil {
+				in.Taken()
+			}
 		}
 	})
 	defer writer.Wait()
 	defer close(data)
-	for {
+	var unread []Input
+	for input := r.Input; input != nil || len(unread) > 0; {
+		var first Input
+		var ready chan<- Input
+		if len(unread) > 0 {
+			first, ready = unread[0], data
+		}
 		select {
 		case <-done:
 			return
-		case in, open := <-r.Input:
-			if !open {
-				return
-			}
-			if r.control(in) {
-				continue
-			}
-			select {
-			case data <- in:
-			case <-done:
-				return
+		case ready <- first:
+			unread = unread[1:]
+		case in, open := <-input:
+			switch {
+			case !open:
+				input = nil
+			case !r.control(in):
+				unread = append(unread, in)
 			}
 		}
 	}
@@ -61,26 +62,38 @@ func (r *running) control(in Input) bool {
 		return true
 	case in.Signal != "":
 		if sig := unix.SignalNum(signalName(in.Signal)); sig != 0 {
-			r.process.Signal(syscall.Signal(sig))
+			send := r.process.Signal
+			if in.ToShell {
+				send = r.process.SignalShell
+			}
+			send(syscall.Signal(sig))
 		}
 		return true
 	}
 	return false
 }
 
-// write passes data or the end on to the command. What comes after its end or
-// the input's has no effect.
-func (r *running) write(in Input) {
+// write passes data or the end on to the command. What comes after the end, or to
+// a command without input, has no effect.
+func (r *running) write(in Input, t *typist, done <-chan struct{}) {
 	s := r.streams
+	if r.ended() {
+		return
+	}
+	if in.EOF {
+		s.atEnd.Store(true)
+	}
 	switch {
-	case !r.Stdin:
 	case in.EOF && s.ctty != nil:
-		_, _ = s.input.Write(endOfInput())
+		_, _ = s.ctty.Write(endOfInput())
 	case in.EOF:
 		_ = s.input.Close()
-	case len(in.Data) > 0:
+	case s.ctty != nil:
+		t.write(in.Data, done)
+	default:
 		_, _ = s.input.Write(in.Data)
 	}
+	s.lastInput.Store(time.Now().UnixNano())
 }
 
 // signalName accepts "INT" and "sigint" for SIGINT.

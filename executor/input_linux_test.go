@@ -1,6 +1,10 @@
 package executor_test
 
 import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +61,46 @@ func TestPipeTakesLongLines(t *testing.T) {
 	}
 }
 
+// More than a terminal's line editor takes, in one piece and in many, between
+// lines as people type them.
+func TestLongLinesArriveWhole(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0123456789 abcdefghijklmnopqrstuvwxyz~ ", 2500) // about 100 kB
+	text := "short\n" + long + "\n\n" + long[:4094] + "\n" + long[:4095] + "\n" + long[:4096] + "\nlast\n" + long + "no newline"
+	for _, size := range []int{len(text), 32 << 10, 1000} {
+		for _, mode := range terminals {
+			var inputs []executor.Input
+			for piece := range slices.Chunk([]byte(text), size) {
+				inputs = append(inputs, executor.Input{Data: piece})
+			}
+			c := in(t, mode, `echo ready; cat >f; cat; [ -t 0 ] && stty -a | grep -o -e '[-]*icanon' -e '-extproc'; cat f`)
+			got := talk(t, c, append(inputs, executor.Input{EOF: true})...)
+			if mode != executor.Off {
+				got.Out = strings.Replace(got.Out, "icanon\n-extproc\n", "", 1)
+			}
+			if diff := cmp.Diff(result{Out: "ready\n" + text}, got); diff != "" {
+				t.Errorf("%s, pieces of %d: %d bytes arrived, want %d", mode, size, len(got.Out), len(text)+6)
+			}
+		}
+	}
+}
+
+func TestALineAfterALongOneIsALineAgain(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 50_000)
+	for _, mode := range terminals {
+		c := in(t, mode, `echo ready; read -r a; echo ${#a}; read -r b; echo "$b"; stty -a 2>/dev/null | grep -c -e ' -extproc'; cat`)
+		got := talk(t, c, executor.Input{Data: []byte(long + "\n")}, executor.Input{Data: []byte("next\n")}, executor.Input{EOF: true})
+		want := "ready\n50000\nnext\n1\n"
+		if mode == executor.Off {
+			want = "ready\n50000\nnext\n0\n"
+		}
+		if got.Out != want {
+			t.Errorf("%s: got %q", mode, got.Out)
+		}
+	}
+}
+
 func TestInputThatNobodyReadsHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range terminals {
@@ -78,6 +122,43 @@ func TestSignalReachesTheForegroundGroup(t *testing.T) {
 			if diff := cmp.Diff(result{Out: "ready\nshell\nsleep 130\n"}, got); diff != "" {
 				t.Errorf("%s %s: %s", mode, profile, diff)
 			}
+		}
+	}
+}
+
+func TestSignalReachesTheShellAlone(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		c := in(t, mode, `trap 'echo shell' USR1; (trap 'echo child' USR1; echo ready; read x; echo "read $x"); echo end`)
+		got := talk(t, c, executor.Input{Signal: "USR1", ToShell: true}, executor.Input{Data: []byte("it\n")})
+		if diff := cmp.Diff(result{Out: "ready\nread it\nshell\nend\n"}, got); diff != "" {
+			t.Errorf("%s: %s", mode, diff)
+		}
+	}
+}
+
+// Its sender is told of what has been taken, and so can bound the rest.
+func TestInputThatIsNotReadIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		var taken, before atomic.Int64
+		c := in(t, mode, `trap 'exit 6' USR1; echo ready; while :; do :; done`)
+		out, input := listenFor("ready\n"), make(chan executor.Input)
+		c.Stdout, c.Input, c.Stdin = out, input, true
+		var sender sync.WaitGroup
+		// Ends when all is sent; the command takes it until it gets the signal.
+		sender.Go(func() {
+			<-out.come
+			for range 100 {
+				input <- executor.Input{Data: make([]byte, 64<<10), Taken: func() { taken.Add(1) }}
+			}
+			before.Store(taken.Load())
+			input <- executor.Input{Signal: "usr1"}
+		})
+		got, _ := run(t, c)
+		sender.Wait()
+		if got.Code != 6 || before.Load() > 2 {
+			t.Errorf("%s: %d pieces were taken; got %+v", mode, before.Load(), got)
 		}
 	}
 }

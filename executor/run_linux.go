@@ -42,7 +42,12 @@ const (
 // When ctx ends or Timeout passes, every process of the command gets TERM and
 // CONT, and KILL after Grace. A ctx that ends before the start is no error: the
 // Exit is that of a command that TERM ended at once. Processes that outlive the
-// command are killed and listed in Exit.Leftovers.
+// command are killed and listed in Exit.Leftovers. So ends a command, too, that
+// sleeps some seconds in a read of its terminal after the end of its input: it
+// would wait for ever.
+//
+// Timeout counts the time in which the machine runs (CLOCK_MONOTONIC): changes of
+// the clock do not matter, and a suspended machine's time does not count.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
 		return Exit{}, err
@@ -158,6 +163,7 @@ type running struct {
 	process *sandbox.Process
 	begun   time.Time
 	reason  Reason
+	watch   watch
 }
 
 // wait sees the command through: its exit, what its children still say, its
@@ -215,13 +221,26 @@ func (r *running) awaitExit(ctx context.Context) {
 		defer t.Stop()
 		timeout = t.C
 	}
-	select {
-	case <-r.process.Exited():
-		return
-	case <-timeout:
-		r.reason = TimedOut
-	case <-ctx.Done():
-		r.reason = Stopped
+	look := time.NewTimer(quiet)
+	defer look.Stop()
+	if r.streams.input == nil {
+		look.Stop() // it has nothing to wait for
+	}
+	for r.reason == Exited {
+		select {
+		case <-r.process.Exited():
+			return
+		case <-timeout:
+			r.reason = TimedOut
+		case <-ctx.Done():
+			r.reason = Stopped
+		case <-look.C:
+			again, starved := r.look(ctx)
+			if starved {
+				r.reason = Starved
+			}
+			look.Reset(again)
+		}
 	}
 	r.stop()
 }
@@ -284,7 +303,13 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 }
 
 func (r *running) exit(left []sandbox.Member) Exit {
-	e := Exit{Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report()}
+	e := Exit{
+		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
+		Limit: r.process.Limit(), Stuck: r.process.Stuck(),
+	}
+	if r.reason != Exited {
+		e.Waiting = r.watch.now
+	}
 	status, known := r.process.Status()
 	switch {
 	case !known: // the helper was killed, by the kernel for want of memory or from outside

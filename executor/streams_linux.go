@@ -17,6 +17,9 @@ type streams struct {
 	input  *os.File    // the other side of its standard input; nil if there is none
 	ctty   *os.File    // the master of its controlling terminal; nil in Off
 	out    []*stream
+
+	lastInput atomic.Int64 // when data was given last, in nanoseconds since the epoch; 0 = never
+	atEnd     atomic.Bool  // the input was ended
 }
 
 // stream is one output of a command and the goroutine that reads it.
@@ -126,6 +129,18 @@ func (s *streams) idle(now time.Time) time.Duration {
 	}
 	return idle
 }
+
+// lastOutput is when a stream brought something last, or the start.
+func (s *streams) lastOutput() time.Time {
+	last := int64(0)
+	for _, o := range s.out {
+		last = max(last, o.last.Load())
+	}
+	return time.Unix(0, last)
+}
+
+// given is when the command was given data last.
+func (s *streams) given() time.Time { return time.Unix(0, s.lastInput.Load()) }
 
 // bufferSize: a terminal gives about 4 KiB a read whatever is asked, a pipe is
 // as fast with 32 KiB as with more.

@@ -11,7 +11,8 @@ import (
 type Wait struct {
 	Kind    string // "line", "password" or "tui": single keys
 	Process Member
-	Stuck   bool // nothing but input goes on with it: its only thread sleeps in a read
+	Stuck   bool // its only thread sleeps in a read: without input it never goes on
+	Deaf    bool // it reads the terminal of standard error, where no input comes
 }
 
 // Waiting looks for a process of the call that waits for input at its terminal or
@@ -22,7 +23,7 @@ func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	if !ok || event.Wait == "" || len(event.Members) == 0 {
 		return Wait{}, false
 	}
-	return Wait{Kind: event.Wait, Process: Member(event.Members[0]), Stuck: event.Sole}, true
+	return Wait{Kind: event.Wait, Process: Member(event.Members[0]), Stuck: event.Sole, Deaf: event.Deaf}, true
 }
 
 // ask gives an order and waits for its answer. It is false when the helper has

@@ -105,7 +105,7 @@ func failure(err error) Event {
 type holder struct {
 	spec  Spec
 	shell int
-	input inputSource   // set by start
+	input inputFiles    // set by start
 	alone chan struct{} // closed when no process of the call is left
 
 	mu     sync.Mutex

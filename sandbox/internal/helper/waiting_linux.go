@@ -12,35 +12,54 @@ import (
 // maxTasks bounds how many threads of a process are looked at.
 const maxTasks = 64
 
-// inputSource is the file from which a call's processes take what a person sends.
-type inputSource struct {
-	known         bool
-	device, inode uint64
+// fileID names an open file. The zero value names none.
+type fileID struct{ device, inode uint64 }
+
+// inputFiles are what a call's processes have open, if they wait for a person.
+type inputFiles struct {
+	in  fileID // the terminal or pipe into which input goes
+	err fileID // a second terminal, for standard error, where no input comes
 }
 
-// noteInput remembers what standard input is, before it is let go.
+func identify(st *unix.Stat_t) fileID { return fileID{uint64(st.Dev), st.Ino} }
+
+// noteInput remembers what these files are, before they are let go.
 func (h *holder) noteInput() {
-	var st unix.Stat_t
-	if err := unix.Fstat(0, &st); err == nil {
-		h.input = inputSource{true, uint64(st.Dev), st.Ino}
+	var in, err unix.Stat_t
+	if unix.Fstat(0, &in) != nil || unix.Fstat(2, &err) != nil {
+		return
+	}
+	h.input.in = identify(&in)
+	if h.spec.Terminal && identify(&err) != h.input.in {
+		h.input.err = identify(&err)
 	}
 }
 
-// isTTY reports whether st is /dev/tty, by which every process of a call opens
-// its controlling terminal.
-func isTTY(st *unix.Stat_t) bool {
-	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(5, 0)
-}
+// place is where a descriptor of a process leads.
+type place int
 
-// opened tells what a process has under a descriptor: the call's input, and if
-// so whether as /dev/tty.
-func (h *holder) opened(pid int, fd string) (input, tty bool) {
+const (
+	elsewhere   place = iota
+	inputItself       // the call's terminal or pipe
+	devTTY            // the same terminal, opened as /dev/tty
+	errTerminal       // the terminal of standard error
+)
+
+// leads tells where a descriptor of a process leads.
+func (h *holder) leads(pid int, fd string) place {
 	var st unix.Stat_t
-	if err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/fd/"+fd, &st); err != nil || !h.input.known {
-		return false, false
+	if err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/fd/"+fd, &st); err != nil {
+		return elsewhere
 	}
-	tty = h.spec.Terminal && isTTY(&st)
-	return tty || uint64(st.Dev) == h.input.device && st.Ino == h.input.inode, tty
+	switch id := identify(&st); {
+	case h.spec.Terminal && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(5, 0):
+		return devTTY
+	case id == h.input.in:
+		return inputItself
+	case id == h.input.err:
+		return errTerminal
+	}
+	return elsewhere
 }
 
 // waiting looks for a process that waits for input, in what the kernel knows: it
@@ -53,7 +72,7 @@ func (h *holder) opened(pid int, fd string) (input, tty bool) {
 func (h *holder) waiting() Event {
 	found := Event{Kind: EventWaiting}
 	group, ok := h.foreground()
-	if !ok || !h.input.known {
+	if !ok || h.input.in == (fileID{}) {
 		return found
 	}
 	keys, hidden := h.terminalMode()
@@ -86,16 +105,17 @@ func (h *holder) look(p Proc, keys, hidden bool) (Event, bool) {
 		switch {
 		case !ok:
 		case call == unix.SYS_READ || call == unix.SYS_READV:
-			if input, tty := h.opened(p.PID, strconv.Itoa(fd)); input {
-				e.Reads, e.Sole = true, len(tasks) == 1
-				hidden = hidden || tty
-			}
+			at := h.leads(p.PID, strconv.Itoa(fd))
+			e.Reads = e.Reads || at != elsewhere
+			e.Sole = e.Reads && len(tasks) == 1
+			e.Deaf = e.Deaf || at == errTerminal
+			hidden = hidden || at == devTTY
 		case keys && slices.Contains(pollCalls(), call):
 			e.Wait = WaitKeys
 		}
 	}
 	switch {
-	case e.Reads && keys:
+	case e.Reads && (keys || e.Deaf):
 		e.Wait = WaitKeys
 	case e.Reads && hidden:
 		e.Wait = WaitPassword
@@ -114,7 +134,7 @@ func (h *holder) holdsInput(pid int) bool {
 	fds, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
 	for _, fd := range fds[:min(len(fds), maxTasks)] {
 		if name := fd.Name(); name != "1" && name != "2" {
-			if input, _ := h.opened(pid, name); input {
+			if at := h.leads(pid, name); at == inputItself || at == devTTY {
 				return true
 			}
 		}

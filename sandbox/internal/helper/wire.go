@@ -66,6 +66,7 @@ type Event struct {
 	Wait     string // of EventWaiting: one of the Wait constants; "" = nobody waits
 	Reads    bool   // of EventWaiting: it sleeps in a read, so nothing but input goes on with it
 	Sole     bool   // of EventWaiting: and it has no other thread
+	Deaf     bool   // of EventWaiting: it reads where no input comes
 	Members  []Member
 }
 
@@ -261,6 +262,7 @@ func (e Event) Encode() []byte {
 	f.text("wait", e.Wait)
 	f.truth("reads", e.Reads)
 	f.truth("sole", e.Sole)
+	f.truth("deaf", e.Deaf)
 	for _, m := range e.Members {
 		f.text("member", strconv.Itoa(m.PID)+" "+strings.ReplaceAll(m.Command, "\x00", " "))
 	}
@@ -272,7 +274,7 @@ func DecodeEvent(b []byte) (Event, error) {
 	var e Event
 	numbers := map[string]*int{"errno": &e.Errno, "abi": &e.ABI, "status": &e.Status}
 	texts := map[string]*string{"kind": &e.Kind, "stage": &e.Stage, "text": &e.Text, "wait": &e.Wait}
-	truths := map[string]*bool{"alone": &e.Alone, "runnable": &e.Runnable, "reads": &e.Reads, "sole": &e.Sole}
+	truths := map[string]*bool{"alone": &e.Alone, "runnable": &e.Runnable, "reads": &e.Reads, "sole": &e.Sole, "deaf": &e.Deaf}
 	err := each(b, func(key, value string) (err error) {
 		if v, ok := texts[key]; ok {
 			*v = value

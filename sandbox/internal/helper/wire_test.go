@@ -65,7 +65,7 @@ func TestEventArrivesAsItWas(t *testing.T) {
 	t.Parallel()
 	want := Event{
 		Kind: EventMembers, Stage: "s", Text: "t", Errno: 1, ABI: 7, Status: 256, Alone: true, Runnable: true,
-		Wait: WaitLine, Reads: true, Sole: true,
+		Wait: WaitLine, Reads: true, Sole: true, Deaf: true,
 		Members: []Member{{12, "sleep 3"}, {13, ""}},
 	}
 	got, err := DecodeEvent(want.Encode())

@@ -1,0 +1,112 @@
+package executor
+
+import (
+	"context"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+const (
+	// A command that has just printed something is at work. Only one that was
+	// silent so long is looked at, which costs the many short ones nothing.
+	quiet      = 700 * time.Millisecond
+	lookEvery  = 500 * time.Millisecond
+	lookSeldom = 2 * time.Second // at one that has been silent, and at work, for long
+	longQuiet  = 10 * time.Second
+
+	// starveAfter is how long a program may wait for input that cannot come.
+	starveAfter = 5 * time.Second
+
+	mostWaits = 1000 // that are told of one command
+	mostEnds  = 10   // key presses of ^D for one that takes single keys
+)
+
+// watch is what Run knows of input that a command waits for. It belongs to the
+// goroutine of Run.
+type watch struct {
+	now  Waiting
+	told int
+	ends int
+}
+
+// look tells when to look again, or that the command waits for what can never
+// come.
+func (r *running) look(ctx context.Context) (again time.Duration, starved bool) {
+	now := time.Now()
+	silent := r.streams.idle(now)
+	if silent < quiet && !r.watch.now.Waits {
+		return quiet - silent, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	w, waits := r.process.Waiting(ctx)
+	r.note(w, waits)
+	if r.ended() {
+		r.keepEnded(waits)
+	}
+	if waits && w.Stuck && (r.ended() || w.Deaf) && now.Sub(r.watch.now.Since) >= starveAfter {
+		return 0, true
+	}
+	if !waits && silent > longQuiet {
+		return lookSeldom, false
+	}
+	return lookEvery, false
+}
+
+// note tells the caller what has changed. A wait lasts until its process goes on
+// or is given something; what others print meanwhile does not end it.
+func (r *running) note(w sandbox.Wait, waits bool) {
+	before := r.watch.now
+	given := r.streams.given()
+	same := waits && before.Waits && before.Process.PID == w.Process.PID && before.Kind == w.Kind && !given.After(before.Since)
+	if same || !waits && !before.Waits {
+		return
+	}
+	if before.Waits {
+		before.Waits = false
+		r.tell(before)
+	}
+	r.watch.now = Waiting{}
+	if waits {
+		since := r.streams.lastOutput()
+		for _, t := range []time.Time{given, r.begun} {
+			if t.After(since) {
+				since = t
+			}
+		}
+		r.watch.now = Waiting{Waits: true, Kind: w.Kind, Since: since, Process: Process(w.Process)}
+		r.tell(r.watch.now)
+	}
+}
+
+func (r *running) tell(w Waiting) {
+	if r.Waiting == nil || r.watch.told >= 2*mostWaits {
+		return
+	}
+	r.watch.told++
+	r.Waiting(w)
+}
+
+// ended reports whether the command's input is at its end.
+func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
+
+// keepEnded gives a terminal the end of its input once more. Programs that ask for
+// a password first throw away what was typed before, the end with it, and would
+// wait for ever. One that takes single keys is given the key alone, as often as
+// a person would press it.
+func (r *running) keepEnded(waits bool) {
+	s := r.streams
+	if s.ctty == nil {
+		return
+	}
+	lines, pending, err := inputState(s.ctty)
+	switch {
+	case err != nil || pending:
+	case lines:
+		_, _ = s.ctty.Write(endOfInput())
+	case waits && r.watch.ends < mostEnds:
+		r.watch.ends++
+		_, _ = s.ctty.Write(endOfInput()[:1])
+	}
+}
