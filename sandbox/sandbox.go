@@ -47,7 +47,7 @@ type Profile struct {
 
 // Limits bound what one call may use. Zero means unlimited.
 type Limits struct {
-	Processes   uint64 // RLIMIT_NPROC within the sandbox's user namespace
+	Processes   uint64 // RLIMIT_NPROC within the sandbox's user namespace; for root, process numbers
 	OpenFiles   uint64 // RLIMIT_NOFILE
 	FileBytes   uint64 // RLIMIT_FSIZE
 	MemoryBytes uint64 // sum of private memory of the call's processes

@@ -37,6 +37,8 @@ const StageChdir = "chdir"
 // threads keep watch without them, but without capabilities. It returns the
 // version of Landlock in force.
 func confine(s *Spec) (abi int, err error) {
+	// Before the view, in which the kernel's settings cannot be written.
+	bound := boundNumbers(s)
 	if s.Namespaces {
 		if err := buildView(s); err != nil {
 			return 0, err
@@ -70,11 +72,15 @@ func confine(s *Spec) (abi int, err error) {
 			return 0, stage("seccomp", err)
 		}
 	}
+	if bound {
+		startThreads()
+	}
 	return abi, nil
 }
 
 // limit sets what the helper and the shell share. The number of processes is
-// not among it: at its limit the helper's own runtime could not start a thread.
+// not among it, since at its limit the helper's own runtime could not start a
+// thread; see boundNumbers and holder.fork.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string
