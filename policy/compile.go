@@ -28,7 +28,8 @@ type Policy struct {
 	// is tried makes of them.
 	over    map[string][]commandPattern
 	ids     map[string]bool // of all rules
-	timeout time.Duration   // of questions; 0 = as configured
+	guests  []guest
+	timeout time.Duration // of questions; 0 = as configured
 	// conditional tells that some rule demands more than a decision.
 	conditional bool
 	// Allowing rules, and the exceptions of others, fold case only when a file

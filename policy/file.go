@@ -19,6 +19,7 @@ type File struct {
 	Paths    []Rule
 	Net      []Rule
 	Disable  []string // ids of built-in rules that are switched off
+	Clients  []Client // further files, each for the calls of some clients
 
 	// AskTimeout is how long a person has to answer; 0 = as configured. Of
 	// several files the shortest counts.

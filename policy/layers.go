@@ -46,6 +46,9 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	for _, f := range further {
 		c.tighten(f)
 	}
+	for _, f := range p.files {
+		c.clients(f.Clients)
+	}
 	return p, errors.Join(c.errs...)
 }
 

@@ -32,7 +32,7 @@ type explained struct {
 
 func policyExplainCommand(g *global) *cobra.Command {
 	var flags callFlags
-	var tool string
+	var tool, client, agent string
 	cmd := &cobra.Command{
 		Use: "explain {ID | -- COMMAND | --tool TOOL [OPERAND]}", Short: "Tell how a call is decided, and why",
 		Long: "Tells how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed.",
@@ -48,6 +48,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			j.policy = j.policy.For(client, agent)
 			e, err := j.explain(orDefault(tool, "bash"), arguments)
 			if err != nil {
 				return &exitError{exitFailed, err}
@@ -57,6 +58,8 @@ func policyExplainCommand(g *global) *cobra.Command {
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&tool, "tool", "", "the `tool` of the call; default: bash")
+	cmd.Flags().StringVar(&client, "client", "agent", "the `name` of the token with which the call comes")
+	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent that makes the call")
 	return cmd
 }
 
@@ -105,6 +108,7 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string) er
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
+	j.policy = j.policy.For(rec.Client, rec.AgentID)
 	e, err := j.explain(rec.Canonical, arguments)
 	if err != nil {
 		return &exitError{exitFailed, err}

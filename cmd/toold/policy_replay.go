@@ -37,6 +37,11 @@ type past struct {
 	text    string // the call, for people
 }
 
+// decidedBy judges the call as its client's.
+func (c past) decidedBy(p *policy.Policy) policy.Decision {
+	return p.For(c.Client, c.AgentID).Decide(c.effects)
+}
+
 // history returns the calls since a time that can be judged, each different call
 // once, the latest first decision by a person kept.
 func (j *judge) history(ctx context.Context, log *journal.Journal, since time.Time) ([]past, error) {
@@ -138,7 +143,7 @@ func (g *global) diffPolicy(ctx context.Context, file, since string) error {
 	}
 	changes := []change{}
 	for _, c := range calls {
-		before, after := old.policy.Decide(c.effects), next.policy.Decide(c.effects)
+		before, after := c.decidedBy(old.policy), c.decidedBy(next.policy)
 		if before.Action != after.Action {
 			changes = append(changes, change{c.ID, c.text, before.Action, after.Action, after.Rule, after.Source})
 		}

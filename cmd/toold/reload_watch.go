@@ -38,9 +38,9 @@ func hangupReloads() bool {
 func policyPlaces(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
 	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
-	if cfg.Policy != "" {
-		places = append(places, cfg.Policy)
-		if target, err := filepath.EvalSymlinks(cfg.Policy); err == nil && target != cfg.Policy {
+	for _, file := range config.PolicyFiles(cfg.Policy) {
+		places = append(places, file)
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != file {
 			places = append(places, target)
 		}
 	}
@@ -48,8 +48,8 @@ func policyPlaces(cfg config.Config) []string {
 }
 
 // watch reloads when one of the files changes and at SIGHUP, until ctx ends;
-// then it closes what it returns.
-func (p *policies) watch(ctx context.Context, files []string) <-chan struct{} {
+// then it closes what it returns. Which files there are may change with them.
+func (p *policies) watch(ctx context.Context, places func() []string) <-chan struct{} {
 	done := make(chan struct{})
 	hangup := make(chan os.Signal, 1)
 	if hangupReloads() {
@@ -60,6 +60,7 @@ func (p *policies) watch(ctx context.Context, files []string) <-chan struct{} {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
 		changes = &fsnotify.Watcher{} // its channels never tell anything
 	}
+	files := places()
 	p.follow(changes, files)
 	// Ends with ctx.
 	go func() {
@@ -68,7 +69,7 @@ func (p *policies) watch(ctx context.Context, files []string) <-chan struct{} {
 		if err == nil {
 			defer changes.Close()
 		}
-		p.watchUntil(ctx, changes, files, hangup)
+		p.watchUntil(ctx, changes, places, files, hangup)
 	}()
 	return done
 }
@@ -86,7 +87,7 @@ func (p *policies) follow(changes *fsnotify.Watcher, files []string) {
 	}
 }
 
-func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, files []string, hangup <-chan os.Signal) {
+func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, places func() []string, files []string, hangup <-chan os.Signal) {
 	quiet := time.NewTimer(settle)
 	quiet.Stop()
 	defer quiet.Stop()
@@ -104,6 +105,7 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, fi
 			p.log.Warn("watching the policy files failed; what was missed is read now", zap.Error(err))
 			quiet.Reset(settle)
 		case <-quiet.C:
+			files = places()
 			p.follow(changes, files) // a folder may be new
 			p.reload()
 		}

@@ -43,7 +43,7 @@ func (g *global) serve(ctx context.Context) error {
 		return &exitError{exitFailed, err}
 	}
 	watched, unwatch := context.WithCancel(ctx)
-	watching := d.policies.watch(watched, policyPlaces(cfg))
+	watching := d.policies.watch(watched, func() []string { return policyPlaces(cfg) })
 	err = d.serve(ctx)
 	unwatch()
 	<-watching

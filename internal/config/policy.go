@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -54,7 +55,8 @@ func ReadPolicy(path string) (policy.File, error) {
 
 // CompilePolicy is LoadPolicy for a user's policy that has been read already,
 // and perhaps changed: for whoever proposes rules and proves them. Faults in it
-// are *policy.Fault.
+// are *policy.Fault, since it has no lines any more; those of the other files are
+// *Error.
 func CompilePolicy(user policy.File, o policy.Options) (*policy.Policy, error) {
 	return system{AdministratorPolicy, 0}.compile(layer{file: user}, o)
 }
@@ -63,6 +65,8 @@ func CompilePolicy(user policy.File, o policy.Options) (*policy.Policy, error) {
 type layer struct {
 	file    policy.File
 	decoder *decoder // knows where its texts stand; nil when that is not known
+	named   []clientRule
+	clients []layer // the files of named
 }
 
 // system says where the administrator's policy is and who must own it.
@@ -89,9 +93,15 @@ func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 	if workspace != nil {
 		layers = append(layers, workspace)
 	}
-	for _, l := range layers {
-		if l.file.AutoCase {
-			l.file.FoldCase = foldsCase(o.Workspace)
+	for _, l := range slices.Clone(layers) {
+		l.file.FoldCase = l.file.FoldCase || l.file.AutoCase && foldsCase(o.Workspace)
+		for i := range l.file.Clients {
+			own := &l.file.Clients[i].File
+			own.FoldCase = own.FoldCase || own.AutoCase && foldsCase(o.Workspace)
+			o.Protected = append(slices.Clip(o.Protected), own.Name)
+		}
+		for i := range l.clients {
+			layers = append(layers, &l.clients[i])
 		}
 	}
 	var further []policy.File
@@ -116,7 +126,11 @@ func readUser(path string) (layer, error) {
 		}
 		name, src = path, text
 	}
-	return parsePolicy(name, src, policy.Ask, caseAuto)
+	l, err := parsePolicy(name, src, policy.Ask, caseAuto)
+	if err != nil {
+		return l, err
+	}
+	return l, l.readClients(os.OpenFile)
 }
 
 // policy reads the administrator's policy, if there is one. Who can change it,
@@ -156,7 +170,10 @@ func (s system) policy() (*layer, error) {
 		return nil, fmt.Errorf("cannot use the administrator's policy: %w", err)
 	}
 	l, err := parsePolicy(s.administrator, src, policy.Allow, "")
-	return &l, err
+	if err != nil {
+		return nil, err
+	}
+	return &l, l.readClients(open)
 }
 
 // onlyOwn checks that nobody but root can change a file.
@@ -189,6 +206,9 @@ func workspacePolicy(workspace string) (*layer, error) {
 		return nil, fmt.Errorf("cannot read the workspace's policy: %w", err)
 	}
 	l, err := parsePolicy(WorkspacePolicy, src, policy.Allow, "")
+	if err == nil && len(l.named) > 0 {
+		err = l.decoder.errorAt(l.named[0].At, "clients: the workspace's policy holds for every client; only the user's and the administrator's tell them apart")
+	}
 	return &l, err
 }
 

@@ -28,7 +28,7 @@ type policyFile struct {
 		OnTimeout onTimeout `yaml:"on_timeout" doc:"What happens when nobody answers."`
 		Grants    later     `yaml:"grants"`
 	} `yaml:"ask" doc:"Questions to people."`
-	Clients later `yaml:"clients"`
+	Clients []clientRule `yaml:"clients" doc:"Further policy files, each for the calls of some clients. They can only tighten."`
 }
 
 // policyDefaults decide what no rule matches.
@@ -97,6 +97,16 @@ type netRule struct {
 	Methods  []string `yaml:"methods" doc:"Of HTTP; any when absent."`
 }
 
+// clientRule names a policy file for the calls of some clients.
+type clientRule struct {
+	At    place
+	Match struct {
+		Client string `yaml:"client" doc:"The name of the client's token; * is any text."`
+		Agent  string `yaml:"agent" doc:"The agent's id, as the client says; * is any text."`
+	} `yaml:"match" doc:"Whose calls the file is for."`
+	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`
+}
+
 // parsePolicy reads one layer of policy. Defaults that the file does not name
 // are unset, but never loosen what cannot be analysed; unsaid is its path_case
 // when it names none.
@@ -126,7 +136,7 @@ func parsePolicy(file string, src []byte, unset policy.Action, unsaid pathCase) 
 	for _, r := range w.Net {
 		f.Net = append(f.Net, r.rule())
 	}
-	return layer{file: f, decoder: d}, d.checkRules(&w)
+	return layer{file: f, decoder: d, named: w.Clients}, d.checkRules(&w)
 }
 
 // setDefaults takes over the defaults, and notes the lines of those that are

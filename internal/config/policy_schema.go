@@ -43,7 +43,8 @@ func schemaOf(t reflect.Type) map[string]any {
 	}
 }
 
-// schemaOfObject describes a struct. Rules need an id and a decision.
+// schemaOfObject describes a struct. Rules need an id and a decision, clients a
+// policy.
 func schemaOfObject(t reflect.Type) map[string]any {
 	properties := make(map[string]any)
 	required := []string{}
@@ -58,7 +59,7 @@ func schemaOfObject(t reflect.Type) map[string]any {
 			property["description"] = doc
 		}
 		properties[key] = property
-		if key == "id" || key == "decision" {
+		if key == "id" || key == "decision" || key == "policy" {
 			required = append(required, key)
 		}
 	}

@@ -70,7 +70,7 @@ func TestTheSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"name: no version", "version: 2", "version: 1\ncomands: []", "version: 1\ndefaults: {bash: permit}",
 		"version: 1\ndefaults: {unanalysable: allow}", "version: 1\ncommands: [{id: x, run: [a]}]",
 		"version: 1\ncommands: [{id: x, decision: ask, run: [a], sandbox: danger-full-access}]",
-		"version: 1\nask: {timeout: soon}", "version: 1\nclients: []", "version: 1\npresets: shell-readonly",
+		"version: 1\nask: {timeout: soon}", "version: 1\nclients: [{match: {clint: a}, policy: b}]", "version: 1\npresets: shell-readonly",
 	} {
 		if v.Validate(plainValue(t, []byte(src))) == nil {
 			t.Errorf("the schema accepts %q", src)

@@ -38,15 +38,15 @@ func effectLines(effects []policy.Effect) []message.EffectLine {
 	return lines
 }
 
-// Explain tells how a call would be decided, without running it.
-func (d *Dispatcher) Explain(requestID string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
+// Explain tells how a call of a client would be decided, without running it.
+func (d *Dispatcher) Explain(client, requestID string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
 	inv, refused := d.build(context.Background(), &Call{ID: asked.ID, asked: asked})
 	if refused != nil {
 		e := message.Errorf(message.InvalidArguments, "%s", refused.text)
 		e.RequestID = requestID
 		return message.PolicyExplanation{}, e
 	}
-	effects, current := inv.Effects(), d.rules.Load().policy
+	effects, current := inv.Effects(), d.rules.Load().policy.For(client, "")
 	verdict, lines := current.Decide(effects), effectLines(effects)
 	for i := range effects {
 		alone := current.Decide(effects[i : i+1])

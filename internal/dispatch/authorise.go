@@ -19,6 +19,12 @@ type rules struct {
 	replaced chan struct{} // closed by SetPolicy
 }
 
+// rulesFor are the rules in force for the client of a call.
+func (d *Dispatcher) rulesFor(c *Call) *rules {
+	r := d.rules.Load()
+	return &rules{policy: r.policy.For(c.client, c.req.AgentID), replaced: r.replaced}
+}
+
 // SetPolicy makes later decisions follow p. Running calls are not affected;
 // calls that wait for a person are judged again.
 func (d *Dispatcher) SetPolicy(p *policy.Policy) {
@@ -29,7 +35,7 @@ func (d *Dispatcher) SetPolicy(p *policy.Policy) {
 // authorise decides the call, asking a person where the policy says so. With no
 // refusal the call may run.
 func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
-	effects, current := inv.Effects(), d.rules.Load()
+	effects, current := inv.Effects(), d.rulesFor(c)
 	verdict := current.policy.Decide(effects)
 	said := c.decided(verdict)
 	if verdict.Action != policy.Ask {
@@ -94,7 +100,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	}
 	// The answer may have been quicker than the news of a policy that denies.
 	if err == nil && answer.Approve {
-		now := d.rules.Load().policy.Decide(q.effects)
+		now := d.rulesFor(c).policy.Decide(q.effects)
 		if now.Action == policy.Deny {
 			return settled(now, c.decided(now))
 		}
@@ -122,7 +128,7 @@ func (d *Dispatcher) judgeAgain(ctx context.Context, q question, settle context.
 			return policy.Decision{}
 		case <-current.replaced:
 		}
-		current = d.rules.Load()
+		current = d.rulesFor(q.call)
 		if v := current.policy.Decide(q.effects); v.Action != policy.Ask {
 			settle(&approval.Settled{Verdict: approval.Verdict{
 				Approve: v.Action == policy.Allow, By: "policy", Reason: "the policy has changed: " + v.Reason,

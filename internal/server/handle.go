@@ -230,7 +230,7 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
-	answer, e := ss.srv.opt.Dispatch.Explain(m.RequestID, m.Call)
+	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, m.RequestID, m.Call)
 	if e != nil {
 		ss.reply(e)
 		return

@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+)
+
+// A Client is a file that holds for the calls of some clients only, beside all
+// others. It can only tighten.
+type Client struct {
+	// Name and Agent are who it is for, * being any text, "" anybody. The name is
+	// that of the client's token; the agent's id is what the client says.
+	Name, Agent string
+	File        File
+}
+
+// guest is a compiled Client.
+type guest struct {
+	Client
+	rules *Policy
+}
+
+// clients adds the files that a file names for clients.
+func (c *compiler) clients(list []Client) {
+	for _, cl := range list {
+		p := c.policy
+		rules := &Policy{
+			options: p.options, defaults: p.defaults, byName: make(map[string][]commandPattern), ids: p.ids,
+			foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking || cl.File.FoldCase,
+		}
+		own := compiler{policy: rules}
+		own.tighten(cl.File)
+		c.errs = append(c.errs, own.errs...)
+		p.warnings = append(p.warnings, rules.warnings...)
+		p.guests = append(p.guests, guest{cl, rules})
+	}
+}
+
+// For returns the policy for the calls of a client: it is stricter where a file
+// holds for that client. agent is "" when the client names none. It costs little,
+// and nothing where no file does.
+func (p *Policy) For(client, agent string) *Policy {
+	next := p
+	for _, g := range p.guests {
+		if g.Name != "" && !matchToken(g.Name, client) || g.Agent != "" && !matchToken(g.Agent, agent) {
+			continue
+		}
+		if next == p {
+			own := *p
+			own.origins, own.files = maps.Clone(p.origins), slices.Clip(p.files)
+			next = &own
+		}
+		next.files = append(next.files, g.File)
+		next.conditional = next.conditional || g.rules.conditional
+		next.join(g.rules)
+	}
+	if next != p {
+		next.settle()
+	}
+	return next
+}
