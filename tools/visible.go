@@ -18,7 +18,7 @@ func Visible(text string) string {
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case !unicode.IsPrint(r):
+		case !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(blankLetters, r):
 			fmt.Fprintf(&b, `\u{%04x}`, r)
 		default:
 			b.WriteRune(r)
@@ -26,3 +26,6 @@ func Visible(text string) string {
 	}
 	return b.String()
 }
+
+// blankLetters are letters and symbols that show as nothing.
+const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"

@@ -21,7 +21,7 @@ func question(r message.ApprovalRequest, indent string) string {
 	b.WriteString(indent + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
 	for _, e := range r.Effects {
 		fmt.Fprintf(&b, "%s- %s", indent, oneLine(e.Text))
-		if e.Source == "cwd" {
+		if e.Kind == "read" && e.Source == "cwd" { // a program may be called cwd
 			b.WriteString(" (the folder it runs in)")
 		}
 		b.WriteString("\n")

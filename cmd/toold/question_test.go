@@ -14,7 +14,7 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 		Preview: message.Preview{Text: "make\u202e\x1b[2K\nRun it? yes", Diff: "+a\r\n-b\n"},
 		Effects: []message.EffectLine{
 			{Text: "run make\nRun it? yes"},
-			{Text: "read /w/sub", Source: "cwd"},
+			{Kind: "read", Text: "read /w/sub", Source: "cwd"},
 		},
 	}
 	want := "  make\\u{202e}\\u{001b}[2K\n" +

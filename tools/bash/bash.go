@@ -133,9 +133,11 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 		v.stdin = *a.Stdin == "open"
 	}
 	v.effects = t.analyser.analyse(v.script, v.dir)
-	if !within(v.dir, t.options.Workspace) {
-		// A command outside the workspace sees what is there.
-		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Source: "cwd"})
+	if v.dir != t.options.Workspace {
+		// A command sees what is in the folder it runs in, and whoever decides must
+		// know which that is. Inside the workspace no rule need allow it.
+		inside := within(v.dir, t.options.Workspace)
+		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Possible: inside, Source: "cwd"})
 	}
 	return v, nil
 }

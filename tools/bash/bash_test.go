@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
-	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
@@ -93,19 +92,29 @@ func TestDefaultsOfACall(t *testing.T) {
 	}
 }
 
-func TestAFolderOutsideTheWorkspaceIsAnEffect(t *testing.T) {
+func TestTheFolderOfACallIsShownUnlessItIsTheWorkspace(t *testing.T) {
 	t.Parallel()
 	ws, out := workspace(t)
-	inv, err := newTool(ws).Build(json.RawMessage(fmt.Sprintf(`{"command":"true","cwd":%q}`, out)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range inv.Effects() {
-		if e.Kind == policy.Read && e.Canonical == out {
-			return
+	for dir, want := range map[string]string{
+		out:        "read " + out, // outside, it needs a rule that allows it
+		"src/deep": "read " + ws + "/src/deep, possible",
+		".":        "",
+		"":         "",
+	} {
+		inv, err := newTool(ws).Build(json.RawMessage(fmt.Sprintf(`{"command":"true","cwd":%q}`, dir)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range inv.Effects() {
+			if e.Source == "cwd" {
+				got = e.String() + map[bool]string{true: ", possible"}[e.Possible]
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", dir, got, want)
 		}
 	}
-	t.Errorf("%v", inv.Effects())
 }
 
 func TestTheDefinitionIsAValidSchema(t *testing.T) {
@@ -127,13 +136,13 @@ func TestThePreviewHidesNothing(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		"ls -l\n\tx ä 日本": "ls -l\n\tx ä 日本",
-		"ls\u202e x":      `ls\u{202E} x`,
-		"ls \x1b[8mrm":    `ls \u{001B}[8mrm`,
-		"a\u200bb\r\x00":  `a\u{200B}b\u{000D}\u{0000}`,
-		"a\u00a0b":        `a\u{00A0}b`,
+		"ls\u202e x":      `ls\u{202e} x`,
+		"ls \x1b[8mrm":    `ls \u{001b}[8mrm`,
+		"a\u200bb\r\x00":  `a\u{200b}b\u{000d}\u{0000}`,
+		"a\u00a0\u2800b":  `a\u{00a0}\u{2800}b`,
 		"a\xffb\ufffd":    "a\\xffb\ufffd",
 	} {
-		if got := visible(script); got != want {
+		if got := (&invocation{script: script}).Preview().Text; got != want {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
@@ -31,25 +30,7 @@ func (v *invocation) Effects() []policy.Effect { return v.effects }
 
 // Preview shows the exact script. Characters that would not be seen, or that
 // would change how the rest is seen, are written as escapes.
-func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: visible(v.script)} }
-
-// visible escapes what a terminal or a page would not show as it is.
-func visible(s string) string {
-	var out strings.Builder
-	for i, r := range s {
-		switch {
-		case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
-			out.WriteRune(r)
-		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\uFFFD"):
-			fmt.Fprintf(&out, `\x%02x`, s[i])
-		case oddCharacter(r) != "":
-			fmt.Fprintf(&out, `\u{%04X}`, r)
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
+func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.Visible(v.script)} }
 
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
@@ -183,7 +164,7 @@ func leftoverNotice(commands []string) string {
 	const shown = 5
 	list := make([]string, 0, shown)
 	for _, c := range commands[:min(len(commands), shown)] {
-		list = append(list, visible(c))
+		list = append(list, tools.Visible(c))
 	}
 	more := ""
 	if len(commands) > shown {
