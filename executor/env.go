@@ -2,6 +2,7 @@ package executor
 
 import (
 	"maps"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ func BaseEnv(o EnvOptions) []string {
 			env[name] = value
 		}
 	}
+	addUser(env)
 	maps.Copy(env, o.Set)
 	maps.DeleteFunc(env, func(name, value string) bool {
 		return name == "" || never(name) || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00")
@@ -51,6 +53,22 @@ func defaults() map[string]string {
 		"PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat",
 		"EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false",
 		"GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive",
+	}
+}
+
+// addUser names the user, whom service managers do not put into the environment.
+func addUser(env map[string]string) {
+	if env["USER"] != "" && env["LOGNAME"] != "" {
+		return
+	}
+	u, err := user.Current()
+	if err != nil {
+		return // nobody has given this number a name
+	}
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if env[name] == "" {
+			env[name] = u.Username
+		}
 	}
 }
 

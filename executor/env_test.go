@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"os/user"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 	got := executor.BaseEnv(executor.EnvOptions{
 		From: []string{
 			"PATH=/usr/bin", "HOME=/home/u", "LC_TIME=de_DE.UTF-8", "LANG=fr", "TZ=UTC", "AWS_SECRET_ACCESS_KEY=x",
-			"GOPATH=/go", "GOFLAGS=-v", "NPM_TOKEN=x", "EMPTY=", "broken", "=C:=x",
+			"GOPATH=/go", "GOFLAGS=-v", "NPM_TOKEN=x", "EMPTY=", "broken", "=C:=x", "USER=u", "LOGNAME=u",
 		},
 		Pass: []string{"GO*", "EMPTY"},
 		Set:  map[string]string{"CI": "1", "TERM": "dumb", "GOFLAGS": "-x"},
@@ -26,11 +27,23 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_KEY_1=core.pager", "GIT_CONFIG_KEY_2=safe.bareRepository",
 		"GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_VALUE_1=cat", "GIT_CONFIG_VALUE_2=explicit",
 		"GIT_EDITOR=false", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
-		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "MANPAGER=cat", "PAGER=cat",
-		"PATH=/usr/bin", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "VISUAL=false",
+		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "PAGER=cat",
+		"PATH=/usr/bin", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheUserIsNamedWhereTheDaemonWasNotTold(t *testing.T) {
+	t.Parallel()
+	u, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	env := executor.BaseEnv(executor.EnvOptions{From: []string{"LOGNAME=other"}})
+	if !slices.Contains(env, "USER="+u.Username) || !slices.Contains(env, "LOGNAME=other") {
+		t.Errorf("got %q", env)
 	}
 }
 
