@@ -130,6 +130,7 @@ type explained struct {
 	Reason    string `json:"reason"`
 	Change    string `json:"change"`
 	Effects   []struct {
+		Kind   string `json:"kind"`
 		Text   string `json:"text"`
 		Action string `json:"action"`
 		Rule   string `json:"rule"`
