@@ -167,29 +167,9 @@ type Replacement struct {
 	// capabilities, which must not pass to content from elsewhere). Nil: the file
 	// is new, and it is an error when there is one.
 	Old *os.File
+	// Seen is what Old.Stat told before its content was read: a file that was
+	// changed since is not replaced. Nil: that is not verified.
+	Seen fs.FileInfo
 	// Parents makes missing folders above a new file.
 	Parents bool
-}
-
-// regular refuses what is not a regular file: reading a pipe may wait for ever,
-// reading a device never end.
-func regular(info fs.FileInfo, path string) error {
-	kind := ""
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
-		return nil
-	case mode.IsDir():
-		kind = "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		kind = "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		kind = "a socket"
-	case mode&fs.ModeDevice != 0:
-		kind = "a device"
-	case mode&fs.ModeSymlink != 0:
-		kind = "a symbolic link that was not there when the call was judged"
-	default:
-		kind = "something else"
-	}
-	return fmt.Errorf("cannot open %s: it is %s, not a regular file", path, kind)
 }

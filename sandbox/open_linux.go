@@ -21,6 +21,13 @@ func isNotDir(err error) bool { return errors.Is(err, unix.ENOTDIR) }
 // path is what is opened, or there is an error (openat2(2), Linux 5.6).
 // fs.ErrNotExist is visible to errors.Is.
 func OpenFile(canonical string) (*os.File, error) {
+	// To open a device or a pipe has effects of its own, so not even that. What
+	// counts is the second look, at what was opened.
+	if info, err := os.Lstat(canonical); err == nil {
+		if err := regular(info, canonical); err != nil {
+			return nil, err
+		}
+	}
 	fd, err := openNoLinks(unix.AT_FDCWD, canonical, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if errors.Is(err, unix.ENXIO) {
 		return nil, fmt.Errorf("cannot open %s: it is a socket or a device without a driver, not a regular file", canonical)
@@ -28,7 +35,7 @@ func OpenFile(canonical string) (*os.File, error) {
 	if err != nil {
 		return nil, explain("open", canonical, err)
 	}
-	f := os.NewFile(uintptr(fd), canonical)
+	f := impatient(fd, canonical)
 	info, err := f.Stat()
 	if err == nil {
 		err = regular(info, canonical)
@@ -38,6 +45,45 @@ func OpenFile(canonical string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// impatient makes a file of a non-blocking descriptor whose reads fail where
+// they would have to wait: some regular files of the kernel, such as /proc/kmsg,
+// have more to read only when something happens. os.NewFile would have the
+// reader wait for that in the poller, so it must not see the flag.
+func impatient(fd int, name string) *os.File {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags&^unix.O_NONBLOCK)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err == nil {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags) // as it was set by open
+	}
+	return f
+}
+
+// regular refuses what is not a regular file: reading a pipe may wait for ever,
+// reading a device never end.
+func regular(info fs.FileInfo, path string) error {
+	kind := ""
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	case mode&fs.ModeSymlink != 0:
+		kind = "a symbolic link that was not there when the call was judged"
+	default:
+		kind = "something else"
+	}
+	return fmt.Errorf("cannot open %s: it is %s, not a regular file", path, kind)
 }
 
 func openNoLinks(dir int, path string, flags uint64) (int, error) {
@@ -50,16 +96,6 @@ func openNoLinks(dir int, path string, flags uint64) (int, error) {
 			return fd, err
 		}
 	}
-}
-
-func explain(verb, path string, err error) error {
-	switch {
-	case errors.Is(err, unix.ELOOP):
-		return fmt.Errorf("cannot %s %s: a symbolic link appeared in the path after the call was judged", verb, path)
-	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("cannot %s %s: the kernel has no openat2 (Linux 5.6 or newer is needed)", verb, path)
-	}
-	return fmt.Errorf("cannot %s %s: %w", verb, path, err)
 }
 
 // ReplaceFile gives a file new content at once and for good: readers see the
@@ -75,14 +111,14 @@ func ReplaceFile(canonical string, r Replacement) error {
 	}
 	defer unix.Close(dir)
 	name := filepath.Base(canonical)
-	if err := unchanged(dir, name, r.Old); err != nil {
+	if err := unchanged(dir, name, r); err != nil {
 		return explain("write", canonical, err)
 	}
 	temporary, err := writeBeside(dir, r)
 	if err != nil {
 		return explain("write", canonical, err)
 	}
-	if err := rename(dir, temporary, name, r.Old); err != nil {
+	if err := rename(dir, temporary, name, r); err != nil {
 		unix.Unlinkat(dir, temporary, 0)
 		return explain("write", canonical, err)
 	}
@@ -120,26 +156,37 @@ func openFolder(canonical string, parents bool) (int, error) {
 	return fd, err
 }
 
-var errChanged = errors.New("the file was replaced by another one meanwhile; read it again")
+var errChanged = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 
-// unchanged verifies that name is still the old file and may be written:
-// renaming over it needs only the folder's permission, so the file's own has
-// to be asked for.
-func unchanged(dir int, name string, old *os.File) error {
-	if old == nil {
+// unchanged verifies that name is still the old file, with the content it had
+// when it was read, and may be written: renaming over it needs only the folder's
+// permission, so the file's own has to be asked for.
+func unchanged(dir int, name string, r Replacement) error {
+	if r.Old == nil {
 		return nil
 	}
-	var there, opened unix.Stat_t
+	var there unix.Stat_t
 	if err := unix.Fstatat(dir, name, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	if err := unix.Fstat(int(old.Fd()), &opened); err != nil {
+	opened, err := r.Old.Stat()
+	if err != nil {
 		return err
 	}
-	if there.Dev != opened.Dev || there.Ino != opened.Ino {
+	now := opened.Sys().(*syscall.Stat_t)
+	if there.Dev != now.Dev || there.Ino != now.Ino {
 		return errChanged
 	}
-	return unix.Faccessat(dir, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+	if r.Seen != nil {
+		// The change time moves with every write, and nobody can set it.
+		if was := r.Seen.Sys().(*syscall.Stat_t); was.Ctim != now.Ctim || was.Size != now.Size {
+			return errChanged
+		}
+	}
+	if err := unix.Faccessat(dir, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("the file itself is not to be written: %w", err)
+	}
+	return nil
 }
 
 // writeBeside writes the new content into a new file of the folder and returns
@@ -151,6 +198,9 @@ func writeBeside(dir int, r Replacement) (name string, err error) {
 		mode = 0o600 // until it has the old one's
 	}
 	f, err := create(dir, name, mode, r.Data)
+	if errors.Is(err, unix.EACCES) {
+		return "", fmt.Errorf("its folder is not to be written, and a file is written beside its place first: %w", err)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -213,9 +263,9 @@ func randomHex() string {
 
 // rename puts the new file in its place. A new one must not replace what
 // appeared there meanwhile.
-func rename(dir int, temporary, name string, old *os.File) error {
-	if old != nil {
-		if err := unchanged(dir, name, old); err != nil {
+func rename(dir int, temporary, name string, r Replacement) error {
+	if r.Old != nil {
+		if err := unchanged(dir, name, r); err != nil {
 			return err
 		}
 		return unix.Renameat(dir, temporary, dir, name)
@@ -246,51 +296,4 @@ func syncFolder(dir int) error {
 		return err
 	}
 	return nil // a file system without it
-}
-
-// copyAttributes gives to owner, mode and extended attributes of from. Owner
-// first: changing it clears bits of the mode.
-func copyAttributes(to, from *os.File) error {
-	var have, want unix.Stat_t
-	if err := unix.Fstat(int(from.Fd()), &want); err != nil {
-		return err
-	}
-	if err := unix.Fstat(int(to.Fd()), &have); err != nil {
-		return err
-	}
-	if have.Uid != want.Uid || have.Gid != want.Gid {
-		if err := unix.Fchown(int(to.Fd()), int(want.Uid), int(want.Gid)); err != nil {
-			return fmt.Errorf("cannot keep the file's owner (uid %d, gid %d): %w; ask the owner to change it", want.Uid, want.Gid, err)
-		}
-	}
-	if err := copyXattrs(int(to.Fd()), int(from.Fd())); err != nil {
-		return fmt.Errorf("cannot keep the file's extended attributes: %w", err)
-	}
-	return unix.Fchmod(int(to.Fd()), want.Mode&0o1777)
-}
-
-func copyXattrs(to, from int) error {
-	names := make([]byte, 64<<10) // the kernel's limit (xattr(7))
-	n, err := unix.Flistxattr(from, names)
-	if errors.Is(err, unix.ENOTSUP) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	value := make([]byte, 64<<10)
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
-		if name == "" || name == "security.capability" {
-			continue
-		}
-		size, err := unix.Fgetxattr(from, name, value)
-		if err == nil {
-			err = unix.Fsetxattr(to, name, value[:size], 0)
-		}
-		// Labels of security modules are the system's to give.
-		if err != nil && (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.")) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
 }

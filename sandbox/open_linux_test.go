@@ -135,29 +135,3 @@ func TestOwnerIsKept(t *testing.T) {
 		t.Errorf("owner %d:%d, %v", st.Uid, st.Gid, err)
 	}
 }
-
-func TestAFullDiskLeavesTheOldFile(t *testing.T) {
-	t.Parallel()
-	root := tree(t, nil)
-	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("cannot mount a small file system here: %v", err)
-	}
-	t.Cleanup(func() { unix.Unmount(root, 0) })
-	path := filepath.Join(root, "f")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	old, err := OpenFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = ReplaceFile(path, Replacement{Data: make([]byte, 1<<20), Old: old})
-	old.Close()
-	if err == nil || !strings.Contains(err.Error(), "no space left") {
-		t.Errorf("got %v", err)
-	}
-	if got := content(t, path); got != "old" {
-		t.Errorf("the old file holds %q", got)
-	}
-	only(t, root, "f")
-}

@@ -1,0 +1,58 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyAttributes gives to owner, mode and extended attributes of from. Owner
+// first: changing it clears bits of the mode.
+func copyAttributes(to, from *os.File) error {
+	var have, want unix.Stat_t
+	if err := unix.Fstat(int(from.Fd()), &want); err != nil {
+		return err
+	}
+	if err := unix.Fstat(int(to.Fd()), &have); err != nil {
+		return err
+	}
+	if have.Uid != want.Uid || have.Gid != want.Gid {
+		if err := unix.Fchown(int(to.Fd()), int(want.Uid), int(want.Gid)); err != nil {
+			return fmt.Errorf("cannot keep the file's owner (uid %d, gid %d): %w; ask the owner to change it", want.Uid, want.Gid, err)
+		}
+	}
+	if err := copyXattrs(int(to.Fd()), int(from.Fd())); err != nil {
+		return fmt.Errorf("cannot keep the file's extended attributes: %w", err)
+	}
+	return unix.Fchmod(int(to.Fd()), want.Mode&0o1777)
+}
+
+func copyXattrs(to, from int) error {
+	names := make([]byte, 64<<10) // the kernel's limit (xattr(7))
+	n, err := unix.Flistxattr(from, names)
+	if errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	value := make([]byte, 64<<10)
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
+		switch name {
+		case "", "security.capability", "security.ima", "security.evm":
+			continue // these speak of the old content
+		}
+		size, err := unix.Fgetxattr(from, name, value)
+		if err == nil {
+			err = unix.Fsetxattr(to, name, value[:size], 0)
+		}
+		// Labels of security modules are the system's to give.
+		if err != nil && (strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.")) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}

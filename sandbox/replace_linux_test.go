@@ -1,0 +1,134 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"f": "x", "d/g": "y", "link": "-> f", "folder-link": "-> d"})
+	for name, want := range map[string]string{
+		"d": "a directory", "link": "symbolic link", "folder-link/g": "symbolic link", "none": "no such file",
+	} {
+		f, err := OpenFile(filepath.Join(root, name))
+		if err == nil {
+			f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", name, err, want)
+		}
+	}
+	if _, err := OpenFile(filepath.Join(root, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := OpenFile(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
+		t.Errorf("device: %v", err)
+	}
+}
+
+func TestReplaceFileKeepsWhatIsNotContent(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"script": "old"})
+	path := filepath.Join(root, "script")
+	if err := os.Chmod(path, 0o751); err != nil {
+		t.Fatal(err)
+	}
+	old := open(t, path)
+	if err := ReplaceFile(path, Replacement{Data: []byte("new content"), Old: old}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o751 || content(t, path) != "new content" {
+		t.Errorf("%v %v %q", err, info.Mode(), content(t, path))
+	}
+	only(t, root, "script")
+}
+
+func TestReplaceFileMakesNewFilesAndNeverReplacesByAccident(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"there": "old", "folder-link": "-> .", "dangling": "-> nowhere"})
+	if err := ReplaceFile(filepath.Join(root, "a/b/c"), Replacement{Data: []byte("x"), Parents: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, filepath.Join(root, "a/b/c")); got != "x" {
+		t.Errorf("got %q", got)
+	}
+	for name, r := range map[string]Replacement{
+		"there":               {Data: []byte("x")},                // appeared meanwhile
+		"dangling":            {Data: []byte("x")},                // a link appeared
+		"folder-link/new":     {Data: []byte("x"), Parents: true}, // in a folder that became a link
+		"missing/new":         {Data: []byte("x")},                // no parents wanted
+		"there/below-a-file/": {Data: []byte("x"), Parents: true},
+	} {
+		if err := ReplaceFile(filepath.Join(root, name), r); err == nil {
+			t.Errorf("%s written", name)
+		}
+	}
+	if got := content(t, filepath.Join(root, "there")); got != "old" {
+		t.Errorf("got %q", got)
+	}
+	only(t, root, "a", "dangling", "folder-link", "there")
+}
+
+func TestReplaceFileRefusesAFileThatIsNotTheOneThatWasOpened(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"f": "old", "other": "other"})
+	path := filepath.Join(root, "f")
+	old := open(t, path)
+	if err := os.Rename(filepath.Join(root, "other"), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceFile(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
+		t.Error("replaced")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("other", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceFile(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
+		t.Error("a link replaced")
+	}
+	only(t, root, "f")
+}
+
+func open(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// only verifies that nothing else, such as a temporary file, is in the folder.
+func only(t *testing.T, folder string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the folder holds %q, want %q", got, want)
+	}
+}
