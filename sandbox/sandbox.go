@@ -59,7 +59,10 @@ type Report struct {
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"` // e.g. "namespaces", "landlock:7", "seccomp"; empty in danger-full-access
 	Network  bool     `json:"network"`  // whether the host's network could be reached
-	Tier     string   `json:"tier"`     // "A"; "none" in danger-full-access
+	// Tier is "A" where every layer held a process; "path" for a file tool, which
+	// runs in the daemon and is held by its checks of the path; "none" in
+	// danger-full-access.
+	Tier string `json:"tier"`
 }
 
 // ErrUnavailable is what errors.Is finds in every refusal to confine.

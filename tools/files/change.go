@@ -31,6 +31,10 @@ type change struct {
 	verb  string // for a preview: "Write 7 bytes to"
 	fresh bool   // a file that does not exist is made, with its folders
 
+	// unread: there was no file when the call was judged, so that nobody judged
+	// whether one may be read.
+	unread bool
+
 	// compute makes the new content; done says in a result what was done.
 	compute func(file target, before []byte) (after []byte, done string, err error)
 
@@ -40,7 +44,8 @@ type change struct {
 
 // state is a file as it is now and as it is to be.
 type state struct {
-	old           *os.File // nil when there is none
+	old           *os.File    // nil when there is none
+	seen          fs.FileInfo // of old, before it was read
 	before, after []byte
 	done          string
 }
@@ -107,7 +112,7 @@ func (c *change) apply(s state) error {
 	if s.old != nil && string(s.before) == string(s.after) {
 		return nil
 	}
-	return sandbox.ReplaceFile(c.file.canonical, sandbox.Replacement{Data: s.after, Old: s.old, Parents: c.fresh})
+	return sandbox.ReplaceFile(c.file.canonical, sandbox.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: c.fresh})
 }
 
 // plan reads the file and computes its new content. The state is to be closed
@@ -116,23 +121,35 @@ func (c *change) plan() (s state, err error) {
 	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil {
 		return s, err
 	}
-	if s.old, err = sandbox.OpenFile(c.file.canonical); err != nil {
-		if !c.fresh || !errors.Is(err, fs.ErrNotExist) {
-			return s, err
-		}
-	} else if s.before, err = c.read(s.old); err != nil {
+	if err := c.load(&s); err != nil {
 		return s, err
 	}
 	s.after, s.done, err = c.compute(c.file, s.before)
 	if err == nil && int64(len(s.after)) > c.o.MaxWrite {
 		err = problem("file_path", "%s would have %d bytes; at most %d can be written", c.file.name(), len(s.after), c.o.MaxWrite)
 	}
-	if s.old == nil && err == nil {
-		s.done += " (created)."
-	} else {
-		s.done += "."
+	if s.old == nil {
+		s.done += " (created)"
 	}
+	s.done += "."
 	return s, err
+}
+
+// load reads the file, if there is one and may be none.
+func (c *change) load(s *state) (err error) {
+	s.old, err = sandbox.OpenFile(c.file.canonical)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.fresh:
+		return nil
+	case err != nil:
+		return err
+	case c.unread:
+		return fmt.Errorf("%s was not written: it appeared after the call was judged; make the call again", c.file.name())
+	}
+	if s.seen, err = s.old.Stat(); err == nil {
+		s.before, err = c.read(s.old)
+	}
+	return err
 }
 
 func (c *change) read(f *os.File) ([]byte, error) {

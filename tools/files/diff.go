@@ -27,6 +27,9 @@ func unified(from, to, before, after string, most int) string {
 	if before == after {
 		return ""
 	}
+	if strings.Contains(before, "\x00") || strings.Contains(after, "\x00") {
+		return fmt.Sprintf("Binary files %s and %s differ\n", from, to)
+	}
 	head, before, after := trimEqual(before, after)
 	if lines := strings.Count(before, "\n") + strings.Count(after, "\n"); lines > diffLines {
 		return fmt.Sprintf("--- %s\n+++ %s\n\\ Diff left out: %d lines are too many to compare\n", from, to, lines)

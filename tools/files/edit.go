@@ -76,14 +76,11 @@ func (a editArguments) edit(file target, content []byte, most int64) (after []by
 	// The largest growth: every newline of the new text becomes two bytes.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
 	if int64(len(content))+int64(len(places))*int64(growth) > most {
-		return nil, "", problem("new_string", "%d replacements would make %s larger than the %d bytes that can be written", len(places), file.name(), most)
+		return nil, "", problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
 	}
 	verbatim := strings.Contains(a.OldString+a.NewString, "\r")
 	after = replaceAt(content, places, a.NewString, !verbatim)
-	done = fmt.Sprintf("Edited %s: 1 replacement", file.name())
-	if len(places) != 1 {
-		done = fmt.Sprintf("Edited %s: %d replacements", file.name(), len(places))
-	}
+	done = fmt.Sprintf("Edited %s: %s", file.name(), plural(len(places), "replacement"))
 	return after, done, nil
 }
 

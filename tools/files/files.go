@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/toold/toold/policy"
@@ -47,6 +46,9 @@ type target struct {
 	canonical string // with every symbolic link resolved
 }
 
+// longestPath is PATH_MAX of the kernel without its final NUL.
+const longestPath = 4095
+
 // target resolves a path. Only a leading "~/" is expanded; everything else,
 // "$HOME" and "~user" included, is the name of a file.
 func (o Options) target(asked string) (target, error) {
@@ -57,9 +59,11 @@ func (o Options) target(asked string) (target, error) {
 	switch rest, home := strings.CutPrefix(asked, "~/"); {
 	case asked == "":
 		return refuse("empty; name a file, relative to %s or absolute", o.Workspace)
+	case len(asked) > longestPath:
+		return refuse("it has %d bytes; a path has at most %d", len(asked), longestPath)
 	case strings.ContainsFunc(asked, isControl):
-		return refuse("%q holds control characters", asked)
-	case strings.HasSuffix(asked, "/"):
+		return refuse("%q holds control characters; for a file with such a name use bash", asked)
+	case endsInDirectory(asked):
 		return refuse("%q names a directory; name a file in it", asked)
 	case home && o.Home == "":
 		return refuse("%q cannot be expanded: there is no home directory; use an absolute path", asked)
@@ -74,6 +78,11 @@ func (o Options) target(asked string) (target, error) {
 		return refuse("%v", err)
 	}
 	return target{asked, filepath.Clean(path), canonical}, nil
+}
+
+func endsInDirectory(path string) bool {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	return last == "" || last == "." || last == ".."
 }
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
@@ -91,14 +100,12 @@ func (t target) effect(kind policy.Kind) policy.Effect {
 }
 
 // report is what holds for file tools: the profile's path checks, and that no
-// path can be redirected between judging and opening.
+// path can be redirected between judging and opening. Both are the daemon's own
+// doing; nothing confines it, so the tier is not that of commands.
 func (o Options) report() *sandbox.Report {
 	r := &sandbox.Report{Profile: o.Profile.Mode.String(), Enforced: []string{}, Tier: "none"}
 	if o.Profile.Mode != sandbox.FullAccess {
-		r.Enforced, r.Tier = []string{"path-check"}, "A"
-		if runtime.GOOS == "linux" {
-			r.Enforced = append(r.Enforced, "openat2")
-		}
+		r.Enforced, r.Tier = []string{"path-check", "openat2"}, "path"
 	}
 	return r
 }

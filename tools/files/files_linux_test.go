@@ -1,13 +1,13 @@
-//go:build unix
-
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,22 +43,37 @@ func TestOtherHardLinksKeepTheOldContent(t *testing.T) {
 }
 
 // See golang/go#22315: a process that is started while a program is written
-// must not make that program busy.
+// must not make that program busy. Half of the processes have namespaces of
+// their own, for which the kernel's vfork is not used.
 func TestAProgramCanBeRunRightAfterItWasWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	var all sync.WaitGroup
+	long := strings.Repeat("#", 16<<10) // takes a while to write
+	ctx, done := context.WithCancel(t.Context())
+	var spawners, writers sync.WaitGroup
+	for range 4 {
+		spawners.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				cmd := exec.CommandContext(t.Context(), "/bin/true")
+				if n%2 == 0 {
+					cmd.SysProcAttr = ownNamespace()
+				}
+				if err := cmd.Run(); err != nil && !errors.Is(err, syscall.EPERM) && !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("spawning: %v", err)
+				}
+			}
+		})
+	}
 	for i := range 4 {
-		all.Go(func() {
+		writers.Go(func() {
 			name := fmt.Sprintf("program%d", i)
-			path := filepath.Join(w.root, name)
-			w.put(name, "#!/bin/sh\n")
-			if err := os.Chmod(path, 0o755); err != nil {
+			w.put(name, "")
+			if err := os.Chmod(filepath.Join(w.root, name), 0o755); err != nil {
 				t.Error(err)
 			}
-			for n := range 25 {
-				w.run("write_file", args{"file_path": name, "content": fmt.Sprintf("#!/bin/sh\nexit %d\n", n)})
-				err := exec.CommandContext(t.Context(), path).Run()
+			for n := range 60 {
+				w.run("write_file", args{"file_path": name, "content": fmt.Sprintf("#!/bin/sh\nexit %d\n%s\n", n, long)})
+				err := exec.CommandContext(t.Context(), filepath.Join(w.root, name)).Run()
 				exit := (*exec.ExitError)(nil)
 				if n > 0 && (!errors.As(err, &exit) || exit.ExitCode() != n) {
 					t.Errorf("run %d: %v", n, err)
@@ -66,5 +81,15 @@ func TestAProgramCanBeRunRightAfterItWasWritten(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	writers.Wait()
+	done()
+	spawners.Wait()
+}
+
+func ownNamespace() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
 }

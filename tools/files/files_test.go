@@ -32,6 +32,9 @@ func newWorkspace(t *testing.T, change ...func(*Options)) workspace {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := sandbox.OpenFile(root); errors.Is(err, sandbox.ErrUnavailable) {
+		t.Skip(err)
+	}
 	o := Options{Workspace: root, Home: root + "/home", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}}
 	for _, c := range change {
 		c(&o)
@@ -345,7 +348,7 @@ func TestWhatWasShownIsWhatIsChanged(t *testing.T) {
 		}
 	}
 	inv = w.must("write_file", args{"file_path": "new", "content": "x"})
-	if p := inv.Preview(); !strings.Contains(p.Diff, "+x") || !strings.Contains(p.Text, "Write 1 bytes to new") {
+	if p := inv.Preview(); !strings.Contains(p.Diff, "+x") || !strings.Contains(p.Text, "Write 1 byte to new") {
 		t.Errorf("%+v", p)
 	}
 	w.put("new", "appeared")

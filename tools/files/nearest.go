@@ -16,7 +16,7 @@ func notFound(content []byte, sought string) string {
 		return "the file is empty"
 	}
 	lines := strings.Split(strings.ToValidUTF8(string(content), "\ufffd"), "\n")
-	wanted := strings.Split(strings.Trim(sought, "\r\n"), "\n")
+	wanted := strings.SplitN(strings.Trim(sought, "\r\n"), "\n", mostLines+1)
 	wanted = wanted[:min(len(wanted), mostLines)]
 	if at := alike(lines, wanted, withoutSpace); at >= 0 {
 		return fmt.Sprintf("%s differ from it only in white space: %s", lineRange(at, len(wanted)), quote(lines[at:at+len(wanted)]))
@@ -116,9 +116,15 @@ func mostSimilar(lines []string, wanted string) int {
 	return best
 }
 
+// stride is how many bytes are compared at once as long as they are equal.
+const stride = 64
+
 func commonPrefix(a, b string) int {
 	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
+	for n+stride <= min(len(a), len(b)) && a[n:n+stride] == b[n:n+stride] {
+		n += stride
+	}
+	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
 	}
 	return n
@@ -126,7 +132,10 @@ func commonPrefix(a, b string) int {
 
 func commonSuffix(a, b string) int {
 	n := 0
-	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
+	for n+stride <= min(len(a), len(b)) && a[len(a)-n-stride:len(a)-n] == b[len(b)-n-stride:len(b)-n] {
+		n += stride
+	}
+	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
 	}
 	return n

@@ -85,7 +85,7 @@ func (r read) Preview() tools.Preview {
 	text := "Read " + r.file.name()
 	switch {
 	case r.limit < math.MaxInt64:
-		text += fmt.Sprintf(", %d lines from line %d on", r.limit, r.offset)
+		text += fmt.Sprintf(", %s from line %d on", plural(r.limit, "line"), r.offset)
 	case r.offset > 1:
 		text += fmt.Sprintf(", from line %d on", r.offset)
 	}
@@ -104,7 +104,9 @@ func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
 	case why != "":
 		return r.o.failed(ctx, problem("encoding", "cannot read %s as text: %s", r.file.name(), why))
 	case r.numbered:
-		text = number(string(data), r.offset)
+		if text = number(string(data), r.offset); int64(len(text)) > r.o.MaxRead {
+			return r.o.failed(ctx, r.tooLarge("with numbers the lines have more"))
+		}
 	default:
 		text = string(data)
 	}
@@ -123,18 +125,28 @@ func (r read) content(ctx context.Context) ([]byte, error) {
 	if r.offset == 1 && r.limit == math.MaxInt64 {
 		return r.whole(f)
 	}
-	lines := lineReader{in: bufio.NewReaderSize(f, 32<<10)}
-	if err := lines.skip(ctx, r.offset-1); err != nil {
-		return nil, r.pastEnd(err, lines.done)
+	return r.part(ctx, &io.LimitedReader{R: f, N: mostScanned})
+}
+
+// part reads the lines asked for.
+func (r read) part(ctx context.Context, in *io.LimitedReader) ([]byte, error) {
+	lines := lineReader{in: bufio.NewReaderSize(in, 32<<10)}
+	err := lines.skip(ctx, r.offset-1)
+	var data []byte
+	if err == nil {
+		data, err = lines.take(ctx, r.limit, r.o.MaxRead)
 	}
-	data, err := lines.take(ctx, r.limit, r.o.MaxRead)
 	switch {
 	case errors.Is(err, errTooLong):
 		return nil, r.tooLarge("the lines asked for have more")
-	case err == nil && len(data) == 0 && r.offset > 1:
-		return nil, r.pastEnd(io.EOF, lines.done)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case err != nil && in.N <= 0:
+		return nil, problem("offset", "cannot read %s from line %d on: that is beyond the part of a file that is searched for lines; use bash", r.file.name(), r.offset)
+	case len(data) == 0 && r.offset > 1:
+		return nil, problem("offset", "cannot read %s from line %d on: it has %s", r.file.name(), r.offset, plural(lines.done, "line"))
 	}
-	return data, err
+	return data, nil
 }
 
 // whole reads a file of no more than MaxRead bytes.
@@ -158,17 +170,14 @@ func (r read) whole(f *os.File) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-func (r read) pastEnd(err error, lines int64) error {
-	if !errors.Is(err, io.EOF) {
-		return err
-	}
-	return problem("offset", "cannot read %s from line %d on: it has %d lines", r.file.name(), r.offset, lines)
-}
-
 func (r read) tooLarge(why string) error {
 	return problem("limit", "cannot read %s at once: %s, and a read returns at most %d bytes. Read it in parts: offset is the first line (from 1), limit the number of lines; "+
 		"for parts of very long lines use bash with tail -c and head -c", r.file.name(), why, r.o.MaxRead)
 }
+
+// mostScanned bounds the time that finding a line can take: it costs nothing to
+// make a file that has a hole of some terabytes.
+const mostScanned = 8 << 30
 
 var errTooLong = errors.New("too long")
 
@@ -193,9 +202,6 @@ func (l *lineReader) take(ctx context.Context, n, most int64) (data []byte, err 
 		data = append(data, piece...)
 		return nil
 	})
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
 	return data, err
 }
 

@@ -17,10 +17,11 @@ type finder struct {
 }
 
 func newFinder(content []byte, sought string) finder {
-	if strings.Contains(sought, "\r") || !bytes.Contains(content, []byte("\r\n")) {
+	endings := bytes.Count(content, []byte("\r\n"))
+	if endings == 0 || strings.Contains(sought, "\r") || !strings.Contains(sought, "\n") {
 		return finder{text: content}
 	}
-	f := finder{text: make([]byte, 0, len(content))}
+	f := finder{text: make([]byte, 0, len(content)-endings), crlf: make([]int, 0, endings)}
 	for {
 		line, rest, found := bytes.Cut(content, []byte("\r\n"))
 		f.text = append(f.text, line...)

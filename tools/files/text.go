@@ -2,8 +2,17 @@ package files
 
 import (
 	"bytes"
+	"fmt"
 	"unicode/utf8"
 )
+
+// plural counts things for people: "1 byte", "2 bytes".
+func plural[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
 
 // notText tells why data cannot be handled as text; empty when it can. Text
 // in an old 8-bit encoding passes when any is set.

@@ -2,7 +2,9 @@ package files
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/toold/toold/policy"
@@ -43,21 +45,19 @@ func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &change{
+	c := &change{
 		o: w.o, busy: w.busy, file: file, fresh: true,
-		verb:    fmt.Sprintf("Write %d bytes to", len(a.Content)),
-		effects: writeEffects(file),
+		verb:    "Write " + plural(len(a.Content), "byte") + " to",
+		effects: []policy.Effect{file.effect(policy.Write)},
 		compute: func(file target, before []byte) ([]byte, string, error) {
-			return []byte(a.Content), fmt.Sprintf("Wrote %d bytes to %s", len(a.Content), file.name()), nil
+			return []byte(a.Content), fmt.Sprintf("Wrote %s to %s", plural(len(a.Content), "byte"), file.name()), nil
 		},
-	}, nil
-}
-
-// writeEffects counts what is replaced as read: the diff in the result shows it.
-func writeEffects(file target) []policy.Effect {
-	effects := []policy.Effect{file.effect(policy.Write)}
-	if _, err := os.Lstat(file.canonical); err == nil {
-		effects = append(effects, file.effect(policy.Read))
 	}
-	return effects
+	// What is replaced is read as well: the diff in the result shows it.
+	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) {
+		c.unread = true
+	} else {
+		c.effects = append(c.effects, file.effect(policy.Read))
+	}
+	return c, nil
 }

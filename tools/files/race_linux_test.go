@@ -1,0 +1,92 @@
+package files
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/tools"
+)
+
+// A folder of the workspace changes places with a link to a folder outside, and
+// a file with a link to a file outside, as fast as the machine can, while calls
+// are judged and run.
+func TestWhatIsSwappedWhileACallRunsNeverLeadsOutside(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	outside := filepath.Join(filepath.Dir(w.root), "outside")
+	w.put("../outside/f", "OUTSIDE")
+	w.put("d/f", "inside")
+	w.put("f", "inside")
+	links(t, w.root, map[string]string{"d-link": outside, "f-link": outside + "/f"})
+
+	ctx, done := context.WithCancel(t.Context())
+	var swapper sync.WaitGroup
+	swapper.Go(func() {
+		for ctx.Err() == nil {
+			for _, name := range []string{"/d", "/f"} {
+				if err := unix.Renameat2(unix.AT_FDCWD, w.root+name, unix.AT_FDCWD, w.root+name+"-link", unix.RENAME_EXCHANGE); err != nil {
+					t.Errorf("cannot swap: %v", err)
+				}
+			}
+		}
+	})
+	reached := map[string]int{}
+	for range 150 {
+		for _, name := range []string{"d/f", "f", "d/new/f"} {
+			swapped(t, w, name, reached)
+		}
+	}
+	done()
+	swapper.Wait()
+	if reached["inside"] < 50 || reached["refused"] < 50 {
+		t.Errorf("the calls met too little: %v", reached)
+	}
+	if got := w.content("../outside/f"); got != "OUTSIDE" {
+		t.Errorf("the file outside holds %q", got)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+		t.Errorf("outside there is %v, %v", entries, err)
+	}
+}
+
+// swapped makes one call of each tool on a name that may lead anywhere.
+func swapped(t *testing.T, w workspace, name string, reached map[string]int) {
+	for tool, a := range map[string]args{
+		"read_file":  {"file_path": name},
+		"write_file": {"file_path": name, "content": "inside, written"},
+		"edit_file":  {"file_path": name, "old_string": "inside", "new_string": "inside and"},
+	} {
+		inv, err := w.build(tool, a)
+		if err != nil {
+			reached["refused"]++
+			continue
+		}
+		inv.Preview()
+		got := inv.Execute(t.Context(), tools.IO{})
+		switch {
+		case strings.Contains(got.Text+got.Diff, "OUTSIDE"):
+			t.Fatalf("%s of %s shows what is outside: %s", tool, name, got.Text)
+		case got.IsError:
+			reached["refused"]++
+		case inv.Effects()[0].Canonical != filepath.Join(w.root, name):
+			t.Fatalf("%s of %s reached %s", tool, name, inv.Effects()[0].Canonical)
+		default:
+			reached["inside"]++
+		}
+	}
+}
+
+func links(t *testing.T, root string, links map[string]string) {
+	t.Helper()
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
