@@ -34,6 +34,10 @@ type Command struct {
 	Cols     uint16 // of the terminal; 0 = 120
 	Stdin    bool   // standard input stays open for Input; else it is at its end from the start
 
+	// WaitAll makes the command last as long as any of its processes, not only
+	// as long as its shell: for what is started to run on.
+	WaitAll bool
+
 	Timeout time.Duration // 0 = none
 	Grace   time.Duration // between TERM and KILL; 0 = 2 s
 	Sandbox sandbox.Profile

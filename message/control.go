@@ -17,6 +17,8 @@ func (x *decoding) control(kind string) {
 		x.listMessages()
 	case "list_approvals":
 		x.listApprovals()
+	case "list_calls":
+		x.listCalls()
 	case "subscribe":
 		x.subscribe()
 	case "get_output":
@@ -78,7 +80,7 @@ func (x *decoding) hello() {
 		x.errorf(InvalidArguments, "toold speaks protocol 1, not %d", w.Protocol)
 		return
 	}
-	x.emit(&Hello{Protocol: w.Protocol, ClientName: string(w.Client.Name), Version: string(w.Client.Version), Output: w.Output})
+	x.emit(&Hello{Protocol: w.Protocol, ClientName: string(w.Client.Name), Version: string(w.Client.Version), Output: w.Output, Resume: w.Resume != nil})
 }
 
 func (x *decoding) cancel() {
@@ -179,6 +181,13 @@ func (x *decoding) listApprovals() {
 	var w wireListApprovals
 	if faults := bind(x.frame, &w); !x.refuse(faults, w.RequestID, "") {
 		x.emit(&ListApprovals{RequestID: string(w.RequestID)})
+	}
+}
+
+func (x *decoding) listCalls() {
+	var w wireListCalls
+	if faults := bind(x.frame, &w); !x.refuse(faults, w.RequestID, "") {
+		x.emit(&ListCalls{RequestID: string(w.RequestID), All: w.All})
 	}
 }
 

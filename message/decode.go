@@ -34,6 +34,9 @@ func NewDecoder(opts DecoderOptions) *Decoder {
 	return &Decoder{opts: opts}
 }
 
+// Held is how many bytes of arguments are collected from fragments.
+func (d *Decoder) Held() int { return d.bytes }
+
 // Decode decodes one frame. What it returns aliases frame, which must not be
 // changed afterwards. A frame can ask for something and be faulty at once: one
 // call of a batch without an id hides none of the others. Passive messages,
@@ -121,7 +124,7 @@ func (d *Decoder) decode(x *decoding, kind string) {
 		x.errorf(InvalidArguments, "toold takes no results of tools: it runs them itself; send calls")
 	case "ping":
 		x.ping()
-	case "cancel", "tool_input", "list_messages", "list_approvals", "subscribe", "get_output", "explain_policy", "hello":
+	case "cancel", "tool_input", "list_messages", "list_approvals", "list_calls", "subscribe", "get_output", "explain_policy", "hello":
 		x.control(kind)
 	default:
 		if passive(kind) {

@@ -9,7 +9,7 @@ import "encoding/json"
 
 // An Inbound is one thing a client asks for, decoded from a frame of any
 // dialect: *Request, *ApprovalResponse, *Cancel, *ToolInput, *ListMessages,
-// *ListApprovals, *GetOutput, *ExplainPolicy, *Subscribe, *Hello or *Ping.
+// *ListApprovals, *ListCalls, *GetOutput, *ExplainPolicy, *Subscribe, *Hello or *Ping.
 type Inbound interface{ inbound() }
 
 // Dialect names the form in which a call came and its return must go.
@@ -100,6 +100,13 @@ type ListMessages struct {
 // ListApprovals asks for the approvals that wait.
 type ListApprovals struct{ RequestID string }
 
+// ListCalls asks for the calls that are not answered yet, and with All also for
+// the latest that are.
+type ListCalls struct {
+	RequestID string
+	All       bool
+}
+
 // Subscribe asks for events of calls that other clients make.
 type Subscribe struct {
 	RequestID string
@@ -128,6 +135,7 @@ type Hello struct {
 	ClientName string
 	Version    string
 	Output     string // "none", "delta" (default) or "binary"
+	Resume     bool   // it asked to go on where an earlier connection ended
 }
 
 // Ping asks for a pong with the same nonce. TypeAlias is set when the client
@@ -143,6 +151,7 @@ func (*Cancel) inbound()           {}
 func (*ToolInput) inbound()        {}
 func (*ListMessages) inbound()     {}
 func (*ListApprovals) inbound()    {}
+func (*ListCalls) inbound()        {}
 func (*Subscribe) inbound()        {}
 func (*GetOutput) inbound()        {}
 func (*ExplainPolicy) inbound()    {}

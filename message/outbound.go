@@ -24,21 +24,23 @@ type ToolReturn struct {
 	StepID      *string      `json:"step_id"`
 	SeqID       int64        `json:"seq_id"`
 
-	ExitCode    *int       `json:"exit_code"`
-	Signal      *string    `json:"signal"`
-	TimedOut    bool       `json:"timed_out"`
-	Cancelled   bool       `json:"cancelled"`
-	DurationMS  int64      `json:"duration_ms"`
-	Truncated   bool       `json:"truncated"`
-	StdoutBytes int64      `json:"stdout_bytes"`
-	StderrBytes int64      `json:"stderr_bytes"`
-	Terminal    *string    `json:"terminal"`
-	Sandbox     *Sandbox   `json:"sandbox"`
-	Decision    *Decision  `json:"decision"`
-	ErrorType   *ErrorType `json:"error_type"`
-	Diff        *string    `json:"diff"`
-	Leftovers   []string   `json:"leftovers,omitempty"`
-	Replayed    bool       `json:"replayed,omitempty"`
+	ExitCode    *int        `json:"exit_code"`
+	Signal      *string     `json:"signal"`
+	TimedOut    bool        `json:"timed_out"`
+	Cancelled   bool        `json:"cancelled"`
+	DurationMS  int64       `json:"duration_ms"`
+	Truncated   bool        `json:"truncated"`
+	StdoutBytes int64       `json:"stdout_bytes"`
+	StderrBytes int64       `json:"stderr_bytes"`
+	Terminal    *string     `json:"terminal"`
+	Sandbox     *Sandbox    `json:"sandbox"`
+	Decision    *Decision   `json:"decision"`
+	ErrorType   *ErrorType  `json:"error_type"`
+	Diff        *string     `json:"diff"`
+	Cause       *Cause      `json:"cause,omitempty"` // why toold stopped it
+	Leftovers   []Leftover  `json:"leftovers,omitempty"`
+	Background  *Background `json:"background,omitempty"` // the command runs on, as a call of its own
+	Replayed    bool        `json:"replayed,omitempty"`
 }
 
 // ReturnItem mirrors a return in the list form of the Letta API.
@@ -88,6 +90,9 @@ type HelloAck struct {
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`
 	Sandbox     Sandbox          `json:"sandbox"`
+	// Resumed is false in the answer to a hello with resume, and absent else:
+	// what a client missed it gets by repeating its calls.
+	Resumed *bool `json:"resumed,omitempty"`
 }
 
 // ToolDefinition describes a tool to a client.
@@ -209,7 +214,8 @@ type Output struct {
 	DataB64     string `json:"data_b64,omitempty"`
 	Offset      int64  `json:"offset"` // of the first byte; later than asked for where output is not kept
 	NextOffset  int64  `json:"next_offset"`
-	EOF         bool   `json:"eof"`
+	EOF         bool   `json:"eof"`           // nothing more is kept, and nothing more will come
+	Gap         *Gap   `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
 }
 
 // Approvals answers list_approvals.

@@ -35,7 +35,9 @@ type ReturnOptions struct {
 	Sandbox     *Sandbox
 	Decision    *Decision
 	Diff        string
-	Leftovers   []string
+	Leftovers   []Leftover
+	Cause       Cause // empty: toold did not stop it
+	Background  *Background
 }
 
 // NewToolReturn makes the return of a call, with every field in all the places
@@ -51,7 +53,7 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
 		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal),
 		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
-		Leftovers: o.Leftovers,
+		Leftovers: o.Leftovers, Cause: optional(o.Cause), Background: o.Background,
 	}
 	if r.ID == "" {
 		r.ID = NewID("message")

@@ -53,6 +53,7 @@ func clientFrames() []frameType {
 		{"message_type", "tool_input", reflect.TypeFor[wireInput]()},
 		{"message_type", "list_messages", reflect.TypeFor[wireListMessages]()},
 		{"message_type", "list_approvals", reflect.TypeFor[wireListApprovals]()},
+		{"message_type", "list_calls", reflect.TypeFor[wireListCalls]()},
 		{"message_type", "subscribe", reflect.TypeFor[wireSubscribe]()},
 		{"message_type", "get_output", reflect.TypeFor[wireGetOutput]()},
 		{"message_type", "explain_policy", reflect.TypeFor[wireExplainPolicy]()},
@@ -71,6 +72,9 @@ func daemonFrames() []frameType {
 		{"message_type", "policy_decision", reflect.TypeFor[PolicyDecision]()},
 		{"message_type", "tool_started", reflect.TypeFor[ToolStarted]()},
 		{"message_type", "tool_output_delta", reflect.TypeFor[OutputDelta]()},
+		{"message_type", "tool_queued", reflect.TypeFor[ToolQueued]()},
+		{"message_type", "background_ended", reflect.TypeFor[BackgroundEnded]()},
+		{"message_type", "calls", reflect.TypeFor[Calls]()},
 		{"message_type", "messages", reflect.TypeFor[Messages]()},
 		{"message_type", "output", reflect.TypeFor[Output]()},
 		{"message_type", "approvals", reflect.TypeFor[Approvals]()},
@@ -112,6 +116,7 @@ func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[ident]():           {Type: "string", MaxLength: jsonschema.Ptr(maxIdent)},
 		reflect.TypeFor[ErrorType]():       {Type: "string", Enum: enum(errorTypes())},
+		reflect.TypeFor[Cause]():           {Type: "string", Enum: enum(causes())},
 	}
 	call, err := jsonschema.For[wireCall](&jsonschema.ForOptions{TypeSchemas: types})
 	if err != nil {

@@ -160,6 +160,12 @@ type wireListApprovals struct {
 	RequestID   ident  `json:"request_id,omitempty"`
 }
 
+type wireListCalls struct {
+	MessageType string `json:"message_type"`
+	RequestID   ident  `json:"request_id,omitempty"`
+	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
+}
+
 type wireSubscribe struct {
 	MessageType string  `json:"message_type"`
 	RequestID   ident   `json:"request_id,omitempty"`
@@ -186,6 +192,12 @@ type wireHello struct {
 	Protocol    int        `json:"protocol,omitempty" jsonschema:"1"`
 	Client      wireClient `json:"client,omitzero"`
 	Output      string     `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
+	// Resume is taken so that it can be answered; see HelloAck.Resumed.
+	Resume *wireResume `json:"resume,omitempty" jsonschema:"not served: hello_ack says resumed: false"`
+}
+
+type wireResume struct {
+	LastEventSeq int64 `json:"last_event_seq,omitempty"`
 }
 
 type wireClient struct {

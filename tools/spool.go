@@ -130,6 +130,18 @@ func OpenSpool(dir string) (*Spool, error) {
 	return &Spool{dir: dir}, nil
 }
 
+// Size is how many bytes of a stream are recorded.
+func (sp *Spool) Size(s Stream) int64 {
+	if s == Combined {
+		return sp.Size(Stdout) + sp.Size(Stderr)
+	}
+	info, err := os.Stat(filepath.Join(sp.dir, s.String()))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // ReadAt returns at most most bytes of a stream, also of Combined, from an
 // offset on; eof tells that nothing more is recorded.
 func (sp *Spool) ReadAt(s Stream, offset int64, most int) (p []byte, eof bool) {

@@ -35,6 +35,14 @@ type Invocation interface {
 	Execute(ctx context.Context, io IO) Result
 }
 
+// A Detachable is an Invocation whose caller may want it to run on after the
+// call's return, as a call of its own.
+type Detachable interface {
+	Invocation
+	// InBackground tells whether this call wants that. It is constant.
+	InBackground() bool
+}
+
 // Definition is what a model is told about a tool.
 type Definition struct {
 	Name        string          `json:"name"`
@@ -137,7 +145,13 @@ type Result struct {
 	Exit      *Exit
 	Terminal  string
 	Sandbox   *sandbox.Report // set by every tool: what held while it ran
-	Leftovers []string        // command lines of processes that outlived the command and were killed
+	Leftovers []Process       // outlived the command and were killed
+}
+
+// Process is one process of a call.
+type Process struct {
+	PID     int    // as the command saw it
+	Command string // its command line
 }
 
 // Exit is how the command of a call ended.

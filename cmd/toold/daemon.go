@@ -85,7 +85,8 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		AllowedHosts: d.cfg.AllowedHosts, AllowedOrigins: d.cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},
 		MaxFrameBytes: d.cfg.Limits.MaxFrameBytes, OutboxBytes: d.cfg.Limits.OutboxBytes,
 		CallsPerConnection: int(d.cfg.Limits.CallsPerConnection),
-		Ping:               d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle,
+		Connections:        int(d.cfg.Limits.Connections), IncomingBytes: d.cfg.Limits.IncomingBytes,
+		Ping: d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle,
 	})
 	return nil
 }
@@ -93,7 +94,9 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 func callLimits(cfg config.Config) dispatch.Limits {
 	return dispatch.Limits{
 		Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
+		PerConnection: int(cfg.Limits.ConcurrentPerConn), Background: int(cfg.Limits.BackgroundCalls),
 		ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
+		SpoolTotal: cfg.Limits.SpoolTotal, SpoolKeep: cfg.Limits.SpoolKeep,
 		Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
 	}
 }
@@ -107,6 +110,11 @@ func (d *daemon) serve(ctx context.Context) error {
 	if err := d.calls.Recover(context.WithoutCancel(ctx)); err != nil {
 		return &exitError{exitFailed, err}
 	}
+	tending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	tended := make(chan struct{})
+	// Ends with stop.
+	go func() { defer close(tended); d.calls.Tend(tending) }()
+	defer func() { stop(); <-tended }()
 	failed := make(chan error, len(d.listeners))
 	for _, l := range d.listeners {
 		// Ends when the server is shut down.
@@ -139,6 +147,7 @@ func newRegistry(cfg config.Config) (*tools.Registry, error) {
 			From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Workspace: cfg.Workspace,
 		}),
 		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace,
+		MaxBackground: cfg.Limits.BackgroundTimeout,
 	}))...)
 }
 
@@ -268,7 +277,10 @@ func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
 			"max_frame_bytes": d.cfg.Limits.MaxFrameBytes, "outbox_bytes": d.cfg.Limits.OutboxBytes,
 			"return_bytes": d.cfg.Limits.ReturnBytes, "spool_bytes": d.cfg.Limits.SpoolBytes,
 			"linger_ms": d.cfg.Limits.Linger.Milliseconds(), "timeout_ms": d.cfg.Limits.Timeout.Milliseconds(),
-			"max_timeout_ms": d.cfg.Limits.MaxTimeout.Milliseconds(),
+			"max_timeout_ms":   d.cfg.Limits.MaxTimeout.Milliseconds(),
+			"concurrent_calls": d.cfg.Limits.ConcurrentCalls, "concurrent_per_connection": d.cfg.Limits.ConcurrentPerConn,
+			"calls_per_connection": d.cfg.Limits.CallsPerConnection, "background_calls": d.cfg.Limits.BackgroundCalls,
+			"background_timeout_ms": d.cfg.Limits.BackgroundTimeout.Milliseconds(),
 		},
 	}
 	for _, def := range registry.Definitions() {

@@ -55,10 +55,17 @@ type Limits struct {
 	OutboxBytes        int64         // unsent live output kept for a connection
 	ReturnBytes        int64         // of each stream in a return
 	SpoolBytes         int64         // output of a call kept on disk
+	SpoolTotal         int64         // of all calls together; the oldest goes first
+	SpoolKeep          time.Duration // how long output is kept
 	Linger             time.Duration // how long a call outlives its connection; 0 = not at all
 	ConcurrentCalls    int64         // running at the same time
 	WaitingCalls       int64         // of all connections: received, not yet running
 	CallsPerConnection int64         // not yet answered
+	ConcurrentPerConn  int64         // of ConcurrentCalls; further ones wait
+	BackgroundCalls    int64         // running on after their return; 0 = none
+	BackgroundTimeout  time.Duration // the longest life of one
+	Connections        int64         // of all clients
+	IncomingBytes      int64         // of frames that are being received, over all connections
 	Timeout            time.Duration // of a call that names none
 	MaxTimeout         time.Duration // that a call may name
 	Grace              time.Duration // between TERM and KILL

@@ -37,8 +37,11 @@ func defaults() Config {
 		},
 		Limits: Limits{
 			MaxFrameBytes: 16 * mib, OutboxBytes: 4 * mib, ReturnBytes: 30000, SpoolBytes: 64 * mib,
-			Linger:          60 * time.Second,
-			ConcurrentCalls: 64, WaitingCalls: 1024, CallsPerConnection: 256,
+			Linger:     60 * time.Second,
+			SpoolTotal: 4 * gib, SpoolKeep: 7 * 24 * time.Hour,
+			ConcurrentCalls: 64, ConcurrentPerConn: 32, WaitingCalls: 1024, CallsPerConnection: 256,
+			BackgroundCalls: 16, BackgroundTimeout: 8 * time.Hour,
+			Connections: 1024, IncomingBytes: 256 * mib,
 			Timeout: 120 * time.Second, MaxTimeout: 600 * time.Second, Grace: 2 * time.Second,
 			Ping: 30 * time.Second, Idle: 90 * time.Second,
 		},
@@ -192,6 +195,13 @@ func (l *loader) limits(d *Limits, raw file) {
 	l.count(&d.ConcurrentCalls, r.ConcurrentCalls, "limits.concurrent_calls", bounds{1, 10000})
 	l.count(&d.WaitingCalls, r.WaitingCalls, "limits.waiting_calls", bounds{1, 1e6})
 	l.count(&d.CallsPerConnection, r.CallsPerConnection, "limits.calls_per_connection", bounds{1, 1e6})
+	l.count(&d.ConcurrentPerConn, r.ConcurrentPerConn, "limits.concurrent_per_connection", bounds{1, 10000})
+	l.count(&d.BackgroundCalls, r.BackgroundCalls, "limits.background_calls", bounds{0, 10000})
+	l.duration(&d.BackgroundTimeout, r.BackgroundTimeout, "limits.background_timeout", time.Second, 30*24*time.Hour)
+	l.size(&d.SpoolTotal, r.SpoolTotal, "limits.spool_total", bounds{0, 0})
+	l.duration(&d.SpoolKeep, r.SpoolKeep, "limits.spool_keep", 0, 10*365*24*time.Hour)
+	l.count(&d.Connections, r.Connections, "limits.connections", bounds{1, 1e6})
+	l.size(&d.IncomingBytes, r.IncomingBytes, "limits.incoming_bytes", bounds{1 * mib, 1 << 40})
 	l.duration(&d.MaxTimeout, r.MaxTimeout, "limits.max_timeout", time.Second, 7*24*time.Hour)
 	l.duration(&d.Timeout, r.Timeout, "limits.timeout", time.Millisecond, d.MaxTimeout)
 	l.duration(&d.Grace, r.Grace, "limits.grace", 0, time.Minute)

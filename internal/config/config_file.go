@@ -45,6 +45,13 @@ type file struct {
 		ConcurrentCalls    scalar `yaml:"concurrent_calls"`
 		WaitingCalls       scalar `yaml:"waiting_calls"`
 		CallsPerConnection scalar `yaml:"calls_per_connection"`
+		ConcurrentPerConn  scalar `yaml:"concurrent_per_connection"`
+		BackgroundCalls    scalar `yaml:"background_calls"`
+		BackgroundTimeout  scalar `yaml:"background_timeout"`
+		SpoolKeep          scalar `yaml:"spool_keep"`
+		SpoolTotal         scalar `yaml:"spool_total"`
+		Connections        scalar `yaml:"connections"`
+		IncomingBytes      scalar `yaml:"incoming_bytes"`
 		Timeout            scalar `yaml:"timeout"`
 		MaxTimeout         scalar `yaml:"max_timeout"`
 		Grace              scalar `yaml:"grace"`

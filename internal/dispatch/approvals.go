@@ -23,11 +23,21 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 		},
 		Rule: said.Rule, Source: said.Source, Reason: said.Reason,
 		Preview:     message.Preview{Text: preview.Text, Diff: preview.Diff},
-		Effects:     effectLines(effects),
+		Effects:     shownEffects(inv, effects),
 		ExpiresAt:   expires.UTC().Format(time.RFC3339Nano),
 		Suggestions: []string{},
 		AgentID:     c.req.AgentID,
 	}
+}
+
+// shownEffects is what is judged and, though no rule is about it, that the call
+// runs on after its return.
+func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
+	lines := effectLines(effects)
+	if inBackground(inv) {
+		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
+	}
+	return lines
 }
 
 func effectLines(effects []policy.Effect) []message.EffectLine {

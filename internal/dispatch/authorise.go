@@ -78,6 +78,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
 		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 	}
+	c.proceed(message.CallWaiting, nil)
 	patience := d.patience(q.rules)
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(c, q.inv, q.effects, said, expires)

@@ -53,7 +53,7 @@ func TestFewCallsAreParsedAtOnceAndAWaitingOneCanBeCancelled(t *testing.T) {
 		<-slow.entered
 	}
 	w, wake := b.submit("waits", `{}`)
-	w.Call().Cancel()
+	w.Call().Cancel("")
 	if ret := final(t, w, wake).Return; ret == nil || ret.ErrorType == nil || *ret.ErrorType != message.Cancelled {
 		t.Errorf("the call that waited to be parsed returned %+v, want cancelled", ret)
 	}

@@ -2,7 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,18 +11,12 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Causes for which a call is stopped. Each becomes a stable error_type.
-var (
-	errCancelled  = errors.New("cancelled by the client")
-	errClientGone = errors.New("the client went away and did not come back")
-	errShutdown   = errors.New("toold is stopping")
-)
-
 // Final is the last event of a call: its one return, or the error_message that
 // says why this request has none of its own.
 type Final struct {
-	Return *message.ToolReturn
-	Err    *message.Error
+	Return     *message.ToolReturn
+	Err        *message.Error
+	Background *Call // that runs on after this return; nil when there is none, or it has ended
 }
 
 // A Call is one tool call on its way from request to return. Sessions attach to
@@ -33,6 +27,8 @@ type Call struct {
 	Dialect message.Dialect
 
 	client string
+	conn   string // whose turn it uses; see queue
+	of     *Call  // of a background call: the call that began it
 	key    string // client, agent and id: weak generators repeat ids across agents
 	tool   string // canonical name; as asked when there is no such tool
 	hash   string // of tool and arguments
@@ -41,8 +37,9 @@ type Call struct {
 	rec    journal.Key
 	born   time.Time
 	stop   context.CancelCauseFunc
-	linger time.Duration
+	linger time.Duration // below zero: for ever
 	input  chan tools.Input
+	begun  chan struct{} // closed when its process runs, or the call has ended without
 
 	profile string // of the sandbox, as the policy wants it; the call's goroutine only
 
@@ -52,6 +49,16 @@ type Call struct {
 	watchers map[*Watcher]struct{}
 	leaving  *time.Timer // runs while nobody watches
 	done     bool
+	progress progress
+}
+
+// progress is how far a call is, for those who list calls.
+type progress struct {
+	state     message.CallState
+	position  int // in the queue
+	preview   string
+	pid       int
+	startedAt time.Time
 }
 
 // A Watcher is one session's attachment to a call.
@@ -60,9 +67,12 @@ type Watcher struct {
 	wake func()
 }
 
-// attach adds a watcher. wake is called, without blocking, whenever there may be
+// BackgroundOf returns the call that began this background call; nil for others.
+func (c *Call) BackgroundOf() *Call { return c.of }
+
+// Watch adds a watcher. wake is called, without blocking, whenever there may be
 // something new to read.
-func (c *Call) attach(wake func()) *Watcher {
+func (c *Call) Watch(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +95,7 @@ func (w *Watcher) Detach() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.watchers, w)
-	if len(c.watchers) == 0 && !c.done && c.leaving == nil {
+	if len(c.watchers) == 0 && !c.done && c.leaving == nil && c.linger >= 0 {
 		c.leaving = time.AfterFunc(c.linger, func() { c.stop(errClientGone) })
 	}
 }
@@ -123,8 +133,15 @@ func (c *Call) Input(in tools.Input) *message.Error {
 	}
 }
 
-// Cancel stops the call. Cancelling twice, or too late, is harmless.
-func (c *Call) Cancel() { c.stop(errCancelled) }
+// Cancel stops the call. The reason may be empty; the return repeats it.
+// Cancelling twice, or too late, is harmless.
+func (c *Call) Cancel(reason string) {
+	const most = 500
+	if len(reason) > most {
+		reason = strings.ToValidUTF8(reason[:most], "") + "…"
+	}
+	c.stop(cancelled{reason})
+}
 
 // emit appends an event and wakes the watchers.
 func (c *Call) emit(event any) {
@@ -135,9 +152,29 @@ func (c *Call) emit(event any) {
 		if c.leaving != nil {
 			c.leaving.Stop()
 		}
+		c.hasBegun()
 	}
 	c.mu.Unlock()
 	c.wakeAll()
+}
+
+// hasBegun closes begun, once. Called with mu held.
+func (c *Call) hasBegun() {
+	select {
+	case <-c.begun:
+	default:
+		close(c.begun)
+	}
+}
+
+// proceed records how far the call is. change must not block.
+func (c *Call) proceed(state message.CallState, change func(*progress)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progress.state = state
+	if change != nil {
+		change(&c.progress)
+	}
 }
 
 // wakeAll wakes the watchers. Their wake functions are leaves: they never block

@@ -6,9 +6,12 @@
 package dispatch
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,9 +42,13 @@ type Options struct {
 // Limits bound the calls. All are needed.
 type Limits struct {
 	Concurrent      int // calls that run at once
+	PerConnection   int // of them, those of one connection
 	Waiting         int // calls that wait for a place or a person
+	Background      int // calls that run on after their return; 0 = none may
 	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
+	SpoolTotal      int64         // of all calls; see Tend
+	SpoolKeep       time.Duration // how long output is kept
 	Linger          time.Duration // a call's life after its last session left
 	ApprovalTimeout time.Duration
 }
@@ -53,13 +60,19 @@ const maxHeld = 256 << 20
 type Dispatcher struct {
 	opt    Options
 	rules  atomic.Pointer[rules]
-	slots  chan struct{} // one element per running call
+	places *queue        // of running calls
 	builds chan struct{} // one element per call being parsed
+	grown  chan struct{} // capacity 1: the recorded output has grown by much; see Tend
 
 	mu       sync.Mutex
 	calls    map[string]*Call // unanswered calls by client scope and id
 	waiting  int              // calls admitted and not yet running
 	held     int64            // bytes of the arguments of calls
+	running  int              // background calls
+	spooled  int64            // bytes recorded since Tend looked
+	unsaved  map[journal.Key]unsaved
+	fences   fences
+	audience map[*listener]struct{}
 	stopping bool
 	wg       sync.WaitGroup // one per call in calls
 }
@@ -67,12 +80,14 @@ type Dispatcher struct {
 // New returns a Dispatcher. Shutdown ends it.
 func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
-		opt:   opt,
-		slots: make(chan struct{}, opt.Limits.Concurrent),
+		opt:    opt,
+		places: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
+		grown:  make(chan struct{}, 1),
 		// Parsing only computes, so more at once is no faster. But a hostile
 		// script can cost hundreds of megabytes while it is analysed.
-		builds: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		calls:  make(map[string]*Call),
+		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
+		calls:   make(map[string]*Call),
+		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}),
 	}
 	d.rules.Store(&rules{policy: opt.Policy, replaced: make(chan struct{})})
 	return d
@@ -81,10 +96,11 @@ func New(opt Options) *Dispatcher {
 // Submission is one call as a session hands it over.
 type Submission struct {
 	Client  string // the token's name, not the connection: it scopes the call's id
+	Conn    string // the connection: places to run are handed out to connections in turn
 	Request *message.Request
 	Call    message.ToolCall
 	TooMany string // not empty: the session has too many calls, and the refusal says so
-	Wake    func() // see Call.attach
+	Wake    func() // see Call.Watch
 }
 
 // Submit starts a call, or attaches to it when the same call runs or has run
@@ -92,29 +108,34 @@ type Submission struct {
 // call.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
+	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {
+		return refuseDuplicate(c, s.Wake, "is reserved: ids that begin with "+message.BackgroundPrefix+" are those of background calls. Use another id")
+	}
 	d.mu.Lock()
 	if running, ok := d.calls[c.key]; ok {
 		d.mu.Unlock()
 		if running.hash != c.hash {
-			return refuseDuplicate(c, s.Wake)
+			return refuseDuplicate(c, s.Wake, "belongs to a call with other arguments; use a new id for a new call")
 		}
-		return running.attach(s.Wake)
+		return running.Watch(s.Wake)
 	}
 	if d.stopping {
 		d.mu.Unlock()
-		w := c.attach(s.Wake)
+		w := c.Watch(s.Wake)
 		c.emit(Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping; nothing ran. Send the call again when it is back"})})
 		return w
 	}
 	d.admit(c)
-	tooMany := s.TooMany
-	if tooMany == "" {
-		tooMany = d.crowded()
+	var refused *refusal
+	if d.fences.take(c.client, c.ID) {
+		refused = &refusal{message.Cancelled, "the call was cancelled before it came; nothing of it ran"}
+	} else if tooMany := cmp.Or(s.TooMany, d.crowded()); tooMany != "" {
+		refused = &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}
 	}
 	d.mu.Unlock()
-	w := c.attach(s.Wake)
+	w := c.Watch(s.Wake)
 	// Ends when the call has its return in the journal; Shutdown waits for it.
-	go d.live(ctx, c, tooMany)
+	go d.live(ctx, c, refused)
 	return w
 }
 
@@ -124,21 +145,30 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	if _, name, ok := d.opt.Registry.Lookup(s.Call.Name); ok {
 		canonical = name
 	}
+	// What a call keeps must not keep its whole frame in memory.
+	req := *s.Request
+	req.Frame, req.Calls = nil, nil
+	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	return &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
-		client: s.Client, key: s.Client + "\x00" + s.Request.AgentID + "\x00" + s.Call.ID,
+		client: s.Client, conn: s.Conn, key: key(s.Client, s.Request.AgentID, s.Call.ID),
 		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
-		req: s.Request, asked: s.Call, born: time.Now(),
+		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    make(chan tools.Input, 64),
+		begun:    make(chan struct{}),
 		watchers: make(map[*Watcher]struct{}),
+		progress: progress{state: message.CallReceived},
 	}, ctx
 }
 
+// key is a call's identity.
+func key(client, agent, id string) string { return client + "\x00" + agent + "\x00" + id }
+
 // refuseDuplicate answers a request that uses the id of another call.
-func refuseDuplicate(c *Call, wake func()) *Watcher {
-	w := c.attach(wake)
-	e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
+func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
+	w := c.Watch(wake)
+	e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q %s", c.ID, why)
 	e.CallID = c.ID
 	c.emit(Final{Err: e})
 	return w
@@ -170,6 +200,9 @@ func (d *Dispatcher) forget(c *Call) {
 	defer d.mu.Unlock()
 	delete(d.calls, c.key)
 	d.held -= int64(len(c.asked.Arguments))
+	if c.of != nil {
+		d.running--
+	}
 }
 
 // notWaiting tells that a call runs now or is answered.
@@ -193,10 +226,11 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 	return found
 }
 
-// CancelAll stops every unanswered call of a client; an empty client means all.
-func (d *Dispatcher) CancelAll(client string) {
+// CancelAll stops every unanswered call of a client, background calls included;
+// an empty client means all.
+func (d *Dispatcher) CancelAll(client, reason string) {
 	for _, c := range d.Find(client, "") {
-		c.Cancel()
+		c.Cancel(reason)
 	}
 }
 

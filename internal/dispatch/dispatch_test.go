@@ -25,6 +25,8 @@ type probe struct {
 	run  func(ctx context.Context, io tools.IO) tools.Result
 	ran  atomic.Int32
 	does policy.Effect
+
+	background bool
 }
 
 func (p *probe) Definition() tools.Definition {
@@ -57,17 +59,21 @@ type bench struct {
 	approvals *approval.Queue[message.ApprovalRequest]
 	logged    *observer.ObservedLogs
 	killed    []string
+	dir       string // of the journal
 }
 
 // newBench makes a dispatcher whose policy gives every read the action.
 func newBench(t *testing.T, action policy.Action, tool *probe) *bench {
 	t.Helper()
-	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
+	dir := t.TempDir()
+	j, err := journal.Open(t.Context(), dir, journal.Self())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { j.Close() })
-	return newBenchOn(t, j, action, tool)
+	b := newBenchOn(t, j, action, tool)
+	b.dir = dir
+	return b
 }
 
 func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *probe) *bench {
@@ -88,7 +94,7 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 	b.Dispatcher = New(Options{
 		Registry: registry, Policy: rules, Approvals: b.approvals, Journal: j, Log: zap.New(core), SpoolDir: t.TempDir(),
 		Kill:   func(identity string) (bool, error) { b.killed = append(b.killed, identity); return true, nil },
-		Limits: Limits{Concurrent: 4, Waiting: 8, ReturnBytes: 30000, SpoolBytes: 1 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
+		Limits: Limits{Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, SpoolTotal: 1 << 30, SpoolKeep: time.Hour, ReturnBytes: 30000, SpoolBytes: 1 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
 		Redact: []string{"s3cret"},
 	})
 	return b
@@ -272,8 +278,8 @@ func TestACancelledCallIsAnswered(t *testing.T) {
 	}})
 	w, wake := b.submit("call_1", `{}`)
 	<-begun
-	w.Call().Cancel()
-	w.Call().Cancel()
+	w.Call().Cancel("not needed")
+	w.Call().Cancel("")
 	f := final(t, w, wake)
 	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Cancelled || !f.Return.Cancelled {
 		t.Errorf("got %+v", f.Return)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -23,21 +24,23 @@ type outcome struct {
 	capture  *tools.Capture
 	decision *message.Decision
 	took     time.Duration
+	cause    message.Cause // of the end of a call that did not end by itself
+	started  *Call         // runs on in the background
 }
 
 // live takes one call through its life. It returns when the call's return is in
 // the journal and told to its watchers.
-func (d *Dispatcher) live(ctx context.Context, c *Call, tooMany string) {
+func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
-	final := d.answer(ctx, c, tooMany)
+	final := d.answer(ctx, c, refused)
 	// A repeat from here on is answered from the journal, as a replay.
 	d.forget(c)
 	c.emit(final)
 }
 
 // answer brings the call to its end.
-func (d *Dispatcher) answer(ctx context.Context, c *Call, tooMany string) Final {
+func (d *Dispatcher) answer(ctx context.Context, c *Call, refused *refusal) Final {
 	rec, fresh, err := d.opt.Journal.Receive(context.WithoutCancel(ctx), d.journalled(c))
 	if err != nil {
 		d.notWaiting()
@@ -49,9 +52,9 @@ func (d *Dispatcher) answer(ctx context.Context, c *Call, tooMany string) Final 
 		d.notWaiting()
 		return d.replay(c, rec)
 	}
-	if tooMany != "" {
+	if refused != nil {
 		d.notWaiting()
-		return d.conclude(c, outcome{refused: &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}})
+		return d.conclude(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
 	}
 	return d.conclude(c, d.process(ctx, c))
 }
@@ -64,9 +67,7 @@ func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 		return Final{Err: e}
 	}
 	if len(rec.Result) == 0 {
-		e := message.Errorf(message.DuplicateToolCall, "tool call %q is being run by another toold process on this machine; ask that one", c.ID)
-		e.CallID = c.ID
-		return Final{Err: e}
+		return d.withoutReturn(c, rec)
 	}
 	ret, err := storedReturn(rec.Result)
 	if err != nil {
@@ -75,47 +76,90 @@ func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 		return Final{Err: e}
 	}
 	ret.Replayed = true
-	return Final{Return: ret}
+	return Final{Return: ret, Background: d.backgroundOf(c, ret)}
 }
 
 // process judges the call and runs it. A panic of a tool is an internal error
 // of this one call.
 func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	waits := true
-	defer func() {
+	started := func() {
 		if waits {
+			waits = false
 			d.notWaiting()
 		}
-		if p := recover(); p != nil {
-			ref := message.NewID("fault")
-			d.opt.Log.Error("a call panicked", zap.String("call", c.ID), zap.String("reference", ref), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-			out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
-		}
-	}()
+	}
+	defer started()
+	defer d.rescue(c, &out)
 	inv, refused := d.build(ctx, c)
-	if refused != nil {
-		out.refused = refused
-		return out
+	if refused == nil {
+		out.decision, refused = d.authorise(ctx, c, inv)
 	}
-	out.decision, refused = d.authorise(ctx, c, inv)
-	if refused != nil {
-		out.refused = refused
-		return out
+	if refused == nil {
+		var leave func()
+		if leave, refused = d.awaitPlace(ctx, c); refused == nil {
+			defer leave()
+			started()
+			refused = d.intend(ctx, c, out.decision)
+		}
 	}
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	case <-ctx.Done():
-		out.refused = stopped(ctx)
+	switch {
+	case refused != nil:
+		out.refused, out.cause = refused, causeOf(ctx, refused.kind)
 		return out
-	}
-	waits = false
-	d.notWaiting()
-	if err := d.opt.Journal.Intend(context.WithoutCancel(ctx), c.rec, journalDecision(out.decision)); err != nil {
-		out.refused = &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
-		return out
+	case inBackground(inv):
+		return d.background(ctx, c, inv, out)
 	}
 	return d.execute(ctx, c, inv, out)
+}
+
+// rescue makes an outcome of a panic.
+func (d *Dispatcher) rescue(c *Call, out *outcome) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	ref := message.NewID("fault")
+	d.opt.Log.Error("a call panicked", zap.String("call", c.ID), zap.String("reference", ref), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
+}
+
+// awaitPlace waits for a place among the running calls, and tells the watchers
+// how far the call is from it. The caller leaves the place.
+func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), refused *refusal) {
+	t := d.places.enter(c.conn)
+	leave = func() { d.places.leave(t) }
+	select {
+	case <-t.ready:
+		return leave, nil
+	default:
+	}
+	again := time.NewTicker(time.Second)
+	defer again.Stop()
+	for told := 0; ; {
+		if n := d.places.place(t); n != told && n > 0 {
+			told = n
+			c.proceed(message.CallQueued, func(p *progress) { p.position = n })
+			c.emit(message.ToolQueued{MessageType: "tool_queued", CallID: c.ID, Position: n})
+		}
+		select {
+		case <-t.ready:
+			return leave, nil
+		case <-ctx.Done():
+			leave()
+			return nil, stopped(ctx)
+		case <-again.C:
+		}
+	}
+}
+
+// intend makes the decision and the intent to run durable. Only then may the call
+// run.
+func (d *Dispatcher) intend(ctx context.Context, c *Call, said *message.Decision) *refusal {
+	if err := d.opt.Journal.Intend(context.WithoutCancel(ctx), c.rec, journalDecision(said)); err != nil {
+		return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
+	}
+	return nil
 }
 
 // build parses the call into an invocation. It waits while as many calls are
@@ -141,7 +185,10 @@ func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *ref
 		return nil, &refusal{message.InvalidArguments, bad.Error()}
 	case err != nil:
 		return nil, &refusal{message.InvalidArguments, "cannot prepare the call: " + err.Error()}
+	case inBackground(inv) && d.opt.Limits.Background == 0:
+		return nil, &refusal{message.InvalidArguments, "background: this toold runs nothing on after the return (limits.background_calls is 0, or it was started for one call only: start one with `toold serve`). Run it without background"}
 	}
+	c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
 	return inv, nil
 }
 
@@ -149,8 +196,13 @@ func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *ref
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
 	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact})
+	// A folder of this name is of another journal: its output is not this call's.
+	if err := os.RemoveAll(dir); err != nil {
+		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
+	}
 	c.setCapture(out.capture)
 	begin := time.Now()
+	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
 	out.result = inv.Execute(ctx, tools.IO{
 		Output: func(s tools.Stream, p []byte) {
 			out.capture.Write(s, p)
@@ -162,9 +214,8 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	})
 	out.took = time.Since(begin)
 	out.capture.Close()
-	if out.result.Failure == tools.Cancelled {
-		out.result.Failure = tools.Failure(stopped(ctx).kind)
-	}
+	out.result = explained(ctx, out.result)
+	out.cause = causeOf(ctx, message.ErrorType(out.result.Failure))
 	return out
 }
 
@@ -174,17 +225,6 @@ func (d *Dispatcher) started(ctx context.Context, c *Call, s tools.Started, dir 
 	if err := d.opt.Journal.Started(context.WithoutCancel(ctx), c.rec, s.Identity, dir); err != nil {
 		d.opt.Log.Error("cannot journal a started process", zap.String("call", c.ID), zap.Error(err))
 	}
+	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
 	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: wireSandbox(s.Sandbox)})
-}
-
-// stopped says in words why ctx ended a call that did not run.
-func stopped(ctx context.Context) *refusal {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errShutdown):
-		return &refusal{message.Shutdown, "toold was stopped before the call had ended. Send it again under a new id when toold is back"}
-	case errors.Is(cause, errClientGone):
-		return &refusal{message.Cancelled, "the client went away and did not come back in time"}
-	default:
-		return &refusal{message.Cancelled, "the call was cancelled"}
-	}
 }

@@ -13,8 +13,12 @@ import (
 
 // journalled is the call as it is written down before anything else happens.
 func (d *Dispatcher) journalled(c *Call) journal.Call {
+	var of string
+	if c.of != nil {
+		of = c.of.ID
+	}
 	return journal.Call{
-		Client: c.client, ID: c.ID,
+		Client: c.client, ID: c.ID, BackgroundOf: of,
 		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
 		OTID: c.req.OTID, RequestID: c.req.ID, Dialect: string(c.Dialect),
 		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.hash,

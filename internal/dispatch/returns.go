@@ -26,9 +26,10 @@ func (d *Dispatcher) conclude(c *Call, out outcome) Final {
 	if err != nil {
 		d.opt.Log.Error("cannot journal a return", zap.String("call", c.ID), zap.Error(err))
 		ret = message.NewToolReturn(opt)
+		d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(opt, out)})
 	}
 	d.logReturn(c, out, ret)
-	return Final{Return: &ret}
+	return Final{Return: &ret, Background: out.started}
 }
 
 // unrecorded makes the return of a call that never reached the journal.
@@ -42,7 +43,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	opt := message.ReturnOptions{
 		CallID: c.ID, ToolName: c.asked.Name, ID: message.NewID("message"), OTID: message.NewID("otid"),
 		RunID: c.req.RunID, StepID: c.req.StepID,
-		Decision: out.decision, Duration: out.took,
+		Decision: out.decision, Duration: out.took, Cause: out.cause, Background: out.started.handle(),
 	}
 	if out.refused != nil {
 		opt.ErrorType = out.refused.kind
@@ -55,7 +56,10 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	opt.ErrorType = message.ErrorType(res.Failure)
 	opt.TimedOut = res.Failure == tools.Timeout
 	opt.Cancelled = opt.ErrorType == message.Cancelled || opt.ErrorType == message.Shutdown
-	opt.Terminal, opt.Leftovers = res.Terminal, res.Leftovers
+	opt.Terminal = res.Terminal
+	for _, p := range res.Leftovers {
+		opt.Leftovers = append(opt.Leftovers, message.Leftover(p))
+	}
 	opt.Diff = tools.Redact(res.Diff, d.opt.Redact)
 	if res.Sandbox != nil {
 		held := wireSandbox(*res.Sandbox)
@@ -72,8 +76,13 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 // result as a model reads it.
 func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
-	opt.StdoutBytes, opt.StderrBytes, _ = out.capture.Totals()
 	head := tools.Redact(out.result.Text, d.opt.Redact)
+	if out.capture == nil { // it runs on
+		opt.Result = head
+		return
+	}
+	opt.StdoutBytes, opt.StderrBytes, _ = out.capture.Totals()
+	d.recorded(opt.StdoutBytes + opt.StderrBytes)
 	if opt.StdoutBytes+opt.StderrBytes == 0 {
 		opt.Result = head
 		if head == "" {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
 )
 
@@ -21,9 +22,10 @@ const agentSecret = "agent-secret-agent-secret-agent-secret"
 func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Server) {
 	t.Helper()
 	opt := Options{
-		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),
-		Tokens:        []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
-		Greeting:      message.HelloAck{Protocol: 1},
+		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(), Dispatch: dispatch.New(dispatch.Options{}),
+		Tokens:      []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
+		Greeting:    message.HelloAck{Protocol: 1},
+		Connections: 20, IncomingBytes: 64 << 20,
 		MaxFrameBytes: 1 << 20, OutboxBytes: 1 << 20, CallsPerConnection: 10, Ping: time.Second, Idle: 3 * time.Second,
 		AllowedHosts: []string{"toold.example"}, AllowedOrigins: []string{"https://console.example"},
 	}

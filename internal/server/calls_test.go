@@ -70,7 +70,7 @@ func newCallServer(t *testing.T, action policy.Action, run func(context.Context,
 	calls := dispatch.New(dispatch.Options{
 		Registry: registry, Policy: rules, Approvals: approvals, Journal: j, Log: zap.NewNop(), SpoolDir: t.TempDir(),
 		Kill:   func(string) (bool, error) { return false, nil },
-		Limits: dispatch.Limits{Concurrent: 4, Waiting: 8, ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
+		Limits: dispatch.Limits{Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, SpoolTotal: 1 << 30, SpoolKeep: time.Hour, ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
 	})
 	t.Cleanup(func() { calls.Shutdown(context.Background()) })
 	_, ts := newTestServer(t, func(o *Options) {

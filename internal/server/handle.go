@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -36,6 +38,8 @@ func (ss *session) handle(m message.Inbound) {
 		ss.pong(m)
 	case *message.ListApprovals:
 		ss.listApprovals(m)
+	case *message.ListCalls:
+		ss.listCalls(m)
 	case *message.ListMessages:
 		ss.listMessages(m)
 	case *message.GetOutput:
@@ -81,8 +85,8 @@ func (ss *session) request(m *message.Request) {
 		if !ss.may("request calls", "", call.ID, Agent) {
 			continue
 		}
-		sub := dispatch.Submission{Client: ss.who.Name, Request: m, Call: call, Wake: ss.poke}
-		if open, most := len(ss.following()), ss.srv.opt.CallsPerConnection; open >= most {
+		sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Request: m, Call: call, Wake: ss.poke}
+		if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
 			sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 		}
 		ss.follow(ss.srv.opt.Dispatch.Submit(sub))
@@ -131,18 +135,16 @@ func (ss *session) decide(a message.ApprovalAnswer) *message.Error {
 	return nil
 }
 
-// find returns the unanswered call that a frame names, or answers the frame.
-func (ss *session) find(callID string) *dispatch.Call {
+// named returns the unanswered call that a frame names: of several, the one that
+// this session follows. It is nil when there is none.
+func (ss *session) named(callID string) *dispatch.Call {
 	calls := ss.srv.opt.Dispatch.Find(ss.client(), callID)
 	if callID == "" || len(calls) == 0 {
-		ss.refuse(message.NotRunning, "", callID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return nil
 	}
-	for _, f := range ss.following() {
-		for _, c := range calls {
-			if f.watcher.Call() == c {
-				return c
-			}
+	for _, c := range calls {
+		if ss.follows(c) {
+			return c
 		}
 	}
 	return calls[0]
@@ -153,20 +155,28 @@ func (ss *session) cancel(m *message.Cancel) {
 		return
 	}
 	if m.All {
-		ss.srv.opt.Dispatch.CancelAll(ss.client())
+		ss.srv.opt.Dispatch.CancelAll(ss.client(), m.Reason)
 		return
 	}
-	if c := ss.find(m.CallID); c != nil {
-		c.Cancel()
+	if c := ss.named(m.CallID); c != nil {
+		c.Cancel(m.Reason)
+		return
 	}
+	why := ""
+	if ss.who.has(Agent) && !strings.HasPrefix(m.CallID, message.BackgroundPrefix) &&
+		ss.srv.opt.Dispatch.Fence(context.Background(), ss.who.Name, m.CallID) {
+		why = "; if a call with it comes later, it is answered as cancelled and does not run"
+	}
+	ss.refuse(message.NotRunning, "", m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown"+why)
 }
 
 func (ss *session) input(m *message.ToolInput) {
 	if !ss.may("send input", "", m.CallID, Agent, Approver, Admin) {
 		return
 	}
-	c := ss.find(m.CallID)
+	c := ss.named(m.CallID)
 	if c == nil {
+		ss.refuse(message.NotRunning, "", m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return
 	}
 	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal}
@@ -182,6 +192,9 @@ func (ss *session) hello(m *message.Hello) {
 	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
 	ack := ss.srv.opt.Greeting
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id
+	if m.Resume {
+		ack.Resumed = new(bool)
+	}
 	for _, r := range ss.who.Roles {
 		ack.Roles = append(ack.Roles, string(r))
 	}

@@ -2,23 +2,16 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/tools"
 )
-
-// outputBytes is how much of a call's output get_output returns when it is not
-// told, and at most.
-const outputBytes = 1 << 20
 
 func (ss *session) listMessages(m *message.ListMessages) {
 	if !ss.may("read the journal", m.RequestID, "", Agent, Observer, Approver, Admin) {
@@ -58,82 +51,6 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 		answer.Messages = append(answer.Messages, row.Body)
 	}
 	return answer, nil
-}
-
-func (ss *session) getOutput(m *message.GetOutput) {
-	if !ss.may("read output", m.RequestID, m.CallID, Agent, Observer, Approver, Admin) {
-		return
-	}
-	read, e := ss.output(m)
-	if e != nil {
-		e.RequestID, e.CallID = m.RequestID, m.CallID
-		ss.reply(e)
-		return
-	}
-	most := outputBytes
-	if m.Limit > 0 && m.Limit < outputBytes {
-		most = int(m.Limit)
-	}
-	p, from, eof := read(stream(m.Stream), m.Offset, most)
-	answer := message.Output{
-		MessageType: "output", RequestID: m.RequestID, CallID: m.CallID, Stream: m.Stream,
-		Offset: from, NextOffset: from + int64(len(p)), EOF: eof,
-	}
-	if utf8.Valid(p) {
-		answer.Data = string(p)
-	} else {
-		answer.DataB64 = base64.StdEncoding.EncodeToString(p)
-	}
-	ss.reply(answer)
-}
-
-// reading is how recorded output is read: at most most bytes from an offset, or
-// from the next later one that is kept.
-type reading func(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
-
-// output finds the output of a call: that of a running one in its capture, that
-// of an ended one in its files.
-func (ss *session) output(m *message.GetOutput) (reading, *message.Error) {
-	for _, c := range ss.srv.opt.Dispatch.Find(ss.client(), m.CallID) {
-		if capture := c.Capture(); capture != nil {
-			return capture.ReadAt, nil
-		}
-	}
-	rec, err := ss.record(m.CallID)
-	if err != nil {
-		return nil, message.Errorf(message.NotFound, "no call of yours has this tool_call_id")
-	}
-	if rec.SpoolDir == "" {
-		return nil, message.Errorf(message.NotFound, "this call left no output")
-	}
-	spool, err := tools.OpenSpool(rec.SpoolDir)
-	if err != nil {
-		return nil, message.Errorf(message.NotFound, "the output of this call is not kept any more")
-	}
-	return func(s tools.Stream, offset int64, most int) ([]byte, int64, bool) {
-		p, eof := spool.ReadAt(s, offset, most)
-		return p, offset, eof
-	}, nil
-}
-
-// record finds an ended call: an agent's among its own, for others the latest of
-// anybody's.
-func (ss *session) record(callID string) (journal.Record, error) {
-	if client := ss.client(); client != "" {
-		return ss.srv.opt.Journal.Find(context.Background(), client, callID)
-	}
-	return ss.srv.opt.Journal.FindAny(context.Background(), callID)
-}
-
-func stream(name string) tools.Stream {
-	switch name {
-	case "stderr":
-		return tools.Stderr
-	case "combined":
-		return tools.Combined
-	default:
-		return tools.Stdout
-	}
 }
 
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {

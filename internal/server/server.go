@@ -8,6 +8,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -39,8 +40,10 @@ type Options struct {
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
 	AllowedOrigins []string // whole origins of further pages that may connect
 
+	Connections        int // at once, of all clients
 	CallsPerConnection int // unanswered at once
 	MaxFrameBytes      int64
+	IncomingBytes      int64         // of frames being received, over all connections; see budget
 	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
 	Ping               time.Duration // between heartbeats
 	Idle               time.Duration // silence after which a peer is given up
@@ -51,6 +54,7 @@ type Server struct {
 	opt      Options
 	http     *http.Server
 	upgrader websocket.Upgrader
+	incoming budget
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -60,7 +64,7 @@ type Server struct {
 
 // New returns a Server that serves nothing yet.
 func New(opt Options) *Server {
-	s := &Server{opt: opt, sessions: make(map[*session]struct{})}
+	s := &Server{opt: opt, sessions: make(map[*session]struct{}), incoming: budget{left: opt.IncomingBytes}}
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
 		// Origin has been checked before the upgrade, by guard.
@@ -116,6 +120,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // serveSocket runs one connection from upgrade to end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) {
+	if s.full() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, fmt.Sprintf("%d clients are connected already (limits.connections); close one, or try again later", s.opt.Connections), http.StatusServiceUnavailable)
+		return
+	}
 	conn, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return // Upgrade has answered
@@ -130,10 +139,17 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) 
 	ss.run()
 }
 
+// full tells whether no further client may connect.
+func (s *Server) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions) >= s.opt.Connections
+}
+
 func (s *Server) add(ss *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing {
+	if s.closing || len(s.sessions) >= s.opt.Connections {
 		return false
 	}
 	s.sessions[ss] = struct{}{}

@@ -30,10 +30,13 @@ type session struct {
 	out  *outbox
 	wake chan struct{} // capacity 1: there may be something to write
 
+	charged int64 // of the server's budget; the reader's alone
+
 	mu       sync.Mutex
 	feeds    []*feed // calls this session follows
 	wants    output  // how live output is wanted
 	ending   bool    // write what is owed, then close
+	left     bool    // the connection has ended
 	badInRow int
 }
 
@@ -61,6 +64,9 @@ func (ss *session) run() {
 	if ss.who.has(Approver) {
 		defer ss.srv.opt.Approvals.Join(approver{ss})()
 	}
+	if ss.who.has(Agent) {
+		defer ss.srv.opt.Dispatch.Join(ss.who.Name, func(c *dispatch.Call) { ss.follow(c.Watch(ss.poke)) })()
+	}
 	gone := make(chan struct{})
 	written := make(chan struct{})
 	// Ends when gone is closed, the session is finished, or a write fails; then
@@ -80,6 +86,7 @@ func (ss *session) run() {
 
 // read takes frames until the connection ends.
 func (ss *session) read() {
+	defer func() { ss.srv.incoming.take(&ss.charged, 0) }()
 	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
 	alive := func(string) error { return ss.conn.SetReadDeadline(time.Now().Add(ss.srv.opt.Idle)) }
 	ss.conn.SetPongHandler(alive)
@@ -87,16 +94,19 @@ func (ss *session) read() {
 	ss.conn.SetPingHandler(func(data string) error { alive(""); return ping(data) })
 	for {
 		alive("")
-		kind, frame, err := ss.conn.ReadMessage()
-		if err != nil {
-			if errors.Is(err, websocket.ErrReadLimit) {
-				ss.linger()
-			}
+		kind, frame, err := ss.receive()
+		switch {
+		case errors.Is(err, websocket.ErrReadLimit):
+			ss.linger()
+			return
+		case errors.Is(err, errBusy):
+			ss.farewell(websocket.CloseTryAgainLater, "toold receives too much at once (limits.incoming_bytes); try again later")
+			ss.linger()
+			return
+		case err != nil || !ss.accept(kind, frame):
 			return
 		}
-		if !ss.accept(kind, frame) {
-			return
-		}
+		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it is less than before: this cannot fail
 	}
 }
 
@@ -177,44 +187,6 @@ func (ss *session) finish() {
 	ss.ending = true
 	ss.mu.Unlock()
 	ss.poke()
-}
-
-// follow attaches the session to a call, once.
-func (ss *session) follow(w *dispatch.Watcher) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for _, f := range ss.feeds {
-		if f.watcher.Call() == w.Call() {
-			w.Detach()
-			return
-		}
-	}
-	ss.feeds = append(ss.feeds, &feed{watcher: w})
-	ss.poke()
-}
-
-// unfollow drops a call whose return has been written.
-func (ss *session) unfollow(done *feed) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for i, f := range ss.feeds {
-		if f == done {
-			ss.feeds = append(ss.feeds[:i:i], ss.feeds[i+1:]...)
-			return
-		}
-	}
-}
-
-func (ss *session) following() []*feed {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return append([]*feed(nil), ss.feeds...)
-}
-
-func (ss *session) detachAll() {
-	for _, f := range ss.following() {
-		f.watcher.Detach()
-	}
 }
 
 // approver passes the questions of the queue to the session's client.

@@ -18,6 +18,7 @@ const deltaBytes = 32 << 10
 // feed is how far a session has written one call.
 type feed struct {
 	watcher *dispatch.Watcher
+	shown   bool     // of a background call: its events and output, not only its end; see visible
 	events  int      // of the call's events, written
 	offsets [2]int64 // of the call's streams, written
 	channel uint32   // of the call in binary frames; 0 = none
@@ -113,30 +114,35 @@ func (w *writer) ping() error {
 // between them, and the return after the last byte.
 func (w *writer) advance(f *feed) (more bool, err error) {
 	call := f.watcher.Call()
+	if of := call.BackgroundOf(); of != nil && w.ss.follows(of) {
+		return false, nil // told of after the return that names it
+	}
+	shown := w.ss.visible(f)
 	// The events are read before the output: when the last one is the return,
 	// the output is complete by then.
 	events := call.Events(f.events)
 	for _, e := range events {
 		final, last := e.(dispatch.Final)
-		if !last {
+		switch {
+		case !last && shown:
 			if err := w.send(w.opened(f, e)); err != nil {
 				return false, err
 			}
 			f.events++
-			continue
+		case last:
+			if more, err := w.stream(f, call, shown); more || err != nil {
+				return more, err
+			}
+			return true, w.conclude(f, call, final)
 		}
-		if more, err := w.stream(f, call); more || err != nil {
-			return more, err
-		}
-		return true, w.conclude(f, call, final)
 	}
-	return w.stream(f, call)
+	return w.stream(f, call, shown)
 }
 
 // stream writes one piece of each of the call's streams.
-func (w *writer) stream(f *feed, call *dispatch.Call) (more bool, err error) {
+func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, err error) {
 	capture := call.Capture()
-	if capture == nil || w.ss.wanted() == silent {
+	if capture == nil || !shown || w.ss.wanted() == silent {
 		return false, nil
 	}
 	for s := tools.Stdout; s <= tools.Stderr; s++ {
@@ -207,15 +213,26 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	if final.Err != nil {
 		return w.send(final.Err)
 	}
-	var reply any = final.Return
-	if call.Dialect == message.OpenAI {
-		reply = final.Return.OpenAI()
-	}
-	if err := w.send(reply); err != nil {
+	if err := w.send(answer(call, final.Return)); err != nil {
 		return err
 	}
 	w.ss.srv.opt.Dispatch.Delivered(call)
+	if final.Background != nil {
+		w.ss.show(final.Background)
+	}
 	return nil
+}
+
+// answer is what ends a call on the wire.
+func answer(call *dispatch.Call, ret *message.ToolReturn) any {
+	switch of := call.BackgroundOf(); {
+	case of != nil:
+		return message.NewBackgroundEnded(*ret, of.ID)
+	case call.Dialect == message.OpenAI:
+		return ret.OpenAI()
+	default:
+		return ret
+	}
 }
 
 // send writes a message, or a frame that is encoded already.

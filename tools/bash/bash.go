@@ -26,6 +26,7 @@ import (
 const (
 	DefaultTimeout = 120 * time.Second
 	MaxTimeout     = 600 * time.Second
+	MaxBackground  = 8 * time.Hour
 )
 
 // Options configure the tool. The zero value of each but Workspace is usable.
@@ -39,6 +40,7 @@ type Options struct {
 
 	DefaultTimeout time.Duration // 0 = DefaultTimeout
 	MaxTimeout     time.Duration // 0 = MaxTimeout
+	MaxBackground  time.Duration // of a call that runs on after its return; 0 = MaxBackground
 	Grace          time.Duration // between TERM and KILL; 0 = the executor's
 
 	Resolver Resolver // 0 = the host's file system
@@ -51,6 +53,9 @@ func New(o Options) tools.Tool {
 	}
 	if o.MaxTimeout == 0 {
 		o.MaxTimeout = MaxTimeout
+	}
+	if o.MaxBackground == 0 {
+		o.MaxBackground = MaxBackground
 	}
 	o.DefaultTimeout = min(o.DefaultTimeout, o.MaxTimeout)
 	if o.Resolver == nil {
@@ -77,6 +82,7 @@ type arguments struct {
 	Timeout       *int64          `json:"timeout" alias:"timeout_ms"`
 	Terminal      *string         `json:"terminal" enum:"split|single|off"`
 	Stdin         *string         `json:"stdin" enum:"open|closed"`
+	Background    bool            `json:"background" alias:"run_in_background,is_background"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
@@ -93,11 +99,15 @@ func (t *tool) Definition() tools.Definition {
 			"command": text("The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones are asked."),
 			"cwd":     text("Folder in which it runs, absolute or relative to the workspace. Default: the workspace."),
 			"timeout": map[string]any{
-				"type": "integer", "minimum": 0, "maximum": t.options.MaxTimeout.Milliseconds(),
-				"description": fmt.Sprintf("Milliseconds until it is stopped. Default %d; 0 means the maximum, %d.", t.options.DefaultTimeout.Milliseconds(), t.options.MaxTimeout.Milliseconds()),
+				"type": "integer", "minimum": 0, "maximum": max(t.options.MaxTimeout, t.options.MaxBackground).Milliseconds(),
+				"description": fmt.Sprintf("Milliseconds until it is stopped. Default %d; 0 means the maximum, %d. With background, up to %d.", t.options.DefaultTimeout.Milliseconds(), t.options.MaxTimeout.Milliseconds(), t.options.MaxBackground.Milliseconds()),
 			},
 			"terminal": choice("split: a terminal, with stderr apart. single: one terminal for everything. off: pipes, for data.", "split", "single", "off"),
 			"stdin":    choice("open: input can be sent while it runs. closed: it reads the end of input. Default: open in single, else closed.", "open", "closed"),
+			"background": map[string]any{
+				"type":        "boolean",
+				"description": fmt.Sprintf("true: return at once and let the script run on, with all that it starts, for at most %s (or its timeout). For servers and watchers.", t.options.MaxBackground),
+			},
 		},
 	})
 	if err != nil {
@@ -122,7 +132,8 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	if v.dir, err = t.folder(a.Dir); err != nil {
 		return nil, err
 	}
-	if v.timeout, err = t.timeout(a.Timeout); err != nil {
+	v.background = a.Background
+	if v.timeout, err = t.timeout(a); err != nil {
 		return nil, err
 	}
 	if a.Terminal != nil {
@@ -171,11 +182,14 @@ func (t *tool) folder(dir string) (string, error) {
 }
 
 // timeout reads the timeout of a call.
-func (t *tool) timeout(ms *int64) (time.Duration, error) {
-	limit := t.options.MaxTimeout
+func (t *tool) timeout(a arguments) (time.Duration, error) {
+	ms, usual, limit := a.Timeout, t.options.DefaultTimeout, t.options.MaxTimeout
+	if a.Background {
+		usual, limit = t.options.MaxBackground, t.options.MaxBackground
+	}
 	switch {
 	case ms == nil:
-		return t.options.DefaultTimeout, nil
+		return usual, nil
 	case *ms < 0:
 		return 0, &tools.ArgumentError{Field: "timeout", Problem: fmt.Sprintf("%d is negative: expected milliseconds, 0 to %d", *ms, limit.Milliseconds())}
 	case *ms == 0:

@@ -127,7 +127,7 @@ func TestTheDefinitionIsAValidSchema(t *testing.T) {
 	if err := json.Unmarshal(d.Parameters, &schema); err != nil || d.Name != "bash" || d.Description == "" {
 		t.Fatalf("%v: %+v", err, d)
 	}
-	if len(schema.Properties) != 5 || len(schema.Required) != 1 {
+	if len(schema.Properties) != 6 || len(schema.Required) != 1 {
 		t.Errorf("%+v", schema)
 	}
 }
@@ -275,8 +275,34 @@ func TestExecuteIsStoppedByItsContext(t *testing.T) {
 func TestBackgroundProcessesAreReported(t *testing.T) {
 	t.Parallel()
 	r, _ := execute(t, `{"command":"sleep 1234 & echo started"}`)
-	if len(r.Leftovers) != 1 || !strings.Contains(r.Leftovers[0], "sleep 1234") || !strings.HasPrefix(r.Text, "Background processes do not outlive a call; stopped: sleep 1234") {
+	if len(r.Leftovers) != 1 || !strings.Contains(r.Leftovers[0].Command, "sleep 1234") || !strings.HasPrefix(r.Text, "Background processes do not outlive a call; stopped: sleep 1234") {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestABackgroundCallLastsAsLongAsItsProcesses(t *testing.T) {
+	t.Parallel()
+	r, out := execute(t, `{"command":"(sleep 1; echo late) & echo now","background":true}`)
+	if len(r.Leftovers) != 0 || r.IsError || out.stdout.String() != "now\nlate\n" {
+		t.Errorf("%+v, %q", r, out.stdout.String())
+	}
+}
+
+func TestABackgroundCallMayTakeLonger(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for args, want := range map[string]string{
+		`{"command":"ls","background":true,"timeout":600001}`:   "",
+		`{"command":"ls","background":true,"timeout":28800001}`: "above the maximum of 28800000 ms",
+		`{"command":"ls","background":"yes"}`:                   "background",
+	} {
+		inv, err := newTool(ws).Build(json.RawMessage(args))
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+		if want == "" && (err != nil || !inv.(tools.Detachable).InBackground()) {
+			t.Errorf("%s: %v, %v", args, inv, err)
+		}
 	}
 }
 

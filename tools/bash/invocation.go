@@ -15,18 +15,22 @@ import (
 
 // invocation is one parsed call.
 type invocation struct {
-	tool     *tool
-	script   string
-	dir      string
-	timeout  time.Duration
-	terminal executor.Terminal
-	stdin    bool
-	effects  []policy.Effect
-	profile  sandbox.Profile // that holds while it runs; set by Execute
+	tool       *tool
+	script     string
+	background bool
+	dir        string
+	timeout    time.Duration
+	terminal   executor.Terminal
+	stdin      bool
+	effects    []policy.Effect
+	profile    sandbox.Profile // that holds while it runs; set by Execute
 }
 
 // Effects lists what the script can do.
 func (v *invocation) Effects() []policy.Effect { return v.effects }
+
+// InBackground tells whether the script runs on after the call's return.
+func (v *invocation) InBackground() bool { return v.background }
 
 // Preview shows the exact script. Characters that would not be seen, or that
 // would change how the rest is seen, are written as escapes.
@@ -42,7 +46,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile,
 		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
-		Started: v.started(io), Input: relay(ctx, io.Input, relayed),
+		WaitAll: v.background, Started: v.started(io), Input: relay(ctx, io.Input, relayed),
 	}
 	exit, err := executor.Run(ctx, command)
 	stop()
@@ -141,7 +145,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	case exit.Reason == executor.TimedOut:
 		r.IsError, r.Failure = true, tools.Timeout
 		r.Text = fmt.Sprintf("Command timed out after %d ms and was stopped. Give it a larger timeout (at most %d), or less to do.",
-			v.timeout.Milliseconds(), v.tool.options.MaxTimeout.Milliseconds())
+			v.timeout.Milliseconds(), v.longest().Milliseconds())
 	case exit.Reason == executor.Stopped:
 		r.IsError, r.Failure = true, tools.Cancelled
 		r.Text = "Command was stopped before it ended."
@@ -151,7 +155,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
 	}
 	for _, p := range exit.Leftovers {
-		r.Leftovers = append(r.Leftovers, p.Command)
+		r.Leftovers = append(r.Leftovers, tools.Process(p))
 	}
 	if n := len(r.Leftovers); n > 0 {
 		r.Text = strings.TrimPrefix(r.Text+"\n"+leftoverNotice(r.Leftovers), "\n")
@@ -159,18 +163,26 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	return r
 }
 
+// longest is the longest that a call of this kind may run.
+func (v *invocation) longest() time.Duration {
+	if v.background {
+		return v.tool.options.MaxBackground
+	}
+	return v.tool.options.MaxTimeout
+}
+
 // leftoverNotice tells a model what became of its background processes.
-func leftoverNotice(commands []string) string {
+func leftoverNotice(left []tools.Process) string {
 	const shown = 5
 	list := make([]string, 0, shown)
-	for _, c := range commands[:min(len(commands), shown)] {
-		list = append(list, tools.Visible(c))
+	for _, p := range left[:min(len(left), shown)] {
+		list = append(list, tools.Visible(p.Command))
 	}
 	more := ""
-	if len(commands) > shown {
-		more = fmt.Sprintf(" and %d more", len(commands)-shown)
+	if len(left) > shown {
+		more = fmt.Sprintf(" and %d more", len(left)-shown)
 	}
-	return fmt.Sprintf("Background processes do not outlive a call; stopped: %s%s.", strings.Join(list, "; "), more)
+	return fmt.Sprintf("Background processes do not outlive a call; stopped: %s%s. To keep something running, call bash with background: true.", strings.Join(list, "; "), more)
 }
 
 // failed is the result of a script that could not run.

@@ -1,0 +1,186 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// forEver is the linger of a call that needs no client.
+const forEver time.Duration = -1
+
+// listener is somebody who wants to know of a client's background calls.
+type listener struct {
+	client string
+	begun  func(*Call)
+}
+
+// Join calls begun for each background call of a client: at once for those that
+// run, then for each that begins, until leave is called. begun must not block.
+func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
+	l := &listener{client, begun}
+	d.mu.Lock()
+	d.audience[l] = struct{}{}
+	var now []*Call
+	for _, c := range d.calls {
+		if c.of != nil && c.client == client {
+			now = append(now, c)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range now {
+		begun(c)
+	}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.audience, l)
+	}
+}
+
+// inBackground tells whether a call is to run on after its return.
+func inBackground(inv tools.Invocation) bool {
+	v, ok := inv.(tools.Detachable)
+	return ok && v.InBackground()
+}
+
+// background starts an invocation as a call of its own. It returns when that
+// runs, or has ended without.
+func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
+	if ctx.Err() != nil {
+		out.refused = stopped(ctx)
+		out.cause = causeOf(ctx, out.refused.kind)
+		return out
+	}
+	c, life, refused := d.spawn(parent, out.decision)
+	if refused != nil {
+		out.refused = refused
+		return out
+	}
+	// Ends when the background call has its return in the journal; Shutdown waits
+	// for it.
+	go d.liveOn(life, c, inv, out.decision)
+	<-c.begun
+	started, failed := c.start()
+	if failed != nil {
+		out.refused = failed
+		return out
+	}
+	out.started = c
+	out.result = tools.Result{
+		Text: fmt.Sprintf("Started in the background as %s; it runs on after this return. Its output and its end are known under that id (get_output, list_calls), and cancel stops it. On the command line: toold output %s, toold cancel %s.", c.ID, c.ID, c.ID),
+	}
+	if started != nil {
+		out.result.Terminal = started.Terminal
+	}
+	return out
+}
+
+// spawn makes the background call of another: a call with an id of its own,
+// whose decision and intent to run are journalled.
+func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context.Context, *refusal) {
+	asked := parent.asked
+	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
+	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Request: parent.req, Call: asked})
+	c.of, c.linger, c.profile = parent, forEver, parent.profile
+	c.progress.preview = parent.progress.preview
+	told, refused := d.admitBackground(c)
+	if refused != nil {
+		return nil, nil, refused
+	}
+	rec, _, err := d.opt.Journal.Receive(context.Background(), d.journalled(c))
+	if err == nil {
+		c.rec = rec.Key
+		if refused = d.intend(life, c, said); refused == nil {
+			for _, begun := range told {
+				begun(c)
+			}
+			return c, life, nil
+		}
+	} else {
+		refused = &refusal{message.InternalError, "the background call cannot be journalled, so nothing ran: " + err.Error()}
+	}
+	d.forget(c)
+	d.wg.Done()
+	return nil, nil, refused
+}
+
+// admitBackground counts a background call among the unanswered, and returns
+// those who are to be told of it.
+func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refusal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.stopping:
+		return nil, &refusal{message.Shutdown, "toold is stopping; nothing ran. Send the call again under a new id when it is back"}
+	case d.running >= d.opt.Limits.Background:
+		return nil, &refusal{message.TooManyCalls, fmt.Sprintf("%d background calls run already (limits.background_calls); nothing ran. Cancel one that is not needed (list_calls names them), or run this one without background", d.running)}
+	}
+	d.running++
+	d.admit(c)
+	d.waiting-- // it has its place
+	for l := range d.audience {
+		if l.client == c.client {
+			told = append(told, l.begun)
+		}
+	}
+	return told, nil
+}
+
+// liveOn takes a background call from its start to its end.
+func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, said *message.Decision) {
+	defer d.wg.Done()
+	defer c.stop(nil)
+	final := d.conclude(c, d.executeSafely(ctx, c, inv, outcome{decision: said}))
+	d.forget(c)
+	c.emit(final)
+	d.opt.Log.Info("background call ended", zap.String("call", c.ID), zap.String("begun_by", c.of.ID))
+}
+
+// executeSafely is execute, with a panic of the tool made an outcome.
+func (d *Dispatcher) executeSafely(ctx context.Context, c *Call, inv tools.Invocation, out outcome) (end outcome) {
+	defer func() { end.decision = out.decision }()
+	defer d.rescue(c, &end)
+	return d.execute(ctx, c, inv, out)
+}
+
+// start tells how a call began: with what, or why not.
+func (c *Call) start() (*message.ToolStarted, *refusal) {
+	for _, e := range c.Events(0) {
+		switch e := e.(type) {
+		case message.ToolStarted:
+			return &e, nil
+		case Final:
+			if e.Return != nil && e.Return.ErrorType != nil {
+				return nil, &refusal{*e.Return.ErrorType, strings.TrimPrefix(e.Return.Result, "Error: ")}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// handle is what the return of the call that began c says of it; nil for nil.
+func (c *Call) handle() *message.Background {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &message.Background{CallID: c.ID, PID: c.progress.pid, StartedAt: message.Instant(c.progress.startedAt)}
+}
+
+// backgroundOf finds the call that a recorded return says runs on, if it does.
+func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
+	if ret.Background == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls[key(c.client, c.req.AgentID, ret.Background.CallID)]
+}

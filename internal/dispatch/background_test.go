@@ -1,0 +1,138 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// InBackground says what the arguments say.
+func (p *probe) InBackground() bool { return p.background }
+
+// serving is a background command that runs until it is stopped.
+func serving() *probe {
+	return &probe{background: true, run: func(ctx context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 42, Terminal: "split"})
+		io.Output(tools.Stdout, []byte("listening\n"))
+		return untilStopped(ctx, io)
+	}}
+}
+
+// begin starts a background call and returns it.
+func (b *bench) begin(t *testing.T, id string) *Call {
+	t.Helper()
+	f := b.call(t, id, `{}`)
+	if f.Return == nil || f.Return.Status != "success" || f.Return.Background == nil || f.Background == nil {
+		t.Fatalf("got %+v, %+v", f, f.Return)
+	}
+	return f.Background
+}
+
+func TestABackgroundCallIsACallOfItsOwn(t *testing.T) {
+	b := newBench(t, policy.Allow, serving())
+	c := b.begin(t, "call_1")
+	if !strings.HasPrefix(c.ID, message.BackgroundPrefix) || c.BackgroundOf().ID != "call_1" {
+		t.Fatalf("it is %s of %v", c.ID, c.BackgroundOf())
+	}
+	rec, err := b.journal.Find(t.Context(), "agent", c.ID)
+	if err != nil || rec.State != journal.Running || rec.IntendedAt.IsZero() || rec.Decision.Action != "allow" || rec.BackgroundOf != "call_1" {
+		t.Errorf("the journal has %+v, %v", rec, err)
+	}
+	list, err := b.List(t.Context(), "agent", false)
+	if err != nil || len(list) != 1 || list[0].CallID != c.ID || list[0].State != message.CallRunning || list[0].PID != 42 {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	again := b.call(t, "call_1", `{}`)
+	if again.Background != c || !again.Return.Replayed || b.tool.ran.Load() != 1 {
+		t.Errorf("the repeat got %+v after %d runs", again, b.tool.ran.Load())
+	}
+	wake := make(chan struct{}, 100)
+	w := c.Watch(func() { wake <- struct{}{} })
+	c.Cancel("enough")
+	end := final(t, w, wake)
+	if *end.Return.ErrorType != message.Cancelled || *end.Return.Cause != message.ByCancel || !strings.Contains(end.Return.Result, "enough") {
+		t.Errorf("it ended with %+v", end.Return)
+	}
+	list, err = b.List(t.Context(), "agent", true)
+	if err != nil || len(list) != 2 || list[1].CallID != c.ID || list[1].State != message.CallEnded || list[1].StdoutBytes != 10 {
+		t.Errorf("after the end listed are %+v, %v", list, err)
+	}
+}
+
+func TestABackgroundCallNeedsNoWatcher(t *testing.T) {
+	b := newBench(t, policy.Allow, serving())
+	b.opt.Limits.Linger = 0
+	c := b.begin(t, "call_1")
+	c.Watch(func() {}).Detach()
+	if c.leaving != nil {
+		t.Error("it is stopped when its watchers leave")
+	}
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := b.journal.Find(t.Context(), "agent", c.ID)
+	if err != nil || rec.ErrorType != "shutdown" {
+		t.Errorf("after the shutdown the journal has %+v, %v", rec, err)
+	}
+}
+
+func TestBackgroundCallsAreLimited(t *testing.T) {
+	b := newBench(t, policy.Allow, serving())
+	b.begin(t, "a")
+	second := b.begin(t, "b")
+	wantError(t, b.call(t, "c", `{}`), message.TooManyCalls, "2 background calls run already")
+	wake := make(chan struct{}, 100)
+	w := second.Watch(func() { wake <- struct{}{} })
+	second.Cancel("")
+	final(t, w, wake)
+	b.begin(t, "d")
+	b.opt.Limits.Background = 0
+	wantError(t, b.call(t, "e", `{}`), message.InvalidArguments, "toold serve")
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatCannotStartIsNoBackgroundCall(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{background: true, run: func(context.Context, tools.IO) tools.Result {
+		return tools.Result{IsError: true, Failure: tools.SandboxUnavailable, Text: "no sandbox here"}
+	}})
+	wantError(t, b.call(t, "call_1", `{}`), message.SandboxUnavailable, "no sandbox here")
+}
+
+func TestADeniedBackgroundCallDoesNotRun(t *testing.T) {
+	b := newBench(t, policy.Deny, serving())
+	wantError(t, b.call(t, "call_1", `{}`), message.Denied, "denied by rule")
+	if n := b.tool.ran.Load(); n != 0 {
+		t.Errorf("it ran %d times", n)
+	}
+}
+
+func TestNoRequestMayTakeABackgroundID(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	f := b.call(t, message.BackgroundPrefix+"1", `{}`)
+	if f.Err == nil || f.Err.Type != message.DuplicateToolCall || !strings.Contains(f.Err.Message, "reserved") {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestTheJoinedHearOfEveryBackgroundCall(t *testing.T) {
+	b := newBench(t, policy.Allow, serving())
+	first := b.begin(t, "a")
+	var heard []*Call
+	leave := b.Join("agent", func(c *Call) { heard = append(heard, c) })
+	b.Join("somebody else", func(c *Call) { t.Errorf("another client heard of %s", c.ID) })
+	second := b.begin(t, "b")
+	leave()
+	if len(heard) != 2 || heard[0] != first || heard[1] != second {
+		t.Errorf("heard of %v", heard)
+	}
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// endedShown is how many ended calls List returns.
+const endedShown = 100
+
+// List returns a client's unanswered calls, the oldest first; an empty client
+// means all clients'. With ended, the latest calls that are answered come before
+// them.
+func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
+	calls := d.Find(client, "")
+	slices.SortFunc(calls, func(a, b *Call) int { return a.born.Compare(b.born) })
+	list := []message.CallInfo{}
+	if ended {
+		records, err := d.opt.Journal.Ended(ctx, client, endedShown)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the calls that have ended: %w", err)
+		}
+		for _, rec := range slices.Backward(records) {
+			list = append(list, recordInfo(rec))
+		}
+	}
+	for _, c := range calls {
+		list = append(list, c.info())
+	}
+	return list, nil
+}
+
+// info tells of a call that is not answered.
+func (c *Call) info() message.CallInfo {
+	c.mu.Lock()
+	p, capture := c.progress, c.capture
+	c.mu.Unlock()
+	i := message.CallInfo{
+		CallID: c.ID, Client: c.client, AgentID: c.req.AgentID, ToolName: c.asked.Name,
+		State: p.state, Preview: p.preview, PID: p.pid,
+		ReceivedAt: message.Instant(c.born), StartedAt: message.Instant(p.startedAt),
+	}
+	if p.state == message.CallQueued {
+		i.Position = p.position
+	}
+	if c.of != nil {
+		i.BackgroundOf = c.of.ID
+	}
+	if capture != nil {
+		i.StdoutBytes, i.StderrBytes, _ = capture.Totals()
+	}
+	return i
+}
+
+// recordInfo tells of a call that is answered.
+func recordInfo(rec journal.Record) message.CallInfo {
+	i := message.CallInfo{
+		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, ToolName: rec.Tool, BackgroundOf: rec.BackgroundOf,
+		State: message.CallEnded, ReceivedAt: message.Instant(rec.ReceivedAt), StartedAt: message.Instant(rec.IntendedAt),
+		EndedAt: message.Instant(rec.ReturnedAt), Outcome: rec.Status, ExitCode: rec.ExitCode, Signal: rec.Signal,
+	}
+	if rec.ErrorType != "" {
+		t := message.ErrorType(rec.ErrorType)
+		i.ErrorType = &t
+	}
+	if ret, err := storedReturn(rec.Result); err == nil {
+		i.StdoutBytes, i.StderrBytes = ret.StdoutBytes, ret.StderrBytes
+	}
+	return i
+}
+
+// beginning is the first line of what a call does, for a list.
+func beginning(text string) string {
+	const most = 120
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if len(line) > most {
+		line, more = strings.ToValidUTF8(line[:most], ""), true
+	}
+	if more {
+		line += " …"
+	}
+	return line
+}

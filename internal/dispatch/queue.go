@@ -1,0 +1,116 @@
+package dispatch
+
+import (
+	"slices"
+	"sync"
+)
+
+// queue hands out the places of running calls: a bounded number, of which one
+// owner has at most each. A place that becomes free goes to the owner whose turn
+// it is, and among the calls of an owner to the one that came first: who sends a
+// thousand calls makes nobody wait longer than who sends one.
+type queue struct {
+	each int
+
+	mu    sync.Mutex
+	free  int
+	lines map[string]*line // of the owners that have a place or wait for one
+	turns []*line          // those that wait, the next one first
+}
+
+// line is the calls of one owner.
+type line struct {
+	owner   string
+	running int
+	waiting []*ticket
+}
+
+// ticket is a call's claim to a place. Whoever entered leaves once, with the
+// place or without.
+type ticket struct {
+	line  *line
+	ready chan struct{} // closed when it has its place
+}
+
+func newQueue(places, each int) *queue {
+	return &queue{each: each, free: places, lines: make(map[string]*line)}
+}
+
+// enter puts a call of an owner in line.
+func (q *queue) enter(owner string) *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[owner]
+	if l == nil {
+		l = &line{owner: owner}
+		q.lines[owner] = l
+	}
+	t := &ticket{line: l, ready: make(chan struct{})}
+	l.waiting = append(l.waiting, t)
+	if len(l.waiting) == 1 {
+		q.turns = append(q.turns, l)
+	}
+	q.grant()
+	return t
+}
+
+// grant hands out what is free. Called with mu held.
+func (q *queue) grant() {
+	for i := 0; q.free > 0 && i < len(q.turns); {
+		l := q.turns[i]
+		if l.running >= q.each {
+			i++
+			continue
+		}
+		close(l.waiting[0].ready)
+		l.waiting = l.waiting[1:]
+		l.running++
+		q.free--
+		q.turns = slices.Delete(q.turns, i, i+1)
+		if len(l.waiting) > 0 {
+			q.turns = append(q.turns, l)
+		}
+	}
+}
+
+// leave gives a place back, or the claim to one.
+func (q *queue) leave(t *ticket) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := t.line
+	if i := slices.Index(l.waiting, t); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+		if len(l.waiting) == 0 {
+			q.turns = slices.DeleteFunc(q.turns, func(o *line) bool { return o == l })
+		}
+	} else {
+		l.running--
+		q.free++
+	}
+	if l.running == 0 && len(l.waiting) == 0 {
+		delete(q.lines, l.owner)
+	}
+	q.grant()
+}
+
+// place is how many calls, itself included, have their turn until this one has;
+// 0 when it waits no longer.
+func (q *queue) place(t *ticket) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for round, more := 0, true; more; round++ {
+		more = false
+		for _, l := range q.turns {
+			if len(l.waiting) <= round {
+				continue
+			}
+			more = true
+			n++
+			if l.waiting[round] == t {
+				return n
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,74 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// Causes for which a call is stopped, besides cancelled. Each becomes an
+// error_type and a cause of the return.
+var (
+	errClientGone = errors.New("the client went away and did not come back")
+	errShutdown   = errors.New("toold is stopping")
+)
+
+// cancelled is the cause of a call that somebody cancelled.
+type cancelled struct{ reason string }
+
+func (c cancelled) Error() string {
+	if c.reason == "" {
+		return "the call was cancelled"
+	}
+	return "the call was cancelled: " + c.reason
+}
+
+// stopped says in words why ctx ended a call.
+func stopped(ctx context.Context) *refusal {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errShutdown):
+		return &refusal{message.Shutdown, "toold was stopped before the call had ended. Send it again under a new id when toold is back"}
+	case errors.Is(cause, errClientGone):
+		return &refusal{message.Cancelled, "the client went away and did not come back within limits.linger. Send the call again under a new id if it is still wanted"}
+	case cause == nil:
+		return &refusal{message.Cancelled, cancelled{}.Error()}
+	default:
+		return &refusal{message.Cancelled, fmt.Sprintf("%v. Do not repeat it unasked", cause)}
+	}
+}
+
+// causeOf is the cause, on the wire, of the end of a call that did not end by
+// itself.
+func causeOf(ctx context.Context, kind message.ErrorType) message.Cause {
+	switch {
+	case kind == message.Timeout:
+		return message.ByTimeout
+	case kind == message.Shutdown:
+		return message.ByShutdown
+	case kind != message.Cancelled:
+		return ""
+	case errors.Is(context.Cause(ctx), errClientGone):
+		return message.ByClientGone
+	default:
+		return message.ByCancel
+	}
+}
+
+// explained puts the cause before what the tool says of a call that was stopped
+// while it ran.
+func explained(ctx context.Context, r tools.Result) tools.Result {
+	if r.Failure != tools.Cancelled {
+		return r
+	}
+	why := stopped(ctx)
+	r.Failure = tools.Failure(why.kind)
+	text := "Stopped: " + why.text + "."
+	if r.Text != "" {
+		text += "\n" + r.Text
+	}
+	r.Text = text
+	return r
+}

@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	if !b.Fence(t.Context(), "agent", "call_1") || !b.Fence(t.Context(), "agent", "call_1") {
+		t.Fatal("an unknown id was not fenced")
+	}
+	f := b.call(t, "call_1", `{}`)
+	wantError(t, f, message.Cancelled, "cancelled before it came")
+	if again := b.call(t, "call_1", `{}`); !again.Return.Replayed || again.Return.ID != f.Return.ID {
+		t.Errorf("the repeat got %+v", again.Return)
+	}
+	if b.Fence(t.Context(), "agent", "call_1") {
+		t.Error("an id was fenced whose call has ended")
+	}
+	if f := b.call(t, "call_2", `{}`); f.Return.Status != "success" {
+		t.Errorf("another call got %+v", f.Return)
+	}
+	if n := b.tool.ran.Load(); n != 1 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestFencesAreBounded(t *testing.T) {
+	f := make(fences)
+	for i := range maxFences + 1 {
+		f.add("agent", fmt.Sprint(i))
+	}
+	if f.take("agent", "0") || !f.take("agent", "1") || f.take("agent", "1") || f.take("other", "2") {
+		t.Error("the oldest was kept, or one was taken twice or by another client")
+	}
+}
+
+func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
+	end, begun := make(chan struct{}), make(chan struct{}, 20)
+	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
+		begun <- struct{}{}
+		<-end
+		return tools.Result{}
+	}})
+	for i := range 4 {
+		b.submit(fmt.Sprint(i), `{}`)
+		<-begun
+	}
+	w, wake := b.submit("queued", `{}`)
+	for place := 0; place == 0; {
+		<-wake
+		for _, e := range w.Call().Events(0) {
+			if q, ok := e.(message.ToolQueued); ok {
+				place = q.Position
+			}
+		}
+	}
+	list, err := b.List(t.Context(), "agent", false)
+	if err != nil || len(list) != 5 || list[4].State != message.CallQueued || list[4].Position != 1 {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	w.Call().Cancel("not needed")
+	wantError(t, final(t, w, wake), message.Cancelled, "not needed")
+	close(end)
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.tool.ran.Load(); n != 4 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestEachStopHasItsCause(t *testing.T) {
+	for cause, stop := range map[message.Cause]func(b *bench, w *Watcher){
+		message.ByCancel:     func(_ *bench, w *Watcher) { w.Call().Cancel("not needed") },
+		message.ByClientGone: func(_ *bench, w *Watcher) { w.Detach() },
+		message.ByShutdown:   func(b *bench, _ *Watcher) { go b.Shutdown(context.Background()) },
+	} {
+		begun, ended := make(chan struct{}), make(chan struct{})
+		b := newBench(t, policy.Allow, &probe{run: func(ctx context.Context, io tools.IO) tools.Result {
+			close(begun)
+			defer close(ended)
+			r := untilStopped(ctx, io)
+			r.Text = "as far as it got"
+			return r
+		}})
+		b.opt.Limits.Linger = 0
+		w, _ := b.submit("call_1", `{}`)
+		<-begun
+		stop(b, w)
+		<-ended // a new watcher before would keep it alive
+		f := finalOf(t, w)
+		ret := f.Return
+		text := map[message.Cause]string{
+			message.ByCancel: "the call was cancelled: not needed", message.ByClientGone: "the client went away", message.ByShutdown: "toold was stopped",
+		}[cause]
+		if ret.Cause == nil || *ret.Cause != cause || !strings.Contains(ret.Result, text) || !strings.Contains(ret.Result, "as far as it got") {
+			t.Errorf("%s: got cause %v, %q", cause, ret.Cause, ret.Result)
+		}
+	}
+}
+
+// finalOf waits for the end of a call without watching it.
+func finalOf(t *testing.T, w *Watcher) Final {
+	t.Helper()
+	wake := make(chan struct{}, 100)
+	return final(t, w.Call().Watch(func() { wake <- struct{}{} }), wake)
+}

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+const (
+	firstBytes = 4 << 10  // of a frame, before it is known how long it is
+	freeBytes  = 64 << 10 // of incoming data that every connection may have
+)
+
+// errBusy says that all connections together receive too much at once.
+var errBusy = errors.New("too much is being received at once")
+
+// budget is the memory that connections share for frames that are being received
+// and for calls that come in fragments, beyond what each has anyway.
+type budget struct {
+	mu   sync.Mutex
+	left int64
+}
+
+// take changes what one holder has from held to wants, and reports whether there
+// was enough.
+func (b *budget) take(held *int64, wants int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wants = max(wants-freeBytes, 0)
+	if more := wants - *held; more > b.left {
+		return false
+	}
+	b.left -= wants - *held
+	*held = wants
+	return true
+}
+
+// receive reads one message. The bytes of collected fragments count with it.
+func (ss *session) receive() (kind int, frame []byte, err error) {
+	kind, r, err := ss.conn.NextReader()
+	if err != nil {
+		return 0, nil, err
+	}
+	for frame = make([]byte, 0, firstBytes); ; {
+		if len(frame) == cap(frame) {
+			wants := 2 * cap(frame)
+			if !ss.srv.incoming.take(&ss.charged, int64(wants+ss.dec.Held())) {
+				return 0, nil, errBusy
+			}
+			frame = append(make([]byte, 0, wants), frame...)
+		}
+		n, err := r.Read(frame[len(frame):cap(frame)])
+		frame = frame[:len(frame)+n]
+		if errors.Is(err, io.EOF) {
+			return kind, frame, nil
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+}

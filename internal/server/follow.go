@@ -1,0 +1,92 @@
+package server
+
+import (
+	"github.com/toold/toold/internal/dispatch"
+)
+
+// follow attaches the session to a call, once.
+func (ss *session) follow(w *dispatch.Watcher) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.left || ss.feed(w.Call()) != nil {
+		w.Detach()
+		return
+	}
+	ss.feeds = append(ss.feeds, &feed{watcher: w})
+	ss.poke()
+}
+
+// feed finds what the session follows of a call. Called with mu held.
+func (ss *session) feed(c *dispatch.Call) *feed {
+	for _, f := range ss.feeds {
+		if f.watcher.Call() == c {
+			return f
+		}
+	}
+	return nil
+}
+
+// follows reports whether the session has a call's return still to write.
+func (ss *session) follows(c *dispatch.Call) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.feed(c) != nil
+}
+
+// show lets the client have the events and the output of a background call from
+// their beginning: it is the one that began it, or came back for it.
+func (ss *session) show(c *dispatch.Call) {
+	ss.follow(c.Watch(ss.poke))
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if f := ss.feed(c); f != nil {
+		f.shown = true
+	}
+}
+
+// visible reports whether the client gets the events and output of what a feed
+// follows: of its own calls always, of background calls when it asked.
+func (ss *session) visible(f *feed) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return f.shown || f.watcher.Call().BackgroundOf() == nil
+}
+
+// unfollow drops a call whose return has been written.
+func (ss *session) unfollow(done *feed) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for i, f := range ss.feeds {
+		if f == done {
+			ss.feeds = append(ss.feeds[:i:i], ss.feeds[i+1:]...)
+			return
+		}
+	}
+}
+
+func (ss *session) following() []*feed {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return append([]*feed(nil), ss.feeds...)
+}
+
+// unanswered counts the calls that this session asked for and that have no
+// return yet.
+func (ss *session) unanswered() int {
+	n := 0
+	for _, f := range ss.following() {
+		if f.watcher.Call().BackgroundOf() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (ss *session) detachAll() {
+	ss.mu.Lock()
+	ss.left = true
+	ss.mu.Unlock()
+	for _, f := range ss.following() {
+		f.watcher.Detach()
+	}
+}

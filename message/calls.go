@@ -1,0 +1,122 @@
+package message
+
+import "time"
+
+// BackgroundPrefix begins the ids of background calls. Requests may not use it,
+// so that such an id never names anything else.
+const BackgroundPrefix = "background-"
+
+// Cause says why toold stopped a call.
+type Cause string
+
+// The causes.
+const (
+	ByTimeout    Cause = "timeout"     // it ran longer than its timeout
+	ByCancel     Cause = "cancel"      // somebody sent cancel
+	ByClientGone Cause = "client_gone" // its client went away and did not come back within limits.linger
+	ByShutdown   Cause = "shutdown"    // the daemon stopped
+)
+
+func causes() []Cause { return []Cause{ByTimeout, ByCancel, ByClientGone, ByShutdown} }
+
+// Leftover is a process that outlived its command and was killed.
+type Leftover struct {
+	PID     int    `json:"pid"` // as the command saw it: in its own pid namespace where it had one
+	Command string `json:"command"`
+}
+
+// Background names the call as which a command runs on after the return of the
+// call that began it.
+type Background struct {
+	CallID    string `json:"tool_call_id"` // for get_output, tool_input, cancel and list_calls
+	PID       int    `json:"pid"`
+	StartedAt string `json:"started_at"` // RFC 3339
+}
+
+// BackgroundEnded tells how a background call ended. It has the fields of a
+// return but for those that readers of the family take for one.
+type BackgroundEnded struct {
+	MessageType  string     `json:"message_type"` // "background_ended"
+	ID           string     `json:"id"`           // of the recorded return
+	Date         string     `json:"date"`
+	CallID       string     `json:"tool_call_id"`  // the background call
+	BackgroundOf string     `json:"background_of"` // the call that began it
+	ToolName     string     `json:"tool_name"`
+	Outcome      string     `json:"outcome"` // "success" or "error"
+	Result       string     `json:"result"`
+	ExitCode     *int       `json:"exit_code"`
+	Signal       *string    `json:"signal"`
+	ErrorType    *ErrorType `json:"error_type"`
+	Cause        *Cause     `json:"cause,omitempty"`
+	DurationMS   int64      `json:"duration_ms"`
+	StdoutBytes  int64      `json:"stdout_bytes"`
+	StderrBytes  int64      `json:"stderr_bytes"`
+	Leftovers    []Leftover `json:"leftovers,omitempty"`
+}
+
+// NewBackgroundEnded tells the return of the background call that began with the
+// call of another.
+func NewBackgroundEnded(r ToolReturn, of string) BackgroundEnded {
+	return BackgroundEnded{
+		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, BackgroundOf: of, ToolName: r.ToolName,
+		Outcome: r.Status, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, ErrorType: r.ErrorType, Cause: r.Cause,
+		DurationMS: r.DurationMS, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Leftovers: r.Leftovers,
+	}
+}
+
+// ToolQueued tells that a call waits for others to end. It is told again, at most
+// once a second, while the place changes.
+type ToolQueued struct {
+	MessageType string `json:"message_type"` // "tool_queued"
+	CallID      string `json:"tool_call_id"`
+	Position    int    `json:"position"` // 1 is next, as long as nobody leaves or joins
+}
+
+// Calls answers list_calls.
+type Calls struct {
+	MessageType string     `json:"message_type"` // "calls"
+	RequestID   string     `json:"request_id"`
+	Calls       []CallInfo `json:"calls"`
+}
+
+// CallState is how far a call is, as people are told.
+type CallState string
+
+// The states.
+const (
+	CallReceived CallState = "received" // being judged
+	CallWaiting  CallState = "waiting"  // for a person
+	CallQueued   CallState = "queued"   // for other calls to end
+	CallRunning  CallState = "running"
+	CallEnded    CallState = "ended"
+)
+
+// CallInfo is one call in a list.
+type CallInfo struct {
+	CallID       string     `json:"tool_call_id"`
+	Client       string     `json:"client"`
+	AgentID      string     `json:"agent_id,omitempty"`
+	ToolName     string     `json:"tool_name"`
+	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that began it
+	State        CallState  `json:"state"`
+	Position     int        `json:"position,omitempty"` // in the queue
+	Preview      string     `json:"preview,omitempty"`  // the beginning of what it does, of calls that have not ended
+	PID          int        `json:"pid,omitempty"`
+	ReceivedAt   string     `json:"received_at"`
+	StartedAt    string     `json:"started_at,omitempty"`
+	EndedAt      string     `json:"ended_at,omitempty"`
+	Outcome      string     `json:"outcome,omitempty"` // of an ended call: "success" or "error"
+	ErrorType    *ErrorType `json:"error_type,omitempty"`
+	ExitCode     *int       `json:"exit_code,omitempty"`
+	Signal       string     `json:"signal,omitempty"`
+	StdoutBytes  int64      `json:"stdout_bytes"`
+	StderrBytes  int64      `json:"stderr_bytes"`
+}
+
+// Instant writes a time as frames have it; the zero time is empty.
+func Instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return date(t)
+}
