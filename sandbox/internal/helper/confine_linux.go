@@ -80,7 +80,7 @@ func confine(s *Spec) (abi int, err error) {
 
 // limit sets what the helper and the shell share. The number of processes is
 // not among it, since at its limit the helper's own runtime could not start a
-// thread; see boundNumbers and holder.fork.
+// thread; see boundNumbers and holder.fork. For open files see limitFiles.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string
@@ -90,7 +90,6 @@ func limit(s *Spec) error {
 	}{
 		{"core size", unix.RLIMIT_CORE, 0, true},
 		{"file size", unix.RLIMIT_FSIZE, s.FileBytes, s.FileBytes > 0},
-		{"open files", unix.RLIMIT_NOFILE, s.OpenFiles, s.OpenFiles > 0},
 	} {
 		if !l.set {
 			continue

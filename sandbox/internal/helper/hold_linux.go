@@ -132,6 +132,9 @@ func (h *holder) start(extra []uintptr) error {
 	if h.shell, err = h.fork(attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)
 	}
+	if err := h.limitFiles(); err != nil {
+		return err
+	}
 	for _, fd := range extra {
 		unix.Close(int(fd))
 	}

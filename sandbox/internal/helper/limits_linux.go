@@ -59,3 +59,20 @@ func numbersAreOurs() bool {
 	n, err2 := strconv.Atoi(strings.TrimRight(minor, "-+abcdefghijklmnopqrstuvwxyz"))
 	return err == nil && err2 == nil && (m > 6 || m == 6 && n >= 14)
 }
+
+// limitFiles bounds the open files of the shell from outside, as its processes are.
+// The soft limit stays what the daemon was started with if that is lower: Go raises
+// its own and gives the old one back to what it executes, but only to what has not
+// been told another.
+func (h *holder) limitFiles() error {
+	if h.spec.OpenFiles == 0 {
+		return nil
+	}
+	var now unix.Rlimit
+	if err := unix.Prlimit(h.shell, unix.RLIMIT_NOFILE, nil, &now); err != nil {
+		return stage("limit open files", err)
+	}
+	most := min(h.spec.OpenFiles, now.Max) // an inherited lower limit stays
+	now.Cur, now.Max = min(now.Cur, most), most
+	return stage("limit open files", unix.Prlimit(h.shell, unix.RLIMIT_NOFILE, &now, nil))
+}
