@@ -226,9 +226,13 @@ func (r *running) awaitExit(ctx context.Context) {
 	if r.streams.input == nil {
 		look.Stop() // it has nothing to wait for
 	}
+	ended := r.process.Exited()
+	if r.WaitAll {
+		ended = r.process.Alone()
+	}
 	for r.reason == Exited {
 		select {
-		case <-r.process.Exited():
+		case <-ended:
 			return
 		case <-timeout:
 			r.reason = TimedOut
