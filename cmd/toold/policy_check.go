@@ -73,6 +73,10 @@ func checkFile(cfg config.Config) (checked, error) {
 	for _, r := range f.Paths {
 		l.path(r)
 	}
+	for _, r := range f.Net {
+		l.host(r)
+	}
+	l.variables(f.Env)
 	c.Warnings = append(c.Warnings, l.warnings...)
 	return c, nil
 }
@@ -99,15 +103,13 @@ func (l *linter) warn(r policy.Rule, format string, args ...any) {
 	l.warnings = append(l.warnings, fmt.Sprintf("%s:%d: rule %q: ", l.file, r.Line, r.ID)+fmt.Sprintf(format, args...))
 }
 
-// command tries a rule that allows commands on commands of its own patterns.
+// command tries a rule about commands on commands of its own patterns.
 func (l *linter) command(r policy.Rule) {
-	if r.Action != policy.Allow {
-		return
-	}
 	for _, pattern := range r.Run {
+		first := append(strings.Fields(pattern), "", "")[1]
 		for _, sample := range samples(pattern) {
 			words := strings.Fields(sample)
-			if name := words[0]; runsAnything(name) && strings.Contains(pattern, "*") {
+			if name := words[0]; r.Action == policy.Allow && policy.RunsAnything(name) && (first == "*" || first == "**") {
 				l.warn(r, "%s runs whatever its arguments say, so that %q allows more than it names; name the whole command", name, pattern)
 			}
 			if len(r.Dirs) == 0 {
@@ -117,10 +119,10 @@ func (l *linter) command(r policy.Rule) {
 	}
 }
 
-// tried warns when the policy does not allow what a rule seems to allow.
+// tried warns when a stricter decision than a rule's holds for what it names.
 func (l *linter) tried(r policy.Rule, sample string, e policy.Effect) {
 	switch d := l.policy.Decide([]policy.Effect{e}); {
-	case d.Action == policy.Allow:
+	case d.Action >= r.Action, d.Rule == r.ID, len(r.Except) > 0 && r.Action != policy.Allow:
 	case strings.HasPrefix(d.Rule, "defaults."):
 		l.warn(r, "it does not match %q, which its pattern names: %s", sample, d.Reason)
 	default:
@@ -128,8 +130,8 @@ func (l *linter) tried(r policy.Rule, sample string, e policy.Effect) {
 	}
 }
 
-// path tries a rule that allows paths on paths of its own patterns, and warns of
-// a folder that is named without what is in it.
+// path tries a rule about paths on paths of its own patterns, and warns of a
+// folder that is named without what is in it.
 func (l *linter) path(r policy.Rule) {
 	ops := r.Ops
 	if len(ops) == 0 {
@@ -139,68 +141,14 @@ func (l *linter) path(r policy.Rule) {
 		places := strings.NewReplacer("${workspace}", l.options.Workspace, "${home}", l.options.Home, "${tmp}", l.options.Tmp)
 		path := places.Replace(pattern)
 		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.Contains(pattern, "*") {
-			l.warn(r, "%q is a folder, and the pattern does not mean what is in it; write %q", pattern, pattern+"/**")
+			l.warn(r, "%q is a folder, and the pattern does not mean what is in it; write %q", pattern, strings.TrimSuffix(pattern, "/")+"/**")
 		}
 		path = strings.NewReplacer("**", "sample", "*", "sample").Replace(path)
-		if r.Action != policy.Allow || !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}[]?$") || len(r.Except) > 0 {
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}[]?$") || len(r.Except) > 0 {
 			continue
 		}
 		for _, op := range ops {
 			l.tried(r, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: resolved(path)})
 		}
 	}
-}
-
-// maxSamples bounds the commands that are tried for one pattern.
-const maxSamples = 32
-
-// samples are commands that a pattern names: each alternative of a word once,
-// an operand for *, nothing for **. A pattern with quotes gives none.
-func samples(pattern string) []string {
-	if strings.ContainsAny(pattern, `'"\`) {
-		return nil
-	}
-	list := []string{""}
-	for _, word := range strings.Fields(pattern) {
-		var next []string
-		for _, before := range list {
-			for _, choice := range alternatives(word) {
-				choice = strings.ReplaceAll(strings.ReplaceAll(choice, "**", ""), "*", "sample")
-				next = append(next, strings.TrimSpace(before+" "+choice))
-			}
-		}
-		if len(next) == 0 {
-			return nil
-		}
-		list = next[:min(len(next), maxSamples)]
-	}
-	if list[0] == "" {
-		return nil // of any program
-	}
-	return list
-}
-
-// alternatives splits {a,b}; a word with several or nested braces gives none.
-func alternatives(word string) []string {
-	before, rest, ok := strings.Cut(word, "{")
-	if !ok {
-		return []string{word}
-	}
-	inner, after, _ := strings.Cut(rest, "}")
-	if strings.ContainsAny(inner+after, "{}") {
-		return nil
-	}
-	var list []string
-	for choice := range strings.SplitSeq(inner, ",") {
-		list = append(list, before+choice+after)
-	}
-	return list
-}
-
-func literal(words []string) []policy.Word {
-	argv := make([]policy.Word, len(words))
-	for i, w := range words {
-		argv[i].Text = w
-	}
-	return argv
 }
