@@ -25,6 +25,7 @@ type Call struct {
 type Events struct {
 	Decision func(message.PolicyDecision)
 	Started  func(message.ToolStarted)
+	Waiting  func(message.WaitingForInput) // a program of the call waits for input, or goes on
 	// Output is given the bytes of d, decoded. They are contiguous by d.Offset
 	// unless d.Gap tells what was lost.
 	Output func(d message.OutputDelta, data []byte)
@@ -90,6 +91,8 @@ func (e Events) handle(f *frame) error {
 		return handle(f, e.Decision)
 	case f.Type == "tool_started" && e.Started != nil:
 		return handle(f, e.Started)
+	case f.Type == "waiting_for_input" && e.Waiting != nil:
+		return handle(f, e.Waiting)
 	case f.output != nil && e.Output != nil:
 		e.Output(f.output.delta, f.output.data)
 	case f.Type == "tool_output_delta" && f.output == nil && e.Output != nil:
@@ -136,9 +139,23 @@ func (c *Client) Cancel(callID, reason string) error {
 	return c.send(f)
 }
 
-// Input sends input to a running call. It does not wait for its effect.
-func (c *Client) Input(in message.ToolInput) error {
+// Input sends input to a running call. It does not wait for its effect; the
+// RequestID of in is not sent.
+func (c *Client) Input(in message.ToolInput) error { return c.send(inputFields(in)) }
+
+// Feed sends input to a running call and waits until the command has taken it:
+// who sends much loses nothing so. The RequestID of in is replaced. The error is
+// a *message.Error when the call ends before.
+func (c *Client) Feed(ctx context.Context, in message.ToolInput) error {
+	_, err := request[message.InputTaken](ctx, c, inputFields(in))
+	return err
+}
+
+func inputFields(in message.ToolInput) fields {
 	f := fields{"message_type": "tool_input", "tool_call_id": in.CallID, "signal": in.Signal}
+	if in.Leader {
+		f["to"] = "leader"
+	}
 	if len(in.Data) > 0 {
 		f["data_b64"] = base64.StdEncoding.EncodeToString(in.Data)
 	}
@@ -148,5 +165,5 @@ func (c *Client) Input(in message.ToolInput) error {
 	if in.Resize != nil {
 		f["resize"] = in.Resize
 	}
-	return c.send(f)
+	return f
 }

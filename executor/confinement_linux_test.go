@@ -252,7 +252,10 @@ func TestMemoryLimitEndsTheCall(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Off, `x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}; sleep 1000`)
 	c.Sandbox.Limits.MemoryBytes = 64 << 20
-	expect(t, c, result{Code: 137, Signal: "SIGKILL"})
+	got, e := run(t, c)
+	if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
+		t.Errorf("limit %q %s", e.Limit, diff)
+	}
 }
 
 func TestFileLimitHolds(t *testing.T) {

@@ -97,12 +97,15 @@ func (x *decoding) cancel() {
 
 func (x *decoding) toolInput() {
 	var w wireInput
-	if faults := bind(x.frame, &w); x.refuse(faults, "", w.CallID) {
+	if faults := bind(x.frame, &w); x.refuse(faults, w.RequestID, w.CallID) {
 		return
 	}
-	in := &ToolInput{CallID: string(w.CallID), EOF: w.EOF, Signal: string(w.Signal), Resize: w.Resize}
+	in := &ToolInput{
+		RequestID: string(w.RequestID), CallID: string(w.CallID),
+		EOF: w.EOF, Signal: string(w.Signal), Leader: w.To == "leader", Resize: w.Resize,
+	}
 	if text := w.fill(in); text != "" {
-		x.answer(x.errorf(InvalidArguments, "%s", text), "", w.CallID)
+		x.answer(x.errorf(InvalidArguments, "%s", text), w.RequestID, w.CallID)
 		return
 	}
 	x.emit(in)
@@ -121,6 +124,10 @@ func (w *wireInput) fill(in *ToolInput) string {
 		return "tool_input needs the tool_call_id of a running call"
 	case set != 1:
 		return "tool_input needs exactly one of data, data_b64, eof, signal and resize"
+	case w.Signal != "" && !isSignal(string(w.Signal)):
+		return "signal must be the name of one, such as INT or SIGTERM"
+	case w.To != "" && (w.Signal == "" || w.To != "group" && w.To != "leader"):
+		return "to belongs to signal and must be group or leader"
 	case w.Resize != nil && (w.Resize.Rows == 0 || w.Resize.Cols == 0):
 		return "resize needs rows and cols from 1 to 65535"
 	case w.Data != nil:

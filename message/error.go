@@ -28,6 +28,7 @@ const (
 	ApprovalTimeout    ErrorType = "approval_timeout"
 	Timeout            ErrorType = "timeout"
 	Cancelled          ErrorType = "cancelled"
+	InputNeeded        ErrorType = "input_needed"
 	SandboxUnavailable ErrorType = "sandbox_unavailable"
 	TooManyCalls       ErrorType = "too_many_calls"
 	Shutdown           ErrorType = "shutdown"
@@ -39,7 +40,7 @@ func errorTypes() []ErrorType {
 	return []ErrorType{
 		InvalidFrame, UnsupportedFrame, UnknownMessageType, MissingToolCallID, DuplicateToolCall, ApprovalNotPending,
 		NotAuthorized, NotFound, NotRunning, InvalidArguments, InternalError, UnknownTool, Denied, ApprovalTimeout,
-		Timeout, Cancelled, SandboxUnavailable, TooManyCalls, Shutdown, UnknownAfterCrash,
+		Timeout, Cancelled, InputNeeded, SandboxUnavailable, TooManyCalls, Shutdown, UnknownAfterCrash,
 	}
 }
 

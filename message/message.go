@@ -67,11 +67,13 @@ type Cancel struct {
 // ToolInput is input for a running call; exactly one of Data, EOF, Signal and
 // Resize is set.
 type ToolInput struct {
-	CallID string
-	Data   []byte
-	EOF    bool
-	Signal string
-	Resize *Resize
+	RequestID string // wants an InputTaken
+	CallID    string
+	Data      []byte
+	EOF       bool
+	Signal    string // to the foreground process group
+	Leader    bool   // Signal goes to the command's shell alone
+	Resize    *Resize
 }
 
 // Resize is a terminal window's new size in character cells.

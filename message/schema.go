@@ -71,6 +71,8 @@ func daemonFrames() []frameType {
 		{"message_type", "approval_resolved", reflect.TypeFor[ApprovalResolved]()},
 		{"message_type", "policy_decision", reflect.TypeFor[PolicyDecision]()},
 		{"message_type", "tool_started", reflect.TypeFor[ToolStarted]()},
+		{"message_type", "waiting_for_input", reflect.TypeFor[WaitingForInput]()},
+		{"message_type", "input_taken", reflect.TypeFor[InputTaken]()},
 		{"message_type", "tool_output_delta", reflect.TypeFor[OutputDelta]()},
 		{"message_type", "tool_queued", reflect.TypeFor[ToolQueued]()},
 		{"message_type", "background_ended", reflect.TypeFor[BackgroundEnded]()},

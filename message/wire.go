@@ -130,11 +130,13 @@ type wireCancel struct {
 // wireInput is tool_input: exactly one of the optional fields.
 type wireInput struct {
 	MessageType string  `json:"message_type"`
+	RequestID   ident   `json:"request_id,omitempty" jsonschema:"wants input_taken when the command has the data"`
 	CallID      ident   `json:"tool_call_id"`
 	Data        *string `json:"data,omitempty" jsonschema:"text for the terminal"`
 	DataB64     *string `json:"data_b64,omitempty" jsonschema:"bytes for the terminal, in base64"`
 	EOF         bool    `json:"eof,omitempty" jsonschema:"ends the input"`
 	Signal      ident   `json:"signal,omitempty" jsonschema:"for example INT"`
+	To          string  `json:"to,omitempty" jsonschema:"of signal: group (default) or leader"`
 	Resize      *Resize `json:"resize,omitempty"`
 }
 

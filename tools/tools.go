@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -87,6 +88,9 @@ type IO struct {
 	Output func(s Stream, p []byte)
 	// Started is called at most once, when a process of the call runs.
 	Started func(Started)
+	// Waiting is called when a program of the call begins to wait for input and
+	// when it goes on. It must not block.
+	Waiting func(Waiting)
 	// Input delivers what the caller sends to the running call. Nil, or closed,
 	// when there is nothing more. An Invocation that takes no input ignores it.
 	Input <-chan Input
@@ -104,13 +108,27 @@ type Started struct {
 	Sandbox  sandbox.Report
 }
 
-// Input is one thing that a caller sends to a running call. Exactly one field
-// is set.
+// Waiting tells that a program of the call waits for input.
+type Waiting struct {
+	Waits   bool   // false: it goes on
+	Kind    string // "line", "password" or "tui"
+	Since   time.Time
+	PID     int // as the call sees it
+	Command string
+}
+
+// Input is one thing that a caller sends to a running call: data, the end, a
+// signal or a size.
 type Input struct {
 	Data   []byte // bytes for standard input
 	EOF    bool   // standard input ends
 	Signal string // e.g. "SIGINT", to the foreground process group
+	Leader bool   // Signal goes to the command itself alone
 	Resize *Size
+
+	// Taken, if set, is to be called when Data was given to the command. The
+	// Invocation keeps what it was not; the sender bounds that.
+	Taken func()
 }
 
 // Size is a terminal window's size in character cells.
@@ -127,6 +145,7 @@ const (
 	InvalidArguments   Failure = "invalid_arguments"
 	Timeout            Failure = "timeout"
 	Cancelled          Failure = "cancelled" // dispatch refines it by the cause of ctx
+	InputNeeded        Failure = "input_needed"
 	SandboxUnavailable Failure = "sandbox_unavailable"
 	Internal           Failure = "internal_error"
 )

@@ -147,6 +147,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 				go c.forwardInput(peer)
 			}
 		},
+		Waiting: c.sayWaiting,
 		Output: func(d message.OutputDelta, data []byte) {
 			if c.json {
 				return
@@ -188,12 +189,28 @@ func (c *callRun) say(format string, args ...any) {
 	}
 }
 
+// sayWaiting tells the person at the terminal that the command waits for them.
+func (c *callRun) sayWaiting(w message.WaitingForInput) {
+	if !w.Waiting {
+		return
+	}
+	what := map[string]string{"password": "a password", "tui": "keys"}[w.Kind]
+	if what == "" {
+		what = "a line"
+	}
+	hint := ""
+	if !c.flags.stdin {
+		hint = "; nothing can be typed here without --stdin"
+	}
+	c.say("%s (process %d) waits for %s%s", tools.Visible(w.Command), w.PID, what, hint)
+}
+
 // forwardInput sends standard input to the running command, then its end.
 func (c *callRun) forwardInput(peer *peer) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := c.std.in.Read(buf)
-		if n > 0 && peer.agent.Input(message.ToolInput{CallID: c.id, Data: buf[:n]}) != nil {
+		if n > 0 && peer.agent.Feed(context.Background(), message.ToolInput{CallID: c.id, Data: buf[:n]}) != nil {
 			return
 		}
 		if err != nil {
@@ -260,7 +277,7 @@ func exitCode(ret message.ToolReturn) int {
 		switch *ret.ErrorType {
 		case message.Denied, message.ApprovalTimeout:
 			return callDenied
-		case message.Timeout:
+		case message.Timeout, message.InputNeeded:
 			return callTimedOut
 		case message.Cancelled:
 			return exitInterrupted

@@ -38,7 +38,7 @@ type Call struct {
 	born   time.Time
 	stop   context.CancelCauseFunc
 	linger time.Duration // below zero: for ever
-	input  chan tools.Input
+	input  *inbox
 	begun  chan struct{} // closed when its process runs, or the call has ended without
 
 	profile string // of the sandbox, as the policy wants it; the call's goroutine only
@@ -112,25 +112,6 @@ func (c *Call) Capture() *tools.Capture {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.capture
-}
-
-// Input hands input to the running command. It does not wait: when the command
-// does not take its input, or takes none, it says so.
-func (c *Call) Input(in tools.Input) *message.Error {
-	c.mu.Lock()
-	running := c.capture != nil && !c.done
-	c.mu.Unlock()
-	if !running {
-		return notRunning(c.ID)
-	}
-	select {
-	case c.input <- in:
-		return nil
-	default:
-		e := message.Errorf(message.NotRunning, "tool call %q does not take its input: %d pieces wait already; wait for the command to read", c.ID, cap(c.input))
-		e.CallID = c.ID
-		return e
-	}
 }
 
 // Cancel stops the call. The reason may be empty; the return repeats it.

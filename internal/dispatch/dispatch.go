@@ -155,7 +155,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,
-		input:    make(chan tools.Input, 64),
+		input:    newInbox(),
 		begun:    make(chan struct{}),
 		watchers: make(map[*Watcher]struct{}),
 		progress: progress{state: message.CallReceived},

@@ -209,10 +209,14 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 			c.wakeAll()
 		},
 		Started: func(s tools.Started) { d.started(ctx, c, s, dir) },
-		Input:   c.input,
+		Waiting: func(w tools.Waiting) {
+			c.emit(message.NewWaitingForInput(c.ID, w.Waits, w.Kind, w.Since, w.PID, w.Command))
+		},
+		Input:   c.input.pieces,
 		Profile: c.profile,
 	})
 	out.took = time.Since(begin)
+	c.input.close()
 	out.capture.Close()
 	out.result = explained(ctx, out.result)
 	out.cause = causeOf(ctx, message.ErrorType(out.result.Failure))

@@ -171,20 +171,38 @@ func (ss *session) cancel(m *message.Cancel) {
 }
 
 func (ss *session) input(m *message.ToolInput) {
-	if !ss.may("send input", "", m.CallID, Agent, Approver, Admin) {
+	if !ss.may("send input", m.RequestID, m.CallID, Agent, Approver, Admin) {
 		return
 	}
 	c := ss.named(m.CallID)
 	if c == nil {
-		ss.refuse(message.NotRunning, "", m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
+		ss.refuse(message.NotRunning, m.RequestID, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return
 	}
-	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal}
+	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, Leader: m.Leader}
 	if m.Resize != nil {
 		in.Resize = &tools.Size{Rows: m.Resize.Rows, Cols: m.Resize.Cols}
 	}
-	if e := c.Input(in); e != nil {
+	if e := c.Input(in, ss.taken(m)); e != nil {
+		e.RequestID = m.RequestID
 		ss.reply(e)
+	}
+}
+
+// taken answers an input with a request_id when its command has it, or never
+// will. It is called by whoever gives the input to the command and never waits.
+func (ss *session) taken(m *message.ToolInput) func(taken bool) {
+	if m.RequestID == "" {
+		return nil
+	}
+	return func(taken bool) {
+		if taken {
+			ss.out.push(message.InputTaken{MessageType: "input_taken", RequestID: m.RequestID, CallID: m.CallID})
+			return
+		}
+		e := message.Errorf(message.NotRunning, "tool call %q ended before it read this input", m.CallID)
+		e.RequestID, e.CallID = m.RequestID, m.CallID
+		ss.out.push(e)
 	}
 }
 

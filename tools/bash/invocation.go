@@ -46,7 +46,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile,
 		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
-		WaitAll: v.background, Started: v.started(io), Input: relay(ctx, io.Input, relayed),
+		WaitAll: v.background, Started: v.started(io), Waiting: waiting(io), Input: relay(ctx, io.Input, relayed),
 	}
 	exit, err := executor.Run(ctx, command)
 	stop()
@@ -90,6 +90,16 @@ func (v *invocation) started(io tools.IO) func(executor.Started) {
 	}
 }
 
+// waiting translates the executor's news of a program that waits for input.
+func waiting(io tools.IO) func(executor.Waiting) {
+	if io.Waiting == nil {
+		return nil
+	}
+	return func(w executor.Waiting) {
+		io.Waiting(tools.Waiting{Waits: w.Waits, Kind: w.Kind, Since: w.Since, PID: w.Process.PID, Command: w.Process.Command})
+	}
+}
+
 // relay translates a call's input for the executor until there is no more, or
 // ctx ends. It closes done when it has ended.
 func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-chan executor.Input {
@@ -123,7 +133,7 @@ func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-c
 
 // translate turns one input of a call into one of the executor.
 func translate(i tools.Input) executor.Input {
-	out := executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal}
+	out := executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal, ToShell: i.Leader, Taken: i.Taken}
 	if i.Resize != nil {
 		out.Rows, out.Cols = i.Resize.Rows, i.Resize.Cols
 	}
@@ -146,6 +156,15 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.IsError, r.Failure = true, tools.Timeout
 		r.Text = fmt.Sprintf("Command timed out after %d ms and was stopped. Give it a larger timeout (at most %d), or less to do.",
 			v.timeout.Milliseconds(), v.longest().Milliseconds())
+		if exit.Waiting.Waits {
+			r.Text += " It was waiting for input: " + waitedFor(exit.Waiting) + "."
+		}
+	case exit.Reason == executor.Starved:
+		r.IsError, r.Failure = true, tools.InputNeeded
+		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
+	case exit.Limit != "":
+		r.IsError = true
+		r.Text = fmt.Sprintf("Command was killed: its processes together used more memory than they may have, %d MiB (sandbox.limits.memory_bytes in the configuration). Exit code: %d", v.profile.Limits.MemoryBytes>>20, exit.Code)
 	case exit.Reason == executor.Stopped:
 		r.IsError, r.Failure = true, tools.Cancelled
 		r.Text = "Command was stopped before it ended."
@@ -153,6 +172,9 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = fmt.Sprintf("Terminated by %s (exit code %d)", exit.Signal, exit.Code)
 	case exit.Code != 0:
 		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
+	}
+	if exit.Stuck {
+		r.Text = strings.TrimPrefix(r.Text+"\nSome of its processes are killed but not gone: they wait in the kernel for a device or a file system that does not answer.", "\n")
 	}
 	for _, p := range exit.Leftovers {
 		r.Leftovers = append(r.Leftovers, tools.Process(p))
@@ -169,6 +191,15 @@ func (v *invocation) longest() time.Duration {
 		return v.tool.options.MaxBackground
 	}
 	return v.tool.options.MaxTimeout
+}
+
+// waitedFor says in words what a program waits for.
+func waitedFor(w executor.Waiting) string {
+	what := map[string]string{"password": "a password or another secret", "tui": "keys"}[w.Kind]
+	if what == "" {
+		what = "a line"
+	}
+	return fmt.Sprintf("%s waits for %s at the terminal", tools.Visible(w.Process.Command), what)
 }
 
 // leftoverNotice tells a model what became of its background processes.

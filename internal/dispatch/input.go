@@ -1,0 +1,117 @@
+package dispatch
+
+import (
+	"sync"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// The bounds of input that a command has not read: bytes, each piece counted with
+// what it costs to keep it, and pieces on their way.
+const (
+	maxUnread = 4 << 20
+	pieceCost = 256
+)
+
+// inbox holds what a running call was sent. The call takes the pieces at once and
+// keeps them until its command reads; what it keeps is counted here.
+type inbox struct {
+	pieces chan tools.Input
+
+	mu     sync.Mutex
+	unread map[*piece]struct{}
+	held   int
+	closed bool
+}
+
+// piece is data that the command has not read.
+type piece struct {
+	cost int
+	told func(taken bool)
+}
+
+func newInbox() *inbox {
+	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
+}
+
+// Input hands input to the running command. It does not wait: when the command
+// does not read its input, it says so. told, which may be nil, is called without
+// blocking when the data was given to the command's terminal or pipe, or with
+// false when the call has ended before.
+func (c *Call) Input(in tools.Input, told func(taken bool)) *message.Error {
+	c.mu.Lock()
+	running := c.capture != nil && !c.done
+	c.mu.Unlock()
+	if !running {
+		return notRunning(c.ID)
+	}
+	p := &piece{cost: len(in.Data) + pieceCost, told: told}
+	if e := c.input.add(c.ID, p); e != nil {
+		return e
+	}
+	in.Taken = func() { c.input.drop(p, true) }
+	select {
+	case c.input.pieces <- in:
+	default:
+		c.input.forget(p)
+		return full(c.ID)
+	}
+	if len(in.Data) == 0 {
+		c.input.drop(p, true) // signals, sizes and the end never wait
+	}
+	return nil
+}
+
+func (b *inbox) add(id string, p *piece) *message.Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return notRunning(id)
+	case b.held > 0 && b.held+p.cost > maxUnread:
+		return full(id)
+	}
+	b.unread[p] = struct{}{}
+	b.held += p.cost
+	return nil
+}
+
+// forget takes a piece out and reports whether it was in.
+func (b *inbox) forget(p *piece) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.unread[p]; !ok {
+		return false
+	}
+	delete(b.unread, p)
+	b.held -= p.cost
+	return true
+}
+
+// drop takes a piece out and tells its sender, once.
+func (b *inbox) drop(p *piece, taken bool) {
+	if b.forget(p) && p.told != nil {
+		p.told(taken)
+	}
+}
+
+// close tells the senders of all that the command did not read.
+func (b *inbox) close() {
+	b.mu.Lock()
+	b.closed = true
+	var left []*piece
+	for p := range b.unread {
+		left = append(left, p)
+	}
+	b.mu.Unlock()
+	for _, p := range left {
+		b.drop(p, false)
+	}
+}
+
+func full(id string) *message.Error {
+	e := message.Errorf(message.NotRunning, "tool call %q does not read its input: up to %d bytes wait for it already, and this piece was thrown away; wait for input_taken before you send more", id, maxUnread)
+	e.CallID = id
+	return e
+}

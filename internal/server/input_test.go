@@ -1,0 +1,121 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// reader is a tool that takes its input when it is told to.
+type reader struct {
+	next chan struct{} // one value for each piece
+	got  []string
+}
+
+func (r *reader) run(ctx context.Context, io tools.IO) tools.Result {
+	io.Started(tools.Started{PID: 1, Terminal: "split"})
+	var kept []tools.Input
+	for {
+		select {
+		case <-ctx.Done():
+			return tools.Result{Failure: tools.Cancelled, IsError: true}
+		case in := <-io.Input:
+			if len(in.Data) > 0 {
+				kept = append(kept, in)
+				continue
+			}
+			r.got = append(r.got, in.Signal)
+		case <-r.next:
+			if len(kept) == 0 {
+				return tools.Result{}
+			}
+			r.got = append(r.got, string(kept[0].Data))
+			kept[0].Taken()
+			kept = kept[1:]
+		}
+	}
+}
+
+func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
+	t.Parallel()
+	r := &reader{next: make(chan struct{})}
+	conn := dial(t, newCallServer(t, policy.Allow, r.run))
+	write(t, conn, call("c1"))
+	until(t, conn, "tool_started")
+	write(t, conn,
+		`{"message_type":"tool_input","request_id":"q1","tool_call_id":"c1","data":"one"}`,
+		`{"message_type":"tool_input","request_id":"q2","tool_call_id":"c1","data":"two"}`,
+		`{"message_type":"tool_input","request_id":"q3","tool_call_id":"c1","signal":"INT"}`)
+	frame, before := until(t, conn, `"input_taken"`)
+	if !strings.Contains(frame, `"q3"`) || len(before) != 0 {
+		t.Errorf("got %s after %q: a signal does not wait for data", frame, before)
+	}
+	r.next <- struct{}{}
+	if frame, _ := until(t, conn, `"input_taken"`); !strings.Contains(frame, `"q1"`) {
+		t.Errorf("got %s", frame)
+	}
+	write(t, conn, `{"message_type":"cancel","tool_call_id":"c1"}`)
+	frame, _ = until(t, conn, `"q2"`)
+	if !strings.Contains(frame, `"not_running"`) || !strings.Contains(frame, "ended before it read") {
+		t.Errorf("got %s", frame)
+	}
+	until(t, conn, "tool_return_message")
+	write(t, conn, `{"message_type":"tool_input","request_id":"q4","tool_call_id":"c1","data":"late"}`)
+	if frame, _ := until(t, conn, `"q4"`); !strings.Contains(frame, `"not_running"`) {
+		t.Errorf("got %s", frame)
+	}
+	if diff := cmp.Diff([]string{"INT", "one"}, r.got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFloodOfUnreadInputIsRefused(t *testing.T) {
+	t.Parallel()
+	r := &reader{next: make(chan struct{})}
+	conn := dial(t, newCallServer(t, policy.Allow, r.run))
+	write(t, conn, call("c1"))
+	until(t, conn, "tool_started")
+	data := `{"message_type":"tool_input","tool_call_id":"c1","data":"` + strings.Repeat("x", 1<<19) + `"}`
+	write(t, conn, slices.Repeat([]string{data}, 8)...)
+	frame, _ := until(t, conn, "error_message")
+	if !strings.Contains(frame, "not_running") || !strings.Contains(frame, "does not read its input") {
+		t.Errorf("got %s", frame)
+	}
+	write(t, conn, `{"message_type":"tool_input","request_id":"q1","tool_call_id":"c1","signal":"INT"}`)
+	until(t, conn, `"input_taken"`)
+	write(t, conn, `{"message_type":"cancel","tool_call_id":"c1"}`)
+	until(t, conn, "tool_return_message")
+}
+
+func TestAWaitIsTold(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 2, 17, 10, 30, 0, 0, time.UTC)
+	conn := dial(t, newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
+		io.Waiting(tools.Waiting{Waits: true, Kind: "password", Since: since, PID: 7, Command: "sudo -v"})
+		io.Waiting(tools.Waiting{Kind: "password", Since: since, PID: 7, Command: "sudo -v"})
+		return tools.Result{}
+	}))
+	write(t, conn, call("c1"))
+	_, before := until(t, conn, "tool_return_message")
+	var waits []string
+	for _, frame := range before {
+		if strings.Contains(frame, "waiting_for_input") {
+			waits = append(waits, frame)
+		}
+	}
+	rest := `,"kind":"password","since":"2026-02-17T10:30:00Z","pid":7,"command":"sudo -v"}`
+	want := []string{
+		`{"message_type":"waiting_for_input","tool_call_id":"c1","waiting":true` + rest,
+		`{"message_type":"waiting_for_input","tool_call_id":"c1","waiting":false` + rest,
+	}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Error(diff)
+	}
+}
