@@ -12,6 +12,9 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
 		denied = denied || r.Action == Deny // nothing is stricter
 	}
 	p.blockingCommand(e.Argv, e.Dirs, note)
+	for _, argv := range equivalents(e.Argv) {
+		p.blockingCommand(argv, e.Dirs, note)
+	}
 	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
 		return
 	}
@@ -36,7 +39,9 @@ const (
 
 // blockingTail tries the end of a command as a command of its own.
 func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, []Word)) {
-	rules := len(p.named(baseName(argv[0].Text))) + len(p.anyName)
+	argv = withoutVersion(argv)
+	others := equivalents(argv[:min(len(argv), 4*scanWindow)])
+	rules := len(p.named(baseName(argv[0].Text))) + len(p.anyName) + len(others)
 	if rules == 0 {
 		return
 	}
@@ -45,6 +50,9 @@ func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, []Wor
 	}
 	*left -= rules * len(argv)
 	p.blockingCommand(argv, nil, consider)
+	for _, other := range others {
+		p.blockingCommand(other, nil, consider)
+	}
 }
 
 // blockingCommand tries one command.
@@ -155,11 +163,20 @@ func (cp *commandPattern) allows(e Effect) bool {
 	}
 	for _, i := range free {
 		w := e.Argv[i]
-		if i > 0 && unsafeWord(program, w) && (w.Dynamic || !matchesAny(r.PermitFlags, w.Text)) {
+		if i > 0 && unsafeWord(program, w) && (w.Dynamic || !r.permits(program, w.Text)) {
 			return false
 		}
 	}
 	return true
+}
+
+// permits reports whether the rule wants to cover an unsafe flag.
+func (r *rule) permits(program, word string) bool {
+	if matchesAny(r.PermitFlags, word) {
+		return true
+	}
+	short, ok := strings.CutPrefix(word, "--")
+	return ok && goFlags[program] && matchesAny(r.PermitFlags, "-"+short)
 }
 
 // isIn reports whether the command certainly runs in one of the rule's folders.
@@ -191,7 +208,7 @@ func (p *Policy) matches(r *rule, e Effect) bool {
 }
 
 // runners run what is in their arguments and are not taken apart.
-const runners = " sudo doas su pkexec runuser ssh docker podman kubectl script parallel unshare chroot nsenter strace ltrace systemd-run busybox toybox setarch gdb "
+const runners = " npx bunx pnpx bun uvx sudo doas su pkexec runuser ssh docker podman kubectl script parallel unshare chroot nsenter strace ltrace systemd-run busybox toybox setarch gdb "
 
 // runsArguments reports whether a program may run its arguments: it is known to,
 // or it is not known at all.

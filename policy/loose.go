@@ -21,29 +21,41 @@ func (p *pattern) loose(argv []Word) bool {
 
 // looseWords matches the tokens after the program's name.
 func looseWords(name string, tokens [][]string, words []Word) bool {
+	for _, t := range tokens {
+		if strings.HasPrefix(t[0], "-") && !hasFlag(name, t, words) {
+			return false
+		}
+	}
+	for _, operands := range readings(name, words) {
+		if looseOperands(name, tokens, operands) {
+			return true
+		}
+	}
+	return false
+}
+
+// looseOperands matches the tokens that are no flags.
+func looseOperands(name string, tokens [][]string, operands []Word) bool {
 	open := false
 	// A program with subcommands has its subcommand first; elsewhere an operand
 	// counts wherever it stands.
 	next, first := 0, globalOptions[name] != ""
-	operands := operandsOf(skipGlobals(name, words))
 	for _, t := range tokens {
-		switch {
-		case t[0] == "**":
-			open = true
-		case strings.HasPrefix(t[0], "-"):
-			if !hasFlag(name, t, words) {
-				return false
-			}
-		default:
-			i := findOperand(t, operands[next:], first)
-			if i < 0 && first && name == "npm" && abbreviates(t, operands) {
-				i = 0
-			}
-			if i < 0 {
-				return false
-			}
-			next, first = next+i+1, false
+		if strings.HasPrefix(t[0], "-") {
+			continue
 		}
+		if t[0] == "**" {
+			open = true
+			continue
+		}
+		i := findOperand(t, operands[next:], first)
+		if i < 0 && first && name == "npm" && abbreviates(t, operands) {
+			i = 0
+		}
+		if i < 0 {
+			return false
+		}
+		next, first = next+i+1, false
 	}
 	// Without ** the pattern names the whole command: more operands are another
 	// command. More flags may be spelling, so they are not counted.
@@ -141,6 +153,9 @@ func sameFlag(name, pattern, word string) bool {
 	if matchToken(pattern, word) {
 		return true
 	}
+	if goFlags[name] {
+		return sameGoFlag(pattern, word)
+	}
 	for _, p := range synonyms(name, pattern) {
 		switch {
 		case strings.HasPrefix(p, "--"):
@@ -157,6 +172,14 @@ func sameFlag(name, pattern, word string) bool {
 		}
 	}
 	return false
+}
+
+// sameGoFlag compares flags of programs for which -flag and --flag are one, and
+// that bundle none.
+func sameGoFlag(pattern, word string) bool {
+	pattern, word = strings.TrimLeft(pattern, "-"), strings.TrimLeft(word, "-")
+	name, _, _ := strings.Cut(word, "=")
+	return matchToken(pattern, word) || pattern == name
 }
 
 // synonyms returns every spelling of a flag of a program.
@@ -210,27 +233,4 @@ func isField(list, word string) bool {
 		}
 	}
 	return false
-}
-
-// globalOptions lists, for programs with subcommands, the options before the
-// subcommand whose value is the next word.
-var globalOptions = map[string]string{
-	"git":       "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --exec-path",
-	"kubectl":   "--context --kubeconfig -n --namespace --cluster --user -s --server --token --as --as-group --request-timeout --cache-dir --certificate-authority --client-key --client-certificate --password --username --profile -v",
-	"docker":    "-c --context --config -H --host -l --log-level --tlscacert --tlscert --tlskey",
-	"npm":       "--loglevel --prefix --registry --userconfig --globalconfig --cache --workspace -w --script-shell -C",
-	"yarn":      "--cwd",
-	"pnpm":      "-C --dir --filter -F --loglevel --reporter",
-	"cargo":     "--config -Z --color -C --manifest-path --target-dir",
-	"gh":        "-R --repo",
-	"go":        "-C",
-	"make":      "-C --directory -f --file --makefile -I --include-dir -j --jobs -l -o -W",
-	"systemctl": "-H --host -M --machine -t --type",
-	"pip":       "--python --log --proxy --timeout --cert --cache-dir",
-	"pip3":      "--python --log --proxy --timeout --cert --cache-dir",
-	"apt-get":   "-c -o -t --option --config-file --target-release",
-	"apt":       "-c -o -t --option --config-file --target-release",
-	"helm":      "--kube-context --kubeconfig -n --namespace",
-	"terraform": "-chdir",
-	"podman":    "--connection --identity --log-level --root --url -c",
 }

@@ -53,8 +53,12 @@ var unsafeFlags = map[string]string{
 	"golangci-lint": "-c --config --fix --out-format --path-prefix --output*",
 }
 
-// goFlags are programs whose long flags have one dash and take none bundled.
-var goFlags = map[string]bool{"go": true, "gofmt": true, "tsc": true, "find": true, "gcc": true, "cc": true}
+// goFlags are programs for which -flag and --flag are one, and that bundle none.
+var goFlags = map[string]bool{
+	"go": true, "gofmt": true, "goimports": true, "staticcheck": true, "godoc": true, "dlv": true, "stringer": true,
+	"terraform": true, "tofu": true, "packer": true, "vault": true, "consul": true, "nomad": true,
+	"tsc": true, "find": true, "gcc": true, "cc": true, "java": true, "javac": true, "ffmpeg": true,
+}
 
 // unsafeWord returns whether a word of a command of this program is, or could
 // become, an unsafe flag.

@@ -1,0 +1,460 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// What programs with subcommands make of their first words. Allowing rules do not
+// look here: for them a command is what is written.
+
+// globalOptions lists, for programs with subcommands, the options before the
+// subcommand whose value is the next word.
+var globalOptions = map[string]string{
+	"git":       "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --exec-path",
+	"kubectl":   "--context --kubeconfig -n --namespace --cluster --user -s --server --token --as --as-group --request-timeout --cache-dir --certificate-authority --client-key --client-certificate --password --username --profile -v",
+	"docker":    "-c --context --config -H --host -l --log-level --tlscacert --tlscert --tlskey",
+	"npm":       "--loglevel --prefix --registry --userconfig --globalconfig --cache --workspace -w --script-shell -C --tag --access --otp",
+	"npx":       "-p --package -w --workspace",
+	"yarn":      "--cwd",
+	"pnpm":      "-C --dir --filter -F --loglevel --reporter",
+	"bun":       "--cwd -c --config",
+	"cargo":     "--config -Z --color -C --manifest-path --target-dir",
+	"gh":        "-R --repo",
+	"go":        "-C",
+	"make":      "-C --directory -f --file --makefile -I --include-dir -j --jobs -l -o -W",
+	"systemctl": "-H --host -M --machine -t --type",
+	"pip":       "--python --log --proxy --timeout --cert --cache-dir",
+	"pip3":      "--python --log --proxy --timeout --cert --cache-dir",
+	"apt-get":   "-c -o -t --option --config-file --target-release",
+	"apt":       "-c -o -t --option --config-file --target-release",
+	"helm":      "--kube-context --kubeconfig -n --namespace",
+	"terraform": "-chdir",
+	"podman":    "--connection --identity --log-level --root --url -c",
+}
+
+// plainOptions lists options before the subcommand that take no value. Of one
+// that is in neither list, the next word may be the value or the subcommand.
+var plainOptions = map[string]string{
+	"git":     "--no-pager -P -p --paginate --bare --no-replace-objects --no-optional-locks --literal-pathspecs --no-advice --version --help -h -v",
+	"kubectl": "--insecure-skip-tls-verify --match-server-version --warnings-as-errors --help -h",
+	"docker":  "-D --debug --tls --tlsverify --version -v --help",
+	"npm": "--silent -s --quiet -q --verbose -d -dd -ddd --json --parseable -p --long -l --global -g --yes -y --force -f --dry-run --offline --prefer-offline --prefer-online " +
+		"--ignore-scripts --if-present --workspaces -ws --include-workspace-root -iwr --no-audit --no-fund --no-color --no-save --no-progress --no-update-notifier --foreground-scripts " +
+		"--legacy-peer-deps --strict-peer-deps --production --save -S --save-dev -D --save-exact -E --save-optional -O --save-prod -P --save-bundle -B --version -v --help -h",
+	"npx":    "--yes -y --no --quiet -q --ignore-existing --version -v --help -h",
+	"yarn":   "--silent -s --verbose --json --offline --frozen-lockfile --immutable --non-interactive --no-lockfile --no-progress --version -v --help -h",
+	"pnpm":   "-r --recursive -w --workspace-root --silent -s --color --no-color --stream --use-stderr --aggregate-output --if-present --version -v --help -h",
+	"bun":    "--bun -b --silent --watch --hot --smol --version -v --help -h",
+	"cargo":  "-q --quiet -v -vv --verbose --frozen --locked --offline --list --version -V --help -h",
+	"go":     "-h --help",
+	"gh":     "--version --help -h",
+	"make":   "-B -b -d -e -i -k -n -p -q -r -R -s -S -t -v -w --always-make --dry-run --silent --quiet --keep-going --version --help",
+	"pip":    pipPlain,
+	"pip3":   pipPlain,
+	"helm":   "--debug --help -h",
+	"podman": "--remote -r --noout --version -v --help",
+}
+
+const pipPlain = "--debug --isolated --require-virtualenv --no-input --verbose -v -vv -vvv --version -V --quiet -q -qq --no-cache-dir --disable-pip-version-check --no-color --help -h"
+
+// subcommandNames lists, for programs, the names that mean the same subcommand: one
+// group a line, a slash between the words of one name.
+var subcommandNames = map[string]string{
+	"npm": `add i in ins inst insta instal install isnt isnta isntal isntall
+ci clean-install ic install-clean isntall-clean
+install-test it
+install-ci-test cit clean-install-test sit
+uninstall unlink remove rm r un
+update up u upgrade udpate
+run run-script rum urn
+test t tst run/test run-script/test rum/test urn/test
+start run/start run-script/start rum/start urn/start
+stop run/stop run-script/stop rum/stop urn/stop
+restart run/restart run-script/restart rum/restart urn/restart
+exec x
+config c
+get config/get c/get
+set config/set c/set
+init create innit
+link ln
+rebuild rb
+ls list la ll
+view info show v
+search find s se
+docs home
+bugs issues
+owner author
+login adduser add-user
+dedupe ddp
+dist-tag dist-tags
+explain why
+help hlep
+org ogr
+version verison`,
+	"yarn": `add install/add
+list ls
+upgrade up
+remove rm
+global/add global/install`,
+	"pnpm": `install i
+remove rm uninstall un
+update up upgrade
+run run-script
+test t tst run/test
+start run/start
+link ln
+unlink dislink
+rebuild rb
+list ls la ll
+config c
+create init
+recursive multi m`,
+	"bun":   "add a\ninstall i\nremove rm\nlink ln\ntest t",
+	"cargo": "build b\ncheck c\ndoc d\nrun r\ntest t\nremove rm\nclippy lint",
+	"git":   "add stage",
+	"gh": `pr/list pr/ls
+pr/create pr/new
+issue/list issue/ls
+issue/create issue/new
+repo/list repo/ls
+repo/create repo/new
+release/list release/ls
+release/create release/new
+run/list run/ls
+workflow/list workflow/ls
+gist/list gist/ls
+gist/create gist/new
+label/list label/ls
+secret/list secret/ls
+secret/delete secret/remove
+variable/list variable/ls
+variable/delete variable/remove
+extension/remove extensions/remove ext/remove
+extension/install extensions/install ext/install
+codespace cs
+attestation at
+pr/checkout pr/co co`,
+	"helm": "uninstall un del delete\nlist ls\ndependency dep dependencies\ntemplate\nplugin/uninstall plugin/remove plugin/rm\nplugin/install plugin/add",
+	"brew": "uninstall remove rm\nlist ls\nupgrade up\ninfo abv",
+	"docker": `run container/run
+exec container/exec
+rm container/rm container/remove
+kill container/kill
+stop container/stop
+start container/start
+restart container/restart
+create container/create
+cp container/cp
+commit container/commit
+attach container/attach
+export container/export
+logs container/logs
+pause container/pause
+unpause container/unpause
+rename container/rename
+top container/top
+stats container/stats
+port container/port
+diff container/diff
+update container/update
+wait container/wait
+ps container/ls container/list container/ps
+images image/ls image/list
+rmi image/rm image/remove
+build image/build buildx/build builder/build
+push image/push
+pull image/pull
+tag image/tag
+save image/save
+load image/load
+import image/import
+history image/history
+info system/info
+events system/events
+volume/rm volume/remove
+network/rm network/remove
+volume/ls volume/list
+network/ls network/list
+context/rm context/remove`,
+}
+
+// resourceNames are kubectl's names of kinds of objects, one kind a line.
+const resourceNames = `pod pods po
+deployment deployments deploy
+service services svc
+namespace namespaces ns
+node nodes no
+configmap configmaps cm
+secret secrets
+serviceaccount serviceaccounts sa
+daemonset daemonsets ds
+replicaset replicasets rs
+replicationcontroller replicationcontrollers rc
+statefulset statefulsets sts
+ingress ingresses ing
+job jobs
+cronjob cronjobs cj
+event events ev
+endpoints ep
+persistentvolume persistentvolumes pv
+persistentvolumeclaim persistentvolumeclaims pvc
+storageclass storageclasses sc
+networkpolicy networkpolicies netpol
+horizontalpodautoscaler horizontalpodautoscalers hpa
+poddisruptionbudget poddisruptionbudgets pdb
+customresourcedefinition customresourcedefinitions crd crds
+role roles
+rolebinding rolebindings
+clusterrole clusterroles
+clusterrolebinding clusterrolebindings`
+
+// maxReadings bounds in how many ways the words of one command are taken.
+const maxReadings = 64
+
+// readings are the ways in which a program may take its operands: which of them
+// is the subcommand, and what else it may be called.
+func readings(name string, words []Word) [][]Word {
+	if globalOptions[name] == "" {
+		out := [][]Word{operandsOf(words)}
+		return append(out, renamed(name, out[0])...)
+	}
+	var out [][]Word
+	for _, rest := range subcommands(name, words) {
+		operands := operandsOf(rest)
+		out = append(append(out, operands), renamed(name, operands)...)
+		if len(out) > maxReadings {
+			break
+		}
+	}
+	return out
+}
+
+// subcommands returns the words from each place on where the subcommand may
+// stand. An option that is not known may take the word after it.
+func subcommands(name string, words []Word) (out [][]Word) {
+	takes, plain := globalOptions[name], plainOptions[name]
+	for i := 0; i < len(words) && len(out) < maxReadings; i++ {
+		w := words[i]
+		switch {
+		case w.Dynamic || !strings.HasPrefix(w.Text, "-"):
+			if name == "cargo" && strings.HasPrefix(w.Text, "+") {
+				continue // a toolchain
+			}
+			return append(out, words[i:])
+		case isField(takes, w.Text) || i+1 < len(words) && isTruth(words[i+1]):
+			i++
+		case isField(plain, w.Text) || strings.Contains(w.Text, "="):
+		case i+1 < len(words) && !strings.HasPrefix(words[i+1].Text, "-"):
+			out = append(out, words[i+1:])
+			i++
+		}
+	}
+	if out == nil {
+		out = append(out, nil)
+	}
+	return out
+}
+
+// isTruth reports whether a word is the value of an option that is on or off.
+func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == "false") }
+
+// renamed returns the operands with each other name of the subcommand.
+func renamed(name string, operands []Word) (out [][]Word) {
+	if len(operands) == 0 || operands[0].Dynamic {
+		return nil
+	}
+	switch name {
+	case "podman":
+		name = "docker"
+	case "npm":
+		operands = slices.Clone(operands)
+		operands[0].Text = kebab(operands[0].Text)
+	case "kubectl":
+		return resources(operands)
+	case "yarn", "pnpm", "bun":
+		out = scripts(operands)
+	}
+	for group := range strings.SplitSeq(subcommandNames[name], "\n") {
+		if n := named(group, name, operands); n > 0 {
+			for other := range strings.FieldsSeq(group) {
+				out = append(out, prepend(other, operands[n:]))
+			}
+		}
+	}
+	return out
+}
+
+// named returns how many operands are one of the names of a group. npm takes the
+// beginning of a name for it.
+func named(group, name string, operands []Word) int {
+	for other := range strings.FieldsSeq(group) {
+		words := strings.Split(other, "/")
+		if beginsWith(operands, words) {
+			return len(words)
+		}
+		if first := operands[0].Text; name == "npm" && len(words) == 1 && len(first) > 1 && strings.HasPrefix(other, first) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// prepend puts the words of a name before others.
+func prepend(name string, rest []Word) []Word {
+	var out []Word
+	for word := range strings.SplitSeq(name, "/") {
+		out = append(out, Word{Text: word})
+	}
+	return append(out, rest...)
+}
+
+// kebab writes runScript as run-script, which is one to npm.
+func kebab(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r >= 'A' && r <= 'Z' {
+			b.WriteByte('-')
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// scripts returns the operands of programs that take "run x" and "x" for one, and
+// pass commands on to the parts of a workspace.
+func scripts(operands []Word) [][]Word {
+	switch operands[0].Text {
+	case "run", "run-script", "exec":
+		if len(operands) > 1 {
+			return [][]Word{operands[1:]}
+		}
+		return nil
+	case "workspace", "workspaces", "recursive", "multi", "m", "npm":
+		var out [][]Word
+		for i := 1; i < len(operands) && i < 6; i++ {
+			out = append(out, operands[i:], prepend("run", operands[i:]))
+		}
+		return out
+	}
+	return [][]Word{prepend("run", operands)}
+}
+
+// resources returns the operands of kubectl with each name of the kind of object:
+// "pod/x", "pods x" and "po x" are one.
+func resources(operands []Word) (out [][]Word) {
+	if len(operands) < 2 || operands[1].Dynamic {
+		return nil
+	}
+	for kind := range strings.SplitSeq(strings.ToLower(operands[1].Text), ",") {
+		kind, object, split := strings.Cut(kind, "/")
+		rest := operands[2:]
+		if split {
+			rest = append([]Word{{Text: object}}, rest...)
+		}
+		kind, _, _ = strings.Cut(kind, ".") // deployments.apps
+		names := kind
+		for group := range strings.SplitSeq(resourceNames, "\n") {
+			if isField(group, kind) {
+				names = group
+			}
+		}
+		for other := range strings.FieldsSeq(names) {
+			out = append(out, append([]Word{operands[0], {Text: other}}, rest...))
+		}
+		if len(out) > maxReadings {
+			break
+		}
+	}
+	return out
+}
+
+// equivalents returns other commands that mean this one: what a rule says of them
+// holds for it.
+func equivalents(argv []Word) [][]Word {
+	if len(argv) < 2 {
+		return nil
+	}
+	name, rest := baseName(argv[0].Text), argv[1:]
+	switch {
+	case name == "npm" || name == "yarn" || name == "pnpm" || name == "bun":
+		return runsPackage(name, rest)
+	case name == "npx" || name == "bunx" || name == "pnpx":
+		return [][]Word{prepend("npx", unversioned(rest)), prepend("npm/exec", unversioned(rest))}
+	case name == "docker-compose":
+		return [][]Word{prepend("docker/compose", rest)}
+	case (name == "docker" || name == "podman") && rest[0].Text == "compose":
+		return [][]Word{prepend("docker-compose", rest[1:])}
+	case isPip(name):
+		return [][]Word{prepend("pip", rest), prepend("pip3", rest)}
+	case strings.HasPrefix(name, "python") && len(rest) > 1:
+		return runsModule(rest)
+	}
+	return nil
+}
+
+// runsPackage returns "npx x" for "npm exec x" and the like.
+func runsPackage(name string, words []Word) (out [][]Word) {
+	for _, rest := range subcommands(name, words) {
+		if len(rest) < 2 {
+			continue
+		}
+		switch sub := rest[0].Text; {
+		case sub == "exec" || sub == "dlx", sub == "x" && (name == "npm" || name == "bun"):
+			out = append(out, prepend("npx", unversioned(rest[1:])))
+		}
+	}
+	return out
+}
+
+// unversioned takes the version away from the package that is run: prisma@latest
+// runs what prisma does.
+func unversioned(words []Word) []Word {
+	words = slices.Clone(words)
+	for i, w := range words {
+		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
+			continue
+		}
+		if at := strings.LastIndexByte(w.Text, '@'); at > 0 {
+			words[i].Text = w.Text[:at]
+		}
+		if i == 0 || !isField(globalOptions["npx"], words[i-1].Text) {
+			return words
+		}
+	}
+	return words
+}
+
+// withoutVersion takes the version away from the program of a command that
+// another runs: npx npm@10.
+func withoutVersion(argv []Word) []Word {
+	if at := strings.LastIndexByte(argv[0].Text, '@'); at > 0 && !strings.Contains(argv[0].Text[at:], "/") {
+		return append([]Word{{argv[0].Text[:at], argv[0].Dynamic}}, argv[1:min(len(argv), 4*scanWindow)]...)
+	}
+	return argv
+}
+
+// isPip reports whether a program is pip under one of its names: pip3, pip3.12.
+func isPip(name string) bool {
+	version, ok := strings.CutPrefix(name, "pip")
+	return ok && strings.Trim(version, "0123456789.") == ""
+}
+
+// runsModule returns the command that "python -m name" is.
+func runsModule(words []Word) [][]Word {
+	for i, w := range words[:len(words)-1] {
+		if w.Dynamic || !strings.HasPrefix(w.Text, "-") {
+			return nil
+		}
+		if w.Text != "-m" {
+			continue
+		}
+		out := [][]Word{words[i+1:]}
+		if words[i+1].Text == "pip" {
+			out = append(out, prepend("pip3", words[i+2:]))
+		}
+		return out
+	}
+	return nil
+}
