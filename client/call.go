@@ -24,6 +24,7 @@ type Call struct {
 // another answer of the same Client may wait for ever.
 type Events struct {
 	Decision func(message.PolicyDecision)
+	Queued   func(message.ToolQueued)
 	Started  func(message.ToolStarted)
 	Waiting  func(message.WaitingForInput) // a program of the call waits for input, or goes on
 	// Output is given the bytes of d, decoded. They are contiguous by d.Offset
@@ -89,6 +90,8 @@ func (e Events) handle(f *frame) error {
 	switch {
 	case f.Type == "policy_decision" && e.Decision != nil:
 		return handle(f, e.Decision)
+	case f.Type == "tool_queued" && e.Queued != nil:
+		return handle(f, e.Queued)
 	case f.Type == "tool_started" && e.Started != nil:
 		return handle(f, e.Started)
 	case f.Type == "waiting_for_input" && e.Waiting != nil:
@@ -129,8 +132,8 @@ func bytesOf(data, b64 string) ([]byte, error) {
 	return decoded, nil
 }
 
-// Cancel asks to stop a call; an empty id means all calls of this connection.
-// It does not wait: the call answers with its return.
+// Cancel asks to stop a call; an empty id means all calls of this client. It does
+// not wait: the call answers with its return.
 func (c *Client) Cancel(callID, reason string) error {
 	f := fields{"message_type": "cancel", "tool_call_id": callID, "reason": reason}
 	if callID == "" {

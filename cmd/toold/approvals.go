@@ -55,15 +55,20 @@ func denyCommand(g *global) *cobra.Command {
 
 // dialApprover connects to the running daemon with the approver's token.
 func (g *global) dialApprover(ctx context.Context) (*client.Client, error) {
+	return g.dial(ctx, "approver")
+}
+
+// dial connects to the running daemon with the token of a role.
+func (g *global) dial(ctx context.Context, role string) (*client.Client, error) {
 	cfg, err := g.load()
 	if err != nil {
 		return nil, err
 	}
-	secret, err := secretOnDisk(cfg, "approver")
+	secret, err := secretOnDisk(cfg, role)
 	if err != nil {
 		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)}
 	}
-	c, err := client.Dial(ctx, client.Options{URL: daemonURL(cfg), Token: secret, Name: "toold", Version: version})
+	c, err := client.Dial(ctx, client.Options{URL: daemonURL(cfg), Token: secret, Name: "toold", Version: version, Silent: true})
 	if errors.Is(err, client.ErrUnreachable) {
 		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err)}
 	}

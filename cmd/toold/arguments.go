@@ -17,7 +17,7 @@ type callFlags struct {
 
 	cwd, terminal         string
 	timeout               int64
-	stdin                 bool
+	stdin, background     bool
 	offset, limit         int64
 	content, old, replace string
 	all                   bool
@@ -30,6 +30,7 @@ func (f *callFlags) register(cmd *cobra.Command) {
 	flags.Int64Var(&f.timeout, "timeout", 0, "bash: `milliseconds` after which the command is stopped")
 	flags.StringVar(&f.terminal, "terminal", "", "bash: split, single or off")
 	flags.BoolVar(&f.stdin, "stdin", false, "bash: send this program's standard input to the command")
+	flags.BoolVar(&f.background, "background", false, "bash: let it run on in the running daemon; print its id")
 	flags.Int64Var(&f.offset, "offset", 0, "read_file: first `line`, counted from 1")
 	flags.Int64Var(&f.limit, "limit", 0, "read_file: number of `lines`")
 	flags.StringVar(&f.content, "content", "", "write_file: the new content; - takes standard input")
@@ -51,6 +52,7 @@ func arguments() []argument {
 		{"timeout", "timeout", bash, func(f *callFlags) any { return f.timeout }},
 		{"terminal", "terminal", bash, func(f *callFlags) any { return f.terminal }},
 		{"stdin", "stdin", bash, func(*callFlags) any { return "open" }},
+		{"background", "background", bash, func(f *callFlags) any { return f.background }},
 		{"offset", "offset", read, func(f *callFlags) any { return f.offset }},
 		{"limit", "limit", read, func(f *callFlags) any { return f.limit }},
 		{"content", "content", write, func(f *callFlags) any { return f.content }},
@@ -58,6 +60,21 @@ func arguments() []argument {
 		{"new", "new_string", edit, func(f *callFlags) any { return f.replace }},
 		{"all", "replace_all", edit, func(f *callFlags) any { return f.all }},
 	}
+}
+
+// background tells whether arguments ask that a call runs on after its return.
+// Whether they are right is for the tool to say.
+func background(arguments json.RawMessage) bool {
+	var a map[string]any
+	if json.Unmarshal(arguments, &a) != nil {
+		return false
+	}
+	for _, name := range []string{"background", "run_in_background", "is_background"} {
+		if a[name] == true {
+			return true
+		}
+	}
+	return false
 }
 
 // build makes the JSON object of a call from TOOL, the operand and the flags.

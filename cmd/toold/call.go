@@ -37,6 +37,7 @@ func callCommand(g *global) *cobra.Command {
 			"  toold call read_file README.md --limit 20\n" +
 			"  toold call write_file note.txt --content hi\n" +
 			"  toold call edit_file note.txt --old hi --new ho\n" +
+			"  toold call --background bash 'npm run dev'   (see toold calls, output, cancel)\n" +
 			"  toold call bash --arguments '{\"command\": \"make test\", \"timeout\": 300000}'\n\n" +
 			"The exit code is the command's; 124 the time limit passed, 125 toold could not run it,\n" +
 			"126 denied by policy or a person, 127 not found, 128+n a signal; 130 interrupted.\n" +
@@ -69,6 +70,7 @@ type callRun struct {
 	flags        callFlags
 	yes, private bool
 	quiet        bool
+	background   bool   // it runs on after its return
 	id           string // of the call; only its own questions are answered
 	live         printer
 	asked        bool // the policy asked a person
@@ -84,6 +86,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
+	c.background = background(arguments)
 	c.id = message.NewID("call")
 	ctx, interrupted := interruptible(cmd.Context())
 	defer interrupted.stop()
@@ -140,6 +143,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 			c.asked = d.Action == "ask"
 			c.say("%s · %s · %s", d.Action, d.Rule, d.Source)
 		},
+		Queued: func(q message.ToolQueued) { c.say("queued · %d", q.Position) },
 		Started: func(s message.ToolStarted) {
 			c.say("sandbox %s", describeWire(s.Sandbox))
 			if c.flags.stdin {
@@ -243,6 +247,10 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 // live output, and why a call did not run.
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
+	case ret.Background != nil:
+		c.live.print(c.std, "stdout", []byte(ret.Background.CallID+"\n"))
+		c.say("it runs on: toold output --follow %[1]s, toold cancel %[1]s", ret.Background.CallID)
+		return
 	case ret.ExitCode == nil && ret.Status == "success":
 		c.live.print(c.std, "stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:

@@ -56,6 +56,9 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 			p.close()
 		}
 	}
+	if c.background {
+		return nil, &exitError{callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace)}
+	}
 	return startPrivate(ctx, cfg)
 }
 
@@ -94,6 +97,7 @@ func secretOnDisk(cfg config.Config, role string) (string, error) {
 // knows, and connects to it over a real socket.
 func startPrivate(ctx context.Context, cfg config.Config) (*peer, error) {
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
+	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
 	secrets := freshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d, err := newDaemon(ctx, cfg, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+func callsCommand(g *global) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "calls", Short: "List the calls of the running daemon", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.listCalls(cmd.Context(), all) },
+	}
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "also the latest that have ended")
+	return cmd
+}
+
+func cancelCommand(g *global) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "cancel ID", Short: "Stop a call of the running daemon", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.cancel(cmd.Context(), args[0], reason)
+		},
+	}
+	cmd.Flags().StringVarP(&reason, "message", "m", "", "why; the agent reads it")
+	return cmd
+}
+
+func (g *global) listCalls(ctx context.Context, all bool) error {
+	c, err := g.dial(ctx, "observer")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	list, err := c.ListCalls(ctx, all)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if g.json {
+		return json.NewEncoder(g.std.out).Encode(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(g.std.err, "no call runs or waits; those that have ended: toold calls --all")
+		return nil
+	}
+	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
+	for _, i := range list {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oneLine(i.CallID), state(i), oneLine(i.ToolName), since(i.ReceivedAt), oneLine(i.Preview))
+	}
+	return table.Flush()
+}
+
+// state says how far a call is, or how it ended.
+func state(i message.CallInfo) string {
+	switch {
+	case i.State == message.CallQueued:
+		return fmt.Sprintf("queued %d", i.Position)
+	case i.State != message.CallEnded:
+		return string(i.State)
+	case i.ErrorType != nil:
+		return string(*i.ErrorType)
+	case i.ExitCode != nil:
+		return fmt.Sprintf("exit %d", *i.ExitCode)
+	}
+	return i.Outcome
+}
+
+// since says how long ago something was.
+func since(instant string) string {
+	at, err := time.Parse(time.RFC3339Nano, instant)
+	if err != nil {
+		return "?"
+	}
+	return time.Since(at).Round(time.Second).String()
+}
+
+// cancel stops a call and returns when it has ended.
+func (g *global) cancel(ctx context.Context, id, reason string) error {
+	c, err := g.dial(ctx, "approver")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Stop(ctx, id, reason)
+	var refused *message.Error
+	switch {
+	case errors.As(err, &refused):
+		return &exitError{exitFailed, fmt.Errorf("%s: %s", id, refused.Message)}
+	case err != nil:
+		return &exitError{exitFailed, err}
+	}
+	if err := gone(ctx, c, id); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if g.json {
+		return json.NewEncoder(g.std.out).Encode(map[string]any{"tool_call_id": id, "cancelled": true})
+	}
+	fmt.Fprintln(g.std.err, "cancelled", id)
+	return nil
+}
+
+// gone waits until a call is not listed any more.
+func gone(ctx context.Context, c *client.Client, id string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := c.ListCalls(ctx, false)
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, i := range list {
+			found = found || i.CallID == id
+		}
+		if !found {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// How often a running call is looked at: soon after it printed, later when it is
+// quiet.
+const (
+	lookSoon = 50 * time.Millisecond
+	lookLate = time.Second
+)
+
+// outputRun is one `toold output`.
+type outputRun struct {
+	*global
+	id, stream string
+	offset     int64
+	follow     bool
+}
+
+func outputCommand(g *global) *cobra.Command {
+	o := &outputRun{global: g}
+	cmd := &cobra.Command{
+		Use: "output ID", Short: "Print what a call has printed", Args: cobra.ExactArgs(1),
+		Long: "Print the recorded output of a call, running or ended, byte for byte. With --json each\n" +
+			"piece is a line with its offsets; binary pieces are in base64.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.id = args[0]
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&o.stream, "stream", "combined", "stdout, stderr or combined")
+	cmd.Flags().Int64Var(&o.offset, "offset", 0, "`bytes` of the stream to leave out")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the call has ended")
+	return cmd
+}
+
+func (o *outputRun) run(ctx context.Context) error {
+	ctx, interrupted := interruptible(ctx)
+	defer interrupted.stop()
+	c, err := o.dial(ctx, "observer")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = o.print(ctx, c)
+	var refused *message.Error
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.As(err, &refused):
+		return &exitError{exitFailed, errors.New(refused.Message)}
+	case err != nil:
+		return &exitError{exitFailed, err}
+	}
+	return nil
+}
+
+// print writes the output up to its present end, or to the call's end.
+func (o *outputRun) print(ctx context.Context, c *client.Client) error {
+	pause := lookSoon
+	for {
+		answer, data, err := c.GetOutput(ctx, message.GetOutput{CallID: o.id, Stream: o.stream, Offset: o.offset})
+		if err != nil {
+			return err
+		}
+		if err := o.piece(answer, data); err != nil {
+			return err
+		}
+		o.offset = answer.NextOffset
+		switch {
+		case answer.EOF || !o.follow && len(data) == 0:
+			return nil
+		case len(data) > 0:
+			pause = lookSoon
+			continue
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, lookLate)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (o *outputRun) piece(answer message.Output, data []byte) error {
+	if o.json {
+		if len(data) == 0 && !answer.EOF && answer.Gap == nil {
+			return nil
+		}
+		line, err := message.Encode(answer)
+		if err == nil {
+			_, err = fmt.Fprintf(o.std.out, "%s\n", line)
+		}
+		return err
+	}
+	if answer.Gap != nil && answer.Offset >= answer.Gap.To {
+		fmt.Fprintf(o.std.err, "toold: %d bytes are not kept here\n", answer.Gap.To-answer.Gap.From)
+	}
+	if _, err := o.std.out.Write(data); err != nil {
+		return fmt.Errorf("cannot print the output: %w", err)
+	}
+	if answer.Gap != nil && answer.Offset < answer.Gap.To {
+		fmt.Fprintf(o.std.err, "toold: the last %d bytes are not kept\n", answer.Gap.To-answer.Gap.From)
+	}
+	return nil
+}
