@@ -86,11 +86,18 @@ func within(path, root string) bool {
 // taken as it is written. It does not open anything; that the path still means
 // the same when it is used, is for OpenFile and ReplaceFile to verify.
 func Resolve(path string) (string, error) {
+	canonical, _, err := ResolveLinks(path)
+	return canonical, err
+}
+
+// ResolveLinks is Resolve, and tells as well where the links are that it
+// followed, each by its canonical path.
+func ResolveLinks(path string) (canonical string, links []string, err error) {
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("cannot resolve %q: the path is not absolute", path)
+		return "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
 	}
 	root := filepath.VolumeName(path) + string(filepath.Separator)
-	done, rest, links := root, path[len(root):], 0
+	done, rest := root, path[len(root):]
 	for rest != "" {
 		var name string
 		name, rest = cutComponent(rest)
@@ -105,20 +112,20 @@ func Resolve(path string) (string, error) {
 		target, err := readLink(next)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("cannot resolve %q: %w", path, err)
+			return "", nil, fmt.Errorf("cannot resolve %q: %w", path, err)
 		case target == "":
 			done = next
 			continue
-		case links == maxLinks:
-			return "", fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, maxLinks)
+		case len(links) == maxLinks:
+			return "", nil, fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, maxLinks)
 		}
-		links++
+		links = append(links, next)
 		rest = target + string(filepath.Separator) + rest
 		if filepath.IsAbs(target) {
 			done, rest = root, rest[len(filepath.VolumeName(target)):]
 		}
 	}
-	return done, nil
+	return done, links, nil
 }
 
 // below puts a name behind a clean path. Join would go through the path again, and

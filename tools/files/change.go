@@ -118,6 +118,9 @@ func (c *change) apply(s state) error {
 // plan reads the file and computes its new content. The state is to be closed
 // also when there is an error.
 func (c *change) plan() (s state, err error) {
+	if c.file.astray != nil {
+		return s, c.file.astray
+	}
 	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil {
 		return s, err
 	}

@@ -44,6 +44,7 @@ type target struct {
 	asked     string // as the caller wrote it
 	path      string // absolute, lexically clean
 	canonical string // with every symbolic link resolved
+	astray    error  // why the links on the way must not be followed; nil otherwise
 }
 
 // longestPath is PATH_MAX of the kernel without its final NUL.
@@ -73,11 +74,26 @@ func (o Options) target(asked string) (target, error) {
 		// Not filepath.Join: "link/.." must be left for Resolve to see.
 		path = o.Workspace + "/" + asked
 	}
-	canonical, err := sandbox.Resolve(path)
+	canonical, links, err := sandbox.ResolveLinks(path)
 	if err != nil {
 		return refuse("%v", err)
 	}
-	return target{asked, filepath.Clean(path), canonical}, nil
+	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links)}, nil
+}
+
+// astray refuses links that a command would not see, or would see lead somewhere
+// else: those in /proc are different for each process, and here they tell what
+// the daemon has open. The policy decides first, so it is an error of the run.
+func (o Options) astray(asked string, links []string) error {
+	for _, link := range links {
+		if strings.HasPrefix(link, "/proc/") {
+			return fmt.Errorf("cannot follow %s: %s is another link for each process; use bash", asked, link)
+		}
+		if err := o.Profile.CanRead(link); err != nil {
+			return fmt.Errorf("cannot follow %s: %w", asked, err)
+		}
+	}
+	return nil
 }
 
 func endsInDirectory(path string) bool {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -89,4 +91,35 @@ func links(t *testing.T, root string, links map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What is open in the daemon is nobody's business. A link leads there.
+func TestLinksOfProcAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {
+		w := newWorkspace(t, func(o *Options) { o.Profile.Mode = mode })
+		w.put("f", "open")
+		f, err := os.OpenFile(filepath.Join(w.root, "f"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		links(t, w.root, map[string]string{"fd": "/proc/self/fd", "own": "/proc/self/cwd"})
+		for _, path := range []string{fmt.Sprintf("fd/%d", f.Fd()), fmt.Sprintf("/proc/self/fd/%d", f.Fd()), fmt.Sprintf("/dev/fd/%d", f.Fd()), "own/files_test.go"} {
+			w.refused("read_file", args{"file_path": path}, "cannot follow")
+			w.refused("write_file", args{"file_path": path, "content": "x"}, "cannot follow")
+		}
+		if w.content("f") != "open" {
+			t.Error("written through the descriptor")
+		}
+	}
+}
+
+func TestTheWayLeadsThroughNothingHidden(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, func(o *Options) { o.Profile.Hide = []string{o.Workspace + "/hidden"} })
+	w.put("hidden/x", "")
+	w.put("f", "open")
+	links(t, w.root, map[string]string{"hidden/link": "../f", "a": "hidden/link"})
+	w.refused("read_file", args{"file_path": "a"}, "cannot follow a", "sandbox.hide")
 }

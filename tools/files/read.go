@@ -114,6 +114,9 @@ func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
 }
 
 func (r read) content(ctx context.Context) ([]byte, error) {
+	if r.file.astray != nil {
+		return nil, r.file.astray
+	}
 	if err := r.o.Profile.CanRead(r.file.canonical); err != nil {
 		return nil, err
 	}
