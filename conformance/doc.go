@@ -28,9 +28,9 @@
 // expects, the recorded output has the size that the return names, live output is
 // part of it, and no call gets two different returns. Where toold has another form
 // for what a case wishes, the runner uses that: split_pipe is the terminal split;
-// leftover: keep is a call in the background whose shell waits; a call that a signal
-// of the client ended counts as cancelled, although toold reports how the command
-// ended; stdin is followed by its end.
+// leftover: keep is a call in the background; a call that a signal of the client
+// ended counts as cancelled, although toold reports how the command ended; stdin is
+// followed by its end.
 //
 // Run it with -v: go test hides the output of a package that passes. The last
 // lines are "wire: N passed, M failed, K not applicable", "policy: N passed, M

@@ -21,6 +21,15 @@ func (r *run) fetch(ctx context.Context) error {
 	if r.ret == nil || !r.p.daemon.alive() || !r.p.conn.open() {
 		return nil
 	}
+	if r.outputID() != r.id {
+		// It has just begun; what is read is its first output.
+		r.p.rec.wait(ctx, func(frames []frame) bool {
+			return slices.ContainsFunc(frames, func(f frame) bool {
+				m, _ := f.value.(map[string]any)
+				return m["tool_call_id"] == r.outputID() && (typeIs(m, "tool_output_delta") || typeIs(m, "background_ended"))
+			})
+		})
+	}
 	for _, stream := range []string{"stdout", "stderr", "combined"} {
 		asked := r.c.asks(stream+"_") || stream == "stdout" && r.c.asks("spool_", "reassembled_", "exit_code")
 		if !asked || stream == "combined" && !r.ran() {
@@ -37,9 +46,18 @@ func (r *run) fetch(ctx context.Context) error {
 	return nil
 }
 
+// outputID is the call whose output is that of the command: the call itself, or
+// the one as which it runs on in the background.
+func (r *run) outputID() string {
+	if id, ok := lookup("background.tool_call_id", r.ret); ok {
+		return fmt.Sprint(id)
+	}
+	return r.id
+}
+
 // ran tells whether the command ever did.
 func (r *run) ran() bool {
-	return slices.ContainsFunc(r.about, func(f frame) bool { return typeIs(f.value, "tool_started") }) || r.ret["exit_code"] != nil
+	return slices.ContainsFunc(r.about, func(f frame) bool { return typeIs(f.value, "tool_started") }) || r.ret["exit_code"] != nil || r.outputID() != r.id
 }
 
 // read reads a recorded stream from an offset to its end.
@@ -50,7 +68,7 @@ func (r *run) read(ctx context.Context, stream string, from int64) (string, erro
 	var all strings.Builder
 	for {
 		m, err := r.ask(ctx, map[string]any{
-			"message_type": "get_output", "tool_call_id": r.id, "stream": stream, "offset": from, "limit": 1 << 20,
+			"message_type": "get_output", "tool_call_id": r.outputID(), "stream": stream, "offset": from, "limit": 1 << 20,
 			"request_id": fmt.Sprintf("%s %s %d", r.id, stream, from),
 		})
 		if err != nil {
@@ -66,7 +84,8 @@ func (r *run) read(ctx context.Context, stream string, from int64) (string, erro
 		}
 		all.WriteString(data)
 		next, _ := m["next_offset"].(float64)
-		if m["eof"] == true || m["message_type"] != "output" {
+		running := r.outputID() != r.id && int64(next) == from
+		if m["eof"] == true || m["message_type"] != "output" || running {
 			return all.String(), nil
 		}
 		if int64(next) <= from {

@@ -6,7 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -134,11 +137,11 @@ func (p *execPlayer) repeat(ctx context.Context) (reasons []string) {
 	next := make(chan int)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for range workers {
+	for w := range workers {
 		// Ends when there is nothing more to play.
 		all.Go(func() {
 			for n := range next {
-				whys := p.once(ctx, n)
+				whys := p.once(ctx, w, n)
 				mu.Lock()
 				for _, why := range whys {
 					if times > 1 {
@@ -167,10 +170,19 @@ func (p *execPlayer) repeat(ctx context.Context) (reasons []string) {
 	return reasons
 }
 
-// once plays the case one time and holds it against what it expects.
-func (p *execPlayer) once(ctx context.Context, n int) []string {
-	if b := p.c.Options.Before; b != nil {
-		if err := p.first(ctx, b.asCase(fmt.Sprintf("before-%d", n))); err != nil {
+// once plays the case one time and holds it against what it expects. Worker w has
+// a folder of its own if a call prepares files for it.
+func (p *execPlayer) once(ctx context.Context, w, n int) []string {
+	c := p.c
+	if b := c.Options.Before; b != nil {
+		folder := filepath.Join(p.site.workspace, fmt.Sprint("worker-", w))
+		if err := b.prepare(folder); err != nil {
+			return []string{err.Error()}
+		}
+		if c.Options.CWD == "" {
+			c.Options.CWD = folder
+		}
+		if err := p.first(ctx, b.asCase(fmt.Sprintf("before-%d", n), folder)); err != nil {
 			return []string{"the call before it: " + err.Error()}
 		}
 	}
@@ -178,7 +190,7 @@ func (p *execPlayer) once(ctx context.Context, n int) []string {
 	if other := p.c.Options.ReuseIDOf; other != "" {
 		id = other
 	}
-	r, err := p.run(ctx, p.c, id)
+	r, err := p.run(ctx, c, id)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -197,10 +209,31 @@ func (p *execPlayer) once(ctx context.Context, n int) []string {
 	return reasons
 }
 
-func (b *execBefore) asCase(id string) execCase {
-	args := map[string]json.RawMessage{"command": json.RawMessage(text(b.Command))}
+// prepare makes the folder of a worker and, where the case names a mode, the file
+// with it: toold keeps the mode of a file that is there.
+func (b *execBefore) prepare(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil || b.Mode == "" {
+		return err
+	}
+	mode, err := strconv.ParseUint(b.Mode, 8, 12)
+	if err != nil {
+		return fmt.Errorf("the mode of before: %w", err)
+	}
+	path := filepath.Join(folder, b.Path)
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(path, os.FileMode(mode)) // whatever the umask would take
+}
+
+func (b *execBefore) asCase(id, folder string) execCase {
+	args := map[string]json.RawMessage{"command": json.RawMessage(text(b.Command)), "cwd": json.RawMessage(text(folder))}
 	if b.Tool != "bash" {
-		args = map[string]json.RawMessage{"file_path": json.RawMessage(text(b.Path)), "content": json.RawMessage(text(b.Content))}
+		path := filepath.Join(folder, b.Path)
+		args = map[string]json.RawMessage{"file_path": json.RawMessage(text(path)), "content": json.RawMessage(text(b.Content))}
 	}
 	return execCase{ID: id, Tool: b.Tool, Arguments: args}
 }

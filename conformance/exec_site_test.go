@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -115,18 +114,7 @@ func (s *site) execFiles(o execOptions) error {
 			}
 		}
 	}
-	if o.Before == nil || o.Before.Mode == "" {
-		return nil
-	}
-	mode, err := strconv.ParseUint(o.Before.Mode, 8, 12)
-	if err != nil {
-		return fmt.Errorf("the mode of before: %w", err)
-	}
-	path := filepath.Join(s.workspace, o.Before.Path)
-	if err := os.WriteFile(path, nil, os.FileMode(mode)); err != nil {
-		return err
-	}
-	return os.Chmod(path, os.FileMode(mode)) // whatever the umask took
+	return nil
 }
 
 // execArguments are what the call of a case says to toold.
@@ -162,8 +150,9 @@ func execArguments(c execCase, token string) (map[string]any, error) {
 	switch c.Options.Leftover {
 	case "", "kill":
 	case "keep":
-		// What shall go on runs in the background, and its shell stays with it.
-		args["background"], args["command"] = true, command+"\nwait"
+		// What shall go on runs in the background. Its time is not that of the call.
+		args["background"] = true
+		delete(args, "timeout")
 	default:
 		return nil, fmt.Errorf("unknown leftover %q", c.Options.Leftover)
 	}

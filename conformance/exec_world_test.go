@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -336,10 +337,34 @@ func stepRefused() string {
 	return ""
 }
 
-// checkKept checks a process that was meant to go on.
-func (r *run) checkKept(_ context.Context, prefix string, _, _ bool) string {
+// checkKept checks a process that was meant to go on: it is there, and as a call of
+// its own it is listed and can be cancelled.
+func (r *run) checkKept(ctx context.Context, prefix string, listed, killable bool) string {
 	if r.p.alive(prefix) == "" {
 		return prefix + " is not there any more"
+	}
+	limit, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if listed {
+		answer, err := r.ask(limit, map[string]any{"message_type": "list_calls", "request_id": "what runs"})
+		if err != nil || !strings.Contains(text(answer["calls"]), r.outputID()) {
+			return fmt.Sprintf("%s is not listed: %.300s (%v)", r.outputID(), text(answer), err)
+		}
+	}
+	if !killable {
+		return ""
+	}
+	if err := r.send(map[string]any{"message_type": "cancel", "tool_call_id": r.outputID()}); err != nil {
+		return err.Error()
+	}
+	err := r.p.rec.wait(limit, func(frames []frame) bool {
+		return slices.ContainsFunc(frames, func(f frame) bool {
+			m, _ := f.value.(map[string]any)
+			return m["tool_call_id"] == r.outputID() && typeIs(m, "background_ended")
+		})
+	})
+	if line := r.p.alive(prefix); err != nil || line != "" {
+		return fmt.Sprintf("is not ended by a cancel: %s (%v)", line, err)
 	}
 	return ""
 }
