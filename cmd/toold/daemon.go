@@ -78,8 +78,10 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
 	})
 	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.calls.SetPolicy, name: policyName(d.cfg), log: log}
+	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: first.Warnings()}
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
+		Policy:   d.policies.state,
 		Dispatch: d.calls, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
 		Greeting:     d.greeting(registry),
 		AllowedHosts: d.cfg.AllowedHosts, AllowedOrigins: d.cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},

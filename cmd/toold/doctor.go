@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -39,6 +40,7 @@ func (g *global) doctor(ctx context.Context) error {
 	} else {
 		findings = append(findings, finding{Name: "configuration", OK: true, Is: orDefault(cfg.File, "none; the defaults hold")},
 			policyFinding(cfg), stateFinding(cfg), portFinding(ctx, cfg))
+		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
 }
@@ -75,6 +77,19 @@ func policyFinding(cfg config.Config) finding {
 		found.Is += "; " + w
 	}
 	return found
+}
+
+// runningPolicyFinding tells whether a running daemon follows its policy files as
+// they are; nothing when none runs.
+func runningPolicyFinding(ctx context.Context, cfg config.Config) []finding {
+	last, err := askReload(ctx, cfg, http.MethodGet)
+	switch {
+	case err != nil:
+		return nil
+	case last.Error != "":
+		return []finding{{Name: "policy of the running daemon", Is: "the last good one goes on holding: " + last.Error, Mend: "correct the file, then: toold reload"}}
+	}
+	return []finding{{Name: "policy of the running daemon", OK: true, Is: last.Policy}}
 }
 
 // stateFinding writes where the journal will.

@@ -29,6 +29,14 @@ type policies struct {
 	name string
 	log  *zap.Logger
 	held sync.Mutex // one reload at a time, so that the newest file wins
+	last server.Reloaded
+}
+
+// state is what the last reload came to.
+func (p *policies) state() server.Reloaded {
+	p.held.Lock()
+	defer p.held.Unlock()
+	return p.last
 }
 
 // reload takes up the policy files as they are now. On an error the policy that
@@ -39,11 +47,13 @@ func (p *policies) reload() (server.Reloaded, error) {
 	next, err := p.load()
 	if err != nil {
 		p.log.Error("the policy cannot be used; the last good one goes on holding", zap.String("policy", p.name), zap.Error(err))
+		p.last.Error = err.Error()
 		return server.Reloaded{Policy: p.name}, err
 	}
 	p.use(next)
+	p.last = server.Reloaded{Policy: p.name, Warnings: next.Warnings()}
 	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", next.Warnings()))
-	return server.Reloaded{Policy: p.name, Warnings: next.Warnings()}, nil
+	return p.last, nil
 }
 
 func reloadCommand(g *global) *cobra.Command {
@@ -62,7 +72,7 @@ func (g *global) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := askReload(ctx, cfg)
+	answer, err := askReload(ctx, cfg, http.MethodPost)
 	if err != nil {
 		return &exitError{exitUnreachable, err}
 	}
@@ -81,15 +91,16 @@ func (g *global) reload(ctx context.Context) error {
 	return nil
 }
 
-// askReload sends the request to the running daemon.
-func askReload(ctx context.Context, cfg config.Config) (answer server.Reloaded, err error) {
+// askReload asks the running daemon to reload (POST), or what the last reload came
+// to (GET).
+func askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
 	secret, err := secretOnDisk(cfg, "approver")
 	if err != nil {
 		return answer, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)
 	}
 	// The address of the socket, as a web address.
 	url := "http" + strings.TrimPrefix(strings.TrimSuffix(daemonURL(cfg), "/v1/ws"), "ws") + "/v1/reload"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return answer, err
 	}

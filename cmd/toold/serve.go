@@ -99,7 +99,7 @@ func (g *global) ready(d *daemon) error {
 		}
 		return json.NewEncoder(g.std.out).Encode(map[string]any{
 			"ready": true, "version": version, "pid": os.Getpid(), "workspace": d.cfg.Workspace,
-			"addresses": addresses, "token_files": tokenFiles(d.cfg),
+			"addresses": addresses, "token_files": tokenFiles(d.cfg), "policy": d.policies.state(),
 		})
 	}
 	return d.banner(g.std.err)
@@ -121,6 +121,9 @@ func (d *daemon) banner(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokenFile(d.cfg.StateDir, ""))
 	fmt.Fprintf(&b, "  journal    %s\n", d.cfg.StateDir)
+	for _, w := range d.policies.state().Warnings {
+		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))
+	}
 	if os.Getuid() == 0 {
 		b.WriteString("  warning    toold runs as root: what is not confined is done as root, and the limit on processes does not hold\n")
 	}

@@ -87,6 +87,7 @@ func routes() []route {
 		{"GET /v1/ws", upgrade, (*Server).serveSocket},
 		{"GET /ws", upgrade, (*Server).serveSocket},
 		{"GET /v1/messages", holder, (*Server).serveMessages},
+		{"GET /v1/reload", decider, (*Server).servePolicy},
 		{"POST /v1/reload", decider, (*Server).serveReload},
 	}
 }

@@ -40,8 +40,14 @@ func TestAFaultyPolicyIsAnsweredWithItsFault(t *testing.T) {
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Tokens = append(o.Tokens, Token{"b", "admin-secret", []Role{Admin}})
 		o.Reload = func() (Reloaded, error) { return Reloaded{Policy: "my.yaml"}, errors.New("my.yaml:3:1: no such key") }
+		o.Policy = func() Reloaded { return Reloaded{Policy: "my.yaml", Error: "as before"} }
 	})
 	if status, body := post(t, ts, "admin-secret"); status != http.StatusUnprocessableEntity || !strings.Contains(body, "my.yaml:3:1") {
 		t.Errorf("got %d %s", status, body)
+	}
+	res := request(t, http.MethodGet, ts.URL+"/v1/reload", map[string]string{"Authorization": "Bearer admin-secret"})
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || strings.TrimSpace(string(text)) != `{"policy":"my.yaml","error":"as before"}` {
+		t.Errorf("the last reload: %d %s %v", res.StatusCode, text, err)
 	}
 }

@@ -35,6 +35,8 @@ type Options struct {
 	// Reload takes up the policy files as they are now. The error says why the
 	// policy that held goes on holding.
 	Reload func() (Reloaded, error)
+	// Policy tells what the last reload came to.
+	Policy func() Reloaded
 
 	AllowedHosts   []string // names of this machine besides the loopback ones, without port
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
