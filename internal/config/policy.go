@@ -43,7 +43,7 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return system{AdministratorPolicy, 0}.compile(user, o)
+	return this().compile(user, o)
 }
 
 // ReadPolicy reads one policy file ("" means the built-in one) as its author
@@ -58,7 +58,7 @@ func ReadPolicy(path string) (policy.File, error) {
 // are *policy.Fault, since it has no lines any more; those of the other files are
 // *Error.
 func CompilePolicy(user policy.File, o policy.Options) (*policy.Policy, error) {
-	return system{AdministratorPolicy, 0}.compile(layer{file: user}, o)
+	return this().compile(layer{file: user}, o)
 }
 
 // layer is one policy file that was read.
@@ -69,11 +69,16 @@ type layer struct {
 	clients []layer // the files of named
 }
 
-// system says where the administrator's policy is and who must own it.
+// system says where the administrator's policy is and who must own it, and which
+// folders take names that differ in case for one.
 type system struct {
 	administrator string
 	root          uint32
+	folds         func(dir string) bool
 }
+
+// this is the system that toold runs on.
+func this() system { return system{AdministratorPolicy, 0, foldsCase} }
 
 // compile adds the other layers to the user's.
 func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
@@ -94,10 +99,10 @@ func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 		layers = append(layers, workspace)
 	}
 	for _, l := range slices.Clone(layers) {
-		l.file.FoldCase = l.file.FoldCase || l.file.AutoCase && foldsCase(o.Workspace)
+		l.file.FoldCase = l.file.FoldCase || l.file.AutoCase && s.folds(o.Workspace)
 		for i := range l.file.Clients {
 			own := &l.file.Clients[i].File
-			own.FoldCase = own.FoldCase || own.AutoCase && foldsCase(o.Workspace)
+			own.FoldCase = own.FoldCase || own.AutoCase && s.folds(o.Workspace)
 			o.Protected = append(slices.Clip(o.Protected), own.Name)
 		}
 		for i := range l.clients {

@@ -11,20 +11,29 @@ import (
 // maxProbed bounds the names of a folder that are looked at.
 const maxProbed = 4096
 
+// disk is how the probe sees a file system.
+type disk struct {
+	names func(dir string) []string // what is in a folder; nothing when it cannot be read
+	same  func(a, b string) bool    // whether two paths lead to one file
+}
+
 // foldsCase reports whether the file system takes names in dir that differ only
-// in case for one. It asks for what is there by another spelling, and writes
-// nothing; an empty folder is judged by its own name.
-func foldsCase(dir string) bool {
-	names := namesIn(dir)
+// in case for one.
+func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }
+
+// folds asks for what is there by another spelling, and writes nothing; an empty
+// folder is judged by its own name.
+func (d disk) folds(dir string) bool {
+	names := d.names(dir)
 	for _, name := range names {
 		if other := swapCase(name); other != name {
 			// A second name that is listed is a file of its own, such as a hard link.
-			return sameFile(filepath.Join(dir, name), filepath.Join(dir, other)) && !slices.Contains(names, other)
+			return d.same(filepath.Join(dir, name), filepath.Join(dir, other)) && !slices.Contains(names, other)
 		}
 	}
 	parent, base := filepath.Split(filepath.Clean(dir))
 	other := swapCase(base)
-	return other != base && sameFile(filepath.Join(parent, base), filepath.Join(parent, other)) && !slices.Contains(namesIn(parent), other)
+	return other != base && d.same(filepath.Join(parent, base), filepath.Join(parent, other)) && !slices.Contains(d.names(parent), other)
 }
 
 // namesIn lists what is in a folder; nothing when it cannot be read.

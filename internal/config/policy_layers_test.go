@@ -12,7 +12,7 @@ import (
 // administered is a machine whose administrator is whoever runs the test.
 func administered(t *testing.T, src string) system {
 	t.Helper()
-	s := system{filepath.Join(t.TempDir(), "policy.yaml"), uint32(os.Getuid())}
+	s := system{filepath.Join(t.TempDir(), "policy.yaml"), uint32(os.Getuid()), foldsCase}
 	if err := os.WriteFile(s.administrator, []byte(src), 0o600); err != nil {
 		t.Fatal(err)
 	}
