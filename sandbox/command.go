@@ -17,6 +17,10 @@ type Command struct {
 	Terminal              bool     // Stdin is a terminal and becomes the controlling one
 	Extra                 *os.File // the program's descriptor 3; may be nil
 
+	// Room starts a bash without its script: Argv ends with -c, and Process.Give
+	// brings a script of at most so many bytes. Extra is nil then. 0 = Argv is complete.
+	Room int
+
 	Profile Profile
 }
 

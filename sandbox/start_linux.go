@@ -41,6 +41,8 @@ type Process struct {
 	left   *helper.Event
 
 	stuck bool // written by End
+
+	blank *blankShell // nil when the command was complete from the start
 }
 
 // Start confines a fresh helper as the profile says and lets it start the
@@ -63,8 +65,12 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		p.cookie = "TOOLD_CALL=" + rand.Text()
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], p.cookie)
 	}
+	if c.Room > 0 {
+		p.blank = newBlankShell(c)
+	}
 	event, err := p.launch(ctx, c, spec)
 	if err != nil {
+		p.blank.close()
 		return nil, err
 	}
 	p.report = c.Profile.report(event.ABI)
@@ -81,7 +87,7 @@ func (c Command) spec() (helper.Spec, error) {
 	}
 	spec := helper.Spec{
 		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
-		OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
+		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
 		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes,
 	}
 	if p.Mode == FullAccess {
@@ -189,14 +195,18 @@ func (p *Process) handshake(spec []byte, c Command) (helper.Event, error) {
 	if event.Kind == helper.EventStarted {
 		return event, nil
 	}
-	err = errors.New(event.Text)
-	if event.Errno != 0 {
-		err = syscall.Errno(event.Errno)
-	}
 	if event.Stage == helper.StageChdir {
-		return helper.Event{}, &DirError{Dir: c.Dir, Err: err}
+		return helper.Event{}, &DirError{Dir: c.Dir, Err: failureOf(event)}
 	}
-	return helper.Event{}, unavailable(event.Stage, err)
+	return helper.Event{}, unavailable(event.Stage, failureOf(event))
+}
+
+// failureOf is the reason of an EventFailed.
+func failureOf(e helper.Event) error {
+	if e.Errno != 0 {
+		return syscall.Errno(e.Errno)
+	}
+	return errors.New(e.Text)
 }
 
 // sendSpec passes the specification in a memory file: a packet is too small for
@@ -275,6 +285,8 @@ func (p *Process) listen() {
 			case p.answers <- event:
 			default: // nobody waits any more
 			}
+		case helper.EventGiven, helper.EventFailed:
+			p.blank.answered(event)
 		case helper.EventLimit:
 			p.limit = event.Text
 		case helper.EventLeft:
@@ -335,8 +347,9 @@ func (p *Process) End() []Member {
 	case <-patience.C:
 		p.destroy()
 	}
-	p.control.Close()
+	p.control.Close() // a helper that cannot even die does not hold up the caller
 	<-p.gone
+	p.blank.close()
 	p.stuck = !p.reap()
 	if p.left == nil && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
 		p.stuck = true

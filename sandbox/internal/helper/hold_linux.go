@@ -37,7 +37,7 @@ func run() int {
 		return 125 // the daemon is gone or is not one; nobody is left to tell
 	}
 	h := &holder{spec: spec, alone: make(chan struct{})}
-	abi, err := confine(&spec)
+	h.abi, err = confine(&spec)
 	if err == nil && !spec.Probe {
 		err = h.start(files)
 	}
@@ -45,16 +45,15 @@ func run() int {
 		send(failure(err))
 		return 125
 	}
-	send(Event{Kind: EventStarted, ABI: abi})
+	if h.blank == nil {
+		send(Event{Kind: EventStarted, ABI: h.abi})
+		h.watch()
+	}
 	if spec.Probe {
 		return 0
 	}
 	// Ends the process when the daemon says so or is gone.
 	go h.obey()
-	if spec.MemoryBytes > 0 {
-		// Ends with the process.
-		go h.watchMemory()
-	}
 	h.reap()
 	select {} // obey ends the process
 }
@@ -104,8 +103,10 @@ func failure(err error) Event {
 // holder is the parent of the shell.
 type holder struct {
 	spec  Spec
+	abi   int
 	shell int
 	input inputFiles    // set by start
+	blank *blank        // until the shell has its script; obey's once it runs
 	alone chan struct{} // closed when no process of the call is left
 
 	mu     sync.Mutex
@@ -128,6 +129,13 @@ func (h *holder) start(extra []uintptr) error {
 	}
 	if err := h.prepareUnconfined(attr.Sys); err != nil {
 		return err
+	}
+	if h.spec.Room > 0 {
+		if h.blank, err = h.spec.prepareBlank(); err != nil {
+			return stage("prepare a shell without a script", err)
+		}
+		extra = []uintptr{uintptr(h.blank.read)}
+		attr.Env, attr.Files = h.spec.Env, append(attr.Files, extra...)
 	}
 	if h.shell, err = h.fork(attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)
@@ -260,7 +268,10 @@ func (h *holder) releaseTerminal() {
 // obey carries out the daemon's orders. When the daemon is gone everything is
 // killed at once.
 func (h *holder) obey() {
-	buf := make([]byte, 256)
+	if h.blank != nil {
+		h.mustWait()
+	}
+	buf := make([]byte, 256+h.spec.Room)
 	for {
 		n, err := unix.Read(ControlFD, buf)
 		if errors.Is(err, unix.EINTR) {
@@ -271,6 +282,8 @@ func (h *holder) obey() {
 			h.end(137)
 		}
 		switch order.Kind {
+		case OrderGive:
+			h.give(order.Script)
 		case OrderSignal:
 			h.signalForeground(unix.Signal(order.Signal))
 		case OrderSignalAll:

@@ -25,6 +25,7 @@ type Spec struct {
 	Dir  string
 	Argv []string // Argv[0] is an absolute path
 	Env  []string
+	Room uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it
 }
 
 // Root is one directory that is put back into the view after / was made
@@ -38,12 +39,14 @@ type Root struct {
 type Order struct {
 	Kind   string // one of the Order constants
 	Signal int    // of the orders that signal
+	Script string // of OrderGive
 }
 
 // The orders. The first one is always OrderRun; it carries the Spec in a memory
 // file and perhaps one more descriptor for the command.
 const (
 	OrderRun       = "run"
+	OrderGive      = "give"       // the script of a shell that was started without; answered by EventGiven or EventFailed
 	OrderSignal    = "signal"     // to the foreground process group
 	OrderSignalAll = "signal-all" // to every process of the call
 	OrderSignalOne = "signal-one" // to the shell alone
@@ -74,6 +77,7 @@ type Event struct {
 const (
 	EventStarted = "started"
 	EventFailed  = "failed"
+	EventGiven   = "given"
 	EventExited  = "exited"
 	EventAlone   = "alone" // the last process of the call ended after the shell did
 	EventMembers = "members"
@@ -190,7 +194,7 @@ func (s *Spec) truths() map[string]*bool {
 
 func (s *Spec) numbers() map[string]*uint64 {
 	return map[string]*uint64{
-		"tmp-bytes": &s.TmpBytes, "processes": &s.Processes, "open-files": &s.OpenFiles,
+		"tmp-bytes": &s.TmpBytes, "room": &s.Room, "processes": &s.Processes, "open-files": &s.OpenFiles,
 		"file-bytes": &s.FileBytes, "memory-bytes": &s.MemoryBytes,
 	}
 }
@@ -228,6 +232,9 @@ func (o Order) Encode() []byte {
 	var f fields
 	f.text("kind", o.Kind)
 	f.number("signal", uint64(o.Signal))
+	if o.Script != "" {
+		f.text("script", o.Script)
+	}
 	return f.b
 }
 
@@ -240,6 +247,8 @@ func DecodeOrder(b []byte) (Order, error) {
 			o.Kind = value
 		case "signal":
 			o.Signal, err = strconv.Atoi(value)
+		case "script":
+			o.Script = value
 		default:
 			err = errGarbled
 		}

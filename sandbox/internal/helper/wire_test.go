@@ -13,7 +13,7 @@ func fullSpec() Spec {
 		Namespaces: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
 		Roots:    []Root{{"/work space", true}, {"/tmp/x\xff", false}},
 		Hide:     []string{"/home/u/.ssh", "/a=b"},
-		TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Room: 5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
 		Dir: "/tmp/x\xff", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}
 }
@@ -101,6 +101,7 @@ func FuzzDecodeSpec(f *testing.F) {
 
 func FuzzDecodeMessages(f *testing.F) {
 	f.Add(Order{Kind: OrderSignal, Signal: 2}.Encode())
+	f.Add(Order{Kind: OrderGive, Script: "echo \xff\n"}.Encode())
 	f.Add(Event{Kind: EventLeft, Members: []Member{{1, "x"}}}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if o, err := DecodeOrder(b); err == nil && bytes.Contains([]byte(o.Kind), []byte{0}) {

@@ -1,0 +1,224 @@
+package helper
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A shell can start before its script is known. bash reads the file that
+// BASH_ENV names before it takes the string of -c, and takes that string from
+// where the kernel put the arguments. So BASH_ENV names a pipe, in which bash
+// waits, and -c has a placeholder with room for a script. When the script comes
+// it is written over the placeholder, the pipe brings what undoes the traces of
+// waiting, and bash goes on as if it had just been started.
+//
+// Of that waiting a script can see: NUL bytes behind the arguments and the
+// environment of /proc/PID of the shell itself, and, before its first command
+// has ended, the values of PIPESTATUS, BASH_ARGC and SECONDS in a listing of all
+// variables, which a fresh shell makes only when they are used.
+
+// placeholder is what bash would run if it did not wait: it never looks like a
+// script that went well.
+const placeholder = "kill -KILL $$; #"
+
+// waitFD is the shell's descriptor of the pipe.
+const waitFD = 3
+
+// blank is a shell that waits for its script.
+type blank struct {
+	room  int
+	entry string // in its environment
+	read  int    // our copies of the pipe's ends
+	write int
+	inode uint64
+
+	// Of the shell's memory.
+	script, environment uintptr
+}
+
+// prepareBlank changes what is started so that it will wait.
+func (s *Spec) prepareBlank() (*blank, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fds[0], &st); err != nil {
+		return nil, err
+	}
+	w := &blank{
+		room: int(s.Room), entry: fmt.Sprintf("BASH_ENV=/dev/fd/%d", waitFD),
+		read: fds[0], write: fds[1], inode: st.Ino,
+	}
+	s.Argv = append(s.Argv, w.placeholder())
+	s.Env = append(s.Env[:len(s.Env):len(s.Env)], w.entry)
+	return w, nil
+}
+
+func (w *blank) placeholder() string {
+	return placeholder + strings.Repeat(" ", max(0, w.room-len(placeholder)))
+}
+
+// waitWithin bounds the start of a shell. It is long, since nobody waits for it.
+const waitWithin = 10 * time.Second
+
+// await returns when the shell waits, and has found the places where its script
+// and the trace in its environment lie.
+func (w *blank) await(shell int) error {
+	for begin := time.Now(); !w.waits(shell); time.Sleep(200 * time.Microsecond) {
+		if time.Since(begin) > waitWithin {
+			return errors.New("the shell does not read the file that BASH_ENV names")
+		}
+	}
+	argEnd, envEnd, err := argumentEnds(shell)
+	if err != nil {
+		return err
+	}
+	if w.script, err = find(shell, argEnd, w.placeholder()); err != nil {
+		return err
+	}
+	w.environment, err = find(shell, envEnd, w.entry)
+	return err
+}
+
+// waits reports whether the shell is blocked reading the pipe (proc_pid_syscall(5)).
+func (w *blank) waits(shell int) bool {
+	proc := "/proc/" + strconv.Itoa(shell)
+	b, err := os.ReadFile(proc + "/syscall")
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 2 || f[0] != strconv.Itoa(unix.SYS_READ) {
+		return false
+	}
+	fd, err := strconv.ParseUint(f[1], 0, 32)
+	if err != nil {
+		return false
+	}
+	name, err := os.Readlink(proc + "/fd/" + strconv.FormatUint(fd, 10))
+	return err == nil && name == fmt.Sprintf("pipe:[%d]", w.inode)
+}
+
+// argumentEnds tells where in the memory of a process its arguments and its
+// environment end (arg_end and env_end of proc_pid_stat(5)).
+func argumentEnds(pid int) (argEnd, envEnd uintptr, err error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // f[0] is field 3
+	if len(f) < 49 {
+		return 0, 0, errStat
+	}
+	arg, err1 := strconv.ParseUint(f[46], 10, 64)
+	env, err2 := strconv.ParseUint(f[48], 10, 64)
+	return uintptr(arg), uintptr(env), errors.Join(err1, err2)
+}
+
+// find checks that text and a NUL are the last bytes before end, and returns
+// where they begin.
+func find(pid int, end uintptr, text string) (uintptr, error) {
+	b := make([]byte, len(text)+1)
+	at := end - uintptr(len(b))
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: at, Len: len(b)}}, 0)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the shell's memory: %w", err)
+	}
+	if n != len(b) || string(b) != text+"\x00" {
+		return 0, errors.New("the shell's arguments do not lie where the kernel says")
+	}
+	return at, nil
+}
+
+// store writes b into the memory of a process.
+func store(pid int, at uintptr, b []byte) error {
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	n, err := unix.ProcessVMWritev(pid, local, []unix.RemoteIovec{{Base: at, Len: len(b)}}, 0)
+	if err != nil {
+		return fmt.Errorf("cannot write the shell's memory: %w", err)
+	}
+	if n != len(b) {
+		return errors.New("cannot write the shell's memory: it ends too early")
+	}
+	return nil
+}
+
+// give puts the script in place. The shell goes on when release is called.
+func (w *blank) give(shell int, shellName, script string) error {
+	if len(script) > w.room || strings.IndexByte(script, 0) >= 0 {
+		return errors.New("the script does not fit the waiting shell")
+	}
+	text := make([]byte, w.room+1)
+	copy(text, script)
+	if err := store(shell, w.script, text); err != nil {
+		return err
+	}
+	if err := store(shell, w.environment, make([]byte, len(w.entry))); err != nil {
+		return err
+	}
+	for b := []byte(prelude(shellName, script)); len(b) > 0; {
+		n, err := unix.Write(w.write, b)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		b = b[max(n, 0):]
+	}
+	return nil
+}
+
+// release lets the shell go on.
+func (w *blank) release() { unix.Close(w.write) }
+
+// prelude is what the shell reads from the pipe: it gives back the descriptor
+// and the variables as a shell has them that was started with the script.
+func prelude(shellName, script string) string {
+	return fmt.Sprintf("exec %d<&-\nunset BASH_ENV\nBASH_EXECUTION_STRING=%s\nSECONDS=0\n: %s\n",
+		waitFD, quote(script), quote(shellName))
+}
+
+// quote makes s one word of the shell. Between single quotes every byte stands
+// for itself but the quote.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// mustWait tells the daemon when the shell waits. Where it cannot, the call is
+// over before it began.
+func (h *holder) mustWait() {
+	if err := h.blank.await(h.shell); err != nil {
+		send(failure(stage("let a shell wait for its script", err)))
+		h.end(125)
+	}
+	send(Event{Kind: EventStarted, ABI: h.abi})
+}
+
+// give lets the waiting shell run its script. One that cannot have it runs
+// nothing.
+func (h *holder) give(script string) {
+	err := errors.New("no shell waits for a script")
+	if h.blank != nil {
+		err = h.blank.give(h.shell, h.spec.Argv[0], script)
+	}
+	if err != nil {
+		send(failure(stage("give the shell its script", err)))
+		h.end(125)
+	}
+	send(Event{Kind: EventGiven}) // before the shell's own end can be told
+	h.blank.release()
+	h.blank = nil
+	h.watch()
+}
+
+// watch begins to watch what the command uses.
+func (h *holder) watch() {
+	if h.spec.MemoryBytes > 0 {
+		// Ends with the process.
+		go h.watchMemory()
+	}
+}

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// world is what a sandbox was made from, as far as it can change while a shell
+// waits for its script.
+type world struct {
+	folders []string // canonical, entered without following links
+	files   []string // followed to where they lead
+	then    []place
+	mounts  int // an open mountinfo, which tells when a mount comes or goes; -1 = none
+}
+
+// place is what a path led to, or why it led nowhere. The number of a deleted
+// inode is soon another's, and a cover over the deleted one is gone: born tells
+// them apart, or the last change where the file system keeps no births.
+type place struct {
+	major, minor uint32
+	inode        uint64
+	mode         uint16
+	uid, gid     uint32
+	born         unix.StatxTimestamp
+	errno        error
+}
+
+// lookAround remembers what the command's sandbox will be made from. It comes
+// before the sandbox is made, so that no change falls in between.
+func lookAround(c Command) *world {
+	w := &world{
+		folders: append([]string{c.Dir}, c.Profile.Write...),
+		files:   append([]string{c.Argv[0], "/etc/resolv.conf"}, c.Profile.Hide...),
+	}
+	if c.Profile.Workspace != "" {
+		w.folders = append(w.folders, c.Profile.Workspace)
+	}
+	var err error
+	if w.mounts, err = unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		w.mounts = -1
+	}
+	w.then = w.now()
+	return w
+}
+
+// same reports whether a sandbox made now would be made from the same.
+func (w *world) same() bool { return w.mountsSame() && slices.Equal(w.then, w.now()) }
+
+// mountsSame asks the kernel, which marks mountinfo by POLLPRI once the table has
+// changed (proc_pid_mounts(5)).
+func (w *world) mountsSame() bool {
+	fds := []unix.PollFd{{Fd: int32(w.mounts), Events: unix.POLLPRI}}
+	n, err := unix.Poll(fds, 0)
+	return w.mounts >= 0 && err == nil && n == 0
+}
+
+func (w *world) close() {
+	if w.mounts >= 0 {
+		unix.Close(w.mounts)
+	}
+}
+
+func (w *world) now() []place {
+	places := make([]place, 0, len(w.folders)+len(w.files))
+	for _, path := range w.folders {
+		places = append(places, folderAt(path))
+	}
+	for _, path := range w.files {
+		places = append(places, fileAt(path))
+	}
+	return places
+}
+
+func folderAt(path string) place {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return place{errno: err}
+	}
+	defer unix.Close(fd)
+	return placeOf(fd, "", unix.AT_EMPTY_PATH)
+}
+
+func fileAt(path string) place { return placeOf(unix.AT_FDCWD, path, 0) }
+
+func placeOf(dir int, path string, flags int) place {
+	var st unix.Statx_t
+	if err := unix.Statx(dir, path, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
+		return place{errno: err}
+	}
+	p := place{
+		major: st.Dev_major, minor: st.Dev_minor, inode: st.Ino,
+		mode: st.Mode, uid: st.Uid, gid: st.Gid, born: st.Btime,
+	}
+	if st.Mask&unix.STATX_BTIME == 0 {
+		p.born = st.Ctime
+	}
+	return p
+}
