@@ -52,6 +52,11 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	if err := c.check(); err != nil {
 		return Exit{}, err
 	}
+	return run(ctx, c, nil)
+}
+
+// run starts a shell for a checked command. What retire is for stands at running.
+func run(ctx context.Context, c Command, retire func(*sandbox.Process)) (Exit, error) {
 	if ctx.Err() != nil {
 		return c.neverRan(), nil
 	}
@@ -68,7 +73,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	if err != nil {
 		return Exit{}, err
 	}
-	r := &running{Command: c, streams: s, process: p, begun: time.Now()}
+	r := &running{Command: c, streams: s, process: p, begun: time.Now(), retire: retire}
 	return r.wait(ctx), nil
 }
 
@@ -114,11 +119,18 @@ func start(ctx context.Context, c Command, s *streams) (*sandbox.Process, error)
 	if file != nil {
 		defer file.Close()
 	}
-	return sandbox.Start(ctx, sandbox.Command{
-		Argv: append([]string{shell}, argv...), Env: c.Env, Dir: c.Dir,
+	start := s.command(c, append([]string{shell}, argv...))
+	start.Extra = file
+	return sandbox.Start(ctx, start)
+}
+
+// command is what the sandbox starts on these streams.
+func (s *streams) command(c Command, argv []string) sandbox.Command {
+	return sandbox.Command{
+		Argv: argv, Env: c.Env, Dir: c.Dir,
 		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
-		Terminal: c.Terminal != Off, Extra: file, Profile: c.Sandbox,
-	})
+		Terminal: c.Terminal != Off, Profile: c.Sandbox,
+	}
 }
 
 // findShell looks in the folders that only root can write, never in PATH.
@@ -164,6 +176,11 @@ type running struct {
 	begun   time.Time
 	reason  Reason
 	watch   watch
+	stuck   bool
+
+	// retire, if set, takes over a helper whose call has no process left, so that
+	// nobody waits for the end of an empty sandbox.
+	retire func(*sandbox.Process)
 }
 
 // wait sees the command through: its exit, what its children still say, its
@@ -179,9 +196,24 @@ func (r *running) wait(ctx context.Context) Exit {
 		o.interrupt()
 	}
 	<-eof
-	left := r.process.End()
+	left := r.end()
 	finish()
 	return r.exit(left)
+}
+
+// end ends what is left and returns what that was.
+func (r *running) end() []sandbox.Member {
+	select {
+	case <-r.process.Alone():
+		if r.retire != nil {
+			r.retire(r.process)
+			return nil
+		}
+	default:
+	}
+	left := r.process.End()
+	r.stuck = r.process.Stuck()
+	return left
 }
 
 // listen starts the goroutines of the command. eof is closed when all output was
@@ -221,14 +253,14 @@ func (r *running) awaitExit(ctx context.Context) {
 		defer t.Stop()
 		timeout = t.C
 	}
+	ended := r.process.Exited()
+	if r.WaitAll {
+		ended = r.process.Alone()
+	}
 	look := time.NewTimer(quiet)
 	defer look.Stop()
 	if r.streams.input == nil {
 		look.Stop() // it has nothing to wait for
-	}
-	ended := r.process.Exited()
-	if r.WaitAll {
-		ended = r.process.Alone()
 	}
 	for r.reason == Exited {
 		select {
@@ -309,7 +341,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 func (r *running) exit(left []sandbox.Member) Exit {
 	e := Exit{
 		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
-		Limit: r.process.Limit(), Stuck: r.process.Stuck(),
+		Limit: r.process.Limit(), Stuck: r.stuck,
 	}
 	if r.reason != Exited {
 		e.Waiting = r.watch.now

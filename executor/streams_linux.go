@@ -97,10 +97,21 @@ func (s *streams) openPipes(c Command) error {
 }
 
 func (s *streams) read(f *os.File, to io.Writer) {
-	if to == nil {
-		to = io.Discard
+	s.out = append(s.out, &stream{file: f, to: orDiscard(to), last: new(atomic.Int64)})
+}
+
+// attach sends the output to the writers of c. Nothing reads yet.
+func (s *streams) attach(c Command) {
+	for i, to := range []io.Writer{c.Stdout, c.Stderr}[:len(s.out)] {
+		s.out[i].to = orDiscard(to)
 	}
-	s.out = append(s.out, &stream{file: f, to: to, last: new(atomic.Int64)})
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
 }
 
 // closeChild closes the command's side, once it has it or cannot have it.

@@ -1,0 +1,271 @@
+package executor
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+const (
+	// refillAfter is how long after the end of a call the next shell is started:
+	// the answer goes out first.
+	refillAfter = 2 * time.Millisecond
+
+	// renewEvery is how old a waiting shell may get, and at most twice that.
+	renewEvery = 5 * time.Minute
+)
+
+// Pool runs commands as Run does, but keeps a few shells started, each in its own
+// sandbox, waiting for the one script it will run. Such a shell saves a call the
+// start of the sandbox and of bash; what it runs and shows is that of a fresh one.
+//
+// A waiting shell is for commands that differ from the last one in nothing but
+// script, times and writers. A command for which none waits is started by Run at
+// once. Shells are started when no call runs, renewed when they get old, and
+// never used twice or when a folder, a mount or a hidden file has changed under
+// them.
+//
+// A nil Pool keeps none. The methods may be called from several goroutines.
+type Pool struct {
+	size int
+	wake chan struct{} // one signal for the keeper
+	stop context.CancelFunc
+	work sync.WaitGroup // the keeper, and helpers on their way out
+
+	mu      sync.Mutex
+	ready   []*readyShell // oldest first
+	shape   *Command      // of the last call
+	running int           // calls under way
+	epoch   int           // counts Flush
+	off     bool          // this machine's bash cannot wait, or the pool is closed
+}
+
+// NewPool returns a pool that keeps at most size shells. Close ends it.
+func NewPool(size int) *Pool {
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Pool{size: size, wake: make(chan struct{}, 1), stop: stop}
+	if size > 0 {
+		// Ends with Close.
+		p.work.Go(func() { p.keep(ctx) })
+	}
+	return p
+}
+
+// Run is the function Run, faster when a shell waits for c. The slices of c must
+// not be changed afterwards.
+func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
+	if p == nil {
+		return Run(ctx, c)
+	}
+	p.begin()
+	defer p.end(c)
+	if err := c.check(); err != nil {
+		return Exit{}, err
+	}
+	if s := p.take(c); s != nil {
+		if e, err := s.run(ctx, c, p.retire); err == nil {
+			return e, nil
+		}
+		p.discard(s)
+	}
+	return run(ctx, c, p.retire)
+}
+
+// Prepare starts shells for commands like c, before there was any.
+func (p *Pool) Prepare(c Command) {
+	if p == nil {
+		return
+	}
+	p.begin()
+	p.end(c)
+}
+
+// Flush ends every waiting shell. New ones are started.
+func (p *Pool) Flush() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	old := p.ready
+	p.ready = nil
+	p.epoch++
+	p.mu.Unlock()
+	p.discard(old...)
+	p.nudge()
+}
+
+// Close ends every waiting shell and waits until nothing of the pool is left. It
+// is called after the last Run has returned.
+func (p *Pool) Close() {
+	if p == nil {
+		return
+	}
+	p.stop()
+	p.mu.Lock()
+	old := p.ready
+	p.ready, p.off = nil, true
+	p.mu.Unlock()
+	p.discard(old...)
+	p.work.Wait()
+}
+
+func (p *Pool) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running++
+}
+
+func (p *Pool) end(c Command) {
+	shape := c.shape()
+	p.mu.Lock()
+	p.running--
+	p.shape = &shape
+	p.mu.Unlock()
+	p.nudge()
+}
+
+// nudge makes the keeper look.
+func (p *Pool) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it has not looked yet
+	}
+}
+
+// take removes the oldest shell that fits c, if any.
+func (p *Pool) take(c Command) *readyShell {
+	if len(c.Script) > room {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.ready, func(s *readyShell) bool { return s.fits(c) })
+	if i < 0 {
+		return nil
+	}
+	s := p.ready[i]
+	p.ready = slices.Delete(p.ready, i, i+1)
+	return s
+}
+
+// put adds a fresh shell, unless the pool was flushed or closed since its start
+// began. Of another kind the oldest makes room.
+func (p *Pool) put(s *readyShell, epoch int) {
+	p.mu.Lock()
+	drop := []*readyShell{s}
+	if !p.off && p.epoch == epoch {
+		p.ready = append(p.ready, s)
+		over := max(0, len(p.ready)-p.size)
+		drop = slices.Clone(p.ready[:over])
+		p.ready = slices.Delete(p.ready, 0, over)
+	}
+	p.mu.Unlock()
+	p.discard(drop...)
+}
+
+// retire lets a helper go whose call has no process left. Nobody waits for it but Close.
+func (p *Pool) retire(helper *sandbox.Process) {
+	// Ends with the helper.
+	p.work.Go(func() { helper.End() })
+}
+
+// discard ends shells that were not used.
+func (p *Pool) discard(shells ...*readyShell) {
+	for _, s := range shells {
+		// Ends with the helper.
+		p.work.Go(s.close)
+	}
+}
+
+// keep starts what is missing until ctx ends.
+func (p *Pool) keep(ctx context.Context) {
+	renew := time.NewTicker(renewEvery)
+	defer renew.Stop()
+	proven := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+			if !pause(ctx, refillAfter) {
+				return
+			}
+		case now := <-renew.C:
+			p.expire(now.Add(-renewEvery))
+		}
+		if !proven && p.disproven(ctx) {
+			return
+		}
+		proven = true
+		p.refill(ctx)
+	}
+}
+
+// disproven tries whether shells can wait here, and turns the pool off if not.
+func (p *Pool) disproven(ctx context.Context) bool {
+	c, _ := p.wanted()
+	if c == nil || ProbePool(ctx, *c) == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.off = true
+	return true
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// expire ends the shells that are older.
+func (p *Pool) expire(before time.Time) {
+	p.mu.Lock()
+	young := slices.IndexFunc(p.ready, func(s *readyShell) bool { return s.born.After(before) })
+	if young < 0 {
+		young = len(p.ready)
+	}
+	old := slices.Clone(p.ready[:young])
+	p.ready = slices.Delete(p.ready, 0, young)
+	p.mu.Unlock()
+	p.discard(old...)
+}
+
+// refill starts shells until enough are there, a call begins, or one fails: the
+// next call then meets the same failure and tells it.
+func (p *Pool) refill(ctx context.Context) {
+	for {
+		c, epoch := p.wanted()
+		if c == nil {
+			return
+		}
+		s, err := startReady(ctx, *c)
+		if err != nil {
+			return
+		}
+		p.put(s, epoch)
+	}
+}
+
+// wanted is the kind of shell to start now, if any.
+func (p *Pool) wanted() (c *Command, epoch int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.off || p.shape == nil || p.running > 0 {
+		return nil, 0
+	}
+	alike := slices.ContainsFunc(p.ready, func(s *readyShell) bool { return s.fits(*p.shape) })
+	if alike && len(p.ready) >= p.size {
+		return nil, 0
+	}
+	return p.shape, p.epoch
+}

@@ -1,0 +1,268 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// filled is a pool that starts nothing by itself and holds n shells for c.
+func filled(t *testing.T, n int, c Command) *Pool {
+	t.Helper()
+	p := NewPool(0)
+	p.size = n
+	t.Cleanup(p.Close)
+	p.Prepare(c)
+	p.refill(t.Context())
+	if len(p.ready) != n {
+		t.Fatalf("%d shells wait, want %d", len(p.ready), n)
+	}
+	return p
+}
+
+// callPool runs a script, and tells what it printed and whether a waiting shell
+// ran it.
+func callPool(t *testing.T, p *Pool, c Command) (out string, waited bool) {
+	t.Helper()
+	p.mu.Lock()
+	waiting := map[int]bool{}
+	for _, s := range p.ready {
+		waiting[s.process.PID()] = true
+	}
+	p.mu.Unlock()
+	var b bytes.Buffer
+	c.Stdout = &b
+	c.Started = func(s Started) { waited = waiting[s.PID] }
+	if _, err := p.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), waited
+}
+
+func TestEveryWaitingShellRunsOneScript(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	p := filled(t, 2, c)
+	var waited []bool
+	for range 3 {
+		c.Script = "echo $PPID ${x-none}; x=set; touch mark; ls; rm mark"
+		out, w := callPool(t, p, c)
+		if out != "1 none\nmark\n" {
+			t.Errorf("got %q", out)
+		}
+		waited = append(waited, w)
+	}
+	if diff := cmp.Diff([]bool{true, true, false}, waited); diff != "" {
+		t.Errorf("which calls found a waiting shell:\n%s", diff)
+	}
+}
+
+func TestAShellWaitsForOneKindOfCommandOnly(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	sub := filepath.Join(c.Dir, "sub")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := filled(t, 1, c)
+	const look = `pwd; echo $A; stty size 2>/dev/null; touch x 2>/dev/null && echo wrote`
+	for name, change := range map[string]func(*Command){
+		"folder":      func(c *Command) { c.Dir = sub },
+		"environment": func(c *Command) { c.Env = append(c.Env[:len(c.Env):len(c.Env)], "A=b") },
+		"terminal":    func(c *Command) { c.Terminal = Single },
+		"window":      func(c *Command) { c.Rows, c.Cols = 7, 9 },
+		"input":       func(c *Command) { c.Stdin = true },
+		"profile":     func(c *Command) { c.Sandbox.Mode = sandbox.ReadOnly },
+		"limits":      func(c *Command) { c.Sandbox.Limits.OpenFiles = 50 },
+		"long script": func(c *Command) { c.Script += strings.Repeat("#", room) },
+	} {
+		other := c
+		other.Script = look
+		change(&other)
+		want := see(t, other, nil).Out
+		if got, waited := callPool(t, p, other); waited || got != want {
+			t.Errorf("another %s: got %q, want %q; waited: %v", name, got, want, waited)
+		}
+	}
+	if _, waited := callPool(t, p, c); !waited {
+		t.Error("the waiting shell is gone")
+	}
+}
+
+// Nothing of the world that a waiting shell's sandbox was made from may have
+// changed: a hidden path that has come since would be readable.
+func TestAShellThatWaitedThroughAChangeIsNotUsed(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(ws, home string) error{
+		"hidden path comes": func(_, home string) error {
+			return os.WriteFile(home+"/later", []byte("secret"), 0o644)
+		},
+		"hidden path is replaced": func(_, home string) error {
+			return joined(os.WriteFile(home+"/new", []byte("secret"), 0o644), os.Rename(home+"/new", home+"/key"))
+		},
+		"hidden path is made anew": func(_, home string) error {
+			return joined(os.Remove(home+"/key"), os.WriteFile(home+"/key", []byte("secret"), 0o644))
+		},
+		"hidden folder is made anew": func(_, home string) error {
+			return joined(os.RemoveAll(home+"/keys"), os.Mkdir(home+"/keys", 0o755), os.WriteFile(home+"/keys/k", []byte("secret"), 0o644))
+		},
+		"hidden link leads elsewhere": func(_, home string) error {
+			return joined(os.Remove(home+"/link"), os.Symlink("plain", home+"/link"))
+		},
+		"workspace is replaced": func(ws, _ string) error {
+			return joined(os.Rename(ws, ws+".old"), os.Mkdir(ws, 0o755))
+		},
+		"workspace is made anew": func(ws, _ string) error {
+			return joined(os.Remove(ws), os.Mkdir(ws, 0o755))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
+			home, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = joined(os.WriteFile(home+"/key", []byte("secret"), 0o644), os.WriteFile(home+"/plain", []byte("secret"), 0o644),
+				os.Mkdir(home+"/keys", 0o755), os.Symlink("key", home+"/link"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Sandbox.Write = []string{home}
+			c.Sandbox.Hide = []string{home + "/key", home + "/keys", home + "/later", home + "/link"}
+			p := filled(t, 1, c)
+			if err := change(c.Dir, home); err != nil {
+				t.Fatal(err)
+			}
+			c.Script = "cat " + home + "/{key,keys/k,later,link} 2>/dev/null; touch here && echo made"
+			out, waited := callPool(t, p, c)
+			if waited || out != "made\n" {
+				t.Errorf("waited: %v, printed %q", waited, out)
+			}
+			if _, err := os.Stat(c.Dir + "/here"); err != nil {
+				t.Error("the call did not write into the workspace of now")
+			}
+		})
+	}
+}
+
+func joined(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestACallCannotReachAWaitingShell(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	p := filled(t, 2, c)
+	helper := strconv.Itoa(p.ready[1].process.PID())
+	c.Script = "kill -KILL " + helper + "; ls -d /proc/" + helper + "; cat /proc/" + helper + "/environ; echo tried; kill -KILL -1"
+	if out, waited := callPool(t, p, c); !waited || out != "tried\n" {
+		t.Errorf("waited: %v, printed %q", waited, out)
+	}
+	c.Script = "echo mine"
+	if out, waited := callPool(t, p, c); !waited || out != "mine\n" {
+		t.Errorf("waited: %v, printed %q", waited, out)
+	}
+}
+
+func TestAShellThatDiedWhileItWaitedIsNotMissed(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	p := filled(t, 1, c)
+	if err := syscall.Kill(p.ready[0].process.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.Script = "echo ran; exit 3"
+	if out, waited := callPool(t, p, c); waited || out != "ran\n" {
+		t.Errorf("waited: %v, printed %q", waited, out)
+	}
+}
+
+func TestManyCallsShareAPool(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	p := NewPool(2)
+	defer p.Close()
+	p.Prepare(c)
+	var callers sync.WaitGroup
+	for i := range 16 {
+		// Ends with its calls.
+		callers.Go(func() {
+			for j := range 5 {
+				var out bytes.Buffer
+				c := c
+				c.Script, c.Stdout = "echo "+strconv.Itoa(100*i+j), &out
+				if _, err := p.Run(t.Context(), c); err != nil || "echo "+out.String() != c.Script+"\n" {
+					t.Errorf("%s: printed %q, %v", c.Script, out.String(), err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	p := NewPool(2)
+	p.Prepare(c)
+	all := func() []*readyShell {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return append([]*readyShell{}, p.ready...)
+	}
+	await(t, func() bool { return len(all()) == 2 })
+	c.Script = "true"
+	if _, waited := callPool(t, p, c); !waited {
+		t.Error("no shell waited")
+	}
+	await(t, func() bool { return len(all()) == 2 })
+	old := all()
+	p.Flush()
+	for _, s := range old {
+		<-s.process.Exited()
+	}
+	await(t, func() bool { return len(all()) == 2 })
+	p.expire(time.Now())
+	p.nudge()
+	await(t, func() bool { return len(all()) == 2 })
+	last := all()
+	p.Close()
+	for _, s := range last {
+		if err := syscall.Kill(s.process.PID(), 0); err != syscall.ESRCH {
+			t.Errorf("helper %d after Close: %v", s.process.PID(), err)
+		}
+	}
+}
+
+// await looks again and again until something holds.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatal("waited in vain")
+		}
+	}
+}

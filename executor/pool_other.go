@@ -1,0 +1,29 @@
+//go:build !linux
+
+package executor
+
+import "context"
+
+// Pool keeps no shells here.
+type Pool struct{}
+
+// NewPool returns a pool that keeps no shells.
+func NewPool(int) *Pool { return nil }
+
+// Run is the function Run.
+func (*Pool) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }
+
+// Prepare does nothing.
+func (*Pool) Prepare(Command) {}
+
+// Flush does nothing.
+func (*Pool) Flush() {}
+
+// Close does nothing.
+func (*Pool) Close() {}
+
+// ProbePool refuses like Run.
+func ProbePool(ctx context.Context, c Command) error {
+	_, err := Run(ctx, c)
+	return err
+}

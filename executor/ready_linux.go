@@ -1,0 +1,113 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// room is the longest script that a waiting shell takes, in bytes. What is
+// longer starts a shell of its own.
+const room = 16 << 10
+
+// readyShell is a shell that has started and waits for its script.
+type readyShell struct {
+	shape   Command
+	streams *streams
+	process *sandbox.Process
+	born    time.Time
+}
+
+// shape is what a command needs before its script is known.
+func (c Command) shape() Command {
+	return Command{
+		Dir: c.Dir, Env: c.Env, Terminal: c.Terminal, Rows: c.Rows, Cols: c.Cols, Stdin: c.Stdin, Sandbox: c.Sandbox,
+	}
+}
+
+// fits reports whether the shell is of the kind that c needs.
+func (s *readyShell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
+
+// startReady starts a shell for commands of the shape c.
+func startReady(ctx context.Context, c Command) (*readyShell, error) {
+	shell, err := findShell()
+	if err != nil {
+		return nil, err
+	}
+	streams, err := openStreams(c)
+	if err != nil {
+		return nil, err
+	}
+	command := streams.command(c, []string{shell, "--noprofile", "--norc", "-c"})
+	command.Room = room
+	process, err := sandbox.Start(ctx, command)
+	streams.closeChild()
+	if err != nil {
+		streams.close()
+		return nil, err
+	}
+	return &readyShell{shape: c, streams: streams, process: process, born: time.Now()}, nil
+}
+
+// close ends a shell that was not used.
+func (s *readyShell) close() {
+	s.process.End()
+	s.streams.close()
+}
+
+// run gives the shell its script and sees it through. An error means that it did
+// not run; the caller closes the shell then.
+func (s *readyShell) run(ctx context.Context, c Command, retire func(*sandbox.Process)) (Exit, error) {
+	if err := s.process.Give(c.Script); err != nil {
+		return Exit{}, err
+	}
+	defer s.streams.close()
+	s.streams.attach(c)
+	r := &running{Command: c, streams: s.streams, process: s.process, begun: time.Now(), retire: retire}
+	return r.wait(ctx), nil
+}
+
+// probeScript shows what a waiting shell could have wrong, and breaks off with an
+// error of the parser.
+const probeScript = `echo "$0|$_|$-|$#|$?|$LINENO|$SECONDS|$BASH_SUBSHELL|${BASH_ENV-}|$BASH_EXECUTION_STRING"
+for fd in /dev/fd/*; do echo "$fd"; done
+shopt; trap -p; alias; declare -F; umask; ulimit -a; env -u TOOLD_CALL
+echo "é'\"\$" ; (exit 3`
+
+// ProbePool tries whether a Pool works for commands like c: whether a shell that
+// waited runs a script exactly as a fresh one does. The error tells why not.
+func ProbePool(ctx context.Context, c Command) error {
+	c = c.shape()
+	var fresh, waited shown
+	want, err := Run(ctx, fresh.of(c))
+	if err != nil {
+		return err
+	}
+	s, err := startReady(ctx, c)
+	if err != nil {
+		return err
+	}
+	got, err := s.run(ctx, waited.of(c), nil)
+	if err != nil {
+		s.close()
+		return err
+	}
+	if got.Code != want.Code || waited.String() != fresh.String() {
+		return errors.New("this bash does not run a script that comes late as it runs one that was there from the start")
+	}
+	return nil
+}
+
+// shown is what a probe printed.
+type shown struct{ out, errs bytes.Buffer }
+
+func (s *shown) of(c Command) Command {
+	c.Script, c.Timeout, c.Stdout, c.Stderr = probeScript, 10*time.Second, &s.out, &s.errs
+	return c
+}
+
+func (s *shown) String() string { return s.out.String() + "\x00" + s.errs.String() }
