@@ -26,6 +26,8 @@ import (
 type shout struct {
 	run  func(context.Context, tools.IO) tools.Result
 	does policy.Effect
+
+	background bool
 }
 
 func (s *shout) Definition() tools.Definition {
@@ -36,8 +38,11 @@ func (s *shout) Build(args json.RawMessage) (tools.Invocation, error) {
 	if strings.Contains(string(args), "bad") {
 		return nil, &tools.ArgumentError{Field: "bad", Problem: "it is bad"}
 	}
-	return s, nil
+	return &shout{run: s.run, does: s.does, background: strings.Contains(string(args), "background")}, nil
 }
+
+// InBackground says what the arguments say.
+func (s *shout) InBackground() bool { return s.background }
 
 func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
 func (s *shout) Preview() tools.Preview   { return tools.Preview{Text: "shout"} }
@@ -57,6 +62,12 @@ const approverSecret = "approver-secret-approver-secret-approver"
 // policy that gives the tool's effect the action.
 func newCallServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result) *httptest.Server {
 	t.Helper()
+	return newLimitedServer(t, action, run, func(*dispatch.Limits, *Options) {})
+}
+
+// newLimitedServer is newCallServer with limits of the test's own.
+func newLimitedServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result, change func(*dispatch.Limits, *Options)) *httptest.Server {
+	t.Helper()
 	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
 	rules, err2 := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
 		Name: "test", Defaults: policy.Defaults{Read: action},
@@ -67,15 +78,20 @@ func newCallServer(t *testing.T, action policy.Action, run func(context.Context,
 	}
 	t.Cleanup(func() { j.Close() })
 	approvals := approval.New[message.ApprovalRequest]()
+	limits := dispatch.Limits{
+		Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, SpoolTotal: 1 << 30, SpoolKeep: time.Hour,
+		ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute,
+	}
+	options := Options{CallsPerConnection: 2}
+	change(&limits, &options)
 	calls := dispatch.New(dispatch.Options{
 		Registry: registry, Policy: rules, Approvals: approvals, Journal: j, Log: zap.NewNop(), SpoolDir: t.TempDir(),
-		Kill:   func(string) (bool, error) { return false, nil },
-		Limits: dispatch.Limits{Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, SpoolTotal: 1 << 30, SpoolKeep: time.Hour, ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
+		Kill: func(string) (bool, error) { return false, nil }, Limits: limits,
 	})
 	t.Cleanup(func() { calls.Shutdown(context.Background()) })
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Dispatch, o.Approvals, o.Journal = calls, approvals, j
-		o.CallsPerConnection, o.Idle = 2, time.Minute
+		o.CallsPerConnection, o.Idle = options.CallsPerConnection, time.Minute
 		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}})
 	})
 	return ts

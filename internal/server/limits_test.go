@@ -1,0 +1,106 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/policy"
+)
+
+func TestACancelThatComesFirstHolds(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	early, late := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	write(t, early, `{"message_type":"cancel","tool_call_id":"call_1"}`)
+	if e, _ := until(t, early, "not_running"); !strings.Contains(e, "answered as cancelled") {
+		t.Errorf("the cancel got %s", e)
+	}
+	write(t, late, call("call_1"))
+	ret, before := until(t, late, "tool_return_message")
+	if !strings.Contains(ret, `"error_type":"cancelled"`) || !strings.Contains(ret, `"cause":"cancel"`) {
+		t.Errorf("the call got %s", ret)
+	}
+	none(t, before, "tool_started")
+	// Once it is answered there is nothing more to cancel, and another id runs.
+	write(t, early, `{"message_type":"cancel","tool_call_id":"call_1"}`)
+	if e, _ := until(t, early, "not_running"); strings.Contains(e, "answered as cancelled") {
+		t.Errorf("a cancel after the end got %s", e)
+	}
+	write(t, late, call("call_2"))
+	if ret, _ := until(t, late, "tool_return_message"); !strings.Contains(ret, `"status":"success"`) {
+		t.Errorf("another call got %s", ret)
+	}
+}
+
+// An approver's cancel of an unknown id is no agent's, so it fences nothing.
+func TestOnlyAnAgentFencesItsOwnIDs(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	write(t, person, `{"message_type":"cancel","tool_call_id":"call_1"}`)
+	until(t, person, "not_running")
+	write(t, agent, call("call_1"))
+	if ret, _ := until(t, agent, "tool_return_message"); !strings.Contains(ret, `"status":"success"`) {
+		t.Errorf("the call got %s", ret)
+	}
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	_, ts := newTestServer(t, func(o *Options) { o.Connections = 1 })
+	first := dialAs(t, ts, agentSecret)
+	_, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
+		http.Header{"Authorization": {"Bearer " + agentSecret}})
+	if err == nil || res == nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+		t.Errorf("a second connection got %v, %v", res, err)
+	}
+	write(t, first, `{"message_type":"ping","nonce":"1"}`)
+	until(t, first, "pong")
+}
+
+func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
+	_, ts := newTestServer(t, func(o *Options) { o.IncomingBytes = 1 << 20 })
+	greedy, modest := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	big := `{"message_type":"ping","nonce":"big","padding":"` + strings.Repeat("x", 900<<10) + `"}`
+	write(t, modest, big)
+	until(t, modest, "pong")
+	// Half a frame takes the memory, as long as it is not whole.
+	half, err := greedy.NextWriter(websocket.TextMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := half.Write([]byte(big[:700<<10])); err != nil {
+		t.Fatal(err)
+	}
+	write(t, modest, `{"message_type":"ping","nonce":"small"}`)
+	until(t, modest, "small")
+	var closed *websocket.CloseError
+	for closed == nil {
+		// The server may not have read the half frame yet.
+		if err := modest.WriteMessage(websocket.TextMessage, []byte(big)); err != nil {
+			break
+		}
+		_, _, err := modest.ReadMessage()
+		closed, _ = err.(*websocket.CloseError)
+	}
+	if closed == nil || closed.Code != websocket.CloseTryAgainLater {
+		t.Errorf("it was closed with %v", closed)
+	}
+	greedy.Close()
+	again := dialAs(t, ts, agentSecret)
+	write(t, again, `{"message_type":"ping","nonce":"small"}`)
+	until(t, again, "small")
+}
+
+func TestAConnectionCannotBeResumedAndSaysSo(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, `{"message_type":"hello","resume":{"last_event_seq":7}}`)
+	if ack, _ := until(t, conn, "hello_ack"); !strings.Contains(ack, `"resumed":false`) {
+		t.Errorf("the greeting is %s", ack)
+	}
+	write(t, conn, `{"message_type":"hello"}`)
+	if ack, _ := until(t, conn, "hello_ack"); strings.Contains(ack, "resumed") {
+		t.Errorf("the greeting is %s", ack)
+	}
+}
