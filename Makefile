@@ -30,7 +30,8 @@ fuzz:
 bench:
 	@CGO_ENABLED=0 go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk
 
-# Random scripts in real bash, in namespaces of their own, compared with what the
-# analysis predicts. TOOLD_SEED and TOOLD_SCRIPTS choose them.
+# The daemon under load, and random scripts in real bash compared with what the
+# analysis predicts. TOOLD_STRESS=exec or analysis does one of them; .ci/stress
+# tells how often they do what, and how to change it.
 stress:
 	@.ci/stress

@@ -32,6 +32,8 @@
 // ended counts as cancelled, although toold reports how the command ended; stdin is
 // followed by its end.
 //
+// TestStress… put a daemon under load: little every day, much with make stress.
+//
 // Run it with -v: go test hides the output of a package that passes. The last
 // lines are "wire: N passed, M failed, K not applicable", "policy: N passed, M
 // failed" and "exec: N passed, M failed, K not applicable", whichever ran.
