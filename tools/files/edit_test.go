@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -133,41 +132,4 @@ func bigText(lines int) []byte {
 		fmt.Fprintf(&b, "line %d of a file that is edited, with some words in it\n", i)
 	}
 	return b.Bytes()
-}
-
-func BenchmarkEdit1MiB(b *testing.B) {
-	w := benchWorkspace(b)
-	content := bigText(18000)
-	if err := os.WriteFile(w.root+"/f", content, 0o644); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("tool", func(b *testing.B) {
-		b.SetBytes(int64(len(content)))
-		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			from, to := "line 9000 of", "line 9000 OF"
-			if i%2 == 1 {
-				from, to = to, from
-			}
-			benchRun(b, w, "edit_file", args{"file_path": "f", "old_string": from, "new_string": to})
-		}
-	})
-	b.Run("write and sync", func(b *testing.B) {
-		b.SetBytes(int64(len(content)))
-		for b.Loop() {
-			f, err := os.Create(w.root + "/g")
-			if err == nil {
-				_, err = f.Write(content)
-			}
-			if err == nil {
-				err = f.Sync()
-			}
-			if err == nil {
-				err = f.Close()
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

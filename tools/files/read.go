@@ -186,50 +186,73 @@ var errTooLong = errors.New("too long")
 
 // lineReader reads lines of any length in constant memory.
 type lineReader struct {
-	in     *bufio.Reader
-	done   int64 // lines behind; a last one without an end counts
-	pieces int
+	in   *bufio.Reader
+	done int64 // lines behind; a last one without an end counts
+	work int
 }
 
-// skip passes n lines; io.EOF when there are fewer.
+// skip passes n lines; io.EOF when there are fewer. It counts in blocks, which is
+// several times as fast as going from line to line.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
-	return l.pass(ctx, n, func([]byte) error { return nil })
-}
-
-// take returns up to n lines; errTooLong when they have more than most bytes.
-func (l *lineReader) take(ctx context.Context, n, most int64) (data []byte, err error) {
-	err = l.pass(ctx, n, func(piece []byte) error {
-		if int64(len(data)+len(piece)) > most {
-			return errTooLong
-		}
-		data = append(data, piece...)
-		return nil
-	})
-	return data, err
-}
-
-func (l *lineReader) pass(ctx context.Context, n int64, use func(piece []byte) error) error {
 	within := false // a line
 	for n > 0 {
-		if l.pieces++; l.pieces%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if err := l.stopped(ctx); err != nil {
+			return err
+		}
+		if _, err := l.in.Peek(1); err != nil {
+			if within {
+				l.done++
+			}
+			return err
+		}
+		block, _ := l.in.Peek(l.in.Buffered()) // cannot fail: it is there
+		lines := int64(bytes.Count(block, []byte("\n")))
+		if lines >= n {
+			block, lines = firstLines(block, n), n
+		}
+		within = block[len(block)-1] != '\n'
+		n -= lines
+		l.done += lines
+		_, _ = l.in.Discard(len(block)) // nor can this
+	}
+	return nil
+}
+
+// firstLines is the beginning of block, which has n lines at least.
+func firstLines(block []byte, n int64) []byte {
+	end := 0
+	for range n {
+		end += bytes.IndexByte(block[end:], '\n') + 1
+	}
+	return block[:end]
+}
+
+// take returns up to n lines; errTooLong when they have more than most bytes, and
+// what there is with io.EOF when there are fewer.
+func (l *lineReader) take(ctx context.Context, n, most int64) (data []byte, err error) {
+	for n > 0 {
+		if err := l.stopped(ctx); err != nil {
+			return nil, err
 		}
 		piece, err := l.in.ReadSlice('\n')
-		if used := use(piece); used != nil {
-			return used
+		if int64(len(data)+len(piece)) > most {
+			return nil, errTooLong
 		}
-		within = within || len(piece) > 0
+		data = append(data, piece...)
 		switch {
 		case err == nil:
 			n--
-			l.done++
-			within = false
-		case errors.Is(err, io.EOF) && within:
-			l.done++
-			return err
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return err
+		case !errors.Is(err, bufio.ErrBufferFull): // a line longer than the buffer
+			return data, err
 		}
+	}
+	return data, nil
+}
+
+// stopped looks at ctx from time to time.
+func (l *lineReader) stopped(ctx context.Context) error {
+	if l.work++; l.work%1024 == 0 {
+		return ctx.Err()
 	}
 	return nil
 }
