@@ -99,15 +99,23 @@ func TestOutputBeyondTheTotalIsRemovedWhileTheDaemonLives(t *testing.T) {
 
 func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
-	rec, _, err := b.journal.Receive(t.Context(), b.journalled(newProbeCall(b, "call_1")))
-	if err != nil {
+	file, away := filepath.Join(b.dir, "journal.db"), filepath.Join(b.dir, "away")
+	b.tool.run = func(context.Context, tools.IO) tools.Result {
+		if err := os.Rename(file, away); err != nil {
+			t.Error(err)
+		}
+		return tools.Result{Text: "probed"}
+	}
+	first := b.call(t, "call_1", `{}`)
+	if first.Return == nil || first.Return.Result != "probed" {
+		t.Fatalf("got %+v", first)
+	}
+	if err := os.Rename(away, file); err != nil {
 		t.Fatal(err)
 	}
-	ret := message.NewToolReturn(message.ReturnOptions{CallID: "call_1", ToolName: "probe", Success: true, Result: "probed"})
-	b.keepUnsaved(rec.Key, unsaved{ret: ret})
-	f := b.call(t, "call_1", `{}`)
-	if f.Return == nil || f.Return.ID != ret.ID || !f.Return.Replayed || b.tool.ran.Load() != 0 {
-		t.Fatalf("got %+v after %d runs", f, b.tool.ran.Load())
+	again := b.call(t, "call_1", `{}`)
+	if again.Return == nil || again.Return.ID != first.Return.ID || !again.Return.Replayed || b.tool.ran.Load() != 1 {
+		t.Fatalf("the repeat got %+v after %d runs", again, b.tool.ran.Load())
 	}
 	if stored, err := b.journal.Find(t.Context(), "agent", "call_1"); err != nil || len(stored.Result) == 0 {
 		t.Errorf("it was not journalled with the repeat: %+v, %v", stored, err)
