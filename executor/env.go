@@ -18,7 +18,8 @@ type EnvOptions struct {
 
 // BaseEnv makes the environment of commands: what is listed passes, all else
 // stays behind. What makes a shell, the loader or git run or load something that
-// nobody judged never passes, whatever Pass and Set say.
+// nobody judged never passes, nor does a cloud's credential, whatever Pass and Set
+// say; see NeverPass.
 //
 // The result is sorted and holds each name once.
 func BaseEnv(o EnvOptions) []string {
@@ -52,7 +53,8 @@ func defaults() map[string]string {
 		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",
 		"PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat",
 		"EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false",
-		"GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive",
+		"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "GH_PROMPT_DISABLED": "1",
+		"SSH_ASKPASS_REQUIRE": "never", "DEBIAN_FRONTEND": "noninteractive",
 	}
 }
 
@@ -90,33 +92,13 @@ func addGitConfig(env map[string]string) {
 
 // matches reports whether name is in the fixed list or in pass.
 func matches(name string, pass []string) bool {
-	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM"}
+	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "NO_COLOR"}
 	for _, p := range append(fixed, pass...) {
 		if prefix, rest := strings.CutSuffix(p, "*"); p == name || rest && strings.HasPrefix(name, prefix) {
 			return true
 		}
 	}
 	return false
-}
-
-// never reports whether a variable would change what a judged command means:
-// code that a shell or the loader takes from it, another repository for git,
-// another way of searching; or whether it is the daemon's own.
-func never(name string) bool {
-	for _, prefix := range []string{"BASH_FUNC_", "LD_", "DYLD_", "TOOLD_", "GIT_CONFIG"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return slices.Contains([]string{
-		"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "CDPATH", "GLOBIGNORE",
-		"BASH_XTRACEFD", "BASH_LOADABLES_PATH",
-		"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
-		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES",
-		"GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF",
-		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR",
-		"GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_ATTR_SOURCE",
-	}, name)
 }
 
 // safePath drops what makes a bare name mean a file that a call can write: the

@@ -17,18 +17,19 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		From: []string{
 			"PATH=/usr/bin", "HOME=/home/u", "LC_TIME=de_DE.UTF-8", "LANG=fr", "TZ=UTC", "AWS_SECRET_ACCESS_KEY=x",
 			"GOPATH=/go", "GOFLAGS=-v", "NPM_TOKEN=x", "EMPTY=", "broken", "=C:=x", "USER=u", "LOGNAME=u",
+			"NO_COLOR=1", "VISUAL=vi",
 		},
 		Pass: []string{"GO*", "EMPTY"},
 		Set:  map[string]string{"CI": "1", "TERM": "dumb", "GOFLAGS": "-x"},
 	})
 	want := []string{
-		"CI=1", "DEBIAN_FRONTEND=noninteractive", "EDITOR=false", "EMPTY=",
+		"CI=1", "DEBIAN_FRONTEND=noninteractive", "EDITOR=false", "EMPTY=", "GCM_INTERACTIVE=never", "GH_PROMPT_DISABLED=1",
 		"GIT_CONFIG_COUNT=3",
 		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_KEY_1=core.pager", "GIT_CONFIG_KEY_2=safe.bareRepository",
 		"GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_VALUE_1=cat", "GIT_CONFIG_VALUE_2=explicit",
 		"GIT_EDITOR=false", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
-		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "PAGER=cat",
-		"PATH=/usr/bin", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
+		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "NO_COLOR=1", "PAGER=cat",
+		"PATH=/usr/bin", "SSH_ASKPASS_REQUIRE=never", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -53,6 +54,8 @@ func TestDangerousVariablesNeverPass(t *testing.T) {
 		"BASH_ENV", "ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "GIT_DIR",
 		"GIT_WORK_TREE", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_PARAMETERS", "GIT_SSH_COMMAND", "GIT_EXEC_PATH",
 		"TOOLD_TOKEN", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE", "SHELLOPTS", "BASHOPTS", "IFS", "PS4",
+		"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AZURE_CLIENT_SECRET",
+		"GOOGLE_APPLICATION_CREDENTIALS", "VAULT_TOKEN",
 	} {
 		for how, o := range map[string]executor.EnvOptions{
 			"passed by name": {From: []string{name + "=x"}, Pass: []string{name}},
@@ -67,6 +70,14 @@ func TestDangerousVariablesNeverPass(t *testing.T) {
 	env := executor.BaseEnv(executor.EnvOptions{Set: map[string]string{"A": "1\x00LD_PRELOAD=x", "B=C": "", "": "x"}})
 	if s := strings.Join(env, "\n"); strings.Contains(s, "LD_PRELOAD") || strings.Contains(s, "B=C") {
 		t.Errorf("got %q", s)
+	}
+}
+
+func TestNamesThatNeverPassAreTold(t *testing.T) {
+	t.Parallel()
+	got := executor.NeverPass([]string{"GOPATH", "LD_PRELOAD", "AWS_*", "AWS_PROFILE", "AWS_SECRET_ACCESS_KEY"})
+	if diff := cmp.Diff([]string{"LD_PRELOAD", "AWS_SECRET_ACCESS_KEY"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -14,17 +15,14 @@ const (
 	defaultCols = 120
 )
 
-// endOfInput is what a terminal takes for the end of its input, many times: in
-// canonical mode each one ends one read, and a shell, its children and its
-// loops read more than once. It must stay below the 4096 bytes that a terminal
-// queues.
-func endOfInput() []byte {
-	b := make([]byte, 512)
-	for i := range b {
-		b[i] = 4 // ^D, VEOF
-	}
-	return b
-}
+// eof is the key that ends the input of a terminal: VEOF, ^D.
+const eof = 4
+
+// endOfInput is what a terminal takes for the end of its input, several times:
+// each one ends one read, and a shell and its children read more than once. When
+// all are used up there are more; see keepEnded. A program that takes single keys
+// gets them all, so they are not many: a pager scrolls for each.
+func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 
 // openTerminal opens a pseudo-terminal: the master, without echo and without any
 // change of output bytes, and the slave for the command. Both are close-on-exec.

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -20,6 +21,7 @@ const (
 
 	mostWaits = 1000 // that are told of one command
 	mostEnds  = 10   // key presses of ^D for one that takes single keys
+	manyEnds  = 512  // ends for one that has used up the first few; a terminal queues 4096
 )
 
 // watch is what Run knows of input that a command waits for. It belongs to the
@@ -104,9 +106,9 @@ func (r *running) keepEnded(waits bool) {
 	switch {
 	case err != nil || pending:
 	case lines:
-		_, _ = s.ctty.Write(endOfInput())
+		_, _ = s.ctty.Write(bytes.Repeat([]byte{eof}, manyEnds))
 	case waits && r.watch.ends < mostEnds:
 		r.watch.ends++
-		_, _ = s.ctty.Write(endOfInput()[:1])
+		_, _ = s.ctty.Write([]byte{eof})
 	}
 }

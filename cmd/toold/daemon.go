@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +144,9 @@ func (d *daemon) close() {
 }
 
 func newRegistry(cfg config.Config) (*tools.Registry, error) {
+	if names := executor.NeverPass(slices.Concat(cfg.Env.Pass, slices.Sorted(maps.Keys(cfg.Env.Set)))); len(names) > 0 {
+		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
+	}
 	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox})
 	return tools.NewRegistry(append(all, bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),

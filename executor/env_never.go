@@ -1,0 +1,51 @@
+package executor
+
+import (
+	"slices"
+	"strings"
+)
+
+// NeverPass picks those names that BaseEnv lets through under no configuration.
+func NeverPass(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !never(name) })
+}
+
+// never reports whether a variable is the daemon's own, holds a credential of a
+// cloud, or would change what a judged command means.
+func never(name string) bool {
+	return strings.HasPrefix(name, "TOOLD_") || isCredential(name) || changesMeaning(name)
+}
+
+// changesMeaning reports whether a shell, the loader or git takes code, another
+// repository or another way of searching from a variable.
+func changesMeaning(name string) bool {
+	for _, prefix := range []string{"BASH_FUNC_", "LD_", "DYLD_", "GIT_CONFIG"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{
+		"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS", "CDPATH", "GLOBIGNORE",
+		"BASH_XTRACEFD", "BASH_LOADABLES_PATH",
+		"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
+		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES",
+		"GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF",
+		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_SEQUENCE_EDITOR",
+		"GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_ATTR_SOURCE",
+	}, name)
+}
+
+// isCredential reports whether a variable opens a cloud account. A command that
+// needs one gets it from a file that the sandbox lets it read, where a policy can
+// say so.
+func isCredential(name string) bool {
+	return strings.HasPrefix(name, "AWS_CONTAINER_") || slices.Contains([]string{
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE",
+		"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_PASSWORD", "AZURE_FEDERATED_TOKEN_FILE",
+		"AZURE_STORAGE_KEY", "AZURE_STORAGE_CONNECTION_STRING", "ARM_CLIENT_SECRET", "ARM_ACCESS_KEY",
+		"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CREDENTIALS", "GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN",
+		"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN",
+		"DIGITALOCEAN_ACCESS_TOKEN", "DIGITALOCEAN_TOKEN", "HCLOUD_TOKEN", "LINODE_TOKEN", "CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY",
+		"OS_PASSWORD", "OS_TOKEN", "VAULT_TOKEN",
+	}, name)
+}
