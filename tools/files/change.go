@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -150,20 +151,26 @@ func (c *change) load(s *state) (err error) {
 		return fmt.Errorf("%s was not written: it appeared after the call was judged; make the call again", c.file.name())
 	}
 	if s.seen, err = s.old.Stat(); err == nil {
-		s.before, err = c.read(s.old)
+		s.before, err = c.read(s.old, s.seen.Size())
 	}
 	return err
 }
 
-func (c *change) read(f *os.File) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, c.o.MaxWrite+1))
-	if err != nil {
+// read takes size for a hint: the file may grow meanwhile.
+func (c *change) read(f *os.File, size int64) ([]byte, error) {
+	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", c.file.name(), c.o.MaxWrite)
+	if size > c.o.MaxWrite {
+		return nil, tooLarge
+	}
+	var data bytes.Buffer
+	data.Grow(int(size) + bytes.MinRead)
+	if _, err := data.ReadFrom(io.LimitReader(f, c.o.MaxWrite+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > c.o.MaxWrite {
-		return nil, problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", c.file.name(), c.o.MaxWrite)
+	if int64(data.Len()) > c.o.MaxWrite {
+		return nil, tooLarge
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // fingerprint identifies what a change starts from. It is never empty.

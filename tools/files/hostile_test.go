@@ -104,15 +104,9 @@ func TestHugeFilesAreRefusedOrReadInParts(t *testing.T) {
 			t.Errorf("%s %v: %.200q; want %q", tc.tool, tc.a, got.Text, tc.want)
 		}
 	}
-	// The two changes read as much as they may handle before they refuse.
-	if grown := allocated() - before; grown > 256<<20 {
-		t.Errorf("%d MiB were allocated", grown>>20)
-	}
-	before = allocated()
-	w.run("read_file", args{"file_path": "lines", "offset": 60000, "limit": 1000})
-	w.run("read_file", args{"file_path": "line", "offset": 2})
-	if grown := allocated() - before; grown > 1<<20 {
-		t.Errorf("%d KiB were allocated to read parts", grown>>10)
+	// The longest answer is 1 MiB, and is collected before it shows to be longer.
+	if grown := allocated() - before; grown > 16<<20 {
+		t.Errorf("%d KiB were allocated", grown>>10)
 	}
 }
 
