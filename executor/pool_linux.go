@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// refillAfter is how long after the end of a call the next shell is started:
-	// the answer goes out first.
-	refillAfter = 2 * time.Millisecond
+	// quietFor is how long no call may have begun or ended before a shell is
+	// started: the answer goes out first, and short calls in a row, which could not
+	// wait for a shell anyhow, keep the processors.
+	quietFor = 5 * time.Millisecond
 
 	// renewEvery is how old a waiting shell may get, and at most twice that.
 	renewEvery = 5 * time.Minute
@@ -24,7 +25,7 @@ const (
 //
 // A waiting shell is for commands that differ from the last one in nothing but
 // script, times and writers. A command for which none waits is started by Run at
-// once. Shells are started when no call runs, renewed when they get old, and
+// once. Shells are started between calls, renewed when they get old, and
 // never used twice or when a folder, a mount or a hidden file has changed under
 // them.
 //
@@ -35,12 +36,13 @@ type Pool struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // the keeper, and helpers on their way out
 
-	mu      sync.Mutex
-	ready   []*readyShell // oldest first
-	shape   *Command      // of the last call
-	running int           // calls under way
-	epoch   int           // counts Flush
-	off     bool          // this machine's bash cannot wait, or the pool is closed
+	mu     sync.Mutex
+	ready  []*readyShell // oldest first
+	shape  *Command      // of the last call
+	last   time.Time     // when a call began or ended
+	epoch  int           // counts Flush
+	off    bool          // this machine's bash cannot wait
+	closed bool
 }
 
 // NewPool returns a pool that keeps at most size shells. Close ends it.
@@ -60,7 +62,7 @@ func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
 	if p == nil {
 		return Run(ctx, c)
 	}
-	p.begin()
+	p.note(c)
 	defer p.end(c)
 	if err := c.check(); err != nil {
 		return Exit{}, err
@@ -79,7 +81,6 @@ func (p *Pool) Prepare(c Command) {
 	if p == nil {
 		return
 	}
-	p.begin()
 	p.end(c)
 }
 
@@ -97,8 +98,8 @@ func (p *Pool) Flush() {
 	p.nudge()
 }
 
-// Close ends every waiting shell and waits until nothing of the pool is left. It
-// is called after the last Run has returned.
+// Close ends every waiting shell and waits until nothing of them is left. Run
+// goes on working, without the pool.
 func (p *Pool) Close() {
 	if p == nil {
 		return
@@ -106,24 +107,24 @@ func (p *Pool) Close() {
 	p.stop()
 	p.mu.Lock()
 	old := p.ready
-	p.ready, p.off = nil, true
+	p.ready, p.closed = nil, true
 	p.mu.Unlock()
-	p.discard(old...)
+	for _, s := range old {
+		s.close()
+	}
 	p.work.Wait()
 }
 
-func (p *Pool) begin() {
+// note remembers that a call began or ended.
+func (p *Pool) note(c Command) {
+	shape := c.shape()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running++
+	p.shape, p.last = &shape, time.Now()
 }
 
 func (p *Pool) end(c Command) {
-	shape := c.shape()
-	p.mu.Lock()
-	p.running--
-	p.shape = &shape
-	p.mu.Unlock()
+	p.note(c)
 	p.nudge()
 }
 
@@ -156,7 +157,7 @@ func (p *Pool) take(c Command) *readyShell {
 func (p *Pool) put(s *readyShell, epoch int) {
 	p.mu.Lock()
 	drop := []*readyShell{s}
-	if !p.off && p.epoch == epoch {
+	if !p.closed && p.epoch == epoch {
 		p.ready = append(p.ready, s)
 		over := max(0, len(p.ready)-p.size)
 		drop = slices.Clone(p.ready[:over])
@@ -167,16 +168,27 @@ func (p *Pool) put(s *readyShell, epoch int) {
 }
 
 // retire lets a helper go whose call has no process left. Nobody waits for it but Close.
-func (p *Pool) retire(helper *sandbox.Process) {
-	// Ends with the helper.
-	p.work.Go(func() { helper.End() })
-}
+func (p *Pool) retire(helper *sandbox.Process) { p.aside(func() { helper.End() }) }
 
 // discard ends shells that were not used.
 func (p *Pool) discard(shells ...*readyShell) {
 	for _, s := range shells {
-		// Ends with the helper.
-		p.work.Go(s.close)
+		p.aside(s.close)
+	}
+}
+
+// aside does something for which no call waits, unless the pool is closed: then
+// nobody would wait for it at all.
+func (p *Pool) aside(do func()) {
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		// Ends with the helper that it ends.
+		p.work.Go(do)
+	}
+	p.mu.Unlock()
+	if closed {
+		do()
 	}
 }
 
@@ -190,9 +202,6 @@ func (p *Pool) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-p.wake:
-			if !pause(ctx, refillAfter) {
-				return
-			}
 		case now := <-renew.C:
 			p.expire(now.Add(-renewEvery))
 		}
@@ -216,14 +225,23 @@ func (p *Pool) disproven(ctx context.Context) bool {
 	return true
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
+// quiet waits until no call begins or ends for a moment, or ctx ends.
+func (p *Pool) quiet(ctx context.Context) bool {
+	t := time.NewTimer(quietFor)
 	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return false
+		}
+		p.mu.Lock()
+		rest := quietFor - time.Since(p.last)
+		p.mu.Unlock()
+		if rest <= 0 {
+			return true
+		}
+		t.Reset(rest)
 	}
 }
 
@@ -240,10 +258,10 @@ func (p *Pool) expire(before time.Time) {
 	p.discard(old...)
 }
 
-// refill starts shells until enough are there, a call begins, or one fails: the
-// next call then meets the same failure and tells it.
+// refill starts shells until enough are there, or one fails: the next call then
+// meets the same failure and tells it.
 func (p *Pool) refill(ctx context.Context) {
-	for {
+	for p.quiet(ctx) {
 		c, epoch := p.wanted()
 		if c == nil {
 			return
@@ -260,7 +278,7 @@ func (p *Pool) refill(ctx context.Context) {
 func (p *Pool) wanted() (c *Command, epoch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.off || p.shape == nil || p.running > 0 {
+	if p.off || p.closed || p.shape == nil {
 		return nil, 0
 	}
 	alike := slices.ContainsFunc(p.ready, func(s *readyShell) bool { return s.fits(*p.shape) })
