@@ -97,6 +97,7 @@ func secretOnDisk(cfg config.Config, role string) (string, error) {
 // knows, and connects to it over a real socket.
 func startPrivate(ctx context.Context, cfg config.Config) (*peer, error) {
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
+	cfg.WarmShells = 0             // there is one call
 	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
 	secrets := freshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -38,6 +38,7 @@ type daemon struct {
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
 	server    *server.Server
+	shells    *executor.Pool
 	listeners []net.Listener
 }
 
@@ -70,7 +71,8 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	registry, err := newRegistry(d.cfg)
+	d.shells = executor.NewPool(int(d.cfg.WarmShells))
+	registry, err := newRegistry(d.cfg, d.shells)
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		Registry: registry, Policy: first, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
 	})
-	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.calls.SetPolicy, name: policyName(d.cfg), log: log}
+	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.usePolicy, name: policyName(d.cfg), log: log}
 	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: first.Warnings()}
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
@@ -93,6 +95,13 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		Ping: d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle,
 	})
 	return nil
+}
+
+// usePolicy puts a policy into force. What was prepared under the one before is
+// given up.
+func (d *daemon) usePolicy(p *policy.Policy) {
+	d.calls.SetPolicy(p)
+	d.shells.Flush()
 }
 
 func callLimits(cfg config.Config) dispatch.Limits {
@@ -135,6 +144,7 @@ func (d *daemon) serve(ctx context.Context) error {
 }
 
 func (d *daemon) close() {
+	d.shells.Close()
 	for _, l := range d.listeners {
 		l.Close()
 	}
@@ -143,19 +153,25 @@ func (d *daemon) close() {
 	}
 }
 
-func newRegistry(cfg config.Config) (*tools.Registry, error) {
+// newRegistry makes the tools. Commands run in pool; nil will do.
+func newRegistry(cfg config.Config, pool *executor.Pool) (*tools.Registry, error) {
 	if names := executor.NeverPass(slices.Concat(cfg.Env.Pass, slices.Sorted(maps.Keys(cfg.Env.Set)))); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
 	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox})
 	return tools.NewRegistry(append(all, bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
-		Env: executor.BaseEnv(executor.EnvOptions{
-			From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Workspace: cfg.Workspace,
-		}),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace,
+		Env:            commandEnv(cfg),
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool,
 		MaxBackground: cfg.Limits.BackgroundTimeout,
 	}))...)
+}
+
+// commandEnv is the environment of commands.
+func commandEnv(cfg config.Config) []string {
+	return executor.BaseEnv(executor.EnvOptions{
+		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Workspace: cfg.Workspace,
+	})
 }
 
 // terminalMode is the mode of a checked configuration.

@@ -39,7 +39,7 @@ func (g *global) doctor(ctx context.Context) error {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
 		findings = append(findings, finding{Name: "configuration", OK: true, Is: orDefault(cfg.File, "none; the defaults hold")},
-			policyFinding(cfg), stateFinding(cfg), portFinding(ctx, cfg))
+			policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), portFinding(ctx, cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
@@ -65,6 +65,19 @@ func terminalFinding() finding {
 		return finding{Name: "pseudo-terminals", Is: err.Error(), Mend: "mount -t devpts devpts /dev/pts"}
 	}
 	return finding{Name: "pseudo-terminals", OK: true}
+}
+
+// warmFinding tells whether shells can wait for their script. Where they cannot
+// nothing is lost but time.
+func warmFinding(ctx context.Context, cfg config.Config) finding {
+	f := finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
+	usual := executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
+	if cfg.WarmShells == 0 {
+		f.Is = "none are wanted (warm_shells: 0)"
+	} else if err := executor.ProbePool(ctx, usual); err != nil {
+		f.Is = fmt.Sprintf("none: %v; each command starts its own shell", err)
+	}
+	return f
 }
 
 func policyFinding(cfg config.Config) finding {

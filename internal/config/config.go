@@ -29,6 +29,7 @@ type Config struct {
 	Limits         Limits
 	Env            Env
 	Terminal       string   // "split", "single" or "off": what a command gets unless it asks
+	WarmShells     int64    // that wait for the next commands
 	Redact         []string // texts that are never shown nor kept
 	LogLevel       string   // "debug", "info", "warn" or "error"
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought

@@ -45,8 +45,9 @@ func defaults() Config {
 			Timeout: 120 * time.Second, MaxTimeout: 600 * time.Second, Grace: 2 * time.Second,
 			Ping: 30 * time.Second, Idle: 90 * time.Second,
 		},
-		Terminal: "split",
-		LogLevel: "info",
+		Terminal:   "split",
+		WarmShells: 2,
+		LogLevel:   "info",
 	}
 }
 
@@ -63,6 +64,7 @@ func (l *loader) build(raw file) Config {
 	l.sandbox(&c, raw)
 	l.environment(&c.Env, raw)
 	l.word(&c.Terminal, raw.Terminal, "terminal", "split", "single", "off")
+	l.count(&c.WarmShells, raw.WarmShells, "warm_shells", bounds{0, 64})
 	c.Redact = l.redact(raw.Redact)
 	l.word(&c.LogLevel, raw.Log.Level, "log.level", "debug", "info", "warn", "error")
 	c.Warnings = l.warnings

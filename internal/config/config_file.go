@@ -62,9 +62,10 @@ type file struct {
 		Pass []scalar          `yaml:"pass"`
 		Set  map[string]scalar `yaml:"set"`
 	} `yaml:"env"`
-	Terminal scalar   `yaml:"terminal"`
-	Redact   []scalar `yaml:"redact"`
-	Log      struct {
+	Terminal   scalar   `yaml:"terminal"`
+	WarmShells scalar   `yaml:"warm_shells"`
+	Redact     []scalar `yaml:"redact"`
+	Log        struct {
 		Level scalar `yaml:"level"`
 	} `yaml:"log"`
 }

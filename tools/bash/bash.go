@@ -44,6 +44,8 @@ type Options struct {
 	Grace          time.Duration // between TERM and KILL; 0 = the executor's
 
 	Resolver Resolver // 0 = the host's file system
+
+	Pool *executor.Pool // runs the commands; nil = each starts a shell. The caller closes it.
 }
 
 // New returns the tool. It is safe for concurrent use.
@@ -67,7 +69,18 @@ func New(o Options) tools.Tool {
 			a.env[name] = text
 		}
 	}
-	return &tool{options: o, analyser: a}
+	t := &tool{options: o, analyser: a}
+	o.Pool.Prepare(t.usual())
+	return t
+}
+
+// usual is the command of a call that asks for nothing special, but for its script.
+func (t *tool) usual() executor.Command {
+	o := t.options
+	return executor.Command{
+		Dir: o.Workspace, Env: o.Env, Terminal: o.Terminal, Rows: o.Rows, Cols: o.Cols,
+		Stdin: o.Terminal == executor.Single, Sandbox: o.Profile,
+	}
 }
 
 type tool struct {

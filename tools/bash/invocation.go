@@ -48,7 +48,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
 		WaitAll: v.background, Started: v.started(io), Waiting: waiting(io), Input: relay(ctx, io.Input, relayed),
 	}
-	exit, err := executor.Run(ctx, command)
+	exit, err := o.Pool.Run(ctx, command)
 	stop()
 	<-relayed
 	return v.result(exit, err)
