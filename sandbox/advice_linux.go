@@ -32,7 +32,7 @@ func advise(stage string) string {
 	case stage == "landlock":
 		return "a kernel of 5.13 or later with landlock in its lsm= list is needed: cat /sys/kernel/security/lsm"
 	case stage == "seccomp":
-		return "a kernel with CONFIG_SECCOMP_FILTER on amd64 or arm64 is needed"
+		return "a kernel with CONFIG_SECCOMP_FILTER and the build of toold for amd64 or arm64 are needed"
 	}
 	return "run toold doctor to see what this machine offers"
 }

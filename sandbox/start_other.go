@@ -8,9 +8,9 @@ import (
 	"runtime"
 )
 
-var errPlatform = errors.New("toold cannot confine commands on " + runtime.GOOS)
+var errPlatform = errors.New("toold runs no calls on " + runtime.GOOS + ", where it can confine nothing")
 
-const advicePlatform = "run toold on Linux, on Windows in WSL 2"
+const advicePlatform = "run the daemon on Linux: in a container, a virtual machine or WSL 2"
 
 // Probe reports that nothing can be confined here.
 func Probe(context.Context) Capabilities {
