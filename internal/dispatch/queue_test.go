@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 )
 
 func has(t *ticket) bool {
@@ -81,5 +85,36 @@ func TestWhoLeavesTheLineTakesNoPlace(t *testing.T) {
 	q.leave(next)
 	if q.free != 1 || len(q.lines) != 0 || len(q.turns) != 0 {
 		t.Errorf("left behind: %+v", q)
+	}
+}
+
+// slow is an approver who answers for one call only.
+type slow struct {
+	b    *bench
+	only string
+}
+
+func (s slow) Asked(r approval.Request[message.ApprovalRequest]) {
+	if r.CallID == s.only {
+		s.b.approvals.Resolve(r.ID, approval.Verdict{Approve: true})
+	}
+}
+func (slow) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
+
+func TestACallThatWaitsForAPersonTakesNoPlace(t *testing.T) {
+	b := newBench(t, policy.Ask, &probe{})
+	b.places = newQueue(1, 1)
+	defer b.approvals.Join(slow{b, "quick"})()
+	for _, id := range []string{"a", "b"} {
+		w, wake := b.submit(id, `{}`)
+		for len(w.Call().Events(0)) == 0 { // until it is judged
+			<-wake
+		}
+	}
+	if f := b.call(t, "quick", `{}`); f.Return.Status != "success" {
+		t.Errorf("got %+v", f.Return)
+	}
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }

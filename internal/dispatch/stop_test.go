@@ -13,8 +13,10 @@ import (
 
 func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
-	if !b.Fence(t.Context(), "agent", "call_1") || !b.Fence(t.Context(), "agent", "call_1") {
-		t.Fatal("an unknown id was not fenced")
+	for range 2 { // the second is harmless
+		if !b.Fence(t.Context(), "agent", "call_1") {
+			t.Fatal("an unknown id was not fenced")
+		}
 	}
 	f := b.call(t, "call_1", `{}`)
 	wantError(t, f, message.Cancelled, "cancelled before it came")

@@ -7,12 +7,14 @@ import (
 // follow attaches the session to a call, once.
 func (ss *session) follow(w *dispatch.Watcher) {
 	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.left || ss.feed(w.Call()) != nil {
-		w.Detach()
-		return
+	fresh := !ss.left && ss.feed(w.Call()) == nil
+	if fresh {
+		ss.feeds = append(ss.feeds, &feed{watcher: w})
 	}
-	ss.feeds = append(ss.feeds, &feed{watcher: w})
+	ss.mu.Unlock()
+	if !fresh {
+		w.Detach()
+	}
 	ss.poke()
 }
 
