@@ -78,6 +78,9 @@ func (o Options) target(asked string) (target, error) {
 	if err != nil {
 		return refuse("%v", err)
 	}
+	if strings.ContainsFunc(canonical, isControl) {
+		return refuse("%q leads to %q, which holds control characters; for a file with such a name use bash", asked, canonical)
+	}
 	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links)}, nil
 }
 
