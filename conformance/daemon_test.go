@@ -128,8 +128,10 @@ func startDaemon(ctx context.Context, path string, s *site) (*daemon, error) {
 
 // command is how the daemon of a site is started.
 func (s *site) command(path string) (*exec.Cmd, error) {
-	args := []string{path, "serve", "--json", "--listen", "127.0.0.1:0",
-		"--workspace", s.workspace, "--state-dir", s.state, "--config", s.config}
+	args := []string{
+		path, "serve", "--json", "--listen", "127.0.0.1:0",
+		"--workspace", s.workspace, "--state-dir", s.state, "--config", s.config,
+	}
 	cmd := exec.Command(args[0], args[1:]...)
 	if s.launch != nil {
 		var err error

@@ -21,8 +21,10 @@ func BenchmarkPool(b *testing.B) {
 				size  int
 				think time.Duration
 			}{
-				{"cold", 0, 0}, {"cold-think", 0, 25 * time.Millisecond},
-				{"warm", 2, 0}, {"warm-think", 2, 25 * time.Millisecond},
+				{"cold", 0, 0},
+				{"cold-think", 0, 25 * time.Millisecond},
+				{"warm", 2, 0},
+				{"warm-think", 2, 25 * time.Millisecond},
 			} {
 				b.Run(profile.String()+"/"+mode.String()+"/"+kind.name, func(b *testing.B) {
 					pool := executor.NewPool(kind.size)

@@ -31,7 +31,12 @@ func TestNothingIsProposedForWhatReachesFurther(t *testing.T) {
 	for _, e := range []Effect{
 		run("/usr/bin/python3.12 x.py"), run("bash x.sh"), run("env tool"), run("sudo tool"), run("git"), run("docker ps"), run("npx x"), run("rm x"),
 		run("tool *"), run("tool x…"), run("git push"), run("go test -exec x"), run("x…"),
-		{Kind: Opaque}, {Kind: Net}, {Kind: Env}, {Kind: Env, Name: "LD_PRELOAD"}, {Kind: Read, Unknown: true}, write("/w/.git/config"), write("/w/.envrc"),
+		{Kind: Opaque},
+		{Kind: Net},
+		{Kind: Env},
+		{Kind: Env, Name: "LD_PRELOAD"},
+		{Kind: Read, Unknown: true},
+		write("/w/.git/config"), write("/w/.envrc"),
 	} {
 		if got, ok := p.Propose(e); ok {
 			t.Errorf("%v: %+v", e, got)

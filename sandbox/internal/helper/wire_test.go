@@ -11,9 +11,9 @@ import (
 func fullSpec() Spec {
 	return Spec{
 		Namespaces: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
-		Roots:    []Root{{"/work space", true}, {"/tmp/x\xff", false}},
-		Hide:     []string{"/home/u/.ssh", "/a=b"},
-		Room: 5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Roots: []Root{{"/work space", true}, {"/tmp/x\xff", false}},
+		Hide:  []string{"/home/u/.ssh", "/a=b"},
+		Room:  5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
 		Dir: "/tmp/x\xff", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}
 }
