@@ -273,12 +273,12 @@ func returnedBytes(t *testing.T, c *client.Client, id string) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range page.Messages {
-		var ret message.ToolReturn
-		if err := json.Unmarshal(text, &ret); err != nil {
-			t.Fatal(err)
-		}
-		return ret.StdoutBytes
+	if len(page.Messages) == 0 {
+		return 0
 	}
-	return 0
+	var ret message.ToolReturn
+	if err := json.Unmarshal(page.Messages[0], &ret); err != nil {
+		t.Fatal(err)
+	}
+	return ret.StdoutBytes
 }
