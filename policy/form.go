@@ -16,7 +16,9 @@ type reading struct {
 	tree, write      bool
 	follows          bool
 	replaced, needed bool
-	unlistedRead     bool // a flag that is not listed may name a file
+	unlistedRead     bool     // a flag that is not listed may name a file
+	parts            []string // ends of the names of files that are read below a tree
+	whole            bool     // what is left out below a tree is not known
 }
 
 // parse reads the words after the command's name.
@@ -42,6 +44,7 @@ func (f *form) parse(words []Word) parsed {
 		r.out.covered = false
 	}
 	r.assignRoles()
+	r.narrow()
 	if r.unlistedRead || r.follows {
 		r.add(Word{Dynamic: true}, Operand{Kind: Read})
 	}
@@ -50,7 +53,7 @@ func (f *form) parse(words []Word) parsed {
 
 // unknownWord takes a word that could be anything: an operand, or a flag.
 func (r *reading) unknownWord(w Word) {
-	r.words = append(r.words, w)
+	r.words, r.whole = append(r.words, w), true
 	if !r.form.anyFlags {
 		r.out.covered = false
 	}
@@ -67,6 +70,7 @@ func (r *reading) long(w Word, rest []Word) int {
 	v, ok := r.form.flags[name]
 	if !ok && len(name) > 3 {
 		v, ok = r.form.abbreviated(name)
+		r.whole = true
 		r.out.covered = r.out.covered && r.form.anyFlags
 	}
 	if !ok || w.Dynamic && !has {
@@ -78,13 +82,14 @@ func (r *reading) long(w Word, rest []Word) int {
 		// Optional values are written with =; a flag listed without one takes none
 		// that matters.
 		if v.values != "" {
+			r.filter(v, Word{value, w.Dynamic})
 			r.value(v.values[0], Word{value, w.Dynamic})
 		} else if _, listed := r.form.flags[name+"="]; !listed && !r.form.anyFlags && w.Dynamic {
 			r.out.covered = false
 		}
 		return 0
 	}
-	return r.values(v.values, rest)
+	return r.values(v, rest)
 }
 
 // abbreviated returns the listed flag a long flag is short for. Of several, the
@@ -103,7 +108,7 @@ func (f *form) abbreviated(name string) (best flag, ok bool) {
 func (r *reading) short(w Word, rest []Word) int {
 	if v, ok := r.form.flags[w.Text]; ok && !w.Dynamic {
 		r.apply(v)
-		return r.values(v.values, rest)
+		return r.values(v, rest)
 	}
 	if w.Dynamic {
 		// Letters may follow: it is judged by what is known, and not covered.
@@ -122,22 +127,24 @@ func (r *reading) short(w Word, rest []Word) int {
 			continue
 		}
 		if i+1 < len(w.Text) {
+			r.filter(v, Word{w.Text[i+1:], w.Dynamic})
 			r.value(v.values[0], Word{w.Text[i+1:], w.Dynamic})
-			return r.values(v.values[1:], rest)
+			v.filter, v.values = 0, v.values[1:]
 		}
-		return r.values(v.values, rest)
+		return r.values(v, rest)
 	}
 	return 0
 }
 
 // unlisted takes a flag that is not in the table.
 func (r *reading) unlisted(w Word, value string, has bool) {
+	r.whole = r.whole || w.Dynamic
 	if !r.form.anyFlags {
 		r.out.covered = false
 	}
 	if has {
 		r.add(Word{value, w.Dynamic}, Operand{Kind: Read})
-		if i := strings.IndexByte(value, '/'); i > 0 {
+		if i := strings.IndexByte(value, '/'); i > 0 && !strings.HasPrefix(value[i-1:], "://") {
 			r.add(Word{value[i:], w.Dynamic}, Operand{Kind: Read})
 		}
 	} else if w.Dynamic {
@@ -155,14 +162,56 @@ func (r *reading) apply(v flag) {
 }
 
 // values reads the values of a flag from the words after it.
-func (r *reading) values(kinds string, rest []Word) int {
-	for i := range len(kinds) {
+func (r *reading) values(v flag, rest []Word) int {
+	for i := range len(v.values) {
 		if i >= len(rest) {
 			return i
 		}
-		r.value(kinds[i], rest[i])
+		r.filter(v, rest[i])
+		r.value(v.values[i], rest[i])
 	}
-	return len(kinds)
+	return len(v.values)
+}
+
+// filter takes the value of a flag that says which files of a tree are read. Those
+// are left out of it when the first such flag names the ones that are not.
+func (r *reading) filter(v flag, w Word) {
+	switch {
+	case v.filter == '+' && !strings.HasPrefix(w.Text, "!"):
+		r.parts = append(r.parts, nameEnds(w)...)
+	case v.filter == '&' && r.parts == nil:
+		r.whole = true
+	}
+}
+
+// nameEnds returns the ends that names have which a pattern matches, "" for any.
+func nameEnds(w Word) []string {
+	choices, err := expandBraces(w.Text)
+	if err != nil || w.Dynamic || strings.ContainsRune(w.Text, '\\') {
+		return []string{""}
+	}
+	for i, c := range choices {
+		choices[i] = c[strings.LastIndexAny(c, "*?[]/")+1:]
+	}
+	return choices
+}
+
+// narrow says of the trees that are read which part is.
+func (r *reading) narrow() {
+	if r.whole || len(r.parts) == 0 {
+		return
+	}
+	var out []Operand
+	for _, o := range r.out.operands {
+		if o.Kind != Read || !o.Tree || o.Part != "" {
+			out = append(out, o)
+			continue
+		}
+		for _, o.Part = range r.parts {
+			out = append(out, o)
+		}
+	}
+	r.out.operands = out
 }
 
 // value reads one value of a flag.
@@ -223,10 +272,13 @@ func (r *reading) assignRoles() {
 // defaultOperand adds the working directory for commands that walk it when they
 // are given nothing.
 func (r *reading) defaultOperand(roles []string) {
-	if len(roles) == 0 || roles[len(roles)-1] != "tree*" && roles[len(roles)-1] != "entry*" && !r.tree {
+	if len(roles) == 0 || len(r.words) >= len(roles) || r.write {
 		return
 	}
-	if len(r.words) < len(roles) && !r.write {
+	switch last := roles[len(roles)-1]; {
+	case last == "names*" || last == "entry*" || last == "list*" && r.tree:
+		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: PartNames})
+	case last == "tree*" || r.tree:
 		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true})
 	}
 }
@@ -245,12 +297,21 @@ func (r *reading) role(role string, w Word, before []Word) {
 			kind = Write
 		}
 		r.add(w, Operand{Kind: kind, Tree: true})
+	case "list":
+		r.add(w, Operand{Kind: Read, Tree: r.tree, Part: PartNames})
+	case "names":
+		r.add(w, Operand{Kind: Read, Tree: true, Part: PartNames})
+	case "gotree":
+		r.add(w, Operand{Kind: Read, Tree: true, Part: ".go"})
+		if r.write {
+			r.add(w, Operand{Kind: Write, Tree: true, Part: ".go"})
+		}
 	case "gitread":
 		r.gitRevision(w)
 	case "write":
 		r.add(w, Operand{Kind: Write, Tree: r.tree})
 	case "entry":
-		r.add(w, Operand{Kind: Read, Tree: true, Link: true})
+		r.add(w, Operand{Kind: Read, Tree: true, Link: true, Part: PartNames})
 	case "gone":
 		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
 	case "link":

@@ -157,6 +157,24 @@ func (g *glob) reaches(path string) bool {
 	return ok && reachParts(g.rest, rest)
 }
 
+// holds reports whether the pattern may match something in a part of a tree; see
+// Effect.
+func (g *glob) holds(part string) bool {
+	last := g.prefix
+	if len(g.rest) > 0 {
+		last = g.rest[len(g.rest)-1]
+	}
+	switch {
+	case part == "" || last == "**":
+		return true
+	case part == PartNames:
+		return false // a file, or a folder that is not meant with what is in it
+	}
+	end := strings.ToLower(last[strings.LastIndexAny(last, `*?[]\/`)+1:])
+	part = strings.ToLower(part)
+	return strings.HasSuffix(end, part) || strings.HasSuffix(part, end)
+}
+
 // below returns what path has below the literal beginning of the pattern.
 func (g *glob) below(path string) (string, bool) {
 	if g.fold {

@@ -283,7 +283,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 		if matchesGlob(r.globs, form) && !matchesGlob(r.except, form) {
 			return r.Action, true, true
 		}
-		if e.Tree && r.reaches(form) && !r.excepts(form) {
+		if e.Tree && r.reaches(form, e) && !r.excepts(form) {
 			if e.Kind == Write {
 				return r.Action, true, true
 			}
@@ -297,10 +297,14 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	return action, false, ok
 }
 
-// reaches reports whether the rule singles out something below path.
-func (r *rule) reaches(path string) bool {
+// reaches reports whether the rule singles out something below path that the
+// effect is about.
+func (r *rule) reaches(path string, e Effect) bool {
+	if r.file == "" && e.Kind == Write && e.Part != "" {
+		return false // what is only put in another form goes on doing what it does
+	}
 	for i := range r.globs {
-		if r.globs[i].reaches(path) {
+		if r.globs[i].reaches(path) && r.globs[i].holds(e.Part) {
 			return true
 		}
 	}
@@ -323,7 +327,7 @@ func (r *rule) allowsPath(e Effect) bool {
 		return false
 	}
 	for i := range r.except {
-		if e.Tree && e.Kind == Write && r.except[i].reaches(e.Canonical) {
+		if e.Tree && e.Kind == Write && r.except[i].reaches(e.Canonical) && r.except[i].holds(e.Part) {
 			return false
 		}
 	}

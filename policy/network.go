@@ -128,13 +128,24 @@ func gitNetUsage(argv []Word) (Usage, bool) {
 	}
 	u := Usage{Known: true}
 	for _, w := range words[1:] {
-		if _, isHost, _ := remotePath(w.Text); isHost {
+		if strings.Contains(w.Text, "://") && strings.HasPrefix(w.Text, "-") {
+			u.Operands = append(u.Operands, hostWords(w)...)
+		} else if _, isHost, _ := remotePath(w.Text); isHost {
 			u.Operands = append(u.Operands, Operand{Word: w, Kind: Net})
 		} else if words[0].Text == "clone" && !strings.HasPrefix(w.Text, "-") {
 			u.Operands = append(u.Operands, Operand{Word: w, Kind: Read, Tree: true})
 		}
 	}
 	return u, len(u.Operands) > 0
+}
+
+// gitSettings returns the hosts that stand before git's subcommand, as in
+// -c url.https://….
+func gitSettings(argv []Word) (out []Operand) {
+	for _, w := range argv[1 : len(argv)-len(skipGlobals("git", argv[1:]))] {
+		out = append(out, hostWords(w)...)
+	}
+	return out
 }
 
 // remotePath splits host:path and URLs, as git and scp read them.

@@ -76,6 +76,10 @@ type Word struct {
 	Dynamic bool   `json:"dynamic,omitempty"` // the rest of the value is known only at run time
 }
 
+// PartNames is the Part of a tree of which only the folders are read: the names
+// in them, and not what is in the files.
+const PartNames = "names"
+
 // Effect is one thing that a tool call can do, as far as it is known before it
 // runs. Which fields are set depends on Kind.
 type Effect struct {
@@ -89,6 +93,9 @@ type Effect struct {
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
 	Unknown   bool   `json:"unknown,omitempty"`   // Read, Write: the path exists only at run time
 	Tree      bool   `json:"tree,omitempty"`      // Read, Write: everything below the path as well
+	// Part narrows Tree: PartNames, or the end that the names of the files have,
+	// such as ".go". "" = everything.
+	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown
 	Port   int    `json:"port,omitempty"`   // Net; 0 = the scheme's

@@ -43,50 +43,6 @@ func specialCovered(argv []Word, workspace bool) (covered, ok bool) {
 	return false, false
 }
 
-// listsArchive reports whether tar only lists an archive: "tar tf name". A colon
-// in the name would mean another host.
-func listsArchive(words []Word) bool {
-	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
-		return false
-	}
-	letters := strings.TrimPrefix(words[0].Text, "-")
-	if !strings.HasSuffix(letters, "f") || !strings.Contains(letters, "t") || strings.Trim(letters, "tvzjJf") != "" || strings.HasPrefix(words[1].Text, "-") {
-		return false
-	}
-	for _, w := range words[2:] {
-		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
-			return false
-		}
-	}
-	return true
-}
-
-// tarUsage names the operands of tar as files that may be read or written. The
-// first word may be flags without a dash.
-func tarUsage(words []Word) Usage {
-	u := Usage{Known: true}
-	kind := Read
-	for i, w := range words {
-		text := strings.TrimPrefix(w.Text, "-")
-		switch {
-		case i == 0 && strings.Trim(text, "tcxrufvzjJpkCa") == "" || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
-			if strings.ContainsAny(text, "cxru") {
-				kind = Write
-			}
-		case strings.HasPrefix(w.Text, "--"):
-			if w.Text == "--extract" || w.Text == "--create" || w.Text == "--get" || w.Text == "--append" || w.Text == "--update" {
-				kind = Write
-			}
-			if _, value, ok := strings.Cut(w.Text, "="); ok && strings.Contains(value, "/") {
-				u.Operands = append(u.Operands, Operand{Word: Word{value, w.Dynamic}, Kind: Write})
-			}
-		default:
-			u.Operands = append(u.Operands, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
-		}
-	}
-	return u
-}
-
 // findTests are find's tests and actions that run and change nothing, with the
 // number of words that follow them.
 var findTests = map[string]int{
@@ -110,6 +66,11 @@ func findUsage(words []Word) (u Usage, safe bool) {
 	if !f.rooted {
 		f.add(Word{Text: "."}, Read)
 	}
+	if !f.runs {
+		for i := range f.operands {
+			f.operands[i].Part = PartNames
+		}
+	}
 	if f.deletes {
 		f.safe = false
 		for _, o := range f.operands {
@@ -124,6 +85,7 @@ type findReader struct {
 	operands     []Operand
 	safe         bool
 	deletes      bool
+	runs         bool // commands that may read what is found
 	rooted       bool
 	inExpression bool
 }
@@ -168,6 +130,7 @@ func (f *findReader) action(words []Word, i int) int {
 	f.inExpression = true
 	switch name := words[i].Text; {
 	case name == "-exec" || name == "-execdir" || name == "-ok" || name == "-okdir":
+		f.runs = true
 		end := i + 1
 		for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
 			end++

@@ -16,18 +16,31 @@ type Usage struct {
 // Operand is a part of a command that names a file or a host.
 type Operand struct {
 	Word Word
-	Kind Kind // Read, Write or Net
-	Tree bool // everything below it as well
-	Link bool // the link itself is meant, not what it points to
+	Kind Kind   // Read, Write or Net
+	Tree bool   // everything below it as well
+	Part string // of the tree; see Effect
+	Link bool   // the link itself is meant, not what it points to
 }
 
 // Describe looks a command up in the built-in table. It is safe for concurrent
 // use. The words after the program's name that look like flags but are not in
 // the table are taken as flags without a value.
+//
+// A program that is not known may be known to connect: then the URLs in its words
+// are operands all the same.
 func Describe(argv []Word) Usage {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return Usage{}
 	}
+	u := describe(argv)
+	if trustedName(argv[0].Text) == "git" {
+		u.Operands = append(u.Operands, gitSettings(argv)...)
+	}
+	return u
+}
+
+// describe is Describe without git's settings.
+func describe(argv []Word) Usage {
 	if special, ok := specialUsage(argv); ok {
 		return special
 	}
@@ -39,10 +52,22 @@ func Describe(argv []Word) Usage {
 			best = f
 		}
 	}
-	if best == nil {
-		return Usage{}
+	switch {
+	case best == nil:
+		return Usage{Operands: hosts(argv)}
+	case best.required: // such as "npm --version": with other words it does more
+		return Usage{Known: true, Operands: append(hosts(argv), best.parse(arguments(argv)).operands...)}
 	}
 	return Usage{Known: true, Operands: best.parse(words).operands}
+}
+
+// Suspects returns the words of a command that may be paths when its program is
+// not known: all but the names of subcommands, and URLs.
+func Suspects(argv []Word) []Word {
+	if len(argv) == 0 {
+		return nil
+	}
+	return arguments(argv)
 }
 
 //go:embed knowledge.txt
@@ -71,6 +96,7 @@ type flag struct {
 	replace bool // takes the place of the first (or, for into, the last) operand
 	follows bool // links, to wherever they point
 	needed  bool
+	filter  byte // '+' = only files of these names, '&' = all but these
 }
 
 // find returns the forms of the longest known name, and the words after it.
@@ -152,7 +178,7 @@ func parseTable(text string) commandTable {
 
 // addFlag reads one flag of the table with its marks.
 func (f *form) addFlag(s string) {
-	name := strings.TrimRight(s, ":<>/%^~!")
+	name := strings.TrimRight(s, ":<>/%^~!+&")
 	var v flag
 	for _, mark := range s[len(name):] {
 		switch mark {
@@ -166,6 +192,8 @@ func (f *form) addFlag(s string) {
 			v.replace = true
 		case '~':
 			v.follows = true
+		case '+', '&':
+			v.filter = byte(mark)
 		case '!':
 			v.needed, f.required = true, true
 		}

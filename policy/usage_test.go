@@ -229,7 +229,7 @@ func TestEveryLineOfTheTableIsRead(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{
 		"word": true, "read": true, "write": true, "tree": true, "net": true, "entry": true, "gone": true, "link": true,
-		"into": true, "mode": true, "plus": true, "jq": true, "gitread": true, "none": true,
+		"into": true, "mode": true, "plus": true, "jq": true, "gitread": true, "none": true, "list": true, "names": true, "gotree": true,
 	}
 	for _, line := range strings.Split(knowledge, "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -254,11 +254,14 @@ func TestEveryLineOfTheTableIsRead(t *testing.T) {
 func FuzzDescribe(f *testing.F) {
 	f.Add("grep -rn x .")
 	f.Add("sed -i s/a/b/ a")
+	f.Add("npm --x y ci -ihttps://h/ a@b:c")
+	f.Add("tar -C a czf b -- c")
 	f.Add("curl -o a -d @b http://h/")
 	p := compile(f, File{Defaults: asking(), Presets: []string{presetReadOnly, presetWorkspace}})
 	f.Fuzz(func(t *testing.T, command string) {
 		argv := words(command)
 		Describe(argv)
+		Suspects(argv)
 		p.Decide([]Effect{{Kind: Exec, Argv: argv}})
 		// A word that could be anything never turns a question into consent.
 		if len(argv) > 0 && p.Decide([]Effect{{Kind: Exec, Argv: argv}}).Action != Allow {

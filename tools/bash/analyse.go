@@ -108,6 +108,9 @@ func keyOf(e policy.Effect) effectKey {
 		key.text = e.Why
 	default:
 		key.text, key.more = e.Path, e.Canonical
+		if e.Part != "" {
+			key.more += "\x00" + e.Part
+		}
 	}
 	return key
 }

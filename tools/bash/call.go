@@ -113,7 +113,7 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.operandPath(o, s, source)
 	}
 	if !usage.Known {
-		w.suspect(args[1:], s, source)
+		w.suspect(policy.Suspects(policyWords(args)), s, source)
 	}
 }
 
@@ -205,15 +205,15 @@ func operandText(name string) string {
 
 // suspect adds the paths that the words of an unknown program may stand for, for
 // the rules that ask and deny.
-func (w *walker) suspect(args []word, s *state, source string) {
+func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
-		text := a.text
+		text := a.Text
 		if i := strings.IndexByte(text, '='); i >= 0 {
 			text = text[i+1:]
 		} else if i := strings.IndexByte(text, '/'); i > 0 && text[0] == '-' {
 			text = text[i:]
 		}
-		if a.dynamic || a.glob || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
+		if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
 			continue
 		}
 		for _, e := range w.pathEffects(policy.Read, text, s) {

@@ -25,7 +25,7 @@ func (w *walker) path(kind policy.Kind, wd word, s *state, source string) {
 func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 	text := o.Word.Text
 	if o.Word.Dynamic {
-		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Source: source})
+		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
 		return
 	}
 	if text == "" || text == "-" {
@@ -41,10 +41,10 @@ func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 	}
 	effects := w.pathEffects(o.Kind, text, s)
 	if effects == nil && !neutralPaths[text] {
-		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Source: source})
+		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
 	}
 	for _, e := range effects {
-		e.Tree, e.Source = o.Tree, source
+		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
 		if o.Link && !strings.HasSuffix(text, "/") {
 			e.Canonical = w.linkItself(e.Path)
 		}
