@@ -29,7 +29,10 @@ func sendUntilRefused(t *testing.T, conn *websocket.Conn, frame string) {
 }
 
 func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
-	s, ts := newTestServer(t, func(o *Options) { o.Greeting.Workspace = strings.Repeat("w", 64<<10) })
+	s, ts := newTestServer(t, func(o *Options) {
+		o.Greeting.Workspace = strings.Repeat("w", 64<<10)
+		o.Idle = time.Hour // on a slow machine the filling takes longer than the usual
+	})
 	conn := dial(t, ts)
 	sendUntilRefused(t, conn, `{"message_type":"hello","protocol":1}`)
 	conn.Close()
