@@ -48,7 +48,7 @@ func builtinPaths() []Rule {
 		{
 			ID: "builtin:git-config", Action: Deny, Ops: []Kind{Write}, Reason: "git runs programs that are named there",
 			Paths: []string{
-				"**/.git/hooks/**", "**/.git/config", "**/.git/config.worktree", "**/.git/info/attributes", "**/.git/modules/**/{config,hooks}",
+				"**/.git", "**/.git/commondir", "**/.git/hooks/**", "**/.git/config", "**/.git/config.worktree", "**/.git/info/attributes", "**/.git/modules/**/{config,hooks}",
 				"**/.git/modules/**/hooks/**", "**/.git/worktrees/*/config.worktree",
 				"${workspace}/.git/hooks/**", "${workspace}/.git/config", "${workspace}/.git/info/attributes",
 			},

@@ -144,6 +144,8 @@ func TestBuiltInRulesProtect(t *testing.T) {
 		{write("/home/u/.config/toold/tokens/agent"), Deny},
 		{write("/home/u/.bashrc"), Deny},
 		{write("/w/.git/hooks/pre-commit"), Deny},
+		{write("/w/.git/commondir"), Deny}, // names another folder of configuration
+		{write("/w/a/.git"), Deny},         // a file may name another repository
 		{write("/w/sub/.git/config"), Deny},
 		{write("/etc/hosts"), Deny},
 		{write("/dev/sda"), Deny},

@@ -59,7 +59,7 @@ func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 			if s[i] == '\n' {
 				return "", "", false
 			}
-			end := strings.IndexByte(s[i+1:], ']')
+			end := sedBracket(s[i+1:])
 			if end < 0 || strings.IndexByte(s[i+1:i+1+end], delimiter) >= 0 {
 				return "", "", false
 			}
@@ -68,6 +68,32 @@ func sedDelimited(s string, delimiter byte) (text, rest string, ok bool) {
 		}
 	}
 	return "", "", false
+}
+
+// sedBracket returns where the brackets that begin before s end, -1 if they do not.
+// In []x] and [^]x] the first ] is one of the characters; [:alpha:], [=x=] and [.x.]
+// end with their own mark.
+func sedBracket(s string) int {
+	i := 0
+	if strings.HasPrefix(s, "^") {
+		i++
+	}
+	if strings.HasPrefix(s[i:], "]") {
+		i++
+	}
+	for ; i < len(s); i++ {
+		switch {
+		case s[i] == ']':
+			return i
+		case s[i] == '[' && i+1 < len(s) && strings.IndexByte(":=.", s[i+1]) >= 0:
+			end := strings.Index(s[i+2:], s[i+1:i+2]+"]")
+			if end < 0 {
+				return -1
+			}
+			i += end + 3
+		}
+	}
+	return -1
 }
 
 // sedCommand skips one command.

@@ -23,6 +23,7 @@ find . ( -name a -o -name b ) -exec wc {} ;
 sed -n 1,5p a
 sed -i s/a/b/g a
 sed s|a|b|;s/c/d/2 a
+sed s/[[:space:]]*$//;s/[]x]/y/;s/[^]]*//g a
 awk {print$1} a
 sort -u -k2,2 a
 sort -o b a
@@ -99,6 +100,9 @@ find . -na… x
 sed -f x a
 sed s/a/b/e a
 sed s/a/b/w a
+sed s/[]/]/g;y/e;abc/e;abc/ a
+sed s/[[:alpha:]/]/g;y/e;abc/e;abc/ a
+sed s/[[=a=]/]/g;y/e;abc/e;abc/ a
 sed 1e
 sed 1r a
 sed … a
