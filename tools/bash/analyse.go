@@ -34,7 +34,7 @@ type analyser struct {
 // analyse lists everything a script can do, as far as it is known before it
 // runs. It is never empty. dir is where the script starts.
 func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
-	w := &walker{analyser: a, steps: maxSteps, paths: maxPaths, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), names: make(map[syntax.Node]map[string]bool)}
+	w := &walker{analyser: a, steps: maxSteps, paths: maxPaths, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), names: make(map[syntax.Node]map[string]bool), readonly: make(map[string]bool), arrays: make(map[string]bool)}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
@@ -72,6 +72,12 @@ type walker struct {
 	locals  map[string]bool // variables of the function being followed
 	source  string          // of the text being followed
 	traps   []string        // texts that run when the script ends
+	changes int             // of variables, folders and functions so far
+	doubts  doubts          // whether what comes next runs
+	closed  bool            // a descriptor was closed
+
+	readonly map[string]bool // variables that cannot be set
+	arrays   map[string]bool // variables that may be arrays
 
 	// What was asked before: the file system's answers, and effects on paths.
 	canonical map[string]string
@@ -165,11 +171,16 @@ func (w *walker) script(text string, s *state) {
 	outer := w.source
 	w.source = text
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+	var line uint // where the statement before ended
 	for stmt, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		if err != nil {
 			w.opaque("bash may read it differently: "+syntaxProblem(err), "")
 			break
 		}
+		if w.inner == 1 && stmt.Pos().Line() > line {
+			w.doubts = doubts{}
+		}
+		line = stmt.End().Line()
 		w.stmt(stmt, s)
 		s.settle()
 		if w.steps <= 0 {

@@ -211,7 +211,9 @@ func TestFilesAreResolved(t *testing.T) {
 		{"p 3> a.txt", "run p; w a.txt"},
 		{"> a.txt", "w a.txt"},
 		{"x=$(< a.txt)", "r a.txt"},
-		{"p > \"$(q)\"", "run p; run q; w ?"},
+		{"p > \"$(q)\"", "net ; run p; run q; w ?"},
+		{"p < \"/dev/tcp/$(q)/80\"", "net ; r ?; run p; run q"},
+		{"p < \"a/$(q)\"", "r ?; run p; run q"},
 		{"p > $UNSET", "run p; w ?"},
 		{"p > *.txt", "run p; w ?"},
 		{"p > link/x", "run p; w OUT/sub/x"},
@@ -248,6 +250,30 @@ func TestFoldersAreFollowed(t *testing.T) {
 		{"cd; cat x", "r /home/u/x; r x; run cat x"},
 		{"for i in 1 2; do cat x; cd src; done", "r ?; r x; run cat x"},
 		{"bash -c 'cd src; cat x'; cat y", "r src/x; r y; run cat x; run cat y"},
+	})
+}
+
+func TestWhatMayNotRunLeavesTheFolderOpen(t *testing.T) {
+	t.Parallel()
+	wants(t, [][2]string{
+		{"cd src < none; cat x", "r none; r src/x; r x; run cat x"},
+		{"while :; do cd src; break; cd ..; done; cat x", "r ?; run cat x"},
+		{"f() { return; cd src; }; f; cat x", "r ?; run cat x"},
+		{"cd gone || exit 1 2; cat x", "r gone/x; r x; run cat x"},
+	})
+}
+
+func TestVariablesThatBuiltinsSetAreEffects(t *testing.T) {
+	t.Parallel()
+	wants(t, [][2]string{
+		{"read -aPATH <<< x; p", "env PATH; run p"},
+		{"read -raPATH <<< x; p", "env PATH; run p"},
+		{"q & wait -n -p PATH; p", "env PATH; run p; run q"},
+		{"read -p \"$(q)\" x; p", "run p; run q"},
+		{"q & pid=$!; wait $pid; wait \"$!\"", "run q"},
+		{"IFS= read -r x; p", "run p"},
+		{"IFS=a; p", "env IFS; run p"},
+		{"IFS= p", "env IFS; run p"},
 	})
 }
 

@@ -12,7 +12,11 @@ import (
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
 	switch {
-	case listed("exit return break continue wait times : true false", name):
+	case listed("exit times : true false", name):
+	case name == "return":
+		w.doubts.left = true
+	case listed("break continue", name):
+		w.doubts.broken = true
 	case listed(evaluating, name):
 		w.opaque("the builtin "+name+" changes how the shell works", source)
 	case listed("exec command builtin", name):
@@ -38,9 +42,13 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "cd":
 		w.cd(rest, s)
 	case "pushd", "popd":
+		w.changes++
 		s.dirs = nil
 	case "shift":
-		s.shift(len(rest) == 0)
+		w.changes++
+		s.shift(len(rest) == 0 && !w.doubts.any())
+	case "wait":
+		w.wait(rest, s, source)
 	case "set":
 		if !plainSet(rest) {
 			w.opaque("set changes how the shell reads the rest", source)
@@ -52,7 +60,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "unset":
 		w.unset(rest, s, source)
 	case "read", "getopts", "mapfile", "readarray":
-		w.readVariables(rest, s, source)
+		w.readVariables(name, rest, s, source)
 	case "eval":
 		w.eval(rest, s, source)
 	case "trap":
@@ -65,6 +73,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 
 // cd follows a change of folder.
 func (w *walker) cd(args []word, s *state) {
+	w.changes++
 	for len(args) > 0 && listed("-P -L --", args[0].text) {
 		args = args[1:]
 	}
@@ -81,6 +90,9 @@ func (w *walker) cd(args []word, s *state) {
 		return
 	}
 	s.dirs = nil
+	if w.doubts.any() {
+		return
+	}
 	for _, dir := range before {
 		w.cdFrom(dir, target.text, before, s)
 	}
@@ -140,7 +152,7 @@ func plainSet(args []word) bool {
 func plainShopt(args []word) bool {
 	for _, a := range args {
 		switch a.text {
-		case "-s", "-u", "-q", "-p", "nullglob", "failglob", "inherit_errexit":
+		case "-s", "-u", "-q", "-p", "nullglob", "inherit_errexit":
 		default:
 			return false
 		}
@@ -158,6 +170,9 @@ func (w *walker) unset(args []word, s *state, source string) {
 		default:
 			w.setVar(a.text, value{}, s, false)
 			delete(s.vars, a.text)
+			if len(w.calls) > 0 || w.doubts.any() {
+				s.vars[a.text] = value{dynamic: true} // one of another function may come to light
+			}
 		}
 	}
 	for _, a := range args {
@@ -167,24 +182,11 @@ func (w *walker) unset(args []word, s *state, source string) {
 	}
 }
 
-// readVariables follows builtins that set variables to what they read.
-func (w *walker) readVariables(args []word, s *state, source string) {
-	for _, a := range args {
-		switch {
-		case a.dynamic || a.glob:
-			w.opaque("a variable's name is known only when it runs", source)
-		case strings.HasPrefix(a.text, "-C") || strings.HasPrefix(a.text, "-c"):
-			w.opaque("mapfile runs a text", source)
-		case syntax.ValidName(a.text):
-			w.setVar(a.text, value{dynamic: true}, s, false)
-		case strings.ContainsAny(a.text, "[$`"):
-			w.opaque("an array's index is evaluated", source)
-		}
-	}
-}
-
 // eval follows text that is literal.
 func (w *walker) eval(args []word, s *state, source string) {
+	if len(args) > 0 && args[0].text == "--" {
+		args = args[1:]
+	}
 	texts := make([]string, len(args))
 	for i, a := range args {
 		if a.dynamic || a.glob {
@@ -194,29 +196,6 @@ func (w *walker) eval(args []word, s *state, source string) {
 		texts[i] = a.text
 	}
 	w.script(strings.Join(texts, " "), s)
-}
-
-// trap follows the text of a trap, which runs at any later time.
-func (w *walker) trap(args []word, s *state, source string) {
-	for len(args) > 0 && args[0].text == "--" {
-		args = args[1:]
-	}
-	if len(args) < 2 || !args[0].dynamic && strings.HasPrefix(args[0].text, "-") {
-		return
-	}
-	if args[0].dynamic || args[0].glob {
-		w.opaque("trap runs a text known only when it runs", source)
-		return
-	}
-	// It may run now, as things are, when the script ends, or at any other time.
-	w.script(args[0].text, s.clone())
-	later := s.clone()
-	for name := range later.vars {
-		later.vars[name] = value{dynamic: true}
-	}
-	later.dirs = nil
-	w.script(args[0].text, later)
-	w.traps = append(w.traps, args[0].text)
 }
 
 // indirect follows exec, command and builtin to the command they run.

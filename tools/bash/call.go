@@ -12,12 +12,40 @@ import (
 // call walks a simple command: assignments, then a command with its words.
 func (w *walker) call(c *syntax.CallExpr, s *state) {
 	args := w.words(c.Args, s)
+	if len(args) == 0 {
+		for _, as := range c.Assigns {
+			w.assign(as, s, false)
+		}
+		return
+	}
+	before := make(map[string]value)
 	for _, as := range c.Assigns {
-		w.assign(as, s, len(args) > 0)
+		if as.Name != nil {
+			before[as.Name.Value] = s.vars[as.Name.Value]
+		}
+		if !w.onlySplits(as, args[0], s) {
+			w.assign(as, s, true)
+		}
 	}
-	if len(args) > 0 {
-		w.run(args, s, w.text(c))
+	changes := w.changes
+	w.run(args, s, w.text(c))
+	// They hold for this command; one that sets variables may have set these.
+	for name, v := range before {
+		if s.vars[name] = v; w.changes != changes {
+			s.vars[name] = value{dynamic: true}
+		}
 	}
+}
+
+// onlySplits reports IFS=x before read, which takes it for its own input. What it
+// reads is not known in any case.
+func (w *walker) onlySplits(as *syntax.Assign, program word, s *state) bool {
+	_, function := s.funcs["read"]
+	if function || program.dynamic || program.text != "read" || as.Name == nil || as.Name.Value != "IFS" || as.Array != nil || as.Index != nil {
+		return false
+	}
+	w.word(as.Value, s)
+	return true
 }
 
 // run follows a command whose words are expanded.
@@ -71,13 +99,18 @@ func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *st
 	for _, a := range args {
 		s.exact = s.exact && !a.split
 	}
-	locals := w.locals
+	locals, doubts := w.locals, w.doubts
 	w.locals = make(map[string]bool)
+	w.doubts.left, w.doubts.broken = false, false
 	w.calls = append(w.calls, name)
 	w.stmt(body, s)
 	w.calls = w.calls[:len(w.calls)-1]
 	// What they were before the call, they are again.
 	s.forget(w.locals)
+	for name := range w.locals {
+		delete(w.readonly, name)
+	}
+	w.doubts.left, w.doubts.broken = doubts.left, doubts.broken
 	w.locals = locals
 	s.args, s.exact = outer, exact
 }

@@ -223,6 +223,19 @@ func TestScriptsThatOnceHidACommand(t *testing.T) {
 		"x=p; f() { local x=q; }; f; $x a",
 		"q `x=$'a'b'` & r 1 `p  # ' `",
 		"trap 'q $x' EXIT; x=a",
+		// What the shell evaluates, or cannot set.
+		"x='a[$(p)]'; RANDOM=$x", "OPTIND='a[$(p)]'", "LINES='a[$(p)]'; ((LINES))", "read SHLVL <<< 'a[$(p)]'; : $((SHLVL))",
+		"q & wait -n -p 'a[$(p)]'", "mapfile -tC 'p #' -tc1 x < /etc/passwd", "declare -a x='([$(p)]=1)'", "declare -a x; declare x='([$(p)]=1)'",
+		"readonly x=p; f() { local x=q; $x; }; f", "readonly x=p; export x=q; $x", "readonly x=p; x=q\n$x", "readonly x=p; unset x; $x a",
+		"declare -l x=P; $x", "declare -u x=p; q $x",
+		// What runs without being called.
+		"trap -- '-x; p' EXIT", "trap 'x=p' DEBUG; x=q; $x", "command_not_found_handle() { p; }; nothing", "(trap q EXIT; q() { p; })",
+		"trap q DEBUG; q() { p; }; q() { :; }", "eval -- p",
+		// What does not run, and so changes nothing.
+		"f() { x=p; return; x=q; }; f; $x", "x=p\n: $((1/0)); x=q\n$x", "x=p\ny=$((1/0)) x=q\n$x", "x=p; n=08\n: $((n)); x=q\n$x", "x=p\n: $((2**-1)); x=q\n$x",
+		"x=p; y=a\n: ${y:0:-5}; x=q\n$x", "x=p\nUID=1; x=q\n$x", "FUNCNEST=1; g() { :; }; f() { g; x=q; }; x=p; f\n$x", "shopt -s failglob; x=p\n: *.none; x=q\n$x",
+		"x=p; { x=q; } < none; $x", "x=p; { x=q; } >&9; $x", "x=p; exec 2>&-; { x=q; } >&2; $x", "x=p; x=q :; $x", "x=p; x=q eval :; $x",
+		"x=p; g() { unset x; $x; }; f() { local x=q; g; }; f", "x=p; cd none || exit 1 2; $x",
 	} {
 		l.compare(t, fmt.Sprint("known-", i), script)
 	}

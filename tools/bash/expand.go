@@ -114,7 +114,9 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		w.positional(name == "@", b, s, quoted)
 	case isNumber(name):
 		w.argument(name, b, s, quoted)
-	case len(name) == 1 && strings.Contains("?#$!-", name) || numericNames[name]:
+	case len(name) == 1 && strings.Contains("?#$!", name) || numericNames[name]:
+		b.number()
+	case name == "-":
 		b.unknown(true)
 	case name == "PWD" && len(s.dirs) == 1:
 		b.literal(s.dirs[0], true)
@@ -128,7 +130,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 // numericNames are variables that the shell sets to numbers.
 var numericNames = map[string]bool{
 	"RANDOM": true, "SRANDOM": true, "SECONDS": true, "LINENO": true, "UID": true, "EUID": true, "PPID": true, "BASHPID": true,
-	"EPOCHSECONDS": true, "BASH_SUBSHELL": true, "SHLVL": true, "OPTIND": true, "COLUMNS": true, "LINES": true,
+	"EPOCHSECONDS": true, "BASH_SUBSHELL": true, "OPTIND": true, "HISTCMD": true,
 }
 
 // shellNames are variables that the shell sets to text.
@@ -137,7 +139,7 @@ var shellNames = map[string]bool{
 	"BASH_ARGV0": true, "BASH_ARGV": true, "BASH_ARGC": true, "BASH_COMMAND": true, "BASH_SOURCE": true, "BASH_LINENO": true, "BASH_REMATCH": true,
 	"BASH_EXECUTION_STRING": true, "DIRSTACK": true, "FUNCNAME": true, "GROUPS": true, "HOSTNAME": true, "HOSTTYPE": true, "MACHTYPE": true,
 	"OSTYPE": true, "OPTARG": true, "PIPESTATUS": true, "REPLY": true, "MAPFILE": true, "READLINE_LINE": true, "READLINE_POINT": true, "COPROC": true,
-	"EPOCHREALTIME": true, "PS4": true, "OPTERR": true, "COMP_WORDBREAKS": true, "_": true, "0": true, "TERM": true, "HISTCMD": true, "BASH_ALIASES": true,
+	"EPOCHREALTIME": true, "PS4": true, "OPTERR": true, "COMP_WORDBREAKS": true, "_": true, "0": true, "TERM": true, "SHLVL": true, "COLUMNS": true, "LINES": true, "BASH_ALIASES": true,
 	"BASH_CMDS": true, "PATH": true, "SHELL": true, "BASH_LOADABLES_PATH": true,
 }
 
@@ -161,7 +163,7 @@ func (w *walker) oddExpansion(p *syntax.ParamExp) string {
 }
 
 // plainIndex reports whether an index is a number, or all elements.
-func plainIndex(s string) bool { return isNumber(s) || s == "@" || s == "*" }
+func plainIndex(s string) bool { return isInteger(s) || s == "@" || s == "*" }
 
 // plainExpansion reports whether only the value itself is asked for.
 func plainExpansion(p *syntax.ParamExp) bool {
@@ -182,6 +184,7 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 		w.word(p.Repl.With, s)
 	}
 	if p.Slice != nil {
+		w.slices(p.Slice.Length)
 		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
 			if x != nil {
 				w.arithmetic(x, s)
@@ -239,7 +242,7 @@ func (w *walker) variable(v value, b *builder, quoted bool) {
 	case w.steps <= 0 || len(v.text)+b.raw.Len() > maxScript:
 		b.unknown(false)
 	case v.number:
-		b.unknown(true)
+		b.number()
 	case v.glob:
 		// One of the names it matches, whichever; they have its beginning.
 		if prefix := literalPrefix(v.text); quoted && prefix == v.text {

@@ -21,6 +21,17 @@ func (w *walker) path(kind policy.Kind, wd word, s *state, source string) {
 	w.operandPath(policy.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
 }
 
+// mayBeSocket reports whether the known beginning of a redirection's target leaves
+// room for /dev/tcp/host/port, which bash connects to.
+func mayBeSocket(before string) bool {
+	for _, name := range []string{"/dev/tcp/", "/dev/udp/"} {
+		if strings.HasPrefix(before, name) || strings.HasPrefix(name, before) {
+			return true
+		}
+	}
+	return false
+}
+
 // operandPath records that an operand is read or written.
 func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 	text := o.Word.Text

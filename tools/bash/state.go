@@ -103,7 +103,7 @@ func (s *state) shift(one bool) {
 func (s *state) forget(names map[string]bool) {
 	for name, text := range names {
 		old, set := s.vars[name]
-		number := !text && (!set || old.number || !old.dynamic && !old.glob && isNumber(old.text))
+		number := !text && (!set || old.isNumeric())
 		s.vars[name] = value{dynamic: true, number: number}
 	}
 }

@@ -20,6 +20,9 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 		v = w.assigned(as.Value, s)
 		v.number = isNumeric(as) && v.dynamic
 	}
+	if as.Array != nil || as.Index != nil {
+		w.arrays[name] = true
+	}
 	if as.Array != nil {
 		for _, e := range as.Array.Elems {
 			if e.Index != nil {
@@ -90,10 +93,16 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if _, inherited := w.env[name]; inherited || exported || policy.IsDangerousEnv(name) {
 		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: name})
 	}
-	if shellNames[name] || numericNames[name] {
-		return
+	w.changes++
+	if why := w.refusal(name, v); why != "" {
+		w.opaque(why, name)
 	}
-	if len(v.text) > maxScript {
+	switch {
+	case shellNames[name] || numericNames[name]:
+		return
+	case w.doubts.any():
+		v = value{dynamic: true, number: v.isNumeric() && s.vars[name].isNumeric()}
+	case len(v.text) > maxScript:
 		v = value{dynamic: true}
 	}
 	s.vars[name] = v
@@ -101,31 +110,45 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 
 // declare walks export, declare, local, readonly and typeset.
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
-	exported := c.Variant.Value == "export"
+	exported, readonly, array := c.Variant.Value == "export", c.Variant.Value == "readonly", false
 	for _, as := range c.Args {
 		if as.Name == nil {
-			// A flag, or a word that is known only at run time.
-			flag := w.single(as.Value, s)
-			switch {
-			case flag.dynamic || !strings.HasPrefix(flag.text, "-") && !strings.HasPrefix(flag.text, "+"):
-				w.opaque("the name of a variable is computed", w.text(c))
-			case strings.Trim(flag.text[1:], "xrgaAlup") != "":
-				w.opaque("this kind of variable is evaluated", w.text(c))
-			}
-			exported = exported || strings.Contains(flag.text, "x")
+			flags := w.declareFlags(c, as, s)
+			exported = exported || strings.Contains(flags, "x")
+			readonly = readonly || strings.Contains(flags, "r")
+			array = array || strings.ContainsAny(flags, "aA")
 			continue
+		}
+		name := as.Name.Value
+		if as.Value != nil && (array || w.arrays[name]) {
+			w.opaque("the text of an array is evaluated", w.text(c))
 		}
 		if as.Naked {
 			if exported {
-				w.setVar(as.Name.Value, s.vars[as.Name.Value], s, true)
+				w.setVar(name, s.vars[name], s, true)
 			} else if c.Variant.Value == "local" {
-				s.vars[as.Name.Value] = value{dynamic: true}
+				s.vars[name] = value{dynamic: true}
 			}
 		} else {
 			w.assign(as, s, exported)
 		}
-		w.scope(c.Variant.Value, as.Name.Value, s)
+		w.scope(c.Variant.Value, name, s)
+		w.arrays[name] = w.arrays[name] || array
+		w.readonly[name] = w.readonly[name] || readonly
 	}
+}
+
+// declareFlags returns the flags in a word of declare that names no variable.
+func (w *walker) declareFlags(c *syntax.DeclClause, as *syntax.Assign, s *state) string {
+	flag := w.single(as.Value, s)
+	switch {
+	case flag.dynamic || !strings.HasPrefix(flag.text, "-") && !strings.HasPrefix(flag.text, "+"):
+		w.opaque("the name of a variable is computed", w.text(c))
+		return ""
+	case strings.Trim(flag.text[1:], "xrgaAp") != "":
+		w.opaque("this kind of variable is evaluated, or changed when it is set", w.text(c))
+	}
+	return flag.text[1:]
 }
 
 // scope records that a variable may be one of a function, which ends with it.
@@ -155,6 +178,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 		w.arithmetic(x.X, s)
 		w.changeNumber(x.Op == syntax.Inc || x.Op == syntax.Dec, x.X, s)
 	case *syntax.BinaryArithm:
+		w.divides(x)
 		if x.Op != syntax.Assgn {
 			w.arithmetic(x.X, s)
 		} else if arithmeticName(x.X) == "" {
@@ -181,7 +205,7 @@ func (w *walker) operand(x *syntax.Word, s *state) {
 			}
 		}
 	}
-	if !isNumber(name) && !w.holdsNumber(strings.TrimPrefix(name, "$"), s) {
+	if !isInteger(name) && !w.holdsNumber(strings.TrimPrefix(name, "$"), s) {
 		w.word(x, s)
 		w.opaque("arithmetic evaluates the text of a variable", w.text(x))
 	}
@@ -197,8 +221,7 @@ func (w *walker) holdsNumber(name string, s *state) bool {
 	case shellNames[name] || !syntax.ValidName(name):
 		return false
 	}
-	v := s.vars[name]
-	return v.number || !v.dynamic && !v.glob && (v.text == "" || isNumber(v.text))
+	return s.vars[name].isNumeric()
 }
 
 // changeNumber records that arithmetic sets a variable.

@@ -30,6 +30,10 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 		w.steps--
 		w.redirect(r, s)
 	}
+	if w.mayFail(stmt.Redirs) {
+		before := s.clone()
+		defer func() { s.merge(before) }()
+	}
 	if stmt.Cmd != nil {
 		w.command(stmt.Cmd, s)
 	}
@@ -46,7 +50,7 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	case *syntax.BinaryCmd:
 		w.binary(c, s)
 	case *syntax.Subshell:
-		w.stmts(c.Stmts, s.clone())
+		w.apart(func() { w.stmts(c.Stmts, s.clone()) })
 	case *syntax.Block:
 		w.stmts(c.Stmts, s)
 	case *syntax.IfClause:
@@ -106,8 +110,8 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 		}
 		s.merge(after)
 	case syntax.Pipe, syntax.PipeAll:
-		w.stmt(c.X, s.clone())
-		w.stmt(c.Y, s.clone())
+		w.apart(func() { w.stmt(c.X, s.clone()) })
+		w.apart(func() { w.stmt(c.Y, s.clone()) })
 	default:
 		w.opaque("this operator is not followed", w.text(c))
 	}
@@ -116,13 +120,17 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 // ends reports whether a statement certainly leaves the script.
 func ends(stmt *syntax.Stmt) bool {
 	call, ok := stmt.Cmd.(*syntax.CallExpr)
-	return ok && !stmt.Background && len(call.Args) > 0 && call.Args[0].Lit() == "exit"
+	if !ok || stmt.Background || len(stmt.Redirs) > 0 || len(call.Args) == 0 || call.Args[0].Lit() != "exit" {
+		return false
+	}
+	return len(call.Args) == 1 || len(call.Args) == 2 && isNumber(call.Args[1].Lit()) // with more it is an error, and stays
 }
 
 // loop walks a body that runs any number of times, also in the folder in which
 // an earlier run of it left the shell.
 func (w *walker) loop(s *state, body func(*state)) {
-	before := s.clone()
+	before, broken := s.clone(), w.doubts.broken
+	defer func() { w.doubts.broken = broken }()
 	body(s)
 	s.settle()
 	if len(s.dirs) != len(before.dirs) || s.dirs == nil || len(s.dirs) > 0 && s.dirs[0] != before.dirs[0] {
@@ -223,7 +231,14 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 		w.opaque("a function takes the name of a part of the shell", w.text(c))
 		return
 	}
+	w.changes++
+	if len(w.traps) > 0 {
+		w.opaque("a trap may call the function", w.text(c))
+	}
 	s.funcs[c.Name.Value] = c.Body
+	if w.doubts.any() {
+		s.funcs[c.Name.Value] = nil
+	}
 }
 
 // reservedNames are commands the parser treats as syntax, and those whose meaning
@@ -232,6 +247,7 @@ var reservedNames = map[string]bool{
 	"declare": true, "typeset": true, "local": true, "export": true, "readonly": true, "nameref": true, "let": true,
 	"time": true, "coproc": true, "eval": true, "exec": true, "command": true, "builtin": true, "cd": true, "pushd": true,
 	"popd": true, "set": true, "unset": true, "shopt": true, "source": true, ".": true, "trap": true, "exit": true, "return": true,
+	"break": true, "continue": true, "command_not_found_handle": true,
 }
 
 // redirect walks one redirection.
@@ -253,6 +269,9 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 
 // target records what is opened by a redirection.
 func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
+	if wd.dynamic && !wd.glob && op != syntax.WordHdoc && mayBeSocket(wd.text) {
+		w.add(policy.Effect{Kind: policy.Net, Source: source})
+	}
 	if wd.text == "" && op != syntax.WordHdoc {
 		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
 	}
@@ -362,7 +381,10 @@ func isNumeric(as *syntax.Assign) bool {
 		return false
 	}
 	_, arithmetic := as.Value.Parts[0].(*syntax.ArithmExp)
-	return arithmetic || isNumber(as.Value.Lit())
+	if p, ok := as.Value.Parts[0].(*syntax.ParamExp); ok && p.Param != nil && plainExpansion(p) && listed("? # $ !", p.Param.Value) {
+		return true
+	}
+	return arithmetic || isInteger(as.Value.Lit())
 }
 
 // calledAssigns adds the variables that a simple command may set: any word of

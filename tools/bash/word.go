@@ -15,6 +15,7 @@ type word struct {
 	text    string // the value, or its known beginning when dynamic
 	dynamic bool
 	split   bool // the unknown rest may be several words, or none
+	number  bool // it is some number
 	glob    bool // text is a pattern of file names, with quoted characters escaped
 }
 
@@ -37,14 +38,13 @@ func (w *walker) words(list []*syntax.Word, s *state) []word {
 
 // single expands a word where the shell takes exactly one.
 func (w *walker) single(wd *syntax.Word, s *state) word {
-	out := w.word(wd, s)
-	if len(out) == 1 {
-		if out[0].glob {
-			return word{dynamic: true}
-		}
+	switch out := w.word(wd, s); {
+	case len(out) == 1 && !out[0].glob:
 		return out[0]
+	case len(out) > 1:
+		return word{dynamic: true}
 	}
-	return word{dynamic: true}
+	return word{dynamic: true, glob: true} // a file that is there, or a mistake
 }
 
 // word expands one word: braces first, then everything else.
@@ -150,7 +150,10 @@ func (b *builder) literal(text string, quoted bool) {
 	if quoted {
 		b.present = true
 	}
-	if text == "" || b.cur.dynamic {
+	if text == "" {
+		return
+	}
+	if b.cur.number = false; b.cur.dynamic {
 		return
 	}
 	b.present = true
@@ -169,11 +172,18 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 }
 
+// number adds some number.
+func (b *builder) number() {
+	alone := !b.present
+	b.unknown(true)
+	b.cur.number = alone
+}
+
 // unknown adds a value that is known only at run time.
 func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.split = b.cur.split || !quoted
-	b.cur.dynamic = true
+	b.cur.dynamic, b.cur.number = true, false
 }
 
 // cut ends the current field.
@@ -277,13 +287,13 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 		if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
 			w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 		}
-		w.stmts(p.Stmts, s.clone())
+		w.apart(func() { w.stmts(p.Stmts, s.clone()) })
 		b.literal(procSubst, true)
 	case *syntax.ParamExp:
 		w.param(p, b, s, quoted)
 	case *syntax.ArithmExp:
 		w.arithmetic(p.X, s)
-		b.unknown(true) // a number: one word
+		b.number()
 	case *syntax.ExtGlob:
 		if strings.ContainsAny(p.Pattern.Value, "$`<>\\'\"") {
 			w.opaque("an extended pattern is expanded by bash alone", w.text(p))
@@ -335,7 +345,7 @@ func (w *walker) substitution(p *syntax.CmdSubst, s *state, quoted bool) {
 	if strings.Contains(text, "<<") && !alone(p.Stmts) {
 		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 	}
-	w.stmts(p.Stmts, s.clone())
+	w.apart(func() { w.stmts(p.Stmts, s.clone()) })
 }
 
 // alone reports whether a substitution holds one simple command. Bash 5.2 prints

@@ -264,7 +264,7 @@ func (w *walker) shell(name string, args []word, s *state, source string) bool {
 	if name != "bash" && differsFromBash(text.text) {
 		w.opaque("another shell than bash may read it differently", source)
 	}
-	w.script(text.text, w.child(s, args[1:]))
+	w.apart(func() { w.script(text.text, w.child(s, args[1:])) })
 	return true
 }
 
