@@ -1,6 +1,8 @@
 package executor_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,6 +32,9 @@ mkdir a/new && echo x > a/b/note && mv a/b/note a/new/ && cat a/new/note && rm -
 		t.Errorf("the hidden file: %q, %v", b, err)
 	}
 	err := filepath.WalkDir(c.Dir, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) {
+			return nil // a copy of the cover, which nobody but root can look into
+		}
 		if err == nil && d.Name() == "key" && filepath.Dir(path) != secret {
 			t.Errorf("%s can be read by the next call", path)
 		}
