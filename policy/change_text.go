@@ -178,9 +178,10 @@ func allowingCommand(e Effect) (Rule, bool) {
 	}
 	program := e.Argv[0].Text
 	free, ok := pat.strict(e.Argv)
+	unsafe := unsafeIn(e.Argv)
 	for _, i := range free {
-		if w := e.Argv[i]; i > 0 && unsafeWord(baseName(program), w) {
-			r.PermitFlags = append(r.PermitFlags, w.Text)
+		if i > 0 && unsafe(i) {
+			r.PermitFlags = append(r.PermitFlags, e.Argv[i].Text)
 		}
 	}
 	if strings.Contains(program, "/") && !strings.HasPrefix(program, "/") {

@@ -161,9 +161,10 @@ func (cp *commandPattern) allows(e Effect) bool {
 			}
 		}
 	}
+	unsafe := unsafeIn(e.Argv)
 	for _, i := range free {
 		w := e.Argv[i]
-		if i > 0 && unsafeWord(program, w) && (w.Dynamic || !r.permits(program, w.Text)) {
+		if i > 0 && unsafe(i) && (w.Dynamic || !r.permits(program, w.Text)) {
 			return false
 		}
 	}

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // unsafeFlags lists, for programs that people allow with "**", the flags that
 // run another program, write elsewhere or read other settings. An allowing rule
@@ -60,22 +63,46 @@ var goFlags = map[string]bool{
 	"tsc": true, "find": true, "gcc": true, "cc": true, "java": true, "javac": true, "ffmpeg": true,
 }
 
-// unsafeWord returns whether a word of a command of this program is, or could
-// become, an unsafe flag.
-func unsafeWord(program string, w Word) bool {
-	list := unsafeFlags[program]
-	if list == "" {
-		return false
-	}
-	if w.Dynamic && (w.Text == "" || w.Text[0] == '-') {
-		return true
-	}
-	for _, f := range strings.Fields(list) {
-		if isUnsafe(program, f, w.Text) {
-			return true
+// unsafeIn returns what tells whether a word of a command is, or could become, an
+// unsafe flag, by its index.
+func unsafeIn(argv []Word) func(i int) bool {
+	program := baseName(argv[0].Text)
+	list := strings.Fields(unsafeFlags[program])
+	after, harmless := harmlessGit(program, argv)
+	return func(i int) bool {
+		w := argv[i]
+		if w.Dynamic && (w.Text == "" || w.Text[0] == '-') {
+			return len(list) > 0
 		}
+		return slices.ContainsFunc(list, func(f string) bool {
+			return isUnsafe(program, f, w.Text) && (i <= after || !isLetter(f, harmless))
+		})
 	}
-	return false
+}
+
+// harmlessLetters lists, for subcommands of git, the flags of one letter that mean
+// something else there than where they run a program or change a setting.
+var harmlessLetters = map[string]string{
+	"add": "u", "push": "u", "stash": "u", "status": "u", "fetch": "u", "commit": "ucCx", "switch": "cC", "branch": "ucC",
+	"diff": "ucC", "log": "ucC", "show": "ucC", "blame": "cC", "grep": "cC", "ls-files": "ucx", "cherry-pick": "x", "clean": "x", "rebase": "C", "apply": "C",
+}
+
+// harmlessGit returns where a git command has its subcommand, and the letters of
+// flags that are harmless after it; -1 and nothing for every other command.
+func harmlessGit(program string, argv []Word) (at int, letters string) {
+	if program != "git" {
+		return -1, ""
+	}
+	rest := subcommands(program, argv[1:])
+	if len(rest) != 1 || len(rest[0]) == 0 || rest[0][0].Dynamic {
+		return -1, ""
+	}
+	return len(argv) - len(rest[0]), harmlessLetters[rest[0][0].Text]
+}
+
+// isLetter reports whether a flag is one of some letters.
+func isLetter(flag, letters string) bool {
+	return len(flag) == 2 && strings.Contains(letters, flag[1:])
 }
 
 // isUnsafe compares one listed flag with a word.
@@ -146,9 +173,13 @@ var codeFlags = map[string]string{
 // runsFlag reports whether a flag of the command carries a command.
 func runsFlag(name string, argv []Word) bool {
 	list := strings.Fields(codeFlags[name])
-	for _, w := range argv[1:] {
+	if len(list) == 0 {
+		return false
+	}
+	after, harmless := harmlessGit(name, argv)
+	for i, w := range argv[1:] {
 		for _, f := range list {
-			if isUnsafe(name, f, w.Text) || f == "*" {
+			if (isUnsafe(name, f, w.Text) || f == "*") && (i < after || !isLetter(f, harmless)) {
 				return true
 			}
 		}
