@@ -18,6 +18,8 @@ func specialUsage(argv []Word) (Usage, bool) {
 		return u, true
 	case "tar":
 		return tarUsage(argv[1:]), true
+	case "ln":
+		return linkUsage(argv)
 	case "curl", "wget", "git", "ssh", "nc", "ncat", "netcat", "telnet", "scp", "rsync":
 		return netUsage(name, argv)
 	}

@@ -204,7 +204,7 @@ func TestOperandsAreDescribed(t *testing.T) {
 		{"cp a/. b", "r:a/. w:b w+:b"},
 		{"mv a b", "w+@:a w:b w:b/a"},
 		{"rm -rf a", "w+@:a"},
-		{"ln -s a b", "r+:a w+:a w:b w:b/a"},
+		{"ln -s a b", "r+:./a r+:b/a w+:./a w+:b/a w:b w:b/a"},
 		{"tee a", "w:a"},
 		{"chmod -R 755 a", "w+:a"},
 		{"sed -i s/a/b/ a", "r:a w:a w:a"},
