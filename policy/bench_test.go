@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkDecide shows what a decision costs with few and with many rules.
+// BenchmarkDecide shows what decisions cost with few and with many rules. What is
+// asked or denied comes with the change that would alter it.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		f := File{Defaults: asking(), Presets: []string{presetReadOnly}}
@@ -14,11 +15,20 @@ func BenchmarkDecide(b *testing.B) {
 		}
 		f.Paths = []Rule{{ID: "ws", Action: Allow, Paths: []string{"/w/**"}}}
 		p := compile(b, f)
-		effects := []Effect{run("git log --oneline -5"), run("grep -rn x src"), tree(read("/w/src")), read("/w/a/b/c/d.go")}
-		b.Run(fmt.Sprint(n, " rules"), func(b *testing.B) {
-			for b.Loop() {
-				p.Decide(effects)
-			}
-		})
+		for _, c := range []struct {
+			name    string
+			effects []Effect
+		}{
+			{"allowed", []Effect{run("git log --oneline -5"), run("grep -rn x src"), tree(read("/w/src")), read("/w/a/b/c/d.go")}},
+			{"asked", []Effect{run("grep -rn x src"), tree(read("/w/src")), run("npm run build --workspace=app")}},
+			{"denied", []Effect{run("tool0 sub x"), read("/w/a")}},
+			{"built-in", []Effect{run("cp a .git/config"), write("/w/.git/config")}},
+		} {
+			b.Run(fmt.Sprint(c.name, "/", n, " rules"), func(b *testing.B) {
+				for b.Loop() {
+					p.Decide(c.effects)
+				}
+			})
+		}
 	}
 }
