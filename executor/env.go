@@ -26,7 +26,7 @@ func BaseEnv(o EnvOptions) []string {
 	env := defaults()
 	for _, entry := range o.From {
 		name, value, ok := strings.Cut(entry, "=")
-		if ok && matches(name, o.Pass) {
+		if ok && !isDaemons(name) && matches(name, o.Pass) {
 			env[name] = value
 		}
 	}

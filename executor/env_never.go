@@ -1,19 +1,32 @@
 package executor
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
 
-// NeverPass picks those names that BaseEnv lets through under no configuration.
-func NeverPass(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !never(name) })
+// NeverPass returns the names of o.Pass and o.Set that BaseEnv lets through under
+// no configuration.
+func NeverPass(o EnvOptions) []string {
+	names := slices.DeleteFunc(slices.Clone(o.Pass), func(name string) bool { return !never(name) && !isDaemons(name) })
+	for _, name := range slices.Sorted(maps.Keys(o.Set)) {
+		if never(name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
-// never reports whether a variable is the daemon's own, holds a credential of a
-// cloud, or would change what a judged command means.
+// isDaemons reports whether a variable of the daemon's environment is for the
+// daemon. A value that the configuration itself sets is for commands, whatever
+// its name.
+func isDaemons(name string) bool { return strings.HasPrefix(name, "TOOLD_") }
+
+// never reports whether a variable holds a credential of a cloud, would change
+// what a judged command means, or is one by which the daemon finds its commands.
 func never(name string) bool {
-	return strings.HasPrefix(name, "TOOLD_") || isCredential(name) || changesMeaning(name)
+	return name == "TOOLD_CALL" || isCredential(name) || changesMeaning(name)
 }
 
 // changesMeaning reports whether a shell, the loader or git takes code, another

@@ -53,7 +53,7 @@ func TestDangerousVariablesNeverPass(t *testing.T) {
 	for _, name := range []string{
 		"BASH_ENV", "ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "GIT_DIR",
 		"GIT_WORK_TREE", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_PARAMETERS", "GIT_SSH_COMMAND", "GIT_EXEC_PATH",
-		"TOOLD_TOKEN", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE", "SHELLOPTS", "BASHOPTS", "IFS", "PS4",
+		"TOOLD_CALL", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE", "SHELLOPTS", "BASHOPTS", "IFS", "PS4",
 		"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AZURE_CLIENT_SECRET",
 		"GOOGLE_APPLICATION_CREDENTIALS", "VAULT_TOKEN",
 	} {
@@ -75,9 +75,22 @@ func TestDangerousVariablesNeverPass(t *testing.T) {
 
 func TestNamesThatNeverPassAreTold(t *testing.T) {
 	t.Parallel()
-	got := executor.NeverPass([]string{"GOPATH", "LD_PRELOAD", "AWS_*", "AWS_PROFILE", "AWS_SECRET_ACCESS_KEY"})
-	if diff := cmp.Diff([]string{"LD_PRELOAD", "AWS_SECRET_ACCESS_KEY"}, got); diff != "" {
+	got := executor.NeverPass(executor.EnvOptions{
+		Pass: []string{"GOPATH", "LD_PRELOAD", "AWS_*", "AWS_PROFILE", "AWS_SECRET_ACCESS_KEY", "TOOLD_TOKEN"},
+		Set:  map[string]string{"TOOLD_TEST": "x", "IFS": "x"},
+	})
+	if diff := cmp.Diff([]string{"LD_PRELOAD", "AWS_SECRET_ACCESS_KEY", "TOOLD_TOKEN", "IFS"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheDaemonsOwnVariablesAreNotInherited(t *testing.T) {
+	t.Parallel()
+	env := executor.BaseEnv(executor.EnvOptions{
+		From: []string{"TOOLD_TOKEN=secret"}, Pass: []string{"*", "TOOLD_TOKEN"}, Set: map[string]string{"TOOLD_NOTE": "set"},
+	})
+	if s := strings.Join(env, "\n"); strings.Contains(s, "secret") || !slices.Contains(env, "TOOLD_NOTE=set") {
+		t.Errorf("got %q", s)
 	}
 }
 

@@ -37,7 +37,7 @@ func scriptsThatLook() []string {
 		"while read -r k v; do case $k in Sig[BIC]*|Shd*|Cap*|NoNew*|Seccomp*|[UG]id*|Groups*|Umask*|Threads*) echo $k $v;; esac; done </proc/$$/status",
 		"grep -E 'Sig[BIC]|Shd|Cap|Umask' /proc/self/status",
 		"cat /proc/$$/limits /proc/self/oom_score_adj; readlink /proc/$$/exe /proc/$$/cwd /proc/$$/root", "cut -d' ' -f 5-8 /proc/$$/stat | tr -d 0-9",
-		"stty -a; stty size; tty; ps -o tpgid= -p $$ | sed 's/[0-9]\\+/N/'", "nice; chrt -p $$ | cut -d: -f2; ionice -p $$; taskset -p $$ | cut -d: -f2",
+		"stty -a; stty size; tty; ps -o tpgid= -p $$ | sed 's/ *[0-9]\\+/N/'", "nice; chrt -p $$ | cut -d: -f2; ionice -p $$; taskset -p $$ | cut -d: -f2",
 		"if", "echo a\necho b; (", "echo 'open", "a=(1\n", "cat <<E\nx\nE", "cat <<E\nx", "f() {\n", "}", "case x in", "echo a; fi", "no-such-program; echo $?", "./nope", "/", "a b c=(", "\x00"[:0],
 		"echo one\n\nno-such\n", "x=$(no-such)\necho $?", "set -e; false; echo never", "set -u; echo $nope; echo never", "set -x; echo a", "set -n; echo a", "set -v\necho a", "set -o pipefail; false | true; echo $? ${PIPESTATUS[@]}",
 		"true | false; echo ${PIPESTATUS[@]}", "f() { return 3; }; f; echo $?", "trap 'echo bye $?' EXIT; exit 5", "trap 'echo err $LINENO' ERR\nfalse\nfalse", "trap 'echo term; exit 9' TERM; kill -TERM $$; echo after", "trap 'echo dbg' DEBUG; true; true",
@@ -125,7 +125,7 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 	return Command{
 		Dir: ws, Terminal: mode, Timeout: time.Minute,
 		Env:     BaseEnv(EnvOptions{From: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + ws}}),
-		Sandbox: sandbox.Profile{Mode: profile, Workspace: ws, Limits: sandbox.Limits{Processes: 500, OpenFiles: 100}},
+		Sandbox: sandbox.Profile{Mode: profile, Workspace: ws},
 	}
 }
 

@@ -5,11 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -155,7 +153,7 @@ func (d *daemon) close() {
 
 // newRegistry makes the tools. Commands run in pool; nil will do.
 func newRegistry(cfg config.Config, pool *executor.Pool) (*tools.Registry, error) {
-	if names := executor.NeverPass(slices.Concat(cfg.Env.Pass, slices.Sorted(maps.Keys(cfg.Env.Set)))); len(names) > 0 {
+	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
 	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox})

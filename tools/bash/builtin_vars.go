@@ -90,11 +90,8 @@ func (w *walker) readName(a word, v value, s *state, source string) {
 
 // wait follows wait -p, which sets a variable to a number.
 func (w *walker) wait(args []word, s *state, source string) {
-	for _, a := range args {
-		if a.number {
-			return // an operand: no flag follows
-		}
-		break
+	if len(args) > 0 && args[0].number {
+		return // an operand: no flag follows
 	}
 	w.readFlags("wait", args, value{dynamic: true, number: true}, s, source)
 }
