@@ -45,7 +45,7 @@ func (p *program) build(ctx context.Context) (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", fmt.Errorf("cannot build the daemon: %w", err)
 	}
-	args := []string{"build", "-o", filepath.Join(dir, "toold")}
+	args := []string{"build", "-trimpath", "-ldflags=-s", "-o", filepath.Join(dir, "toold")}
 	if os.Getenv("GOCOVERDIR") != "" {
 		args = append(args, "-cover")
 	}

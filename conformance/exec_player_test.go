@@ -64,10 +64,10 @@ func playExec(ctx context.Context, program, base string, c execCase, found func(
 }
 
 func (p *execPlayer) prepare(ctx context.Context) (err error) {
-	if p.site, err = newExecSite(p.base, p.c); err != nil {
+	if err := p.c.own(p.mark, filepath.Join(p.base, "ws")); err != nil {
 		return err
 	}
-	if err := p.c.own(p.mark, p.site.workspace); err != nil {
+	if p.site, err = newExecSite(p.base, p.c); err != nil {
 		return err
 	}
 	if err := p.start(ctx); err != nil {

@@ -48,9 +48,21 @@ func TestExecCases(t *testing.T) {
 				report(t, l.c.ID, []string{fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)})
 				return
 			}
+			defer execAlone(l.c)()
 			report(t, l.c.ID, playExec(t.Context(), bin, t.TempDir(), l.c, found))
 		})
 	}
+}
+
+// execAlone gives cases that load the machine it for themselves: what others
+// measure would be theirs.
+func execAlone(c execCase) (release func()) {
+	if c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 {
+		exclusive.Lock()
+		return exclusive.Unlock
+	}
+	exclusive.RLock()
+	return exclusive.RUnlock
 }
 
 // report counts a case and tells why it failed.
