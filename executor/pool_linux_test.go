@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -65,6 +66,30 @@ func TestEveryWaitingShellRunsOneScript(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{true, true, false}, waited); diff != "" {
 		t.Errorf("which calls found a waiting shell:\n%s", diff)
+	}
+}
+
+// What waits was made from what was there: a protected file that was replaced
+// since, as git replaces its configuration, must not be the old one in the call.
+func TestAWaitingShellDoesNotShowAReplacedProtectedFile(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	config := filepath.Join(c.Dir, "config")
+	c.Sandbox.Protect = []string{config}
+	c.Script = "cat config; echo x 2>/dev/null >config || echo kept"
+	write := func(content string) {
+		if err := errors.Join(os.WriteFile(config+".new", []byte(content), 0o600), os.Rename(config+".new", config)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one\n")
+	p := filled(t, 2, c)
+	if out, waited := callPool(t, p, c); out != "one\nkept\n" || !waited {
+		t.Errorf("a waiting shell: %t; it printed %q", waited, out)
+	}
+	write("two\n")
+	if out, waited := callPool(t, p, c); out != "two\nkept\n" || waited {
+		t.Errorf("after the change, a waiting shell: %t; it printed %q", waited, out)
 	}
 }
 

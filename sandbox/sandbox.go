@@ -41,6 +41,7 @@ type Profile struct {
 	Workspace string
 	Write     []string // further writable roots; each must exist
 	Hide      []string // files and folders that cannot be read; missing ones are skipped
+	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
 	Network   bool     // the host's network; false = an own, empty one with loopback
 	Limits    Limits
 }

@@ -100,6 +100,7 @@ func (c Command) spec() (helper.Spec, error) {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {
 			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true})
 		}
+		spec.Protect = p.Protect
 	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
 	}

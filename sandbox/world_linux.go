@@ -32,7 +32,7 @@ type place struct {
 func lookAround(c Command) *world {
 	w := &world{
 		folders: append([]string{c.Dir}, c.Profile.Write...),
-		files:   append([]string{c.Argv[0], "/etc/resolv.conf"}, c.Profile.Hide...),
+		files:   append([]string{c.Argv[0], "/etc/resolv.conf"}, slices.Concat(c.Profile.Hide, c.Profile.Protect)...),
 	}
 	if c.Profile.Workspace != "" {
 		w.folders = append(w.folders, c.Profile.Workspace)

@@ -9,15 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinAll fastens the folders on the way from a writable root to a hidden path,
-// each by a mount of itself: what is a mount cannot be renamed. A call could
-// otherwise rename such a folder and leave what is in it under a name that
-// nobody hides, for later calls and for the file tools.
-func pinAll(roots []Root, hidden []string) error {
-	for _, dir := range waysTo(roots, hidden) {
+// pinAll fastens the folders on the way from a writable root to a hidden or
+// protected path, each by a mount of itself: what is a mount cannot be renamed. A
+// call could otherwise rename such a folder and leave what is in it under a name
+// that nobody hides, for later calls and for the file tools, or put another
+// folder in its place.
+func pinAll(roots []Root, paths []string) error {
+	for _, dir := range waysTo(roots, paths) {
 		t, err := take(dir, true)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-			continue // then nothing is hidden below it
+			continue // then there is nothing below it
 		}
 		if err == nil {
 			err = t.attach()

@@ -76,7 +76,10 @@ func buildView(s *Spec) error {
 			return err
 		}
 	}
-	if err := pinAll(s.Roots, s.Hide); err != nil {
+	if err := pinAll(s.Roots, slices.Concat(s.Hide, s.Protect)); err != nil {
+		return err
+	}
+	if err := protectAll(s.Protect); err != nil {
 		return err
 	}
 	if err := hideAll(s.Hide); err != nil {

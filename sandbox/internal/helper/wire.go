@@ -18,6 +18,7 @@ type Spec struct {
 
 	Roots    []Root
 	Hide     []string
+	Protect  []string // canonical paths below writable roots that stay as they are
 	TmpBytes uint64
 
 	Processes, OpenFiles, FileBytes, MemoryBytes uint64 // 0 = unlimited
@@ -179,6 +180,7 @@ func (s *Spec) Encode() ([]byte, error) {
 		}
 	}
 	f.texts("hide", s.Hide)
+	f.texts("protect", s.Protect)
 	f.text("dir", s.Dir)
 	f.texts("arg", s.Argv)
 	f.texts("env", s.Env)
@@ -211,6 +213,8 @@ func DecodeSpec(b []byte) (Spec, error) {
 		"dir":   func(v string) { s.Dir = v },
 		"arg":   func(v string) { s.Argv = append(s.Argv, v) },
 		"env":   func(v string) { s.Env = append(s.Env, v) },
+
+		"protect": func(v string) { s.Protect = append(s.Protect, v) },
 	}
 	err := each(b, func(key, value string) (err error) {
 		if v, ok := truths[key]; ok {

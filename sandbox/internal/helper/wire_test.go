@@ -12,8 +12,8 @@ func fullSpec() Spec {
 	return Spec{
 		Namespaces: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
 		Roots: []Root{{"/work space", true}, {"/tmp/x\xff", false}},
-		Hide:  []string{"/home/u/.ssh", "/a=b"},
-		Room:  5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Hide:  []string{"/home/u/.ssh", "/a=b"}, Protect: []string{"/work space/.git/config"},
+		Room: 5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
 		Dir: "/tmp/x\xff", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}
 }
@@ -54,6 +54,7 @@ func TestNULIsRefusedEverywhere(t *testing.T) {
 		"folder":      {Dir: "/\x00"},
 		"root":        {Roots: []Root{{"/tmp\x00write\x00/etc", true}}},
 		"hidden path": {Hide: []string{"\x00"}},
+		"protected":   {Protect: []string{"/a\x00write\x00/"}},
 	} {
 		if b, err := s.Encode(); err == nil {
 			t.Errorf("%s with NUL was encoded as %q", name, b)

@@ -1,0 +1,34 @@
+package helper
+
+import "golang.org/x/sys/unix"
+
+// protectAll makes paths below writable roots read-only, each by a mount of
+// itself over itself, which can be neither renamed nor removed. The folders on the
+// way are pinned already. What is gone since it was listed needs no protection;
+// that it was replaced by a link, which another call must have done, is an error.
+func protectAll(paths []string) error {
+	for _, path := range paths {
+		err := protect(path)
+		if except(err, unix.ENOENT, unix.ENOTDIR) != nil {
+			return stage("protect "+path, err)
+		}
+	}
+	return nil
+}
+
+func protect(path string) error {
+	t, err := take(path, true)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(t.fd)
+	if err := setAttr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attrLocked); err != nil {
+		return err
+	}
+	to, err := locate(path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	return unix.MoveMount(t.fd, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
