@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,11 +39,17 @@ func (g *global) doctor(ctx context.Context) error {
 	if err != nil {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
-		findings = append(findings, finding{Name: "configuration", OK: true, Is: orDefault(cfg.File, "none; the defaults hold")},
+		findings = append(findings, configFinding(cfg),
 			policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), portFinding(ctx, cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
+}
+
+// configFinding names the configuration and what in it is worth a thought.
+func configFinding(cfg config.Config) finding {
+	is := append([]string{orDefault(cfg.File, "none; the defaults hold")}, cfg.Warnings...)
+	return finding{Name: "configuration", OK: true, Is: strings.Join(is, "; ")}
 }
 
 func orDefault(s, otherwise string) string {

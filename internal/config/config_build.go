@@ -243,6 +243,9 @@ func (l *loader) environment(e *Env, raw file) {
 			e.Set = map[string]string{}
 		}
 		e.Set[name] = s.text
+		if strings.HasPrefix(s.text, "~/") || s.text == "~" {
+			e.Set[name] = l.absolute(s) // as a shell would give it to a command
+		}
 	}
 }
 

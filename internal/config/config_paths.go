@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/toold/toold/sandbox"
 )
@@ -224,7 +225,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 		}
 	}
 	for _, s := range list {
-		if s.set {
+		if s.set && l.hideable(c, s) {
 			add(s, l.absolute(s))
 		}
 	}
@@ -234,6 +235,29 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 		}
 	}
 	return out
+}
+
+// hideable refuses what reads like a pattern, and warns of what is not there: both
+// would hide nothing, without a word.
+func (l *loader) hideable(c *Config, s scalar) bool {
+	path := l.absolute(s)
+	_, err := os.Lstat(path)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	switch {
+	case !missing:
+	case strings.ContainsAny(s.text, "*?[{"):
+		l.fail(s, "sandbox.hide takes no wildcards, and no file is called %s: name each file or folder; a policy rule about paths may have wildcards, but binds only what can be known before a command runs", path)
+		return false
+	case filepath.IsAbs(s.text) || strings.HasPrefix(s.text, "~"):
+		l.warn("sandbox.hide: %s does not exist: nothing is hidden there", path)
+	default:
+		instead := filepath.Join(c.Workspace, s.text)
+		if _, err := os.Lstat(instead); err != nil {
+			instead = "the full path"
+		}
+		l.warn("sandbox.hide: %s does not exist: nothing is hidden there; %q counts from the folder of the configuration file: write %s", path, s.text, instead)
+	}
+	return true
 }
 
 // absolute makes the path of a setting absolute: from the home after "~/", else

@@ -125,6 +125,7 @@ func TestSettingsAreRead(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.write(t, filepath.Join(m.home, "cache", "x"), "")
+	m.write(t, filepath.Join(m.home, "private", "x"), "")
 	got, err := m.loadText(t, `version: 1
 allowed_hosts: [box.example]
 allowed_origins: ["https://box.example:8443"]
@@ -138,7 +139,7 @@ sandbox:
   hide: [../private]
   limits: {processes: 0, memory_bytes: 16 MiB}
 limits: {max_frame_bytes: 1048576, linger: 0s, timeout: 5s, ping: 500ms, idle: 1500ms}
-env: {pass: [CI, APP_*], set: {A: "", B: two}}
+env: {pass: [CI, APP_*], set: {A: "", B: two, C: ~/cache, D: "a~/b"}}
 redact: [s3cret]
 `)
 	if err != nil {
@@ -163,10 +164,33 @@ redact: [s3cret]
 	check("frame", got.Limits.MaxFrameBytes, int64(1<<20))
 	check("linger", got.Limits.Linger, time.Duration(0))
 	check("idle", got.Limits.Idle, 1500*time.Millisecond)
-	check("env", got.Env, Env{[]string{"CI", "APP_*"}, map[string]string{"A": "", "B": "two"}})
+	check("env", got.Env, Env{[]string{"CI", "APP_*"}, map[string]string{"A": "", "B": "two", "C": filepath.Join(m.home, "cache"), "D": "a~/b"}})
 	check("redact", got.Redact, []string{"s3cret"})
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "approves its own calls") {
 		t.Errorf("a token that approves itself gave the warnings %q", got.Warnings)
+	}
+}
+
+func TestWhatCannotBeHiddenIsToldOf(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write(t, filepath.Join(m.project, ".env"), "")
+	m.write(t, filepath.Join(m.project, "[id].ts"), "")
+	got, err := m.loadText(t, "version: 1\nsandbox:\n  hide: [.env, ~/none, here/none, \""+filepath.Join(m.project, "[id].ts")+"\"]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(m.home, "etc")
+	want := []string{
+		"sandbox.hide: " + folder + "/.env does not exist: nothing is hidden there; \".env\" counts from the folder of the configuration file: write " + m.project + "/.env",
+		"sandbox.hide: " + m.home + "/none does not exist: nothing is hidden there",
+		"sandbox.hide: " + folder + "/here/none does not exist: nothing is hidden there; \"here/none\" counts from the folder of the configuration file: write the full path",
+	}
+	if diff := cmp.Diff(want, got.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if !slices.Contains(got.Sandbox.Hide, filepath.Join(m.project, "[id].ts")) || !slices.Contains(got.Sandbox.Hide, filepath.Join(m.home, "none")) {
+		t.Errorf("hidden are %q", got.Sandbox.Hide)
 	}
 }
 
@@ -198,6 +222,8 @@ func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 		{"version: 1\nsandbox: {write: [/]}\n", `sandbox.write[0] cannot be /`},
 		{"version: 1\nsandbox: {write: ['~/']}\n", `it holds your home`},
 		{"version: 1\nsandbox: {hide: [..]}\n", ``},
+		{"version: 1\nsandbox: {hide: [\"svc/*.pem\"]}\n", `:2:18: sandbox.hide takes no wildcards`},
+		{"version: 1\nsandbox: {hide: [\"/w/{a,b}\"]}\n", `sandbox.hide takes no wildcards`},
 		{"version: 1\nsandbox: {hide: [/]}\n", `which is hidden from calls`},
 		{"version: 1\nworkspace: /\n", `:2:12: the workspace cannot be /`},
 		{"version: 1\nworkspace: /none\n", `workspace: cannot find /none: no such file or directory: name an existing folder`},
