@@ -80,7 +80,7 @@ func newLimitedServer(t *testing.T, action policy.Action, run func(context.Conte
 	approvals := approval.New[message.ApprovalRequest]()
 	limits := dispatch.Limits{
 		Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, SpoolTotal: 1 << 30, SpoolKeep: time.Hour,
-		ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute,
+		ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Hour, ApprovalTimeout: time.Hour,
 	}
 	options := Options{CallsPerConnection: 2}
 	change(&limits, &options)
@@ -91,7 +91,7 @@ func newLimitedServer(t *testing.T, action policy.Action, run func(context.Conte
 	t.Cleanup(func() { calls.Shutdown(context.Background()) })
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Dispatch, o.Approvals, o.Journal = calls, approvals, j
-		o.CallsPerConnection, o.Idle = options.CallsPerConnection, time.Minute
+		o.CallsPerConnection = options.CallsPerConnection
 		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}})
 	})
 	return ts
@@ -105,7 +105,7 @@ func dialAs(t *testing.T, ts *httptest.Server, secret string) *websocket.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetReadDeadline(time.Now().Add(time.Minute)) // a guard against a frame that never comes
+	conn.SetReadDeadline(time.Now().Add(5 * time.Minute)) // a guard against a frame that never comes
 	return conn
 }
 

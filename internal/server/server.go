@@ -133,6 +133,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) 
 	}
 	ss := newSession(s, conn, who)
 	if !s.add(ss) {
+		ss.farewell(websocket.CloseTryAgainLater, "toold is stopping, or serves as many clients as it may")
 		conn.Close()
 		return
 	}

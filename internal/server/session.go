@@ -71,6 +71,7 @@ func (ss *session) run() {
 	written := make(chan struct{})
 	// Ends when gone is closed, the session is finished, or a write fails; then
 	// it ends the reader, which may wait for a frame or for room in the outbox.
+	// After a close frame it is the reader that ends it.
 	go func() {
 		defer close(written)
 		ss.write(gone)
@@ -96,12 +97,12 @@ func (ss *session) read() {
 		alive("")
 		kind, frame, err := ss.receive()
 		switch {
-		case errors.Is(err, websocket.ErrReadLimit):
+		case errors.Is(err, websocket.ErrReadLimit): // the library has sent a close frame
+			ss.endWriting()
 			ss.linger()
 			return
 		case errors.Is(err, errBusy):
-			ss.farewell(websocket.CloseTryAgainLater, "toold receives too much at once (limits.incoming_bytes); try again later")
-			ss.linger()
+			ss.dismiss(websocket.CloseTryAgainLater, "toold receives too much at once (limits.incoming_bytes); try again later")
 			return
 		case err != nil || !ss.accept(kind, frame):
 			return
@@ -110,14 +111,33 @@ func (ss *session) read() {
 	}
 }
 
-// linger reads on after a frame over the limit, so that the close frame is not
-// lost to a reset: closing a socket with unread data throws away what was sent.
-func (ss *session) linger() {
-	raw := ss.conn.NetConn()
-	raw.SetReadDeadline(time.Now().Add(5 * time.Second))
-	if half, ok := raw.(interface{ CloseWrite() error }); ok {
+// goodbye is the last message of an outbox: it becomes a close frame.
+type goodbye struct {
+	code int
+	text string
+}
+
+// dismiss ends a connection whose client does what it must not: what is owed to
+// it is written, then why. The reader calls it, and returns.
+func (ss *session) dismiss(code int, text string) {
+	ss.out.push(goodbye{code, text})
+	ss.linger()
+}
+
+// endWriting tells the client's system that nothing more comes.
+func (ss *session) endWriting() {
+	if half, ok := ss.conn.NetConn().(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
+}
+
+// linger reads on for a while without looking, so that what was written is not lost
+// to a reset: closing a socket with unread data throws away what was sent. The writer
+// leaves the connection open meanwhile.
+func (ss *session) linger() {
+	defer ss.conn.Close() // ends a writer whose client does not read
+	raw := ss.conn.NetConn()
+	raw.SetReadDeadline(time.Now().Add(5 * time.Second))
 	buf := make([]byte, 64<<10)
 	for left := 8 * ss.srv.opt.MaxFrameBytes; left > 0; {
 		n, err := raw.Read(buf)
@@ -144,8 +164,7 @@ func (ss *session) accept(kind int, frame []byte) bool {
 		ss.reply(e)
 	}
 	if !ss.patient(len(bad) > 0 && len(in) == 0) {
-		ss.farewell(websocket.ClosePolicyViolation, "too many invalid frames")
-		ss.linger()
+		ss.dismiss(websocket.ClosePolicyViolation, "too many invalid frames")
 		return false
 	}
 	for _, m := range in {

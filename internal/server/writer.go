@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -30,6 +31,10 @@ func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
 	for {
 		busy, err := w.turn()
+		if errors.Is(err, websocket.ErrCloseSent) {
+			<-gone // the reader waits for the client to close too, or is about to find that it has
+			return
+		}
 		if err != nil {
 			return
 		}
@@ -76,14 +81,23 @@ type writer struct {
 	channels uint32 // handed out for binary output
 }
 
+// errGivenUp says that nothing will be written any more.
+var errGivenUp = errors.New("the client was given up")
+
 // turn writes at most one queued message, and a piece of each followed call. It
-// reports whether there may be more to do at once.
+// reports whether there may be more to do at once; ErrCloseSent is that a close
+// frame was the last.
 func (w *writer) turn() (busy bool, err error) {
 	if err := w.ping(); err != nil {
 		return false, err
 	}
 	v, ok, open := w.ss.out.take()
 	if !open {
+		return false, errGivenUp
+	}
+	if bye, last := v.(goodbye); last {
+		w.ss.farewell(bye.code, bye.text)
+		w.ss.endWriting()
 		return false, websocket.ErrCloseSent
 	}
 	if ok {
