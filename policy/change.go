@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -149,7 +150,8 @@ func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 // what the edit says is not valid.
 func (p *Policy) with(ed edit) *Policy {
 	next := *p
-	c := compiler{policy: &Policy{options: p.options, byName: make(map[string][]commandPattern), ids: make(map[string]bool), foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking}}
+	added := newRuleSet()
+	c := compiler{set: added, policy: &Policy{options: p.options, ids: make(map[string]bool), foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking}}
 	c.file = p.files[0].Name
 	switch ed.key {
 	case "commands":
@@ -163,30 +165,16 @@ func (p *Policy) with(ed edit) *Policy {
 	case "builtin.disable":
 		next.replace(ed.at, nil)
 	case "env.allow":
-		next.env = append(slices.Clip(p.env), ed.texts...)
+		added.variables(ed.texts)
 	default:
 		next.setting(ed)
 	}
-	next.join(c.policy)
+	added.sort()
+	next.sets = append(slices.Clip(p.sets), added)
 	if len(c.errs) > 0 {
 		return nil
 	}
 	return &next
-}
-
-// join adds the rules of another policy to one that is being changed.
-func (p *Policy) join(more *Policy) {
-	over := make(map[string][]commandPattern, len(p.over)+len(more.byName))
-	for name, list := range p.over {
-		over[name] = list
-	}
-	for name, list := range more.byName {
-		over[name] = append(slices.Clip(p.named(name)), list...)
-	}
-	p.over = over
-	p.anyName = append(slices.Clip(p.anyName), more.anyName...)
-	p.paths = append(slices.Clip(p.paths), more.paths...)
-	p.net = append(slices.Clip(p.net), more.net...)
 }
 
 // excepting returns a rule with more exceptions.
@@ -210,43 +198,11 @@ func (c *compiler) excepting(r *rule, texts []string) *rule {
 
 // replace puts a rule in the place of another, or nothing.
 func (p *Policy) replace(old, by *rule) {
-	over := make(map[string][]commandPattern, len(p.over)+len(old.names))
-	for name, list := range p.over {
-		over[name] = list
+	p.changed = maps.Clone(p.changed)
+	if p.changed == nil {
+		p.changed = make(map[*rule]*rule)
 	}
-	for _, name := range old.names {
-		if name == "*" {
-			p.anyName = replaced(p.anyName, old, by)
-			continue
-		}
-		over[name] = replaced(p.named(name), old, by)
-	}
-	p.over = over
-	list := func(rules []*rule) (out []*rule) {
-		for _, r := range rules {
-			if r != old {
-				out = append(out, r)
-			} else if by != nil {
-				out = append(out, by)
-			}
-		}
-		return out
-	}
-	p.paths, p.net = list(p.paths), list(p.net)
-}
-
-// replaced is a list of patterns with those of a rule given to another, or to
-// none.
-func replaced(patterns []commandPattern, old, by *rule) (out []commandPattern) {
-	for _, cp := range patterns {
-		if cp.rule == old {
-			if cp.rule = by; by == nil {
-				continue
-			}
-		}
-		out = append(out, cp)
-	}
-	return out
+	p.changed[old] = by
 }
 
 // setting changes a default, or the mode, of one file.

@@ -25,11 +25,12 @@ func (c *compiler) clients(list []Client) {
 	for _, cl := range list {
 		p := c.policy
 		rules := &Policy{
-			options: p.options, defaults: p.defaults, byName: make(map[string][]commandPattern), ids: p.ids,
+			options: p.options, defaults: p.defaults, sets: []*ruleSet{newRuleSet()}, ids: p.ids,
 			foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking || cl.File.FoldCase,
 		}
-		own := compiler{policy: rules}
+		own := compiler{policy: rules, set: rules.sets[0]}
 		own.tighten(cl.File)
+		own.set.sort()
 		c.errs = append(c.errs, own.errs...)
 		p.warnings = append(p.warnings, rules.warnings...)
 		p.guests = append(p.guests, guest{cl, rules})
@@ -47,12 +48,12 @@ func (p *Policy) For(client, agent string) *Policy {
 		}
 		if next == p {
 			own := *p
-			own.origins, own.files = maps.Clone(p.origins), slices.Clip(p.files)
+			own.origins, own.files, own.sets = maps.Clone(p.origins), slices.Clip(p.files), slices.Clip(p.sets)
 			next = &own
 		}
 		next.files = append(next.files, g.File)
 		next.conditional = next.conditional || g.rules.conditional
-		next.join(g.rules)
+		next.sets = append(next.sets, g.rules.sets...)
 	}
 	if next != p {
 		next.settle()

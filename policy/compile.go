@@ -19,14 +19,10 @@ type Policy struct {
 	origins   map[string]string // where the defaults stand, by their names
 	readOnly  bool              // presets
 	workspace bool
-	env       []string
-	byName    map[string][]commandPattern // by the program's name
-	anyName   []commandPattern            // of patterns that begin with a wildcard
-	paths     []*rule
-	net       []*rule
-	// over holds lists that stand in place of those of byName: what a change that
-	// is tried makes of them.
-	over    map[string][]commandPattern
+	// sets hold the rules: those of the files, and those of the files for the
+	// client. changed tells what a change that is tried puts in the place of one.
+	sets    []*ruleSet
+	changed map[*rule]*rule
 	ids     map[string]bool // of all rules
 	guests  []guest
 	timeout time.Duration // of questions; 0 = as configured
@@ -44,7 +40,6 @@ type rule struct {
 	Rule
 	file   string // "" = built-in
 	source string
-	names  []string // under which its patterns are filed; "*" = of any program
 	// tightens tells that it stands in a file that can only tighten: it asks for
 	// what was allowed, and not for what is denied without it.
 	tightens bool
@@ -63,6 +58,7 @@ type commandPattern struct {
 // compiler collects the faults of the files it compiles.
 type compiler struct {
 	policy *Policy
+	set    *ruleSet
 	file   string // being compiled; "" = built-in
 	// tightens tells that the file can only tighten.
 	tightens bool
@@ -158,7 +154,7 @@ func (c *compiler) command(r Rule) {
 	}
 	for _, text := range r.Run {
 		if p, ok := c.pattern(r, text); ok {
-			c.index(commandPattern{p, c.anchored(out, p)})
+			c.set.command(commandPattern{p, c.anchored(out, p)})
 		}
 	}
 	c.examples(out)
@@ -184,28 +180,6 @@ func (c *compiler) pattern(r Rule, text string) (pattern, bool) {
 		c.fail(r, text, "%v", err)
 	}
 	return p, err == nil
-}
-
-// index files a pattern under the names of its program.
-func (c *compiler) index(cp commandPattern) {
-	for _, name := range cp.tokens[0] {
-		if strings.Contains(name, "*") {
-			c.policy.anyName = append(c.policy.anyName, cp)
-			cp.rule.names = append(cp.rule.names, "*")
-			continue
-		}
-		name = baseName(name)
-		c.policy.byName[name] = append(c.policy.byName[name], cp)
-		cp.rule.names = append(cp.rule.names, name)
-	}
-}
-
-// named returns the patterns about programs of a name.
-func (p *Policy) named(name string) []commandPattern {
-	if list, ok := p.over[name]; ok {
-		return list
-	}
-	return p.byName[name]
 }
 
 // examples checks a command rule against its own examples.
@@ -242,9 +216,9 @@ func (c *compiler) path(r Rule) {
 			c.fail(r, "", "unknown operation %q: expected read or write", op)
 		}
 	}
-	c.policy.paths = append(c.policy.paths, &rule{
+	c.set.path(&rule{
 		Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens, globs: c.globs(r, r.Paths, c.folds(r.Action)), except: c.exceptions(r),
-	})
+	}, c.folds(r.Action))
 }
 
 // exceptions compiles the exceptions of a path rule. They are compared as they
@@ -304,7 +278,7 @@ func (c *compiler) network(r Rule) {
 		c.fail(r, "", "hosts is empty: the rule can never match")
 	}
 	r.Hosts, r.Except = c.hosts(r, r.Hosts), c.hosts(r, r.Except)
-	c.policy.net = append(c.policy.net, &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens})
+	c.set.net.add(&rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens})
 }
 
 // hosts checks names of hosts, and writes them as they are compared.

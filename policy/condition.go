@@ -35,24 +35,14 @@ func (p *Policy) eachMatch(e Effect, visit func(*rule)) {
 	switch e.Kind {
 	case Exec:
 		p.blockingCommands(e, func(r *rule, _ []Word) { visit(r) })
-		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
-			return
-		}
-		for _, list := range [][]commandPattern{p.named(baseName(e.Argv[0].Text)), p.anyName} {
-			for i := range list {
-				if list[i].allows(e) {
-					visit(list[i].rule)
-				}
-			}
-		}
+		p.allowingCommands(e, func(r *rule) bool {
+			visit(r)
+			return true
+		})
 	case Read, Write:
-		for _, r := range p.paths {
-			if _, _, ok := r.blocksPath(e); ok {
-				visit(r)
-			}
-		}
+		p.blockingPaths(e, func(r *rule, _ Action, _ bool) { visit(r) })
 	case Net:
-		for _, r := range p.net {
+		for r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
 				visit(r)
 			}

@@ -1,5 +1,7 @@
 package policy
 
+import "iter"
+
 // Decide judges a call by its effects: the strictest verdict on one of them is
 // the verdict on the call. A call without effects is denied, because nothing is
 // known of it. The order of rules, and of effects, does not change the action.
@@ -76,19 +78,46 @@ func (p *Policy) blocking(e Effect) (worst verdict, found, whole bool) {
 	case Exec:
 		p.blockingCommands(e, func(r *rule, _ []Word) { consider(r, r.Action, true) })
 	case Read, Write:
-		for _, r := range p.paths {
-			if action, all, ok := r.blocksPath(e); ok {
-				consider(r, action, all)
-			}
-		}
+		p.blockingPaths(e, consider)
 	case Net:
-		for _, r := range p.net {
+		for r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
 				consider(r, r.Action, true)
 			}
 		}
 	}
 	return worst, found, whole
+}
+
+// blockingPaths reports the asking and denying rules that apply to a path, with
+// what they say to it; see blocksPath.
+func (p *Policy) blockingPaths(e Effect, consider func(r *rule, action Action, whole bool)) {
+	for _, s := range p.sets {
+		list := s.blocks.find(e.Path, e.Tree)
+		if e.Canonical != e.Path && e.Canonical != "" {
+			list = inOrder(append(list, s.blocks.find(e.Canonical, e.Tree)...))
+		}
+		for _, i := range list {
+			if r := p.current(s.blocks.rules[i]); r != nil {
+				if action, whole, ok := r.blocksPath(e); ok {
+					consider(r, action, whole)
+				}
+			}
+		}
+	}
+}
+
+// about yields the rules that may be about a host.
+func (p *Policy) about(host string) iter.Seq[*rule] {
+	return func(yield func(*rule) bool) {
+		for _, s := range p.sets {
+			for _, i := range s.net.find(host) {
+				if r := p.current(s.net.rules[i]); r != nil && !yield(r) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // judgePath decides a path that nothing blocks.
@@ -100,9 +129,11 @@ func (p *Policy) judgePath(e Effect) verdict {
 	if e.Unknown || e.Canonical == "" {
 		return verdict{action: unknown, id: "unknown_paths." + name}
 	}
-	for _, r := range p.paths {
-		if r.Action == Allow && r.allowsPath(e) {
-			return verdict{action: Allow, rule: r}
+	for _, s := range p.sets {
+		for _, i := range s.allows.find(e.Canonical, e.Tree) {
+			if r := p.current(s.allows.rules[i]); r != nil && r.allowsPath(e) {
+				return verdict{action: Allow, rule: r}
+			}
 		}
 	}
 	return verdict{action: byDefault, id: "defaults." + name}
@@ -110,7 +141,7 @@ func (p *Policy) judgePath(e Effect) verdict {
 
 // judgeNet decides a host that nothing blocks.
 func (p *Policy) judgeNet(e Effect) verdict {
-	for _, r := range p.net {
+	for r := range p.about(e.Host) {
 		if r.Action == Allow && r.matchesHost(e, false) {
 			return verdict{action: Allow, rule: r}
 		}
@@ -120,9 +151,9 @@ func (p *Policy) judgeNet(e Effect) verdict {
 
 // judgeEnv decides a variable.
 func (p *Policy) judgeEnv(e Effect) verdict {
-	for _, pattern := range p.env {
+	for _, s := range p.sets {
 		// A wildcard is no consent to a variable that makes programs run code.
-		if pattern == e.Name || matchToken(pattern, e.Name) && !IsDangerousEnv(e.Name) {
+		if s.env[e.Name] || matchesAny(s.envLike, e.Name) && !IsDangerousEnv(e.Name) {
 			return verdict{action: Allow, id: "env.allow"}
 		}
 	}

@@ -41,45 +41,43 @@ const (
 func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, []Word)) {
 	argv = withoutVersion(argv)
 	others := equivalents(argv[:min(len(argv), 4*scanWindow)])
-	rules := len(p.named(baseName(argv[0].Text))) + len(p.anyName) + len(others)
-	if rules == 0 {
-		return
-	}
 	if *left <= 0 {
 		argv = argv[:min(len(argv), scanWindow)]
 	}
-	*left -= rules * len(argv)
-	p.blockingCommand(argv, nil, consider)
+	*left -= p.blockingCommand(argv, nil, consider)
 	for _, other := range others {
-		p.blockingCommand(other, nil, consider)
+		*left -= p.blockingCommand(other, nil, consider)
 	}
 }
 
-// blockingCommand tries one command.
-func (p *Policy) blockingCommand(argv []Word, dirs []string, consider func(*rule, []Word)) {
+// blockingCommand tries one command. It returns how much work that was: the words
+// that were looked at, about.
+func (p *Policy) blockingCommand(argv []Word, dirs []string, consider func(*rule, []Word)) (work int) {
 	if len(argv) == 0 {
-		return
+		return 0
 	}
-	for _, cp := range p.named(baseName(argv[0].Text)) {
-		if cp.blocks(argv, dirs) {
-			consider(cp.rule, argv)
+	c := command{argv: argv, name: baseName(argv[0].Text)}
+	for _, list := range p.named(c.name) {
+		found := list.blocking(&c)
+		work += len(argv) * len(found)
+		for _, i := range found {
+			cp := list.list[i]
+			if cp.rule = p.current(cp.rule); cp.rule != nil && cp.blocks(&c, dirs) {
+				consider(cp.rule, argv)
+			}
 		}
 	}
-	for _, cp := range p.anyName {
-		if cp.blocks(argv, dirs) {
-			consider(cp.rule, argv)
-		}
-	}
+	return work
 }
 
 // blocks reports whether an asking or denying rule applies to the command.
-func (cp *commandPattern) blocks(argv []Word, dirs []string) bool {
+func (cp *commandPattern) blocks(c *command, dirs []string) bool {
 	r := cp.rule
-	if r.Action == Allow || !cp.loose(argv) || !r.mayBeIn(dirs) {
+	if r.Action == Allow || !cp.looseAs(c) || !r.mayBeIn(dirs) {
 		return false
 	}
 	for _, not := range r.not {
-		if _, ok := not.strict(argv); ok {
+		if _, ok := not.strict(c.argv); ok {
 			return false
 		}
 	}
@@ -104,12 +102,13 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 	}
-	for _, list := range [][]commandPattern{p.named(baseName(e.Argv[0].Text)), p.anyName} {
-		for i := range list {
-			if list[i].allows(e) {
-				return verdict{action: Allow, rule: list[i].rule}
-			}
-		}
+	var by *rule
+	p.allowingCommands(e, func(r *rule) bool {
+		by = r
+		return false
+	})
+	if by != nil {
+		return verdict{action: Allow, rule: by}
 	}
 	if p.covered(e.Argv) {
 		return verdict{action: Allow, id: "presets"}
@@ -118,6 +117,22 @@ func (p *Policy) judgeExec(e Effect) verdict {
 		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 	}
 	return verdict{action: p.defaults.Bash, id: "defaults.bash"}
+}
+
+// allowingCommands reports the allowing command rules that cover the command, until
+// consider returns false.
+func (p *Policy) allowingCommands(e Effect, consider func(*rule) bool) {
+	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
+		return
+	}
+	for _, list := range p.named(baseName(e.Argv[0].Text)) {
+		for _, i := range list.allowing(e.Argv) {
+			cp := list.list[i]
+			if cp.rule = p.current(cp.rule); cp.rule != nil && cp.allows(e) && !consider(cp.rule) {
+				return
+			}
+		}
+	}
 }
 
 // covered reports whether the presets know the command and all its flags.
@@ -201,7 +216,7 @@ func (p *Policy) matches(r *rule, e Effect) bool {
 			return false
 		}
 		cp := commandPattern{pat, r}
-		if r.Action == Allow && cp.allows(e) || cp.blocks(e.Argv, nil) {
+		if r.Action == Allow && cp.allows(e) || cp.blocks(&command{argv: e.Argv, name: baseName(e.Argv[0].Text)}, nil) {
 			return true
 		}
 	}

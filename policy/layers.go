@@ -21,7 +21,7 @@ const (
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
 		options: o, title: user.Title, files: []File{user}, origins: make(map[string]string),
-		byName: make(map[string][]commandPattern), ids: make(map[string]bool),
+		sets: []*ruleSet{newRuleSet()}, ids: make(map[string]bool),
 	}
 	if p.title == "" {
 		p.title = user.Name
@@ -33,7 +33,7 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	}
 	p.files = append(p.files, further...)
 	p.settle()
-	c := compiler{policy: p}
+	c := compiler{policy: p, set: p.sets[0]}
 	c.folding(user, further)
 	c.builtin(disabled)
 	c.file = user.Name
@@ -49,6 +49,7 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	for _, f := range p.files {
 		c.clients(f.Clients)
 	}
+	c.set.sort()
 	return p, errors.Join(c.errs...)
 }
 
@@ -122,7 +123,7 @@ func (c *compiler) layer(f File) {
 			c.fault("presets", name, "unknown preset %q: expected %s or %s", name, presetReadOnly, presetWorkspace)
 		}
 	}
-	c.policy.env = append(c.policy.env, f.Env...)
+	c.set.variables(f.Env)
 	c.rules(f.Commands, c.command)
 	c.rules(f.Paths, c.path)
 	c.rules(f.Net, c.network)

@@ -10,24 +10,40 @@ import (
 // a synonym; global options before the subcommand; operands in any position; a
 // word that is known only at run time is any word it could become.
 func (p *pattern) loose(argv []Word) bool {
-	if len(argv) == 0 || !looseAny(p.tokens[0], Word{baseName(argv[0].Text), argv[0].Dynamic}) {
-		return false
-	}
-	if argv[0].Dynamic && argv[0].Text == "" {
-		return false // an unknown program is Opaque; it is not every program
-	}
-	return looseWords(baseName(argv[0].Text), p.tokens[1:], argv[1:])
+	return len(argv) > 0 && p.looseAs(&command{argv: argv, name: baseName(argv[0].Text)})
 }
 
-// looseWords matches the tokens after the program's name.
-func looseWords(name string, tokens [][]string, words []Word) bool {
-	for _, t := range tokens {
-		if strings.HasPrefix(t[0], "-") && !hasFlag(name, t, words) {
+// command is a command to which many patterns are held.
+type command struct {
+	argv  []Word
+	name  string // of its program
+	taken [][]Word
+}
+
+// readings are the ways in which its operands may be taken; see the function.
+func (c *command) readings() [][]Word {
+	if c.taken == nil {
+		c.taken = readings(c.name, c.argv[1:])
+	}
+	return c.taken
+}
+
+// looseAs is loose for a command that is not empty.
+func (p *pattern) looseAs(c *command) bool {
+	program := c.argv[0]
+	if !looseAny(p.tokens[0], Word{c.name, program.Dynamic}) {
+		return false
+	}
+	if program.Dynamic && program.Text == "" {
+		return false // an unknown program is Opaque; it is not every program
+	}
+	for _, t := range p.tokens[1:] {
+		if strings.HasPrefix(t[0], "-") && !hasFlag(c.name, t, c.argv[1:]) {
 			return false
 		}
 	}
-	for _, operands := range readings(name, words) {
-		if looseOperands(name, tokens, operands) {
+	for _, operands := range c.readings() {
+		if looseOperands(c.name, p.tokens[1:], operands) {
 			return true
 		}
 	}
