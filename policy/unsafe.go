@@ -64,8 +64,19 @@ var goFlags = map[string]bool{
 }
 
 // unsafeIn returns what tells whether a word of a command is, or could become, an
-// unsafe flag, by its index.
+// unsafe flag, by its index: of the program itself, or of one that it starts.
 func unsafeIn(argv []Word) func(i int) bool {
+	own := unsafeFor(argv)
+	at := startedAt(argv)
+	if at == 0 {
+		return own
+	}
+	started := unsafeFor(unversioned(argv[at:]))
+	return func(i int) bool { return own(i) || i > at && started(i-at) }
+}
+
+// unsafeFor is unsafeIn for the flags of the program itself.
+func unsafeFor(argv []Word) func(i int) bool {
 	program := baseName(argv[0].Text)
 	list := strings.Fields(unsafeFlags[program])
 	after, harmless := harmlessGit(program, argv)

@@ -1,6 +1,9 @@
 package policy
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // One letter means many things in git: only where it runs a program or changes a
 // setting must a rule permit it.
@@ -13,6 +16,26 @@ func TestFlagsOfGitAreThoseOfTheirSubcommand(t *testing.T) {
 		"git clone -u ./x a": Ask, "git clone -c a=b c": Ask, "git -c alias.x=!x x": Ask, "git -C .. push -u origin": Ask, "git rebase -x ./x": Ask,
 		"git -u push": Ask, "git grep -O./x a": Ask, "git push --receive-pack=./x": Ask, "git fetch --upload-pack ./x": Ask, "git commit -c… x": Ask,
 		"git --unknown push -c x": Ask, "git … -c x": Ask, "git diff --output=x": Ask, "git ls-remote -u ./x": Ask, "git archive --exec=./x": Ask,
+	} {
+		if d := p.Decide([]Effect{run(command)}); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
+		}
+	}
+}
+
+// A program that another one starts under its name takes its flags along.
+func TestFlagsOfAStartedProgramAreItsOwn(t *testing.T) {
+	t.Parallel()
+	p := rules(t, asking(), Rule{ID: "all", Action: Allow, Run: []string{
+		"npx {eslint,tsc,prettier,eslint@8} **", "npm exec **", "{yarn,pnpm,bunx} **", "python3 -m {pytest,mypy} **", "{uv,poetry} run **", "bundle exec **",
+	}})
+	for command, want := range map[string]Action{
+		"npx eslint src --ext .ts": Allow, "npx eslint .": Allow, "npx prettier --check .": Allow, "npm exec -- eslint .": Allow, "yarn lint": Allow,
+		"python3 -m pytest -q": Allow, "uv run pytest -x -q": Allow, "poetry run ruff check": Allow, "bundle exec rspec": Allow, "pnpm exec vitest run": Allow,
+		"npx eslint@8 " + strings.Repeat("x ", 200): Allow, "npx eslint@8 " + strings.Repeat("x ", 200) + "--fix": Ask,
+		"npx eslint --fix .": Ask, "npx eslint@8 --fix .": Ask, "npx eslint -c ./x.js .": Ask, "npx prettier --write .": Ask, "npx tsc --outDir /x": Ask,
+		"npm exec -- eslint --fix .": Ask, "npm exec eslint --fix": Ask, "yarn eslint --fix": Ask, "pnpm exec eslint --fix": Ask, "bunx eslint -o x .": Ask,
+		"python3 -m pytest -p evil": Ask, "python3 -m pytest --rootdir=/x": Ask, "uv run ruff check --fix": Ask, "poetry run pytest -c x": Ask, "npx eslint …": Ask,
 	} {
 		if d := p.Decide([]Effect{run(command)}); d.Action != want {
 			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
