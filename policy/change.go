@@ -9,10 +9,10 @@ import (
 // An edit is one change of one policy file. Which fields are set depends on key.
 type edit struct {
 	file  string   // the file's name; "" = the user's
-	key   string   // "commands", "paths", "net": a new rule; "except", "builtin.disable", "env.allow", "mode", or a default's name
+	key   string   // "commands", "paths", "net": a new rule; "except", "permit_flags", "builtin.disable", "env.allow", "mode", or a default's name
 	rule  Rule     // new
-	at    *rule    // that gets exceptions, or is switched off
-	texts []string // exceptions, or a variable's name
+	at    *rule    // that gets exceptions or flags, or is switched off
+	texts []string // exceptions, flags, or a variable's name
 	value Action   // of a default
 }
 
@@ -74,6 +74,9 @@ func (p *Policy) mend(e Effect, v verdict) (edit, bool) {
 		texts := p.concerned(e, v.rule)
 		return edit{file: v.rule.file, key: "except", at: v.rule, texts: texts}, len(texts) > 0
 	case e.Kind == Exec && len(e.Argv) > 0 && !e.Argv[0].Dynamic:
+		if ed, ok := p.permitting(e); ok {
+			return ed, true
+		}
 		r, ok := allowingCommand(e)
 		return edit{key: "commands", rule: p.titled(r, e)}, ok
 	case (e.Kind == Read || e.Kind == Write) && !e.Unknown && e.Canonical != "":
@@ -162,6 +165,10 @@ func (p *Policy) with(ed edit) *Policy {
 		c.rules([]Rule{ed.rule}, c.network)
 	case "except":
 		next.replace(ed.at, c.excepting(ed.at, ed.texts))
+	case "permit_flags":
+		permitting := *ed.at
+		permitting.PermitFlags = append(slices.Clip(ed.at.PermitFlags), ed.texts...)
+		next.replace(ed.at, &permitting)
 	case "builtin.disable":
 		next.replace(ed.at, nil)
 	case "env.allow":

@@ -55,6 +55,13 @@ func (l layers) made(t testing.TB, edits ...edit) layers {
 					}
 				}
 			}
+		case "permit_flags":
+			f.Commands = slices.Clone(f.Commands)
+			for i, r := range f.Commands {
+				if r.ID == ed.at.ID {
+					f.Commands[i].PermitFlags = append(slices.Clip(r.PermitFlags), ed.texts...)
+				}
+			}
 		case "builtin.disable":
 			f.Disable = append(slices.Clip(f.Disable), ed.texts...)
 		case "env.allow":
@@ -107,6 +114,7 @@ func FuzzTheSmallestChangeComesTrue(f *testing.F) {
 func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 	t.Parallel()
 	effects := []Effect{
+		run("go build -o x -ldflags=a/b"), run("go build -o=a,b {x} *"), run("make all CC=x -C d"), run("go build -toolexec=x"),
 		tree(read("/w/a")), tree(write("/srv/a")), read("/srv/a[b]*{c}"), read("/srv/{a,b}"), read(`/srv/a\b`), write("/srv/a b"), read("/"), tree(read("/")), tree(read("/srv/**")),
 		read("/srv/${home}"), read("/srv/x\ny"), tree(read("/w")), tree(write("/w")), write("/w/.git/config"),
 		{Kind: Read, Path: "/srv/x"},
@@ -129,7 +137,7 @@ func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 			effects = append(effects, e)
 		}
 	}
-	denials := []Rule{{ID: "no-rm", Action: Deny, Run: []string{"rm **"}}, {ID: "no-push", Action: Ask, Run: []string{"git push **"}}}
+	denials := []Rule{{ID: "builds", Action: Allow, Run: []string{"go build **", "make all **"}}, {ID: "no-rm", Action: Deny, Run: []string{"rm **"}}, {ID: "no-push", Action: Ask, Run: []string{"git push **"}}}
 	secrets := []Rule{{ID: "no-a", Action: Deny, Paths: []string{"/w/a", "**/.env", "/srv/**"}}}
 	l := layers{
 		user:          File{Name: "user", Defaults: Defaults{}, Commands: denials},
@@ -159,6 +167,7 @@ func TestAChangeIsReadable(t *testing.T) {
 	p, err := Compile(o, File{Name: "p.yaml", Defaults: asking(), Commands: []Rule{
 		{ID: "push", Action: Deny, Run: []string{"git push **"}, Line: 7},
 		{ID: "allow-go-test", Action: Allow, Run: []string{"go test"}},
+		{ID: "builds", Action: Allow, Run: []string{"go build **"}, Line: 5},
 		{ID: "pull", Action: Ask, Run: []string{"git {push,pull} **"}, Line: 9},
 	}, Net: []Rule{{ID: "meta", Action: Deny, Hosts: []string{"*.test"}}}}, File{Name: ".toold/policy.yaml", Headless: true, Defaults: asking()})
 	if err != nil {
@@ -169,6 +178,8 @@ func TestAChangeIsReadable(t *testing.T) {
 		want   string
 	}{
 		{run("go test -o x"), `under commands: {id: allow-go-test-2, decision: allow, run: ["go test -o x"]}; then it is allowed`},
+		{run("go build -ldflags=-s -o x ."), `permit_flags: ["-ldflags=*", "-o"] in rule "builds" (p.yaml:5); then it is allowed`},
+		{run("go build -toolexec ./x ."), `under commands: {id: allow-go-build, decision: allow, run: ["go build -toolexec ./x ."]}; then it is allowed`},
 		{run("git pull 'a b'"), `an exception in this rule: except: ["git pull \"'a\" \"b'\""]; and under commands: {id: allow-git-pull, decision: allow, run: ["git pull \"'a\" \"b'\""]}; then it is allowed`},
 		{run("git push"), `an exception in this rule: except: ["git push"]; and an exception in rule "pull" (p.yaml:9): except: ["git push"]; and under commands: {id: allow-git-push, decision: allow, run: ["git push"]}; then it is allowed`},
 		{run("deploy"), `an exception in this rule: except: ["deploy"] in /etc/toold/policy.yaml, which only the administrator can change; and under commands: {id: allow-deploy, decision: allow, run: ["deploy"]}; then it is allowed`},

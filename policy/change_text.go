@@ -66,7 +66,7 @@ func (ed edit) continues(before edit) bool {
 	switch {
 	case ed.key != before.key || ed.file != before.file:
 		return false
-	case ed.key == "except":
+	case ed.key == "except" || ed.key == "permit_flags":
 		return ed.at.ID == before.at.ID && ed.at.source == before.at.source
 	}
 	return ed.value != Deny || ed.key == "builtin.disable"
@@ -92,6 +92,8 @@ func (p *Policy) editText(ed edit, deciding *rule) string {
 			which = fmt.Sprintf("rule %q (%s)", ed.at.ID, ed.at.source)
 		}
 		return fmt.Sprintf("an exception in %s: except: %s%s", which, listText(ed.texts), in)
+	case "permit_flags":
+		return fmt.Sprintf("permit_flags: %s in rule %q (%s)", listText(ed.texts), ed.at.ID, ed.at.source)
 	case "builtin.disable":
 		return fmt.Sprintf("builtin: {disable: %s}, which takes the whole of %s away", listText(ed.texts), map[bool]string{true: "a built-in rule", false: "these built-in rules"}[len(ed.texts) == 1])
 	case "env.allow":

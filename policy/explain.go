@@ -29,7 +29,7 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	case v.rule != nil:
 		d.Reason = fmt.Sprintf("It must not %s%s.", what, because(v.rule.Reason))
 	default:
-		d.Reason = fmt.Sprintf("No rule allows to %s.", what)
+		d.Reason = fmt.Sprintf("No rule allows to %s%s.", what, p.butFor(e))
 	}
 	d.Change = p.changeText(e, v)
 	p.nextStep(&d, v)

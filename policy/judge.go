@@ -153,48 +153,6 @@ func (p *Policy) covered(argv []Word) bool {
 	return false
 }
 
-// allows reports whether an allowing rule covers the command with all its flags.
-func (cp *commandPattern) allows(e Effect) bool {
-	r := cp.rule
-	if r.Action != Allow || !r.isIn(e) {
-		return false
-	}
-	free, ok := cp.strict(e.Argv)
-	if !ok {
-		return false
-	}
-	for _, not := range r.not {
-		if not.loose(e.Argv) {
-			return false
-		}
-	}
-	program := baseName(e.Argv[0].Text)
-	for _, w := range e.Argv[1:] {
-		for _, flag := range r.ForbidFlags {
-			if sameFlag(program, flag, w.Text) {
-				return false
-			}
-		}
-	}
-	unsafe := unsafeIn(e.Argv)
-	for _, i := range free {
-		w := e.Argv[i]
-		if i > 0 && unsafe(i) && (w.Dynamic || !r.permits(program, w.Text)) {
-			return false
-		}
-	}
-	return true
-}
-
-// permits reports whether the rule wants to cover an unsafe flag.
-func (r *rule) permits(program, word string) bool {
-	if matchesAny(r.PermitFlags, word) {
-		return true
-	}
-	short, ok := strings.CutPrefix(word, "--")
-	return ok && goFlags[program] && matchesAny(r.PermitFlags, "-"+short)
-}
-
 // isIn reports whether the command certainly runs in one of the rule's folders.
 func (r *rule) isIn(e Effect) bool {
 	if len(r.dirs) == 0 {
