@@ -116,6 +116,7 @@ const quotedList = `\[((?:"(?:[^"\\]|\\.)*"(?:, )?)*)\]`
 var (
 	newRule    = regexp.MustCompile(`^under (commands|paths|net): (\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\})`)
 	exception  = regexp.MustCompile(`^an exception in (?:this rule|rule "([^"]*)" \([^)]*\)): except: ` + quotedList)
+	permitted  = regexp.MustCompile(`^permit_flags: ` + quotedList + ` in rule "([^"]*)" \([^)]*\)`)
 	switchOff  = regexp.MustCompile(`^builtin: \{disable: ` + quotedList + `\}, which takes the whole of (?:a|these) built-in rules? away`)
 	variable   = regexp.MustCompile(`^env: \{allow: ` + quotedList + `\}`)
 	inMap      = regexp.MustCompile(`^(defaults|unknown_paths|env): \{(\w+): (ask|allow)\}`)
@@ -143,7 +144,9 @@ func withChange(text string, d explained) (changed, promised string, err error) 
 			if m[1] != "" {
 				id = m[1]
 			}
-			text = inRule(text, id, m[2])
+			text = inRule(text, id, "except", m[2])
+		case take(permitted):
+			text = inRule(text, m[2], "permit_flags", m[1])
 		case take(switchOff):
 			text = setKey(text, "builtin", "disable", "["+m[1]+"]")
 		case take(variable):
@@ -173,15 +176,15 @@ func inSection(text, section, rule string) string {
 	return text + "\n" + section + ":\n" + rule + "\n"
 }
 
-// inRule adds exceptions to a rule that is written over several lines.
-func inRule(text, id, exceptions string) string {
+// inRule adds to a list in a rule that is written over several lines.
+func inRule(text, id, key, texts string) string {
 	head := "  - id: " + id + "\n"
 	before, after, _ := strings.Cut(text, head)
 	own, others, more := strings.Cut(after, "\n  - ")
-	if strings.Contains(own, "    except: [") {
-		own = strings.Replace(own, "    except: [", "    except: ["+exceptions+", ", 1)
+	if list := "    " + key + ": ["; strings.Contains(own, list) {
+		own = strings.Replace(own, list, list+texts+", ", 1)
 	} else {
-		own = "    except: [" + exceptions + "]\n" + own
+		own = list + texts + "]\n" + own
 	}
 	if more {
 		own += "\n  - "

@@ -167,7 +167,7 @@ func TestAChangeIsReadable(t *testing.T) {
 	p, err := Compile(o, File{Name: "p.yaml", Defaults: asking(), Commands: []Rule{
 		{ID: "push", Action: Deny, Run: []string{"git push **"}, Line: 7},
 		{ID: "allow-go-test", Action: Allow, Run: []string{"go test"}},
-		{ID: "builds", Action: Allow, Run: []string{"go build **"}, Line: 5},
+		{ID: "builds", Action: Allow, Run: []string{"go {build,env} **", "pytest **"}, Line: 5},
 		{ID: "pull", Action: Ask, Run: []string{"git {push,pull} **"}, Line: 9},
 	}, Net: []Rule{{ID: "meta", Action: Deny, Hosts: []string{"*.test"}}}}, File{Name: ".toold/policy.yaml", Headless: true, Defaults: asking()})
 	if err != nil {
@@ -178,7 +178,10 @@ func TestAChangeIsReadable(t *testing.T) {
 		want   string
 	}{
 		{run("go test -o x"), `under commands: {id: allow-go-test-2, decision: allow, run: ["go test -o x"]}; then it is allowed`},
-		{run("go build -ldflags=-s -o x ."), `permit_flags: ["-ldflags=*", "-o"] in rule "builds" (p.yaml:5); then it is allowed`},
+		{run("go env -w x"), `under commands: {id: allow-go-env, decision: allow, run: ["go env -w x"]}; then it is allowed`},
+		{run("pytest -o x"), `under commands: {id: allow-pytest-o, decision: allow, run: ["pytest -o x"]}; then it is allowed`},
+		{run("go build -modfile x ."), `under commands: {id: allow-go-build, decision: allow, run: ["go build -modfile x ."]}; then it is allowed`},
+		{run("go build -ldflags=-s -coverprofile=x -o x ."), `permit_flags: ["-ldflags=-s", "-coverprofile=*", "-o"] in rule "builds" (p.yaml:5); then it is allowed`},
 		{run("go build -toolexec ./x ."), `under commands: {id: allow-go-build, decision: allow, run: ["go build -toolexec ./x ."]}; then it is allowed`},
 		{run("git pull 'a b'"), `an exception in this rule: except: ["git pull \"'a\" \"b'\""]; and under commands: {id: allow-git-pull, decision: allow, run: ["git pull \"'a\" \"b'\""]}; then it is allowed`},
 		{run("git push"), `an exception in this rule: except: ["git push"]; and an exception in rule "pull" (p.yaml:9): except: ["git push"]; and under commands: {id: allow-git-push, decision: allow, run: ["git push"]}; then it is allowed`},

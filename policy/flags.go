@@ -98,8 +98,19 @@ func (p *Policy) butFor(e Effect) string {
 	return fmt.Sprintf(": rule %q would, but for %s, which its permit_flags do not name", r.ID, strings.Join(names, " and "))
 }
 
+// mildFlags are unsafe flags of which a rule may permit any value: they name what
+// is written, or say that what was read is written.
+const mildFlags = " -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir --output --output-file --outputFile --outFile " +
+	"--outDir --out-dir --declarationDir --junitxml --junit-xml --log-file --fix --fix-dry-run --unsafe-fixes --write --tsBuildInfoFile "
+
+// isMild reports whether a rule may permit any value of a flag. -o is the output of
+// some programs only.
+func isMild(program, flag string) bool {
+	return strings.Contains(mildFlags, " "+flag+" ") || flag == "-o" && strings.Contains(" go gcc cc curl wget eslint sort ", " "+program+" ")
+}
+
 // permitting returns the edit that makes the user's own rule cover the flags that
-// it lacks for a command. Flags that carry code are not permitted in general.
+// it lacks for a command: mild ones, and others with just this value.
 func (p *Policy) permitting(e Effect) (edit, bool) {
 	r, flags := p.nearest(e, true)
 	if r == nil || r.file != p.files[0].Name || isInlineCode(e.Argv) {
@@ -107,11 +118,16 @@ func (p *Policy) permitting(e Effect) (edit, bool) {
 	}
 	var texts []string
 	for _, w := range flags {
-		name, _, value := strings.Cut(w.Text, "=")
-		if value {
-			name += "=*"
+		text := w.Text
+		name, _, valued := strings.Cut(text, "=")
+		mild := isMild(baseName(e.Argv[0].Text), name)
+		switch {
+		case mild && valued:
+			text = name + "=*"
+		case !mild && (!valued || strings.Contains(text, "*")):
+			return edit{}, false
 		}
-		texts = append(texts, name)
+		texts = append(texts, text)
 	}
 	return edit{file: r.file, key: "permit_flags", at: r, texts: texts}, true
 }
