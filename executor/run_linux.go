@@ -21,11 +21,13 @@ const (
 	defaultGrace = 2 * time.Second
 
 	// After the command has ended its children may still have something to say,
-	// as tee in a process substitution does. They are heard until they are quiet
-	// this long and none of them runs, but not longer than settleMax.
-	settleIdle = 60 * time.Millisecond
-	settleStep = 20 * time.Millisecond // between two looks at children that do run
-	settleMax  = 1500 * time.Millisecond
+	// as tee in a process substitution does. They are heard until so many looks in
+	// a row found that none of them runs or has written, but not longer than
+	// settleMax. Looks are counted, not time: a daemon that was kept from running
+	// has not seen what its machine did meanwhile.
+	settleLooks = 3
+	settleStep  = 20 * time.Millisecond // between two looks
+	settleMax   = 1500 * time.Millisecond
 
 	// killWithin is how long the kernel may take to carry out a kill before the
 	// helper itself is ended.
@@ -314,9 +316,10 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleMax)
 	defer cancel()
-	look := time.NewTimer(settleIdle)
+	looked := time.Now()
+	look := time.NewTimer(settleStep)
 	defer look.Stop()
-	for {
+	for quiet := 0; quiet < settleLooks; look.Reset(settleStep) {
 		select {
 		case <-r.process.Alone():
 			return
@@ -326,15 +329,12 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 			return
 		case <-look.C:
 		}
-		idle := r.streams.idle(time.Now())
-		switch {
-		case idle < settleIdle:
-			look.Reset(settleIdle - idle)
-		case r.process.Runnable(ctx):
-			look.Reset(settleStep)
-		default:
-			return
+		now := time.Now()
+		quiet++
+		if r.streams.idle(now) < now.Sub(looked) || r.process.Runnable(ctx) {
+			quiet = 0
 		}
+		looked = now
 	}
 }
 
