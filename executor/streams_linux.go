@@ -162,22 +162,25 @@ const bufferSize = 32 << 10
 // and a leftover that writes without end is not listened to without end.
 const drainLimit = 1 << 20
 
-// copy reads the stream to its end, or until drain interrupts it; then it takes
-// what is already there and returns.
+// copy reads the stream to its end, or until interrupt; then it takes what is
+// already there and returns. The end of a terminal is believed when it is met
+// twice in a row; see rest.
 func (s *stream) copy(buffers *sync.Pool) {
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf)
-	for {
+	for ends := 0; ends < 2; {
 		n, err := s.file.Read(buf[:])
 		if n > 0 {
 			s.take(buf[:n])
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		switch {
+		case err == nil || errors.Is(err, syscall.EINTR):
+			ends = 0
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			s.rest(buf[:])
 			return
-		}
-		if err != nil && !errors.Is(err, syscall.EINTR) {
-			return // io.EOF of a pipe, EIO of a terminal that nobody holds any more
+		default:
+			ends++ // io.EOF of a pipe, EIO of a terminal that nobody holds any more
 		}
 	}
 }
@@ -192,24 +195,29 @@ func (s *stream) interrupt() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) }
 
 // rest reads without waiting until nothing is there. The deadline has to be
 // cleared first: it refuses even bytes that have already come.
+//
+// A read of a terminal first waits for the kernel's work that brings what was
+// written. Work that met a full buffer, which has been read meanwhile, has put
+// itself off once more, and only the next read waits for that. So what has come is
+// all read when two reads in a row find nothing.
 func (s *stream) rest(buf []byte) {
 	_ = s.file.SetReadDeadline(time.Time{})
 	raw, err := s.file.SyscallConn()
 	if err != nil {
 		return
 	}
-	total := 0
 	_ = raw.Read(func(fd uintptr) bool {
-		for total < drainLimit {
+		for total, empty := 0, 0; total < drainLimit && empty < 2; {
 			n, err := syscall.Read(int(fd), buf)
-			if errors.Is(err, syscall.EINTR) {
-				continue
+			switch {
+			case errors.Is(err, syscall.EINTR):
+			case err != nil || n <= 0:
+				empty++
+			default:
+				empty = 0
+				total += n
+				s.take(buf[:n])
 			}
-			if err != nil || n <= 0 {
-				break
-			}
-			total += n
-			s.take(buf[:n])
 		}
 		return true // never wait
 	})

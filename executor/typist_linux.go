@@ -4,92 +4,134 @@ import (
 	"bytes"
 	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // lineMax is the longest line, newline included, that a terminal takes while it
-// collects lines. N_TTY(4) has room for 4096 bytes and drops what is beyond.
+// collects lines (N_TTY(4)), and the most that its buffer is sure to hold
+// whatever mode its program sets.
 const lineMax = 4095
 
 // A typist writes to the master of a terminal what a person would type. It is used
 // by one goroutine.
+//
+// It never has more under way than the terminal's buffer holds. What is beyond
+// would wait before the buffer, where nobody can tell that it is there, and could
+// be lost: a terminal whose mode has changed drops what does not fit until
+// somebody reads.
 type typist struct {
 	master *os.File
 	open   int // bytes of the line that the terminal still collects
+	under  int // bytes typed since the terminal last had none to read; the open line counts
 }
 
 // write types p. A line that is too long for the terminal is passed on in pieces
 // past its line editor, so that it arrives whole; control characters mean nothing
-// then. It returns when the last piece is read, or when done is closed.
+// in it. It returns when p is typed and such a line is read, or when done is closed.
 func (t *typist) write(p []byte, done <-chan struct{}) {
-	if t.fits(p) {
-		_, _ = t.master.Write(p)
-		return
-	}
-	t.open = 0
-	for len(p) > 0 && t.drained(done) {
-		t.bypass(true) // again for each piece: the program may have set its own mode
-		n := min(len(p), lineMax)
-		if _, err := t.master.Write(p[:n]); err != nil {
-			return
+	for ok := true; ok && len(p) > 0; {
+		n := t.fitting(p)
+		if n > 0 {
+			ok = t.put(p[:n], done)
+		} else {
+			n = lineEnd(p)
+			ok = t.pass(p[:n], done)
 		}
 		p = p[n:]
 	}
-	if t.drained(done) {
-		t.bypass(false)
-	}
 }
 
-// fits reports whether the terminal takes p as it is, and keeps count of the line
-// that is open afterwards.
-func (t *typist) fits(p []byte) bool {
-	if lines, _, err := inputState(t.master); err != nil || !lines {
-		t.open = 0
-		return true // single keys have no lines
+// fitting tells how much of p can be typed as it is: some lines, or the beginning
+// of one; nothing when the next line is too long.
+func (t *typist) fitting(p []byte) (n int) {
+	if peer, err := lookAtPeer(t.master); err == nil && !peer.edits {
+		t.open = 0 // single keys have no lines
+		return min(len(p), lineMax)
 	}
-	open := t.open
-	for rest := p; ; {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			open += len(rest)
+	for n < len(p) {
+		end := n + lineEnd(p[n:])
+		if full := t.open + end; full > lineMax || full == lineMax && p[end-1] != '\n' {
 			break
 		}
-		if open+i+1 > lineMax {
+		n = end
+	}
+	return n
+}
+
+// lineEnd is how long the first line of p is, newline included.
+func lineEnd(p []byte) int {
+	if i := bytes.IndexByte(p, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(p)
+}
+
+// put types p, at most lineMax bytes, when there is room. It is false when done
+// was closed before.
+func (t *typist) put(p []byte, done <-chan struct{}) bool {
+	if t.under+len(p) > lineMax {
+		if !t.drained(done) {
 			return false
 		}
-		open, rest = 0, rest[i+1:]
+		t.under = t.open
 	}
-	if open >= lineMax {
+	if _, err := t.master.Write(p); err != nil {
 		return false
 	}
-	t.open = open
+	t.under += len(p)
+	t.open += len(p)
+	if i := bytes.LastIndexByte(p, '\n'); i >= 0 {
+		t.open = len(p) - i - 1
+	}
 	return true
 }
 
-// bypass turns the line editor off or on. With EXTPROC, made for editing on the
-// other side (RFC 1184), a terminal still says that it collects lines, but gives
-// every byte as it comes.
-func (t *typist) bypass(on bool) {
-	_ = withFD(t.master, func(fd int) error {
-		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err != nil {
-			return err
+// pass types p past the line editor and waits until it is read. It is false when
+// done was closed before.
+func (t *typist) pass(p []byte, done <-chan struct{}) bool {
+	if !t.drained(done) { // the lines before this one stay lines
+		return false
+	}
+	for len(p) > 0 {
+		if !t.bypassed(done) {
+			return false
 		}
-		was := mode.Lflag
-		if mode.Lflag &^= unix.EXTPROC; on {
-			mode.Lflag |= unix.EXTPROC
+		n := min(len(p), lineMax)
+		for n > 1 && p[n-1] == eof {
+			n-- // alone at the end of the buffer it would be the end of the input even here
 		}
-		if mode.Lflag == was {
-			return nil
+		if _, err := t.master.Write(p[:n]); err != nil {
+			return false
 		}
-		return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
+		p = p[n:]
+	}
+	ok := t.bypassed(done)
+	t.open, t.under = 0, 0
+	setBypass(t.master, false)
+	return ok
+}
+
+// bypassed turns the line editor off and waits until the terminal has nothing to
+// read. The program may turn it on meanwhile; then all begins again.
+func (t *typist) bypassed(done <-chan struct{}) bool {
+	return t.await(done, func() bool {
+		setBypass(t.master, true)
+		peer, err := lookAtPeer(t.master)
+		return err == nil && !peer.pending && !peer.edits
 	})
 }
 
-// drained waits until everything typed has been read. It is false when done was
-// closed or the terminal is gone.
+// drained waits until everything typed has been read but the line that the
+// terminal still collects. It is false when done was closed before.
 func (t *typist) drained(done <-chan struct{}) bool {
+	return t.await(done, func() bool {
+		peer, err := lookAtPeer(t.master)
+		return err == nil && !peer.pending
+	})
+}
+
+// await asks until it is so. An answer that cannot be had now, for want of a
+// descriptor or of memory, is awaited too.
+func (t *typist) await(done <-chan struct{}, isSo func() bool) bool {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for wait := 200 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
@@ -98,33 +140,9 @@ func (t *typist) drained(done <-chan struct{}) bool {
 			return false
 		case <-pause.C:
 		}
-		_, pending, err := inputState(t.master)
-		if err != nil || !pending {
-			return err == nil
+		if isSo() {
+			return true
 		}
 		pause.Reset(wait)
 	}
-}
-
-// inputState tells whether a terminal collects lines, and whether it has something
-// to read. The other side is opened for the moment: only a poll there first takes
-// what is still on its way.
-func inputState(master *os.File) (lines, pending bool, err error) {
-	err = withFD(master, func(fd int) error {
-		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err != nil {
-			return err
-		}
-		lines = mode.Lflag&unix.ICANON != 0
-		slave, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-		if no != 0 {
-			return no
-		}
-		defer unix.Close(int(slave))
-		ready := []unix.PollFd{{Fd: int32(slave), Events: unix.POLLIN}}
-		_, err = unix.Poll(ready, 0)
-		pending = ready[0].Revents&unix.POLLIN != 0
-		return err
-	})
-	return lines, pending, err
 }

@@ -102,10 +102,10 @@ func (r *running) keepEnded(waits bool) {
 	if s.ctty == nil {
 		return
 	}
-	lines, pending, err := inputState(s.ctty)
+	peer, err := lookAtPeer(s.ctty)
 	switch {
-	case err != nil || pending:
-	case lines:
+	case err != nil || peer.pending:
+	case peer.lines:
 		_, _ = s.ctty.Write(bytes.Repeat([]byte{eof}, manyEnds))
 	case waits && r.watch.ends < mostEnds:
 		r.watch.ends++
