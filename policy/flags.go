@@ -61,7 +61,7 @@ func (p *Policy) nearest(e Effect, known bool) (best *rule, flags []Word) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic || size(e.Argv) > maxTried {
 		return nil, nil
 	}
-	for _, list := range p.named(baseName(e.Argv[0].Text)) {
+	for list := range p.named(baseName(e.Argv[0].Text)) {
 		for _, i := range list.allowing(e.Argv) {
 			cp := list.list[i]
 			if cp.rule = p.current(cp.rule); cp.rule == nil {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -69,20 +70,21 @@ func (s *ruleSet) sort() {
 	s.allows.sort()
 }
 
-// named returns the lists in which a pattern about a program must stand, in the
+// named yields the lists in which a pattern about a program must stand, in the
 // order in which they are tried.
-func (p *Policy) named(name string) (lists []*commandList) {
-	for _, s := range p.sets {
-		if list := s.byName[name]; list != nil {
-			lists = append(lists, list)
+func (p *Policy) named(name string) iter.Seq[*commandList] {
+	return func(yield func(*commandList) bool) {
+		for _, s := range p.sets {
+			if list := s.byName[name]; list != nil && !yield(list) {
+				return
+			}
+		}
+		for _, s := range p.sets {
+			if len(s.anyName.list) > 0 && !yield(&s.anyName) {
+				return
+			}
 		}
 	}
-	for _, s := range p.sets {
-		if len(s.anyName.list) > 0 {
-			lists = append(lists, &s.anyName)
-		}
-	}
-	return lists
 }
 
 // current returns what stands in the place of a rule: the rule itself, unless a
@@ -191,16 +193,26 @@ func (l *commandList) blocking(c *command) []int32 {
 		return l.blocks.any
 	}
 	found := slices.Clone(l.blocks.any)
+	if !hasOtherNames(c.name) {
+		return inOrder(l.blocks.appendOperands(found, c.argv[1:], false))
+	}
 	for _, operands := range c.readings() {
-		for i, w := range operands {
-			if abbreviated := c.name == "npm" && i == 0 && len(w.Text) > 1; w.Dynamic || abbreviated {
-				found = l.blocks.appendBeginning(found, w.Text)
-			} else {
-				found = append(found, l.blocks.by[w.Text]...)
-			}
-		}
+		found = l.blocks.appendOperands(found, operands, c.name == "npm")
 	}
 	return inOrder(found)
+}
+
+// appendOperands appends those that need one of the operands. abbreviates tells
+// that the first may be the beginning of a subcommand.
+func (f *filed) appendOperands(found []int32, operands []Word, abbreviates bool) []int32 {
+	for i, w := range operands {
+		if w.Dynamic || abbreviates && i == 0 && len(w.Text) > 1 {
+			found = f.appendBeginning(found, w.Text)
+		} else {
+			found = append(found, f.by[w.Text]...)
+		}
+	}
+	return found
 }
 
 // inOrder sorts indexes, each once.

@@ -12,6 +12,7 @@ type pathList struct {
 	fold   bool
 	under  map[string]*places
 	begins []string // of under, in order
+	most   int      // letters of the longest
 }
 
 // places are the rules that have a pattern with one literal beginning.
@@ -47,6 +48,9 @@ func (l *pathList) sort() {
 		}
 	}
 	slices.Sort(l.begins)
+	for _, begin := range l.begins {
+		l.most = max(l.most, len(begin))
+	}
 }
 
 // needs returns the components that a path must have for a pattern's to match.
@@ -105,7 +109,11 @@ func (l *pathList) find(path string, tree bool) []int32 {
 	}
 	path = strings.TrimRight(path, "/")
 	var found []int32
-	for begin := path; ; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
+	begin := path
+	if len(path) > l.most {
+		begin = folder(path[:l.most+1]) // a longer one is not there
+	}
+	for ; ; begin = folder(begin) {
 		if p := l.under[begin]; p != nil {
 			found = p.find(found, path[len(begin):], tree)
 		}
@@ -121,6 +129,9 @@ func (l *pathList) find(path string, tree bool) []int32 {
 	}
 	return inOrder(found)
 }
+
+// folder is what stands before the last slash of a path.
+func folder(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // find appends the rules that may be about a path below the beginning.
 func (p *places) find(found []int32, path string, tree bool) []int32 {

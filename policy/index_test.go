@@ -132,3 +132,15 @@ func mixedEffect(r *rand.Rand) Effect {
 	}
 	return e
 }
+
+// What has nothing to be found in a command still takes the time to look for it: a
+// long command, each end of which is looked at, must use its bounds up.
+func TestLookingForRulesCountsAsWork(t *testing.T) {
+	t.Parallel()
+	p := rules(t, asking(), Rule{ID: "push", Action: Ask, Run: []string{"* push **"}})
+	left := maxScan
+	p.blockingTail(words("nice nice nice nice"), &left, func(r *rule, _ []Word) { t.Errorf("%s matches", r.ID) })
+	if left >= maxScan {
+		t.Error("nothing was counted")
+	}
+}

@@ -57,9 +57,9 @@ func (p *Policy) blockingCommand(argv []Word, dirs []string, consider func(*rule
 		return 0
 	}
 	c := command{argv: argv, name: baseName(argv[0].Text)}
-	for _, list := range p.named(c.name) {
+	for list := range p.named(c.name) {
 		found := list.blocking(&c)
-		work += len(argv) * len(found)
+		work += len(argv) * (1 + len(found)) // to find them takes a look at all words, too
 		for _, i := range found {
 			cp := list.list[i]
 			if cp.rule = p.current(cp.rule); cp.rule != nil && cp.blocks(&c, dirs) {
@@ -125,7 +125,7 @@ func (p *Policy) allowingCommands(e Effect, consider func(*rule) bool) {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return
 	}
-	for _, list := range p.named(baseName(e.Argv[0].Text)) {
+	for list := range p.named(baseName(e.Argv[0].Text)) {
 		for _, i := range list.allowing(e.Argv) {
 			cp := list.list[i]
 			if cp.rule = p.current(cp.rule); cp.rule != nil && cp.allows(e) && !consider(cp.rule) {

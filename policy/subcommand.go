@@ -259,6 +259,12 @@ func subcommands(name string, words []Word) (out [][]Word) {
 // isTruth reports whether a word is the value of an option that is on or off.
 func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == "false") }
 
+// hasOtherNames reports whether the operands of a program may be taken for others
+// than are written.
+func hasOtherNames(name string) bool {
+	return subcommandNames[name] != "" || name == "podman" || name == "kubectl"
+}
+
 // renamed returns the operands with each other name of the subcommand.
 func renamed(name string, operands []Word) (out [][]Word) {
 	if len(operands) == 0 || operands[0].Dynamic {
