@@ -264,8 +264,22 @@ func placed(err error, layers []*layer) error {
 	return errors.Join(faults...)
 }
 
+// PlacePolicyFaults gives what was found in the policy file at path ("" means the
+// built-in one) its places there. The error is one of reading the file.
+func PlacePolicyFaults(path string, found []*policy.Fault) ([]*Error, error) {
+	l, err := readUser(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Error
+	for _, f := range found {
+		out = append(out, l.decoder.place(f))
+	}
+	return out, nil
+}
+
 // place finds the text in the file that a fault is about.
-func (d *decoder) place(f *policy.Fault) error {
+func (d *decoder) place(f *policy.Fault) *Error {
 	at, scope, message := place{max(f.Line, 1), 1}, f.Key, f.Key+": "+f.Problem
 	if f.Rule != "" {
 		message = fmt.Sprintf("rule %q: %s", f.Rule, f.Problem)

@@ -1,0 +1,15 @@
+package policy
+
+import "testing"
+
+func TestAMisspeltProgramIsNearAKnownOne(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"gti": "git", "git": "", "npmm": "", "dockre": "docker", "dcker": "docker", "dockerr": "docker", "pytset": "pytest",
+		"bat": "", "mytool": "", "": "", "x": "", "terrafrom": "terraform", "kubetcl": "kubectl",
+	} {
+		if got := NearProgram(name); got != want {
+			t.Errorf("%q is near %q, want %q", name, got, want)
+		}
+	}
+}
