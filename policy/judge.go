@@ -1,14 +1,21 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // blockingCommands reports every asking or denying command rule that could mean
 // this command, with the words that it means. A program that is not known here may run what is in its
 // arguments, so the rest of the command, and text in it, are tried as well.
 func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
 	left, denied := maxScan, false
+	var noted []*rule // the same rule says nothing new of another end of the command
 	note := func(r *rule, argv []Word) {
-		consider(r, argv)
+		if !slices.Contains(noted, r) {
+			consider(r, argv)
+			noted = append(noted, r)
+		}
 		denied = denied || r.Action == Deny // nothing is stricter
 	}
 	p.blockingCommand(e.Argv, e.Dirs, note)
