@@ -13,7 +13,7 @@ import (
 // The bounds of an analysis. What goes beyond them is Opaque: it is never
 // skipped.
 const (
-	maxSteps  = 4000    // statements, repetitions of loops included; long ones count more
+	maxSteps  = 3000    // statements, repetitions of loops included; long ones count more
 	maxDepth  = 60      // of nested syntax
 	maxInner  = 12      // of texts that are scripts: bash -c, eval, functions
 	maxWords  = 2048    // of one command, after expansion
