@@ -13,6 +13,7 @@ type EnvOptions struct {
 	From      []string          // the daemon's environment, as of os.Environ
 	Pass      []string          // further names to take from From; a * at the end stands for any rest
 	Set       map[string]string // values that win over From and the defaults
+	Default   []string          // further defaults, entries as of os.Environ; what passes or is set wins
 	Workspace string            // no folder below it stays in PATH; "" = no workspace
 }
 
@@ -24,6 +25,10 @@ type EnvOptions struct {
 // The result is sorted and holds each name once.
 func BaseEnv(o EnvOptions) []string {
 	env := defaults()
+	for _, entry := range o.Default {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
 	for _, entry := range o.From {
 		name, value, ok := strings.Cut(entry, "=")
 		if ok && !isDaemons(name) && matches(name, o.Pass) {

@@ -265,9 +265,15 @@ func playDaemon(dir string) error {
 	if err != nil {
 		return err
 	}
+	var caches *sandbox.Caches
+	if cache := os.Getenv("PLAY_CACHE"); cache != "" {
+		if caches, err = sandbox.OpenCaches(context.Background(), os.Getenv("PLAY_STORE"), []sandbox.Cache{{Path: cache}}); err != nil {
+			return err
+		}
+	}
 	_, err = executor.Run(context.Background(), executor.Command{
 		Script: os.Getenv("PLAY_SCRIPT"), Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")},
-		Sandbox: sandbox.Profile{Mode: mode, Workspace: dir}, Stdout: os.Stdout, Stderr: os.Stderr,
+		Sandbox: sandbox.Profile{Mode: mode, Workspace: dir, Caches: caches}, Stdout: os.Stdout, Stderr: os.Stderr,
 	})
 	return err
 }

@@ -59,6 +59,7 @@ type Sandbox struct {
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"`
 	Tier     string   `json:"tier"`
+	Caches   string   `json:"caches,omitempty"` // "overlay", "private" or none
 }
 
 // Decision tells why a call ran or did not.

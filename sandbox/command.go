@@ -71,10 +71,15 @@ func (p Profile) report(landlock int) Report {
 	if p.Mode == FullAccess {
 		return Report{Profile: p.Mode.String(), Enforced: []string{}, Network: true, Tier: "none"}
 	}
+	caches := ""
+	if p.Mode == WorkspaceWrite {
+		caches = p.Caches.kind()
+	}
 	return Report{
 		Profile:  p.Mode.String(),
 		Enforced: []string{"namespaces", fmt.Sprintf("landlock:%d", landlock), "seccomp"},
 		Network:  p.Network,
+		Caches:   caches,
 		Tier:     "A",
 	}
 }

@@ -56,7 +56,7 @@ func probe(ctx context.Context, spec helper.Spec) (abi int, err error) {
 	defer null.Close()
 	spec.Probe, spec.Dir = true, "/"
 	var p Process
-	event, err := p.launch(ctx, Command{Stdin: null, Stdout: null, Stderr: null}, spec)
+	event, err := p.launch(ctx, Command{Stdin: null, Stdout: null, Stderr: null}, spec, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -42,6 +42,7 @@ type Profile struct {
 	Write     []string // further writable roots; each must exist
 	Hide      []string // files and folders that cannot be read; missing ones are skipped
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
+	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
 	Network   bool     // the host's network; false = an own, empty one with loopback
 	Limits    Limits
 }
@@ -64,6 +65,9 @@ type Report struct {
 	// runs in the daemon and is held by its checks of the path; "none" in
 	// danger-full-access.
 	Tier string `json:"tier"`
+	// Caches is "overlay" where calls see the machine's tool caches with their own
+	// changes, "private" where of some they see only their own, "" where there are none.
+	Caches string `json:"caches,omitempty"`
 }
 
 // ErrUnavailable is what errors.Is finds in every refusal to confine.

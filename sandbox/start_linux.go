@@ -53,7 +53,7 @@ type Process struct {
 //
 // The files are the caller's to close. Who gets a Process must call End.
 func Start(ctx context.Context, c Command) (*Process, error) {
-	spec, err := c.spec()
+	spec, handed, err := c.spec()
 	if err != nil {
 		return nil, &StageError{Stage: "profile", Err: err}
 	}
@@ -68,7 +68,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if c.Room > 0 {
 		p.blank = newBlankShell(c)
 	}
-	event, err := p.launch(ctx, c, spec)
+	event, err := p.launch(ctx, c, spec, handed)
 	if err != nil {
 		p.blank.close()
 		return nil, err
@@ -79,19 +79,19 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	return p, nil
 }
 
-// spec translates the command for the helper.
-func (c Command) spec() (helper.Spec, error) {
+// spec translates the command for the helper. The descriptors go with it.
+func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	p := c.Profile
 	if err := p.check(); err != nil {
-		return helper.Spec{}, err
+		return spec, nil, err
 	}
-	spec := helper.Spec{
+	spec = helper.Spec{
 		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
 		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes,
 	}
 	if p.Mode == FullAccess {
-		return spec, nil
+		return spec, nil, nil
 	}
 	spec.Namespaces, spec.Landlock, spec.Seccomp = true, true, true
 	spec.Loopback = !p.Network
@@ -101,14 +101,15 @@ func (c Command) spec() (helper.Spec, error) {
 			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true})
 		}
 		spec.Protect = p.Protect
+		handed = p.Caches.give(&spec)
 	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
 	}
-	return spec, nil
+	return spec, handed, nil
 }
 
 // launch starts the helper and waits for its first word.
-func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec) (helper.Event, error) {
+func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec, handed []*os.File) (helper.Event, error) {
 	b, err := spec.Encode()
 	if err != nil {
 		return helper.Event{}, &StageError{Stage: "specification", Err: err}
@@ -126,7 +127,7 @@ func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec) (help
 	}
 	// The set-up can hang in a dead network mount; a caller need not.
 	stop := context.AfterFunc(ctx, p.destroy)
-	event, err := p.handshake(b, c)
+	event, err := p.handshake(b, c, handed)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -172,6 +173,9 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+		if len(spec.Overlays) > 0 { // which act with the capabilities of who made them
+			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN)
+		}
 	}
 	return &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"toold", helper.Marker},
@@ -181,12 +185,12 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	}
 }
 
-func (p *Process) handshake(spec []byte, c Command) (helper.Event, error) {
+func (p *Process) handshake(spec []byte, c Command, handed []*os.File) (helper.Event, error) {
 	var err error
 	if p.identity, err = identityOf(p.cmd.Process.Pid); err != nil {
 		return helper.Event{}, unavailable("read the helper's identity", err)
 	}
-	if err := p.sendSpec(spec, c.Extra); err != nil {
+	if err := p.sendSpec(spec, handed, c.Extra); err != nil {
 		return helper.Event{}, unavailable("instruct the helper", err)
 	}
 	event, err := p.next()
@@ -212,7 +216,7 @@ func failureOf(e helper.Event) error {
 
 // sendSpec passes the specification in a memory file: a packet is too small for
 // a long script.
-func (p *Process) sendSpec(spec []byte, extra *os.File) error {
+func (p *Process) sendSpec(spec []byte, handed []*os.File, extra *os.File) error {
 	fd, err := unix.MemfdCreate("specification", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
@@ -222,18 +226,22 @@ func (p *Process) sendSpec(spec []byte, extra *os.File) error {
 	if _, err := file.Write(spec); err != nil {
 		return err
 	}
-	rights := []int{fd}
 	if extra != nil {
-		raw, err := extra.SyscallConn()
+		handed = append(handed[:len(handed):len(handed)], extra)
+	}
+	return p.sendRights([]int{fd}, handed)
+}
+
+// sendRights passes the files after the descriptors. The files stay open until it
+// has, since control holds them.
+func (p *Process) sendRights(fds []int, files []*os.File) error {
+	if len(files) > 0 {
+		raw, err := files[0].SyscallConn()
 		if err != nil {
 			return err
 		}
-		return control(raw, func(extra int) error { return p.sendRights(append(rights, extra)) })
+		return control(raw, func(fd int) error { return p.sendRights(append(fds, fd), files[1:]) })
 	}
-	return p.sendRights(rights)
-}
-
-func (p *Process) sendRights(fds []int) error {
 	raw, err := p.control.SyscallConn()
 	if err != nil {
 		return err

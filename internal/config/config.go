@@ -33,6 +33,8 @@ type Config struct {
 	Redact         []string // texts that are never shown nor kept
 	LogLevel       string   // "debug", "info", "warn" or "error"
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
+
+	Caches []sandbox.Cache // of tools: calls see them and may write, the folders stay as they are
 }
 
 // TLS names the files of the server's certificate. Both are set or none is.

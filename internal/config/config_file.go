@@ -35,6 +35,7 @@ type file struct {
 			MemoryBytes scalar `yaml:"memory_bytes"`
 			TmpBytes    scalar `yaml:"tmp_bytes"`
 		} `yaml:"limits"`
+		Caches []scalar `yaml:"caches"`
 	} `yaml:"sandbox"`
 	Limits struct {
 		MaxFrameBytes      scalar `yaml:"max_frame_bytes"`

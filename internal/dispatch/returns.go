@@ -125,7 +125,7 @@ func wireSandbox(r sandbox.Report) message.Sandbox {
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Caches: r.Caches}
 }
 
 func storedReturn(body []byte) (*message.ToolReturn, error) {

@@ -35,12 +35,12 @@ const StageChdir = "chdir"
 // confine puts the whole process into its view and the calling thread, from
 // which the shell is forked, under Landlock and the filter. The process's other
 // threads keep watch without them, but without capabilities. It returns the
-// version of Landlock in force.
-func confine(s *Spec) (abi int, err error) {
+// version of Landlock in force. What handed holds stays open in the helper.
+func confine(s *Spec, handed []int) (abi int, err error) {
 	// Before the view, in which the kernel's settings cannot be written.
 	bound := boundNumbers(s)
 	if s.Namespaces {
-		if err := buildView(s); err != nil {
+		if err := buildView(s, handed); err != nil {
 			return 0, err
 		}
 	}

@@ -19,10 +19,14 @@ func send(e Event) {
 	}
 }
 
+// maxHanded is how many descriptors come with an order at most.
+const maxHanded = 64
+
 // receiveSpec waits for the first order. Its first descriptor holds the
-// specification, the others are for the shell, from descriptor 3 on.
-func receiveSpec() (Spec, []uintptr, error) {
-	buf, oob := make([]byte, 64), make([]byte, unix.CmsgSpace(4*4))
+// specification; as many as that says are for the helper; the others are for the
+// shell, from descriptor 3 on.
+func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
+	buf, oob := make([]byte, 64), make([]byte, unix.CmsgSpace(4*maxHanded))
 	var n, oobn int
 	for {
 		var err error
@@ -31,28 +35,34 @@ func receiveSpec() (Spec, []uintptr, error) {
 			continue
 		}
 		if err != nil {
-			return Spec{}, nil, err
+			return Spec{}, nil, nil, err
 		}
 		break
 	}
 	order, err := DecodeOrder(buf[:n])
 	if err != nil || order.Kind != OrderRun {
-		return Spec{}, nil, errGarbled
+		return Spec{}, nil, nil, errGarbled
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
 	if err != nil || len(messages) != 1 {
-		return Spec{}, nil, errGarbled
+		return Spec{}, nil, nil, errGarbled
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) == 0 {
-		return Spec{}, nil, errGarbled
+		return Spec{}, nil, nil, errGarbled
 	}
-	spec, err := readSpec(fds[0])
-	var files []uintptr
-	for _, fd := range fds[1:] {
+	spec, err = readSpec(fds[0])
+	fds = fds[1:]
+	if err == nil && spec.Handed > uint64(len(fds)) {
+		err = errGarbled
+	}
+	if err != nil {
+		return Spec{}, nil, nil, err
+	}
+	for _, fd := range fds[spec.Handed:] {
 		files = append(files, uintptr(fd))
 	}
-	return spec, files, err
+	return spec, fds[:spec.Handed], files, nil
 }
 
 func readSpec(fd int) (Spec, error) {

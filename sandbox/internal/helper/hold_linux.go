@@ -32,12 +32,15 @@ func run() int {
 		return 125
 	}
 	clean()
-	spec, files, err := receiveSpec()
+	spec, handed, files, err := receiveSpec()
 	if err != nil {
 		return 125 // the daemon is gone or is not one; nobody is left to tell
 	}
+	if len(spec.Overlays) > 0 {
+		return serveOverlays(spec.Overlays)
+	}
 	h := &holder{spec: spec, alone: make(chan struct{})}
-	h.abi, err = confine(&spec)
+	h.abi, err = confine(&spec, handed)
 	if err == nil && !spec.Probe {
 		err = h.start(files)
 	}

@@ -81,6 +81,11 @@ func (r ruleset) fill(s *Spec) error {
 			}
 		}
 	}
+	for _, cache := range s.Caches {
+		if err := r.add(cache.Path, write); err != nil && !errors.Is(err, syscall.ENOENT) {
+			return err
+		}
+	}
 	if !s.Namespaces {
 		return nil
 	}

@@ -46,11 +46,15 @@ type tree struct {
 //
 // One recursive mount_setattr(2) freezes the host's tree instead of one remount
 // for each mount, and copies taken before it keep their freedom.
-func buildView(s *Spec) error {
+func buildView(s *Spec, handed []int) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return stage("make mounts private", err)
 	}
 	roots, err := takeRoots(s.Roots)
+	if err != nil {
+		return err
+	}
+	caches, err := takeCaches(s.Caches, handed)
 	if err != nil {
 		return err
 	}
@@ -71,12 +75,15 @@ func buildView(s *Spec) error {
 	if err := buildProc(); err != nil {
 		return err
 	}
+	if err := attachCaches(caches); err != nil {
+		return err
+	}
 	for _, t := range append(resolver, roots...) {
 		if err := t.attach(); err != nil {
 			return err
 		}
 	}
-	if err := pinAll(s.Roots, slices.Concat(s.Hide, s.Protect)); err != nil {
+	if err := pinAll(s.writable(), slices.Concat(s.Hide, s.Protect)); err != nil {
 		return err
 	}
 	if err := protectAll(s.Protect); err != nil {

@@ -21,6 +21,10 @@ type Spec struct {
 	Protect  []string // canonical paths below writable roots that stay as they are
 	TmpBytes uint64
 
+	Caches   []Cache
+	Handed   uint64    // descriptors that come before the command's: the trees of Caches in turn, and a lock to be held
+	Overlays []Overlay // make these, report each by EventOverlay or EventFailed, and end; nothing else is done then
+
 	Processes, OpenFiles, FileBytes, MemoryBytes uint64 // 0 = unlimited
 
 	Dir  string
@@ -35,6 +39,15 @@ type Root struct {
 	Path     string
 	Writable bool
 }
+
+// Cache is one tool cache of the view.
+type Cache struct {
+	Path string
+	From string // the folder that is seen there; empty = a tree that was handed over
+}
+
+// Overlay is a folder and where the changes to it go.
+type Overlay struct{ Lower, Upper, Work string }
 
 // Order is one request of the daemon.
 type Order struct {
@@ -86,6 +99,9 @@ const (
 	EventLimit   = "limit"   // Text names the limit for which everything is killed
 	EventLeft    = "left"
 )
+
+// EventOverlay comes with the descriptor of a mount.
+const EventOverlay = "overlay"
 
 // How a process waits for input.
 const (
@@ -181,6 +197,15 @@ func (s *Spec) Encode() ([]byte, error) {
 	}
 	f.texts("hide", s.Hide)
 	f.texts("protect", s.Protect)
+	for _, c := range s.Caches {
+		f.text("cache", c.Path)
+		f.text("cache-from", c.From)
+	}
+	for _, o := range s.Overlays {
+		f.text("lower", o.Lower)
+		f.text("upper", o.Upper)
+		f.text("work", o.Work)
+	}
 	f.text("dir", s.Dir)
 	f.texts("arg", s.Argv)
 	f.texts("env", s.Env)
@@ -196,9 +221,17 @@ func (s *Spec) truths() map[string]*bool {
 
 func (s *Spec) numbers() map[string]*uint64 {
 	return map[string]*uint64{
-		"tmp-bytes": &s.TmpBytes, "room": &s.Room, "processes": &s.Processes, "open-files": &s.OpenFiles,
+		"tmp-bytes": &s.TmpBytes, "room": &s.Room, "processes": &s.Processes, "open-files": &s.OpenFiles, "handed": &s.Handed,
 		"file-bytes": &s.FileBytes, "memory-bytes": &s.MemoryBytes,
 	}
+}
+
+// last is the element that further fields belong to.
+func last[T any](list *[]T) *T {
+	if len(*list) == 0 {
+		*list = make([]T, 1)
+	}
+	return &(*list)[len(*list)-1]
 }
 
 // DecodeSpec is the inverse of Encode. An unknown key is an error: daemon and
@@ -214,7 +247,12 @@ func DecodeSpec(b []byte) (Spec, error) {
 		"arg":   func(v string) { s.Argv = append(s.Argv, v) },
 		"env":   func(v string) { s.Env = append(s.Env, v) },
 
-		"protect": func(v string) { s.Protect = append(s.Protect, v) },
+		"protect":    func(v string) { s.Protect = append(s.Protect, v) },
+		"cache":      func(v string) { s.Caches = append(s.Caches, Cache{Path: v}) },
+		"cache-from": func(v string) { last(&s.Caches).From = v },
+		"lower":      func(v string) { s.Overlays = append(s.Overlays, Overlay{Lower: v}) },
+		"upper":      func(v string) { last(&s.Overlays).Upper = v },
+		"work":       func(v string) { last(&s.Overlays).Work = v },
 	}
 	err := each(b, func(key, value string) (err error) {
 		if v, ok := truths[key]; ok {

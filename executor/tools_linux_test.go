@@ -1,0 +1,108 @@
+package executor_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+// What developers run in their projects, each in a fresh folder, without network,
+// in a home that cannot be written.
+func TestBuildsWork(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []struct{ name, needs, script, want string }{
+		{"go build and go test", "go", `export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local GOWORK=off
+printf 'module hello\n\ngo 1.21\n' >go.mod
+printf 'package main\n\nfunc main() { println(answer()) }\n\nfunc answer() int { return 42 }\n' >main.go
+printf 'package main\n\nimport "testing"\n\nfunc TestAnswer(t *testing.T) {\n\tif answer() != 42 {\n\t\tt.Fatal()\n\t}\n}\n' >main_test.go
+go build -o hello . && ./hello 2>&1 && go test . >/dev/null && echo tested`, "42\ntested\n"},
+		{"npm ci", "npm", `mkdir dep app
+echo '{"name":"dep","version":"1.0.0","main":"i.js"}' >dep/package.json
+echo 'module.exports = "from dep"' >dep/i.js
+(cd dep && npm pack --silent --pack-destination ../app >/dev/null)
+cd app
+echo '{"name":"app","version":"1.0.0","dependencies":{"dep":"file:dep-1.0.0.tgz"}}' >package.json
+npm install --silent --no-audit --no-fund && rm -r node_modules && npm ci --silent --no-audit --no-fund && node -p 'require("dep")'`, "from dep\n"},
+		{"pip install from an index that the call itself serves", "python3", `set -e
+python3 - <<'P'
+import os, zipfile
+os.makedirs("simple/greet")
+info = "greet-1.0.dist-info/"
+with zipfile.ZipFile("simple/greet/greet-1.0-py3-none-any.whl", "w") as z:
+    z.writestr("greet.py", "print('greetings')\n")
+    z.writestr(info + "METADATA", "Metadata-Version: 2.1\nName: greet\nVersion: 1.0\n")
+    z.writestr(info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    z.writestr(info + "RECORD", "greet.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n")
+P
+mkfifo port
+python3 -c '
+import http.server
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+open("port", "w").write(str(s.server_port))
+s.serve_forever()' 2>/dev/null &
+port=$(cat port)
+python3 -m venv v
+v/bin/pip install -q --disable-pip-version-check --index-url "http://127.0.0.1:$port/simple" greet
+v/bin/python -c 'import greet'
+kill %1`, "greetings\n"},
+		{"cargo build", "cargo", `cargo new --quiet --vcs none hello 2>/dev/null && cd hello && cargo build --quiet --offline && ./target/debug/hello`, "Hello, world!\n"},
+		{"make", "make", `printf 'out: in\n\tcp in out\n' >Makefile; echo made >in; make -s && cat out`, "made\n"},
+		{"git", "git", `git init -q . && echo x >f && git add -A && git -c user.name=a -c user.email=b commit -qm one && git status --short && git log --format=%s`, "one\n"},
+	} {
+		t.Run(tool.name, func(t *testing.T) {
+			t.Parallel()
+			requireProgram(t, tool.needs)
+			c := in(t, executor.Off, tool.script)
+			requireWorking(t, tool.needs, c.Env)
+			c.Timeout = 5 * time.Minute
+			c.Sandbox.Caches = usualCaches(t)
+			c.Env = executor.BaseEnv(executor.EnvOptions{From: c.Env, Default: c.Sandbox.Caches.Env()})
+			got, _ := run(t, c)
+			if diff := cmp.Diff(tool.want, got.Out); diff != "" || got.Code != 0 {
+				t.Errorf("exit %d: %s\n%s", got.Code, diff, got.Err)
+			}
+		})
+	}
+}
+
+// requireWorking skips a tool that does not even tell its version outside of the
+// sandbox: a shim of a tool that is not installed, or one without its module.
+func requireWorking(t testing.TB, tool string, env []string) {
+	t.Helper()
+	argv := map[string][]string{"go": {"version"}, "python3": {"-c", "import ensurepip, venv"}}[tool]
+	if argv == nil {
+		argv = []string{"--version"}
+	}
+	c := exec.CommandContext(t.Context(), tool, argv...)
+	c.Env, c.Dir = env, t.TempDir()
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Skipf("%s does not work here: %v: %s", tool, err, out)
+	}
+}
+
+// usualCaches are those of the user who runs the tests.
+func usualCaches(t testing.TB) *sandbox.Caches {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(os.Getenv("HOME"))
+	if err != nil {
+		t.Skipf("no home: %v", err)
+	}
+	c, err := sandbox.OpenCaches(t.Context(), filepath.Join(t.TempDir(), "store"), []sandbox.Cache{
+		{Path: filepath.Join(home, ".cache"), Env: "XDG_CACHE_HOME"},
+		{Path: filepath.Join(home, "go/pkg/mod"), Env: "GOMODCACHE"},
+		{Path: filepath.Join(home, ".npm"), Env: "npm_config_cache"},
+		{Path: filepath.Join(home, ".cargo/registry"), Env: "CARGO_HOME"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}

@@ -1,0 +1,86 @@
+package sandbox
+
+import "os"
+
+// Cache is a folder in which tools keep what they can make or fetch again.
+type Cache struct {
+	Path string // absolute and canonical
+	Env  string // the variable that names a folder to the tool, for where Path does not exist; may be empty
+}
+
+// Caches let calls write into the machine's tool caches without changing them.
+// A call sees what the machine has; what it changes goes into a folder of the
+// daemon's, which all calls of one Caches share and later ones find again.
+//
+// Nil are no caches: calls then find the machine's, and can only read them. The
+// methods may be called from several goroutines, Close from one, when no call
+// that was given the Caches runs any more.
+type Caches struct {
+	folders []cacheFolder
+	lock    *os.File // held as long as a call can change what the caches hold
+}
+
+// cacheFolder is one cache as calls see it.
+type cacheFolder struct {
+	path   string   // where calls see it
+	env    string   // NAME=path, for a cache that the machine does not have; may be empty
+	tree   *os.File // the overlay over the machine's folder; nil = from
+	from   string   // the private folder that calls see instead
+	reason error    // why there is no overlay over a folder that exists
+}
+
+// The words of Report.Caches.
+const (
+	cachesOverlay = "overlay" // what the machine has and what calls have added
+	cachesPrivate = "private" // of one of them only what calls have added
+)
+
+// Env is what tells tools where caches are that the machine does not have, as
+// entries of an environment.
+func (c *Caches) Env() []string {
+	var env []string
+	if c != nil {
+		for _, f := range c.folders {
+			if f.env != "" {
+				env = append(env, f.env)
+			}
+		}
+	}
+	return env
+}
+
+// Problems tell, for each folder of the machine that calls do not see, its path
+// and why.
+func (c *Caches) Problems() map[string]error {
+	problems := map[string]error{}
+	if c != nil {
+		for _, f := range c.folders {
+			if f.reason != nil {
+				problems[f.path] = f.reason
+			}
+		}
+	}
+	return problems
+}
+
+// Close lets the folders go. What calls have put there stays for the next time.
+func (c *Caches) Close() {
+	if c == nil {
+		return
+	}
+	for _, f := range c.folders {
+		f.tree.Close() // allowed on nil
+	}
+	c.lock.Close()
+}
+
+// kind is the word for a report.
+func (c *Caches) kind() string {
+	switch {
+	case c == nil || len(c.folders) == 0:
+		return ""
+	case len(c.Problems()) > 0:
+		return cachesPrivate
+	}
+	return cachesOverlay
+}

@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// newCaches is the folder of a view in which those caches lie that the machine
+// does not have.
+const newCaches = "/run/toold/caches"
+
+// maxStores bounds how many daemons can have caches for one workspace at a time.
+const maxStores = 16
+
+// OpenCaches makes the caches of the list ready for calls. What calls change is
+// kept in store, a folder that no call may reach otherwise; it is made if need
+// be. While another Caches uses it, another folder beside it is taken: two
+// overlays must not share one.
+//
+// An existing folder becomes an overlay (Linux 6.15); where the kernel or a file
+// system has none, calls see a private folder in its place, and Problems tells.
+// Who gets Caches must call Close.
+func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
+	store, lock, err := lockStore(store)
+	if err != nil {
+		return nil, fmt.Errorf("cannot keep the tool caches of calls: %w", err)
+	}
+	c := &Caches{lock: lock}
+	var overlays []helper.Overlay
+	for i, cache := range list {
+		o, folder, err := cache.prepare(store, i)
+		if err != nil {
+			c.Close()
+			return nil, fmt.Errorf("cannot keep what calls put into %s: %w", cache.Path, err)
+		}
+		if folder.path != "" {
+			c.folders = append(c.folders, folder)
+			overlays = append(overlays, o)
+		}
+	}
+	if err := c.mount(ctx, overlays); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// patience is how long a store may be held by what is on its way out: the calls of
+// a daemon that was killed.
+const patience = 250 * time.Millisecond
+
+// lockStore takes the first folder that nobody uses. Calls keep the lock too: it
+// is free when the last one that can write there is gone, daemon or not.
+func lockStore(dir string) (string, *os.File, error) {
+	store, wait := dir, patience
+	for i := range maxStores {
+		lock, err := lockFolder(store, wait)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return store, lock, err
+		}
+		store, wait = fmt.Sprintf("%s-%d", dir, i+2), 0
+	}
+	return "", nil, fmt.Errorf("%d daemons use %s already", maxStores, dir)
+}
+
+// lockFolder makes a folder and locks it. An error is EWOULDBLOCK when somebody
+// else has it all the time.
+func lockFolder(dir string, wait time.Duration) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for began := time.Now(); ; time.Sleep(patience / 25) {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return lock, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(began) >= wait {
+			lock.Close()
+			return nil, fmt.Errorf("cannot lock %s: %w", dir, err)
+		}
+	}
+}
+
+// prepare makes the folders of one cache. A cache that does not exist and that no
+// variable names to its tool yields none.
+func (c Cache) prepare(store string, i int) (helper.Overlay, cacheFolder, error) {
+	sum := sha256.Sum256([]byte(c.Path))
+	own := filepath.Join(store, strings.TrimLeft(filepath.Base(c.Path), ".")+"-"+hex.EncodeToString(sum[:6]))
+	o := helper.Overlay{Lower: c.Path, Upper: filepath.Join(own, "changed"), Work: filepath.Join(own, "work")}
+	f := cacheFolder{path: c.Path, from: filepath.Join(own, "private")}
+	info, err := os.Lstat(c.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && c.Env != "":
+		o.Lower = ""
+		f.path = fmt.Sprintf("%s/%d-%s", newCaches, i, filepath.Base(c.Path))
+		f.env = c.Env + "=" + f.path
+	case err != nil || !info.IsDir():
+		return o, cacheFolder{}, nil // nothing to be seen there
+	}
+	for _, dir := range []string{o.Upper, o.Work, f.from} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return o, f, err
+		}
+	}
+	return o, f, nil
+}
+
+// mount has a helper make the overlays. The helper ends at once: a mount lives as
+// long as somebody holds it, here the daemon and the sandboxes of its calls.
+func (c *Caches) mount(ctx context.Context, overlays []helper.Overlay) error {
+	spec := helper.Spec{Namespaces: true}
+	for _, o := range overlays {
+		if o.Lower != "" {
+			spec.Overlays = append(spec.Overlays, o)
+		}
+	}
+	if len(spec.Overlays) == 0 {
+		return nil
+	}
+	p, err := maker(spec)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, p.destroy)
+	defer stop()
+	err = c.receive(p, overlays)
+	p.control.Close()
+	return errors.Join(err, p.cmd.Wait())
+}
+
+// maker starts a helper that makes the overlays of a specification.
+func maker(spec helper.Spec) (*Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	b, err := spec.Encode()
+	if err != nil {
+		return nil, err
+	}
+	var p Process
+	theirs, err := p.connect()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd = helperCommand(Command{Stdin: null, Stdout: null, Stderr: null}, spec, theirs)
+	err = p.cmd.Start()
+	theirs.Close()
+	if err != nil {
+		p.control.Close()
+		return nil, unavailable("clone", err)
+	}
+	if err := p.sendSpec(b, nil, nil); err != nil {
+		p.destroy()
+		p.control.Close()
+		return nil, errors.Join(err, p.cmd.Wait())
+	}
+	return &p, nil
+}
+
+// receive takes the overlays in their order, or why there are none.
+func (c *Caches) receive(p *Process, overlays []helper.Overlay) error {
+	for i, o := range overlays {
+		if o.Lower == "" {
+			continue
+		}
+		event, tree, err := p.nextTree()
+		if err != nil {
+			return fmt.Errorf("cannot hear of the tool caches: %w", err)
+		}
+		f := &c.folders[i]
+		if f.tree = tree; tree == nil {
+			f.reason = fmt.Errorf("cannot %s: %w", event.Stage, failureOf(event))
+			continue
+		}
+		// The kernel made it for nobody. Whoever removes the store must get in.
+		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700)
+	}
+	return nil
+}
+
+// nextTree waits for the helper's next report and the descriptor that may come
+// with it.
+func (p *Process) nextTree() (event helper.Event, tree *os.File, err error) {
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return event, nil, err
+	}
+	buf, oob := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
+	var n, oobn int
+	outer := raw.Read(func(fd uintptr) bool {
+		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if err = errors.Join(outer, err); err != nil {
+		return event, nil, err
+	}
+	if oobn > 0 {
+		if tree, err = fileOf(oob[:oobn]); err != nil {
+			return event, nil, err
+		}
+	}
+	event, err = helper.DecodeEvent(buf[:n])
+	return event, tree, err
+}
+
+// fileOf is the one descriptor that came with a message.
+func fileOf(oob []byte) (*os.File, error) {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "overlay"), nil
+}
+
+// give adds the caches to a specification, and returns the descriptors that go
+// with it. Caches below a root are not needed: there calls may write anyway.
+func (c *Caches) give(spec *helper.Spec) (handed []*os.File) {
+	if c == nil {
+		return nil
+	}
+	for _, f := range c.folders {
+		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return within(f.path, r.Path) }) {
+			continue
+		}
+		if f.tree != nil {
+			handed = append(handed, f.tree)
+			spec.Caches = append(spec.Caches, helper.Cache{Path: f.path})
+		} else {
+			spec.Caches = append(spec.Caches, helper.Cache{Path: f.path, From: f.from})
+		}
+	}
+	handed = append(handed, c.lock)
+	spec.Handed = uint64(len(handed))
+	return handed
+}

@@ -1,0 +1,134 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// serveOverlays mounts overlays, passes each to the daemon, and is done. Nothing
+// else runs in this process's namespaces, and it stays in no place: the mounts
+// are nowhere but in the descriptors.
+func serveOverlays(list []Overlay) int {
+	for _, o := range list {
+		e, fds := Event{Kind: EventOverlay}, []int(nil)
+		if fd, err := o.mount(); err != nil {
+			e = failure(err)
+		} else {
+			fds = []int{fd}
+		}
+		if err := unix.Sendmsg(ControlFD, e.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+			return 125
+		}
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}
+	return 0
+}
+
+// mount makes the overlay. Its own marks are in attributes of the user's kind,
+// which need no privilege (overlayfs in the kernel's documentation, "userxattr").
+func (o Overlay) mount() (int, error) {
+	fsfd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, stage("make an overlay", err)
+	}
+	defer unix.Close(fsfd)
+	if err := o.configure(fsfd); err != nil {
+		return -1, stage("make an overlay over "+o.Lower, err)
+	}
+	fd, err := unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attrQuiet)
+	if err != nil {
+		return -1, stage("make an overlay over "+o.Lower, err)
+	}
+	// As every call will do. Kernels before 6.15 copy only what is mounted somewhere.
+	again, err := cloneTree(fd)
+	if err != nil {
+		unix.Close(fd)
+		return -1, stage("share an overlay between calls, for which Linux 6.15 is needed", err)
+	}
+	unix.Close(again)
+	return fd, nil
+}
+
+func (o Overlay) configure(fsfd int) error {
+	for _, dir := range [][2]string{{"lowerdir", o.Lower}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
+		// By descriptor: a name would need escapes, and fewer than 256 bytes.
+		fd, err := locate(dir[1])
+		if err != nil {
+			return stage("open "+dir[1], err)
+		}
+		defer unix.Close(fd)
+		if err := unix.FsconfigSetString(fsfd, dir[0], fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+			return err
+		}
+	}
+	if err := unix.FsconfigSetFlag(fsfd, "userxattr"); err != nil {
+		return err
+	}
+	return unix.FsconfigCreate(fsfd)
+}
+
+func cloneTree(fd int) (int, error) {
+	return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+}
+
+// takeCaches takes the caches, those above others first.
+func takeCaches(caches []Cache, handed []int) ([]tree, error) {
+	var trees []tree
+	for _, c := range caches {
+		var fd int
+		var err error
+		switch {
+		case c.From != "":
+			fd, err = takePrivate(c.From)
+		case len(handed) == 0:
+			err = errGarbled
+		default:
+			fd, err = cloneTree(handed[0])
+			handed = handed[1:]
+		}
+		if err != nil {
+			return nil, stage("take the cache "+c.Path, err)
+		}
+		trees = append(trees, tree{fd: fd, path: c.Path, dir: true})
+	}
+	slices.SortStableFunc(trees, func(a, b tree) int { return strings.Count(a.path, "/") - strings.Count(b.path, "/") })
+	return trees, nil
+}
+
+func takePrivate(dir string) (int, error) {
+	t, err := take(dir, false)
+	if err != nil {
+		return -1, err
+	}
+	return t.fd, setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrQuiet)
+}
+
+// attachCaches puts the caches into the view. A folder of the machine that has
+// gone or become a link since the daemon looked is left as it is.
+func attachCaches(trees []tree) error {
+	for _, t := range trees {
+		err := t.attach()
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writable are all folders in which a call may write on the host or in its caches.
+func (s *Spec) writable() []Root {
+	roots := slices.Clone(s.Roots)
+	for _, c := range s.Caches {
+		roots = append(roots, Root{Path: c.Path, Writable: true})
+	}
+	return roots
+}
