@@ -56,6 +56,9 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err != nil {
 		return err
 	}
+	if err = d.openCaches(ctx); err != nil {
+		return err
+	}
 	if d.held, err = confinement(ctx, d.cfg); err != nil {
 		return err
 	}
@@ -143,6 +146,7 @@ func (d *daemon) serve(ctx context.Context) error {
 
 func (d *daemon) close() {
 	d.shells.Close()
+	d.cfg.Sandbox.Caches.Close()
 	for _, l := range d.listeners {
 		l.Close()
 	}
@@ -168,7 +172,7 @@ func newRegistry(cfg config.Config, pool *executor.Pool) (*tools.Registry, error
 // commandEnv is the environment of commands.
 func commandEnv(cfg config.Config) []string {
 	return executor.BaseEnv(executor.EnvOptions{
-		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Workspace: cfg.Workspace,
+		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(), Workspace: cfg.Workspace,
 	})
 }
 
@@ -293,7 +297,7 @@ func (d *daemon) socketURL() string {
 func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
 	ack := message.HelloAck{
 		Protocol: protocolVersion, Version: version, Workspace: d.cfg.Workspace,
-		Sandbox: message.Sandbox{Profile: d.held.Profile, Enforced: append([]string{}, d.held.Enforced...), Network: d.held.Network, Tier: d.held.Tier},
+		Sandbox: message.Sandbox{Profile: d.held.Profile, Enforced: append([]string{}, d.held.Enforced...), Network: d.held.Network, Tier: d.held.Tier, Caches: d.held.Caches},
 		Limits: map[string]int64{
 			"max_frame_bytes": d.cfg.Limits.MaxFrameBytes, "outbox_bytes": d.cfg.Limits.OutboxBytes,
 			"return_bytes": d.cfg.Limits.ReturnBytes, "spool_bytes": d.cfg.Limits.SpoolBytes,

@@ -40,7 +40,7 @@ func (g *global) doctor(ctx context.Context) error {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
 		findings = append(findings, configFinding(cfg),
-			policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), portFinding(ctx, cfg))
+			policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/sandbox"
+)
+
+// cacheStore is where a workspace's calls leave what they change in tool caches.
+// Each workspace has its own: what the code of one builds does not reach another.
+func cacheStore(cfg config.Config) string {
+	sum := sha256.Sum256([]byte(cfg.Workspace))
+	return filepath.Join(cfg.StateDir, "caches", filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
+}
+
+// openCaches makes the tool caches ready where calls may write at all and are
+// confined.
+func (d *daemon) openCaches(ctx context.Context) (err error) {
+	if d.cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(d.cfg.Caches) == 0 {
+		return nil
+	}
+	if d.cfg.Sandbox.Caches, err = sandbox.OpenCaches(ctx, cacheStore(d.cfg), d.cfg.Caches); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
+	}
+	return nil
+}
+
+// cacheFinding tries the tool caches in a store of its own.
+func cacheFinding(ctx context.Context, cfg config.Config) finding {
+	f := finding{Name: "tool caches", OK: true}
+	if cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(cfg.Caches) == 0 {
+		f.Is = "none: sandbox.caches is empty, or the profile is another than workspace-write"
+		return f
+	}
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return finding{Name: f.Name, Is: err.Error(), Mend: "choose another state folder with --state-dir"}
+	}
+	store, err := os.MkdirTemp(cfg.StateDir, "doctor-caches-")
+	if err != nil {
+		return finding{Name: f.Name, Is: err.Error(), Mend: "choose another state folder with --state-dir"}
+	}
+	defer os.RemoveAll(store)
+	caches, err := sandbox.OpenCaches(ctx, store, cfg.Caches)
+	if err != nil {
+		return finding{Name: f.Name, Is: err.Error(), Mend: "correct what is named, or do without: sandbox.caches: []"}
+	}
+	defer caches.Close()
+	f.Is = "what calls change goes to " + cacheStore(cfg)
+	problems := caches.Problems()
+	for _, path := range slices.Sorted(maps.Keys(problems)) {
+		f.Is += fmt.Sprintf("; of %s calls see only what they have put there: %v", path, problems[path])
+	}
+	if env := caches.Env(); len(env) > 0 {
+		f.Is += "; not on this machine, so kept by variable: " + strings.Join(env, " ")
+	}
+	return f
+}
