@@ -73,7 +73,9 @@ type Waiting struct {
 }
 
 // Input is one thing sent to a running command: data, the end, a signal or a
-// window size. What is not read yet is kept, so the sender has to bound it.
+// window size. What is not read yet is kept, so the sender has to bound it. Data
+// that nobody reads holds up no signal and no size; data that is sent after one of
+// these is given after that has been carried out (kill(2) has returned).
 type Input struct {
 	Data       []byte
 	EOF        bool

@@ -71,8 +71,9 @@ func (e *ear) String() string {
 	return e.all.String()
 }
 
-// stopWhenReady cancels the command twice once it has printed "ready".
-func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
+// stopWhenReady cancels the command twice once it has printed "ready" and await,
+// if any, has returned.
+func stopWhenReady(t *testing.T, c executor.Command, await ...func()) (result, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -85,6 +86,9 @@ func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 		case <-out.come:
 		case <-t.Context().Done():
 		}
+		for _, wait := range await {
+			wait()
+		}
 		cancel()
 		cancel()
 	})
@@ -96,17 +100,22 @@ func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 // running counts the processes whose command line holds mark.
 func running(t testing.TB, mark string) int {
 	t.Helper()
+	return len(marked(t, mark))
+}
+
+// marked lists the numbers of the processes whose command line holds mark.
+func marked(t testing.TB, mark string) (pids []string) {
+	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
 	for _, f := range files {
 		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(mark)) {
-			n++
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
 		}
 	}
-	return n
+	return pids
 }
 
 func requireProgram(t testing.TB, name string) {

@@ -50,6 +50,7 @@ func (r *running) feed(done <-chan struct{}) {
 }
 
 // control carries out a signal or a window size, and reports whether in was one.
+// It is done when control returns: what is sent later cannot come before it.
 func (r *running) control(in Input) bool {
 	switch {
 	case in.Rows > 0 && in.Cols > 0:

@@ -29,6 +29,11 @@ const (
 	settleStep  = 20 * time.Millisecond // between two looks
 	settleMax   = 1500 * time.Millisecond
 
+	// In the grace what is stopped is woken, first after wakeFirst, then in longer
+	// and longer pauses.
+	wakeFirst  = 20 * time.Millisecond
+	wakeSeldom = 500 * time.Millisecond
+
 	// killWithin is how long the kernel may take to carry out a kill before the
 	// helper itself is ended.
 	killWithin = 2 * time.Second
@@ -42,7 +47,7 @@ const (
 // *sandbox.DirError for a bad Dir. How a command that ran ended stands in Exit.
 //
 // When ctx ends or Timeout passes, every process of the command gets TERM and
-// CONT, and KILL after Grace. A ctx that ends before the start is no error: the
+// CONT, CONT again when it is stopped later, and KILL after Grace. A ctx that ends before the start is no error: the
 // Exit is that of a command that TERM ended at once. Processes that outlive the
 // command are killed and listed in Exit.Leftovers. So ends a command, too, that
 // sleeps some seconds in a read of its terminal after the end of its input: it
@@ -287,15 +292,29 @@ func (r *running) awaitExit(ctx context.Context) {
 func (r *running) stop() {
 	r.process.SignalAll(syscall.SIGTERM)
 	r.process.SignalAll(syscall.SIGCONT) // a stopped one hears nothing else
-	grace := r.Grace
-	if grace == 0 {
-		grace = defaultGrace
-	}
-	if waitFor(r.process.Alone(), grace) {
+	if r.endsInGrace() {
 		return
 	}
 	r.process.Kill()
 	waitFor(r.process.Alone(), killWithin) // else End takes the helper away
+}
+
+// endsInGrace gives the processes the time to end. One that is stopped meanwhile,
+// by itself or by another, has not heard TERM: it is woken again.
+func (r *running) endsInGrace() bool {
+	left := r.Grace
+	if left == 0 {
+		left = defaultGrace
+	}
+	for pause := wakeFirst; left > 0; pause = min(2*pause, wakeSeldom) {
+		pause = min(pause, left)
+		if waitFor(r.process.Alone(), pause) {
+			return true
+		}
+		left -= pause
+		r.process.Wake()
+	}
+	return false
 }
 
 func waitFor(c <-chan struct{}, d time.Duration) bool {

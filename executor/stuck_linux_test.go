@@ -80,13 +80,42 @@ func TestAStoppedTreeIsEnded(t *testing.T) {
 		for _, profile := range profiles {
 			m := mark(t)
 			c := in(t, mode, `trap 'echo bye; exit 9' TERM; sleep `+m+` & echo ready; kill -STOP $! $$; wait`)
-			c.Sandbox.Mode = profile
-			got, err := stopWhenReady(t, c)
+			c.Sandbox.Mode, c.Grace = profile, time.Minute
+			got, err := stopWhenReady(t, c, func() { awaitStopped(t, m, 2) })
 			if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
 				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
 			}
 			if n := running(t, m); n != 0 {
 				t.Errorf("%s %s: %d processes survived", mode, profile, n)
+			}
+		}
+	}
+}
+
+// It stops itself when it has been asked to end: nobody but Run can wake it.
+func TestAProcessThatStopsWhileItEndsIsWoken(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		for _, profile := range profiles {
+			c := in(t, mode, `trap 'kill -STOP $$; echo bye; exit 9' TERM; echo ready; while :; do :; done`)
+			c.Sandbox.Mode, c.Grace = profile, time.Minute
+			got, err := stopWhenReady(t, c)
+			if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
+				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
+			}
+		}
+	}
+}
+
+// awaitStopped waits until n processes whose command line holds mark are stopped.
+func awaitStopped(t *testing.T, mark string, n int) {
+	for stopped := 0; stopped < n && t.Context().Err() == nil; {
+		stopped = 0
+		for _, pid := range marked(t, mark) {
+			// proc_pid_stat(5): the state comes after the name in brackets.
+			b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+			if i := bytes.LastIndexByte(b, ')'); err == nil && bytes.HasPrefix(b[i+1:], []byte(" T ")) {
+				stopped++
 			}
 		}
 	}

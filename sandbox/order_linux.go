@@ -47,20 +47,30 @@ func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bo
 	}
 }
 
-// Signal sends sig to the foreground process group.
-func (p *Process) Signal(sig syscall.Signal) {
-	p.order(helper.Order{Kind: helper.OrderSignal, Signal: int(sig)})
+// Signal sends sig to the foreground process group and returns when that is done,
+// or the helper is gone: what the command is given afterwards, it is given with the
+// signal pending or delivered. One Signal or SignalShell at a time.
+func (p *Process) Signal(sig syscall.Signal) { p.signal(helper.OrderSignal, sig) }
+
+// SignalShell is Signal for the command itself, not for what it has started.
+func (p *Process) SignalShell(sig syscall.Signal) { p.signal(helper.OrderSignalOne, sig) }
+
+func (p *Process) signal(order string, sig syscall.Signal) {
+	p.order(helper.Order{Kind: order, Signal: int(sig)})
+	select {
+	case <-p.signalled:
+	case <-p.gone:
+	}
 }
 
-// SignalShell sends sig to the command itself, not to what it has started.
-func (p *Process) SignalShell(sig syscall.Signal) {
-	p.order(helper.Order{Kind: helper.OrderSignalOne, Signal: int(sig)})
-}
-
-// SignalAll sends sig to every process of the call.
+// SignalAll sends sig to every process of the call. It does not wait.
 func (p *Process) SignalAll(sig syscall.Signal) {
 	p.order(helper.Order{Kind: helper.OrderSignalAll, Signal: int(sig)})
 }
+
+// Wake continues the processes of the call that are stopped, and only them. It does
+// not wait.
+func (p *Process) Wake() { p.order(helper.Order{Kind: helper.OrderWake}) }
 
 // Kill ends every process of the call at once. The helper stays to report.
 func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }

@@ -29,10 +29,11 @@ type Process struct {
 	report   Report
 	cookie   string // of an unconfined call: the variable its processes carry
 
-	exited  chan struct{}
-	alone   chan struct{}
-	gone    chan struct{}
-	answers chan helper.Event // to ask
+	exited    chan struct{}
+	alone     chan struct{}
+	gone      chan struct{}
+	answers   chan helper.Event // to ask
+	signalled chan struct{}     // to signal
 
 	// Written by listen: status and known before exited is closed, the others before gone.
 	status syscall.WaitStatus
@@ -59,7 +60,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	p := &Process{
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
-		answers: make(chan helper.Event, 4),
+		answers: make(chan helper.Event, 4), signalled: make(chan struct{}, 1),
 	}
 	if c.Profile.Mode == FullAccess {
 		p.cookie = "TOOLD_CALL=" + rand.Text()
@@ -294,6 +295,8 @@ func (p *Process) listen() {
 			case p.answers <- event:
 			default: // nobody waits any more
 			}
+		case helper.EventSignalled:
+			p.signalled <- struct{}{} // one waits for each
 		case helper.EventGiven, helper.EventFailed:
 			p.blank.answered(event)
 		case helper.EventLimit:

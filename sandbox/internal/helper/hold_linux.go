@@ -289,10 +289,14 @@ func (h *holder) obey() {
 			h.give(order.Script)
 		case OrderSignal:
 			h.signalForeground(unix.Signal(order.Signal))
+			send(Event{Kind: EventSignalled})
 		case OrderSignalAll:
 			h.signalAll(unix.Signal(order.Signal))
 		case OrderSignalOne:
 			h.signalShell(unix.Signal(order.Signal))
+			send(Event{Kind: EventSignalled})
+		case OrderWake:
+			h.wake()
 		case OrderWaiting:
 			send(h.waiting())
 		case OrderKill:

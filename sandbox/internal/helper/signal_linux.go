@@ -13,6 +13,16 @@ func (h *holder) signalAll(sig unix.Signal) {
 	}
 }
 
+// wake continues those processes of the call that are stopped. The others, which
+// may have a trap for CONT, hear nothing.
+func (h *holder) wake() {
+	for _, p := range h.members() {
+		if p.State == 'T' {
+			_ = p.Signal(unix.SIGCONT) // it may have ended
+		}
+	}
+}
+
 // signalForeground signals the foreground group.
 func (h *holder) signalForeground(sig unix.Signal) {
 	h.mu.Lock()

@@ -61,9 +61,10 @@ type Order struct {
 const (
 	OrderRun       = "run"
 	OrderGive      = "give"       // the script of a shell that was started without; answered by EventGiven or EventFailed
-	OrderSignal    = "signal"     // to the foreground process group
+	OrderSignal    = "signal"     // to the foreground process group; answered by EventSignalled
 	OrderSignalAll = "signal-all" // to every process of the call
-	OrderSignalOne = "signal-one" // to the shell alone
+	OrderSignalOne = "signal-one" // to the shell alone; answered by EventSignalled
+	OrderWake      = "wake"       // CONT to every process of the call that is stopped
 	OrderKill      = "kill"       // SIGKILL to every process of the call
 	OrderWaiting   = "waiting"    // answered by EventWaiting
 	OrderList      = "list"       // answered by EventMembers
@@ -89,15 +90,16 @@ type Event struct {
 
 // The events. EventStarted or EventFailed comes first.
 const (
-	EventStarted = "started"
-	EventFailed  = "failed"
-	EventGiven   = "given"
-	EventExited  = "exited"
-	EventAlone   = "alone" // the last process of the call ended after the shell did
-	EventMembers = "members"
-	EventWaiting = "waiting" // Members holds the one that waits, if any
-	EventLimit   = "limit"   // Text names the limit for which everything is killed
-	EventLeft    = "left"
+	EventStarted   = "started"
+	EventFailed    = "failed"
+	EventGiven     = "given"
+	EventExited    = "exited"
+	EventAlone     = "alone"     // the last process of the call ended after the shell did
+	EventSignalled = "signalled" // kill(2) has returned
+	EventMembers   = "members"
+	EventWaiting   = "waiting" // Members holds the one that waits, if any
+	EventLimit     = "limit"   // Text names the limit for which everything is killed
+	EventLeft      = "left"
 )
 
 // EventOverlay comes with the descriptor of a mount.
