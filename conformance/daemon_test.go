@@ -69,6 +69,7 @@ type site struct {
 	ping                           time.Duration
 	env                            []string  // of the daemon, beside the usual
 	launch                         *launcher // nil: the daemon is started directly
+	window                         *os.File  // the terminal from which it is started; nil: none
 }
 
 // daemon is a running process.
@@ -139,6 +140,7 @@ func (s *site) command(path string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
+	inWindow(cmd, s.window)
 	cmd.Dir = s.workspace
 	cmd.Env = append([]string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, s.env...)
 	if dir := os.Getenv("GOCOVERDIR"); dir != "" {

@@ -1,7 +1,8 @@
-// Package conformance holds the published suites of wire, policy and exec cases.
+// Package conformance holds the published suites of wire, policy, exec and escape cases.
 // Its tests start the real daemon, play testdata/wire.jsonl against it and check
 // what a client would see, what is on disk and what ran; ask it how it would decide
-// the calls of testdata/policy.jsonl; and run the commands of testdata/exec.jsonl.
+// the calls of testdata/policy.jsonl; run the commands of testdata/exec.jsonl; and try
+// to get out of the sandbox by those of testdata/escape.jsonl.
 //
 // It contains no code but tests. The format of a wire case:
 //
@@ -32,12 +33,22 @@
 // ended counts as cancelled, although toold reports how the command ended; stdin is
 // followed by its end.
 //
+// An escape case is a script that tries to get out (see escapeCase), played by a
+// real call to a daemon of its own in a world of its own: namespaces with a home full
+// of secrets, other processes, servers, sockets and an internet that log whatever
+// reaches them. Its checks are scripts that run outside afterwards. Each case is
+// escaped, broken (something that must work does not), blocked or usable. What is
+// known to be open stands in testdata/escape-open.json with the reason; the tests fail
+// when anything else is, and when something on that list is not any more. What a policy
+// refuses to run as written runs once more as a program into which no policy sees.
+//
 // TestStress… put a daemon under load: little every day, much with make stress.
 //
 // Run it with -v: go test hides the output of a package that passes. The last
 // lines are "wire: N passed, M failed, K not applicable", "policy: N passed, M
-// failed" and "exec: N passed, M failed, K not applicable", whichever ran.
-// TOOLD_CASES_WIRE, TOOLD_CASES_POLICY and TOOLD_CASES_EXEC name other case files
+// failed", "exec: N passed, M failed, K not applicable" and "escape: N blocked, M
+// escaped, U usable, B broken, K not applicable", whichever ran. TOOLD_CASES_WIRE,
+// TOOLD_CASES_POLICY, TOOLD_CASES_EXEC and TOOLD_CASES_ESCAPE name other case files
 // (separated by commas or colons) to play instead, TOOLD_CASES_POLICIES another
 // folder of policies; TOOLD_BIN names a daemon to test instead of a fresh build.
 // TOOLD_STEP_CLOCK=1 allows one exec case to set the clock of the machine forward

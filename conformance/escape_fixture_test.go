@@ -1,0 +1,226 @@
+//go:build linux
+
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fixture is what a case finds in its world: a home with secrets, a workspace with
+// repositories, a folder outside, a terminal window of the user, and another daemon
+// that listens everywhere and logs what reaches it.
+type fixture struct {
+	base, home, ws, out          string
+	log, pwned, output, ret, bin string
+	window, slave                *os.File          // the user's terminal window: both ends
+	pid                          int               // of the other daemon
+	places                       *strings.Replacer // of the names that cases use
+}
+
+func newFixture(ctx context.Context, job worldJob) (*fixture, error) {
+	at := func(name string) string { return filepath.Join(job.Base, name) }
+	f := &fixture{
+		base: job.Base, home: at("home"), ws: at("ws"), out: at("out"), bin: at("bin"),
+		log: at("log"), pwned: at("pwned"), output: at("output"), ret: at("return"),
+	}
+	if err := f.files(); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.window, f.slave, err = openWindow(); err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	if err := f.startOther(job.Escape); err != nil {
+		return nil, fmt.Errorf("the other daemon: %w", err)
+	}
+	f.places = strings.NewReplacer("@WS@", f.ws, "@OUT@", f.out, "@HOME@", f.home, "@DPID@", strconv.Itoa(f.pid),
+		"@E@", job.Escape, "@LOG@", f.log, "@PWNED@", f.pwned, "@BASE@", f.base, "@RACER@", filepath.Join(f.bin, "racer"))
+	return f, f.repositories(ctx)
+}
+
+func (f *fixture) files() error {
+	for path, text := range map[string]string{
+		f.log:                                     "",
+		f.out + "/victim.txt":                     "ORIGINAL\n",
+		f.ws + "/README":                          "hello\n",
+		f.ws + "/.env":                            "KEY=DOTENVSECRET\n",
+		f.ws + "/.bashrc":                         "# mine\n",
+		f.ws + "/evil/pre-commit":                 "#!/bin/sh\ntouch " + f.pwned + "\n",
+		f.ws + "/evil/config":                     "[core]\n\tfsmonitor = touch " + f.pwned + "; false\n",
+		f.ws + "/sub/file":                        "sub\n",
+		f.home + "/.bashrc":                       "# mine\n",
+		f.home + "/.profile":                      "# mine\n",
+		f.home + "/.gitconfig":                    "[user]\n\tname = a\n\temail = a@example.org\n[init]\n\tdefaultBranch = main\n",
+		f.home + "/.ssh/id_rsa":                   "SSHSECRET\n",
+		f.home + "/.aws/credentials":              "AWSSECRET\n",
+		f.home + "/.netrc":                        "NETRCSECRET\n",
+		f.home + "/.gnupg/secring":                "GPGSECRET\n",
+		f.home + "/.config/gh/hosts.yml":          "GHSECRET\n",
+		f.home + "/.config/toold/token":           "TOKENSECRET\n",
+		f.home + "/.docker/config.json":           "DOCKERSECRET\n",
+		f.home + "/.local/state/other/journal.db": "JOURNALSECRET\n",
+		f.home + "/.app/notes":                    "notes\n",
+		f.home + "/.cache/tool/entry":             "entry\n",
+		f.home + "/.local/share/other/state":      "state\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		mode := os.FileMode(0o644)
+		if strings.Contains(text, "SECRET") {
+			mode = 0o600
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repositories makes the workspace a repository with another one in it.
+func (f *fixture) repositories(ctx context.Context) error {
+	out, code := f.outside(ctx, `cd @WS@ && git init -q && cd sub && git init -q && git add -A && git commit -qm s &&
+		cd .. && git add README .env .bashrc evil && git -c advice.addEmbeddedRepo=false add sub && git commit -qm first &&
+		mkdir -p .git/hooks sub/.git/hooks`, nil)
+	if code != 0 {
+		return fmt.Errorf("git: %s", out)
+	}
+	return nil
+}
+
+// startOther starts the daemon that is attacked beside toold, and waits until it
+// listens.
+func (f *fixture) startOther(program string) error {
+	cmd := exec.Command(program, "daemon", f.log, f.home, f.home+"/.local/state/other/journal.db")
+	cmd.Env = append(f.env(nil), "API_KEY=ENVSECRET", "DAEMONENV=1")
+	if _, err := cmd.StdinPipe(); err != nil { // it runs until the world ends
+		return err
+	}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "ready\n" {
+		return fmt.Errorf("it said %q (%v)", line, err)
+	}
+	f.pid = cmd.Process.Pid
+	return nil
+}
+
+// env is the environment of what runs outside.
+func (f *fixture) env(vars map[string]string) []string {
+	env := []string{
+		"HOME=" + f.home, "PATH=" + os.Getenv("PATH") + ":" + f.bin, "LANG=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1",
+		"SBOUT=" + f.output, "RETURN=" + f.ret,
+	}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// outside runs a script beside the sandbox, as the user would. What it leaves in the
+// background runs on until the world ends.
+func (f *fixture) outside(ctx context.Context, text string, vars map[string]string) (output string, code int) {
+	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	if f.places != nil {
+		text = f.places.Replace(text)
+	} else {
+		text = strings.ReplaceAll(text, "@WS@", f.ws)
+	}
+	kept, err := os.CreateTemp(f.base, "outside-")
+	if err != nil {
+		return err.Error(), -1
+	}
+	defer os.Remove(kept.Name())
+	defer kept.Close()
+	cmd := exec.CommandContext(limit, "bash", "-c", text)
+	cmd.Dir, cmd.Env = f.base, f.env(vars)
+	cmd.Stdout, cmd.Stderr = kept, kept // a file: nobody waits for what runs on
+	err = cmd.Run()
+	said, _ := os.ReadFile(kept.Name())
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return err.Error() + ": " + string(said), -1
+	}
+	return strings.TrimSpace(string(said)), cmd.ProcessState.ExitCode()
+}
+
+// calls are those of a case, with the places that it names.
+func (f *fixture) calls(c escapeCase) ([]toolCall, int, error) {
+	c.Command, c.Setup = f.places.Replace(script(c.Command, wordedCommands())), f.places.Replace(c.Setup)
+	return c.calls()
+}
+
+// site writes the configuration of the daemon: its policy allows everything, so
+// that only the sandbox is between the attack and the world.
+func (f *fixture) site(job worldJob) (*site, error) {
+	s := &site{
+		home: f.home, workspace: f.ws, state: filepath.Join(f.home, ".local", "state", "toold"),
+		config: filepath.Join(f.home, ".config", "toold", "config.yaml"), window: f.slave,
+		env: []string{"SERVICE_API_KEY=ENVSECRET", "DAEMONENV=1", "GIT_CONFIG_NOSYSTEM=1"},
+	}
+	// What file tools read is what a policy allows: these cases need one that does not
+	// allow all.
+	set := setup{}
+	if strings.HasPrefix(job.Case.ID, "ft-") {
+		set.Policy, set.Default = json.RawMessage(`[{"deny":"read_file `+f.out+`/**"}]`), "allow"
+	}
+	rules, err := policyText(set)
+	if err != nil {
+		return nil, err
+	}
+	policy := filepath.Join(f.home, ".config", "toold", "policy.yaml")
+	if err := os.WriteFile(policy, rules, 0o600); err != nil {
+		return nil, err
+	}
+	box := map[string]any{}
+	profile := job.Case.Profile
+	if job.Profile != "" {
+		profile = job.Profile
+	}
+	switch profile {
+	case "full":
+		box["profile"] = "danger-full-access"
+		box["i_understand_full_access"] = job.Case.Command != "daemon start"
+	case "network-off":
+		box["profile"], box["network"] = "workspace-write", "off"
+	default:
+		box["profile"] = profile
+	}
+	settings, err := json.Marshal(map[string]any{
+		"version": 1, "policy": policy, "tokens": s.chooseTokens(setup{}), "sandbox": box,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, os.WriteFile(s.config, settings, 0o600)
+}
+
+// inWindow makes a command that starts in a terminal window of the user.
+func inWindow(cmd *exec.Cmd, window *os.File) {
+	if window == nil {
+		return
+	}
+	cmd.Stdin = window
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}

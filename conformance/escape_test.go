@@ -1,0 +1,145 @@
+//go:build linux
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var attacked attacks
+
+// TestEscapeCases plays the case files, each case with a daemon in a world of its
+// own. What is known to be open stands in testdata/escape-open.json: the test fails
+// when something else escapes or breaks, and when something on the list does not.
+func TestEscapeCases(t *testing.T) {
+	cases, err := readEscapeCases(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := readOpenCases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, helper := daemonOrSkip(t), escapeHelper(t)
+	attacked.begin()
+	for _, c := range cases {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			got := outcome{Verdict: "not applicable", Why: c.cannotPlay()}
+			if got.Why == "" {
+				got = playAlone(t, worldJob{Daemon: bin, Escape: helper, Case: c})
+			}
+			known, listed := open[c.ID]
+			attacked.count(c.ID, got, listed && known.Verdict == got.Verdict)
+			bad := got.Verdict == "escaped" || got.Verdict == "broken"
+			switch {
+			case listed && known.Verdict != got.Verdict:
+				t.Errorf("it is %s now, not %s: take it from the list of open cases (%s)\n%s", got.Verdict, known.Verdict, got.Why, got.Output)
+			case bad && !listed:
+				t.Errorf("%s: %s\n%s", got.Verdict, got.Why, got.Output)
+			case got.Verdict == "not applicable":
+				t.Skip("not applicable: " + got.Why)
+			}
+		})
+	}
+}
+
+// TestEscapeRunnerSeesEscapes plays attacks against a daemon that confines nothing.
+// Each must be seen: where one is not, "blocked" would mean nothing.
+func TestEscapeRunnerSeesEscapes(t *testing.T) {
+	cases, err := readEscapeCases(filepath.Join("testdata", "escape-false.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, helper := daemonOrSkip(t), escapeHelper(t)
+	for _, c := range cases {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			want := "escaped"
+			if c.MustNotHappen == "" {
+				want = "broken"
+			}
+			got := playAlone(t, worldJob{Daemon: bin, Escape: helper, Case: c, Profile: "full"})
+			if got.Verdict != want {
+				t.Errorf("nothing confines it, and it is %s, not %s: %s\n%s", got.Verdict, want, got.Why, got.Output)
+			}
+		})
+	}
+}
+
+// playAlone plays a case, one that takes all the machine has without others beside
+// it.
+func playAlone(t *testing.T, job worldJob) outcome {
+	if strings.HasPrefix(job.Case.ID, "rs-") {
+		exclusive.Lock()
+		defer exclusive.Unlock()
+	} else {
+		exclusive.RLock()
+		defer exclusive.RUnlock()
+	}
+	got, err := playInWorld(t.Context(), job)
+	if err != nil {
+		return outcome{Verdict: "broken", Why: err.Error()}
+	}
+	return got
+}
+
+// escapeHelper builds the program that the attacks run.
+func escapeHelper(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "escape")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-trimpath", "-o", path, "./testdata/escape")
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build the attacks: %v\n%s", err, out)
+	}
+	return path
+}
+
+// attacks counts what became of the cases.
+type attacks struct {
+	mu     sync.Mutex
+	played bool
+	got    map[string][]string // by verdict: the cases, with their reasons
+}
+
+func (a *attacks) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.played, a.got = true, map[string][]string{}
+}
+
+func (a *attacks) count(id string, o outcome, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	why, _, _ := strings.Cut(o.Why, "\n")
+	if known {
+		why += " (known to be open)"
+	}
+	a.got[o.Verdict] = append(a.got[o.Verdict], id+": "+why)
+}
+
+// print names what escaped, what is broken and what was not played; the last line
+// counts.
+func (a *attacks) print() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.played {
+		return
+	}
+	for _, verdict := range []string{"escaped", "broken", "not applicable"} {
+		slices.Sort(a.got[verdict])
+		for _, line := range a.got[verdict] {
+			fmt.Printf("escape: %s: %s\n", verdict, line)
+		}
+	}
+	fmt.Printf("escape: %d blocked, %d escaped, %d usable, %d broken, %d not applicable\n", len(a.got["blocked"]),
+		len(a.got["escaped"]), len(a.got["usable"]), len(a.got["broken"]), len(a.got["not applicable"]))
+}

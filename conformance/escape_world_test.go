@@ -1,0 +1,298 @@
+//go:build linux
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+)
+
+// A world is this very test binary, started again in namespaces of its own: what
+// a case attacks is not the machine on which it runs. It goes through two stages.
+// The first has the capabilities to make the world and gives them up, the second
+// is an ordinary process, or root's, and plays the case.
+//
+// Root gets no user namespace if it can do without: a call of root attacks with
+// all that root has.
+const worldVariable = "TOOLD_CONFORMANCE_WORLD"
+
+// worldJob is what a world is made for.
+type worldJob struct {
+	Made    bool // the second stage
+	Daemon  string
+	Escape  string // the helper of the cases
+	Base    string // the folder of the world
+	Case    escapeCase
+	Network bool   // full access to the world's network
+	Profile string // replaces that of the case, if any
+}
+
+// outcome is what became of a case.
+type outcome struct {
+	Verdict string // escaped, broken, blocked, usable or not applicable
+	Why     string
+	Output  string // the end of what the call returned
+}
+
+// playInWorld plays a case in a world of its own.
+func playInWorld(ctx context.Context, job worldJob) (outcome, error) {
+	for _, dir := range []string{"/mnt", "/srv", "/opt", "/home"} {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			job.Base = dir
+			break
+		}
+	}
+	text, err := json.Marshal(job)
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Env = append(os.Environ(), worldVariable+"="+string(text))
+	cmd.SysProcAttr = worldAttributes(rootNeedsNoNamespace() && !job.Case.stopsNamespaces())
+	var out, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errors
+	if err := cmd.Run(); err != nil {
+		return outcome{}, fmt.Errorf("the world ended: %w\n%s", err, errors.String())
+	}
+	var got outcome
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		return outcome{}, fmt.Errorf("the world said %q: %w\n%s", out.String(), err, errors.String())
+	}
+	return got, nil
+}
+
+// stopsNamespaces tells whether a case forbids user namespaces, which must hold in
+// its world only.
+func (c escapeCase) stopsNamespaces() bool {
+	return strings.HasPrefix(c.Setup, "user.max_user_namespaces=0")
+}
+
+func worldAttributes(bare bool) *syscall.SysProcAttr {
+	sys := &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Pdeathsig:  syscall.SIGKILL,
+		Setsid:     true,
+	}
+	if bare {
+		return sys
+	}
+	const netAdmin, sysAdmin, sysResource = 12, 21, 24
+	sys.Cloneflags |= syscall.CLONE_NEWUSER
+	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	sys.AmbientCaps = []uintptr{netAdmin, sysAdmin, sysResource}
+	return sys
+}
+
+// rootNeedsNoNamespace tells whether this process may make the other namespaces
+// without a user namespace.
+func rootNeedsNoNamespace() bool {
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = worldAttributes(true)
+	return os.Getuid() == 0 && cmd.Run() == nil
+}
+
+// world is the main function of both stages; it is false in the tests themselves.
+func world() bool {
+	text := os.Getenv(worldVariable)
+	if text == "" {
+		return false
+	}
+	var job worldJob
+	err := json.Unmarshal([]byte(text), &job)
+	if err == nil && !job.Made {
+		runtime.LockOSThread()
+		err = job.makeWorld()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot make the world:", err)
+		os.Exit(1)
+	}
+	os.Unsetenv(worldVariable)
+	json.NewEncoder(os.Stdout).Encode(playEscape(context.Background(), job))
+	return true
+}
+
+// makeWorld makes the file systems and the network of a world, and begins its
+// second stage. It returns only if it cannot.
+func (j worldJob) makeWorld() error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private mounts: %w", err)
+	}
+	programs := map[string]*os.File{}
+	for name, path := range map[string]string{"toold": j.Daemon, "e": j.Escape} {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		programs[name] = f
+	}
+	resolver, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return err
+	}
+	if err := j.mountAll(programs); err != nil {
+		return err
+	}
+	if err := j.resolve(resolver); err != nil {
+		return err
+	}
+	if err := makeNetwork(); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	if err := j.degrade(); err != nil {
+		return err
+	}
+	j.Made = true
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	os.Setenv(worldVariable, string(text))
+	const ambient, clearAll = 47, 4 // prctl(2), PR_CAP_AMBIENT
+	if _, _, e := syscall.RawSyscall6(syscall.SYS_PRCTL, ambient, clearAll, 0, 0, 0, 0); e != 0 {
+		return e
+	}
+	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+}
+
+// mountAll makes /proc, the private folders and that of the case, with its
+// programs.
+func (j *worldJob) mountAll(programs map[string]*os.File) error {
+	mounts := []struct{ kind, at, options string }{
+		{"tmpfs", j.Base, "mode=755"},
+		{"tmpfs", "/tmp", "mode=1777"},
+		{"tmpfs", "/run", "mode=755"},
+		{"tmpfs", "/dev/shm", "mode=1777"},
+		{"proc", "/proc", ""},
+	}
+	for _, m := range mounts {
+		if err := syscall.Mount(m.kind, m.at, m.kind, 0, m.options); err != nil {
+			return fmt.Errorf("mount %s: %w", m.at, err)
+		}
+	}
+	bin := filepath.Join(j.Base, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return err
+	}
+	for name, f := range programs {
+		if err := j.place(f, filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	j.Daemon, j.Escape = filepath.Join(bin, "toold"), filepath.Join(bin, "e")
+	for _, name := range []string{"racer", "getfattr", "setfattr", "socat"} {
+		if err := os.Symlink("e", filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place copies a program into the world.
+func (j *worldJob) place(program *os.File, at string) error {
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, program)
+	return errors.Join(err, f.Close())
+}
+
+// resolve makes names be asked for at 127.0.0.53, where the world listens.
+func (j *worldJob) resolve(resolver string) error {
+	own := filepath.Join(j.Base, "resolv.conf")
+	if err := os.WriteFile(own, []byte("nameserver 127.0.0.53\noptions timeout:1 attempts:1\n"), 0o644); err != nil {
+		return err
+	}
+	if strings.HasPrefix(resolver, "/run/") { // where the world has nothing
+		if err := os.MkdirAll(filepath.Dir(resolver), 0o755); err != nil {
+			return err
+		}
+		return os.Symlink(own, resolver)
+	}
+	return syscall.Mount(own, resolver, "", syscall.MS_BIND, "")
+}
+
+// makeNetwork gives the loopback of the world the addresses of the internet and
+// of a cloud's metadata, and lets anybody listen on any port.
+func makeNetwork() error {
+	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(s)
+	for label, address := range map[string]string{"lo": "127.0.0.1", "lo:1": "203.0.113.5", "lo:2": "169.254.169.254"} {
+		var request [40]byte // struct ifreq (netdevice(7))
+		copy(request[:16], label)
+		if label != "lo" {
+			binary.NativeEndian.PutUint16(request[16:], syscall.AF_INET)
+			copy(request[20:24], net.ParseIP(address).To4())
+			if err := ioctl(s, syscall.SIOCSIFADDR, unsafe.Pointer(&request)); err != nil {
+				return fmt.Errorf("address %s: %w", address, err)
+			}
+			clear(request[16:])
+		}
+		binary.NativeEndian.PutUint16(request[16:], syscall.IFF_UP|syscall.IFF_RUNNING)
+		if err := ioctl(s, syscall.SIOCSIFFLAGS, unsafe.Pointer(&request)); err != nil {
+			return fmt.Errorf("interface %s: %w", label, err)
+		}
+	}
+	return os.WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", []byte("0"), 0)
+}
+
+func ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
+	if _, _, e := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(argument)); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// degrade takes from the world what the case says that its kernel lacks.
+func (j *worldJob) degrade() error {
+	if j.Case.stopsNamespaces() {
+		return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
+	}
+	if strings.HasPrefix(j.Case.Setup, "mask one file in /proc ") {
+		return syscall.Mount("/dev/null", "/proc/timer_list", "", syscall.MS_BIND, "")
+	}
+	return nil
+}
+
+// openWindow opens a pair of terminals as a window of the user has one, raw and
+// without echo: nothing is in it but what somebody put there.
+func openWindow() (master, slave *os.File, err error) {
+	if master, slave, err = openTerminal(); err != nil {
+		return nil, nil, err
+	}
+	var mode syscall.Termios
+	return master, slave, ioctl(int(slave.Fd()), syscall.TCSETS, unsafe.Pointer(&mode))
+}
+
+// pending is what can be read from a terminal at once.
+func pending(f *os.File) string {
+	b := make([]byte, 4096)
+	fd := int(f.Fd())
+	if syscall.SetNonblock(fd, true) != nil {
+		return ""
+	}
+	n, err := syscall.Read(fd, b)
+	if err != nil {
+		return ""
+	}
+	return string(b[:n])
+}
