@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -60,6 +61,9 @@ func appendString[T []byte | string](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
+		if i += plain(s[i:]); i == len(s) {
+			break
+		}
 		if c := s[i]; c < utf8.RuneSelf {
 			if c < ' ' || c == '"' || c == '\\' {
 				dst = appendEscape(append(dst, s[start:i]...), c)
@@ -76,6 +80,23 @@ func appendString[T []byte | string](dst []byte, s T) []byte {
 		i += n
 	}
 	return append(append(dst, s[start:]...), '"')
+}
+
+// plain is how many bytes at the beginning of s need no look: printable ASCII but
+// for quotes and backslashes, counted eight at a time.
+func plain[T []byte | string](s T) (n int) {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	for ; n+8 <= len(s); n += 8 {
+		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
+			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
+		quote, slash := w^each*'"', w^each*'\\'
+		// The high bit of a byte is set where it was, where the byte is below a
+		// blank, and where one of the two is zero.
+		if found := (w | (w - each*' ') | (quote - each) | (slash - each)) & high; found != 0 {
+			return n + bits.TrailingZeros64(found)/8
+		}
+	}
+	return n
 }
 
 func appendEscape(dst []byte, c byte) []byte {
