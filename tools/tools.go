@@ -44,6 +44,15 @@ type Detachable interface {
 	InBackground() bool
 }
 
+// A Reading is an Invocation that may only read. Such a call may run before it is
+// on the disk that it does, if nothing of it is told before.
+type Reading interface {
+	Invocation
+	// OnlyReads tells whether this call changes nothing, prints nothing and starts
+	// no process. It is constant.
+	OnlyReads() bool
+}
+
 // Definition is what a model is told about a tool.
 type Definition struct {
 	Name        string          `json:"name"`
@@ -98,6 +107,10 @@ type IO struct {
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.
 	Profile string
+	// Granted are the files that a person has seen and said yes to when the call
+	// asked to write them, canonical. It may write them although the sandbox
+	// protects them.
+	Granted []string
 }
 
 // Started tells that a process of the call runs.

@@ -47,7 +47,7 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 // decided tells the watchers what the policy says, and keeps what it demands.
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
-	c.emit(message.PolicyDecision{
+	c.tell(message.PolicyDecision{
 		MessageType: "policy_decision", CallID: c.ID, Action: v.Action.String(),
 		Rule: v.Rule, Source: v.Source, Reason: v.Reason,
 	})
@@ -75,6 +75,9 @@ type question struct {
 // for a policy that needs no answer.
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
 	c, said := q.call, q.said
+	if refused := d.receive(c); refused != nil {
+		return nil, refused
+	}
 	if err := d.opt.Journal.Decide(context.WithoutCancel(ctx), c.rec, journal.Waiting, journalDecision(said)); err != nil {
 		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 	}
@@ -105,9 +108,21 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 		if now.Action == policy.Deny {
 			return settled(now, c.decided(now))
 		}
-		c.profile = now.Profile
+		c.profile, c.granted = now.Profile, written(q.effects)
 	}
 	return answered(ctx, said, answer, patience, err)
+}
+
+// written are the files that a call asks to write, each by its own name: what a
+// person who says yes to it has seen. Whole trees are not among them.
+func written(effects []policy.Effect) []string {
+	var files []string
+	for _, e := range effects {
+		if e.Kind == policy.Write && !e.Unknown && !e.Tree && e.Canonical != "" {
+			files = append(files, e.Canonical)
+		}
+	}
+	return files
 }
 
 // patience is how long a person has to answer: as the policy says, or else the

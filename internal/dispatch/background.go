@@ -88,24 +88,21 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
 	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Request: parent.req, Call: asked})
-	c.of, c.linger, c.profile = parent, forEver, parent.profile
+	c.of, c.linger, c.profile, c.granted = parent, forEver, parent.profile, parent.granted
 	c.progress.preview = parent.progress.preview
 	told, refused := d.admitBackground(c)
 	if refused != nil {
 		return nil, nil, refused
 	}
-	rec, _, err := d.opt.Journal.Receive(context.Background(), d.journalled(c))
+	rec, _, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	if err == nil {
 		c.rec = rec.Key
-		if refused = d.intend(life, c, said); refused == nil {
-			for _, begun := range told {
-				begun(c)
-			}
-			return c, life, nil
+		for _, begun := range told {
+			begun(c)
 		}
-	} else {
-		refused = &refusal{message.InternalError, "the background call cannot be journalled, so nothing ran: " + err.Error()}
+		return c, life, nil
 	}
+	refused = &refusal{message.InternalError, "the background call cannot be journalled, so nothing ran: " + err.Error()}
 	d.forget(c)
 	d.wg.Done()
 	return nil, nil, refused

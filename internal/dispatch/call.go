@@ -15,6 +15,7 @@ import (
 // says why this request has none of its own.
 type Final struct {
 	Return     *message.ToolReturn
+	Frame      []byte // Return as it is encoded in its own dialect; may be missing
 	Err        *message.Error
 	Background *Call // that runs on after this return; nil when there is none, or it has ended
 }
@@ -34,14 +35,19 @@ type Call struct {
 	hash   string // of tool and arguments
 	req    *message.Request
 	asked  message.ToolCall
-	rec    journal.Key
+	rec    journal.Key // zero until the call is recorded
 	born   time.Time
 	stop   context.CancelCauseFunc
 	linger time.Duration // below zero: for ever
 	input  *inbox
 	begun  chan struct{} // closed when its process runs, or the call has ended without
 
-	profile string // of the sandbox, as the policy wants it; the call's goroutine only
+	// These are for the call's goroutine only.
+	profile string          // of the sandbox, as the policy wants it
+	granted []string        // files that a person has said yes to
+	held    []any           // events that nobody may see before the call is recorded
+	known   *journal.Record // the journal has the call already
+	lost    *refusal        // the journal cannot take the call
 
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
@@ -122,6 +128,16 @@ func (c *Call) Cancel(reason string) {
 		reason = strings.ToValidUTF8(reason[:most], "") + "…"
 	}
 	c.stop(cancelled{reason})
+}
+
+// tell emits an event, as soon as the call is recorded: the repeat of a call that
+// has ended is told its return and nothing else.
+func (c *Call) tell(event any) {
+	if c.rec == 0 {
+		c.held = append(c.held, event)
+		return
+	}
+	c.emit(event)
 }
 
 // emit appends an event and wakes the watchers.

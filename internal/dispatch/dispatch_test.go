@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,7 @@ type probe struct {
 	does policy.Effect
 
 	background bool
+	reads      bool
 }
 
 func (p *probe) Definition() tools.Definition {
@@ -42,6 +44,8 @@ func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
 
 func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }
 func (p *probe) Preview() tools.Preview   { return tools.Preview{Text: "probe the machine"} }
+
+func (p *probe) OnlyReads() bool { return p.reads }
 
 func (p *probe) Execute(ctx context.Context, io tools.IO) tools.Result {
 	p.ran.Add(1)
@@ -392,10 +396,12 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 	if err := before.Intend(t.Context(), started, journal.Decision{Action: "allow"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := before.Started(t.Context(), started, "1 2 3", ""); err != nil {
+	before.Started(started, "1 2 3", "", func(err error) { t.Error(err) })
+	leaveOpen(t, before, "waiting")
+	hasty := leaveOpen(t, before, "hasty") // killed before its process was recorded
+	if err := before.Intend(t.Context(), hasty, journal.Decision{Action: "allow"}); err != nil {
 		t.Fatal(err)
 	}
-	leaveOpen(t, before, "waiting")
 	before.Close()
 
 	j, err := journal.Open(t.Context(), dir, journal.Self())
@@ -404,8 +410,14 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 	}
 	t.Cleanup(func() { j.Close() })
 	b := newBenchOn(t, j, policy.Allow, &probe{})
+	if err := os.Mkdir(b.spoolDir(hasty), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Recover(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if rec, err := j.FindAny(t.Context(), "hasty"); err != nil || rec.SpoolDir != b.spoolDir(hasty) {
+		t.Errorf("the output of the last call is at %q, %v", rec.SpoolDir, err)
 	}
 	if len(b.killed) != 1 || b.killed[0] != "1 2 3" {
 		t.Errorf("killed %q, want the process of the started call", b.killed)

@@ -41,42 +41,11 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 
 // answer brings the call to its end.
 func (d *Dispatcher) answer(ctx context.Context, c *Call, refused *refusal) Final {
-	rec, fresh, err := d.opt.Journal.Receive(context.WithoutCancel(ctx), d.journalled(c))
-	if err != nil {
-		d.notWaiting()
-		d.opt.Log.Error("cannot journal a call", zap.String("call", c.ID), zap.Error(err))
-		return Final{Return: d.unrecorded(c, refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor); the same id may be sent again then"})}
-	}
-	c.rec = rec.Key
-	if !fresh {
-		d.notWaiting()
-		return d.replay(c, rec)
-	}
 	if refused != nil {
 		d.notWaiting()
 		return d.conclude(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
 	}
 	return d.conclude(c, d.process(ctx, c))
-}
-
-// replay answers a call that the journal knows.
-func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
-	if rec.ArgsHash != c.hash {
-		e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
-		e.CallID = c.ID
-		return Final{Err: e}
-	}
-	if len(rec.Result) == 0 {
-		return d.withoutReturn(c, rec)
-	}
-	ret, err := storedReturn(rec.Result)
-	if err != nil {
-		e := message.Errorf(message.InternalError, "the recorded return of tool call %q cannot be read: %v", c.ID, err)
-		e.CallID = c.ID
-		return Final{Err: e}
-	}
-	ret.Replayed = true
-	return Final{Return: ret, Background: d.backgroundOf(c, ret)}
 }
 
 // process judges the call and runs it. A panic of a tool is an internal error
@@ -100,7 +69,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 		if leave, refused = d.awaitPlace(ctx, c); refused == nil {
 			defer leave()
 			started()
-			refused = d.intend(ctx, c, out.decision)
+			refused = d.begin(c, inv, out.decision)
 		}
 	}
 	switch {
@@ -134,6 +103,10 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 		return leave, nil
 	default:
 	}
+	if refused = d.receive(c); refused != nil {
+		leave()
+		return nil, refused
+	}
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for told := 0; ; {
@@ -153,18 +126,14 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 	}
 }
 
-// intend makes the decision and the intent to run durable. Only then may the call
-// run.
-func (d *Dispatcher) intend(ctx context.Context, c *Call, said *message.Decision) *refusal {
-	if err := d.opt.Journal.Intend(context.WithoutCancel(ctx), c.rec, journalDecision(said)); err != nil {
-		return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
-	}
-	return nil
-}
-
 // build parses the call into an invocation. It waits while as many calls are
 // parsed as may be at once, and gives up waiting when ctx ends.
 func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *refusal) {
+	if len(c.asked.Arguments) > longArguments {
+		if refused := d.receive(c); refused != nil {
+			return nil, refused
+		}
+	}
 	select {
 	case d.builds <- struct{}{}:
 		defer func() { <-d.builds }()
@@ -192,14 +161,28 @@ func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, nil
 }
 
-// execute runs the invocation. Everything before it has been journalled.
-func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
-	dir := filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
-	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact})
+func (d *Dispatcher) spoolDir(k journal.Key) string {
+	return filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(k), 10))
+}
+
+// spool is the folder for the output of a call. One that is not recorded has none:
+// it only reads, and prints nothing.
+func (d *Dispatcher) spool(c *Call) (dir string) {
+	if c.rec == 0 {
+		return ""
+	}
+	dir = d.spoolDir(c.rec)
 	// A folder of this name is of another journal: its output is not this call's.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
 	}
+	return dir
+}
+
+// execute runs the invocation. Everything before it has been journalled.
+func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
+	dir := d.spool(c)
+	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact})
 	c.setCapture(out.capture)
 	begin := time.Now()
 	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
@@ -208,12 +191,12 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 			out.capture.Write(s, p)
 			c.wakeAll()
 		},
-		Started: func(s tools.Started) { d.started(ctx, c, s, dir) },
+		Started: func(s tools.Started) { d.started(c, s, dir) },
 		Waiting: func(w tools.Waiting) {
 			c.emit(message.NewWaitingForInput(c.ID, w.Waits, w.Kind, w.Since, w.PID, w.Command))
 		},
 		Input:   c.input.pieces,
-		Profile: c.profile,
+		Profile: c.profile, Granted: c.granted,
 	})
 	out.took = time.Since(begin)
 	c.input.close()
@@ -225,10 +208,10 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 
 // started records the process of the call. If that fails the call goes on: its
 // intent is journalled already.
-func (d *Dispatcher) started(ctx context.Context, c *Call, s tools.Started, dir string) {
-	if err := d.opt.Journal.Started(context.WithoutCancel(ctx), c.rec, s.Identity, dir); err != nil {
+func (d *Dispatcher) started(c *Call, s tools.Started, dir string) {
+	d.opt.Journal.Started(c.rec, s.Identity, dir, func(err error) {
 		d.opt.Log.Error("cannot journal a started process", zap.String("call", c.ID), zap.Error(err))
-	}
+	})
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
 	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: wireSandbox(s.Sandbox)})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"go.uber.org/zap"
 
@@ -29,16 +30,18 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 // recordedRequest is the request as list_messages shows it: one call, whatever
 // the dialect and the batch it came in.
 func (c *Call) recordedRequest() []byte {
-	body, err := message.Encode(map[string]any{
-		"message_type": "approval_request_message",
-		"otid":         c.req.OTID, "run_id": c.req.RunID, "step_id": c.req.StepID,
-		"agent_id": c.req.AgentID, "conversation_id": c.req.ConversationID,
-		"tool_call": message.ApprovalCall{
-			ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name, Arguments: shownArguments(c.asked.Arguments),
-		},
-	})
+	body, err := message.Encode(struct {
+		OTID           string               `json:"otid"`
+		RunID          string               `json:"run_id"`
+		StepID         string               `json:"step_id"`
+		AgentID        string               `json:"agent_id"`
+		ConversationID string               `json:"conversation_id"`
+		ToolCall       message.ApprovalCall `json:"tool_call"`
+	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, message.ApprovalCall{
+		ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name, Arguments: shownArguments(c.asked.Arguments),
+	}})
 	if err != nil {
-		return []byte(`{"message_type":"approval_request_message"}`)
+		return []byte("{}")
 	}
 	return body
 }
@@ -64,13 +67,13 @@ func journalDecision(d *message.Decision) journal.Decision {
 	return journal.Decision{Action: d.Action, By: d.By, Rule: d.Rule, Source: d.Source, Reason: d.Reason}
 }
 
-func journalOutcome(ret message.ReturnOptions, out outcome) journal.Outcome {
-	o := journal.Outcome{
-		Status: "error", ErrorType: string(ret.ErrorType), ExitCode: ret.ExitCode, Signal: ret.Signal,
-		OTID: ret.OTID, Decision: journalDecision(out.decision),
+func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
+	o := journal.Outcome{Status: ret.Status, ExitCode: ret.ExitCode, OTID: ret.OTID, Decision: journalDecision(out.decision)}
+	if ret.ErrorType != nil {
+		o.ErrorType = string(*ret.ErrorType)
 	}
-	if message.NewToolReturn(ret).Status == "success" {
-		o.Status = "success"
+	if ret.Signal != nil {
+		o.Signal = *ret.Signal
 	}
 	if ret.Sandbox != nil {
 		if held, err := message.Encode(ret.Sandbox); err == nil {
@@ -86,9 +89,9 @@ func (d *Dispatcher) Delivered(c *Call) {
 	if c.rec == 0 {
 		return
 	}
-	if err := d.opt.Journal.Delivered(context.Background(), c.rec); err != nil {
+	d.opt.Journal.Delivered(c.rec, func(err error) {
 		d.opt.Log.Warn("cannot journal a delivery", zap.String("call", c.ID), zap.Error(err))
-	}
+	})
 }
 
 // Recover answers the calls that a crashed daemon left open: what of them still
@@ -106,6 +109,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(err))
 			}
 		}
+		d.findOutput(rec)
 		if err := d.recover(ctx, rec); err != nil {
 			return fmt.Errorf("cannot answer a call left by the last run: %w", err)
 		}
@@ -114,20 +118,36 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	return nil
 }
 
+// findOutput records where the output of a call is that ran so shortly before the
+// crash that this was not written any more.
+func (d *Dispatcher) findOutput(rec journal.Record) {
+	dir := d.spoolDir(rec.Key)
+	if _, err := os.Stat(dir); err != nil || rec.IntendedAt.IsZero() || rec.SpoolDir != "" {
+		return
+	}
+	d.opt.Journal.Started(rec.Key, rec.Process, dir, func(err error) {
+		d.opt.Log.Warn("cannot journal where output is", zap.String("call", rec.ID), zap.Error(err))
+	})
+}
+
 // recover gives one call of a crashed daemon its return.
 func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
 	r := refusal{message.Shutdown, "toold was stopped before this call ran; nothing of it ran. Send it again under a new id"}
 	if !rec.IntendedAt.IsZero() {
 		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
 	}
-	opt := message.ReturnOptions{
-		CallID: rec.ID, ToolName: rec.Tool, ID: message.NewID("message"), OTID: message.NewID("otid"),
-		RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
-	}
-	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(opt, outcome{}), func(seq int64) (string, []byte, error) {
-		opt.SeqID = seq
-		body, err := message.Encode(message.NewToolReturn(opt))
-		return opt.ID, body, err
+	ret := message.NewToolReturn(message.ReturnOptions{
+		CallID: rec.ID, ToolName: rec.Tool, RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
 	})
+	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(ret, outcome{}), building(ret))
 	return err
+}
+
+// building makes the body of a return.
+func building(ret message.ToolReturn) journal.Builder {
+	return func(seq int64) (string, []byte, error) {
+		ret.SeqID = seq
+		body, err := message.Encode(ret)
+		return ret.ID, body, err
+	}
 }

@@ -13,23 +13,47 @@ import (
 )
 
 // conclude journals the call's return. One that cannot be journalled is told all
-// the same: the call must be answered.
+// the same, since the call must be answered; of a call that is not in the journal
+// at all nothing else is told.
 func (d *Dispatcher) conclude(c *Call, out outcome) Final {
-	opt := d.returnOptions(c, out)
-	var ret message.ToolReturn
-	_, err := d.opt.Journal.Finish(context.Background(), c.rec, journalOutcome(opt, out), func(seq int64) (string, []byte, error) {
-		opt.SeqID = seq
-		ret = message.NewToolReturn(opt)
-		body, err := message.Encode(ret)
-		return ret.ID, body, err
-	})
-	if err != nil {
+	ret := message.NewToolReturn(d.returnOptions(c, out))
+	var frame []byte
+	var err error
+	if c.known == nil && c.lost == nil {
+		frame, err = d.record(c, out, &ret)
+	}
+	switch {
+	case c.known != nil:
+		return d.replay(c, *c.known)
+	case c.lost != nil:
+		return Final{Return: d.unrecorded(c, *c.lost)}
+	case err != nil:
 		d.opt.Log.Error("cannot journal a return", zap.String("call", c.ID), zap.Error(err))
-		ret = message.NewToolReturn(opt)
-		d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(opt, out)})
+		d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, out)})
 	}
 	d.logReturn(c, out, ret)
-	return Final{Return: &ret, Background: out.started}
+	return Final{Return: &ret, Frame: frame, Background: out.started}
+}
+
+// record journals a return, and with it its call if that is not recorded yet. The
+// return gets its number, and is encoded.
+func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (frame []byte, err error) {
+	numbered := message.EncodeReturn(*ret)
+	o := journalOutcome(*ret, out)
+	build := func(seq int64) (string, []byte, error) {
+		ret.SeqID, frame = seq, numbered(seq)
+		return ret.ID, frame, nil
+	}
+	if c.rec != 0 {
+		if _, err = d.opt.Journal.Finish(context.Background(), c.rec, o, build); err != nil {
+			ret.SeqID = 0
+			return nil, err
+		}
+		return frame, nil
+	}
+	rec, fresh, err := d.opt.Journal.Answer(context.Background(), d.journalled(c), out.refused == nil, o, build)
+	d.taken(c, rec, fresh, err)
+	return frame, nil
 }
 
 // unrecorded makes the return of a call that never reached the journal.

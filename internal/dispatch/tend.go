@@ -128,14 +128,11 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 	if !ok {
 		return nil, false
 	}
-	_, err := d.opt.Journal.Finish(context.WithoutCancel(ctx), k, u.outcome, func(seq int64) (string, []byte, error) {
-		u.ret.SeqID = seq
-		body, err := message.Encode(u.ret)
-		return u.ret.ID, body, err
-	})
+	seq, err := d.opt.Journal.Finish(context.WithoutCancel(ctx), k, u.outcome, building(u.ret))
 	if err != nil {
 		return &u.ret, false
 	}
+	u.ret.SeqID = seq
 	d.mu.Lock()
 	delete(d.unsaved, k)
 	d.mu.Unlock()

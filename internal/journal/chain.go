@@ -14,31 +14,43 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// append adds a message at the end of the chain. build makes it for its
-// sequence number. The caller is in a transaction.
-func (w *writer) append(ctx context.Context, build func(seq int64) (Message, error)) (seq int64, err error) {
-	var prev []byte
-	seq, prev, err = scanHead(w.row(ctx, queryHead))
-	if err != nil {
-		return 0, err
+// head is the end of the chain: the last number ever used, and the hash of that
+// row.
+type head struct {
+	seq  int64
+	hash []byte
+}
+
+// append adds a message at the end of the chain. Without build its id and body
+// are its own. The caller is in a transaction.
+func (w *writer) append(ctx context.Context, m Message, build Builder) (seq int64, err error) {
+	if w.head == nil {
+		var h head
+		if h.seq, h.hash, err = scanHead(w.row(ctx, queryHead)); err != nil {
+			return 0, err
+		}
+		w.head = &h
 	}
-	seq++
-	m, err := build(seq)
-	if err != nil {
-		return 0, err
+	prev := w.head.hash
+	m.Seq = w.head.seq + 1
+	if build != nil {
+		if m.ID, m.Body, err = build(m.Seq); err != nil {
+			return 0, err
+		}
 	}
-	m.Seq = seq
 	if m.Direction == In {
 		if m, err = stamped(m); err != nil {
 			return 0, err
 		}
 	}
+	hash := m.hash(prev)
 	_, err = w.exec(ctx, `INSERT INTO messages (seq, id, ts, message_type, direction, client, agent_id, conversation_id,
 		run_id, step_id, otid, tool_call_id, status, body, prev_hash, hash)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
-		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), prev, m.hash(prev))
-	return seq, err
+		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), prev, hash)
+	w.head = &head{m.Seq, hash}
+	return m.Seq, err
 }
 
 // stamped gives a message that came in an id and writes it, the number, the
@@ -48,22 +60,52 @@ func stamped(m Message) (Message, error) {
 	if m.ID == "" {
 		m.ID = message.NewID("message")
 	}
-	body := map[string]json.RawMessage{}
-	if err := json.Unmarshal(m.Body, &body); err != nil || body == nil {
-		return m, fmt.Errorf("the body of a message is no JSON object (%v)", err)
+	rest, err := unstamped(m.Body)
+	if err != nil {
+		return m, err
 	}
-	for name, value := range map[string]any{
-		"id": m.ID, "seq_id": m.Seq, "date": m.Time.UTC().Format(time.RFC3339Nano), "message_type": m.Type,
-	} {
-		text, err := message.Encode(value)
-		if err != nil {
-			return m, err
+	stamp, err := message.Encode(struct {
+		ID   string `json:"id"`
+		Seq  int64  `json:"seq_id"`
+		Date string `json:"date"`
+		Type string `json:"message_type"`
+	}{m.ID, m.Seq, m.Time.UTC().Format(time.RFC3339Nano), m.Type})
+	if err != nil {
+		return m, err
+	}
+	if len(rest) > len("{}") {
+		stamp[len(stamp)-1] = ','
+		stamp = append(stamp, rest[1:]...)
+	}
+	m.Body = stamp
+	return m, nil
+}
+
+// unstamped is a JSON object without the fields of a stamp and without spaces
+// around its first brace.
+func unstamped(body []byte) ([]byte, error) {
+	if bytes.HasPrefix(body, []byte(`{"`)) && !mayBeStamped(body) && json.Valid(body) {
+		return body, nil
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("the body of a message is no JSON object (%v)", err)
+	}
+	for _, name := range []string{"id", "seq_id", "date", "message_type"} {
+		delete(fields, name)
+	}
+	return message.Encode(fields)
+}
+
+// mayBeStamped is false only for objects that have none of the fields of a stamp:
+// their names, which can be escaped, stand nowhere in the text.
+func mayBeStamped(body []byte) bool {
+	for _, name := range []string{`"id"`, `"seq_id"`, `"date"`, `"message_type"`, `\u`} {
+		if bytes.Contains(body, []byte(name)) {
+			return true
 		}
-		body[name] = text
 	}
-	var err error
-	m.Body, err = message.Encode(body)
-	return m, err
+	return false
 }
 
 // queryHead reads the last sequence number ever used, from SQLite's own count,

@@ -27,12 +27,14 @@ const (
 
 // Find returns a client's call, of its agents' the latest. The error is ErrNotFound if there is none.
 func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
+	j.write.settle()
 	return scanRecord(j.read.QueryRowContext(ctx, findNamed, client, callID))
 }
 
 // FindAny returns the latest call with this id, whoever made it. The error is
 // ErrNotFound if there is none.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
+	j.write.settle()
 	return scanRecord(j.read.QueryRowContext(ctx, findLatest, callID))
 }
 
@@ -77,6 +79,7 @@ func (j *Journal) OpenCalls(ctx context.Context) (map[Key]bool, error) {
 }
 
 func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Record, error) {
+	j.write.settle()
 	rows, err := j.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
@@ -100,7 +103,8 @@ func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Rec
 // live, this one included, are left alone.
 func (j *Journal) Unfinished(ctx context.Context) ([]Record, error) {
 	var list []Record
-	err := j.write.tx(ctx, synced, func() error {
+	err := j.write.tx(synced, func() error {
+		list = nil
 		dead, err := j.deadDaemons(ctx)
 		if err != nil {
 			return err

@@ -5,7 +5,12 @@
 // changed, and a hash chain shows if it was. What must outlive a power cut
 // before something happens (a decision and the intent to run it, a return
 // before it is sent) is synced to the disk; the rest outlives the death of the
-// daemon but may be lost with the machine.
+// daemon but may be lost with the machine. Two things are written some
+// milliseconds late, with what comes next: the process of a call and that its
+// return was delivered. The process ends with its daemon, and a return without
+// the mark may have been delivered in any case.
+//
+// What several callers want to write at the same time is committed together.
 //
 // The package decides nothing and runs nothing. An error of a write means that
 // the record does not exist: the caller must not go on with what it announced.
@@ -59,8 +64,8 @@ func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err err
 	if err != nil {
 		return nil, err
 	}
-	j = &Journal{daemon: daemon, write: &writer{stmts: map[string]*sql.Stmt{}, path: path}}
-	if j.write.file, err = os.Stat(path); err != nil {
+	j = &Journal{daemon: daemon}
+	if j.write, err = newWriter(path); err != nil {
 		return nil, err
 	}
 	if j.db, err = sql.Open("sqlite", address(path, "_pragma=journal_mode(wal)")); err != nil {
@@ -71,7 +76,7 @@ func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err err
 	}
 	j.read.SetMaxOpenConns(4)
 	if j.write.conn, err = j.db.Conn(ctx); err == nil {
-		err = j.write.tx(ctx, synced, func() error { return j.write.migrate(ctx) })
+		err = j.write.tx(synced, func() error { return j.write.migrate(ctx) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())

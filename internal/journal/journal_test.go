@@ -59,6 +59,11 @@ func finish(ctx context.Context, j *journal.Journal, k journal.Key, o journal.Ou
 	})
 }
 
+// fails is for records that nobody waits for, and that must be made.
+func fails(t testing.TB) func(error) {
+	return func(err error) { t.Error(err) }
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -82,12 +87,12 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	k := receive(t, j, call("c1"))
 	must(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
 	must(t, j.Intend(ctx, k, allow))
-	must(t, j.Started(ctx, k, "77 1 boot", "/spool/c1"))
+	j.Started(k, "77 1 boot", "/spool/c1", fails(t))
 	code := 3
 	seq, err := finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"})
 	must(t, err)
-	must(t, j.Delivered(ctx, k))
-	must(t, j.Delivered(ctx, k))
+	j.Delivered(k, fails(t))
+	j.Delivered(k, fails(t))
 	must(t, j.Close())
 
 	j = open(t, dir)
@@ -150,8 +155,11 @@ func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
 	j := open(t, t.TempDir())
 	ctx := t.Context()
 	k := receive(t, j, call("c1"))
-	wantErr(t, "delivery before the return", j.Delivered(ctx, k), journal.ErrState)
-	wantErr(t, "a process before the intent", j.Started(ctx, k, "1", ""), journal.ErrState)
+	early := make(chan error, 2)
+	j.Delivered(k, func(err error) { early <- err })
+	wantErr(t, "delivery before the return", <-early, journal.ErrState)
+	j.Started(k, "1", "", func(err error) { early <- err })
+	wantErr(t, "a process before the intent", <-early, journal.ErrState)
 	must(t, j.Intend(ctx, k, allow))
 	wantErr(t, "second intent", j.Intend(ctx, k, allow), journal.ErrState)
 	wantErr(t, "decision after the intent", j.Decide(ctx, k, journal.Decided, allow), journal.ErrState)
@@ -305,6 +313,8 @@ func TestManyCallsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	must(t, handles[0].Verify(t.Context()))
+	_, err := handles[0].Calls(t.Context(), 0, 1) // what this one has still to write is written then
+	must(t, err)
 	calls, err := handles[1].Calls(t.Context(), 0, 1000)
 	if err != nil || len(calls) != 8*each {
 		t.Errorf("%d calls are recorded, want %d (%v)", len(calls), 8*each, err)
@@ -318,18 +328,15 @@ func TestManyCallsAtOnce(t *testing.T) {
 
 // cycle records the whole life of a call.
 func cycle(ctx context.Context, j *journal.Journal, c journal.Call) error {
-	rec, _, err := j.Receive(ctx, c)
-	if err != nil {
-		return err
+	rec, fresh, err := j.Begin(ctx, c, allow)
+	if err != nil || !fresh {
+		return fmt.Errorf("begin: fresh %v, %w", fresh, err)
 	}
-	if err := j.Intend(ctx, rec.Key, allow); err != nil {
-		return err
-	}
-	if err := j.Started(ctx, rec.Key, "77 1 boot", "/spool"); err != nil {
-		return err
-	}
+	var late []error // told before the next method that waits returns
+	j.Started(rec.Key, "77 1 boot", "/spool", func(err error) { late = append(late, err) })
 	if _, err := finish(ctx, j, rec.Key, journal.Outcome{Status: "success"}); err != nil {
 		return err
 	}
-	return j.Delivered(ctx, rec.Key)
+	j.Delivered(rec.Key, func(error) {})
+	return errors.Join(late...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 )
 
 // durability says when a transaction is on the disk.
@@ -16,45 +17,166 @@ const (
 	lazy   durability = "PRAGMA synchronous = NORMAL" // with the next synced one, or at a checkpoint
 )
 
+// laterAfter is how long a record for which nobody waits may wait for others to
+// be written with it.
+const laterAfter = 20 * time.Millisecond
+
 // writer is the one connection that writes. With several, SQLite would poll for
-// the lock; the mutex hands it over at once.
+// the lock. Whoever has its turn commits what all the others wait for as well:
+// an fsync and a commit cost the same for one record as for many.
 type writer struct {
-	mu    sync.Mutex
+	turn  chan struct{} // capacity 1; full while somebody uses the fields down to stmts
 	conn  *sql.Conn
 	path  string               // of the database
 	file  os.FileInfo          // of what was opened there
 	set   durability           // of the connection
+	head  *head                // of the chain, once this transaction has read it
 	stmts map[string]*sql.Stmt // by their text
+
+	alarms sync.WaitGroup // one while alarm runs
+
+	mu    sync.Mutex
+	queue []*job      // not begun, in their order
+	alarm *time.Timer // writes what nobody waits for; nil while there is none of it
 }
 
-// tx runs fn in a transaction that holds the database's write lock from its
-// start, and undoes all of it when fn fails. The mutex is held meanwhile, also
-// over the build function of Finish: the sequence number it is given is only
-// certain inside the transaction.
-func (w *writer) tx(ctx context.Context, d durability, fn func() error) error {
+// job is what one caller wants in a transaction.
+type job struct {
+	durability
+	do     func() error // may run again, after all that it did was undone
+	failed func(error)  // of a job for which nobody waits
+	err    error        // valid when done is closed
+	done   chan struct{}
+}
+
+func newWriter(path string) (*writer, error) {
+	file, err := os.Stat(path)
+	return &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}}, err
+}
+
+// tx runs do in a transaction that holds the database's write lock from its
+// start, and undoes all of it when do fails. The jobs of several callers may
+// share a transaction; when one of them fails each gets its own, so do must be
+// able to run twice. It uses the writer by row, exec and append only.
+func (w *writer) tx(d durability, do func() error) error {
+	j := &job{durability: d, do: do, done: make(chan struct{})}
+	w.mu.Lock()
+	w.queue = append(w.queue, j)
+	w.mu.Unlock()
+	select {
+	case <-j.done:
+	case w.turn <- struct{}{}:
+		w.commit(w.waiting())
+		<-w.turn
+	}
+	<-j.done
+	return j.err
+}
+
+// later is tx for what nobody waits for: it is written with the next
+// transaction, at the latest after laterAfter. failed is told when it cannot be.
+func (w *writer) later(do func() error, failed func(error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.queue = append(w.queue, &job{durability: lazy, do: do, failed: failed, done: make(chan struct{})})
+	if w.alarm == nil {
+		w.alarms.Add(1)
+		w.alarm = time.AfterFunc(laterAfter, func() {
+			defer w.alarms.Done()
+			w.flush()
+		})
+	}
+}
+
+// flush writes what waits.
+func (w *writer) flush() {
+	w.turn <- struct{}{}
+	w.commit(w.waiting())
+	<-w.turn
+}
+
+// settle writes what nobody waits for, so that a reader finds it.
+func (w *writer) settle() {
+	w.mu.Lock()
+	some := len(w.queue) > 0
+	w.mu.Unlock()
+	if some {
+		w.flush()
+	}
+}
+
+// waiting takes the jobs that have not begun. The caller has the turn.
+func (w *writer) waiting() []*job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	jobs := w.queue
+	w.queue = nil
+	if w.alarm != nil && w.alarm.Stop() {
+		w.alarms.Done()
+	}
+	w.alarm = nil
+	return jobs
+}
+
+// commit does the jobs, together if that can be. The caller has the turn.
+func (w *writer) commit(jobs []*job) {
+	err := w.together(jobs)
+	for _, j := range jobs {
+		if j.err = err; err != nil && len(jobs) > 1 {
+			j.err = w.together([]*job{j})
+		}
+		close(j.done)
+		if j.err != nil && j.failed != nil {
+			j.failed(j.err)
+		}
+	}
+}
+
+// together does the jobs in one transaction, all of them or none. The caller has
+// the turn.
+func (w *writer) together(jobs []*job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	if err := w.begin(jobs); err != nil {
+		return err
+	}
+	var err error
+	for _, j := range jobs {
+		if err = j.do(); err != nil {
+			break // the next one could find that SQLite has rolled back by itself
+		}
+	}
+	if err == nil {
+		if _, err = w.exec(context.Background(), "COMMIT"); err == nil {
+			return nil
+		}
+	}
+	// It fails when SQLite has rolled back by itself, for instance on a full disk;
+	// that is no second error.
+	_, _ = w.exec(context.Background(), "ROLLBACK")
+	return err
+}
+
+// begin starts a transaction that is as durable as its jobs demand.
+func (w *writer) begin(jobs []*job) error {
 	if err := w.present(); err != nil {
 		return err
 	}
+	d := lazy
+	for _, j := range jobs {
+		if j.durability == synced {
+			d = synced
+		}
+	}
 	if w.set != d {
-		if _, err := w.exec(ctx, string(d)); err != nil {
+		if _, err := w.exec(context.Background(), string(d)); err != nil {
 			return err
 		}
 		w.set = d
 	}
-	if _, err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	err := fn()
-	if err == nil {
-		if _, err = w.exec(ctx, "COMMIT"); err == nil {
-			return nil
-		}
-	}
-	// Even if ctx has ended. It fails when SQLite has rolled back by itself,
-	// for instance on a full disk; that is no second error.
-	_, _ = w.exec(context.WithoutCancel(ctx), "ROLLBACK")
+	w.head = nil
+	_, err := w.exec(context.Background(), "BEGIN IMMEDIATE")
 	return err
 }
 
@@ -68,21 +190,16 @@ func (w *writer) present() error {
 	return nil
 }
 
-// exec runs a statement and returns the number of rows it changed. The caller
-// holds mu.
-func (w *writer) exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
+// exec runs a statement. The caller is in a transaction.
+func (w *writer) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	s, err := w.prepare(ctx, query)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	r, err := s.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+	return s.ExecContext(ctx, args...)
 }
 
-// row runs a query for one row. The caller holds mu.
+// row runs a query for one row. The caller is in a transaction.
 func (w *writer) row(ctx context.Context, query string, args ...any) scanner {
 	s, err := w.prepare(ctx, query)
 	if err != nil {
@@ -91,7 +208,7 @@ func (w *writer) row(ctx context.Context, query string, args ...any) scanner {
 	return s.QueryRowContext(ctx, args...)
 }
 
-// prepare prepares each text once. The caller holds mu.
+// prepare prepares each text once. The caller is in a transaction.
 func (w *writer) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s, ok := w.stmts[query]; ok {
 		return s, nil
@@ -103,9 +220,10 @@ func (w *writer) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, err
 }
 
+// close writes what waits and closes the connection.
 func (w *writer) close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn <- struct{}{}
+	w.commit(w.waiting())
 	var errs []error
 	for _, s := range w.stmts {
 		errs = append(errs, s.Close())
@@ -113,6 +231,8 @@ func (w *writer) close() error {
 	if w.conn != nil {
 		errs = append(errs, w.conn.Close())
 	}
+	<-w.turn
+	w.alarms.Wait()
 	return errors.Join(errs...)
 }
 

@@ -11,21 +11,48 @@ import (
 // Receive records a call and its message. A call that is recorded already is
 // returned as it stands, and fresh is false: nothing is changed.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
-	err = j.write.tx(ctx, lazy, func() error {
+	return j.receive(ctx, lazy, c, Received, Decision{}, func(Key) error { return nil })
+}
+
+// Begin is Receive and Intend in one: the call, the decision and the intent are
+// on the disk when Begin returns with fresh.
+func (j *Journal) Begin(ctx context.Context, c Call, d Decision) (rec Record, fresh bool, err error) {
+	return j.receive(ctx, synced, c, Running, d, func(Key) error { return nil })
+}
+
+// Answer is Receive and Finish in one, for a call that was refused before it was
+// recorded. With ran it was not: it has run, which only a call may that changes
+// nothing. build is told only for a fresh call.
+func (j *Journal) Answer(ctx context.Context, c Call, ran bool, o Outcome, build Builder) (rec Record, fresh bool, err error) {
+	state, d := Received, Decision{}
+	if ran {
+		state, d = Running, o.Decision
+	}
+	return j.receive(ctx, synced, c, state, d, func(k Key) error {
+		_, err := j.finish(ctx, k, c.returned(o), o, build)
+		return err
+	})
+}
+
+// receive records a call that is in some state already, and does more in the same
+// transaction.
+func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, more func(Key) error) (rec Record, fresh bool, err error) {
+	err = j.write.tx(dur, func() error {
 		now := time.Now()
-		key, inserted, err := j.insertCall(ctx, c, now)
+		key, inserted, err := j.insertCall(ctx, c, s, d, now)
 		if err != nil {
 			return err
 		}
-		if !inserted {
+		if fresh = inserted; !fresh {
 			rec, err = scanRecord(j.write.row(ctx, findCall, c.Client, c.AgentID, c.ID))
 			return err
 		}
-		asked := c.message(now)
-		c.MessageType, c.Message, c.Arguments = "", nil, nil
-		rec, fresh = Record{Key: key, Call: c, State: Received, Daemon: j.daemon, ReceivedAt: now}, true
-		_, err = j.write.append(ctx, func(int64) (Message, error) { return asked, nil })
-		return err
+		if _, err = j.write.append(ctx, c.message(now), nil); err != nil {
+			return err
+		}
+		rec = Record{Key: key, Call: c, State: s, Decision: d, Daemon: j.daemon, ReceivedAt: now}
+		rec.MessageType, rec.Message, rec.Arguments = "", nil, nil
+		return more(key)
 	})
 	if err != nil {
 		return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
@@ -54,35 +81,39 @@ func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
 		now, now, d.Action, d.By, d.Rule, d.Source, d.Reason, k)
 }
 
-// Started records the process of a running call and where its output is kept.
-func (j *Journal) Started(ctx context.Context, k Key, process, spoolDir string) error {
-	return j.update(ctx, lazy, k, "process", `UPDATE calls SET process = ?, spool_dir = ?, started_at = ?
-		WHERE id = ? AND state = 'running'`, process, spoolDir, time.Now().UnixNano(), k)
+// Started records the process of a running call and where its output is kept. It
+// does not wait until that is written, which is within some milliseconds: the
+// process of a daemon that dies before then dies with it. failed is told when it
+// cannot be written.
+func (j *Journal) Started(k Key, process, spoolDir string, failed func(error)) {
+	now := time.Now().UnixNano()
+	j.write.later(j.updating(context.Background(), k, `UPDATE calls SET process = ?, spool_dir = ?, started_at = ?
+		WHERE id = ? AND state = 'running'`, process, spoolDir, now, k), saying("process", failed))
 }
 
-// Finish records a call's return. build gets the sequence number of the return
-// message and makes its id and its body, which must be a JSON object; it runs
-// inside the transaction, so it must not call the journal and should be quick.
-// All of it is on the disk when Finish returns; only then may the return be
-// sent. A call has one return: the second Finish is ErrState.
-func (j *Journal) Finish(ctx context.Context, k Key, o Outcome, build func(seq int64) (id string, body []byte, err error)) (seq int64, err error) {
-	err = j.write.tx(ctx, synced, func() error {
-		rec, err := scanRecord(j.write.row(ctx, findKey, k))
-		if err != nil {
+// Builder makes the id and the body of a return, a JSON object, for its sequence
+// number. It runs inside the transaction, so it must not call the journal and
+// should be quick; it may run again, with another number.
+type Builder func(seq int64) (id string, body []byte, err error)
+
+// Finish records a call's return. All of it is on the disk when Finish returns;
+// only then may the return be sent. A call has one return: the second Finish is
+// ErrState.
+func (j *Journal) Finish(ctx context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
+	err = j.write.tx(synced, func() error {
+		var c Call
+		var s State
+		err := j.write.row(ctx, findAsked, k).Scan(&c.Client, &c.ID, &c.AgentID, &c.ConversationID, &c.RunID, &c.StepID, &s)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return ErrNotFound
+		case err != nil:
 			return err
-		}
-		if rec.State == Returned || rec.State == Delivered {
+		case s == Returned || s == Delivered:
 			return ErrState
 		}
-		seq, err = j.write.append(ctx, func(seq int64) (Message, error) {
-			m := rec.returned(o)
-			m.ID, m.Body, err = build(seq)
-			return m, err
-		})
-		if err != nil {
-			return err
-		}
-		return j.finish(ctx, k, o, seq)
+		seq, err = j.finish(ctx, k, c.returned(o), o, build)
+		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("cannot journal the return of a call: %w", err)
@@ -90,20 +121,29 @@ func (j *Journal) Finish(ctx context.Context, k Key, o Outcome, build func(seq i
 	return seq, nil
 }
 
-// Delivered records that a return was written to its client. Repeating it does
+// findAsked reads what the return of a call repeats, and how far it is.
+const findAsked = "SELECT client, tool_call_id, agent_id, conversation_id, run_id, step_id, state FROM calls WHERE id = ?"
+
+// Delivered records that a return was written to its client. It does not wait
+// until that is written; failed is told when it cannot be. Repeating it does
 // nothing.
-func (j *Journal) Delivered(ctx context.Context, k Key) error {
-	return j.update(ctx, lazy, k, "delivery", `UPDATE calls SET state = 'delivered', delivered_at = coalesce(delivered_at, ?)
-		WHERE id = ? AND state IN ('returned', 'delivered')`, time.Now().UnixNano(), k)
+func (j *Journal) Delivered(k Key, failed func(error)) {
+	j.write.later(j.updating(context.Background(), k, `UPDATE calls SET state = 'delivered', delivered_at = coalesce(delivered_at, ?)
+		WHERE id = ? AND state IN ('returned', 'delivered')`, time.Now().UnixNano(), k), saying("delivery", failed))
+}
+
+// saying puts before an error what could not be recorded.
+func saying(what string, failed func(error)) func(error) {
+	return func(err error) { failed(fmt.Errorf("cannot journal the %s of a call: %w", what, err)) }
 }
 
 // Append records a message that belongs to no call's life, such as an answer of
 // a person, and returns its sequence number. Seq and Time are set by the
 // journal; see Message for its ID.
 func (j *Journal) Append(ctx context.Context, m Message) (seq int64, err error) {
-	err = j.write.tx(ctx, lazy, func() error {
+	err = j.write.tx(lazy, func() error {
 		m.Time = time.Now()
-		seq, err = j.write.append(ctx, func(int64) (Message, error) { return m, nil })
+		seq, err = j.write.append(ctx, m, nil)
 		return err
 	})
 	if err != nil {
@@ -114,20 +154,27 @@ func (j *Journal) Append(ctx context.Context, m Message) (seq int64, err error) 
 
 // update runs one statement that must change exactly one call.
 func (j *Journal) update(ctx context.Context, d durability, k Key, what, query string, args ...any) error {
-	err := j.write.tx(ctx, d, func() error {
-		n, err := j.write.exec(ctx, query, args...)
-		if err != nil || n == 1 {
+	if err := j.write.tx(d, j.updating(ctx, k, query, args...)); err != nil {
+		return fmt.Errorf("cannot journal the %s of a call: %w", what, err)
+	}
+	return nil
+}
+
+// updating is what update does in its transaction.
+func (j *Journal) updating(ctx context.Context, k Key, query string, args ...any) func() error {
+	return func() error {
+		r, err := j.write.exec(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := r.RowsAffected(); err != nil || n == 1 {
 			return err
 		}
 		if _, err := scanRecord(j.write.row(ctx, findKey, k)); err != nil {
 			return err
 		}
 		return ErrState
-	})
-	if err != nil {
-		return fmt.Errorf("cannot journal the %s of a call: %w", what, err)
 	}
-	return nil
 }
 
 // message is the request of a call as a row.
@@ -140,43 +187,59 @@ func (c *Call) message(now time.Time) Message {
 }
 
 // returned is the return of a call as a row, but for its body.
-func (r *Record) returned(o Outcome) Message {
+func (c *Call) returned(o Outcome) Message {
 	return Message{
-		Time: time.Now(), Type: "tool_return_message", Direction: Out, Client: r.Client,
-		AgentID: r.AgentID, ConversationID: r.ConversationID, RunID: r.RunID, StepID: r.StepID,
-		OTID: o.OTID, CallID: r.ID, Status: o.Status,
+		Time: time.Now(), Type: "tool_return_message", Direction: Out, Client: c.Client,
+		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
+		OTID: o.OTID, CallID: c.ID, Status: o.Status,
 	}
 }
 
 // insertCall adds a call's rows unless there is one.
-func (j *Journal) insertCall(ctx context.Context, c Call, now time.Time) (k Key, inserted bool, err error) {
-	err = j.write.row(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
-		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'received', ?, ?)
-		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING RETURNING id`,
+func (j *Journal) insertCall(ctx context.Context, c Call, s State, d Decision, now time.Time) (k Key, inserted bool, err error) {
+	var decided, intended any // NULL
+	if s == Running {
+		decided, intended = now.UnixNano(), now.UnixNano()
+	}
+	r, err := j.write.exec(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
+		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at,
+		decided_at, intended_at, decision_action, decision_by, decision_rule, decision_source, decision_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
-		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, j.daemon.String(), now.UnixNano()).Scan(&k)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
+		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, s, j.daemon.String(), now.UnixNano(),
+		decided, intended, d.Action, d.By, d.Rule, d.Source, d.Reason)
+	if err != nil {
+		return 0, false, err
 	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return 0, false, err
+	}
+	id, err := r.LastInsertId()
 	if err == nil {
-		_, err = j.write.exec(ctx, "INSERT INTO arguments (call, text) VALUES (?, ?)", k, string(c.Arguments))
+		_, err = j.write.exec(ctx, "INSERT INTO arguments (call, text) VALUES (?, ?)", id, string(c.Arguments))
 	}
-	return k, err == nil, err
+	return Key(id), err == nil, err
 }
 
-// finish completes a call's row with its outcome.
-func (j *Journal) finish(ctx context.Context, k Key, o Outcome, seq int64) error {
-	_, err := j.write.exec(ctx, `UPDATE calls SET state = 'returned', returned_at = ?, return_seq = ?,
-		status = ?, error_type = ?, exit_code = ?, signal = ?, sandbox = ?,
-		canonical_tool = iif(? <> '', ?, canonical_tool) WHERE id = ?`,
-		time.Now().UnixNano(), seq, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, o.Canonical, o.Canonical, k)
-	if err != nil || o.Decision == (Decision{}) {
-		return err
+// finish records a return and completes the call's row with its outcome. The
+// caller is in a transaction.
+func (j *Journal) finish(ctx context.Context, k Key, m Message, o Outcome, build Builder) (seq int64, err error) {
+	if seq, err = j.write.append(ctx, m, build); err != nil {
+		return 0, err
 	}
-	d := o.Decision
-	_, err = j.write.exec(ctx, `UPDATE calls SET decided_at = coalesce(decided_at, ?), decision_action = ?, decision_by = ?,
-		decision_rule = ?, decision_source = ?, decision_reason = ? WHERE id = ?`,
-		time.Now().UnixNano(), d.Action, d.By, d.Rule, d.Source, d.Reason, k)
-	return err
+	now, d := time.Now().UnixNano(), o.Decision
+	var decided any // NULL: no decision came with the outcome, what is recorded stays
+	if d != (Decision{}) {
+		decided = now
+	}
+	_, err = j.write.exec(ctx, `UPDATE calls SET state = 'returned', returned_at = ?1, return_seq = ?2,
+		status = ?3, error_type = ?4, exit_code = ?5, signal = ?6, sandbox = ?7,
+		canonical_tool = iif(?8 <> '', ?8, canonical_tool), decided_at = coalesce(decided_at, ?9),
+		decision_action = iif(?9 IS NULL, decision_action, ?10), decision_by = iif(?9 IS NULL, decision_by, ?11),
+		decision_rule = iif(?9 IS NULL, decision_rule, ?12), decision_source = iif(?9 IS NULL, decision_source, ?13),
+		decision_reason = iif(?9 IS NULL, decision_reason, ?14) WHERE id = ?15`,
+		now, seq, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, o.Canonical,
+		decided, d.Action, d.By, d.Rule, d.Source, d.Reason, k)
+	return seq, err
 }

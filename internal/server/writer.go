@@ -227,7 +227,7 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	if final.Err != nil {
 		return w.send(final.Err)
 	}
-	if err := w.send(answer(call, final.Return)); err != nil {
+	if err := w.send(answer(call, final)); err != nil {
 		return err
 	}
 	w.ss.srv.opt.Dispatch.Delivered(call)
@@ -238,14 +238,16 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 }
 
 // answer is what ends a call on the wire.
-func answer(call *dispatch.Call, ret *message.ToolReturn) any {
+func answer(call *dispatch.Call, final dispatch.Final) any {
 	switch of := call.BackgroundOf(); {
 	case of != nil:
-		return message.NewBackgroundEnded(*ret, of.ID)
+		return message.NewBackgroundEnded(*final.Return, of.ID)
 	case call.Dialect == message.OpenAI:
-		return ret.OpenAI()
+		return final.Return.OpenAI()
+	case final.Frame != nil:
+		return final.Frame
 	default:
-		return ret
+		return final.Return
 	}
 }
 

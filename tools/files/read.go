@@ -79,6 +79,9 @@ type read struct {
 	base64        bool
 }
 
+// OnlyReads says that reading changes nothing.
+func (r read) OnlyReads() bool { return true }
+
 func (r read) Effects() []policy.Effect { return []policy.Effect{r.file.effect(policy.Read)} }
 
 func (r read) Preview() tools.Preview {

@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// longArguments is how long arguments may be, in bytes, for a call to be analysed
+// before it is recorded. An analysis that ended the daemon would leave no trace
+// of a call that is not; a short one cannot.
+const longArguments = 4 << 10
+
+// receive writes a call down that does not run at once, unless that is done
+// already.
+func (d *Dispatcher) receive(c *Call) *refusal {
+	if c.rec != 0 {
+		return nil
+	}
+	rec, fresh, err := d.opt.Journal.Receive(context.Background(), d.journalled(c))
+	return d.taken(c, rec, fresh, err)
+}
+
+// begin makes the call, the decision and the intent to run durable. Only then may
+// the call run. One that only reads may run before, since it changes nothing:
+// all of it is made durable before anything of it is told.
+func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision) *refusal {
+	switch {
+	case c.rec != 0:
+		if err := d.opt.Journal.Intend(context.Background(), c.rec, journalDecision(said)); err != nil {
+			return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
+		}
+		return nil
+	case onlyReads(inv):
+		return nil
+	}
+	rec, fresh, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
+	return d.taken(c, rec, fresh, err)
+}
+
+// onlyReads tells whether an invocation changes nothing.
+func onlyReads(inv tools.Invocation) bool {
+	r, ok := inv.(tools.Reading)
+	return ok && r.OnlyReads()
+}
+
+// taken goes on from the journal's answer to a call that was to be written down.
+// What it returns ends the call; what the client is told then is for conclude to
+// say, by lost and known.
+func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *refusal {
+	switch {
+	case err != nil:
+		d.opt.Log.Error("cannot journal a call", zap.String("call", c.ID), zap.Error(err))
+		c.lost = &refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor); the same id may be sent again then"}
+		return c.lost
+	case !fresh:
+		c.known = &rec
+		return &refusal{message.DuplicateToolCall, "it is in the journal already"}
+	}
+	c.rec = rec.Key
+	held := c.held
+	c.held = nil
+	for _, event := range held {
+		c.emit(event)
+	}
+	return nil
+}
+
+// replay answers a call that the journal knows.
+func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
+	if rec.ArgsHash != c.hash {
+		e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
+		e.CallID = c.ID
+		return Final{Err: e}
+	}
+	if len(rec.Result) == 0 {
+		return d.withoutReturn(c, rec)
+	}
+	ret, err := storedReturn(rec.Result)
+	if err != nil {
+		e := message.Errorf(message.InternalError, "the recorded return of tool call %q cannot be read: %v", c.ID, err)
+		e.CallID = c.ID
+		return Final{Err: e}
+	}
+	ret.Replayed = true
+	return Final{Return: ret, Background: d.backgroundOf(c, ret)}
+}
