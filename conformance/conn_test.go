@@ -294,6 +294,20 @@ func (c *conn) closeCode() int {
 	return c.code
 }
 
+// closed waits until the connection has ended, as one to which cannot be written
+// should, and returns nil then.
+func (c *conn) closed(why error) error {
+	c.resume()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-c.ended:
+		return nil
+	case <-limit.C:
+		return fmt.Errorf("the connection is open, but %w", why)
+	}
+}
+
 func (c *conn) open() bool {
 	select {
 	case <-c.ended:

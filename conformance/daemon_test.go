@@ -193,13 +193,13 @@ func (d *daemon) stop(sig syscall.Signal) error {
 		return fmt.Errorf("the daemon ended by itself: %v\n%s", d.status, d.log.text())
 	}
 	syscall.Kill(d.pid, sig)
-	timer := time.NewTimer(20 * time.Second)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-d.exited:
 	case <-timer.C:
 		d.kill()
-		return fmt.Errorf("the daemon did not end within 20 s of %v\n%s", sig, d.log.text())
+		return fmt.Errorf("the daemon did not end within %v of %v\n%s", patience, sig, d.log.text())
 	}
 	if sig == syscall.SIGTERM && d.status != nil {
 		return fmt.Errorf("the daemon ended with %v after SIGTERM\n%s", d.status, d.log.text())

@@ -101,10 +101,16 @@ func (r *run) check(ctx context.Context, expect map[string]json.RawMessage) (rea
 	checks := execChecks()
 	for _, name := range slices.Sorted(maps.Keys(expect)) {
 		check := checks[name]
-		if stream, c := streamCheck(name); check == nil {
+		stream, c := streamCheck(name)
+		if check == nil {
 			check = func(r *run, _ context.Context, want json.RawMessage) string { return c(r.text(stream), want) }
 		}
-		if why := check(r, ctx, expect[name]); why != "" {
+		why := check(r, ctx, expect[name])
+		switch {
+		case why == "":
+		case stream != "" && r.status() == "timeout":
+			r.p.late.add(fmt.Sprintf("at the end of its time %s %s", name, why)) // it printed too late
+		default:
 			reasons = append(reasons, fmt.Sprintf("%s %s", name, why))
 		}
 	}
@@ -238,9 +244,8 @@ func (r *run) took() time.Duration {
 }
 
 func (r *run) checkWithin(seconds float64) string {
-	limit := time.Duration(seconds * float64(time.Second))
-	if took := r.took(); r.ret != nil && took > scaled(limit) {
-		return fmt.Sprintf("is %v: it took %v (scaled for this machine: %v)", limit, took, scaled(limit))
+	if r.ret != nil {
+		r.p.late.check("within_s is", r.took(), time.Duration(seconds*float64(time.Second)))
 	}
 	return ""
 }

@@ -41,19 +41,19 @@ func (r *run) checkLast(want string) string {
 // of the command.
 func (r *run) checkEvents(want []map[string]any) string {
 	for _, event := range want {
-		limit := time.Duration(0)
-		if s, ok := event["within_s"].(float64); ok {
-			limit = scaled(time.Duration(s * float64(time.Second)))
-		}
-		if !slices.ContainsFunc(r.about, func(f frame) bool { return r.isEvent(f, event, limit) }) {
+		i := slices.IndexFunc(r.about, func(f frame) bool { return r.isEvent(f, event) })
+		if i < 0 {
 			return fmt.Sprintf("lacks %s", text(event))
+		}
+		if s, ok := event["within_s"].(float64); ok {
+			r.p.late.check(text(event), r.about[i].at.Sub(r.started()), time.Duration(s*float64(time.Second)))
 		}
 	}
 	return ""
 }
 
-// isEvent tells whether a frame is an event, and came in time; no limit is 0.
-func (r *run) isEvent(f frame, event map[string]any, limit time.Duration) bool {
+// isEvent tells whether a frame is an event, whenever it came.
+func (r *run) isEvent(f frame, event map[string]any) bool {
 	m := f.value.(map[string]any)
 	for name, want := range event {
 		switch name {
@@ -66,9 +66,6 @@ func (r *run) isEvent(f frame, event map[string]any, limit time.Duration) bool {
 				return false
 			}
 		case "within_s":
-			if f.at.Sub(r.started()) > limit {
-				return false
-			}
 		default:
 			if m[name] != want {
 				return false
@@ -82,7 +79,7 @@ func (r *run) checkNoEvents(words []string) string {
 	for _, word := range words {
 		event := map[string]any{"type": word}
 		for _, f := range r.about {
-			if r.isEvent(f, event, 0) {
+			if r.isEvent(f, event) {
 				return fmt.Sprintf("came: %.300s", text(f.value))
 			}
 		}

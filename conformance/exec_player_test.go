@@ -28,13 +28,14 @@ type execPlayer struct {
 	rec     *recorder
 	conn    *conn   // of the agent
 	lives   []*conn // every connection there was, to be ended
-	before  int64   // resident memory of the daemon, bytes
-	usage   usage   // what the daemon held when it had served one call
+	late    lateness
+	before  int64 // resident memory of the daemon, bytes
+	usage   usage // what the daemon held when it had served one call
 }
 
-// playExec plays a case in a folder and returns the reasons why it fails. found
-// gives the cases to which others refer.
-func playExec(ctx context.Context, program, base string, c execCase, found func(id string) (execCase, bool)) (reasons []string) {
+// playExec plays a case in a folder and returns the reasons why it fails, and what
+// was only too late. found gives the cases to which others refer.
+func playExec(ctx context.Context, program, base string, c execCase, found func(id string) (execCase, bool)) (reasons, late []string) {
 	p := &execPlayer{c: c, program: program, base: base, rec: newRecorder(), mark: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9)}
 	defer func() {
 		if err := p.end(); err != nil {
@@ -42,7 +43,7 @@ func playExec(ctx context.Context, program, base string, c execCase, found func(
 		}
 	}()
 	if err := p.prepare(ctx); err != nil {
-		return []string{"cannot prepare: " + err.Error()}
+		return []string{"cannot prepare: " + err.Error()}, nil
 	}
 	if c.Options.ReuseIDOf != "" {
 		other, ok := found(c.Options.ReuseIDOf)
@@ -50,7 +51,7 @@ func playExec(ctx context.Context, program, base string, c execCase, found func(
 			other = execCase{ID: c.Options.ReuseIDOf, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
 		}
 		if err := p.first(ctx, other); err != nil {
-			return []string{"cannot use the id first: " + err.Error()}
+			return []string{"cannot use the id first: " + err.Error()}, nil
 		}
 	}
 	reasons = p.repeat(ctx)
@@ -60,7 +61,7 @@ func playExec(ctx context.Context, program, base string, c execCase, found func(
 	if len(reasons) > 0 && p.daemon != nil && !p.daemon.alive() {
 		reasons = append(reasons, "the daemon is not there any more: "+p.daemon.log.text())
 	}
-	return reasons
+	return reasons, p.late.all()
 }
 
 func (p *execPlayer) prepare(ctx context.Context) (err error) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -114,7 +115,8 @@ func (r *run) actions() (list []action) {
 	input := func(what string, value any) map[string]any {
 		return map[string]any{"message_type": "tool_input", "tool_call_id": r.id, what: value}
 	}
-	add("resize", o.ResizeAtMS, func(context.Context) error {
+	add("resize", o.ResizeAtMS, func(ctx context.Context) error {
+		r.announced(ctx)
 		return r.send(input("resize", map[string]int{"rows": o.ResizeTo[0], "cols": o.ResizeTo[1]}))
 	})
 	add("stdin", o.StdinAtMS, func(context.Context) error {
@@ -124,8 +126,8 @@ func (r *run) actions() (list []action) {
 		}
 		return err
 	})
-	add("signal", o.SignalAtMS, func(context.Context) error { return r.signal() })
-	add("cancel", o.CancelAtMS, func(context.Context) error { return r.cancel(max(1, o.CancelTimes)) })
+	add("signal", o.SignalAtMS, func(ctx context.Context) error { r.announced(ctx); return r.signal() })
+	add("cancel", o.CancelAtMS, func(ctx context.Context) error { r.announced(ctx); return r.cancel(max(1, o.CancelTimes)) })
 	add("disconnect", o.DisconnectAtMS, func(ctx context.Context) error {
 		r.p.conn.hangUp()
 		return r.again(ctx, time.Duration(o.ReconnectAfterMS)*time.Millisecond)
@@ -144,6 +146,29 @@ func (r *run) act(ctx context.Context, a action) error {
 		return err
 	}
 	return a.do(ctx)
+}
+
+// announcement is what a script prints when it has prepared itself for what comes:
+// an echo of a plain word, which stands in no trap.
+var announcement = regexp.MustCompile(`(?:^|[;&] *)echo ([a-z]+)(?:;|$)`)
+
+// quotedWord is what a script quotes.
+var quotedWord = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+
+// announced waits until the command has printed what it does before it waits, if it
+// does: the time that a case leaves for that is too short for a busy machine.
+func (r *run) announced(ctx context.Context) {
+	found := announcement.FindStringSubmatch(quotedWord.ReplaceAllString(r.c.command(), "''"))
+	if silent := r.c.Options.Stream != nil && !*r.c.Options.Stream; found == nil || silent {
+		return
+	}
+	r.p.rec.wait(ctx, func(frames []frame) bool {
+		return r.over(frames) || !r.p.conn.open() || slices.ContainsFunc(frames, func(f frame) bool {
+			m, _ := f.value.(map[string]any)
+			data, _ := m["data"].(string)
+			return r.concerns(f) && typeIs(m, "tool_output_delta") && strings.Contains(data, found[1])
+		})
+	})
 }
 
 // started is when the client was told that the command runs; when it asked for

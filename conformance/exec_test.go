@@ -27,9 +27,9 @@ func TestExecCases(t *testing.T) {
 		if l.err == nil && l.c.Options.Slow && !testing.Short() {
 			base, result := t.TempDir(), make(chan []string, 1)
 			slow[l.c.ID] = result
-			ctx := context.WithoutCancel(t.Context())
+			try := execTrial(context.WithoutCancel(t.Context()), bin, l.c, found)
 			// Ends with the case; its test below waits for it.
-			go func() { result <- playExec(ctx, bin, base, l.c, found) }()
+			go func() { result <- try.play(l.c.ID, base, beside) }()
 		}
 	}
 	for _, l := range lines {
@@ -48,22 +48,18 @@ func TestExecCases(t *testing.T) {
 				report(t, l.c.ID, []string{fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)})
 				return
 			}
-			defer execAlone(l.c)()
-			report(t, l.c.ID, playExec(t.Context(), bin, t.TempDir(), l.c, found))
+			try := execTrial(t.Context(), bin, l.c, found)
+			report(t, l.c.ID, try.play(l.c.ID, t.TempDir(), turns(loads(l.c))))
 		})
 	}
 }
 
-// execAlone gives cases that load the machine it for themselves: what others
-// measure would be theirs.
-func execAlone(c execCase) (release func()) {
-	if c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 {
-		exclusive.Lock()
-		return exclusive.Unlock
-	}
-	exclusive.RLock()
-	return exclusive.RUnlock
+func execTrial(ctx context.Context, bin string, c execCase, found func(string) (execCase, bool)) trial {
+	return func(base string) (reasons, late []string) { return playExec(ctx, bin, base, c, found) }
 }
+
+// loads tells whether a case loads the machine: what others measure would be its.
+func loads(c execCase) bool { return c.Options.MaxProcesses > 0 || c.Options.Parallel > 1 }
 
 // report counts a case and tells why it failed.
 func report(t *testing.T, id string, reasons []string) {
@@ -115,7 +111,8 @@ func TestExecRunnerFailsFalseCases(t *testing.T) {
 			if l.err != nil {
 				reasons = []string{l.err.Error()}
 			} else {
-				reasons = playExec(t.Context(), bin, t.TempDir(), l.c, finder(lines))
+				bad, late := playExec(t.Context(), bin, t.TempDir(), l.c, finder(lines))
+				reasons = append(bad, late...)
 			}
 			all := strings.Join(reasons, "\n")
 			if l.c.MustFail == "" || !regexp.MustCompile(l.c.MustFail).MatchString(all) {

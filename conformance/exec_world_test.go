@@ -24,7 +24,7 @@ import (
 func (r *run) checkNoProcess(prefix string) string {
 	if r.c.Options.KillDaemonAtMS != nil {
 		// What a dead daemon leaves is killed by the kernel, in its own time.
-		within(10*time.Second, func() bool { return r.p.alive(prefix) == "" })
+		within(patience, func() bool { return r.p.alive(prefix) == "" })
 	}
 	if line := r.p.alive(prefix); line != "" {
 		return "is still there: " + line
@@ -131,8 +131,13 @@ type usage struct {
 	FDs, Ptys, Threads, Children, Zombies, Cgroups int
 }
 
-// settledUsage is what a daemon holds when it has stopped to change.
+// warmShells is how many shells a daemon keeps ready by default.
+const warmShells = 2
+
+// settledUsage is what a daemon holds when it has stopped to change: when its shells
+// are ready, unless it cannot keep any here.
 func settledUsage(ctx context.Context, pid int) usage {
+	within(10*time.Second, func() bool { return usageOf(pid).Children >= warmShells })
 	last, same := usageOf(pid), 0
 	for same < 5 && elapse(ctx, 50*time.Millisecond) == nil {
 		now := usageOf(pid)
@@ -236,7 +241,7 @@ func (p *execPlayer) daemonCheck(ctx context.Context, name string, want json.Raw
 	now := usage{}
 	grown := ""
 	// What is left ends by itself soon, or never.
-	within(scaled(10*time.Second), func() bool {
+	within(patience/2, func() bool {
 		now = usageOf(p.daemon.pid)
 		grown = leaked(p.usage, now, names)
 		return grown == ""

@@ -21,7 +21,7 @@ func (p *player) calls(ctx context.Context) ([]journal.Record, error) {
 // whether it is. Not each has to come there (fragments may be dropped, frames
 // refused), so the wait is short and its end no fault.
 func (p *player) arrived(ctx context.Context) bool {
-	limit, cancel := context.WithTimeout(ctx, scaled(2*time.Second))
+	limit, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	err := p.poll(limit, func(calls []journal.Record) string {
 		for id := range p.sent {
@@ -45,7 +45,7 @@ func (p *player) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	moment, cancel := context.WithTimeout(ctx, scaled(300*time.Millisecond))
+	moment, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	_ = p.poll(moment, func(calls []journal.Record) string {
 		return firstOpen(calls, func(c journal.Record) bool { return !c.DeliveredAt.IsZero() })
@@ -87,7 +87,7 @@ func (p *player) poll(ctx context.Context, done func([]journal.Record) string) e
 // checkJournal checks how many calls ran, and the row of one.
 func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []string) {
 	// No call is under way any more: only the mark of delivery may be missing.
-	limit, cancel := context.WithTimeout(ctx, 2*time.Second)
+	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if e.Exec != nil {
 		calls, err := p.calls(limit)

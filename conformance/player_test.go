@@ -35,6 +35,7 @@ type player struct {
 	repeated bool            // one of them in several frames
 	statuses []int           // of the HTTP steps
 	begun    time.Time
+	late     lateness
 	notes    []string // what went wrong on the way, in case the expectations fail
 	secret   string   // marks the processes of this case
 }
@@ -42,8 +43,9 @@ type player struct {
 // patience bounds every wait of a case that has no limit of its own.
 const patience = 60 * time.Second
 
-// play runs a case in base and returns the reasons why it fails.
-func play(ctx context.Context, program, base string, c wireCase) (reasons []string) {
+// play plays a case in base and returns the reasons why it fails, and what was only
+// too late.
+func play(ctx context.Context, program, base string, c wireCase) (reasons, late []string) {
 	p := &player{
 		c: c, program: program, rec: newRecorder(), vars: vars{}, conns: map[string]*conn{}, awaited: map[int]bool{}, sent: map[string]bool{},
 		secret: fmt.Sprintf("%09d", time.Now().UnixNano()%1e9),
@@ -54,10 +56,10 @@ func play(ctx context.Context, program, base string, c wireCase) (reasons []stri
 		}
 	}()
 	if err := p.prepare(ctx, base); err != nil {
-		return []string{"cannot prepare: " + err.Error()}
+		return []string{"cannot prepare: " + err.Error()}, nil
 	}
 	p.begun = time.Now()
-	for i, s := range c.Send {
+	for i, s := range p.c.Send {
 		if err := p.step(ctx, s); err != nil {
 			p.notes = append(p.notes, fmt.Sprintf("step %d: %v", i+1, err))
 		}
@@ -66,14 +68,14 @@ func play(ctx context.Context, program, base string, c wireCase) (reasons []stri
 	if len(reasons) > 0 {
 		reasons = append(reasons, p.notes...)
 	}
-	return reasons
+	return reasons, p.late.all()
 }
 
 func (p *player) prepare(ctx context.Context, base string) (err error) {
 	if p.site, err = newSite(base, p.c); err != nil {
 		return err
 	}
-	p.unique()
+	p.adapt()
 	if err := p.start(ctx); err != nil {
 		return err
 	}
@@ -96,8 +98,8 @@ func (p *player) prepare(ctx context.Context, base string) (err error) {
 	if err := p.fixture(ctx); err != nil {
 		return err
 	}
-	p.watch = newWatch(ctx, p)
-	return nil
+	p.watch, err = newWatch(ctx, p)
+	return err
 }
 
 // start starts the daemon and, where the policy allows everything, the approver

@@ -26,8 +26,9 @@ func TestRunnerFailsFalseCases(t *testing.T) {
 			if l.err != nil {
 				reasons, want = []string{l.err.Error()}, "unknown field"
 			} else {
-				defer alone(l.c)()
-				reasons = play(t.Context(), bin, t.TempDir(), l.c)
+				defer turns(measures(l.c))(1)()
+				bad, late := play(t.Context(), bin, t.TempDir(), l.c)
+				reasons = append(bad, late...)
 			}
 			all := strings.Join(reasons, "\n")
 			if len(reasons) == 0 || !regexp.MustCompile(want).MatchString(all) {

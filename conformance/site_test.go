@@ -15,23 +15,39 @@ import (
 	"time"
 )
 
+// usualPing is the daemon's default.
+const usualPing = 30 * time.Second
+
+// freezes tells whether a connection of a case is frozen.
+func freezes(c wireCase) bool {
+	return slices.ContainsFunc(c.Send, func(s step) bool { return s.FreezeSocket })
+}
+
+// answered tells whether an approver says yes or no to a question of a case. It may
+// take its time then.
+func answered(c wireCase) bool {
+	return slices.ContainsFunc(c.Send, func(s step) bool {
+		return slices.Contains(c.Setup.Roles[s.Conn], "approver") && bytes.Contains(s.JSON, []byte(`"approve"`))
+	})
+}
+
 // newSite writes the folders, the configuration and the policy of a case below
 // a folder.
 func newSite(base string, c wireCase) (*site, error) {
 	s := &site{
 		home: filepath.Join(base, "home"), workspace: filepath.Join(base, "ws"),
 		state: filepath.Join(base, "state"), config: filepath.Join(base, "config.yaml"),
-		ping: 30 * time.Second,
+		ping: usualPing,
 	}
 	for _, dir := range []string{s.home, s.workspace} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(c.Send, func(st step) bool { return st.FreezeSocket }) {
-		// The peer must be given up before the call that it waits for ends: what
-		// is written to a socket nobody reads would count as delivered.
-		s.ping = 200 * time.Millisecond
+	if freezes(c) {
+		// The peer must be given up before the call that it waits for ends (see
+		// adapt): what is written to a socket nobody reads would count as delivered.
+		s.ping = time.Second
 	}
 	rules, err := policyText(c.Setup)
 	if err != nil {
@@ -40,6 +56,9 @@ func newSite(base string, c wireCase) (*site, error) {
 	policy := filepath.Join(base, "policy.yaml")
 	if err := os.WriteFile(policy, rules, 0o600); err != nil {
 		return nil, err
+	}
+	if answered(c) {
+		c.Setup.AskTimeoutMS = max(c.Setup.AskTimeoutMS, int(patience.Milliseconds()))
 	}
 	settings, err := s.settings(c.Setup, policy)
 	if err != nil {
@@ -62,12 +81,12 @@ func (s *site) settings(set setup, policy string) ([]byte, error) {
 			limits[name] = value
 		}
 	}
-	if s.ping < time.Second {
+	if s.ping != usualPing {
 		limits["ping"], limits["idle"] = s.ping.String(), (3 * s.ping).String()
 	}
 	all := map[string]any{"version": 1, "policy": policy, "limits": limits, "tokens": s.chooseTokens(set)}
 	if set.AskTimeoutMS > 0 {
-		all["approval"] = map[string]string{"timeout": fmt.Sprintf("%dms", set.AskTimeoutMS)}
+		all["approval"] = map[string]string{"timeout": (time.Duration(set.AskTimeoutMS) * time.Millisecond).String()}
 	}
 	if len(set.Redact) > 0 {
 		all["redact"] = set.Redact

@@ -139,7 +139,7 @@ func (g *generator) send(c *conn) error {
 	case g.Frames > 0:
 		for range g.Frames {
 			if err := c.send(websocket.TextMessage, []byte(g.Text)); err != nil {
-				return err
+				return c.closed(err)
 			}
 		}
 		return nil

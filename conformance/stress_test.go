@@ -216,7 +216,7 @@ func TestStressLoadLeavesNothing(t *testing.T) {
 	before.Ptys, before.FDs = max(before.Ptys, 4), before.FDs+4
 	load(n)
 	var now usage
-	if !within(scaled(10*time.Second), func() bool {
+	if !within(patience, func() bool {
 		now = usageOf(r.daemon.pid)
 		return leaked(before, now, []string{"fds", "ptys", "children", "zombies", "cgroups"}) == ""
 	}) {

@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // The state of a run of this test binary: the results are printed at its end.
@@ -23,9 +21,6 @@ var (
 	results   = tally{name: "wire"}
 	executed  = tally{name: "exec"}
 	unchecked notes
-	machine   slowness
-	// exclusive is held for writing by cases that measure time.
-	exclusive sync.RWMutex
 )
 
 func TestMain(m *testing.M) {
@@ -93,8 +88,8 @@ func playLine(t *testing.T, bin string, l line) {
 	case !known(l.c.Dialect):
 		reasons = []string{fmt.Sprintf("%s: unknown dialect %q", l.place, l.c.Dialect)}
 	default:
-		defer alone(l.c)()
-		reasons = play(t.Context(), bin, t.TempDir(), l.c)
+		try := trial(func(base string) (reasons, late []string) { return play(t.Context(), bin, base, l.c) })
+		reasons = try.play(l.id, t.TempDir(), turns(measures(l.c)))
 	}
 	results.count(l.id, reasons)
 	for _, why := range reasons {
@@ -102,14 +97,9 @@ func playLine(t *testing.T, bin string, l line) {
 	}
 }
 
-// alone gives cases that measure time the machine for themselves.
-func alone(c wireCase) (release func()) {
-	if c.Expect.MaxMS > 0 || slices.ContainsFunc(c.Expect.Invariants, func(s string) bool { return strings.HasSuffix(s, " ms") }) {
-		exclusive.Lock()
-		return exclusive.Unlock
-	}
-	exclusive.RLock()
-	return exclusive.RUnlock
+// measures tells whether a case measures time.
+func measures(c wireCase) bool {
+	return c.Expect.MaxMS > 0 || slices.ContainsFunc(c.Expect.Invariants, func(s string) bool { return strings.HasSuffix(s, " ms") })
 }
 
 // daemonOrSkip returns the daemon, or skips the test where no call can be
@@ -227,33 +217,4 @@ func (n *notes) sorted() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Sorted(slices.Values(n.text))
-}
-
-// slowness is how much slower this machine is than the one for which the limits
-// of the cases were written.
-type slowness struct {
-	once   sync.Once
-	factor float64
-}
-
-// scaled makes a limit fit this machine: up to five times as long.
-func scaled(limit time.Duration) time.Duration {
-	machine.once.Do(func() { machine.factor = measure() })
-	return time.Duration(float64(limit) * machine.factor)
-}
-
-// measure starts bash a few times; 4 ms is what it takes on a machine that is
-// not slow.
-func measure() float64 {
-	best := time.Hour
-	for range 5 {
-		begun := time.Now()
-		err := exec.Command("bash", "-c", "true").Run()
-		if err == nil {
-			best = min(best, time.Since(begun))
-		} else if errors.Is(err, exec.ErrNotFound) {
-			return 1
-		}
-	}
-	return min(5, max(1, float64(best)/float64(4*time.Millisecond)))
 }
