@@ -46,14 +46,13 @@ const (
 
 // blockingTail tries the end of a command as a command of its own.
 func (p *Policy) blockingTail(argv []Word, left *int, consider func(*rule, []Word)) {
-	argv = withoutVersion(argv)
-	others := equivalents(argv[:min(len(argv), 4*scanWindow)])
 	if *left <= 0 {
 		argv = argv[:min(len(argv), scanWindow)]
 	}
+	argv = withoutVersion(argv)
 	*left -= p.blockingCommand(argv, nil, consider)
-	for _, other := range others {
-		*left -= p.blockingCommand(other, nil, consider)
+	for _, other := range equivalents(argv[:min(len(argv), 4*scanWindow)]) {
+		*left -= len(other) + p.blockingCommand(other, nil, consider)
 	}
 }
 

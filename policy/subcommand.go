@@ -58,157 +58,6 @@ var plainOptions = map[string]string{
 
 const pipPlain = "--debug --isolated --require-virtualenv --no-input --verbose -v -vv -vvv --version -V --quiet -q -qq --no-cache-dir --disable-pip-version-check --no-color --help -h"
 
-// subcommandNames lists, for programs, the names that mean the same subcommand: one
-// group a line, a slash between the words of one name.
-var subcommandNames = map[string]string{
-	"npm": `add i in ins inst insta instal install isnt isnta isntal isntall
-ci clean-install ic install-clean isntall-clean
-install-test it
-install-ci-test cit clean-install-test sit
-uninstall unlink remove rm r un
-update up u upgrade udpate
-run run-script rum urn
-test t tst run/test run-script/test rum/test urn/test
-start run/start run-script/start rum/start urn/start
-stop run/stop run-script/stop rum/stop urn/stop
-restart run/restart run-script/restart rum/restart urn/restart
-exec x
-config c
-get config/get c/get
-set config/set c/set
-init create innit
-link ln
-rebuild rb
-ls list la ll
-view info show v
-search find s se
-docs home
-bugs issues
-owner author
-login adduser add-user
-dedupe ddp
-dist-tag dist-tags
-explain why
-help hlep
-org ogr
-version verison`,
-	"yarn": `add install/add
-list ls
-upgrade up
-remove rm
-global/add global/install`,
-	"pnpm": `install i
-remove rm uninstall un
-update up upgrade
-run run-script
-test t tst run/test
-start run/start
-link ln
-unlink dislink
-rebuild rb
-list ls la ll
-config c
-create init
-recursive multi m`,
-	"bun":   "add a\ninstall i\nremove rm\nlink ln\ntest t",
-	"cargo": "build b\ncheck c\ndoc d\nrun r\ntest t\nremove rm\nclippy lint",
-	"git":   "add stage",
-	"gh": `pr/list pr/ls
-pr/create pr/new
-issue/list issue/ls
-issue/create issue/new
-repo/list repo/ls
-repo/create repo/new
-release/list release/ls
-release/create release/new
-run/list run/ls
-workflow/list workflow/ls
-gist/list gist/ls
-gist/create gist/new
-label/list label/ls
-secret/list secret/ls
-secret/delete secret/remove
-variable/list variable/ls
-variable/delete variable/remove
-extension/remove extensions/remove ext/remove
-extension/install extensions/install ext/install
-codespace cs
-attestation at
-pr/checkout pr/co co`,
-	"helm": "uninstall un del delete\nlist ls\ndependency dep dependencies\ntemplate\nplugin/uninstall plugin/remove plugin/rm\nplugin/install plugin/add",
-	"brew": "uninstall remove rm\nlist ls\nupgrade up\ninfo abv",
-	"docker": `run container/run
-exec container/exec
-rm container/rm container/remove
-kill container/kill
-stop container/stop
-start container/start
-restart container/restart
-create container/create
-cp container/cp
-commit container/commit
-attach container/attach
-export container/export
-logs container/logs
-pause container/pause
-unpause container/unpause
-rename container/rename
-top container/top
-stats container/stats
-port container/port
-diff container/diff
-update container/update
-wait container/wait
-ps container/ls container/list container/ps
-images image/ls image/list
-rmi image/rm image/remove
-build image/build buildx/build builder/build
-push image/push
-pull image/pull
-tag image/tag
-save image/save
-load image/load
-import image/import
-history image/history
-info system/info
-events system/events
-volume/rm volume/remove
-network/rm network/remove
-volume/ls volume/list
-network/ls network/list
-context/rm context/remove`,
-}
-
-// resourceNames are kubectl's names of kinds of objects, one kind a line.
-const resourceNames = `pod pods po
-deployment deployments deploy
-service services svc
-namespace namespaces ns
-node nodes no
-configmap configmaps cm
-secret secrets
-serviceaccount serviceaccounts sa
-daemonset daemonsets ds
-replicaset replicasets rs
-replicationcontroller replicationcontrollers rc
-statefulset statefulsets sts
-ingress ingresses ing
-job jobs
-cronjob cronjobs cj
-event events ev
-endpoints ep
-persistentvolume persistentvolumes pv
-persistentvolumeclaim persistentvolumeclaims pvc
-storageclass storageclasses sc
-networkpolicy networkpolicies netpol
-horizontalpodautoscaler horizontalpodautoscalers hpa
-poddisruptionbudget poddisruptionbudgets pdb
-customresourcedefinition customresourcedefinitions crd crds
-role roles
-rolebinding rolebindings
-clusterrole clusterroles
-clusterrolebinding clusterrolebindings`
-
 // maxReadings bounds in how many ways the words of one command are taken.
 const maxReadings = 64
 
@@ -281,29 +130,14 @@ func renamed(name string, operands []Word) (out [][]Word) {
 	case "yarn", "pnpm", "bun":
 		out = scripts(operands)
 	}
-	for group := range strings.SplitSeq(subcommandNames[name], "\n") {
-		if n := named(group, name, operands); n > 0 {
-			for other := range strings.FieldsSeq(group) {
-				out = append(out, prepend(other, operands[n:]))
+	for _, g := range groups(name, operands[0].Text) {
+		if n := named(g, name, operands); n > 0 {
+			for _, other := range g {
+				out = append(out, slices.Concat(other, operands[n:]))
 			}
 		}
 	}
 	return out
-}
-
-// named returns how many operands are one of the names of a group. npm takes the
-// beginning of a name for it.
-func named(group, name string, operands []Word) int {
-	for other := range strings.FieldsSeq(group) {
-		words := strings.Split(other, "/")
-		if beginsWith(operands, words) {
-			return len(words)
-		}
-		if first := operands[0].Text; name == "npm" && len(words) == 1 && len(first) > 1 && strings.HasPrefix(other, first) {
-			return 1
-		}
-	}
-	return 0
 }
 
 // prepend puts the words of a name before others.
