@@ -11,6 +11,9 @@ import (
 type Usage struct {
 	Known    bool // the command is in the table, with this subcommand
 	Operands []Operand
+	// Names are the trees that hold the files whose names it prints, if it reads
+	// names: what follows in a pipe may read them.
+	Names []Operand
 }
 
 // Operand is a part of a command that names a file or a host.
@@ -33,10 +36,32 @@ func Describe(argv []Word) Usage {
 		return Usage{}
 	}
 	u := describe(argv)
+	if u.Names == nil {
+		u.Names = listedNames(u.Operands)
+	}
+	if u.Names == nil && trustedName(argv[0].Text) == "ls" {
+		u.Names = []Operand{{Word: Word{Text: "."}, Kind: Read, Tree: true}}
+	}
 	if trustedName(argv[0].Text) == "git" {
 		u.Operands = append(u.Operands, gitSettings(argv)...)
 	}
 	return u
+}
+
+// listedNames returns the trees that a command lists or searches, with all that
+// is in them.
+func listedNames(operands []Operand) (out []Operand) {
+	for _, o := range operands {
+		if o.Kind != Read || !o.Tree && o.Part == "" {
+			continue
+		}
+		o.Tree = true
+		if o.Part == PartNames {
+			o.Part = ""
+		}
+		out = append(out, o)
+	}
+	return out
 }
 
 // describe is Describe without git's settings.

@@ -21,7 +21,8 @@ const (
 	maxItems  = 24      // of a for loop that are followed one by one
 	maxDirs   = 4       // folders the shell may be in
 	maxGlob   = 200     // names a pattern matches now
-	maxPaths  = 1 << 20 // letters of all paths together
+	maxPaths  = 1 << 18 // letters of all paths together
+	maxNames  = 32      // trees whose names go through a pipe
 )
 
 // analyser turns scripts into effects.
@@ -75,6 +76,10 @@ type walker struct {
 	changes int             // of variables, folders and functions so far
 	doubts  doubts          // whether what comes next runs
 	closed  bool            // a descriptor was closed
+
+	printed []policy.Operand // trees whose names the left side of a pipe prints
+	fed     []policy.Operand // trees whose names the right side is given
+	xargs   int              // how many xargs are around the program being followed
 
 	readonly map[string]bool // variables that cannot be set
 	arrays   map[string]bool // variables that may be arrays

@@ -144,9 +144,29 @@ func (w *walker) program(args []word, s *state, source string) {
 			continue
 		}
 		w.operandPath(o, s, source)
+		if o.Word.Dynamic && o.Kind == policy.Read && w.xargs > 0 {
+			w.fromPipe(s, source)
+		}
+	}
+	if len(w.printed) < maxNames {
+		w.printed = append(w.printed, usage.Names...)
 	}
 	if !usage.Known {
 		w.suspect(policy.Suspects(policyWords(args)), s, source)
+	}
+}
+
+// fromPipe adds what xargs' program reads if it is given names that the pipe
+// prints: the rules that ask and deny are about these files, known or not.
+func (w *walker) fromPipe(s *state, source string) {
+	for _, o := range w.fed[:min(len(w.fed), maxNames)] {
+		if o.Word.Dynamic {
+			continue
+		}
+		for _, e := range w.pathEffects(policy.Read, o.Word.Text, s) {
+			e.Tree, e.Part, e.Possible, e.Source = true, o.Part, true, source
+			w.add(e)
+		}
 	}
 }
 

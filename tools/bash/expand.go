@@ -7,42 +7,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// sequence returns the alternatives of {1..5} or {a..e}. Steps and padding are
-// rare, and not followed.
-func sequence(b *syntax.BraceExp) ([][]syntax.WordPart, bool) {
-	if len(b.Elems) != 2 {
-		return nil, false
-	}
-	first, last := b.Elems[0].Lit(), b.Elems[1].Lit()
-	text := strconv.Itoa
-	from, err1 := strconv.Atoi(first)
-	to, err2 := strconv.Atoi(last)
-	switch {
-	case isLetter(first) && isLetter(last):
-		from, to = int(first[0]), int(last[0])
-		text = func(n int) string { return string(rune(n)) }
-	case err1 != nil || err2 != nil || strconv.Itoa(from) != first || strconv.Itoa(to) != last:
-		return nil, false
-	}
-	step := 1
-	if from > to {
-		step = -1
-	}
-	if n := (to - from) * step; n >= maxBraces || n < 0 {
-		return nil, false
-	}
-	out := [][]syntax.WordPart{{&syntax.Lit{Value: text(from)}}}
-	for n := from; n != to; {
-		n += step
-		out = append(out, []syntax.WordPart{&syntax.Lit{Value: text(n)}})
-	}
-	return out, true
-}
-
-// isLetter reports whether s is one small letter: {A..z} passes through quotes
-// and backslashes.
-func isLetter(s string) bool { return len(s) == 1 && s[0] >= 'a' && s[0] <= 'z' }
-
 // ansiC decodes the text of $'…'. ok is false for escapes it does not know, and
 // for those whose result bash and we might disagree on.
 func ansiC(s string) (text string, ok bool) {

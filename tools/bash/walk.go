@@ -1,11 +1,9 @@
 package bash
 
 import (
-	"maps"
+	"slices"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/toold/toold/policy"
 )
 
 // stmts walks statements that run one after the other.
@@ -110,11 +108,20 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 		}
 		s.merge(after)
 	case syntax.Pipe, syntax.PipeAll:
-		w.apart(func() { w.stmt(c.X, s.clone()) })
-		w.apart(func() { w.stmt(c.Y, s.clone()) })
+		w.pipe(c, s)
 	default:
 		w.opaque("this operator is not followed", w.text(c))
 	}
+}
+
+// pipe walks both sides of a pipe. The right one may read what the left one names.
+func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
+	printed, fed := w.printed, w.fed
+	w.printed = nil
+	w.apart(func() { w.stmt(c.X, s.clone()) })
+	w.fed = slices.Concat(fed, w.printed)
+	w.apart(func() { w.stmt(c.Y, s.clone()) })
+	w.fed, w.printed = fed, slices.Concat(printed, w.printed)
 }
 
 // ends reports whether a statement certainly leaves the script.
@@ -248,162 +255,4 @@ var reservedNames = map[string]bool{
 	"time": true, "coproc": true, "eval": true, "exec": true, "command": true, "builtin": true, "cd": true, "pushd": true,
 	"popd": true, "set": true, "unset": true, "shopt": true, "source": true, ".": true, "trap": true, "exit": true, "return": true,
 	"break": true, "continue": true, "command_not_found_handle": true,
-}
-
-// redirect walks one redirection.
-func (w *walker) redirect(r *syntax.Redirect, s *state) {
-	if r.N != nil && len(r.N.Value) > 0 && r.N.Value[0] == '{' {
-		w.opaque("a redirection sets a variable", w.text(r))
-	}
-	if r.Hdoc != nil {
-		w.word(r.Hdoc, s)
-	}
-	if r.Word == nil {
-		return
-	}
-	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
-		return // the word is only the mark of the end
-	}
-	w.target(r.Op, w.single(r.Word, s), s, w.text(r))
-}
-
-// target records what is opened by a redirection.
-func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
-	if wd.dynamic && !wd.glob && op != syntax.WordHdoc && mayBeSocket(wd.text) {
-		w.add(policy.Effect{Kind: policy.Net, Source: source})
-	}
-	if wd.text == "" && op != syntax.WordHdoc {
-		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
-	}
-	switch op {
-	case syntax.WordHdoc:
-	case syntax.RdrIn:
-		w.path(policy.Read, wd, s, source)
-	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-		w.path(policy.Write, wd, s, source)
-	case syntax.RdrInOut:
-		w.path(policy.Read, wd, s, source)
-		w.path(policy.Write, wd, s, source)
-	case syntax.DplOut, syntax.DplIn:
-		if isDescriptor(wd) {
-			return
-		}
-		if op == syntax.DplIn {
-			w.opaque("a descriptor is computed", source)
-			return
-		}
-		w.path(policy.Write, wd, s, source)
-	default:
-		w.opaque("this redirection is not followed", source)
-	}
-}
-
-// isDescriptor reports whether the word after >& or <& is a descriptor or "-".
-func isDescriptor(wd word) bool {
-	if wd.dynamic || wd.text == "" {
-		return false
-	}
-	for i, r := range wd.text {
-		if (r < '0' || r > '9') && (r != '-' || i != len(wd.text)-1) {
-			return false
-		}
-	}
-	return true
-}
-
-// changed returns the variables that a piece of script may change when it runs
-// in state s: those it assigns, and those of the functions it might call.
-func (w *walker) changed(n syntax.Node, s *state) map[string]bool {
-	names := maps.Clone(w.assigns(n))
-	for _, body := range s.funcs {
-		if body != nil {
-			for name, text := range w.assigns(body) {
-				names[name] = names[name] || text
-			}
-		}
-	}
-	if names[anyName] {
-		for name := range s.vars {
-			names[name] = true
-		}
-	}
-	delete(names, anyName)
-	return names
-}
-
-// assigns remembers the answers of assigned.
-func (w *walker) assigns(n syntax.Node) map[string]bool {
-	names, ok := w.names[n]
-	if !ok {
-		names = assigned(n)
-		w.names[n] = names
-	}
-	return names
-}
-
-// anyName stands for every variable.
-const anyName = "*"
-
-// assigned returns the variables that a piece of script may set: true for those
-// that may be set to text, false for those that are only set to numbers.
-func assigned(n syntax.Node) map[string]bool {
-	names := make(map[string]bool)
-	number := func(name string) { names[name] = names[name] || false }
-	syntax.Walk(n, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Assign:
-			if n.Name != nil && isNumeric(n) {
-				number(n.Name.Value)
-			} else if n.Name != nil {
-				names[n.Name.Value] = true
-			}
-		case *syntax.WordIter:
-			names[n.Name.Value] = true
-		case *syntax.ParamExp:
-			if n.Exp != nil && n.Param != nil {
-				names[n.Param.Value] = true
-			}
-		case *syntax.CallExpr:
-			calledAssigns(n, names)
-		case *syntax.BinaryArithm:
-			number(arithmeticName(n.X))
-		case *syntax.UnaryArithm:
-			number(arithmeticName(n.X))
-		}
-		return true
-	})
-	return names
-}
-
-// isNumeric reports whether an assignment can only give a number.
-func isNumeric(as *syntax.Assign) bool {
-	if as.Value == nil || as.Append || as.Index != nil || len(as.Value.Parts) != 1 {
-		return false
-	}
-	_, arithmetic := as.Value.Parts[0].(*syntax.ArithmExp)
-	if p, ok := as.Value.Parts[0].(*syntax.ParamExp); ok && p.Param != nil && plainExpansion(p) && listed("? # $ !", p.Param.Value) {
-		return true
-	}
-	return arithmetic || isInteger(as.Value.Lit())
-}
-
-// calledAssigns adds the variables that a simple command may set: any word of
-// read x, printf -v x, getopts o x, mapfile x may be a name.
-func calledAssigns(n *syntax.CallExpr, names map[string]bool) {
-	if len(n.Args) == 0 {
-		return
-	}
-	switch name := unescape(n.Args[0].Lit(), false); {
-	case name == "" || name == "eval" || name == "." || name == "source" || name == "trap":
-		names[anyName] = true
-	case setsVariables[name]:
-		for _, arg := range n.Args[1:] {
-			names[arg.Lit()] = true
-		}
-	}
-}
-
-// setsVariables are the builtins whose words name variables they set.
-var setsVariables = map[string]bool{
-	"read": true, "printf": true, "getopts": true, "mapfile": true, "readarray": true, "unset": true, "wait": true, "command": true, "builtin": true,
 }

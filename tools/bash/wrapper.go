@@ -70,6 +70,10 @@ func (w *walker) wrapper(args []word, s *state, source string) bool {
 	if len(rest) == 0 {
 		return false
 	}
+	if name == "xargs" {
+		w.xargs++
+		defer func() { w.xargs-- }()
+	}
 	w.external(rest, s, source)
 	return true
 }
