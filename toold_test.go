@@ -34,6 +34,7 @@ var layers = []row{
 	{"policy", nil, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/helper", nil, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox", []string{"sandbox/internal/helper"}, []string{"x/sys"}},
+	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"internal/approval", nil, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
@@ -42,14 +43,14 @@ var layers = []row{
 	{"internal/journal", []string{"message"}, []string{"sqlite"}},
 	{"internal/config", []string{"policy", "sandbox"}, []string{"go-yaml"}},
 
-	{"tools/bash", []string{"tools", "policy", "executor", "sandbox"}, []string{"sh"}},
-	{"tools/files", []string{"tools", "policy", "sandbox"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/guard"}, []string{"sh"}},
+	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard"}, []string{"gotextdiff", "go-udiff"}},
 	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"cmd/toold", []string{
-		"message", "policy", "sandbox", "executor", "tools", "tools/bash", "tools/files", "client",
+		"message", "policy", "sandbox", "sandbox/guard", "executor", "tools", "tools/bash", "tools/files", "client",
 		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 

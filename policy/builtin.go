@@ -1,5 +1,7 @@
 package policy
 
+import "strings"
+
 // builtinRules returns the rules that stand before every file. They deny or ask,
 // never allow, and can be switched off by their id.
 func builtinRules(o Options) (commands, paths []Rule) {
@@ -18,8 +20,33 @@ func treesOf(paths []string) []string {
 	return out
 }
 
+// Autorun names the files and folders of a project that other programs run or obey
+// as soon as they find them. Those that begin with ".git/" are in a git folder,
+// wherever git keeps one; ".git" is the file that leads to such a folder. The
+// built-in rules are about them; a sandbox may protect them.
+func Autorun() []string {
+	names := []string{".git"}
+	for _, name := range gitRuns() {
+		names = append(names, ".git/"+name)
+	}
+	return append(names, obeyed()...)
+}
+
+func gitRuns() []string {
+	return []string{"hooks", "config", "config.worktree", "commondir", "info/attributes"}
+}
+
+func obeyed() []string {
+	return []string{
+		".vscode", ".idea", ".husky", ".claude", ".codex", ".letta", ".cursor", ".devcontainer", ".toold",
+		".envrc", ".mcp.json", ".gitmodules", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pre-commit-config.yaml", ".ripgreprc",
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
+	}
+}
+
 // builtinPaths protects secrets, and files that make other programs run code.
 func builtinPaths() []Rule {
+	git := "{" + strings.Join(gitRuns(), ",") + "}/**"
 	return []Rule{
 		{
 			ID: "builtin:secrets", Action: Deny, Ops: []Kind{Read, Write}, Reason: "it holds keys or passwords",
@@ -47,11 +74,7 @@ func builtinPaths() []Rule {
 		},
 		{
 			ID: "builtin:git-config", Action: Deny, Ops: []Kind{Write}, Reason: "git runs programs that are named there",
-			Paths: []string{
-				"**/.git", "**/.git/commondir", "**/.git/hooks/**", "**/.git/config", "**/.git/config.worktree", "**/.git/info/attributes", "**/.git/modules/**/{config,hooks}",
-				"**/.git/modules/**/hooks/**", "**/.git/worktrees/*/config.worktree",
-				"${workspace}/.git/hooks/**", "${workspace}/.git/config", "${workspace}/.git/info/attributes",
-			},
+			Paths: []string{"**/.git", "**/.git/" + git, "**/.git/{modules,worktrees}/**/" + git, "${workspace}/.git/" + git},
 		},
 		{
 			ID: "builtin:workspace-policy", Action: Deny, Ops: []Kind{Write}, Reason: "it holds the workspace's own policy, which calls must not loosen",
@@ -67,7 +90,7 @@ func builtinPaths() []Rule {
 		{
 			ID: "builtin:run-later", Action: Ask, Ops: []Kind{Write}, Reason: "other programs run or obey what stands in it",
 			Paths: []string{
-				"**/.{vscode,idea,husky,claude,letta,cursor,devcontainer}/**", "**/.{envrc,mcp.json,gitmodules,gitattributes,npmrc,yarnrc,yarnrc.yml}",
+				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/.gitattributes",
 				"**/.github/workflows/**", "**/CLAUDE.md", "**/AGENTS.md",
 			},
 		},

@@ -22,6 +22,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 	"github.com/toold/toold/tools/files"
@@ -37,6 +38,7 @@ type daemon struct {
 	calls     *dispatch.Dispatcher
 	server    *server.Server
 	shells    *executor.Pool
+	guard     *guard.Guard
 	listeners []net.Listener
 }
 
@@ -73,7 +75,10 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		return &exitError{exitFailed, err}
 	}
 	d.shells = executor.NewPool(int(d.cfg.WarmShells))
-	registry, err := newRegistry(d.cfg, d.shells)
+	if d.guard, err = watchOver(d.cfg); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	registry, err := newRegistry(d.cfg, d.shells, d.guard)
 	if err != nil {
 		return err
 	}
@@ -145,6 +150,7 @@ func (d *daemon) serve(ctx context.Context) error {
 }
 
 func (d *daemon) close() {
+	d.guard.Close()
 	d.shells.Close()
 	d.cfg.Sandbox.Caches.Close()
 	for _, l := range d.listeners {
@@ -155,16 +161,29 @@ func (d *daemon) close() {
 	}
 }
 
-// newRegistry makes the tools. Commands run in pool; nil will do.
-func newRegistry(cfg config.Config, pool *executor.Pool) (*tools.Registry, error) {
+// watchOver guards what calls may write; nil when they may write nothing, or
+// everything.
+func watchOver(cfg config.Config) (*guard.Guard, error) {
+	if cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(cfg.Protect) == 0 {
+		return nil, nil
+	}
+	return guard.New(guard.Options{
+		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
+		Quarantine: filepath.Join(cfg.StateDir, "quarantine"), Report: cfg.ProtectReport,
+	})
+}
+
+// newRegistry makes the tools. Commands run in pool, watched by g; nil will do for
+// both.
+func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard) (*tools.Registry, error) {
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
-	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox})
+	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Guard: g})
 	return tools.NewRegistry(append(all, bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool,
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Guard: g,
 		MaxBackground: cfg.Limits.BackgroundTimeout,
 	}))...)
 }

@@ -23,12 +23,14 @@ type file struct {
 		Timeout scalar `yaml:"timeout"`
 	} `yaml:"approval"`
 	Sandbox struct {
-		Profile    scalar   `yaml:"profile"`
-		FullAccess scalar   `yaml:"i_understand_full_access"`
-		Network    scalar   `yaml:"network"`
-		Write      []scalar `yaml:"write"`
-		Hide       []scalar `yaml:"hide"`
-		Limits     struct {
+		Profile        scalar   `yaml:"profile"`
+		FullAccess     scalar   `yaml:"i_understand_full_access"`
+		Network        scalar   `yaml:"network"`
+		Write          []scalar `yaml:"write"`
+		Hide           []scalar `yaml:"hide"`
+		Protect        []scalar `yaml:"protect"`
+		ProtectMissing scalar   `yaml:"protect_missing"`
+		Limits         struct {
 			Processes   scalar `yaml:"processes"`
 			OpenFiles   scalar `yaml:"open_files"`
 			FileBytes   scalar `yaml:"file_bytes"`

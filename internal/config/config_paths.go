@@ -31,18 +31,10 @@ func secrets() []string {
 func (l *loader) paths(c *Config, raw file) {
 	c.Workspace = l.workspace(raw.Workspace)
 	c.StateDir = l.stateDir(raw.StateDir)
-	if c.Workspace != "" && c.StateDir != "" {
-		l.apart(raw.StateDir, c.StateDir, c.Workspace)
-	}
 	if l.text(&c.Socket, raw.Socket, "socket"); c.Socket != "" {
 		c.Socket = l.absolute(raw.Socket)
 	}
 	c.Policy = l.policy(raw.Policy)
-	for _, f := range []string{c.File, c.Policy} {
-		if f != "" && c.Workspace != "" && within(canonical(f), c.Workspace) {
-			l.warn("%s lies in the workspace: calls cannot read or change it, but keep it elsewhere if others can", f)
-		}
-	}
 }
 
 // workspace resolves the folder in which calls work. The root is refused: every
@@ -95,18 +87,6 @@ func (l *loader) stateDir(s scalar) string {
 	return canonical(filepath.Join(base, "toold"))
 }
 
-// apart refuses a state directory that calls could write: the record of what
-// they did, and the tokens, are in it.
-func (l *loader) apart(at scalar, state, writable string) {
-	if within(state, writable) {
-		l.fail(at, "the state directory %s lies inside %s, which calls may write: they could alter the record of what they did; "+
-			"work in a project folder (--workspace) or keep the state elsewhere (--state-dir)", state, writable)
-	}
-	if within(writable, state) {
-		l.fail(at, "%s lies inside the state directory %s, which is hidden from calls; choose another one (--state-dir)", writable, state)
-	}
-}
-
 // policy finds the policy file. One that exists but cannot be looked at is a
 // fault: the built-in policy must not silently stand in for it.
 func (l *loader) policy(s scalar) string {
@@ -156,8 +136,13 @@ func (l *loader) sandbox(c *Config, raw file) {
 	}
 	l.word(&network, r.Network, "sandbox.network", "off", "full")
 	p.Network = network == "full"
-	p.Write = l.writeRoots(r.Write, c.StateDir)
+	p.Write = l.writeRoots(r.Write)
+	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
+	c.Protect = l.protected(r.Protect)
+	missing := "quarantine"
+	l.word(&missing, r.ProtectMissing, "sandbox.protect_missing", "quarantine", "report")
+	c.ProtectReport = missing == "report"
 	l.rlimits(&p.Limits, raw)
 }
 
@@ -183,7 +168,7 @@ func (l *loader) rlimits(p *sandbox.Limits, raw file) {
 }
 
 // writeRoots resolves the further folders that calls may write.
-func (l *loader) writeRoots(list []scalar, state string) []string {
+func (l *loader) writeRoots(list []scalar) []string {
 	var out []string
 	for i, s := range list {
 		key := fmt.Sprintf("sandbox.write[%d]", i)
@@ -198,8 +183,6 @@ func (l *loader) writeRoots(list []scalar, state string) []string {
 		case real == "/", l.home != "" && within(canonical(l.home), real):
 			l.fail(s, "%s cannot be %s: it holds your home; name the folders that calls need", key, real)
 			continue
-		case state != "":
-			l.apart(s, state, real)
 		}
 		out = append(out, real)
 	}
@@ -229,7 +212,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 			add(s, l.absolute(s))
 		}
 	}
-	for _, p := range []string{c.StateDir, l.configFolder, c.File, c.Policy, c.TLS.Key} {
+	for _, p := range append(PolicyFiles(c.Policy), c.StateDir, l.configFolder, c.File, c.Socket, c.TLS.Key) {
 		if p != "" {
 			add(scalar{}, p)
 		}

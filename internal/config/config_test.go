@@ -310,6 +310,10 @@ func TestTheStateDirectoryStaysOutOfReachOfCalls(t *testing.T) {
 		t.Errorf("the home as the workspace: %v", err)
 	}
 	o.StateDir = filepath.Join(m.home, "../state")
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "configuration folder") {
+		t.Errorf("the home as the workspace, with the state elsewhere: %v", err)
+	}
+	m.env["XDG_CONFIG_HOME"] = filepath.Join(m.home, "../etc")
 	got, err := Load(o)
 	if err != nil || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "holds your home") {
 		t.Errorf("the home as the workspace with the state elsewhere: %v, warnings %q", err, got.Warnings)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -80,10 +81,15 @@ func (c *change) Preview() tools.Preview {
 	return tools.Preview{Text: tools.Visible(c.verb + " " + c.file.name()), Diff: tools.Visible(c.diff(s, previewDiff))}
 }
 
-func (c *change) Execute(ctx context.Context, _ tools.IO) tools.Result {
+func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if ctx.Err() != nil {
 		return c.o.failed(ctx, ctx.Err())
 	}
+	if err := c.protected(io.Granted); err != nil {
+		return c.o.failed(ctx, err)
+	}
+	// What a person has granted is not taken from this call when another runs.
+	defer c.o.Guard.Begin(io.Granted).End()
 	release, err := c.busy.acquire(ctx, c.file.canonical)
 	if err != nil {
 		return c.o.failed(ctx, err)
@@ -106,6 +112,15 @@ func (c *change) Execute(ctx context.Context, _ tools.IO) tools.Result {
 		text += "\n\n" + diff
 	}
 	return tools.Result{Text: text, Diff: diff, Sandbox: c.o.report()}
+}
+
+// protected refuses a file that no call may change unless a person has said so.
+func (c *change) protected(granted []string) error {
+	name := c.o.Guard.Name(c.file.canonical)
+	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, c.file.canonical) {
+		return nil
+	}
+	return fmt.Errorf("cannot write %s: other programs run or obey what stands in %s (sandbox.protect in the configuration); a person has to allow this very call, so let the policy ask for it, or ask the user to change it", c.file.name(), name)
 }
 
 // apply changes the file, unless it already is as it is to be.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 )
 
@@ -22,8 +23,9 @@ type Options struct {
 	Workspace string // absolute and canonical; relative paths start here
 	Home      string // for a leading "~/"; empty: such paths are refused
 	Profile   sandbox.Profile
-	MaxRead   int64 // bytes that one read returns; 0 = 1 MiB
-	MaxWrite  int64 // bytes of a file that is written or edited; 0 = 16 MiB
+	Guard     *guard.Guard // of what calls may not change; nil = of nothing. The caller closes it.
+	MaxRead   int64        // bytes that one read returns; 0 = 1 MiB
+	MaxWrite  int64        // bytes of a file that is written or edited; 0 = 16 MiB
 }
 
 // New makes the three tools. They may be used concurrently: changes of one file

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// ownFile is one of the daemon's own files or folders.
+type ownFile struct {
+	what, path string
+	at         scalar
+}
+
+func (l *loader) ownFiles(c *Config, raw file) []ownFile {
+	files := []ownFile{
+		{"the state directory", c.StateDir, raw.StateDir},
+		{"the configuration", c.File, scalar{}},
+		{"toold's configuration folder", l.configFolder, scalar{}},
+		{"the socket", c.Socket, raw.Socket},
+		{"the key of the TLS certificate", c.TLS.Key, raw.TLS.Key},
+		{"the TLS certificate", c.TLS.Cert, raw.TLS.Cert},
+	}
+	for _, path := range PolicyFiles(c.Policy) {
+		files = append(files, ownFile{"the policy", path, raw.Policy})
+	}
+	return files
+}
+
+// apart refuses files of the daemon in a place that calls may write: the record
+// of what they did is among them, the tokens, and what binds them. A link counts
+// where it lies as well: whoever can write there can lead it elsewhere.
+func (l *loader) apart(c *Config, raw file) {
+	mounts := readMounts()
+	for _, own := range l.ownFiles(c, raw) {
+		if own.path == "" {
+			continue
+		}
+		places, err := places(own.path)
+		if err != nil {
+			l.fail(own.at, "%s: %v", own.what, err)
+			continue
+		}
+		for _, root := range append([]string{c.Workspace}, c.Sandbox.Write...) {
+			if root != "" {
+				l.notIn(own, places, root, mounts)
+			}
+		}
+	}
+}
+
+func (l *loader) notIn(own ownFile, places []string, root string, mounts []mount) {
+	for _, place := range places {
+		why := ""
+		switch {
+		case within(place, root):
+			why = "lies inside"
+		case within(root, place):
+			l.fail(own.at, "%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
+			return
+		case shows(mounts, root, place):
+			why = "can be seen through a mount in"
+		default:
+			continue
+		}
+		l.fail(own.at, "%s %s %s %s, which calls may write: they could alter what binds them, or the record of what they did; "+
+			"work in a project folder (--workspace), or keep it elsewhere (--state-dir, --config, --policy)", own.what, own.path, why, root)
+		return
+	}
+}
+
+// places are where a path leads to, and where the links on the way lie.
+func places(path string) ([]string, error) {
+	canonical, links, err := sandbox.ResolveLinks(path)
+	return append(links, canonical), err
+}
+
+// mount is one row of mountinfo: the folder root of the device is at the path at.
+type mount struct{ device, root, at string }
+
+// shows reports whether what is at path is also to be seen below root, since a
+// mount there shows the same part of the same device.
+func shows(mounts []mount, root, path string) bool {
+	device, place := origin(mounts, path)
+	if device == "" {
+		return false
+	}
+	for _, m := range mounts {
+		if within(m.at, root) && m.device == device && within(place, m.root) {
+			return true
+		}
+	}
+	// The root itself may be such a view.
+	other, above := origin(mounts, root)
+	return other == device && within(place, above)
+}
+
+// origin tells on which device a path lies, and where on it.
+func origin(mounts []mount, path string) (device, place string) {
+	best := -1
+	for _, m := range mounts {
+		if within(path, m.at) && len(m.at) >= best { // of equal ones the last covers the others
+			best, device = len(m.at), m.device
+			place = filepath.Join(m.root, strings.TrimPrefix(path, m.at))
+		}
+	}
+	return device, place
+}
+
+// readMounts reads the mounts of this process (proc_pid_mountinfo(5)). Elsewhere
+// than on Linux there is no such file, and no call that runs.
+func readMounts() []mount {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return parseMounts(string(b))
+}
+
+var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+func parseMounts(text string) []mount {
+	var mounts []mount
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 5 {
+			mounts = append(mounts, mount{f[2], unescapeMount.Replace(f[3]), unescapeMount.Replace(f[4])})
+		}
+	}
+	return mounts
+}

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// presetAutorun stands for the names that the built-in policy is about.
+const presetAutorun = "preset:autorun"
+
+// protected lists the names that calls cannot make or change in the workspace.
+func (l *loader) protected(list []scalar) []string {
+	if list == nil {
+		list = []scalar{{text: presetAutorun, set: true}}
+	}
+	names := []string{}
+	for i, s := range list {
+		key := fmt.Sprintf("sandbox.protect[%d]", i)
+		var name string
+		l.text(&name, s, key)
+		switch {
+		case name == presetAutorun:
+			names = append(names, policy.Autorun()...)
+		case name == "":
+		case !protectable(name):
+			l.fail(s, "%s cannot be %q: expected %s, the name of a file or folder such as .envrc, or one of git's own: %s; it counts in the workspace, in the folders of sandbox.write and in every repository there",
+				key, name, presetAutorun, strings.Join(gitNames(), ", "))
+		default:
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func protectable(name string) bool {
+	if strings.ContainsRune(name, '/') {
+		return slices.Contains(gitNames(), name)
+	}
+	return name != "." && name != ".." && !strings.ContainsAny(name, "*?[{:")
+}
+
+func gitNames() []string {
+	return slices.DeleteFunc(policy.Autorun(), func(name string) bool { return !strings.HasPrefix(name, ".git/") })
+}

@@ -1,0 +1,313 @@
+package guard
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Guard watches the roots for as long as it lives. A nil Guard guards nothing.
+// Its methods may be called concurrently.
+type Guard struct {
+	options Options
+	names   names
+	inotify *os.File // kept for its poller; read by raw system calls, with mu held
+	fd      int
+	work    sync.WaitGroup
+
+	mu        sync.Mutex
+	tree      tree
+	active    map[*Call]struct{}
+	incidents []Incident         // of the active calls
+	unproven  map[string]*folder // files that calls may have made, judged by content when one ends
+	existing  []string           // what stands in Existing; nil = to be looked for
+	follow    func([]string)
+	told      []string // what follow was told last
+	lost      bool     // the kernel dropped news: everything must be looked at
+	closed    bool
+}
+
+// New begins to watch. The first Begin waits until every folder has been seen.
+func New(o Options) (*Guard, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, errors.New("cannot watch the workspace for protected names: " + err.Error() + "; raise fs.inotify.max_user_instances (sysctl)")
+	}
+	g := &Guard{
+		options: o, names: sortNames(o.Names), inotify: os.NewFile(uintptr(fd), "inotify"), fd: fd,
+		active: map[*Call]struct{}{}, unproven: map[string]*folder{},
+	}
+	g.tree.watch, g.tree.most = map[int32]*folder{}, mostWatches()
+	g.mu.Lock()
+	// Ends with Close.
+	g.work.Go(g.run)
+	return g, nil
+}
+
+// run looks through the roots, and then takes the news as they come. It begins
+// with mu held.
+func (g *Guard) run() {
+	for _, root := range g.options.Roots {
+		g.addRoot(root)
+	}
+	g.settle()
+	g.mu.Unlock()
+	g.tell()
+	raw, err := g.inotify.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(uintptr) bool {
+		g.mu.Lock()
+		done := g.closed
+		if !done {
+			g.pump()
+		}
+		g.mu.Unlock()
+		if !done {
+			g.tell()
+		}
+		return done
+	})
+}
+
+// Close ends the watch and waits for its end. Calls that run go on unguarded.
+func (g *Guard) Close() {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inotify.Close()
+	g.work.Wait()
+}
+
+// Follow has f called with what Call.Existing would be, now and whenever that
+// changes. The calls come one at a time and must not block for long. There is one
+// follower; it is set before the first Begin.
+func (g *Guard) Follow(f func(existing []string)) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	g.follow, g.told = f, nil
+	g.mu.Unlock()
+	g.tell()
+}
+
+// tell tells the follower what has changed.
+func (g *Guard) tell() {
+	g.mu.Lock()
+	now, f := g.look(), g.follow
+	changed := g.told == nil || !slices.Equal(now, g.told)
+	if f != nil {
+		g.told = now
+	}
+	g.mu.Unlock()
+	if f != nil && changed {
+		f(now)
+	}
+}
+
+// Name is the protected name that a canonical path is or lies in; "" when it is
+// none. What is missing is as protected as what is there.
+func (g *Guard) Name(path string) string {
+	if g == nil {
+		return ""
+	}
+	return g.options.name(path)
+}
+
+// Blind tells why not every folder is watched, for people; "" when all are. Such
+// folders are looked through at the end of each call instead, as far as that is
+// possible in some seconds.
+func (g *Guard) Blind() string {
+	if g == nil {
+		return ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tree.blind()
+}
+
+// A Call is the time in which a call may run. Begin it before anything of the
+// call runs, and End it when nothing does any more.
+type Call struct {
+	guard    *Guard
+	existing []string
+	covered  map[string]bool // of existing; what is missing may have been changed by this call
+	granted  []string
+	first    int // incidents before it
+}
+
+// Begin takes what is there now for what has to stay. granted are paths that this
+// call may change all the same, with what is in them; those that no name protects
+// do not count.
+func (g *Guard) Begin(granted []string) *Call {
+	c := &Call{guard: g}
+	if g == nil {
+		return c
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pump()
+	c.covered, c.existing = map[string]bool{}, []string{}
+	c.granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return g.options.name(path) == "" })
+	for _, path := range g.look() {
+		if !c.may(path) {
+			c.existing = append(c.existing, path)
+			c.covered[path] = true
+		}
+	}
+	c.first = len(g.incidents)
+	g.active[c] = struct{}{}
+	return c
+}
+
+// Existing lists what is protected and there, canonical and sorted. The slice must
+// not be changed.
+func (c *Call) Existing() []string { return c.existing }
+
+// may reports whether a path, or one in it, was granted to the call.
+func (c *Call) may(path string) bool {
+	return slices.ContainsFunc(c.granted, func(g string) bool {
+		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
+	})
+}
+
+// End takes away what has appeared and returns what did while the call ran, also
+// when another call that ran at that time may have done it. It is called once.
+func (c *Call) End() []Incident {
+	g := c.guard
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.pump()
+		g.lookAgain()
+		g.judgeUnproven(len(g.active) == 1)
+	}
+	found := slices.Clone(g.incidents[c.first:])
+	delete(g.active, c)
+	if len(g.active) == 0 {
+		g.incidents = nil
+		g.settle()
+	}
+	return found
+}
+
+// settle makes known what was fresh: nobody runs who could have made it.
+func (g *Guard) settle() {
+	for _, f := range g.tree.fresh {
+		f.fresh = false
+	}
+	for f := range g.tree.holders {
+		f.obeyed = f.obeyed || f.kind == plain && !f.bare
+	}
+	g.tree.fresh, g.existing = nil, nil
+	clear(g.unproven)
+}
+
+// look finds what is protected and there.
+func (g *Guard) look() []string {
+	if g.existing != nil || g.closed {
+		return g.existing
+	}
+	g.existing = []string{}
+	for f := range g.tree.holders {
+		dir := f.path()
+		for _, name := range g.wanted(f) {
+			if path := g.real(filepath.Join(dir, name)); path != "" {
+				g.existing = append(g.existing, path)
+			}
+		}
+	}
+	slices.Sort(g.existing)
+	g.existing = slices.Compact(g.existing)
+	return g.existing
+}
+
+// wanted are the names to protect in a folder.
+func (g *Guard) wanted(f *folder) []string {
+	var list []string
+	if f.obeyed {
+		list = g.names.plain
+	}
+	if f.kind.isGit() || f.bare {
+		list = append(list[:len(list):len(list)], g.names.git...)
+	}
+	if g.names.file && f.gitFile {
+		list = append(list[:len(list):len(list)], ".git")
+	}
+	return list
+}
+
+// real is where a protected path leads to, if that is in a root: what is outside
+// cannot be changed in any case. "" = nowhere.
+func (g *Guard) real(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return ""
+	}
+	if info.Mode()&os.ModeSymlink == 0 {
+		return path
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || !g.inRoot(target) {
+		return ""
+	}
+	return target
+}
+
+func (g *Guard) inRoot(path string) bool {
+	return slices.ContainsFunc(g.options.Roots, func(root string) bool {
+		return strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	})
+}
+
+// blames reports whether a call may have made what is at path without leave:
+// whether one runs that could have. What is there when a call begins it cannot
+// change.
+func (g *Guard) blames(path string) bool {
+	guilty := false
+	for c := range g.active {
+		if c.may(path) {
+			return false
+		}
+		guilty = guilty || !c.covered[path]
+	}
+	return guilty
+}
+
+// uncover notes that a path has been replaced, from outside where it was covered:
+// the kernel takes a mount away with what it covers. Calls can change it now.
+func (g *Guard) uncover(path string) {
+	for c := range g.active {
+		delete(c.covered, path)
+	}
+}
+
+// accuse takes away what appeared at path, and records it.
+func (g *Guard) accuse(path, why string) {
+	g.existing = nil
+	if slices.ContainsFunc(g.incidents, func(i Incident) bool { return i.Path == path && i.Kept == "" }) {
+		return // it is still there
+	}
+	i := Incident{Path: path, Why: why}
+	if !g.options.Report {
+		i.Kept, i.Err = take(path, g.options.Quarantine)
+		if errors.Is(i.Err, syscall.ENOENT) {
+			return // it is gone already
+		}
+	}
+	g.incidents = append(g.incidents, i)
+}

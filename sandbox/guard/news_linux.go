@@ -1,0 +1,148 @@
+package guard
+
+import (
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pump takes all news that have come until now. Those that come meanwhile may be
+// left for the next time: a call that writes without end must not hold up others.
+func (g *Guard) pump() {
+	if g.closed {
+		return
+	}
+	size, err := unix.IoctlGetInt(g.fd, unix.TIOCINQ)
+	if err != nil {
+		return
+	}
+	buf := make([]byte, 64<<10)
+	for taken := 0; taken < size; {
+		n, err := unix.Read(g.fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		taken += n
+		g.take(buf[:n])
+	}
+	if g.lost {
+		g.lost = false
+		g.everything()
+	}
+}
+
+// take handles a block of struct inotify_event (inotify(7)).
+func (g *Guard) take(b []byte) {
+	for len(b) >= unix.SizeofInotifyEvent {
+		wd := int32(binary.NativeEndian.Uint32(b))
+		mask := binary.NativeEndian.Uint32(b[4:])
+		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+		if end > len(b) {
+			return
+		}
+		name := strings.TrimRight(string(b[unix.SizeofInotifyEvent:end]), "\x00")
+		b = b[end:]
+		switch f := g.tree.watch[wd]; {
+		case mask&unix.IN_Q_OVERFLOW != 0:
+			g.lost = true
+		case f == nil: // of a watch that was given up
+		case mask&unix.IN_IGNORED != 0:
+			g.forget(f)
+		case name != "":
+			g.event(f, name, mask)
+		}
+	}
+}
+
+// event looks at what is under the name now; what it was when the news was made
+// does not matter any more.
+func (g *Guard) event(f *folder, name string, mask uint32) {
+	if mask&(unix.IN_MOVED_FROM|unix.IN_MOVED_TO|unix.IN_DELETE) != 0 {
+		// Under this name is another folder now, or none.
+		if old := f.children[name]; old != nil {
+			g.forget(old)
+		}
+	}
+	if mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0 {
+		g.existing = nil
+	}
+	if mask&unix.IN_ISDIR == 0 && f.kind == plain && !f.bare && !g.matters(f, name) {
+		return
+	}
+	path := f.path() + "/" + name
+	mode, ok := modeOf(path)
+	if !ok {
+		return
+	}
+	sub := g.meet(f, name, mode.Type())
+	g.uncover(path)
+	if sub != nil {
+		g.scan([]*folder{sub})
+	}
+	if f.kind == plain && !f.bare && isBare(func(name string) bool { _, ok := modeOf(f.path() + "/" + name); return ok }) {
+		g.becomeBare(f)
+		g.scan(g.enter(f))
+	}
+}
+
+// matters tells whether a file of the project has a name that matters.
+func (g *Guard) matters(f *folder, name string) bool {
+	return name == ".git" || name == "HEAD" || name == "commondir" || f.obeyed && slices.Contains(g.names.plain, name)
+}
+
+// everything looks again at each folder, after news were lost.
+func (g *Guard) everything() {
+	next := []*folder{}
+	for f := range g.tree.holders {
+		if f.root {
+			next = append(next, f)
+		}
+	}
+	for len(next) > 0 {
+		f := next[0]
+		next = next[1:]
+		g.enter(f)
+		for _, sub := range f.children {
+			next = append(next, sub)
+		}
+	}
+}
+
+// mostDark is how many unwatched folders are looked through at the end of a call.
+// A hundred thousand take about a second.
+const mostDark = 200_000
+
+// lookAgain looks through the folders that are not watched.
+func (g *Guard) lookAgain() {
+	if len(g.tree.dark) == 0 {
+		g.tree.limit, g.tree.endless = false, false
+		return
+	}
+	left := mostDark
+	next := make([]*folder, 0, len(g.tree.dark))
+	for f := range g.tree.dark {
+		next = append(next, f)
+	}
+	for len(next) > 0 && left > 0 {
+		left--
+		f := next[0]
+		next = append(next[1:], g.enter(f)...)
+	}
+	g.tree.endless = len(next) > 0
+}
+
+// modeOf is the type of what is at a path; 0 and false where nothing is.
+func modeOf(path string) (fs.FileMode, bool) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, false
+	}
+	return info.Mode(), true
+}
