@@ -19,6 +19,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 
 	Resolver Resolver // 0 = the host's file system
 
+	Guard *guard.Guard // of what commands may not change in the workspace; nil = of nothing. The caller closes it.
+
 	Pool *executor.Pool // runs the commands; nil = each starts a shell. The caller closes it.
 }
 
@@ -70,8 +73,21 @@ func New(o Options) tools.Tool {
 		}
 	}
 	t := &tool{options: o, analyser: a}
-	o.Pool.Prepare(t.usual())
+	if !o.guarded(o.Profile) {
+		o.Pool.Prepare(t.usual())
+		return t
+	}
+	o.Guard.Follow(func(existing []string) {
+		c := t.usual()
+		c.Sandbox.Protect = existing
+		o.Pool.Prepare(c)
+	})
 	return t
+}
+
+// guarded reports whether what a profile can write holds what must stay.
+func (o Options) guarded(p sandbox.Profile) bool {
+	return o.Guard != nil && p.Mode == sandbox.WorkspaceWrite
 }
 
 // usual is the command of a call that asks for nothing special, but for its script.

@@ -37,9 +37,14 @@ func (v *invocation) InBackground() bool { return v.background }
 func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.Visible(v.script)} }
 
 // Execute runs the script and returns when nothing of it is left running.
-func (v *invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
+func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	o := v.tool.options
 	v.profile = tightened(o.Profile, io.Profile)
+	if o.guarded(v.profile) {
+		watch := o.Guard.Begin(io.Granted)
+		defer func() { addTaken(&r, watch.End()) }()
+		v.profile.Protect = watch.Existing()
+	}
 	ctx, stop := context.WithCancel(ctx)
 	relayed := make(chan struct{})
 	command := executor.Command{
