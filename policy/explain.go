@@ -51,7 +51,7 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 		d.Action = Deny
 		d.Reason += " Nobody can be asked here: do it another way, or leave it out."
 	case d.Action == Ask:
-		d.Reason += " A person decides."
+		d.Reason += personDecides
 	case d.Effect.Kind == Opaque:
 		d.Reason += " Write the command in plain steps."
 	case v.rule != nil:
@@ -60,6 +60,13 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 		d.Reason += " Use what the policy allows, or ask the user to add a rule."
 	}
 }
+
+// personDecides ends the reason of a question.
+const personDecides = " A person decides."
+
+// WithoutAsking is the reason of a question without the sentence that a person
+// decides, for texts that tell that nobody did.
+func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
 
 func because(reason string) string {
 	if reason == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
@@ -254,10 +255,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	case ret.ExitCode == nil && ret.Status == "success":
 		c.live.print(c.std, "stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:
-		fmt.Fprintf(c.std.err, "toold: %s\n", tools.Visible(strings.TrimPrefix(ret.Result, "Error: ")))
-		if c.asked && !c.answers && ret.Decision != nil && ret.Decision.By == "policy" {
-			c.say("nobody could be asked here: run it at a terminal, or say yes beforehand with --yes")
-		}
+		fmt.Fprintf(c.std.err, "toold: %s\n", tools.Visible(c.failure(ret)))
 		return
 	}
 	if c.live.mid && executor.IsTerminal(c.std.out) {
@@ -271,12 +269,21 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 		end += " · " + string(*ret.ErrorType)
 	}
 	if len(ret.Leftovers) > 0 {
-		end += fmt.Sprintf(" · %d leftover processes killed", len(ret.Leftovers))
+		end += fmt.Sprintf(" · %d leftover %s killed", len(ret.Leftovers), map[bool]string{true: "process", false: "processes"}[len(ret.Leftovers) == 1])
 	}
 	if ret.Sandbox != nil && ret.ExitCode == nil {
 		end += " · sandbox " + describeWire(*ret.Sandbox)
 	}
 	c.say("%s · %d ms", end, ret.DurationMS)
+}
+
+// failure is why a call did not run or did not work. Whoever sits here is told what
+// they can do themselves; the return tells an agent to ask its user.
+func (c *callRun) failure(ret message.ToolReturn) string {
+	if d := ret.Decision; c.asked && !c.answers && d != nil && d.By == "policy" {
+		return fmt.Sprintf("denied: rule %s asks a person (%s), and nobody could be asked here: run it at a terminal, say yes beforehand with --yes, or let a daemon serve while somebody runs `toold approvals --watch`", d.Rule, policy.WithoutAsking(d.Reason))
+	}
+	return strings.TrimPrefix(ret.Result, "Error: ")
 }
 
 // exitCode is the program's exit code for a return.
@@ -290,6 +297,9 @@ func exitCode(ret message.ToolReturn) int {
 		case message.Cancelled:
 			return exitInterrupted
 		case message.InvalidArguments, message.UnknownTool:
+			if ret.Decision != nil {
+				return exitFailed // they were understood, and did not fit what is on disk
+			}
 			return exitUsage
 		default:
 			return callNotRun

@@ -63,7 +63,7 @@ func policyTestCommand(g *global) *cobra.Command {
 }
 
 func (g *global) testPolicy(files []string) error {
-	cfg, err := g.load()
+	cfg, err := g.inspect()
 	if err != nil {
 		return err
 	}

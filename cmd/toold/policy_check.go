@@ -28,7 +28,7 @@ type checked struct {
 }
 
 func (g *global) checkPolicy(files []string) error {
-	cfg, err := g.load()
+	cfg, err := g.inspect()
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cmd.ArgsLenAtDash() < 0 && tool == "" {
+			if cmd.ArgsLenAtDash() < 0 && tool == "" && !cmd.Flags().Changed("arguments") {
 				return g.explainRecorded(cmd, j, args)
 			}
 			arguments, err := flags.build(cmd, orDefault(tool, "bash"), operand(args), g.std.in)
@@ -65,7 +65,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 
 // judge reads the configuration and makes its judge.
 func (g *global) judge() (*judge, error) {
-	cfg, err := g.load()
+	cfg, err := g.inspect()
 	if err != nil {
 		return nil, err
 	}

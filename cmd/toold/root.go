@@ -98,6 +98,13 @@ func newRoot(std stdio) *cobra.Command {
 	return root
 }
 
+// inspect is load for what runs no call.
+func (g *global) inspect() (config.Config, error) {
+	looking := *g
+	looking.options.Inspect = true
+	return looking.load()
+}
+
 // load reads the configuration and prints its warnings.
 func (g *global) load() (config.Config, error) {
 	cfg, err := config.Load(g.options)

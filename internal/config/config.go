@@ -87,6 +87,10 @@ type Options struct {
 	// paths count from Dir.
 	Listen, Workspace, Policy, StateDir, LogLevel string
 
+	// Inspect says that nothing will run: what would make running calls unsafe,
+	// such as a state directory that they could write, is a warning then.
+	Inspect bool
+
 	Dir    string              // empty = the working directory
 	Getenv func(string) string // nil = os.Getenv
 }
@@ -124,10 +128,11 @@ type loader struct {
 	faults       []error
 	warnings     []string
 	configFolder string // $XDG_CONFIG_HOME/toold; empty when unknown
+	inspect      bool   // see Options
 }
 
 func newLoader(o Options) (*loader, error) {
-	l := &loader{getenv: o.Getenv, dir: o.Dir}
+	l := &loader{getenv: o.Getenv, dir: o.Dir, inspect: o.Inspect}
 	if l.getenv == nil {
 		l.getenv = os.Getenv
 	}

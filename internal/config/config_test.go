@@ -194,6 +194,24 @@ func TestWhatCannotBeHiddenIsToldOf(t *testing.T) {
 	}
 }
 
+func TestAnUnsafeStateDirectoryHindersOnlyWhatRuns(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	o := m.options()
+	o.Workspace = m.home
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "lies inside") {
+		t.Errorf("to run calls: %v", err)
+	}
+	o.Inspect = true
+	got, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.HasPrefix(w, "no call could run so: the state directory") }) {
+		t.Errorf("warnings are %q", got.Warnings)
+	}
+}
+
 func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
