@@ -20,6 +20,9 @@ func specialUsage(argv []Word) (Usage, bool) {
 		return tarUsage(argv[1:]), true
 	case "ln":
 		return linkUsage(argv)
+	case "mktemp":
+		u, _ := mktempUsage(argv[1:])
+		return u, true
 	case "curl", "wget", "git", "ssh", "nc", "ncat", "netcat", "telnet", "scp", "rsync":
 		return netUsage(name, argv)
 	}
@@ -41,6 +44,9 @@ func specialCovered(argv []Word, workspace bool) (covered, ok bool) {
 		return safe, true
 	case "tar":
 		return listsArchive(argv[1:]), true
+	case "mktemp":
+		_, known := mktempUsage(argv[1:])
+		return known && workspace, true
 	}
 	return false, false
 }

@@ -59,6 +59,15 @@ func (p Profile) visible(canonical string) error {
 	return nil
 }
 
+// Scratch reports whether a canonical path lies in a folder for temporary files of
+// which each call has a private one, gone with the call.
+func (p Profile) Scratch(canonical string) bool {
+	if p.Mode == FullAccess || p.inRoot(canonical) {
+		return false
+	}
+	return within(canonical, "/tmp") || within(canonical, "/var/tmp")
+}
+
 func (p Profile) inRoot(canonical string) bool {
 	if p.Workspace != "" && within(canonical, p.Workspace) {
 		return true

@@ -173,6 +173,7 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 		v.stdin = *a.Stdin == "open"
 	}
 	v.effects = t.analyser.analyse(v.script, v.dir)
+	t.ownScratch(v.effects)
 	if v.dir != t.options.Workspace {
 		// A command sees what is in the folder it runs in, and whoever decides must
 		// know which that is. Inside the workspace no rule need allow it.
