@@ -22,6 +22,7 @@ const (
 	maxDirs   = 4       // folders the shell may be in
 	maxGlob   = 200     // names a pattern matches now
 	maxPaths  = 1 << 18 // letters of all paths together
+	maxLinks  = 64      // symbolic links that are made or moved
 	maxNames  = 32      // trees whose names go through a pipe
 )
 
@@ -79,6 +80,8 @@ type walker struct {
 
 	printed []policy.Operand // trees whose names the left side of a pipe prints
 	fed     []policy.Operand // trees whose names the right side is given
+	made    []string         // links that the script makes
+	moved   []string         // where it may have put links that lay elsewhere
 	xargs   int              // how many xargs are around the program being followed
 
 	readonly map[string]bool // variables that cannot be set

@@ -148,6 +148,7 @@ func (w *walker) program(args []word, s *state, source string) {
 			w.fromPipe(s, source)
 		}
 	}
+	w.links(args, usage, s)
 	if len(w.printed) < maxNames {
 		w.printed = append(w.printed, usage.Names...)
 	}

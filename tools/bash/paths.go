@@ -83,7 +83,9 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.E
 			w.exhausted()
 			break
 		}
-		out = append(out, policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)})
+		e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)}
+		w.throughMoved(e.Path)
+		out = append(out, e)
 		if w.steps <= 0 {
 			break
 		}
@@ -160,7 +162,7 @@ func knownHost(text string) bool {
 // differently.
 func hostOfURL(text string) (string, int) {
 	u, err := url.Parse(text)
-	if err != nil || u.User != nil || strings.ContainsAny(text, "{}[]\\") {
+	if err != nil || strings.ContainsAny(text, "{}[]\\") || u.User != nil && !plainUser(text) {
 		return "", 0
 	}
 	port, _ := strconv.Atoi(u.Port())
@@ -168,6 +170,20 @@ func hostOfURL(text string) (string, int) {
 		port = map[string]int{"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21}[strings.ToLower(u.Scheme)]
 	}
 	return cleanHost(u.Hostname()), port
+}
+
+// plainUser reports whether the user and password of a URL are such that every
+// program ends them at the same @.
+func plainUser(text string) bool {
+	_, rest, _ := strings.Cut(text, "://")
+	user, rest, _ := strings.Cut(rest, "@")
+	for i := range len(user) {
+		if !isAlnum(user[i]) && strings.IndexByte("-._~%+=!*,:", user[i]) < 0 {
+			return false
+		}
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return !strings.ContainsAny(host, "@?#")
 }
 
 // cleanHost normalises a host; "" for text that is no host in plain writing. A

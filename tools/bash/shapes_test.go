@@ -129,6 +129,15 @@ func furtherShapes() map[string]string {
 		"long paths":           fill("cat ", strings.Repeat("a/", 1900)+"%d ", ""),
 		"braces and parts":     "a " + strings.Repeat("{a,b}", 8) + fill("", "'a'", "")[:60000],
 		"braces and words":     "a " + fill("", "{a,b}'c'{d,e}$x ", "")[:60000],
+		"links made":           fill("", "ln -s a b%d;", "cat b1"),
+		"links moved":          fill("", "ln -s a b%d;mv b%d c%d;cat c%d;", ""),
+		"pipes of names":       fill("find a", "|find b%d|xargs cat", ""),
+		"ends with packages":   fill("a ", "shift  npx  ", ""),
+		"ends with containers": fill("a ", "docker run -v a%d:/b  ", ""),
+		"ends with npm":        fill("a ", "npm run i ", ""),
+		"ends with kubectl":    fill("a ", "kubectl get po ", ""),
+		"ends that match":      fill("nice ", "push nice -n 5 ", ""),
+		"deep folder, docker":  fill("cd "+strings.Repeat("a/", 900)+";", "docker run -v a%d:/b ", ""),
 		"link chains":          fill("cat ", "inside/../inside/../%d ", ""),
 	}
 	for _, name := range []string{"nice", "nice -n 5", "ionice -c 3", "nohup", "setsid", "stdbuf -o0", "time -p", "exec", "builtin", "timeout -s KILL 9", "env -i A=1", "env -u X", "xargs -n 1", "sudo", "strace", "bash -c", "sh -ec"} {
