@@ -9,51 +9,49 @@ import (
 // group are the names of one subcommand, each of one or more words.
 type group [][]Word
 
-// subcommandGroups is subcommandNames in parts: the groups of a program in order,
-// and by the first words of the names in them.
-var subcommandGroups = sync.OnceValue(func() map[string]programGroups {
-	out := make(map[string]programGroups)
+// subcommandGroups is subcommandNames in parts: for each program the groups, in
+// order, by what the names in them begin with.
+var subcommandGroups = sync.OnceValue(func() map[string]map[string][]group {
+	out := make(map[string]map[string][]group)
 	for name, text := range subcommandNames {
-		p := programGroups{by: make(map[string][]group)}
+		by := make(map[string][]group)
 		for line := range strings.SplitSeq(text, "\n") {
 			var g group
 			for other := range strings.FieldsSeq(line) {
 				g = append(g, prepend(other, nil))
 			}
-			p.all = append(p.all, g)
-			for _, first := range g.firstWords() {
-				p.by[first] = append(p.by[first], g)
+			for _, key := range g.keys(name) {
+				by[key] = append(by[key], g)
 			}
 		}
-		out[name] = p
+		out[name] = by
 	}
 	return out
 })
 
-// programGroups are the groups of one program.
-type programGroups struct {
-	all []group
-	by  map[string][]group
-}
-
-// firstWords returns the first words of the names, each once.
-func (g group) firstWords() (out []string) {
+// keys returns what the names of a group begin with, each once.
+func (g group) keys(program string) (out []string) {
 	for _, name := range g {
-		if !slices.Contains(out, name[0].Text) {
-			out = append(out, name[0].Text)
+		if key := groupKey(program, name[0].Text); !slices.Contains(out, key) {
+			out = append(out, key)
 		}
 	}
 	return out
 }
 
-// groups returns the groups of a program that may have a name which begins with a
-// word. npm takes the beginning of a name for it.
-func groups(name, first string) []group {
-	p := subcommandGroups()[name]
-	if name == "npm" {
-		return p.all
+// groupKey is what a group is found by: the first word of a name, or its first
+// letter for npm, which takes the beginning of a name for it.
+func groupKey(program, first string) string {
+	if program == "npm" {
+		return first[:min(1, len(first))]
 	}
-	return p.by[first]
+	return first
+}
+
+// groups returns the groups of a program that may have a name which begins with a
+// word.
+func groups(program, first string) []group {
+	return subcommandGroups()[program][groupKey(program, first)]
 }
 
 // named returns how many operands are one of the names of a group.
