@@ -226,8 +226,40 @@ func TestProcessLimitStopsAForkBomb(t *testing.T) {
 	c := in(t, executor.Off, `exec sh -c 'for i in $(seq 1000); do sleep 1000 & done'`)
 	c.Sandbox.Limits.Processes = 40
 	_, e := run(t, c)
-	if n := len(e.Leftovers); n == 0 || n > limit || e.Code == 0 {
-		t.Errorf("%d processes, exit %d", n, e.Code)
+	if n := len(e.Leftovers); n == 0 || n > limit || e.Code == 0 || e.Limit != "processes" {
+		t.Errorf("%d processes, exit %d, limit %q", n, e.Code, e.Limit)
+	}
+}
+
+// A script that is quicker than whoever would limit it from outside. The limits
+// are above what the sandbox itself needs, and below what is usual.
+func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		c := in(t, mode, `echo $(ulimit -Sn; ulimit -Hn; ulimit -Su; ulimit -Hu)`)
+		c.Sandbox.Limits.OpenFiles, c.Sandbox.Limits.Processes = 77, 99
+		for range 20 {
+			expect(t, c, result{Out: "77 77 99 99\n"})
+		}
+		c.Sandbox.Mode = sandbox.FullAccess
+		c.Script = `echo $(ulimit -Sn; ulimit -Hn)`
+		expect(t, c, result{Out: "77 77\n"})
+	}
+}
+
+// With fewer the helper could not watch what it holds.
+func TestTooFewOpenFilesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, profile := range profiles {
+		c := in(t, executor.Off, `touch ran`)
+		c.Sandbox.Mode, c.Sandbox.Limits.OpenFiles = profile, 10
+		_, err := executor.Run(t.Context(), c)
+		if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), "limit open files") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := os.Stat(filepath.Join(c.Dir, "ran")); err == nil {
+			t.Error("it ran")
+		}
 	}
 }
 

@@ -106,7 +106,7 @@ type Exit struct {
 	Reason    Reason
 	Leftovers []Process // outlived the command and were killed
 	Waiting   Waiting   // Waits: for what it waited when it was made to end
-	Limit     string    // "memory" or "processes": the limit for which it was killed
+	Limit     string    // "memory": it was killed for that limit; "processes": it had as many as it may have
 	Stuck     bool      // processes of it wait in the kernel, killed but not gone
 	Duration  time.Duration
 	Sandbox   sandbox.Report

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -324,12 +325,26 @@ func TestChildrenStartClean(t *testing.T) {
 
 func TestFileLimitIsTheUsers(t *testing.T) {
 	t.Parallel()
-	c := in(t, executor.Off, `ulimit -Sn`)
-	got, _ := run(t, c)
 	plain, err := shellOutput(t, `ulimit -Sn`)
-	if err != nil || got.Out != plain {
-		t.Errorf("got %q, a plain child has %q (%v)", got.Out, plain, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := in(t, executor.Off, `ulimit -Sn`)
+	for _, most := range []uint64{0, 1 << 20} { // above what the user has
+		c.Sandbox.Limits.OpenFiles = most
+		expect(t, c, result{Out: plain})
 	}
 	c.Sandbox.Limits.OpenFiles = 77
 	expect(t, c, result{Out: "77\n"})
+}
+
+// Go raises the soft limit of every program for itself, the helper included.
+func TestSoftFileLimitIsTheUsers(t *testing.T) {
+	t.Parallel()
+	requireNamespaces(t)
+	again := exec.CommandContext(t.Context(), "bash", "-c", `ulimit -Sn 600 && exec "$0" -test.run '^TestFileLimitIsTheUsers$' -test.v`, os.Args[0])
+	out, err := again.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestFileLimitIsTheUsers") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -75,6 +75,7 @@ func (p *Process) Wake() { p.order(helper.Order{Kind: helper.OrderWake}) }
 // Kill ends every process of the call at once. The helper stays to report.
 func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
 
-// Limit names the limit for which the helper killed the call: "memory" or
-// "processes", else "". It may be called after End.
+// Limit names the limit that the call has met: "memory", for which it was killed,
+// or "processes", when it had as many as it may have; else "". It may be called
+// once Alone is closed.
 func (p *Process) Limit() string { return p.limit }

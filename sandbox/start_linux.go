@@ -35,7 +35,8 @@ type Process struct {
 	answers   chan helper.Event // to ask
 	signalled chan struct{}     // to signal
 
-	// Written by listen: status and known before exited is closed, the others before gone.
+	// Written by listen: status and known before exited is closed, limit before alone
+	// is, left before gone is.
 	status syscall.WaitStatus
 	known  bool
 	limit  string
@@ -300,7 +301,9 @@ func (p *Process) listen() {
 		case helper.EventGiven, helper.EventFailed:
 			p.blank.answered(event)
 		case helper.EventLimit:
-			p.limit = event.Text
+			if alone != nil && p.limit != helper.LimitMemory {
+				p.limit = event.Text
+			}
 		case helper.EventLeft:
 			p.left = &event
 		}

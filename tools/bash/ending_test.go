@@ -12,7 +12,7 @@ import (
 func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	ws, _ := workspace(t)
-	v := &invocation{tool: newTool(ws).(*tool), profile: sandbox.Profile{Limits: sandbox.Limits{MemoryBytes: 64 << 20}}}
+	v := &invocation{tool: newTool(ws).(*tool), profile: sandbox.Profile{Limits: sandbox.Limits{MemoryBytes: 64 << 20, Processes: 99}}}
 	asks := executor.Waiting{Waits: true, Kind: "password", Process: executor.Process{PID: 7, Command: "sudo -v"}}
 	for _, c := range []struct {
 		exit    executor.Exit
@@ -22,6 +22,7 @@ func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 		{executor.Exit{Reason: executor.Starved, Code: 143, Waiting: asks}, tools.InputNeeded, []string{"sudo -v waits for a password", `"stdin": "open"`}},
 		{executor.Exit{Reason: executor.TimedOut, Code: 143, Waiting: asks}, tools.Timeout, []string{"timed out", "waiting for input: sudo -v"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "memory"}, "", []string{"64 MiB", "sandbox.limits.memory_bytes", "Exit code: 137"}},
+		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "as it may have, 99 (sandbox.limits.processes"}},
 		{executor.Exit{Reason: executor.Stopped, Code: 137, Stuck: true}, tools.Cancelled, []string{"killed but not gone"}},
 	} {
 		r := v.result(c.exit, nil)

@@ -167,7 +167,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	case exit.Reason == executor.Starved:
 		r.IsError, r.Failure = true, tools.InputNeeded
 		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
-	case exit.Limit != "":
+	case exit.Limit == "memory":
 		r.IsError = true
 		r.Text = fmt.Sprintf("Command was killed: its processes together used more memory than they may have, %d MiB (sandbox.limits.memory_bytes in the configuration). Exit code: %d", v.profile.Limits.MemoryBytes>>20, exit.Code)
 	case exit.Reason == executor.Stopped:
@@ -177,6 +177,9 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = fmt.Sprintf("Terminated by %s (exit code %d)", exit.Signal, exit.Code)
 	case exit.Code != 0:
 		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
+	}
+	if exit.Limit == "processes" {
+		r.Text = strings.TrimPrefix(fmt.Sprintf("%s\nThe command had as many processes and threads as it may have, %d (sandbox.limits.processes in the configuration); more could not be started. Let it start fewer at a time.", r.Text, v.profile.Limits.Processes), "\n")
 	}
 	if exit.Stuck {
 		r.Text = strings.TrimPrefix(r.Text+"\nSome of its processes are killed but not gone: they wait in the kernel for a device or a file system that does not answer.", "\n")

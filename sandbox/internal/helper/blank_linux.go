@@ -217,8 +217,8 @@ func (h *holder) give(script string) {
 
 // watch begins to watch what the command uses.
 func (h *holder) watch() {
-	if h.spec.MemoryBytes > 0 {
+	if h.spec.MemoryBytes > 0 || h.spec.Processes > 0 {
 		// Ends with the process.
-		go h.watchMemory()
+		go h.watchUsage()
 	}
 }

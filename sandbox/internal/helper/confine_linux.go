@@ -37,8 +37,6 @@ const StageChdir = "chdir"
 // threads keep watch without them, but without capabilities. It returns the
 // version of Landlock in force. What handed holds stays open in the helper.
 func confine(s *Spec, handed []int) (abi int, err error) {
-	// Before the view, in which the kernel's settings cannot be written.
-	bound := boundNumbers(s)
 	if s.Namespaces {
 		if err := buildView(s, handed); err != nil {
 			return 0, err
@@ -72,15 +70,14 @@ func confine(s *Spec, handed []int) (abi int, err error) {
 			return 0, stage("seccomp", err)
 		}
 	}
-	if bound {
+	if s.Processes > 0 && s.Namespaces {
 		startThreads()
 	}
 	return abi, nil
 }
 
-// limit sets what the helper and the shell share. The number of processes is
-// not among it, since at its limit the helper's own runtime could not start a
-// thread; see boundNumbers and holder.fork. For open files see limitFiles.
+// limit sets what the helper and the shell share from here on. For the numbers of
+// processes and open files see boundNumbers and limitNumbers.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string

@@ -40,6 +40,7 @@ func run() int {
 		return serveOverlays(spec.Overlays)
 	}
 	h := &holder{spec: spec, alone: make(chan struct{})}
+	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
 	h.abi, err = confine(&spec, handed)
 	if err == nil && !spec.Probe {
 		err = h.start(files)
@@ -107,10 +108,13 @@ func failure(err error) Event {
 type holder struct {
 	spec  Spec
 	abi   int
+	bound bool // process numbers are limited, and not processes
 	shell int
 	input inputFiles    // set by start
 	blank *blank        // until the shell has its script; obey's once it runs
 	alone chan struct{} // closed when no process of the call is left
+
+	full sync.Once // it was told that the call has all the processes it may have
 
 	mu     sync.Mutex
 	reaped bool // the shell's number is free for others
@@ -140,11 +144,11 @@ func (h *holder) start(extra []uintptr) error {
 		extra = []uintptr{uintptr(h.blank.read)}
 		attr.Env, attr.Files = h.spec.Env, append(attr.Files, extra...)
 	}
-	if h.shell, err = h.fork(attr); err != nil {
-		return stage("start "+h.spec.Argv[0], err)
-	}
-	if err := h.limitFiles(); err != nil {
+	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
+	}
+	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
+		return stage("start "+h.spec.Argv[0], err)
 	}
 	for _, fd := range extra {
 		unix.Close(int(fd))
@@ -177,32 +181,6 @@ func (h *holder) prepareUnconfined(sys *syscall.SysProcAttr) error {
 	return stage("hide the helper", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
-// fork starts the shell under the limit on processes. The helper has it only as
-// its soft limit and only for the moment of the fork, so that its own runtime
-// can always start threads; the shell gets the hard limit from outside, long
-// before it has read its script.
-func (h *holder) fork(attr *syscall.ProcAttr) (int, error) {
-	if h.spec.Processes == 0 || !h.spec.Namespaces {
-		return syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr)
-	}
-	var before unix.Rlimit
-	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &before); err != nil {
-		return 0, err
-	}
-	n := min(h.spec.Processes, before.Max)
-	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: before.Max}, nil); err != nil {
-		return 0, err
-	}
-	pid, err := syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr)
-	if err != nil {
-		return 0, err
-	}
-	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &before, nil); err != nil {
-		return 0, err
-	}
-	return pid, unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: n, Max: n}, nil)
-}
-
 // letGo replaces descriptors by null: a stream ends when the call has closed it,
 // not when the helper has.
 func (h *holder) letGo(null int, fds ...int) {
@@ -225,6 +203,9 @@ func (h *holder) reap() {
 		status, ended, alone := h.collect()
 		if ended {
 			h.releaseTerminal()
+			if !alone {
+				h.noteFull(Processes(), 1) // a shell that can start nothing more often ends at once
+			}
 			send(Event{Kind: EventExited, Status: status, Alone: alone})
 			told = alone
 		}
@@ -342,7 +323,11 @@ func (h *holder) members() []Proc {
 	if h.isAlone(0) {
 		return nil // the usual case, which need not read the whole table
 	}
-	all := Processes()
+	return h.pick(Processes())
+}
+
+// pick finds the living processes of the call in the whole table.
+func (h *holder) pick(all []Proc) []Proc {
 	if !h.spec.Namespaces {
 		return descendants(all, os.Getpid())
 	}

@@ -1,11 +1,13 @@
 package helper
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,15 +21,18 @@ func boundNumbers(s *Spec) (bound bool) {
 	if s.Processes == 0 || !s.Namespaces || os.Getuid() != 0 || !numbersAreOurs() {
 		return false
 	}
-	// The first numbers are used only once and then never again (RESERVED_PIDS);
-	// groups and sessions hold a number longer than their process lives.
-	const once, groups = 300, 64
-	limit := strconv.FormatUint(min(s.Processes, 1<<20)+once+groups, 10)
+	// The first numbers are used only once and then never again (RESERVED_PIDS).
+	const once = 300
+	limit := strconv.FormatUint(min(s.Processes, 1<<20)+once+groupNumbers, 10)
 	return os.WriteFile("/proc/sys/kernel/pid_max", []byte(limit), 0) == nil
 }
 
+// groupNumbers are for groups and sessions, which hold a process number longer
+// than their process lives.
+const groupNumbers = 64
+
 // startThreads starts threads for all that the helper does. Once its call has used
-// up the numbers it could not get any, and Go's runtime gives up without.
+// up the processes it could not get any, and Go's runtime gives up without.
 func startThreads() {
 	const enough = 10 // it has fewer goroutines, the collector of garbage included
 	var all, release sync.WaitGroup
@@ -60,19 +65,64 @@ func numbersAreOurs() bool {
 	return err == nil && err2 == nil && (m > 6 || m == 6 && n >= 14)
 }
 
-// limitFiles bounds the open files of the shell from outside, as its processes are.
-// The soft limit stays what the daemon was started with if that is lower: Go raises
-// its own and gives the old one back to what it executes, but only to what has not
-// been told another.
-func (h *holder) limitFiles() error {
-	if h.spec.OpenFiles == 0 {
-		return nil
+// leastFiles is how many more files the helper must be able to open.
+const leastFiles = 16
+
+// limitNumbers limits the open files and the processes of the helper, and so those
+// of the shell from its first instruction on. Only lower limits can follow.
+//
+// The helper lives on with these limits. It has its threads already (startThreads),
+// and opens few files; those it has have numbers below opened. For root the kernel
+// counts no processes; see boundNumbers.
+func limitNumbers(s *Spec, opened int) error {
+	if s.OpenFiles > 0 {
+		if err := limitFiles(s.OpenFiles, uint64(opened)); err != nil {
+			return stage("limit open files", err)
+		}
 	}
-	var now unix.Rlimit
-	if err := unix.Prlimit(h.shell, unix.RLIMIT_NOFILE, nil, &now); err != nil {
-		return stage("limit open files", err)
+	if s.Processes > 0 && s.Namespaces {
+		return stage("limit processes", lower(unix.RLIMIT_NPROC, s.Processes))
 	}
-	most := min(h.spec.OpenFiles, now.Max) // an inherited lower limit stays
-	now.Cur, now.Max = min(now.Cur, most), most
-	return stage("limit open files", unix.Prlimit(h.shell, unix.RLIMIT_NOFILE, &now, nil))
+	return nil
+}
+
+// limitFiles bounds the open files. The soft limit stays what the daemon was
+// started with if that is lower.
+func limitFiles(n, opened uint64) error {
+	// Go has raised the soft limit for itself. It sets the old one again when it
+	// executes another program, also when there is none, as here.
+	_ = syscall.Exec("", nil, nil)
+	if n < opened+leastFiles {
+		return fmt.Errorf("%d are too few: the sandbox itself needs %d", n, opened+leastFiles)
+	}
+	return lower(unix.RLIMIT_NOFILE, n)
+}
+
+// lower sets a limit, and leaves what is lower already.
+func lower(which int, n uint64) error {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(which, &now); err != nil {
+		return err
+	}
+	now.Cur, now.Max = min(now.Cur, n), min(now.Max, n)
+	return syscall.Setrlimit(which, &now)
+}
+
+// noteFull tells the daemon, once, that the call has as many processes and threads
+// as it may have, so that no more can be started. ended are those that have just
+// left the table.
+func (h *holder) noteFull(all []Proc, ended uint64) {
+	if h.spec.Processes == 0 || !h.spec.Namespaces {
+		return
+	}
+	most, now := h.spec.Processes, ended
+	if h.bound {
+		most += groupNumbers
+	}
+	for _, p := range all {
+		now += uint64(p.Threads)
+	}
+	if now >= most {
+		h.full.Do(func() { send(Event{Kind: EventLimit, Text: LimitProcesses}) })
+	}
 }

@@ -6,24 +6,30 @@ import (
 	"time"
 )
 
-// memoryEvery is how often the memory of a call is summed up. The overshoot is
-// what can be allocated in that time.
-const memoryEvery = 100 * time.Millisecond
+// usageEvery is how often it is looked at what a call uses. The overshoot of
+// memory is what can be allocated in that time.
+const usageEvery = 100 * time.Millisecond
 
-// watchMemory kills the call when its processes together have more private
-// memory than allowed. Without a delegated cgroup nothing better is possible.
-func (h *holder) watchMemory() {
+// watchUsage kills the call when its processes together have more private memory
+// than allowed, and tells when there are as many as allowed. Without a delegated
+// cgroup nothing better is possible.
+func (h *holder) watchUsage() {
 	for {
-		time.Sleep(memoryEvery)
-		var sum uint64
-		for _, p := range h.members() {
-			sum += privateBytes(p.PID)
-		}
-		if sum > h.spec.MemoryBytes {
+		time.Sleep(usageEvery)
+		all := Processes()
+		h.noteFull(all, 0)
+		if h.spec.MemoryBytes > 0 && privateMemory(h.pick(all)) > h.spec.MemoryBytes {
 			send(Event{Kind: EventLimit, Text: LimitMemory})
 			h.kill()
 		}
 	}
+}
+
+func privateMemory(processes []Proc) (sum uint64) {
+	for _, p := range processes {
+		sum += privateBytes(p.PID)
+	}
+	return sum
 }
 
 func privateBytes(pid int) uint64 {

@@ -13,6 +13,7 @@ import (
 // Proc is one row of the process table, from /proc/PID/stat (proc_pid_stat(5)).
 type Proc struct {
 	PID, Parent, Group, Session int
+	Threads                     int
 	State                       byte
 	Start                       uint64 // clock ticks since boot; with PID it names a process
 	Name                        string
@@ -47,11 +48,12 @@ func parseStat(pid int, s string) (Proc, error) {
 	parent, err1 := strconv.Atoi(f[1])
 	group, err2 := strconv.Atoi(f[2])
 	session, err3 := strconv.Atoi(f[3])
-	start, err4 := strconv.ParseUint(f[19], 10, 64)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	threads, err4 := strconv.Atoi(f[17])
+	start, err5 := strconv.ParseUint(f[19], 10, 64)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return Proc{}, errStat
 	}
-	return Proc{pid, parent, group, session, f[0][0], start, s[open+1 : end]}, nil
+	return Proc{pid, parent, group, session, threads, f[0][0], start, s[open+1 : end]}, nil
 }
 
 // Processes reads the whole table that /proc shows. A process that ends while it

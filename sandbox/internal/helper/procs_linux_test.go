@@ -14,7 +14,7 @@ func TestProcessNameCannotForgeItsRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Proc{PID: 42, Parent: 7, Group: 42, Session: 41, State: 'S', Start: 9876, Name: "a) R 1 (b"}
+	want := Proc{PID: 42, Parent: 7, Group: 42, Session: 41, Threads: 1, State: 'S', Start: 9876, Name: "a) R 1 (b"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -98,7 +98,7 @@ const (
 	EventSignalled = "signalled" // kill(2) has returned
 	EventMembers   = "members"
 	EventWaiting   = "waiting" // Members holds the one that waits, if any
-	EventLimit     = "limit"   // Text names the limit for which everything is killed
+	EventLimit     = "limit"   // Text names the limit that the call has met
 	EventLeft      = "left"
 )
 
@@ -114,8 +114,8 @@ const (
 
 // The limits that the helper itself watches.
 const (
-	LimitMemory    = "memory"
-	LimitProcesses = "processes"
+	LimitMemory    = "memory"    // everything is killed for it
+	LimitProcesses = "processes" // no more could be started
 )
 
 // Member is one process of a call.
