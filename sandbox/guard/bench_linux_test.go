@@ -1,0 +1,51 @@
+package guard_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toold/toold/sandbox/guard"
+)
+
+// BenchmarkAWorkspaceOf10000Folders prints what the first look costs, and each
+// call after it.
+func BenchmarkAWorkspaceOf10000Folders(b *testing.B) {
+	base, err := filepath.EvalSymlinks(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 100 {
+		for j := range 99 {
+			if err := os.MkdirAll(filepath.Join(base, fmt.Sprint(i), fmt.Sprint(j)), 0o700); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(base, ".git/hooks"), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	open := func() *guard.Guard {
+		g, err := guard.New(guard.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return g
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			g := open()
+			g.Begin(nil).End()
+			g.Close()
+		}
+	})
+	b.Run("call", func(b *testing.B) {
+		g := open()
+		defer g.Close()
+		g.Begin(nil).End() // waits for the first look
+		for b.Loop() {
+			g.Begin(nil).End()
+		}
+	})
+}
