@@ -73,8 +73,12 @@ func builtinPaths() []Rule {
 			},
 		},
 		{
+			ID: "builtin:repository", Action: Deny, Ops: []Kind{Write}, Reason: "it holds the repository, with all its history",
+			Paths: []string{"**/.git", "${workspace}/.git"},
+		},
+		{
 			ID: "builtin:git-config", Action: Deny, Ops: []Kind{Write}, Reason: "git runs programs that are named there",
-			Paths: []string{"**/.git", "**/.git/" + git, "**/.git/{modules,worktrees}/**/" + git, "${workspace}/.git/" + git},
+			Paths: []string{"**/.git/" + git, "**/.git/{modules,worktrees}/**/" + git, "${workspace}/.git/" + git},
 		},
 		{
 			ID: "builtin:workspace-policy", Action: Deny, Ops: []Kind{Write}, Reason: "it holds the workspace's own policy, which calls must not loosen",
@@ -92,6 +96,7 @@ func builtinPaths() []Rule {
 			Paths: []string{
 				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/.gitattributes",
 				"**/.github/workflows/**", "**/CLAUDE.md", "**/AGENTS.md",
+				"**/{rust-toolchain,rust-toolchain.toml}", "**/.cargo/{config,config.toml}", // even "cargo --version" obeys them
 			},
 		},
 	}

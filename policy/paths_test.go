@@ -167,6 +167,22 @@ func TestBuiltInRulesProtect(t *testing.T) {
 			t.Errorf("%v: %v by %s, want %v", c.effect, d.Action, d.Rule, c.want)
 		}
 	}
+	for _, c := range []struct {
+		effect Effect
+		rule   string
+	}{
+		{write("/w/.git"), "builtin:repository"},
+		{tree(write("/w")), "builtin:repository"},
+		{write("/w/sub/.git"), "builtin:repository"},
+		{write("/w/.git/config"), "builtin:git-config"},
+		{write("/w/.git/hooks/x"), "builtin:git-config"},
+		{write("/w/a/rust-toolchain.toml"), "builtin:run-later"},
+		{write("/w/.cargo/config"), "builtin:run-later"},
+	} {
+		if d := p.Decide([]Effect{c.effect}); d.Rule != c.rule {
+			t.Errorf("%v: %v by %s, want %s", c.effect, d.Action, d.Rule, c.rule)
+		}
+	}
 	p = compile(t, File{Defaults: open, Disable: []string{"builtin:git-config"}})
 	if d := p.Decide([]Effect{write("/w/.git/config")}); d.Action != Allow {
 		t.Errorf("a rule that is switched off: %v by %s", d.Action, d.Rule)
