@@ -24,6 +24,8 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 		return d
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
+	case v.rule != nil && v.rule.Action < v.action: // of a part of what is read
+		d.Reason = fmt.Sprintf("It would %s and all in it, of which rule %q denies some%s. Less is not asked: a folder without that, or files of some names.", what, v.rule.ID, because(v.rule.Reason))
 	case v.rule != nil && v.action == Ask:
 		d.Reason = fmt.Sprintf("It would %s%s.", what, because(v.rule.Reason))
 	case v.rule != nil:

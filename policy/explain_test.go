@@ -5,6 +5,21 @@ import (
 	"testing"
 )
 
+// What denies one file of a folder asks for a search through it: the question is no
+// claim about the folder.
+func TestAQuestionAboutAFolderNamesWhatIsDeniedInIt(t *testing.T) {
+	t.Parallel()
+	p := compile(t, File{Name: "p.yaml", Defaults: asking(), Paths: []Rule{
+		{ID: "here", Action: Allow, Paths: []string{"/w/**"}},
+		{ID: "state", Action: Deny, Paths: []string{"/w/**/*.tfstate"}, Reason: "it holds credentials"},
+	}})
+	d := p.Decide([]Effect{tree(read("/w"))})
+	want := `It would read /w and all in it, of which rule "state" denies some: it holds credentials. Less is not asked: a folder without that, or files of some names. A person decides.`
+	if d.Action != Ask || d.Reason != want {
+		t.Errorf("%v: %s", d.Action, d.Reason)
+	}
+}
+
 // Who wrote "go build **" learns from the question which flag it does not cover.
 func TestAQuestionNamesTheFlagThatARuleDoesNotCover(t *testing.T) {
 	t.Parallel()

@@ -144,12 +144,18 @@ func (r *reading) unlisted(w Word, value string, has bool) {
 	}
 	if has {
 		r.add(Word{value, w.Dynamic}, Operand{Kind: Read})
-		if i := strings.IndexByte(value, '/'); i > 0 && !strings.HasPrefix(value[i-1:], "://") {
+		// After a sign such as : or @ another path may begin.
+		if i := strings.IndexByte(value, '/'); i > 0 && !isNameByte(value[i-1]) && !strings.HasPrefix(value[i-1:], "://") {
 			r.add(Word{value[i:], w.Dynamic}, Operand{Kind: Read})
 		}
 	} else if w.Dynamic {
 		r.unlistedRead = true
 	}
+}
+
+// isNameByte reports whether a byte before a slash belongs to the name of a folder.
+func isNameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }
 
 // apply records what a flag does to the operands.

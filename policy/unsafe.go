@@ -39,6 +39,9 @@ var unsafeFlags = map[string]string{
 	"tsc":           "--outDir --outFile -p --project --build -b --plugins --declarationDir --tsBuildInfoFile --init --rootDir --generateTrace --generateCpuProfile",
 	"ruff":          "--config --output-file --cache-dir --fix --unsafe-fixes",
 	"mypy":          "--config-file --python-executable --install-types --cache-dir --custom-typeshed-dir --junit-xml --*-report --shadow-file",
+	"terraform":     terraformFlags,
+	"tofu":          terraformFlags,
+	"tflint":        "--init --chdir --config -c --fix --call-module-type",
 	"split":         "--filter",
 	"zip":           "-TT --unzip-command",
 	"ssh":           "-o -F -E -J -L -R -D -W -i",
@@ -62,6 +65,9 @@ var goFlags = map[string]bool{
 	"terraform": true, "tofu": true, "packer": true, "vault": true, "consul": true, "nomad": true,
 	"tsc": true, "find": true, "gcc": true, "cc": true, "java": true, "javac": true, "ffmpeg": true,
 }
+
+// terraformFlags write elsewhere, work elsewhere, or load providers and modules.
+const terraformFlags = "-chdir -plugin-dir -from-module -get-plugins -upgrade -reconfigure -migrate-state -backend-config -state -state-out -backup -out -generate-config-out -auto-approve -destroy"
 
 // unsafeIn returns what tells whether a word of a command is, or could become, an
 // unsafe flag, by its index: of the program itself, or of one that it starts.

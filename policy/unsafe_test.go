@@ -23,6 +23,31 @@ func TestFlagsOfGitAreThoseOfTheirSubcommand(t *testing.T) {
 	}
 }
 
+// A long flag of one dash is no bundle of short ones with a path.
+func TestALongFlagOfOneDashNamesItsOwnPath(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"terraform -chdir=envs/dev validate": "envs/dev", "terraform validate -var-file=a/b.tfvars": "a/b.tfvars",
+	} {
+		var got []string
+		for _, o := range Describe(run(command).Argv).Operands {
+			got = append(got, o.Word.Text)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s names %q, want %s", command, got, want)
+		}
+	}
+	p := rules(t, asking(), Rule{ID: "tf", Action: Allow, Run: []string{"terraform {fmt,validate,init} **", "terraform * validate"}})
+	for command, want := range map[string]Action{
+		"terraform fmt -recursive": Allow, "terraform init -backend=false": Allow, "terraform init -plugin-dir=./x": Ask, "terraform init -from-module=x": Ask,
+		"terraform -chdir=x validate": Ask,
+	} {
+		if d := p.Decide([]Effect{run(command)}); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
+		}
+	}
+}
+
 // A program that another one starts under its name takes its flags along.
 func TestFlagsOfAStartedProgramAreItsOwn(t *testing.T) {
 	t.Parallel()

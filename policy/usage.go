@@ -81,9 +81,24 @@ func describe(argv []Word) Usage {
 	case best == nil:
 		return Usage{Operands: hosts(argv)}
 	case best.required: // such as "npm --version": with other words it does more
-		return Usage{Known: true, Operands: append(hosts(argv), best.parse(arguments(argv)).operands...)}
+		return Usage{Known: true, Operands: append(hosts(argv), best.parse(longFlags(argv)).operands...)}
 	}
 	return Usage{Known: true, Operands: best.parse(words).operands}
+}
+
+// longFlags returns the arguments of a command. For programs whose long flags have
+// one dash they are written with two: -chdir=a/b is not -c with hdir=a/b.
+func longFlags(argv []Word) []Word {
+	words := arguments(argv)
+	if !goFlags[trustedName(argv[0].Text)] {
+		return words
+	}
+	for i, w := range words {
+		if len(w.Text) > 2 && w.Text[0] == '-' && w.Text[1] != '-' {
+			words[i].Text = "-" + w.Text
+		}
+	}
+	return words
 }
 
 // Suspects returns the words of a command that may be paths when its program is

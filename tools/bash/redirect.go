@@ -26,7 +26,8 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 // target records what is opened by a redirection.
 func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
 	if wd.dynamic && !wd.glob && op != syntax.WordHdoc && mayBeSocket(wd.text) {
-		w.add(policy.Effect{Kind: policy.Net, Source: source})
+		// It is told after the file that is probably meant.
+		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
 	}
 	if wd.text == "" && op != syntax.WordHdoc {
 		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
