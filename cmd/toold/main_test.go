@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,25 +38,29 @@ func scriptEnv(e *testscript.Env) error {
 	e.Setenv("HOME", home)
 	e.Setenv("TOOLD_LISTEN", fmt.Sprintf("127.0.0.1:%d", port))
 	e.Setenv("NO_COLOR", "1")
+	e.Setenv("MARK", fmt.Sprintf("%06d", rand.IntN(1e6)))
 	return nil
 }
 
-// freePort asks the kernel for a port. Another process may take it before it is
-// used; then the script fails and says so.
+// freePort looks for a port that nobody has. It is none of those that the kernel
+// gives to whoever connects: these may be taken again before the script uses one.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	var err error
+	for range 100 {
+		port := 10000 + rand.IntN(20000) // ip_local_port_range begins at 32768 (ip(7))
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, err
 }
 
 // needsSandbox skips a test, visibly, where calls cannot be confined.
-func needsSandbox(t *testing.T) {
-	t.Helper()
-	if _, err := sandbox.Try(context.Background(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: t.TempDir()}); err != nil {
-		t.Skipf("this machine cannot confine calls: %v", err)
+func needsSandbox(tb testing.TB) {
+	tb.Helper()
+	if _, err := sandbox.Try(context.Background(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: tb.TempDir()}); err != nil {
+		tb.Skipf("this machine cannot confine calls: %v", err)
 	}
 }
 

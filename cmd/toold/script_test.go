@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,6 +24,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"await-daemon":   awaitDaemon,
 		"await-file":     awaitFile,
+		"await-gone":     awaitGone,
+		"gone":           noneRuns,
 		"await-approval": func(ts *testscript.TestScript, _ bool, _ []string) { waitingApproval(ts) },
 		"decide":         decideFirst,
 		"signal-daemon":  signalDaemon,
@@ -30,12 +34,11 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// until repeats a look until it sees what it waits for. The script's own time
-// limit ends it.
+// until repeats a look until it sees what it waits for, or for five minutes.
 func until(ts *testscript.TestScript, what string, look func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 1500 {
+	for range 5 * 60 * 50 {
 		if look() {
 			return
 		}
@@ -58,6 +61,31 @@ func awaitDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 // awaitFile waits until something stands in a file.
 func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 	until(ts, "the file", func() bool { info, err := os.Stat(ts.MkAbs(args[0])); return err == nil && info.Size() > 0 })
+}
+
+// noneRuns checks that no process has a text in its command line. What a script starts
+// carries $MARK, since others may play the same script.
+func noneRuns(ts *testscript.TestScript, _ bool, args []string) {
+	if line := running(args[0]); line != "" {
+		ts.Fatalf("%s still runs", line)
+	}
+}
+
+// awaitGone is the same for what the kernel kills in its own time, with a daemon that
+// was killed.
+func awaitGone(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, "the end of "+args[0], func() bool { return running(args[0]) == "" })
+}
+
+// running returns a command line that holds a text, "" if there is none.
+func running(text string) string {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range files {
+		if line, err := os.ReadFile(path); err == nil && bytes.Contains(line, []byte(text)) {
+			return string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+		}
+	}
+	return ""
 }
 
 // toold runs the program in the script's surroundings.
