@@ -151,6 +151,74 @@ func TestEveryExampleInThePolicyDocumentIsTrue(t *testing.T) {
 	}
 }
 
+// yamlBlocks returns the blocks of YAML in a document.
+func yamlBlocks(t *testing.T, name string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rest := range strings.Split(string(text), "```yaml\n")[1:] {
+		block, _, _ := strings.Cut(rest, "```")
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+func TestThePolicyOfTheReadmeDoesWhatItSeemsTo(t *testing.T) {
+	t.Parallel()
+	ws := docsWorkspace(t)
+	registry := docsTools(t, ws)
+	blocks := yamlBlocks(t, "README.md")
+	if len(blocks) != 1 {
+		t.Fatalf("the README has %d blocks of YAML, and this test knows one", len(blocks))
+	}
+	p := loadText(t, ws, blocks[0])
+	for call, want := range map[string]string{
+		"go test ./... | tail -3": "allow", "go run .": "ask", "cat a.txt": "allow", "cat .env": "deny", "read_file .env": "deny", "write_file src/x.go": "allow",
+		"bash -c 'git push'": "deny", "npm publish": "deny", "cat /etc/passwd": "ask", "curl https://example.org": "ask",
+	} {
+		if d := judged(t, registry, p, call); d.Action.String() != want {
+			t.Errorf("%s: %v by %s, want %s", call, d.Action, d.Rule, want)
+		}
+	}
+}
+
+// The other piece of YAML in docs/policy.md names files for clients.
+func TestTheDocumentsFilesForClientsAreFollowed(t *testing.T) {
+	t.Parallel()
+	ws := docsWorkspace(t)
+	registry := docsTools(t, ws)
+	blocks := yamlBlocks(t, "docs/policy.md")
+	if len(blocks) != 1 {
+		t.Fatalf("docs/policy.md has %d blocks of YAML, and this test knows one", len(blocks))
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"policy.yaml":  "version: 1\npresets: [shell-readonly]\npaths:\n  - {id: here, decision: allow, match: [\"${workspace}/**\"]}\n" + blocks[0],
+		"cloud.yaml":   "version: 1\ncommands:\n  - {id: no-ls, decision: deny, run: [\"ls **\"]}\n",
+		"nightly.yaml": "version: 1\ncommands:\n  - {id: no-cat, decision: deny, run: [\"cat **\"]}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := config.LoadPolicy(filepath.Join(dir, "policy.yaml"), policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ client, agent, call, want string }{
+		{"other", "x", "ls; cat a.txt", "allow"},
+		{"cloud-agent", "x", "ls", "deny"},
+		{"cloud-agent", "x", "cat a.txt", "allow"},
+		{"other", "nightly-7", "cat a.txt", "deny"},
+	} {
+		if d := judged(t, registry, all.For(c.client, c.agent), c.call); d.Action.String() != c.want {
+			t.Errorf("%s of %s %s: %v by %s, want %s", c.call, c.client, c.agent, d.Action, d.Rule, c.want)
+		}
+	}
+}
+
 // One rule about a path decides alike, however the call spells the path and
 // whether a command or a file tool touches it.
 func TestOneRuleBindsCommandsAndFileToolsAlike(t *testing.T) {

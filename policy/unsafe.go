@@ -66,8 +66,9 @@ var goFlags = map[string]bool{
 	"tsc": true, "find": true, "gcc": true, "cc": true, "java": true, "javac": true, "ffmpeg": true,
 }
 
-// terraformFlags write elsewhere, work elsewhere, or load providers and modules.
-const terraformFlags = "-chdir -plugin-dir -from-module -get-plugins -upgrade -reconfigure -migrate-state -backend-config -state -state-out -backup -out -generate-config-out -auto-approve -destroy"
+// terraformFlags write elsewhere, or load providers and modules. The folder of -chdir
+// is judged as one that is read.
+const terraformFlags = "-plugin-dir -from-module -get-plugins -upgrade -reconfigure -migrate-state -backend-config -state -state-out -backup -out -generate-config-out -auto-approve -destroy"
 
 // unsafeIn returns what tells whether a word of a command is, or could become, an
 // unsafe flag, by its index: of the program itself, or of one that it starts.

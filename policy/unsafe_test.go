@@ -37,10 +37,10 @@ func TestALongFlagOfOneDashNamesItsOwnPath(t *testing.T) {
 			t.Errorf("%s names %q, want %s", command, got, want)
 		}
 	}
-	p := rules(t, asking(), Rule{ID: "tf", Action: Allow, Run: []string{"terraform {fmt,validate,init} **", "terraform * validate"}})
+	p := rules(t, asking(), Rule{ID: "tf", Action: Allow, Run: []string{"terraform {fmt,validate,init} **", "terraform -chdir=* validate"}})
 	for command, want := range map[string]Action{
 		"terraform fmt -recursive": Allow, "terraform init -backend=false": Allow, "terraform init -plugin-dir=./x": Ask, "terraform init -from-module=x": Ask,
-		"terraform -chdir=x validate": Ask,
+		"terraform -chdir=x validate": Allow, "terraform -chdir=x init": Ask,
 	} {
 		if d := p.Decide([]Effect{run(command)}); d.Action != want {
 			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
