@@ -107,9 +107,9 @@ type IO struct {
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.
 	Profile string
-	// Granted are the files that a person has seen and said yes to when the call
-	// asked to write them, canonical. It may write them although the sandbox
-	// protects them.
+	// Granted are the files that a person has said yes to when the call asked to
+	// write them, canonical. An Invocation that does exactly what was shown may write
+	// them although they are protected.
 	Granted []string
 }
 
