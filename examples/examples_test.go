@@ -72,7 +72,7 @@ func startDaemon(t *testing.T) ready {
 // run runs an example and returns what it printed and its exit code.
 func run(t *testing.T, r ready, argv ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a guard against a client that hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a guard against a client that hangs
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "TOOLD_URL="+r.Addresses["ws"], "TOOLD_TOKEN_FILE="+r.TokenFiles["agent"])

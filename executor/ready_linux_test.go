@@ -123,7 +123,7 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 		t.Fatal(err)
 	}
 	return Command{
-		Dir: ws, Terminal: mode, Timeout: time.Minute,
+		Dir: ws, Terminal: mode, Timeout: 5 * time.Minute, Grace: time.Minute,
 		Env:     BaseEnv(EnvOptions{From: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + ws}}),
 		Sandbox: sandbox.Profile{Mode: profile, Workspace: ws},
 	}

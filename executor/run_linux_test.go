@@ -27,7 +27,7 @@ var (
 )
 
 // in gives the command that runs script confined to a fresh workspace. Its
-// timeout only ends a test that hangs.
+// timeout only ends a test that hangs, and what hears a signal has time to act on it.
 func in(t testing.TB, mode executor.Terminal, script string) executor.Command {
 	t.Helper()
 	requireNamespaces(t)
@@ -36,7 +36,7 @@ func in(t testing.TB, mode executor.Terminal, script string) executor.Command {
 		t.Fatal(err)
 	}
 	return executor.Command{
-		Script: script, Dir: ws, Terminal: mode, Timeout: time.Minute,
+		Script: script, Dir: ws, Terminal: mode, Timeout: 5 * time.Minute, Grace: time.Minute,
 		Env:     executor.BaseEnv(executor.EnvOptions{From: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}}),
 		Sandbox: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws},
 	}

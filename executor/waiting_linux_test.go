@@ -1,6 +1,8 @@
 package executor_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -108,7 +110,7 @@ func TestAWaitAtAPipeIsTold(t *testing.T) {
 
 func TestTheEndOfAWaitIsTold(t *testing.T) {
 	t.Parallel()
-	c := in(t, executor.Split, `read a; sleep 2; read b; echo $a$b`)
+	c := in(t, executor.Split, `read a; until [ -e told ]; do sleep 0.05; done; read b; echo $a$b`)
 	c.Stdin = true
 	input := make(chan executor.Input, 1)
 	c.Input = input
@@ -118,6 +120,9 @@ func TestTheEndOfAWaitIsTold(t *testing.T) {
 			input <- executor.Input{Data: []byte("x\n")}
 		} else {
 			kinds[len(kinds)-1] = "end"
+			if err := os.WriteFile(filepath.Join(c.Dir, "told"), nil, 0o600); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	expect(t, c, result{Out: "xx\n"})
@@ -202,7 +207,7 @@ func TestAProgramThatWaitsForKeysThatCannotComeIsEnded(t *testing.T) {
 func TestATimeoutTellsForWhatTheCommandWaited(t *testing.T) {
 	t.Parallel()
 	c := in(t, executor.Single, `read -s -p 'Password: ' x </dev/tty`)
-	c.Stdin, c.Timeout, c.Sandbox.Mode = true, 2500*time.Millisecond, sandbox.WorkspaceWrite
+	c.Stdin, c.Timeout, c.Sandbox.Mode = true, 8*time.Second, sandbox.WorkspaceWrite
 	got, e := run(t, c)
 	if got.Reason != executor.TimedOut || !e.Waiting.Waits || e.Waiting.Kind != "password" {
 		t.Errorf("got %+v, %+v", got, e)

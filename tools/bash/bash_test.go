@@ -216,7 +216,7 @@ func TestExecuteTellsHowTheCommandEnded(t *testing.T) {
 		{args: `{"command":"echo a; echo b >&2; tty","terminal":"off"}`, text: "Exit code: 1", code: 1, stdout: "a\nnot a tty\n", stderr: "b\n"},
 		{args: `{"command":"exit 3"}`, text: "Exit code: 3", code: 3},
 		{args: `{"command":"kill -TERM $$"}`, text: "Terminated by SIGTERM (exit code 143)", code: 143},
-		{args: `{"command":"echo a; sleep 1000","timeout":1000}`, text: "Command timed out after 1000 ms and was stopped. Give it a larger timeout (at most 600000), or less to do.", stdout: "a\n", code: -1, failure: tools.Timeout},
+		{args: `{"command":"echo a; sleep 1000","timeout":4000}`, text: "Command timed out after 4000 ms and was stopped. Give it a larger timeout (at most 600000), or less to do.", stdout: "a\n", code: -1, failure: tools.Timeout},
 	} {
 		r, out := execute(t, c.args)
 		if r.Text != c.text || r.Failure != c.failure || r.IsError != (c.text != "") || out.stdout.String() != c.stdout || out.stderr.String() != c.stderr {
