@@ -285,6 +285,9 @@ func (r *running) awaitExit(ctx context.Context) {
 			look.Reset(again)
 		}
 	}
+	if ctx.Err() != nil {
+		r.reason = Stopped // also when a machine that stood still brings the timeout at the same time
+	}
 	r.stop()
 }
 

@@ -121,6 +121,20 @@ func awaitStopped(t *testing.T, mark string, n int) {
 	}
 }
 
+// A machine that stands still for a while finds both when it goes on.
+func TestACancelIsToldWhenTheTimeIsOverToo(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := in(t, executor.Off, `sleep 1000`)
+		c.Timeout = time.Nanosecond
+		c.Started = func(executor.Started) { cancel() }
+		if e, err := executor.Run(ctx, c); err != nil || e.Reason != executor.Stopped {
+			t.Errorf("got %+v, %v", e, err)
+		}
+	}
+}
+
 // The end of the context races with the end of the command: whichever is first,
 // the exit tells one whole story.
 func TestACancelAtTheEndIsOneOrTheOther(t *testing.T) {
