@@ -96,11 +96,13 @@ func (l *linter) path(r policy.Rule) {
 			l.warn(r, pattern, fmt.Sprintf("%q", pattern), fmt.Sprintf("{} is a folder, and the pattern does not mean what is in it; write %q", strings.TrimSuffix(pattern, "/")+"/**"))
 		}
 		path = strings.NewReplacer("**", "sample", "*", "sample").Replace(path)
-		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}[]?$") || len(r.Except) > 0 {
-			continue
-		}
-		for _, op := range ops {
-			l.tried(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: resolved(path)})
+		for _, path := range alternatives(path) {
+			if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}[]?$\\") || len(r.Except) > 0 {
+				continue
+			}
+			for _, op := range ops {
+				l.tried(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: resolved(path)})
+			}
 		}
 	}
 }

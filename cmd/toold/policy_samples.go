@@ -35,19 +35,23 @@ func samples(pattern string) []string {
 	return list
 }
 
-// alternatives splits {a,b}; a word with several or nested braces gives none.
-func alternatives(word string) []string {
-	before, rest, ok := strings.Cut(word, "{")
+// alternatives names each choice of the braces in a text, up to maxSamples; nested
+// ones give none.
+func alternatives(text string) (list []string) {
+	before, rest, ok := strings.Cut(text, "{")
 	if !ok {
-		return []string{word}
+		return []string{text}
 	}
 	inner, after, _ := strings.Cut(rest, "}")
-	if strings.ContainsAny(inner+after, "{}") {
+	if strings.Contains(inner, "{") {
 		return nil
 	}
-	var list []string
 	for choice := range strings.SplitSeq(inner, ",") {
-		list = append(list, before+choice+after)
+		for _, end := range alternatives(after) {
+			if len(list) < maxSamples {
+				list = append(list, before+choice+end)
+			}
+		}
 	}
 	return list
 }

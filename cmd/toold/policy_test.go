@@ -57,6 +57,7 @@ func TestSamplesNameEachAlternativeOfAPattern(t *testing.T) {
 		"go {test,vet} **": {"go test", "go vet"},
 		"cat *":            {"cat sample"},
 		"a{b,c}d":          {"abd", "acd"},
+		"{a,b}-{c,d}":      {"a-c", "a-d", "b-c", "b-d"},
 		"x {a,{b,c}}":      nil,
 		"say 'a b'":        nil,
 		"**":               nil,
