@@ -34,6 +34,7 @@ var layers = []row{
 	{"policy", nil, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/helper", nil, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox", []string{"sandbox/internal/helper"}, []string{"x/sys"}},
+	{"sandbox/egress", nil, []string{"x/net/dns"}},
 	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"internal/approval", nil, nil},
 
@@ -41,16 +42,16 @@ var layers = []row{
 	{"tools", []string{"policy", "sandbox"}, nil},
 	{"client", []string{"message"}, []string{"websocket"}},
 	{"internal/journal", []string{"message"}, []string{"sqlite"}},
-	{"internal/config", []string{"policy", "sandbox"}, []string{"go-yaml"}},
+	{"internal/config", []string{"policy", "sandbox", "sandbox/egress"}, []string{"go-yaml"}},
 
-	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/guard"}, []string{"sh"}},
+	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard"}, []string{"sh"}},
 	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard"}, []string{"gotextdiff", "go-udiff"}},
 	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"cmd/toold", []string{
-		"message", "policy", "sandbox", "sandbox/guard", "executor", "tools", "tools/bash", "tools/files", "client",
+		"message", "policy", "sandbox", "sandbox/egress", "sandbox/guard", "executor", "tools", "tools/bash", "tools/files", "client",
 		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
@@ -77,6 +78,7 @@ var modules = map[string]string{
 	"sqlite":        "modernc.org/sqlite",
 	"websocket":     "github.com/gorilla/websocket",
 	"x/net":         "golang.org/x/net/bpf",
+	"x/net/dns":     "golang.org/x/net/dns/dnsmessage",
 	"x/sys":         "golang.org/x/sys",
 	"zap":           "go.uber.org/zap",
 }

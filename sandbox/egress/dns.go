@@ -1,0 +1,104 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// answerQuestions answers questions for names until the socket is closed. Answers
+// wait for the decision, be it a person's.
+func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
+	waiting := make(chan struct{}, maxQuestions)
+	buf := make([]byte, 4<<10)
+	defer func() {
+		for range cap(waiting) {
+			waiting <- struct{}{} // all are done
+		}
+	}()
+	for {
+		n, from, err := dns.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			return
+		}
+		q, head, ok := parseQuestion(buf[:n])
+		if err != nil || !ok {
+			continue
+		}
+		select {
+		case waiting <- struct{}{}:
+		default:
+			continue // it asks again
+		}
+		// Ends with the decision or ctx.
+		go func() {
+			defer func() { <-waiting }()
+			if reply := s.reply(ctx, head, q); reply != nil {
+				_, _ = dns.WriteTo(reply, from)
+			}
+		}()
+	}
+}
+
+// parseQuestion reads a standard query with one question.
+func parseQuestion(packet []byte) (q dnsmessage.Question, head dnsmessage.Header, ok bool) {
+	var p dnsmessage.Parser
+	head, err := p.Start(packet)
+	if err != nil || head.Response || head.OpCode != 0 {
+		return q, head, false
+	}
+	questions, err := p.AllQuestions()
+	if err != nil || len(questions) != 1 || questions[0].Class != dnsmessage.ClassINET {
+		return q, head, false
+	}
+	return questions[0], head, true
+}
+
+// reply makes the answer to a question. There are IPv4 addresses only, and nothing
+// else: no question goes further than this.
+func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage.Question) []byte {
+	answer := dnsmessage.Message{
+		Header: dnsmessage.Header{
+			ID: head.ID, Response: true, RecursionDesired: head.RecursionDesired, RecursionAvailable: true,
+		},
+		Questions: []dnsmessage.Question{q},
+	}
+	n, err := s.asked(ctx, q)
+	var missing *lookupError
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.As(err, &missing):
+		answer.RCode = dnsmessage.RCodeNameError
+	case err != nil:
+		answer.RCode = dnsmessage.RCodeRefused
+	case q.Type == dnsmessage.TypeA:
+		answer.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1},
+			Body:   &dnsmessage.AResource{A: n.address.As4()},
+		}}
+	}
+	packet, err := answer.Pack()
+	if err != nil {
+		return nil
+	}
+	return packet
+}
+
+// asked decides on the name of a question.
+func (s *Server) asked(ctx context.Context, q dnsmessage.Question) (*name, error) {
+	text := strings.TrimSuffix(q.Name.String(), ".")
+	host, err := ParseName(text)
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.named(host)
+	if err != nil {
+		return nil, s.refuse(host, 0, err)
+	}
+	_, err = s.addresses(ctx, n, 0)
+	return n, err
+}

@@ -1,0 +1,236 @@
+// Package egress carries the connections of a confined call to the hosts that it
+// may reach, by name.
+//
+// The call has a network of its own, in which every address leads to listeners
+// that the daemon holds. A program asks for a name (see Server.Serve), gets an
+// address that stands for it, connects, and is joined to a connection that the
+// daemon makes. Programs need not know: no variable names a proxy. What may be
+// reached is decided by whoever makes the Server; the package itself only refuses
+// addresses that no public name should lead to, and names that are none.
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say how a Server decides and connects. Allow is needed.
+type Options struct {
+	// Allow decides whether host may be contacted at one of the ports: a name in
+	// lower case without a final dot, or an address. Nil lets it; an error says why
+	// not. It may take as long as a person does, ends with ctx, and is called from
+	// several goroutines.
+	Allow func(ctx context.Context, host string, ports []uint16) error
+
+	// Private are networks that may be reached although they are not public.
+	Private []netip.Prefix
+
+	// Lookup finds the addresses of a name; nil = as this machine does.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Dial connects to an address; nil = from this machine.
+	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+}
+
+// Refusal is a host that a call could not reach because somebody decided so.
+type Refusal struct {
+	Host string
+	Port uint16 // 0 = already its name was refused
+	Why  string
+}
+
+const (
+	maxNames       = 4096 // of a call
+	maxQuestions   = 128  // that wait for an answer at a time
+	maxConnections = 512  // of a call at a time
+	maxRefusals    = 16   // that are remembered
+
+	freshFor    = time.Minute // how long addresses of a name are used
+	dialTimeout = 30 * time.Second
+)
+
+// Server serves one call.
+type Server struct {
+	opt   Options
+	ports []uint16 // on which it listens
+
+	mu       sync.Mutex
+	names    map[string]*name
+	stands   map[netip.Addr]*name // for what a made-up address stands
+	next     uint32
+	refusals []Refusal
+}
+
+// name is a host that was asked for.
+type name struct {
+	host    string
+	address netip.Addr // made up
+	busy    chan struct{}
+
+	// Guarded by busy, a lock that can be given up waiting for.
+	found []netip.Addr
+	since time.Time
+}
+
+// New returns a Server for a call.
+func New(o Options) *Server {
+	if o.Lookup == nil {
+		o.Lookup = lookup
+	}
+	if o.Dial == nil {
+		o.Dial = dial
+	}
+	return &Server{opt: o, names: map[string]*name{}, stands: map[netip.Addr]*name{}}
+}
+
+// Serve answers the questions for names that come to dns and joins the connections
+// that come to the listeners, until ctx ends. It closes all of them and returns
+// when nothing of it is left running. It is called once.
+func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.Listener) {
+	for _, l := range listeners {
+		s.ports = append(s.ports, portOf(l.Addr()))
+	}
+	var all sync.WaitGroup
+	stop := context.AfterFunc(ctx, func() {
+		dns.Close()
+		for _, l := range listeners {
+			l.Close()
+		}
+	})
+	defer stop()
+	// Each ends when its socket is closed.
+	all.Go(func() { s.answerQuestions(ctx, dns) })
+	connections := make(chan struct{}, maxConnections)
+	for _, l := range listeners {
+		// Ends as above.
+		all.Go(func() { s.accept(ctx, l, connections) })
+	}
+	<-ctx.Done()
+	all.Wait()
+}
+
+// Refusals are the first hosts that the call could not reach, each once.
+func (s *Server) Refusals() []Refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Refusal(nil), s.refusals...)
+}
+
+func (s *Server) refuse(host string, port uint16, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.refusals {
+		if r.Host == host && (r.Port == port || r.Port == 0) {
+			return why
+		}
+	}
+	if len(s.refusals) < maxRefusals {
+		s.refusals = append(s.refusals, Refusal{host, port, why.Error()})
+	}
+	return why
+}
+
+// allowed asks whether host may be contacted.
+func (s *Server) allowed(ctx context.Context, host string, port uint16) error {
+	ports := []uint16{port}
+	if port == 0 {
+		ports = s.ports
+	}
+	if err := s.opt.Allow(ctx, host, ports); err != nil {
+		return s.refuse(host, port, err)
+	}
+	return nil
+}
+
+var errTooMany = errors.New("the call has asked for too many names")
+
+// named is the one record of a name. There is no end of names that a call can
+// think of.
+func (s *Server) named(host string) (*name, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.names[host]; n != nil {
+		return n, nil
+	}
+	if len(s.names) == maxNames {
+		return nil, errTooMany
+	}
+	s.next++
+	n := &name{host: host, address: madeUp(s.next), busy: make(chan struct{}, 1)}
+	s.names[host], s.stands[n.address] = n, n
+	return n, nil
+}
+
+// madeUp is an address of 198.18.0.0/15, which RFC 2544 sets apart for tests: no
+// host has one.
+func madeUp(n uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
+}
+
+// addresses decides on a name and finds its addresses, at most one of those who
+// ask for it at a time: a person is asked once.
+func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.Addr, error) {
+	select {
+	case n.busy <- struct{}{}:
+		defer func() { <-n.busy }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := s.allowed(ctx, n.host, port); err != nil {
+		return nil, err
+	}
+	if n.found != nil && time.Since(n.since) < freshFor {
+		return n.found, nil
+	}
+	all, err := s.opt.Lookup(ctx, n.host)
+	if err != nil {
+		return nil, &lookupError{err}
+	}
+	var found []netip.Addr
+	for _, a := range all {
+		if why := s.unfit(a); why != nil {
+			err = s.refuse(n.host, port, fmt.Errorf("%s has the address %s: %w", n.host, a, why))
+			continue
+		}
+		found = append(found, a.Unmap())
+	}
+	if len(found) == 0 {
+		if err == nil {
+			err = &lookupError{errors.New("no addresses")}
+		}
+		return nil, err
+	}
+	n.found, n.since = found, time.Now()
+	return found, nil
+}
+
+// lookupError is a name that is allowed and cannot be found.
+type lookupError struct{ err error }
+
+func (e *lookupError) Error() string { return e.err.Error() }
+
+// lookup asks this machine for a name as it stands: no search domain makes it
+// another.
+func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if !strings.HasSuffix(host, ".") {
+		host += "."
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+func dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout}
+	return d.DialContext(ctx, "tcp", to.String())
+}
+
+func portOf(a net.Addr) uint16 {
+	if to, err := netip.ParseAddrPort(a.String()); err == nil {
+		return to.Port()
+	}
+	return 0
+}

@@ -1,0 +1,57 @@
+package egress
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// notPublic are the networks that no public name should lead to: the IANA registries
+// of special-purpose addresses, but for those that are public services.
+func notPublic() []netip.Prefix {
+	var list []netip.Prefix
+	for _, s := range []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+		"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+		"224.0.0.0/3", // multicast, reserved, broadcast
+		"::/8",        // unspecified, loopback, IPv4 in several disguises
+		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+		"fc00::/7", "fe80::/9", "ff00::/8",
+	} {
+		list = append(list, netip.MustParsePrefix(s))
+	}
+	return list
+}
+
+var errPrivate = errors.New("that is no public address; sandbox.egress.private lists those that may be reached all the same")
+
+// unfit tells why an address must not be contacted. Addresses of this machine are
+// like private ones even when they are public: the daemon listens there.
+func (s *Server) unfit(a netip.Addr) error {
+	if !a.IsValid() || a.Zone() != "" {
+		return errPrivate
+	}
+	a = a.Unmap()
+	contains := func(p netip.Prefix) bool { return p.Contains(a) }
+	switch {
+	case slices.ContainsFunc(s.opt.Private, contains):
+		return nil
+	case slices.ContainsFunc(notPublic(), contains), ownAddress(a):
+		return errPrivate
+	}
+	return nil
+}
+
+func ownAddress(a netip.Addr) bool {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return true // nothing is known, so nothing is allowed
+	}
+	for _, own := range addresses {
+		if p, err := netip.ParsePrefix(own.String()); err == nil && p.Addr().Unmap() == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+var errName = errors.New("it is no host name")
+
+// ParseName reads a host name as it comes from outside: letters, digits, hyphens
+// and underscores in labels of at most 63 bytes (RFC 1035; other languages as
+// xn--, RFC 5890), in lower or upper case. The result is in lower case. What looks
+// like an address is no name, nor is one with a dot at its end: it must not be a
+// second form of the same.
+func ParseName(s string) (string, error) {
+	if s == "" || len(s) > 253 {
+		return "", errName
+	}
+	s = strings.ToLower(s)
+	label := ""
+	for label = range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return "", errName
+		}
+		for _, c := range []byte(label) {
+			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+				return "", errName
+			}
+		}
+	}
+	// Resolvers take 127.1, 0x7f.1 and 2130706433 for addresses.
+	if _, err := strconv.ParseUint(label, 0, 64); err == nil || label[0] >= '0' && label[0] <= '9' {
+		return "", errName
+	}
+	return s, nil
+}
+
+// Pattern is an entry of a list of hosts.
+type Pattern struct {
+	host string // without the "*" of "*.host"
+	any  bool   // every name below host, not host itself
+	port uint16 // 0 = any
+}
+
+// ParsePattern reads "host", "*.host", "address", each with ":port" or without.
+func ParsePattern(text string) (Pattern, error) {
+	var p Pattern
+	host := text
+	if i := strings.LastIndexByte(text, ':'); i >= 0 {
+		if _, err := netip.ParseAddr(text); err != nil {
+			port, err := strconv.ParseUint(text[i+1:], 10, 16)
+			if err != nil || port == 0 {
+				return p, fmt.Errorf("%q is no port", text[i+1:])
+			}
+			host, p.port = strings.Trim(text[:i], "[]"), uint16(port)
+		}
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		p.host = a.Unmap().String()
+		return p, nil
+	}
+	host, p.any = strings.CutPrefix(host, "*.")
+	var err error
+	p.host, err = ParseName(host)
+	if err != nil {
+		return p, fmt.Errorf("%q: %w", host, err)
+	}
+	return p, nil
+}
+
+// Matches reports whether the pattern stands for a host at a port. The host is as
+// Options.Allow gets it.
+func (p Pattern) Matches(host string, port uint16) bool {
+	if p.port != 0 && p.port != port {
+		return false
+	}
+	if p.any {
+		return strings.HasSuffix(host, "."+p.host)
+	}
+	return host == p.host
+}
