@@ -25,6 +25,7 @@ type Call struct {
 type Events struct {
 	Decision func(message.PolicyDecision)
 	Queued   func(message.ToolQueued)
+	Contact  func(message.ConnectionDecision) // the running call may contact a host, or not
 	Started  func(message.ToolStarted)
 	Waiting  func(message.WaitingForInput) // a program of the call waits for input, or goes on
 	// Output is given the bytes of d, decoded. They are contiguous by d.Offset
@@ -90,6 +91,8 @@ func (e Events) handle(f *frame) error {
 	switch {
 	case f.Type == "policy_decision" && e.Decision != nil:
 		return handle(f, e.Decision)
+	case f.Type == "connection_decision" && e.Contact != nil:
+		return handle(f, e.Contact)
 	case f.Type == "tool_queued" && e.Queued != nil:
 		return handle(f, e.Queued)
 	case f.Type == "tool_started" && e.Started != nil:

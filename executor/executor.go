@@ -5,7 +5,9 @@
 package executor
 
 import (
+	"context"
 	"io"
+	"net"
 	"time"
 
 	"github.com/toold/toold/sandbox"
@@ -50,6 +52,10 @@ type Command struct {
 	// Waiting, if set, is called when a program of the command begins to wait for
 	// input, and again when it goes on. Like Started it must not block.
 	Waiting func(Waiting)
+	// Connect, if set, serves the doors of a Sandbox with Ports (see
+	// sandbox.Process.Doors) until ctx ends, when the command has, and returns when
+	// nothing of it is left running. Without it nothing answers there.
+	Connect func(ctx context.Context, names net.PacketConn, ports []net.Listener)
 	// Input, if set, delivers input, signals and window sizes until it is
 	// closed or the command ends.
 	Input <-chan Input

@@ -197,15 +197,30 @@ func (r *running) wait(ctx context.Context) Exit {
 		r.Started(Started{PID: r.process.PID(), Identity: r.process.Identity(), Sandbox: r.process.Report()})
 	}
 	eof, finish := r.listen()
+	disconnect := r.connect()
 	r.awaitExit(ctx)
 	r.settle(ctx, eof)
 	for _, o := range r.streams.out {
 		o.interrupt()
 	}
 	<-eof
+	disconnect()
 	left := r.end()
 	finish()
 	return r.exit(left)
+}
+
+// connect serves the command's network. disconnect ends that.
+func (r *running) connect() (disconnect func()) {
+	names, ports := r.process.Doors()
+	if r.Connect == nil || names == nil {
+		return func() {}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	// Ends with disconnect.
+	serving.Go(func() { r.Connect(ctx, names, ports) })
+	return func() { stop(); serving.Wait() }
 }
 
 // end ends what is left and returns what that was.

@@ -55,6 +55,8 @@ type ReturnItem struct {
 
 // Sandbox is what held while a call ran.
 type Sandbox struct {
+	Proxy bool `json:"proxy,omitempty"` // connections go through toold, by name
+
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"`
@@ -161,6 +163,20 @@ type PolicyDecision struct {
 	MessageType string `json:"message_type"` // "policy_decision"
 	CallID      string `json:"tool_call_id"`
 	Action      string `json:"action"`
+	Rule        string `json:"rule"`
+	Source      string `json:"source,omitempty"`
+	Reason      string `json:"reason"`
+}
+
+// ConnectionDecision tells whether a running call may contact a host, where the
+// sandbox's network is proxy.
+type ConnectionDecision struct {
+	MessageType string `json:"message_type"` // "connection_decision"
+	CallID      string `json:"tool_call_id"`
+	Host        string `json:"host"`
+	Port        int    `json:"port"`
+	Action      string `json:"action"` // "allow" or "deny"
+	By          string `json:"by"`     // "policy", "person" or "deadline"
 	Rule        string `json:"rule"`
 	Source      string `json:"source,omitempty"`
 	Reason      string `json:"reason"`

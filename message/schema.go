@@ -70,6 +70,7 @@ func daemonFrames() []frameType {
 		{"message_type", "approval_request_message", reflect.TypeFor[ApprovalRequest]()},
 		{"message_type", "approval_resolved", reflect.TypeFor[ApprovalResolved]()},
 		{"message_type", "policy_decision", reflect.TypeFor[PolicyDecision]()},
+		{"message_type", "connection_decision", reflect.TypeFor[ConnectionDecision]()},
 		{"message_type", "tool_started", reflect.TypeFor[ToolStarted]()},
 		{"message_type", "waiting_for_input", reflect.TypeFor[WaitingForInput]()},
 		{"message_type", "input_taken", reflect.TypeFor[InputTaken]()},

@@ -182,57 +182,20 @@ func (c *Caches) receive(p *Process, overlays []helper.Overlay) error {
 		if o.Lower == "" {
 			continue
 		}
-		event, tree, err := p.nextTree()
+		event, files, err := p.nextFiles()
 		if err != nil {
 			return fmt.Errorf("cannot hear of the tool caches: %w", err)
 		}
 		f := &c.folders[i]
-		if f.tree = tree; tree == nil {
+		if event.Kind != helper.EventOverlay || len(files) != 1 {
 			f.reason = fmt.Errorf("cannot %s: %w", event.Stage, failureOf(event))
 			continue
 		}
+		f.tree = files[0]
 		// The kernel made it for nobody. Whoever removes the store must get in.
 		_ = os.Chmod(filepath.Join(o.Work, "work"), 0o700)
 	}
 	return nil
-}
-
-// nextTree waits for the helper's next report and the descriptor that may come
-// with it.
-func (p *Process) nextTree() (event helper.Event, tree *os.File, err error) {
-	raw, err := p.control.SyscallConn()
-	if err != nil {
-		return event, nil, err
-	}
-	buf, oob := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
-	var n, oobn int
-	outer := raw.Read(func(fd uintptr) bool {
-		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return !errors.Is(err, unix.EAGAIN)
-	})
-	if err = errors.Join(outer, err); err != nil {
-		return event, nil, err
-	}
-	if oobn > 0 {
-		if tree, err = fileOf(oob[:oobn]); err != nil {
-			return event, nil, err
-		}
-	}
-	event, err = helper.DecodeEvent(buf[:n])
-	return event, tree, err
-}
-
-// fileOf is the one descriptor that came with a message.
-func fileOf(oob []byte) (*os.File, error) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, err
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fds[0]), "overlay"), nil
 }
 
 // give adds the caches to a specification, and returns the descriptors that go

@@ -76,6 +76,7 @@ func (p Profile) report(landlock int) Report {
 		caches = p.Caches.kind()
 	}
 	return Report{
+		Proxy:    !p.Network && len(p.Ports) > 0,
 		Profile:  p.Mode.String(),
 		Enforced: []string{"namespaces", fmt.Sprintf("landlock:%d", landlock), "seccomp"},
 		Network:  p.Network,

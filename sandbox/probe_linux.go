@@ -61,5 +61,6 @@ func probe(ctx context.Context, spec helper.Spec) (abi int, err error) {
 		return 0, err
 	}
 	p.control.Close()
+	p.doors.close()
 	return event.ABI, p.cmd.Wait()
 }

@@ -44,6 +44,7 @@ type Profile struct {
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
 	Network   bool     // the host's network; false = an own, empty one with loopback
+	Ports     []uint16 // without Network: questions for names and connections to these go to Process.Doors
 	Limits    Limits
 }
 
@@ -58,6 +59,9 @@ type Limits struct {
 
 // Report is what held while a call ran. It stands in every return.
 type Report struct {
+	// Proxy tells that connections could be made through toold, by name.
+	Proxy bool `json:"proxy,omitempty"`
+
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"` // e.g. "namespaces", "landlock:7", "seccomp"; empty in danger-full-access
 	Network  bool     `json:"network"`  // whether the host's network could be reached

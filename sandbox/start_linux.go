@@ -44,6 +44,7 @@ type Process struct {
 
 	stuck bool // written by End
 
+	doors doors
 	blank *blankShell // nil when the command was complete from the start
 }
 
@@ -98,6 +99,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	spec.Namespaces, spec.Landlock, spec.Seccomp = true, true, true
 	spec.Loopback = !p.Network
 	spec.Hide, spec.TmpBytes = p.Hide, p.Limits.TmpBytes
+	spec.Ports = p.ports()
 	if p.Mode == WorkspaceWrite {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {
 			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true})
@@ -108,6 +110,16 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
 	}
 	return spec, handed, nil
+}
+
+// ports are those on which the helper listens.
+func (p Profile) ports() (ports []uint64) {
+	for _, port := range p.Ports {
+		if !p.Network {
+			ports = append(ports, uint64(port))
+		}
+	}
+	return ports
 }
 
 // launch starts the helper and waits for its first word.
@@ -136,6 +148,7 @@ func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec, hande
 	if err != nil {
 		p.destroy()
 		p.control.Close()
+		p.doors.close()
 		if p.reap() && errors.Is(err, io.EOF) {
 			err = unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 		}
@@ -175,6 +188,9 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+		if len(spec.Ports) > 0 {
+			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_BIND_SERVICE)
+		}
 		if len(spec.Overlays) > 0 { // which act with the capabilities of who made them
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN)
 		}
@@ -195,7 +211,7 @@ func (p *Process) handshake(spec []byte, c Command, handed []*os.File) (helper.E
 	if err := p.sendSpec(spec, handed, c.Extra); err != nil {
 		return helper.Event{}, unavailable("instruct the helper", err)
 	}
-	event, err := p.next()
+	event, err := p.first()
 	if err != nil {
 		return helper.Event{}, unavailable("hear from the helper", err)
 	}
@@ -363,6 +379,7 @@ func (p *Process) End() []Member {
 		p.destroy()
 	}
 	p.control.Close() // a helper that cannot even die does not hold up the caller
+	p.doors.close()
 	<-p.gone
 	p.blank.close()
 	p.stuck = !p.reap()

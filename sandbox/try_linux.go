@@ -20,5 +20,10 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if ports := p.ports(); len(ports) > 0 {
+		if _, err := probe(ctx, helper.Spec{Namespaces: true, Loopback: true, Ports: ports}); err != nil {
+			return Report{}, err
+		}
+	}
 	return p.report(abi), nil
 }

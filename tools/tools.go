@@ -103,6 +103,11 @@ type IO struct {
 	// Input delivers what the caller sends to the running call. Nil, or closed,
 	// when there is nothing more. An Invocation that takes no input ignores it.
 	Input <-chan Input
+	// Connect decides whether a process of the call may contact a host, a name or an
+	// address, at one of the ports; nil lets it. It may wait for a person and ends
+	// with ctx. It may be called from several goroutines while Execute runs. Nil
+	// refuses all.
+	Connect func(ctx context.Context, host string, ports []uint16) error
 	// Profile names the sandbox that the policy wants for this call; "" means
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.

@@ -144,6 +144,9 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 			c.asked = d.Action == "ask"
 			c.say("%s · %s · %s", d.Action, d.Rule, d.Source)
 		},
+		Contact: func(d message.ConnectionDecision) {
+			c.say("%s · contact %s:%d · %s · %s", d.Action, oneLine(d.Host), d.Port, d.Rule, d.By)
+		},
 		Queued: func(q message.ToolQueued) { c.say("queued · %d", q.Position) },
 		Started: func(s message.ToolStarted) {
 			c.say("sandbox %s", describeWire(s.Sandbox))

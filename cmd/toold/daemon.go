@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
@@ -86,6 +88,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: registry, Policy: first, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
+		Listed: listed(d.cfg.Egress),
 	})
 	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.usePolicy, name: policyName(d.cfg), log: log}
 	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: first.Warnings()}
@@ -108,6 +111,13 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 func (d *daemon) usePolicy(p *policy.Policy) {
 	d.calls.SetPolicy(p)
 	d.shells.Flush()
+}
+
+// listed are the hosts that calls may contact without being asked for.
+func listed(e config.Egress) func(string, uint16) bool {
+	return func(host string, port uint16) bool {
+		return slices.ContainsFunc(e.Allow, func(p egress.Pattern) bool { return p.Matches(host, port) })
+	}
 }
 
 func callLimits(cfg config.Config) dispatch.Limits {
@@ -184,7 +194,7 @@ func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard) (*tools
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
 		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Guard: g,
-		MaxBackground: cfg.Limits.BackgroundTimeout,
+		MaxBackground: cfg.Limits.BackgroundTimeout, Egress: egress.Options{Private: cfg.Egress.Private},
 	}))...)
 }
 
@@ -327,6 +337,7 @@ func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
 			"background_timeout_ms": d.cfg.Limits.BackgroundTimeout.Milliseconds(),
 		},
 	}
+	ack.Sandbox.Proxy = d.held.Proxy
 	for _, def := range registry.Definitions() {
 		ack.Tools = append(ack.Tools, message.ToolDefinition(def))
 	}

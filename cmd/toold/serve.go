@@ -135,8 +135,11 @@ func (d *daemon) banner(w io.Writer) error {
 // describe says what holds while a call runs.
 func describe(r sandbox.Report) string {
 	network := "network off"
-	if r.Network {
+	switch {
+	case r.Network:
 		network = "network on"
+	case r.Proxy:
+		network = "network by name (sandbox.egress)"
 	}
 	if len(r.Enforced) == 0 {
 		return r.Profile + ", NOTHING IS ENFORCED, " + network

@@ -36,6 +36,7 @@ type Config struct {
 	LogLevel       string   // "debug", "info", "warn" or "error"
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
 
+	Egress Egress
 	Caches []sandbox.Cache // of tools: calls see them and may write, the folders stay as they are
 }
 

@@ -63,6 +63,7 @@ func (l *loader) build(raw file) Config {
 	l.paths(&c, raw)
 	l.sandbox(&c, raw)
 	c.Caches = l.caches(&c, raw.Sandbox.Caches)
+	l.egress(&c, raw)
 	l.environment(&c.Env, raw)
 	l.word(&c.Terminal, raw.Terminal, "terminal", "split", "single", "off")
 	l.count(&c.WarmShells, raw.WarmShells, "warm_shells", bounds{0, 64})

@@ -38,6 +38,11 @@ type file struct {
 			TmpBytes    scalar `yaml:"tmp_bytes"`
 		} `yaml:"limits"`
 		Caches []scalar `yaml:"caches"`
+		Egress struct {
+			Allow   []scalar `yaml:"allow"`
+			Private []scalar `yaml:"private"`
+			Ports   []scalar `yaml:"ports"`
+		} `yaml:"egress"`
 	} `yaml:"sandbox"`
 	Limits struct {
 		MaxFrameBytes      scalar `yaml:"max_frame_bytes"`

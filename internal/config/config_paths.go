@@ -134,7 +134,7 @@ func (l *loader) sandbox(c *Config, raw file) {
 	if understood := l.truth(r.FullAccess, "sandbox.i_understand_full_access"); p.Mode == sandbox.FullAccess && !understood {
 		l.fail(r.Profile, "sandbox.profile danger-full-access confines nothing: write i_understand_full_access: true beside it to say that you want this")
 	}
-	l.word(&network, r.Network, "sandbox.network", "off", "full")
+	l.word(&network, r.Network, "sandbox.network", "off", "proxy", "full")
 	p.Network = network == "full"
 	p.Write = l.writeRoots(r.Write)
 	l.apart(c, raw)

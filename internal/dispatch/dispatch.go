@@ -25,7 +25,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Options is what a Dispatcher works with. All fields but Redact are needed.
+// Options is what a Dispatcher works with. All fields but Redact and Listed are needed.
 type Options struct {
 	Registry  *tools.Registry
 	Policy    *policy.Policy
@@ -37,6 +37,9 @@ type Options struct {
 	Kill   func(identity string) (bool, error)
 	Limits Limits
 	Redact []string // values that must not leave a call
+	// Listed tells which hosts running calls may contact without being asked for,
+	// unless a rule asks or denies; nil = none.
+	Listed func(host string, port uint16) bool
 }
 
 // Limits bound the calls. All are needed.

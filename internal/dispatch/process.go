@@ -197,6 +197,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		},
 		Input:   c.input.pieces,
 		Profile: c.profile, Granted: c.granted,
+		Connect: d.connections(c, inv).decide,
 	})
 	out.took = time.Since(begin)
 	c.input.close()

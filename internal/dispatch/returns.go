@@ -149,7 +149,7 @@ func wireSandbox(r sandbox.Report) message.Sandbox {
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Caches: r.Caches}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Caches: r.Caches, Proxy: r.Proxy}
 }
 
 func storedReturn(body []byte) (*message.ToolReturn, error) {

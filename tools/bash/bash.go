@@ -19,6 +19,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 )
@@ -46,7 +47,8 @@ type Options struct {
 
 	Resolver Resolver // 0 = the host's file system
 
-	Guard *guard.Guard // of what commands may not change in the workspace; nil = of nothing. The caller closes it.
+	Egress egress.Options // how connections are made where Profile has Ports; each call brings its own Allow
+	Guard  *guard.Guard   // of what commands may not change in the workspace; nil = of nothing. The caller closes it.
 
 	Pool *executor.Pool // runs the commands; nil = each starts a shell. The caller closes it.
 }

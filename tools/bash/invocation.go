@@ -53,10 +53,12 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
 		WaitAll: v.background, Started: v.started(io), Waiting: waiting(io), Input: relay(ctx, io.Input, relayed),
 	}
+	network := v.network(io)
+	command.Connect = network.Serve
 	exit, err := o.Pool.Run(ctx, command)
 	stop()
 	<-relayed
-	return v.result(exit, err)
+	return withRefusals(v.result(exit, err), network.Refusals())
 }
 
 // tightened is the configured profile, or a stricter one that a policy names. A

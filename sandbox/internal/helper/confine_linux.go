@@ -46,6 +46,11 @@ func confine(s *Spec, handed []int) (abi int, err error) {
 		if err := raiseLoopback(); err != nil {
 			return 0, stage("bring up the loopback", err)
 		}
+		if len(s.Ports) > 0 {
+			if err := openDoors(s.Ports); err != nil {
+				return 0, err
+			}
+		}
 	}
 	if err := limit(s); err != nil {
 		return 0, err

@@ -62,7 +62,10 @@ func buildView(s *Spec, handed []int) error {
 	if err != nil {
 		return err
 	}
-	resolver := takeResolver()
+	var resolver []tree
+	if len(s.Ports) == 0 {
+		resolver = takeResolver()
+	}
 	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
 		return stage("make / read-only", err)
 	}
@@ -77,6 +80,11 @@ func buildView(s *Spec, handed []int) error {
 	}
 	if err := attachCaches(caches); err != nil {
 		return err
+	}
+	if len(s.Ports) > 0 {
+		if resolver, err = ownResolver(); err != nil {
+			return err
+		}
 	}
 	for _, t := range append(resolver, roots...) {
 		if err := t.attach(); err != nil {

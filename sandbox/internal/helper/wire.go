@@ -21,6 +21,7 @@ type Spec struct {
 	Protect  []string // canonical paths below writable roots that stay as they are
 	TmpBytes uint64
 
+	Ports    []uint64 // with Loopback: connections to these and questions for names go to the daemon by EventDoors
 	Caches   []Cache
 	Handed   uint64    // descriptors that come before the command's: the trees of Caches in turn, and a lock to be held
 	Overlays []Overlay // make these, report each by EventOverlay or EventFailed, and end; nothing else is done then
@@ -102,8 +103,12 @@ const (
 	EventLeft      = "left"
 )
 
-// EventOverlay comes with the descriptor of a mount.
-const EventOverlay = "overlay"
+// These come with descriptors: of a mount; of the socket for names and those for
+// connections.
+const (
+	EventOverlay = "overlay"
+	EventDoors   = "doors" // before EventStarted
+)
 
 // How a process waits for input.
 const (
@@ -199,6 +204,9 @@ func (s *Spec) Encode() ([]byte, error) {
 	}
 	f.texts("hide", s.Hide)
 	f.texts("protect", s.Protect)
+	for _, port := range s.Ports {
+		f.number("port", port)
+	}
 	for _, c := range s.Caches {
 		f.text("cache", c.Path)
 		f.text("cache-from", c.From)
@@ -263,6 +271,10 @@ func DecodeSpec(b []byte) (Spec, error) {
 			*v, err = strconv.ParseUint(value, 10, 64)
 		} else if set, ok := texts[key]; ok {
 			set(value)
+		} else if key == "port" {
+			var n uint64
+			n, err = strconv.ParseUint(value, 10, 16)
+			s.Ports = append(s.Ports, n)
 		} else {
 			err = errGarbled
 		}

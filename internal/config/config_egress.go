@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"github.com/toold/toold/sandbox/egress"
+)
+
+// Egress is what calls may contact where the network is proxy.
+type Egress struct {
+	Allow   []egress.Pattern // without being asked for
+	Private []netip.Prefix   // networks that are not public and may be reached
+}
+
+// egress reads which hosts and ports calls may reach. The ports are part of the
+// profile: without proxy there are none.
+func (l *loader) egress(c *Config, raw file) {
+	r := raw.Sandbox.Egress
+	for i, text := range l.texts(r.Allow, "sandbox.egress.allow") {
+		p, err := egress.ParsePattern(text)
+		if err != nil && text != "" {
+			l.fail(r.Allow[i], "sandbox.egress.allow[%d] cannot be %q: %v; expected a host such as proxy.example, *.example.org or pypi.org:443", i, text, err)
+		}
+		c.Egress.Allow = append(c.Egress.Allow, p)
+	}
+	for i, text := range l.texts(r.Private, "sandbox.egress.private") {
+		p, err := netip.ParsePrefix(text)
+		if a, single := netip.ParseAddr(text); err != nil && single == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil && text != "" {
+			l.fail(r.Private[i], "sandbox.egress.private[%d] cannot be %q: expected an address or a network, such as 10.1.2.3 or 10.0.0.0/8", i, text)
+		}
+		c.Egress.Private = append(c.Egress.Private, p.Masked())
+	}
+	ports := l.ports(r.Ports)
+	if raw.Sandbox.Network.text == "proxy" {
+		c.Sandbox.Ports = ports
+	} else if len(r.Allow) > 0 || len(r.Private) > 0 {
+		l.warn("sandbox.egress has no effect: sandbox.network is not proxy")
+	}
+}
+
+func (l *loader) ports(list []scalar) []uint16 {
+	if len(list) == 0 {
+		return []uint16{80, 443}
+	}
+	if len(list) > maxPorts {
+		l.fail(list[0], "sandbox.egress.ports has %d entries: at most %d", len(list), maxPorts)
+	}
+	var ports []uint16
+	seen := map[string]bool{}
+	for i, text := range l.texts(list, "sandbox.egress.ports") {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if text != "" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != text || seen[text]) {
+			l.fail(list[i], "%s cannot be %q: expected a port from 1 to 65535, each once", fmt.Sprintf("sandbox.egress.ports[%d]", i), text)
+		}
+		seen[text] = true
+		ports = append(ports, uint16(n))
+	}
+	return ports
+}
+
+// maxPorts bounds the listeners of a call.
+const maxPorts = 32

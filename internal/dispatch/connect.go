@@ -1,0 +1,178 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// connections decides which hosts one running call may contact. A host that was
+// judged with the call itself, or that the configuration lists, needs no further
+// question; a rule that denies or asks binds all the same.
+type connections struct {
+	d      *Dispatcher
+	call   *Call
+	inv    tools.Invocation
+	judged map[destination]bool // with the call
+
+	mu      sync.Mutex
+	answers map[string]error // of people, by host; nil = yes
+	told    map[string]bool  // which decisions
+}
+
+// destination is a host and a port of it; 0 = any.
+type destination struct {
+	host string
+	port int
+}
+
+func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
+	n := &connections{d: d, call: c, inv: inv, judged: map[destination]bool{}, answers: map[string]error{}, told: map[string]bool{}}
+	for _, e := range inv.Effects() {
+		if e.Kind == policy.Net && e.Host != "" && !e.Possible {
+			n.judged[destination{e.Host, cmp.Or(e.Port, map[string]int{"http": 80, "https": 443}[e.Scheme])}] = true
+		}
+	}
+	return n
+}
+
+// decide lets the call contact a host at one of the ports, or tells why not. It
+// may wait for a person.
+func (n *connections) decide(ctx context.Context, host string, ports []uint16) error {
+	var asking, denied policy.Decision
+	asks := false
+	rules := n.d.rulesFor(n.call)
+	for _, port := range ports {
+		v := n.judge(rules, host, port)
+		switch v.Action {
+		case policy.Allow:
+			return n.tell(host, port, message.Decision{Action: "allow", By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}, nil)
+		case policy.Ask:
+			asking, asks = v, true
+		default:
+			denied = v
+		}
+	}
+	if !asks {
+		return n.tell(host, ports[0], message.Decision{Action: "deny", By: "policy", Rule: denied.Rule, Source: denied.Source, Reason: denied.Reason},
+			errors.New(deniedByPolicy(denied).text))
+	}
+	return n.ask(ctx, rules, host, asking)
+}
+
+// judge is the policy's word on one port.
+func (n *connections) judge(rules *rules, host string, port uint16) policy.Decision {
+	v := rules.policy.Decide([]policy.Effect{contact(host, port)})
+	if v.Action == policy.Ask && v.Rule == "defaults.net" && n.d.opt.Listed != nil && n.d.opt.Listed(host, port) {
+		v.Action, v.Rule, v.Source = policy.Allow, "sandbox.egress.allow", "configuration"
+		v.Reason = "The configuration lists " + host + "."
+	}
+	if v.Action == policy.Ask && (n.judged[destination{host, int(port)}] || n.judged[destination{host, 0}]) && !v.Always {
+		v.Action, v.Reason = policy.Allow, "The call was allowed with "+host+" in it."
+	}
+	return v
+}
+
+// contact is the effect of a connection. What is spoken at a port is taken to be
+// what belongs there.
+func contact(host string, port uint16) policy.Effect {
+	e := policy.Effect{Kind: policy.Net, Host: host, Port: int(port), Source: fmt.Sprintf("a connection to %s:%d", host, port)}
+	e.Scheme = map[uint16]string{80: "http", 443: "https"}[port]
+	return e
+}
+
+// ask puts a host before a person, once for all ports.
+func (n *connections) ask(ctx context.Context, rules *rules, host string, v policy.Decision) error {
+	n.mu.Lock()
+	err, known := n.answers[host]
+	n.mu.Unlock()
+	if known {
+		return err
+	}
+	said := &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+	q := question{n.call, n.inv, []policy.Effect{v.Effect}, rules, said}
+	patience := n.d.patience(rules)
+	answer, err := n.d.askHost(ctx, q, patience)
+	said, refused := answered(ctx, said, answer, patience, err)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the call ends; that is no answer
+	}
+	err = nil
+	if refused != nil {
+		err = errors.New(refused.text)
+	}
+	n.mu.Lock()
+	n.answers[host] = err
+	n.mu.Unlock()
+	return n.tell(host, uint16(v.Effect.Port), *said, err)
+}
+
+// askHost asks the connected approvers. A policy that needs no answer any more
+// answers instead of them.
+func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
+	expires := time.Now().Add(patience)
+	shown := approvalRequest(q.call, q.inv, q.effects, q.said, expires)
+	shown.Reason = "The running call wants to contact " + q.effects[0].Host + ". " + shown.Reason
+	waiting, settle := context.WithCancelCause(ctx)
+	judged := make(chan struct{})
+	// Ends when the question does.
+	go func() {
+		defer close(judged)
+		d.judgeAgain(waiting, q, settle)
+	}()
+	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
+		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown,
+	})
+	settle(nil)
+	<-judged
+	if settled := (*approval.Settled)(nil); errors.As(err, &settled) {
+		return settled.Verdict, nil
+	}
+	return answer, err
+}
+
+// tell journals a decision and tells it, each once, and hands why on. One that
+// lets a connection be made and cannot be journalled is none.
+func (n *connections) tell(host string, port uint16, said message.Decision, why error) error {
+	key := fmt.Sprint(host, port, said.Action, said.Rule)
+	n.mu.Lock()
+	known := n.told[key]
+	n.told[key] = true
+	n.mu.Unlock()
+	if known {
+		return why
+	}
+	c := n.call
+	e := message.ConnectionDecision{
+		MessageType: "connection_decision", CallID: c.ID, Host: host, Port: int(port),
+		Action: said.Action, By: said.By, Rule: said.Rule, Source: said.Source, Reason: said.Reason,
+	}
+	body, err := message.Encode(e)
+	if err == nil {
+		_, err = n.d.opt.Journal.Append(context.Background(), journal.Message{
+			ID: message.NewID("message"), Type: e.MessageType, Direction: journal.Out, Client: c.client,
+			AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
+			CallID: c.ID, Body: body,
+		})
+	}
+	if err != nil {
+		n.d.opt.Log.Error("cannot journal a decision on a connection", zap.String("call", c.ID), zap.Error(err))
+		n.mu.Lock()
+		delete(n.told, key)
+		n.mu.Unlock()
+		return errors.Join(why, fmt.Errorf("the decision cannot be journalled: %w", err))
+	}
+	c.emit(e)
+	return why
+}

@@ -1,0 +1,115 @@
+package helper
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// openDoors makes every IPv4 address lead into the call's own network, listens
+// there for questions for names and on the ports, and passes the sockets to the
+// daemon. Which address was meant is the local one of an accepted connection.
+func openDoors(ports []uint64) error {
+	if err := takeAllAddresses(); err != nil {
+		return stage("make all addresses local", err)
+	}
+	dns, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return stage("listen for names", err)
+	}
+	fds := []int{dns}
+	defer func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}()
+	if err := unix.Bind(dns, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return stage("listen for names", err)
+	}
+	for _, port := range ports {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return stage("listen for connections", err)
+		}
+		fds = append(fds, fd)
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Port: int(port)}); err != nil {
+			return stage("listen for connections", err)
+		}
+		if err := unix.Listen(fd, 128); err != nil {
+			return stage("listen for connections", err)
+		}
+	}
+	e := Event{Kind: EventDoors}
+	return stage("pass the sockets", unix.Sendmsg(ControlFD, e.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL))
+}
+
+// takeAllAddresses adds "local 0.0.0.0/0 dev lo" to the table of local routes
+// (rtnetlink(7)): what is sent to any address arrives here.
+func takeAllAddresses() error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	const size = unix.SizeofNlMsghdr + unix.SizeofRtMsg + 8
+	const loopback = 1 // the index of lo in a fresh namespace
+	m := make([]byte, 0, size)
+	m = binary.NativeEndian.AppendUint32(m, size)
+	m = binary.NativeEndian.AppendUint16(m, unix.RTM_NEWROUTE)
+	m = binary.NativeEndian.AppendUint16(m, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_ACK)
+	m = append(m, 1, 0, 0, 0, 0, 0, 0, 0) // sequence and port number
+	m = append(m, unix.AF_INET, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0)
+	m = binary.NativeEndian.AppendUint16(m, 8)
+	m = binary.NativeEndian.AppendUint16(m, unix.RTA_OIF)
+	m = binary.NativeEndian.AppendUint32(m, loopback)
+	if err := unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	reply := make([]byte, 1<<10)
+	n, _, err := unix.Recvfrom(fd, reply, 0)
+	if err != nil {
+		return err
+	}
+	if n < unix.SizeofNlMsghdr+4 {
+		return errGarbled
+	}
+	if no := int32(binary.NativeEndian.Uint32(reply[unix.SizeofNlMsghdr:])); no != 0 {
+		return unix.Errno(-no)
+	}
+	return nil
+}
+
+// resolverText sends questions to the daemon and waits for its answers, which may
+// be a person's, as long as resolvers do (resolv.conf(5)).
+const resolverText = "nameserver 127.0.0.1\noptions timeout:30 attempts:5\n"
+
+// resolverFile is where it lies; /dev is there already and private.
+const resolverFile = "/dev/.resolv"
+
+// ownResolver is a tree with resolverText for where /etc/resolv.conf leads to.
+// Where there is none, programs ask 127.0.0.1 by themselves.
+func ownResolver() ([]tree, error) {
+	to, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		if to, err = os.Readlink("/etc/resolv.conf"); err != nil {
+			return nil, nil
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join("/etc", to)
+		}
+		if !Covered(to) {
+			return nil, nil // it leads nowhere, and no place can be made there
+		}
+	}
+	if err := os.WriteFile(resolverFile, []byte(resolverText), 0o444); err != nil {
+		return nil, stage("make a resolv.conf", err)
+	}
+	t, err := take(resolverFile, false)
+	if err != nil {
+		return nil, stage("make a resolv.conf", err)
+	}
+	t.path = to
+	return []tree{t}, stage("make a resolv.conf", setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked))
+}
