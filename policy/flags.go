@@ -27,6 +27,9 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 			return nil, false
 		}
 	}
+	if unnamed(e.Argv, free) {
+		return nil, false
+	}
 	program := baseName(e.Argv[0].Text)
 	for _, w := range e.Argv[1:] {
 		for _, flag := range r.ForbidFlags {

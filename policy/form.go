@@ -67,6 +67,9 @@ func (r *reading) unknownWord(w Word) {
 // words are its values.
 func (r *reading) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
+	if strings.HasPrefix(name, "--files0") {
+		r.unlistedRead = true // it reads the files that are named there
+	}
 	v, ok := r.form.flags[name]
 	if !ok && len(name) > 3 {
 		v, ok = r.form.abbreviated(name)

@@ -10,10 +10,14 @@ import (
 // covers them only if its pattern or its permit_flags say so. A name ending in *
 // is a beginning; a word without "-" is an operand.
 var unsafeFlags = map[string]string{
-	"git":           "--upload-pack --receive-pack --exec -x --ext-diff --textconv --output -O --open-files-in-pager --template --no-index -c --config --config-env --git-dir --work-tree -C --exec-path* --upload-archive --separate-git-dir -u",
+	"git":           "--upload-pack --receive-pack --exec -x --ext-diff --textconv --output -O --open-files-in-pager --template --no-index -c --config --config-env --git-dir --work-tree -C --exec-path* --upload-archive --separate-git-dir -u -o --unsafe-paths",
 	"go":            "-exec -toolexec -vettool -overlay -o -modfile -C -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -w -u -ldflags -gcflags -asmflags -gccgoflags -compiler -pkgdir -buildmode -c",
 	"gofmt":         "-cpuprofile",
-	"npm":           "--prefix --script-shell --node-options --userconfig --globalconfig -g --global --location -C --ignore-scripts=false --before",
+	"less":          "+* -k --lesskey* -o -O --log-file* --LOG-FILE*",
+	"date":          "-s --set",
+	"awk":           "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -p --profile",
+	"gawk":          "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -p --profile",
+	"npm":           "--prefix --script-shell --node-options --userconfig --globalconfig -g --global --location -C --ignore-scripts=false --before script-shell* node-options*",
 	"npx":           "-c --call -p --package -y --yes --shell",
 	"node":          "-e --eval -p --print -r --require --import --loader --experimental-loader -i --interactive --inspect* --env-file* --test-reporter* --watch* --diagnostic* --cpu-prof* --heap-prof* --experimental-config-file*",
 	"python":        "-c -i -X -W -",
@@ -101,8 +105,8 @@ func unsafeFor(argv []Word) func(i int) bool {
 // harmlessLetters lists, for subcommands of git, the flags of one letter that mean
 // something else there than where they run a program or change a setting.
 var harmlessLetters = map[string]string{
-	"add": "u", "push": "u", "stash": "u", "status": "u", "fetch": "u", "commit": "ucCx", "switch": "cC", "branch": "ucC",
-	"diff": "ucC", "log": "ucC", "show": "ucC", "blame": "cC", "grep": "cC", "ls-files": "ucx", "cherry-pick": "x", "clean": "x", "rebase": "C", "apply": "C",
+	"add": "u", "push": "uo", "stash": "u", "status": "u", "fetch": "uo", "commit": "ucCxo", "switch": "cC", "branch": "ucC", "clone": "o", "pull": "o",
+	"diff": "ucC", "log": "ucC", "show": "ucC", "blame": "cC", "grep": "cCo", "ls-files": "ucxo", "ls-remote": "o", "cherry-pick": "x", "clean": "x", "rebase": "C", "apply": "C",
 }
 
 // harmlessGit returns where a git command has its subcommand, and the letters of
@@ -209,26 +213,34 @@ func runsFlag(name string, argv []Word) bool {
 // they are given no operand.
 const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bash sh dash zsh ksh fish csh tcsh deno "
 
-// codeCommands are subcommands that run the words, or the text, after them.
+// codeCommands are subcommands that run the words, or the text, after them, or that
+// send or show what no file rule has seen.
 var codeCommands = []string{
 	"git bisect run", "git submodule foreach", "git filter-branch", "git difftool", "git mergetool",
+	"git instaweb", "git send-email", "git credential", "git daemon",
 	"npm exec", "npm x", "yarn exec", "yarn dlx", "pnpm exec", "pnpm dlx",
 }
 
 // runsWords reports whether a command is one of codeCommands.
 func runsWords(argv []Word) bool {
+	_, ok := runsWordsAt(argv)
+	return ok
+}
+
+// runsWordsAt is runsWords with the index of the last word that tells so.
+func runsWordsAt(argv []Word) (at int, ok bool) {
 	name := baseName(argv[0].Text)
 	if name != "git" && name != "npm" && name != "yarn" && name != "pnpm" {
-		return false
+		return 0, false
 	}
 	words := skipGlobals(name, argv[1:])
 	for _, c := range codeCommands {
 		program, subcommand, _ := strings.Cut(c, " ")
-		if program == name && beginsWith(words, strings.Fields(subcommand)) {
-			return true
+		if these := strings.Fields(subcommand); program == name && beginsWith(words, these) {
+			return len(argv) - len(words) + len(these) - 1, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // beginsWith reports whether a command's words begin with these.

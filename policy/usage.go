@@ -72,8 +72,9 @@ func describe(argv []Word) Usage {
 	forms, words := table().find(argv)
 	var best *form
 	for _, f := range forms {
-		// The form that writes knows the most flags.
-		if best == nil || f.level == "write" || best.level != "write" && len(f.roles) > len(best.roles) {
+		// The form that writes knows the most flags. One that needs a flag, such as
+		// "unzip -l", is not the one that is meant without.
+		if best == nil || best.required && !f.required && !best.parse(words).covered || f.level == "write" || best.level != "write" && len(f.roles) > len(best.roles) {
 			best = f
 		}
 	}
