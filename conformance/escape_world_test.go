@@ -170,7 +170,7 @@ func (j worldJob) makeWorld() error {
 	return syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }
 
-// mountAll makes /proc, the private folders and that of the case, with its
+// mountAll makes /proc, the terminals, the private folders and that of the case, with its
 // programs.
 func (j *worldJob) mountAll(programs map[string]*os.File) error {
 	mounts := []struct{ kind, at, options string }{
@@ -179,6 +179,9 @@ func (j *worldJob) mountAll(programs map[string]*os.File) error {
 		{"tmpfs", "/run", "mode=755"},
 		{"tmpfs", "/dev/shm", "mode=1777"},
 		{"proc", "/proc", ""},
+		// An attack that gets out writes to every terminal that it finds, also to
+		// those of other tests.
+		{"devpts", "/dev/pts", "ptmxmode=0666,mode=0620"},
 	}
 	for _, m := range mounts {
 		if err := syscall.Mount(m.kind, m.at, m.kind, 0, m.options); err != nil {
