@@ -142,7 +142,25 @@ func (e explanation) String() string {
 		fmt.Fprintf(&b, "  %-5s  %s  [%s, %s]\n", one.Action, oneLine(one.Text), oneLine(one.Rule), oneLine(one.At))
 	}
 	if e.Change != "" {
-		fmt.Fprintf(&b, "change: %s\n", oneLine(e.Change))
+		fmt.Fprintf(&b, "change: %s%s\n", oneLine(e.Change), e.others())
 	}
 	return b.String()
+}
+
+// others tells how many parts of the call the change leaves as they are: it is about
+// the one that decided.
+func (e explanation) others() string {
+	n := -1
+	for _, one := range e.Effects {
+		if one.Action != policy.Allow {
+			n++
+		}
+	}
+	switch {
+	case n < 1:
+		return ""
+	case n == 1:
+		return "; 1 other part of the call is not allowed either"
+	}
+	return fmt.Sprintf("; %d other parts of the call are not allowed either", n)
 }
