@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/gorilla/websocket"
@@ -25,10 +26,14 @@ func (c *Client) open(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.openBinary(raw)
 	}
-	f := &frame{raw: raw}
-	if json.Unmarshal(raw, f) != nil {
-		return nil
+	f := openReturn(raw)
+	if f == nil {
+		f = &frame{}
+		if json.Unmarshal(raw, f) != nil {
+			return nil
+		}
 	}
+	f.raw = raw
 	switch {
 	case f.Type == "tool_started" && f.Channel != 0:
 		c.channels[f.Channel] = &channel{callID: f.CallID, ends: map[string]int64{}}
@@ -40,6 +45,20 @@ func (c *Client) open(kind int, raw []byte) *frame {
 		}
 	}
 	return f
+}
+
+// openReturn reads the return of a call as the daemon writes it. It is nil for all
+// else. A return can be large, so it is read only once.
+func openReturn(raw []byte) *frame {
+	const begin = `{"message_type":"tool_return_message",`
+	if !bytes.HasPrefix(raw, []byte(begin)) {
+		return nil
+	}
+	r, err := message.DecodeReturn(raw)
+	if err != nil {
+		return nil
+	}
+	return &frame{Type: r.MessageType, ID: r.ID, CallID: r.CallID, returned: &r}
 }
 
 // openBinary turns a binary frame into the delta that it stands for.

@@ -63,6 +63,9 @@ func (c *Client) Call(ctx context.Context, call Call, events Events) (message.To
 		}
 		switch f.Type {
 		case "tool_return_message":
+			if f.returned != nil {
+				return *f.returned, nil
+			}
 			var r message.ToolReturn
 			return r, f.decode(&r)
 		case "error_message":

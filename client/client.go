@@ -83,7 +83,8 @@ type frame struct {
 	Nonce     string `json:"nonce"`
 	Channel   uint32 `json:"channel"`
 	raw       []byte
-	output    *output // of a binary frame, instead of raw
+	output    *output             // of a binary frame, instead of raw
+	returned  *message.ToolReturn // of the return of a call
 }
 
 func (f *frame) decode(v any) error {

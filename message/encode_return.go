@@ -1,14 +1,26 @@
 package message
 
-import "strconv"
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
 
-// EncodeReturn encodes a return of NewToolReturn but for its number, which the
-// journal gives late: the function that it returns adds that. A return holds its
-// text three times and its output twice, which may be megabytes; they are escaped
-// once and copied. The value is that of Encode, its fields come in another order.
-//
-// When the function is called again, what it returned before changes.
-func EncodeReturn(r ToolReturn) func(seq int64) []byte {
+// EncodedReturn is a return of NewToolReturn as JSON, but for its number, which the
+// journal gives late. A return holds its text three times and its output twice,
+// which may be megabytes; they are escaped once and copied.
+type EncodedReturn struct {
+	text  []byte // up to the number's value
+	plain int    // where what only mirrors the rest begins
+}
+
+const (
+	mirrorBegins = `,"result":`
+	numberBegins = `,"seq_id":`
+)
+
+// EncodeReturn encodes a return of NewToolReturn.
+func EncodeReturn(r ToolReturn) EncodedReturn {
 	head := encodeHead(r)
 	room := 3*len(r.Result) + 2*(length(r.Stdout)+length(r.Stderr))
 	b := make([]byte, 0, len(head)+room+room/16+1024) // some bytes of text are two or six of JSON
@@ -18,12 +30,78 @@ func EncodeReturn(r ToolReturn) func(seq int64) []byte {
 	result := b[text:]
 	b = appendStrings(append(b, `,"stdout":`...), r.Stdout)
 	b = appendStrings(append(b, `,"stderr":`...), r.Stderr)
-	mirror := b[text-len(`"tool_return":`):]
-	b = append(append(b, `,"result":`...), result...)
+	mirrored, plain := b[text-len(`"tool_return":`):], len(b)
+	b = append(append(b, mirrorBegins...), result...)
 	b = appendString(append(b, `,"tool_returns":[{"type":"tool","tool_call_id":`...), r.CallID)
 	b = appendString(append(b, `,"status":`...), r.Status)
-	b = append(append(append(b, ','), mirror...), `}],"seq_id":`...)
-	return func(seq int64) []byte { return append(strconv.AppendInt(b, seq, 10), '}') }
+	b = append(append(append(b, ','), mirrored...), "}]"+numberBegins...)
+	return EncodedReturn{b, plain}
+}
+
+// Frame is the return with its number, the value that Encode gives. When it is
+// called again, what it returned before changes.
+func (e EncodedReturn) Frame(seq int64) []byte {
+	return append(strconv.AppendInt(e.text, seq, 10), '}')
+}
+
+// Record is Frame without what only repeats the rest, for the journal. WholeReturn
+// makes the frame of it again.
+func (e EncodedReturn) Record(seq int64) []byte {
+	b := append(make([]byte, 0, e.plain+40), e.text[:e.plain]...)
+	return append(strconv.AppendInt(append(b, numberBegins...), seq, 10), '}')
+}
+
+// WholeReturn makes the frame of a return of its record. What is no record, as the
+// frame itself, it returns as it is.
+func WholeReturn(record []byte) []byte {
+	if bytes.Contains(record, []byte(mirrorBegins)) {
+		return record
+	}
+	r, err := DecodeReturn(record)
+	if err != nil {
+		return record
+	}
+	return EncodeReturn(r).Frame(r.SeqID)
+}
+
+// DecodeReturn reads the frame of a return, or its record. What the frame repeats is
+// compared and not read again.
+func DecodeReturn(text []byte) (r ToolReturn, err error) {
+	record, isFrame := recordOf(text)
+	if isFrame {
+		text = record
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return ToolReturn{}, err
+	}
+	if isFrame || r.ToolReturns == nil && r.Result == "" {
+		r.mirror()
+	}
+	return r, nil
+}
+
+// recordOf cuts out of a frame what only repeats the rest. It is false for all that
+// EncodeReturn has not made. No text can hold the names that are looked for: its
+// quotes are escaped.
+func recordOf(frame []byte) (record []byte, ok bool) {
+	plain := bytes.Index(frame, []byte(mirrorBegins))
+	number := bytes.LastIndex(frame, []byte(numberBegins))
+	begin := bytes.Index(frame, []byte(`,"tool_return":`))
+	if begin < 0 || plain < begin || number < plain {
+		return nil, false
+	}
+	mirrored := frame[begin+1 : plain]
+	output := bytes.Index(mirrored, []byte(`,"stdout":`))
+	if output < 0 {
+		return nil, false
+	}
+	result, list, found := bytes.Cut(frame[plain+len(mirrorBegins):number], []byte(`,"tool_returns":[{"type":"tool","tool_call_id":`))
+	list, closed := bytes.CutSuffix(list, []byte("}]"))
+	list, same := bytes.CutSuffix(list, mirrored)
+	if !found || !closed || !same || !bytes.HasSuffix(list, []byte(",")) || !bytes.Equal(result, mirrored[len(`"tool_return":`):output]) {
+		return nil, false
+	}
+	return append(append(make([]byte, 0, plain+40), frame[:plain]...), frame[number:]...), true
 }
 
 // length is of all texts together.

@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -162,24 +163,54 @@ func BenchmarkAppendDelta(b *testing.B) {
 func FuzzEncodeReturn(f *testing.F) {
 	f.Add("c", "text <&>\n", "out\xff", "", int64(7))
 	f.Add("c\"\\\xff", "", "\u2028\x00", "err", int64(-1))
+	f.Add(`,"result":`, `,"seq_id":1}`, `,"tool_return":"x","stdout":[]`, `}],"seq_id":`, int64(0))
 	f.Fuzz(func(t *testing.T, id, result, stdout, stderr string, seq int64) {
-		r := NewToolReturn(ReturnOptions{CallID: id, ToolName: result, Success: true, Result: result, Stdout: stdout, Stderr: stderr, SeqID: 3})
-		numbered := EncodeReturn(r)
-		numbered(1 << 62)
-		var got, want map[string]any
-		if err := json.Unmarshal(numbered(seq), &got); err != nil {
-			t.Fatalf("%q: %v", numbered(seq), err)
+		r := NewToolReturn(ReturnOptions{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Success: true, Result: result, Stdout: stdout, Stderr: stderr, SeqID: 3})
+		e := EncodeReturn(r)
+		e.Frame(1 << 62)
+		frame, record := e.Frame(seq), e.Record(seq)
+		if whole := WholeReturn(record); string(whole) != string(frame) || string(WholeReturn(frame)) != string(frame) {
+			t.Errorf("record %q becomes %q, want %q", record, whole, frame)
+		}
+		if cut, ok := recordOf(frame); !ok || string(cut) != string(record) {
+			t.Errorf("frame %q becomes %q, want %q", frame, cut, record)
 		}
 		r.SeqID = seq
 		plain, err := Encode(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(plain, &want); err != nil {
+		for _, text := range [][]byte{frame, record, plain} {
+			got, err := DecodeReturn(text)
+			if diff := cmp.Diff(r, got); err != nil || diff != "" {
+				t.Errorf("%q: %v (-want +got)\n%s", text, err, diff)
+			}
+		}
+		var got, want map[string]any
+		if err := errors.Join(json.Unmarshal(frame, &got), json.Unmarshal(plain, &want)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
+			t.Errorf("%q: (-want +got)\n%s", frame, diff)
+		}
+	})
+}
+
+// A frame of somebody else is read as it is, whatever it repeats.
+func FuzzDecodeReturn(f *testing.F) {
+	frame := EncodeReturn(NewToolReturn(ReturnOptions{CallID: "c", Result: "text", Stdout: "out"})).Frame(7)
+	f.Add(frame)
+	f.Add([]byte(strings.Replace(string(frame), `"result":"text"`, `"result":"other"`, 1)))
+	f.Add([]byte(strings.Replace(string(frame), `"seq_id":7`, `"seq_id":7,"result":"other"`, 1)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want ToolReturn
+		wantErr := json.Unmarshal(text, &want)
+		got, err := DecodeReturn(text)
+		if _, ok := recordOf(text); ok || wantErr != nil || want.ToolReturns == nil {
+			return // only that it does not panic
+		}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v (-want +got)\n%s", text, err, diff)
 		}
 	})
 }
@@ -193,7 +224,7 @@ func BenchmarkEncodeReturn(b *testing.B) {
 	var ours, plain time.Duration
 	for b.Loop() {
 		begun := time.Now()
-		EncodeReturn(r)(1)
+		EncodeReturn(r).Frame(1)
 		middle := time.Now()
 		if _, err := Encode(r); err != nil {
 			b.Fatal(err)

@@ -61,10 +61,16 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 	if r.OTID == "" {
 		r.OTID = NewID("otid")
 	}
-	r.ToolReturns = []ReturnItem{{
-		Type: "tool", CallID: r.CallID, Status: r.Status, ToolReturn: result, Stdout: r.Stdout, Stderr: r.Stderr,
-	}}
+	r.mirror()
 	return r
+}
+
+// mirror tells what a return says in all the places.
+func (r *ToolReturn) mirror() {
+	r.Result = r.ToolReturn
+	r.ToolReturns = []ReturnItem{{
+		Type: "tool", CallID: r.CallID, Status: r.Status, ToolReturn: r.ToolReturn, Stdout: r.Stdout, Stderr: r.Stderr,
+	}}
 }
 
 func (o ReturnOptions) status() string {

@@ -80,12 +80,12 @@ func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	if len(rec.Result) == 0 {
 		return d.withoutReturn(c, rec)
 	}
-	ret, err := storedReturn(rec.Result)
+	ret, err := message.DecodeReturn(rec.Result)
 	if err != nil {
 		e := message.Errorf(message.InternalError, "the recorded return of tool call %q cannot be read: %v", c.ID, err)
 		e.CallID = c.ID
 		return Final{Err: e}
 	}
 	ret.Replayed = true
-	return Final{Return: ret, Background: d.backgroundOf(c, ret)}
+	return Final{Return: &ret, Background: d.backgroundOf(c, &ret)}
 }

@@ -68,7 +68,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 		t := message.ErrorType(rec.ErrorType)
 		i.ErrorType = &t
 	}
-	if ret, err := storedReturn(rec.Result); err == nil {
+	if ret, err := message.DecodeReturn(rec.Result); err == nil {
 		i.StdoutBytes, i.StderrBytes = ret.StdoutBytes, ret.StderrBytes
 	}
 	return i

@@ -145,9 +145,6 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
 
 // building makes the body of a return.
 func building(ret message.ToolReturn) journal.Builder {
-	return func(seq int64) (string, []byte, error) {
-		ret.SeqID = seq
-		body, err := message.Encode(ret)
-		return ret.ID, body, err
-	}
+	encoded := message.EncodeReturn(ret)
+	return func(seq int64) (string, []byte, error) { return ret.ID, encoded.Record(seq), nil }
 }

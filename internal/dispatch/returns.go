@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"go.uber.org/zap"
@@ -38,11 +37,11 @@ func (d *Dispatcher) conclude(c *Call, out outcome) Final {
 // record journals a return, and with it its call if that is not recorded yet. The
 // return gets its number, and is encoded.
 func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (frame []byte, err error) {
-	numbered := message.EncodeReturn(*ret)
+	encoded := message.EncodeReturn(*ret)
 	o := journalOutcome(*ret, out)
 	build := func(seq int64) (string, []byte, error) {
-		ret.SeqID, frame = seq, numbered(seq)
-		return ret.ID, frame, nil
+		ret.SeqID, frame = seq, encoded.Frame(seq)
+		return ret.ID, encoded.Record(seq), nil
 	}
 	if c.rec != 0 {
 		if _, err = d.opt.Journal.Finish(context.Background(), c.rec, o, build); err != nil {
@@ -149,13 +148,5 @@ func wireSandbox(r sandbox.Report) message.Sandbox {
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Caches: r.Caches, Proxy: r.Proxy}
-}
-
-func storedReturn(body []byte) (*message.ToolReturn, error) {
-	var ret message.ToolReturn
-	if err := json.Unmarshal(body, &ret); err != nil {
-		return nil, err
-	}
-	return &ret, nil
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Proxy: r.Proxy}
 }
