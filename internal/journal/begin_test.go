@@ -3,6 +3,8 @@ package journal_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -137,4 +139,29 @@ func TestTheStampOfARequestIsTheJournalsOwn(t *testing.T) {
 	}(); err == nil {
 		t.Error("a message that is no object was recorded")
 	}
+}
+
+func TestTheLogIsCopiedIntoTheDatabaseMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := open(t, dir)
+	file := filepath.Join(dir, "journal.db")
+	before, err := os.Stat(file)
+	must(t, err)
+	for i := 0; ; i++ {
+		c := call(fmt.Sprint(i))
+		c.Message = []byte(`{"text":"` + strings.Repeat("x", 1<<20) + `"}`)
+		must(t, cycle(t.Context(), j, c))
+		if now, err := os.Stat(file); err != nil || now.Size() > before.Size()+1<<20 {
+			must(t, err)
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("nothing was copied")
+		}
+	}
+	log, err := os.Stat(file + "-wal")
+	must(t, err)
+	t.Logf("the log has %d MiB", log.Size()>>20)
+	must(t, j.Verify(t.Context()))
 }

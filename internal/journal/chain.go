@@ -50,6 +50,7 @@ func (w *writer) append(ctx context.Context, m Message, build Builder) (seq int6
 		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
 		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), prev, hash)
 	w.head = &head{m.Seq, hash}
+	w.fresh += len(m.Body)
 	return m.Seq, err
 }
 

@@ -44,7 +44,7 @@ var (
 type Journal struct {
 	daemon Identity
 	read   *sql.DB
-	db     *sql.DB // of the one connection in write
+	db     *sql.DB // of the one connection in write, and of another for checkpoints
 	write  *writer
 }
 
@@ -68,9 +68,10 @@ func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err err
 	if j.write, err = newWriter(path); err != nil {
 		return nil, err
 	}
-	if j.db, err = sql.Open("sqlite", address(path, "_pragma=journal_mode(wal)")); err != nil {
+	if j.db, err = sql.Open("sqlite", address(path, fmt.Sprintf("_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(%d)", autoCheckpoint))); err != nil {
 		return nil, err
 	}
+	j.write.db = j.db
 	if j.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
 		return nil, errors.Join(err, j.db.Close())
 	}

@@ -21,16 +21,28 @@ const (
 // be written with it.
 const laterAfter = 20 * time.Millisecond
 
+// checkpointAfter is how much is written, in bytes, until it is copied from the log
+// into the database. That takes milliseconds, so it is done when nobody waits and
+// by a connection of its own; SQLite does it in a commit only when that does not
+// happen for long (autoCheckpoint, in pages).
+const (
+	checkpointAfter = 4 << 20
+	autoCheckpoint  = 8192
+	eachTransaction = 40 << 10 // about ten pages, beside the bodies of messages
+)
+
 // writer is the one connection that writes. With several, SQLite would poll for
 // the lock. Whoever has its turn commits what all the others wait for as well:
 // an fsync and a commit cost the same for one record as for many.
 type writer struct {
+	db    *sql.DB
 	turn  chan struct{} // capacity 1; full while somebody uses the fields down to stmts
 	conn  *sql.Conn
 	path  string               // of the database
 	file  os.FileInfo          // of what was opened there
 	set   durability           // of the connection
 	head  *head                // of the chain, once this transaction has read it
+	fresh int                  // bytes written since the last checkpoint, about
 	stmts map[string]*sql.Stmt // by their text
 
 	alarms sync.WaitGroup // one while alarm runs
@@ -84,6 +96,7 @@ func (w *writer) later(do func() error, failed func(error)) {
 		w.alarm = time.AfterFunc(laterAfter, func() {
 			defer w.alarms.Done()
 			w.flush()
+			w.checkpoint()
 		})
 	}
 }
@@ -93,6 +106,20 @@ func (w *writer) flush() {
 	w.turn <- struct{}{}
 	w.commit(w.waiting())
 	<-w.turn
+}
+
+// checkpoint copies what was written into the database, when it has become much.
+// An error is no loss: the next one copies more.
+func (w *writer) checkpoint() {
+	w.turn <- struct{}{}
+	due := w.fresh > checkpointAfter
+	if due {
+		w.fresh = 0
+	}
+	<-w.turn
+	if due {
+		_, _ = w.db.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+	}
 }
 
 // settle writes what nobody waits for, so that a reader finds it.
@@ -176,6 +203,7 @@ func (w *writer) begin(jobs []*job) error {
 		w.set = d
 	}
 	w.head = nil
+	w.fresh += eachTransaction
 	_, err := w.exec(context.Background(), "BEGIN IMMEDIATE")
 	return err
 }
