@@ -1,0 +1,262 @@
+package message
+
+import (
+	"encoding/json"
+)
+
+// ToolReturn is the one terminal answer to a call: the merged form that
+// satisfies every reader of the family at once. Make it with NewToolReturn.
+type ToolReturn struct {
+	MessageType string       `json:"message_type"` // "tool_return_message"
+	ID          string       `json:"id"`           // "message-<uuid>"
+	Date        string       `json:"date"`         // RFC 3339
+	CallID      string       `json:"tool_call_id"`
+	ToolName    string       `json:"tool_name"` // as asked
+	Name        string       `json:"name"`      // same
+	Status      string       `json:"status"`    // "success" or "error"
+	Result      string       `json:"result"`    // what the model reads
+	ToolReturn  string       `json:"tool_return"`
+	Stdout      []string     `json:"stdout"`
+	Stderr      []string     `json:"stderr"`
+	ToolReturns []ReturnItem `json:"tool_returns"`
+	OTID        string       `json:"otid"`
+	RunID       *string      `json:"run_id"`
+	StepID      *string      `json:"step_id"`
+	SeqID       int64        `json:"seq_id"`
+
+	ExitCode    *int        `json:"exit_code"`
+	Signal      *string     `json:"signal"`
+	TimedOut    bool        `json:"timed_out"`
+	Cancelled   bool        `json:"cancelled"`
+	DurationMS  int64       `json:"duration_ms"`
+	Truncated   bool        `json:"truncated"`
+	StdoutBytes int64       `json:"stdout_bytes"`
+	StderrBytes int64       `json:"stderr_bytes"`
+	Terminal    *string     `json:"terminal"`
+	Sandbox     *Sandbox    `json:"sandbox"`
+	Decision    *Decision   `json:"decision"`
+	ErrorType   *ErrorType  `json:"error_type"`
+	Diff        *string     `json:"diff"`
+	Cause       *Cause      `json:"cause,omitempty"` // why toold stopped it
+	Leftovers   []Leftover  `json:"leftovers,omitempty"`
+	Background  *Background `json:"background,omitempty"` // the command runs on, as a call of its own
+	Replayed    bool        `json:"replayed,omitempty"`
+}
+
+// ReturnItem mirrors a return in the list form of the Letta API.
+type ReturnItem struct {
+	Type       string   `json:"type"` // "tool"
+	CallID     string   `json:"tool_call_id"`
+	Status     string   `json:"status"`
+	ToolReturn string   `json:"tool_return"`
+	Stdout     []string `json:"stdout"`
+	Stderr     []string `json:"stderr"`
+}
+
+// Sandbox is what held while a call ran.
+type Sandbox struct {
+	Proxy bool `json:"proxy,omitempty"` // connections go through toold, by name
+
+	Profile  string   `json:"profile"`
+	Enforced []string `json:"enforced"`
+	Network  bool     `json:"network"`
+	Tier     string   `json:"tier"`
+	Caches   string   `json:"caches,omitempty"` // "overlay", "private" or none
+}
+
+// Decision tells why a call ran or did not.
+type Decision struct {
+	Action string `json:"action"` // "allow" or "deny", after people were asked
+	By     string `json:"by"`     // "policy", "person" or "deadline"
+	Rule   string `json:"rule"`
+	Source string `json:"source,omitempty"` // file:line of the rule
+	Reason string `json:"reason"`
+}
+
+// OpenAIReturn is a return in the chat form. The failure must be readable in
+// Content: the form has no status.
+type OpenAIReturn struct {
+	Role    string `json:"role"` // "tool"
+	CallID  string `json:"tool_call_id"`
+	Name    string `json:"name"`
+	Content string `json:"content"`
+}
+
+// HelloAck greets a client that said hello.
+type HelloAck struct {
+	MessageType string           `json:"message_type"` // "hello_ack"
+	Protocol    int              `json:"protocol"`
+	Version     string           `json:"version"`
+	ConnID      string           `json:"conn_id"`
+	Workspace   string           `json:"workspace"`
+	Roles       []string         `json:"roles"`
+	Tools       []ToolDefinition `json:"tools"`
+	Limits      map[string]int64 `json:"limits"`
+	Sandbox     Sandbox          `json:"sandbox"`
+	// Resumed is false in the answer to a hello with resume, and absent else:
+	// what a client missed it gets by repeating its calls.
+	Resumed *bool `json:"resumed,omitempty"`
+}
+
+// ToolDefinition describes a tool to a client.
+type ToolDefinition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// ApprovalRequest asks an approver to decide a call. It is the one frame of
+// toold's own that carries "tool_call", since that is what the family's
+// readers look for in a request.
+type ApprovalRequest struct {
+	MessageType string       `json:"message_type"` // "approval_request_message"
+	ID          string       `json:"id"`           // the approval's id
+	Date        string       `json:"date"`
+	CallID      string       `json:"tool_call_id"`
+	ToolCall    ApprovalCall `json:"tool_call"`
+	Rule        string       `json:"rule"`
+	Source      string       `json:"source,omitempty"`
+	Reason      string       `json:"reason"`
+	Preview     Preview      `json:"preview"`
+	Effects     []EffectLine `json:"effects"`
+	ExpiresAt   string       `json:"expires_at"`
+	Suggestions []string     `json:"suggestions"`
+	AgentID     string       `json:"agent_id,omitempty"`
+}
+
+// ApprovalCall is a call shown to an approver.
+type ApprovalCall struct {
+	ToolCallID string          `json:"tool_call_id"`
+	ToolName   string          `json:"tool_name"`
+	Name       string          `json:"name"`
+	Arguments  json.RawMessage `json:"arguments"` // always an object
+}
+
+// Preview shows what a call will do.
+type Preview struct {
+	Text string `json:"text"`
+	Diff string `json:"diff,omitempty"`
+}
+
+// EffectLine is one effect of a call and, in answers to explain_policy, the
+// decision it would get alone.
+type EffectLine struct {
+	Kind   string `json:"kind"`
+	Text   string `json:"text"`
+	Source string `json:"source,omitempty"`
+	Action string `json:"action,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+}
+
+// ApprovalResolved tells that an approval is decided.
+type ApprovalResolved struct {
+	MessageType string `json:"message_type"` // "approval_resolved"
+	ID          string `json:"id"`
+	CallID      string `json:"tool_call_id"`
+	Approve     bool   `json:"approve"`
+	By          string `json:"by"`
+	Reason      string `json:"reason"`
+}
+
+// PolicyDecision tells how policy judged a call.
+type PolicyDecision struct {
+	MessageType string `json:"message_type"` // "policy_decision"
+	CallID      string `json:"tool_call_id"`
+	Action      string `json:"action"`
+	Rule        string `json:"rule"`
+	Source      string `json:"source,omitempty"`
+	Reason      string `json:"reason"`
+}
+
+// ConnectionDecision tells whether a running call may contact a host, where the
+// sandbox's network is proxy.
+type ConnectionDecision struct {
+	MessageType string `json:"message_type"` // "connection_decision"
+	CallID      string `json:"tool_call_id"`
+	Host        string `json:"host"`
+	Port        int    `json:"port"`
+	Action      string `json:"action"` // "allow" or "deny"
+	By          string `json:"by"`     // "policy", "person" or "deadline"
+	Rule        string `json:"rule"`
+	Source      string `json:"source,omitempty"`
+	Reason      string `json:"reason"`
+}
+
+// ToolStarted tells that a call's process runs.
+type ToolStarted struct {
+	MessageType string  `json:"message_type"` // "tool_started"
+	CallID      string  `json:"tool_call_id"`
+	PID         int     `json:"pid"`
+	Terminal    string  `json:"terminal"`
+	Sandbox     Sandbox `json:"sandbox"`
+	Channel     uint32  `json:"channel,omitempty"` // names the call in binary frames; see BinaryOutput
+}
+
+// OutputDelta is a piece of live output. Offset counts bytes of its stream.
+type OutputDelta struct {
+	MessageType string `json:"message_type"` // "tool_output_delta"
+	CallID      string `json:"tool_call_id"`
+	Stream      string `json:"stream"`
+	Offset      int64  `json:"offset"`
+	Data        string `json:"data,omitempty"`
+	DataB64     string `json:"data_b64,omitempty"` // instead of data where the bytes are not UTF-8
+	EventSeq    int64  `json:"event_seq"`
+	Gap         *Gap   `json:"gap,omitempty"` // bytes before Offset that were not sent
+}
+
+// Gap is a range of bytes of a stream that a slow reader did not get live; it
+// can be fetched with get_output.
+type Gap struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// Messages answers list_messages.
+type Messages struct {
+	MessageType string            `json:"message_type"` // "messages"
+	RequestID   string            `json:"request_id"`
+	Messages    []json.RawMessage `json:"messages"`
+	HasMore     bool              `json:"has_more"`
+	NextBefore  string            `json:"next_before,omitempty"`
+	NextAfter   string            `json:"next_after,omitempty"`
+}
+
+// Output answers get_output.
+type Output struct {
+	MessageType string `json:"message_type"` // "output"
+	RequestID   string `json:"request_id"`
+	CallID      string `json:"tool_call_id"`
+	Stream      string `json:"stream"`
+	Data        string `json:"data,omitempty"`
+	DataB64     string `json:"data_b64,omitempty"`
+	Offset      int64  `json:"offset"` // of the first byte; later than asked for where output is not kept
+	NextOffset  int64  `json:"next_offset"`
+	EOF         bool   `json:"eof"`           // nothing more is kept, and nothing more will come
+	Gap         *Gap   `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
+}
+
+// Approvals answers list_approvals.
+type Approvals struct {
+	MessageType string            `json:"message_type"` // "approvals"
+	RequestID   string            `json:"request_id"`
+	Approvals   []ApprovalRequest `json:"approvals"`
+}
+
+// PolicyExplanation answers explain_policy.
+type PolicyExplanation struct {
+	MessageType string       `json:"message_type"` // "policy_explanation"
+	RequestID   string       `json:"request_id"`
+	Action      string       `json:"action"`
+	Rule        string       `json:"rule"`
+	Source      string       `json:"source,omitempty"`
+	Reason      string       `json:"reason"`
+	Change      string       `json:"change,omitempty"`
+	Effects     []EffectLine `json:"effects"`
+}
+
+// Pong answers ping.
+type Pong struct {
+	MessageType string `json:"message_type"` // "pong"
+	Type        string `json:"type,omitempty"`
+	Nonce       string `json:"nonce,omitempty"`
+}
