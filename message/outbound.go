@@ -61,7 +61,8 @@ type Sandbox struct {
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"`
 	Tier     string   `json:"tier"`
-	Caches   string   `json:"caches,omitempty"` // "overlay", "private" or none
+	Degraded string   `json:"degraded,omitempty"` // why the tier is not A, and what would mend it
+	Caches   string   `json:"caches,omitempty"`   // "overlay", "private" or none
 }
 
 // Decision tells why a call ran or did not.

@@ -75,12 +75,16 @@ func (p Profile) report(landlock int) Report {
 	if p.Mode == WorkspaceWrite {
 		caches = p.Caches.kind()
 	}
+	namespaces := "namespaces"
+	if p.Tier == TierB {
+		namespaces = "namespaces-but-pid"
+	}
 	return Report{
 		Proxy:    !p.Network && len(p.Ports) > 0,
 		Profile:  p.Mode.String(),
-		Enforced: []string{"namespaces", fmt.Sprintf("landlock:%d", landlock), "seccomp"},
+		Enforced: []string{namespaces, fmt.Sprintf("landlock:%d", landlock), "seccomp"},
 		Network:  p.Network,
 		Caches:   caches,
-		Tier:     "A",
+		Tier:     p.Tier.String(), Degraded: p.Degraded,
 	}
 }

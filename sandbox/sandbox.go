@@ -43,6 +43,8 @@ type Profile struct {
 	Hide      []string // files and folders that cannot be read; missing ones are skipped
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
+	Tier      Tier     // what the machine gives; see Choose
+	Degraded  string   // why it is not TierA, for the Report
 	Network   bool     // the host's network; false = an own, empty one with loopback
 	Ports     []uint16 // without Network: questions for names and connections to these go to Process.Doors
 	Limits    Limits
@@ -65,10 +67,12 @@ type Report struct {
 	Profile  string   `json:"profile"`
 	Enforced []string `json:"enforced"` // e.g. "namespaces", "landlock:7", "seccomp"; empty in danger-full-access
 	Network  bool     `json:"network"`  // whether the host's network could be reached
-	// Tier is "A" where every layer held a process; "path" for a file tool, which
-	// runs in the daemon and is held by its checks of the path; "none" in
-	// danger-full-access.
+	// Tier is "A" where every layer held a process, "B" where processes had no
+	// namespace of their own; "path" for a file tool, which runs in the daemon and is
+	// held by its checks of the path; "none" in danger-full-access.
 	Tier string `json:"tier"`
+	// Degraded tells why the tier is not A, and what would mend it.
+	Degraded string `json:"degraded,omitempty"`
 	// Caches is "overlay" where calls see the machine's tool caches with their own
 	// changes, "private" where of some they see only their own, "" where there are none.
 	Caches string `json:"caches,omitempty"`

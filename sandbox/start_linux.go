@@ -64,7 +64,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
 		answers: make(chan helper.Event, 4), signalled: make(chan struct{}, 1),
 	}
-	if c.Profile.Mode == FullAccess {
+	if c.Profile.Mode == FullAccess || c.Profile.Tier == TierB { // no namespace ends with the helper
 		p.cookie = "TOOLD_CALL=" + rand.Text()
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], p.cookie)
 	}
@@ -97,6 +97,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		return spec, nil, nil
 	}
 	spec.Namespaces, spec.Landlock, spec.Seccomp = true, true, true
+	spec.Shared = p.Tier == TierB
 	spec.Loopback = !p.Network
 	spec.Hide, spec.TmpBytes = p.Hide, p.Limits.TmpBytes
 	spec.Ports = p.ports()
@@ -181,7 +182,10 @@ func (p *Process) connect() (theirs *os.File, err error) {
 func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}
 	if spec.Namespaces {
-		sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		if !spec.Shared {
+			sys.Cloneflags |= unix.CLONE_NEWPID
+		}
 		if spec.Loopback {
 			sys.Cloneflags |= unix.CLONE_NEWNET
 		}

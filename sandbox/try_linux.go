@@ -16,7 +16,7 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 	if p.Mode == FullAccess {
 		return p.report(0), nil
 	}
-	abi, err := probe(ctx, helper.Spec{Namespaces: true, Loopback: !p.Network, Landlock: true, Seccomp: true})
+	abi, err := probe(ctx, helper.Spec{Namespaces: true, Shared: p.Tier == TierB, Loopback: !p.Network, Landlock: true, Seccomp: true})
 	if err != nil {
 		return Report{}, err
 	}

@@ -63,7 +63,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err = d.openCaches(ctx); err != nil {
 		return err
 	}
-	if d.held, err = confinement(ctx, d.cfg); err != nil {
+	if d.cfg.Sandbox, d.held, err = confinement(ctx, d.cfg); err != nil {
 		return err
 	}
 	if err = d.listen(); err != nil {
@@ -254,12 +254,12 @@ func resolved(path string) string {
 
 // confinement tries what the sandbox needs. What cannot be confined does not
 // run, so a daemon that could run nothing does not start.
-func confinement(ctx context.Context, cfg config.Config) (sandbox.Report, error) {
-	report, err := sandbox.Try(ctx, cfg.Sandbox)
+func confinement(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
+	profile, report, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	if err != nil {
-		return report, &exitError{exitFailed, fmt.Errorf("%w\n`toold doctor` tells what this machine lacks and how to mend it", err)}
+		return profile, report, &exitError{exitFailed, fmt.Errorf("%w\n`toold doctor` tells what this machine lacks and how to mend it", err)}
 	}
-	return report, nil
+	return profile, report, nil
 }
 
 // listen opens the addresses of the configuration.
@@ -326,7 +326,7 @@ func (d *daemon) socketURL() string {
 func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
 	ack := message.HelloAck{
 		Protocol: protocolVersion, Version: version, Workspace: d.cfg.Workspace,
-		Sandbox: message.Sandbox{Profile: d.held.Profile, Enforced: append([]string{}, d.held.Enforced...), Network: d.held.Network, Tier: d.held.Tier, Caches: d.held.Caches},
+		Sandbox: message.Sandbox{Profile: d.held.Profile, Enforced: append([]string{}, d.held.Enforced...), Network: d.held.Network, Tier: d.held.Tier, Degraded: d.held.Degraded, Caches: d.held.Caches},
 		Limits: map[string]int64{
 			"max_frame_bytes": d.cfg.Limits.MaxFrameBytes, "outbox_bytes": d.cfg.Limits.OutboxBytes,
 			"return_bytes": d.cfg.Limits.ReturnBytes, "spool_bytes": d.cfg.Limits.SpoolBytes,

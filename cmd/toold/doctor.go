@@ -40,7 +40,7 @@ func (g *global) doctor(ctx context.Context) error {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
 		findings = append(findings, configFinding(cfg),
-			policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg))
+			tierFinding(ctx, cfg), policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
@@ -65,6 +65,19 @@ func confinementFindings(ctx context.Context) []finding {
 		list = append(list, finding{Name: f.Name, OK: f.OK, Is: orDefault(f.Why, f.Detail), Mend: f.Mend})
 	}
 	return list
+}
+
+// tierFinding tells what calls are held by here, all in all.
+func tierFinding(ctx context.Context, cfg config.Config) finding {
+	_, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+	if err != nil {
+		return finding{Name: "sandbox", Is: err.Error(), Mend: "until then no command runs"}
+	}
+	f := finding{Name: "sandbox", OK: held.Degraded == "", Is: describe(held)}
+	if !f.OK {
+		f.Is += "; " + held.Degraded
+	}
+	return f
 }
 
 func terminalFinding() finding {

@@ -121,6 +121,9 @@ func (d *daemon) banner(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokenFile(d.cfg.StateDir, ""))
 	fmt.Fprintf(&b, "  journal    %s\n", d.cfg.StateDir)
+	if d.held.Degraded != "" {
+		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.held.Tier, d.held.Degraded)
+	}
 	for _, w := range d.policies.state().Warnings {
 		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))
 	}

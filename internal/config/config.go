@@ -26,8 +26,9 @@ type Config struct {
 	Tokens         []Token
 	ApprovalTime   time.Duration // how long a person may take to answer
 	Sandbox        sandbox.Profile
-	Protect        []string // names that calls cannot make or change; see policy.Autorun
-	ProtectReport  bool     // what appears under them stays, and is told
+	Lowest         sandbox.Tier // that will do where the machine does not give all
+	Protect        []string     // names that calls cannot make or change; see policy.Autorun
+	ProtectReport  bool         // what appears under them stays, and is told
 	Limits         Limits
 	Env            Env
 	Terminal       string   // "split", "single" or "off": what a command gets unless it asks

@@ -28,6 +28,7 @@ type file struct {
 		Network        scalar   `yaml:"network"`
 		Write          []scalar `yaml:"write"`
 		Hide           []scalar `yaml:"hide"`
+		AllowDegraded  scalar   `yaml:"allow_degraded"`
 		Protect        []scalar `yaml:"protect"`
 		ProtectMissing scalar   `yaml:"protect_missing"`
 		Limits         struct {

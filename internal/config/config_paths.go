@@ -139,6 +139,11 @@ func (l *loader) sandbox(c *Config, raw file) {
 	p.Write = l.writeRoots(r.Write)
 	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
+	lowest := "tier-b"
+	l.word(&lowest, r.AllowDegraded, "sandbox.allow_degraded", "none", "tier-b")
+	if lowest == "tier-b" {
+		c.Lowest = sandbox.TierB
+	}
 	c.Protect = l.protected(r.Protect)
 	missing := "quarantine"
 	l.word(&missing, r.ProtectMissing, "sandbox.protect_missing", "quarantine", "report")

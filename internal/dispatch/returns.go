@@ -148,5 +148,5 @@ func wireSandbox(r sandbox.Report) message.Sandbox {
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Caches: r.Caches, Proxy: r.Proxy}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Proxy: r.Proxy}
 }

@@ -37,6 +37,9 @@ const StageChdir = "chdir"
 // threads keep watch without them, but without capabilities. It returns the
 // version of Landlock in force. What handed holds stays open in the helper.
 func confine(s *Spec, handed []int) (abi int, err error) {
+	// When memory runs out a call goes before the daemon. Where the file cannot
+	// be written the machine's own order holds.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if s.Namespaces {
 		if err := buildView(s, handed); err != nil {
 			return 0, err
@@ -75,6 +78,11 @@ func confine(s *Spec, handed []int) (abi int, err error) {
 			return 0, stage("seccomp", err)
 		}
 	}
+	if s.Shared {
+		if err := restrictOthers(); err != nil {
+			return 0, stage("seccomp", err)
+		}
+	}
 	if s.Processes > 0 && s.Namespaces {
 		startThreads()
 	}
@@ -105,9 +113,6 @@ func limit(s *Spec) error {
 			return stage("limit "+l.name, err)
 		}
 	}
-	// When memory runs out a call goes before the daemon. Where the file cannot
-	// be written the machine's own order holds.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	return nil
 }
 

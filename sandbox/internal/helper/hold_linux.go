@@ -24,7 +24,7 @@ func init() {
 }
 
 // run is the whole life of a helper. It stays on the main thread: only that one
-// is restricted, and the shell is forked from it.
+// is restricted, and the shell is forked from it; but see onPassingThread.
 func run() int {
 	runtime.LockOSThread()
 	if kind, err := unix.GetsockoptInt(ControlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
@@ -41,9 +41,15 @@ func run() int {
 	}
 	h := &holder{spec: spec, alone: make(chan struct{})}
 	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
-	h.abi, err = confine(&spec, handed)
-	if err == nil && !spec.Probe {
-		err = h.start(files)
+	begin := func() {
+		if h.abi, err = confine(&spec, handed); err == nil && !spec.Probe {
+			err = h.start(files)
+		}
+	}
+	if spec.Shared {
+		onPassingThread(begin)
+	} else {
+		begin()
 	}
 	if err != nil {
 		send(failure(err))
@@ -172,7 +178,9 @@ func (h *holder) start(extra []uintptr) error {
 // as the helper.
 func (h *holder) prepareUnconfined(sys *syscall.SysProcAttr) error {
 	if !h.spec.Namespaces {
-		sys.Pdeathsig = syscall.SIGKILL
+		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
+	}
+	if !h.spec.apart() {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return stage("become subreaper", err)
 		}
@@ -294,7 +302,7 @@ func (h *holder) obey() {
 // end kills what is left and ends the process. With a pid namespace the kernel
 // does it, and the daemon's wait returns only when all are gone.
 func (h *holder) end(code int) {
-	for !h.spec.Namespaces && !h.isAlone(0) {
+	for !h.spec.apart() && !h.isAlone(0) {
 		h.kill()
 		h.isAlone(10 * time.Millisecond) // then again, for what was born between two looks
 	}
@@ -328,7 +336,7 @@ func (h *holder) members() []Proc {
 
 // pick finds the living processes of the call in the whole table.
 func (h *holder) pick(all []Proc) []Proc {
-	if !h.spec.Namespaces {
+	if !h.spec.apart() {
 		return descendants(all, os.Getpid())
 	}
 	var found []Proc
@@ -352,7 +360,7 @@ func (h *holder) list(kind string) Event {
 }
 
 func (h *holder) kill() {
-	if h.spec.Namespaces {
+	if h.spec.apart() {
 		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: nobody is left
 		return
 	}

@@ -46,6 +46,9 @@ func restrictFiles(s *Spec) (abi int, err error) {
 	if abi < 1 {
 		return 0, errors.New("the kernel has no Landlock")
 	}
+	if s.Shared && abi < 6 {
+		return 0, fmt.Errorf("the kernel's Landlock (version %d) does not keep signals in, as it has to without a namespace of processes: version 6 is needed (Linux 6.12)", abi)
+	}
 	rules := ruleset{handled: handledRights(abi)}
 	attr := landlock.RulesetAttr{HandledAccessFS: rules.handled}
 	if abi >= 6 {

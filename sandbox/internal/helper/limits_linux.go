@@ -18,7 +18,7 @@ import (
 // the file is the machine's and stays as it is. There, and where a container keeps
 // it from being written, nothing better is possible without a delegated cgroup.
 func boundNumbers(s *Spec) (bound bool) {
-	if s.Processes == 0 || !s.Namespaces || os.Getuid() != 0 || !numbersAreOurs() {
+	if s.Processes == 0 || !s.apart() || os.Getuid() != 0 || !numbersAreOurs() {
 		return false
 	}
 	// The first numbers are used only once and then never again (RESERVED_PIDS).

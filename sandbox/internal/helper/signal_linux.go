@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 // signalAll signals every process of the call.
 func (h *holder) signalAll(sig unix.Signal) {
-	if h.spec.Namespaces {
+	if h.spec.apart() {
 		_ = unix.Kill(-1, sig)
 		return
 	}

@@ -75,8 +75,10 @@ func buildView(s *Spec, handed []int) error {
 	if err := buildDev(nodes); err != nil {
 		return err
 	}
-	if err := buildProc(); err != nil {
-		return err
+	if s.apart() {
+		if err := buildProc(); err != nil {
+			return err
+		}
 	}
 	if err := attachCaches(caches); err != nil {
 		return err

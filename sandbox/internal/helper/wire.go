@@ -10,6 +10,7 @@ import (
 // Spec says what a helper does with itself and what it starts.
 type Spec struct {
 	Namespaces bool // it was cloned into fresh namespaces: build the mount view, drop capabilities
+	Shared     bool // but not into a pid namespace: its processes are among the machine's, and see them
 	Loopback   bool // it has a network namespace of its own: bring its loopback up
 	Landlock   bool
 	Seccomp    bool
@@ -33,6 +34,10 @@ type Spec struct {
 	Env  []string
 	Room uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it
 }
+
+// apart reports whether the call's processes have a namespace of their own, which
+// holds them, numbers them and ends with the helper.
+func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 
 // Root is one directory that is put back into the view after / was made
 // read-only and /tmp private.
@@ -224,7 +229,7 @@ func (s *Spec) Encode() ([]byte, error) {
 
 func (s *Spec) truths() map[string]*bool {
 	return map[string]*bool{
-		"namespaces": &s.Namespaces, "loopback": &s.Loopback, "landlock": &s.Landlock,
+		"namespaces": &s.Namespaces, "shared": &s.Shared, "loopback": &s.Loopback, "landlock": &s.Landlock,
 		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe,
 	}
 }

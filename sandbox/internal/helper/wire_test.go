@@ -10,7 +10,7 @@ import (
 
 func fullSpec() Spec {
 	return Spec{
-		Namespaces: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
+		Namespaces: true, Shared: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
 		Roots: []Root{{"/work space", true}, {"/tmp/x\xff", false}},
 		Hide:  []string{"/home/u/.ssh", "/a=b"}, Protect: []string{"/work space/.git/config"},
 		Room: 5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,

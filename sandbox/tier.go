@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Tier is how much of the sandbox holds a call. The zero value is all of it.
+type Tier int
+
+// The tiers.
+const (
+	TierA Tier = iota // every layer
+	// TierB is for machines that refuse a /proc of its own to a namespace, as default
+	// containers do: a call's processes are among the machine's and see their command
+	// lines. They can neither signal, trace nor change any but their own.
+	TierB
+)
+
+// String returns the tier's name in reports.
+func (t Tier) String() string { return [...]string{"A", "B"}[t] }
+
+// Choose finds the best tier that this machine gives a profile, but none below
+// lowest, and returns the profile with it and what calls under it will be held by.
+// The error is that of tier A, a *StageError; it names the setting where a lower
+// tier would do.
+func Choose(ctx context.Context, p Profile, lowest Tier) (Profile, Report, error) {
+	p.Tier, p.Degraded = TierA, ""
+	report, err := Try(ctx, p)
+	var failed *StageError
+	if err == nil || p.Mode == FullAccess || !errors.As(err, &failed) || failed.Stage != stageProc {
+		return p, report, err
+	}
+	p.Tier = TierB
+	report, errB := Try(ctx, p)
+	switch {
+	case errB != nil:
+		return p, report, errors.Join(err, fmt.Errorf("tier B does not work either: %w", errB))
+	case lowest < TierB:
+		return p, Report{}, fmt.Errorf("%w; sandbox.allow_degraded: tier-b in the configuration goes on without a namespace of processes", err)
+	}
+	p.Degraded = fmt.Sprintf("a call's processes have no namespace of their own: %s: %v; %s", failed.Stage, failed.Err, failed.Advice)
+	report.Degraded = p.Degraded
+	return p, report, nil
+}
+
+// stageProc is the stage that fails where the machine's /proc is masked.
+const stageProc = "mount /proc"
