@@ -93,6 +93,9 @@ func TestWrappersAreUnwrapped(t *testing.T) {
 		{"xargs -I{} p a{}b", "run p a…"},
 		{"xargs", "run echo …"},
 		{"find . -exec p {} ';'", "r+ .; run find . -exec p {} ;; run p .…"},
+		{"find a b -exec p {} ';'", "r+ a; r+ b; run find a b -exec p {} ;; run p …"},
+		{"find src -name x -execdir p {} ';'", "r+ src; run find src -name x -execdir p {} ;; run p ./…"},
+		{"find src '(x' -exec p {} ';'", "r+ (x; r+ src; run find src (x -exec p {} ;; run p …"},
 		{"find . -exec p -x {} +", "r+ .; run find . -exec p -x {} +; run p -x .…"},
 	})
 }

@@ -31,7 +31,10 @@ func (g *scripts) pick(list ...string) string { return list[g.IntN(len(list))] }
 
 // word makes one word, with every kind of quoting and expansion.
 func (g *scripts) word() string {
-	switch g.IntN(24) {
+	switch g.IntN(25) {
+	case 24:
+		return g.pick("${x,,}", "${x@U}", "${x@L}", "${#}", "${@:1}", "${*:1:1}", "${x[0]}", "${x[@]}", "\"${x[@]}\"", "${!x*}", "${x?}", "$-", "$_", "${1:-p}", "${x//[ab]/p}", "${x/#a/p}", "${x:1}",
+			"${x:n:1}", "$((n+x))", "${x-$(p)}", "\"${x:+\"p q\"}\"", "${x%$y}", "${y^}", "$'a'$x", "{p,$y}", "{$x,q}", "~/$x", "$x*", "\"$x\"*", "[$x]", "@(a|b)")
 	case 0, 1, 2:
 		return g.pick("a", "b", "-x", "--long=1", "a/b", "1")
 	case 3:
@@ -95,7 +98,26 @@ func (g *scripts) command() string {
 	}
 	g.depth++
 	defer func() { g.depth-- }()
-	switch g.IntN(40) {
+	switch g.IntN(48) {
+	case 23:
+		return g.pick("mapfile -t x <<< 'p q'", "read -r x y <<< 'p q'", "read -a x <<< 'p q'", "IFS=: read x y <<< 'p:q'", "printf -v x '%s' p", "declare -n z=x; z=p", "declare -i n=1", "declare -A m=([a]=p)", "x=(p q)",
+			"set -u", "set +e", "set -f", "shopt -s extglob", "shopt -s globstar", "shopt -s lastpipe", "trap 'q $x' USR1", "trap - EXIT", "unset -f f", "readonly x", "readonly x=p", "getopts ab x -a", "wait", "false", ": ${x:=p}",
+			"cd sub && cd ..", "cd -", "pushd sub", "popd", "unalias -a", "hash -r", "enable -n printf", "exec 3>&1", "exec 3< a.t", "exec > out", "let x=1", "((x+=1))", "x=p y=q", "eval \"x=p\"", "eval 'f() { p; }'", "return", "break",
+			"continue", "exit", "export -n x", "typeset x=q", "IFS=a", "PATH=sub", "umask 077", "caller", "f() { x=p; return; x=q; }; f", "f() { local x=p; g; }; g() { $x; }; f", "read -r x < a.t", "x= p", "x=q eval '$x'")
+	case 24:
+		return "case " + g.word() + " in a) " + g.list() + "\n" + g.pick(";;&", ";&", ";;") + " b|?) " + g.list() + "\n;; esac"
+	case 25:
+		return "until " + g.list() + "\ndo " + g.list() + "\nbreak\ndone"
+	case 26:
+		return "f() (" + g.list() + ")\nf " + args + g.pick("", " | f", " && f", "; unset -f f; f", "; f b")
+	case 27:
+		return g.pick("time ", "time -p ", "! ", "coproc ", "nice ", "nice -n 1 ", "timeout 9 ", "stdbuf -o0 ", "setsid -w ", "command -v ", "exec -a z ", "sh -c 'p $0' ", "env -u x ", "builtin command ", "eval command ") + program + " " + args
+	case 28:
+		return "for x; do " + g.list() + "\ndone"
+	case 29:
+		return g.pick("find . -name '*.t' -exec p {} \\;", "find . -type f -exec p {} +", "ls | xargs -n1 p", "ls | xargs -I% p % a", "find sub -execdir p {} \\;", "echo a b | xargs p $x", "ls | sort | xargs env p")
+	case 30:
+		return "set -- " + args + "; " + g.pick("$1 b", "\"$@\"", "$2", "shift; $1", "shift 2; \"$@\"", "p $#", "f() { \"$@\"; }; f p $1")
 	case 0:
 		return g.pick("x", "y", "n") + "=" + g.word()
 	case 1:
@@ -223,6 +245,7 @@ func TestScriptsThatOnceHidACommand(t *testing.T) {
 		"x=p; f() { local x=q; }; f; $x a",
 		"q `x=$'a'b'` & r 1 `p  # ' `",
 		"trap 'q $x' EXIT; x=a",
+		"f() { p; } && f", "f() { p; } | f", "f() ( p ) || q; f", "function f { p; } && f", "f() { p; } & f", "f() { p; } > out && f", "f() if q; then p; fi && f",
 		// What the shell evaluates, or cannot set.
 		"x='a[$(p)]'; RANDOM=$x", "OPTIND='a[$(p)]'", "LINES='a[$(p)]'; ((LINES))", "read SHLVL <<< 'a[$(p)]'; : $((SHLVL))",
 		"q & wait -n -p 'a[$(p)]'", "mapfile -tC 'p #' -tc1 x < /etc/passwd", "declare -a x='([$(p)]=1)'", "declare -a x; declare x='([$(p)]=1)'",
@@ -285,7 +308,7 @@ func (l *laboratory) stubs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"cat", "xargs", "env", "nohup", "bash"} {
+	for _, name := range []string{"cat", "xargs", "env", "nohup", "bash", "sh", "find", "ls", "sort", "nice", "timeout", "stdbuf", "setsid"} {
 		if path, err := exec.LookPath(name); err == nil {
 			if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 				t.Fatal(err)

@@ -57,6 +57,7 @@ func TestNoAmountOfTextHidesADeniedCommand(t *testing.T) {
 		fill("", "a;", "sudo id"), fill("", "ls x%d;", `su"do" id`), fill("", "(a);", "(sudo id)"), nest(20000, "(", "sudo id", ")"),
 		fill("", "x=a; ", "env sudo id"), fill("", "env ", "sudo id"), fill("a | ", "xargs ", "sudo id"), fill("find . ", "-exec find . ", `-exec sudo id \;`),
 		fill("if a; then a; ", "elif a; then a; ", "else sudo id; fi"), fill("a", "|a", "|sudo id"), fill("a", "&&a", "&& sudo id"),
+		"f() { sudo id; } && f", "function f { a; } | sudo id",
 		"x=" + strings.Repeat("y", 32<<10) + ";" + fill("", "a $x;", "")[:32000] + "\nsudo id", fill("x=a;", "x+=aaaaaaaa;", "sudo id"),
 	} {
 		if d := p.Decide(tool.analyser.analyse(script, ws)); d.Action != policy.Deny {

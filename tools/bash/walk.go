@@ -238,6 +238,10 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 		w.opaque("a function takes the name of a part of the shell", w.text(c))
 		return
 	}
+	if !isBody(c.Body) {
+		w.opaque("a list begins with the definition of a function", w.text(c))
+		w.stmt(c.Body, s.clone())
+	}
 	w.changes++
 	if len(w.traps) > 0 {
 		w.opaque("a trap may call the function", w.text(c))
@@ -246,6 +250,17 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 	if w.doubts.any() {
 		s.funcs[c.Name.Value] = nil
 	}
+}
+
+// isBody reports whether a statement is one that bash takes for the body of a
+// function. The parser takes all of "f() { p; } && f" for the definition, of which
+// bash runs the second half.
+func isBody(body *syntax.Stmt) bool {
+	switch body.Cmd.(type) {
+	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.TestClause, *syntax.ArithmCmd:
+		return !body.Background && !body.Negated && !body.Coprocess && !body.Disown
+	}
+	return false
 }
 
 // reservedNames are commands the parser treats as syntax, and those whose meaning

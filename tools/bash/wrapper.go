@@ -218,30 +218,42 @@ func (w *walker) findCommands(args []word, s *state, source string) {
 		default:
 			continue
 		}
-		dir := s
+		dir, root := s, onlyRoot(args)
 		if strings.HasSuffix(args[i].text, "dir") {
-			dir = s.clone()
+			dir, root = s.clone(), "./"
 			dir.dirs = nil
 		}
 		end := i + 1
 		for end < len(args) && args[end].text != ";" && (args[end].text != "+" || args[end-1].text != "{}") {
 			end++
 		}
-		if inner := foundWords(args[i+1:end], args[1]); len(inner) > 0 {
+		if inner := foundWords(args[i+1:end], root); len(inner) > 0 {
 			w.external(inner, dir, source)
 		}
 		i = end
 	}
 }
 
+// onlyRoot returns the folder below which all is that find finds, if it is one.
+func onlyRoot(args []word) string {
+	root := args[1]
+	if root.dynamic || root.glob || root.text == "" || root.text[0] == '-' {
+		return ""
+	}
+	if next := args[2].text; next != "(" && next != "!" && !strings.HasPrefix(next, "-") {
+		return ""
+	}
+	return root.text
+}
+
 // foundWords puts "some file below root" in the place of {}.
-func foundWords(args []word, root word) []word {
+func foundWords(args []word, root string) []word {
 	out := make([]word, len(args))
 	for i, a := range args {
 		if before, _, ok := strings.Cut(a.text, "{}"); ok {
 			a = word{text: before, dynamic: true}
-			if before == "" && !root.dynamic && !root.glob && root.text != "" && root.text[0] != '-' {
-				a.text = root.text
+			if before == "" {
+				a.text = root
 			}
 		}
 		out[i] = a
