@@ -3,7 +3,6 @@
 package conformance
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -100,18 +99,21 @@ type line struct {
 }
 
 // readCases reads case files.
-func readCases(paths ...string) ([]line, error) {
-	var out []line
+func readCases(paths ...string) ([]line, error) { return readLines(readCase, paths) }
+
+// readLines reads what stands on each line of files that is not empty; place is the
+// file and the number of the line.
+func readLines[T any](read func(place string, text []byte) T, paths []string) ([]T, error) {
+	var out []T
 	for _, path := range paths {
 		src, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the cases: %w", err)
 		}
-		scanner := bufio.NewScanner(bytes.NewReader(src))
-		scanner.Buffer(nil, len(src)+1)
-		for n := 1; scanner.Scan(); n++ {
-			if text := bytes.TrimSpace(scanner.Bytes()); len(text) > 0 {
-				out = append(out, readCase(fmt.Sprintf("%s:%d", path, n), text))
+		n := 0
+		for text := range bytes.Lines(src) {
+			if n++; len(bytes.TrimSpace(text)) > 0 {
+				out = append(out, read(fmt.Sprintf("%s:%d", path, n), bytes.TrimSpace(text)))
 			}
 		}
 	}

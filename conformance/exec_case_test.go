@@ -3,13 +3,11 @@
 package conformance
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,23 +114,7 @@ type execLine struct {
 	err   error
 }
 
-func readExecCases(paths ...string) ([]execLine, error) {
-	var out []execLine
-	for _, path := range paths {
-		src, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the cases: %w", err)
-		}
-		scanner := bufio.NewScanner(bytes.NewReader(src))
-		scanner.Buffer(nil, len(src)+1)
-		for n := 1; scanner.Scan(); n++ {
-			if text := bytes.TrimSpace(scanner.Bytes()); len(text) > 0 {
-				out = append(out, readExecCase(fmt.Sprintf("%s:%d", path, n), text))
-			}
-		}
-	}
-	return out, nil
-}
+func readExecCases(paths ...string) ([]execLine, error) { return readLines(readExecCase, paths) }
 
 // readExecCase reads one case. What the runner does not know is an error, since a
 // case half understood would pass for the wrong reason.

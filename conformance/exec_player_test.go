@@ -94,14 +94,11 @@ func (p *execPlayer) start(ctx context.Context) (err error) {
 	if p.daemon, err = startDaemon(limit, p.program, p.site); err != nil {
 		return err
 	}
-	yes, err := dial(limit, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], approve, func() {})
+	yes, err := approver(limit, p.daemon)
 	if err != nil {
 		return err
 	}
 	p.lives = append(p.lives, yes)
-	if err := greet(limit, yes); err != nil {
-		return err
-	}
 	return p.connect(limit)
 }
 

@@ -8,35 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 )
 
 // newExecSite writes the folders, the configuration and the policy of a case.
 // Its policy allows everything, and an approver agrees to what no policy can
 // allow.
 func newExecSite(base string, c execCase) (*site, error) {
-	s := &site{
-		home: filepath.Join(base, "home"), workspace: filepath.Join(base, "ws"),
-		state: filepath.Join(base, "state"), config: filepath.Join(base, "config.yaml"),
-		ping: 30 * time.Second,
-	}
-	for _, dir := range []string{s.home, s.workspace} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, err
-		}
+	s, policy, err := newFolders(base, setup{})
+	if err != nil {
+		return nil, err
 	}
 	for name, value := range c.Options.DaemonEnv {
 		s.env = append(s.env, name+"="+value)
 	}
 	s.launch = launchOf(base, c)
-	rules, err := policyText(setup{})
-	if err != nil {
-		return nil, err
-	}
-	policy := filepath.Join(base, "policy.yaml")
-	if err := os.WriteFile(policy, rules, 0o600); err != nil {
-		return nil, err
-	}
 	settings, err := execSettings(c.Options, policy, s.chooseTokens(setup{}))
 	if err != nil {
 		return nil, err

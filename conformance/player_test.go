@@ -115,12 +115,24 @@ func (p *player) start(ctx context.Context) error {
 	if json.Unmarshal(p.c.Setup.Policy, &word); word != "allow_all" && len(p.c.Setup.Policy) > 0 {
 		return nil
 	}
-	yes, err := dial(limit, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], approve, func() {})
-	if err != nil {
-		return err
+	yes, err := approver(limit, p.daemon)
+	if err == nil {
+		p.lives = append(p.lives, yes)
 	}
-	p.lives = append(p.lives, yes)
-	return greet(limit, yes)
+	return err
+}
+
+// approver connects somebody who says yes to every question.
+func approver(ctx context.Context, d *daemon) (*conn, error) {
+	yes, err := dial(ctx, d, "(approver)", 0, d.tokens["approver"], approve, func() {})
+	if err != nil {
+		return nil, err
+	}
+	if err := greet(ctx, yes); err != nil {
+		yes.hangUp()
+		return nil, err
+	}
+	return yes, nil
 }
 
 // approve answers an approval request with yes.

@@ -3,11 +3,8 @@
 package conformance
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,29 +35,16 @@ type policyLine struct {
 
 // readPolicyCases reads case files; p stands for the placeholders in them.
 func readPolicyCases(p places, paths ...string) ([]policyLine, error) {
-	var out []policyLine
-	for _, path := range paths {
-		src, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the cases: %w", err)
+	return readLines(func(place string, text []byte) policyLine {
+		l := policyLine{place: place}
+		if l.err = json.Unmarshal([]byte(p.fill(string(text))), &l.c); l.err == nil {
+			l.err = l.c.check()
 		}
-		scanner := bufio.NewScanner(bytes.NewReader(src))
-		scanner.Buffer(nil, len(src)+1)
-		for n := 1; scanner.Scan(); n++ {
-			if len(bytes.TrimSpace(scanner.Bytes())) == 0 {
-				continue
-			}
-			l := policyLine{place: fmt.Sprintf("%s:%d", path, n)}
-			if l.err = json.Unmarshal([]byte(p.fill(scanner.Text())), &l.c); l.err == nil {
-				l.err = l.c.check()
-			}
-			if l.c.ID == "" {
-				l.c.ID = l.place
-			}
-			out = append(out, l)
+		if l.c.ID == "" {
+			l.c.ID = l.place
 		}
-	}
-	return out, nil
+		return l
+	}, paths)
 }
 
 // check refuses a case that could pass because it was not understood.

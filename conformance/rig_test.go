@@ -53,14 +53,11 @@ func newRig(tb testing.TB, settings map[string]any) *rig {
 			tb.Error(err)
 		}
 	})
-	yes, err := dial(limit, r.daemon, "(approver)", 0, r.daemon.tokens["approver"], approve, func() {})
+	yes, err := approver(limit, r.daemon)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(yes.hangUp)
-	if err := greet(limit, yes); err != nil {
-		tb.Fatal(err)
-	}
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,28 +35,14 @@ func answered(c wireCase) bool {
 // newSite writes the folders, the configuration and the policy of a case below
 // a folder.
 func newSite(base string, c wireCase) (*site, error) {
-	s := &site{
-		home: filepath.Join(base, "home"), workspace: filepath.Join(base, "ws"),
-		state: filepath.Join(base, "state"), config: filepath.Join(base, "config.yaml"),
-		ping: usualPing,
-	}
-	for _, dir := range []string{s.home, s.workspace} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, err
-		}
+	s, policy, err := newFolders(base, c.Setup)
+	if err != nil {
+		return nil, err
 	}
 	if freezes(c) {
 		// The peer must be given up before the call that it waits for ends (see
 		// adapt): what is written to a socket nobody reads would count as delivered.
 		s.ping = time.Second
-	}
-	rules, err := policyText(c.Setup)
-	if err != nil {
-		return nil, err
-	}
-	policy := filepath.Join(base, "policy.yaml")
-	if err := os.WriteFile(policy, rules, 0o600); err != nil {
-		return nil, err
 	}
 	if answered(c) {
 		c.Setup.AskTimeoutMS = max(c.Setup.AskTimeoutMS, int(patience.Milliseconds()))
@@ -68,6 +55,21 @@ func newSite(base string, c wireCase) (*site, error) {
 		return nil, err
 	}
 	return s, s.files(c.Setup.Files)
+}
+
+// newFolders makes the folders of a case and writes its policy.
+func newFolders(base string, set setup) (s *site, policy string, err error) {
+	s = &site{
+		home: filepath.Join(base, "home"), workspace: filepath.Join(base, "ws"),
+		state: filepath.Join(base, "state"), config: filepath.Join(base, "config.yaml"),
+		ping: usualPing,
+	}
+	rules, err := policyText(set)
+	if err != nil {
+		return nil, "", err
+	}
+	policy = filepath.Join(base, "policy.yaml")
+	return s, policy, errors.Join(os.Mkdir(s.home, 0o755), os.Mkdir(s.workspace, 0o755), os.WriteFile(policy, rules, 0o600))
 }
 
 // settings renders the configuration. JSON is YAML, so it needs no encoder of
