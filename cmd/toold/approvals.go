@@ -30,27 +30,15 @@ func approvalsCommand(g *global) *cobra.Command {
 }
 
 func approveCommand(g *global) *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use: "approve ID", Short: "Let a waiting call run, once", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.decide(cmd.Context(), args[0], true, reason)
-		},
-	}
-	cmd.Flags().StringVarP(&reason, "message", "m", "", "what the agent is told besides")
-	return cmd
+	return withMessage("approve ID", "Let a waiting call run, once", "what the agent is told besides", func(ctx context.Context, id, message string) error {
+		return g.decide(ctx, id, true, message)
+	})
 }
 
 func denyCommand(g *global) *cobra.Command {
-	var reason string
-	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Refuse a waiting call", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.decide(cmd.Context(), args[0], false, reason)
-		},
-	}
-	cmd.Flags().StringVarP(&reason, "message", "m", "", "why; the agent reads it")
-	return cmd
+	return withMessage("deny ID", "Refuse a waiting call", "why; the agent reads it", func(ctx context.Context, id, message string) error {
+		return g.decide(ctx, id, false, message)
+	})
 }
 
 // dialApprover connects to the running daemon with the approver's token.

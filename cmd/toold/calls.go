@@ -25,14 +25,17 @@ func callsCommand(g *global) *cobra.Command {
 }
 
 func cancelCommand(g *global) *cobra.Command {
-	var reason string
+	return withMessage("cancel ID", "Stop a call of the running daemon", "why; the agent reads it", g.cancel)
+}
+
+// withMessage makes a command about one call that takes a message for the agent.
+func withMessage(use, short, usage string, run func(ctx context.Context, id, message string) error) *cobra.Command {
+	var message string
 	cmd := &cobra.Command{
-		Use: "cancel ID", Short: "Stop a call of the running daemon", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.cancel(cmd.Context(), args[0], reason)
-		},
+		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0], message) },
 	}
-	cmd.Flags().StringVarP(&reason, "message", "m", "", "why; the agent reads it")
+	cmd.Flags().StringVarP(&message, "message", "m", "", usage)
 	return cmd
 }
 
