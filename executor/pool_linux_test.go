@@ -115,7 +115,7 @@ func TestAShellWaitsForOneKindOfCommandOnly(t *testing.T) {
 		other := c
 		other.Script = look
 		change(&other)
-		want := see(t, other, nil).Out
+		want := see(t, other).Out
 		if got, waited := callPool(t, p, other); waited || got != want {
 			t.Errorf("another %s: got %q, want %q; waited: %v", name, got, want, waited)
 		}
