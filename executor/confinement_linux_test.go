@@ -174,7 +174,7 @@ func TestReportTellsWhatHeld(t *testing.T) {
 	c := in(t, executor.Off, "true")
 	_, e := run(t, c)
 	r := e.Sandbox
-	if r.Profile != "workspace-write" || r.Network || r.Tier != "A" || len(r.Enforced) != 3 ||
+	if r.Profile != "workspace-write" || r.Network || r.Tier != "A" || len(r.Enforced) != 4 ||
 		r.Enforced[0] != "namespaces" || !strings.HasPrefix(r.Enforced[1], "landlock:") || r.Enforced[2] != "seccomp" {
 		t.Errorf("got %+v", r)
 	}

@@ -66,8 +66,9 @@ func (p Profile) check() error {
 	return nil
 }
 
-// report is what holds once the sandbox stands with this version of Landlock.
-func (p Profile) report(landlock int) Report {
+// report is what holds once the sandbox stands with this version of Landlock, and
+// with or without a broker of connections to local sockets.
+func (p Profile) report(landlock int, brokered bool) Report {
 	if p.Mode == FullAccess {
 		return Report{Profile: p.Mode.String(), Enforced: []string{}, Network: true, Tier: "none"}
 	}
@@ -79,10 +80,14 @@ func (p Profile) report(landlock int) Report {
 	if p.Tier == TierB {
 		namespaces = "namespaces-but-pid"
 	}
+	sockets := "no-sockets"
+	if brokered {
+		sockets = "sockets"
+	}
 	return Report{
 		Proxy:    !p.Network && len(p.Ports) > 0,
 		Profile:  p.Mode.String(),
-		Enforced: []string{namespaces, fmt.Sprintf("landlock:%d", landlock), "seccomp"},
+		Enforced: []string{namespaces, fmt.Sprintf("landlock:%d", landlock), "seccomp", sockets},
 		Network:  p.Network,
 		Caches:   caches,
 		Tier:     p.Tier.String(), Degraded: p.Degraded,

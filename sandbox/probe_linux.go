@@ -14,8 +14,8 @@ import (
 func Probe(ctx context.Context) Capabilities {
 	_, view := probe(ctx, helper.Spec{Namespaces: true})
 	_, net := probe(ctx, helper.Spec{Namespaces: true, Loopback: true})
-	abi, landlock := probe(ctx, helper.Spec{Landlock: true})
-	_, seccomp := probe(ctx, helper.Spec{Seccomp: true})
+	locked, landlock := probe(ctx, helper.Spec{Landlock: true})
+	filtered, seccomp := probe(ctx, helper.Spec{Namespaces: view == nil, Seccomp: true})
 
 	var failed *StageError
 	var clone error
@@ -24,14 +24,18 @@ func Probe(ctx context.Context) Capabilities {
 	}
 	detail := ""
 	if landlock == nil {
-		detail = fmt.Sprintf("version %d", abi)
+		detail = fmt.Sprintf("version %d", locked.ABI)
+	}
+	sockets := "connections to local sockets are judged"
+	if !filtered.Brokered {
+		sockets = "no local sockets but pairs: to judge connections takes Linux 5.19, kernel.yama.ptrace_scope below 2 and no outer filter that does so"
 	}
 	return Capabilities{Features: []Feature{
 		feature("user namespaces", "", clone),
 		feature("private view of the file system and of processes", "", view),
 		feature("network namespace", "", net),
 		feature("landlock", detail, landlock),
-		feature("seccomp", "", seccomp),
+		feature("seccomp", sockets, seccomp),
 	}}
 }
 
@@ -48,19 +52,19 @@ func feature(name, detail string, err error) Feature {
 }
 
 // probe lets a helper confine itself and end.
-func probe(ctx context.Context, spec helper.Spec) (abi int, err error) {
+func probe(ctx context.Context, spec helper.Spec) (helper.Event, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return 0, err
+		return helper.Event{}, err
 	}
 	defer null.Close()
 	spec.Probe, spec.Dir = true, "/"
 	var p Process
 	event, err := p.launch(ctx, Command{Stdin: null, Stdout: null, Stderr: null}, spec, nil)
 	if err != nil {
-		return 0, err
+		return helper.Event{}, err
 	}
 	p.control.Close()
 	p.doors.close()
-	return event.ABI, p.cmd.Wait()
+	return event, p.cmd.Wait()
 }

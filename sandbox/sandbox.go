@@ -45,6 +45,7 @@ type Profile struct {
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
 	Tier      Tier     // what the machine gives; see Choose
 	Degraded  string   // why it is not TierA, for the Report
+	Sockets   []string // local sockets of the machine that may be connected to; missing ones are skipped
 	Network   bool     // the host's network; false = an own, empty one with loopback
 	Ports     []uint16 // without Network: questions for names and connections to these go to Process.Doors
 	Limits    Limits
@@ -64,9 +65,12 @@ type Report struct {
 	// Proxy tells that connections could be made through toold, by name.
 	Proxy bool `json:"proxy,omitempty"`
 
-	Profile  string   `json:"profile"`
-	Enforced []string `json:"enforced"` // e.g. "namespaces", "landlock:7", "seccomp"; empty in danger-full-access
-	Network  bool     `json:"network"`  // whether the host's network could be reached
+	Profile string `json:"profile"`
+	// Enforced is e.g. "namespaces", "landlock:7", "seccomp", "sockets"; empty in danger-full-access.
+	// "sockets": local sockets of the machine cannot be connected to but the listed ones;
+	// "no-sockets" where the kernel lets nobody judge that, so that there are none but pairs.
+	Enforced []string `json:"enforced"`
+	Network  bool     `json:"network"` // whether the host's network could be reached
 	// Tier is "A" where every layer held a process, "B" where processes had no
 	// namespace of their own; "path" for a file tool, which runs in the daemon and is
 	// held by its checks of the path; "none" in danger-full-access.

@@ -76,7 +76,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		p.blank.close()
 		return nil, err
 	}
-	p.report = c.Profile.report(event.ABI)
+	p.report = c.Profile.report(event.ABI, event.Brokered)
 	// Ends when the helper closes the control socket; End waits for that.
 	go p.listen()
 	return p, nil
@@ -99,7 +99,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	spec.Namespaces, spec.Landlock, spec.Seccomp = true, true, true
 	spec.Shared = p.Tier == TierB
 	spec.Loopback = !p.Network
-	spec.Hide, spec.TmpBytes = p.Hide, p.Limits.TmpBytes
+	spec.Hide, spec.Sockets, spec.TmpBytes = p.Hide, p.Sockets, p.Limits.TmpBytes
 	spec.Ports = p.ports()
 	if p.Mode == WorkspaceWrite {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {

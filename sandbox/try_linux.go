@@ -14,9 +14,9 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 		return Report{}, &StageError{Stage: "profile", Err: err}
 	}
 	if p.Mode == FullAccess {
-		return p.report(0), nil
+		return p.report(0, false), nil
 	}
-	abi, err := probe(ctx, helper.Spec{Namespaces: true, Shared: p.Tier == TierB, Loopback: !p.Network, Landlock: true, Seccomp: true})
+	event, err := probe(ctx, helper.Spec{Namespaces: true, Shared: p.Tier == TierB, Loopback: !p.Network, Landlock: true, Seccomp: true})
 	if err != nil {
 		return Report{}, err
 	}
@@ -25,5 +25,5 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 			return Report{}, err
 		}
 	}
-	return p.report(abi), nil
+	return p.report(event.ABI, event.Brokered), nil
 }

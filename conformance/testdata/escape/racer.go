@@ -15,8 +15,9 @@ import (
 
 // racer connects again and again to a socket of its own while something changes
 // under the one who looks: MODE GOOD BAD SECONDS. Mode 0 changes the address in
-// memory, 1 the link that is the address, 2 the descriptor, 3 the folder from which
-// the address counts. Whoever gets to the bad socket says RACEHIT.
+// memory, 1 the link that is the address, 2 the descriptor, 3 the folder that holds the
+// socket. In mode 4 nothing changes: all go for the bad socket, and another thread
+// writes all the time. Whoever gets to the bad socket says RACEHIT.
 func racer(a args) int {
 	mode, good, bad := a.number(0), a.text(1), a.text(2)
 	os.Remove(good)
@@ -35,7 +36,7 @@ func racer(a args) int {
 	}()
 	r := race{good: good, bad: bad}
 	copy(r.address[:], rawUnix(good))
-	swap := map[int]func(bool){0: r.swapAddress, 1: r.swapLink, 2: r.swapDescriptor, 3: r.swapFolder}[mode]
+	swap := map[int]func(bool){0: r.swapAddress, 1: r.swapLink, 2: r.swapDescriptor, 3: r.swapFolder, 4: r.write}[mode]
 	if swap == nil || !r.prepare(mode) {
 		return 2
 	}
@@ -77,6 +78,9 @@ func (r *race) prepare(mode int) bool {
 	}
 	if r.link != "" {
 		copy(r.address[:], rawUnix(r.link))
+	}
+	if mode == 4 {
+		copy(r.address[:], rawUnix(r.bad))
 	}
 	return true
 }
@@ -123,6 +127,13 @@ func (r *race) swapFolder(bad bool) {
 		r.replaceLink(r.good+".dir", r.bad[:max(0, len(r.bad)-len("/ipc.sock"))])
 	} else {
 		r.replaceLink(r.good+".dir", r.good+".inside")
+	}
+}
+
+// write sends to whatever the socket is connected to by now.
+func (r *race) write(bool) {
+	if to := r.socket.Load(); to > 2 {
+		unix.Sendto(int(to), []byte("RACEHIT\n"), unix.MSG_NOSIGNAL, nil)
 	}
 }
 

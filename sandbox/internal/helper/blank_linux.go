@@ -195,7 +195,7 @@ func (h *holder) mustWait() {
 		send(failure(stage("let a shell wait for its script", err)))
 		h.end(125)
 	}
-	send(Event{Kind: EventStarted, ABI: h.abi})
+	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.brokered})
 }
 
 // give lets the waiting shell run its script. One that cannot have it runs

@@ -35,58 +35,59 @@ const StageChdir = "chdir"
 // confine puts the whole process into its view and the calling thread, from
 // which the shell is forked, under Landlock and the filter. The process's other
 // threads keep watch without them, but without capabilities. It returns the
-// version of Landlock in force. What handed holds stays open in the helper.
-func confine(s *Spec, handed []int) (abi int, err error) {
+// version of Landlock in force and whether a broker judges connections. What handed
+// holds stays open in the helper.
+func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	// When memory runs out a call goes before the daemon. Where the file cannot
 	// be written the machine's own order holds.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if s.Namespaces {
 		if err := buildView(s, handed); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	if s.Loopback {
 		if err := raiseLoopback(); err != nil {
-			return 0, stage("bring up the loopback", err)
+			return 0, false, stage("bring up the loopback", err)
 		}
 		if len(s.Ports) > 0 {
 			if err := openDoors(s.Ports); err != nil {
-				return 0, err
+				return 0, false, err
 			}
 		}
 	}
 	if err := limit(s); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if s.Namespaces {
 		if err := dropCapabilities(); err != nil {
-			return 0, stage("drop capabilities", err)
+			return 0, false, stage("drop capabilities", err)
 		}
 	}
 	// In the view, where a hidden or private folder is not the host's, and without
 	// the capability to enter it all the same.
 	if err := unix.Chdir(s.Dir); err != nil {
-		return 0, stage(StageChdir, err)
+		return 0, false, stage(StageChdir, err)
 	}
 	if s.Landlock {
 		if abi, err = restrictFiles(s); err != nil {
-			return 0, stage("landlock", err)
+			return 0, false, stage("landlock", err)
 		}
 	}
 	if s.Seccomp {
-		if err := restrictCalls(); err != nil {
-			return 0, stage("seccomp", err)
+		if brokered, err = restrictCalls(s); err != nil {
+			return 0, false, stage("seccomp", err)
 		}
 	}
 	if s.Shared {
 		if err := restrictOthers(); err != nil {
-			return 0, stage("seccomp", err)
+			return 0, false, stage("seccomp", err)
 		}
 	}
 	if s.Processes > 0 && s.Namespaces {
 		startThreads()
 	}
-	return abi, nil
+	return abi, brokered, nil
 }
 
 // limit sets what the helper and the shell share from here on. For the numbers of

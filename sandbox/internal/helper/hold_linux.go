@@ -42,7 +42,7 @@ func run() int {
 	h := &holder{spec: spec, alone: make(chan struct{})}
 	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
 	begin := func() {
-		if h.abi, err = confine(&spec, handed); err == nil && !spec.Probe {
+		if h.abi, h.brokered, err = confine(&spec, handed); err == nil && !spec.Probe {
 			err = h.start(files)
 		}
 	}
@@ -56,7 +56,7 @@ func run() int {
 		return 125
 	}
 	if h.blank == nil {
-		send(Event{Kind: EventStarted, ABI: h.abi})
+		send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.brokered})
 		h.watch()
 	}
 	if spec.Probe {
@@ -112,13 +112,14 @@ func failure(err error) Event {
 
 // holder is the parent of the shell.
 type holder struct {
-	spec  Spec
-	abi   int
-	bound bool // process numbers are limited, and not processes
-	shell int
-	input inputFiles    // set by start
-	blank *blank        // until the shell has its script; obey's once it runs
-	alone chan struct{} // closed when no process of the call is left
+	spec     Spec
+	abi      int
+	brokered bool // connections to local sockets are judged
+	bound    bool // process numbers are limited, and not processes
+	shell    int
+	input    inputFiles    // set by start
+	blank    *blank        // until the shell has its script; obey's once it runs
+	alone    chan struct{} // closed when no process of the call is left
 
 	full sync.Once // it was told that the call has all the processes it may have
 

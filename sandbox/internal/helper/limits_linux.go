@@ -34,7 +34,7 @@ const groupNumbers = 64
 // startThreads starts threads for all that the helper does. Once its call has used
 // up the processes it could not get any, and Go's runtime gives up without.
 func startThreads() {
-	const enough = 10 // it has fewer goroutines, the collector of garbage included
+	const enough = 12 // it has fewer goroutines, the collector of garbage included
 	var all, release sync.WaitGroup
 	all.Add(enough)
 	release.Add(1)

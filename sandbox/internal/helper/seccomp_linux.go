@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"errors"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -14,12 +15,12 @@ import (
 // cannot: terminal injection, nested user namespaces, odd socket families,
 // io_uring, foreign system call tables and the rarely needed parts of the kernel.
 //
-// AF_UNIX sockets are all allowed: a filter cannot read the path a socket is
-// connected to. The private /run and /tmp hide the usual ones of the host; one
-// elsewhere in a readable folder can be reached if its file mode allows it.
+// Local sockets are those that have to connect before they can send: where to, the
+// broker decides. Without a broker there are none but pairs.
 const (
 	returnAllow = 0x7fff0000 // SECCOMP_RET_ALLOW
 	returnErrno = 0x00050000 // SECCOMP_RET_ERRNO
+	returnAsk   = 0x7fc00000 // SECCOMP_RET_USER_NOTIF
 	returnKill  = 0x80000000 // SECCOMP_RET_KILL_PROCESS
 
 	// Offsets in struct seccomp_data (linux/seccomp.h), little-endian machines.
@@ -70,8 +71,9 @@ func absent() []uint32 {
 	}
 }
 
-// filter assembles the program for this machine.
-func filter() []bpf.Instruction {
+// filter assembles the program for this machine. With a broker it is asked about
+// every connect.
+func filter(brokered bool) []bpf.Instruction {
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nativeArch, SkipTrue: 1},
@@ -96,14 +98,18 @@ func filter() []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
 	p = append(p, when(unix.SYS_PERSONALITY, append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)...)...)
-	p = append(p, when(unix.SYS_SOCKET, sockets()...)...)
+	p = append(p, when(unix.SYS_SOCKET, sockets(brokered)...)...)
+	p = append(p, when(unix.SYS_SOCKETPAIR, append(one(argument(1)), connected()...)...)...)
+	if brokered {
+		p = append(p, when(unix.SYS_CONNECT, bpf.RetConstant{Val: returnAsk})...)
+	}
 	return append(p, allow())
 }
 
 // sockets allows TCP, UDP and ping over IP, routing questions over netlink and
 // local sockets. MPTCP, SCTP, raw sockets, vsock (a way to the host of a virtual
 // machine), packet, alg and all others are refused.
-func sockets() []bpf.Instruction {
+func sockets(brokered bool) []bpf.Instruction {
 	ip := append([]bpf.Instruction{
 		argument(1),
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}, // without SOCK_CLOEXEC and SOCK_NONBLOCK
@@ -112,11 +118,20 @@ func sockets() []bpf.Instruction {
 		argument(2),
 	}, oneOf(0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6)...)
 	p := one(argument(0))
-	p = append(p, when(unix.AF_UNIX, allow())...)
+	if brokered {
+		p = append(p, when(unix.AF_UNIX, append(one(argument(1)), connected()...)...)...)
+	}
 	p = append(p, when(unix.AF_INET, ip...)...)
 	p = append(p, when(unix.AF_INET6, ip...)...)
 	p = append(p, when(unix.AF_NETLINK, append(one(argument(2)), oneOf(unix.NETLINK_ROUTE)...)...)...)
 	return append(p, answer(unix.EPERM))
+}
+
+// connected allows the kinds of local sockets that send nothing before they are
+// connected. Datagram sockets send to any path; SOCK_RAW is another name for them
+// (unix_create in the kernel's net/unix/af_unix.c).
+func connected() []bpf.Instruction {
+	return append(one(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}), oneOf(unix.SOCK_STREAM, unix.SOCK_SEQPACKET)...)
 }
 
 // when runs body if the accumulator is value. Every body ends in a return, so
@@ -145,23 +160,43 @@ func argument(n uint32) bpf.Instruction {
 	return bpf.LoadAbsolute{Off: offsetArgs + 8*n, Size: 4}
 }
 
-// restrictCalls puts the filter on the calling thread and on what it forks.
-func restrictCalls() error {
-	raw, err := bpf.Assemble(filter())
+// restrictCalls puts the filter on the calling thread and on what it forks, and
+// starts the broker. Where the kernel has none (before Linux 5.19, or where a filter
+// that was there before asks somebody else), local sockets are refused.
+func restrictCalls(s *Spec) (brokered bool, err error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return false, err
+	}
+	if canBroker(s) {
+		fd, err := install(filter(true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		if err == nil {
+			// Ends with the helper.
+			go newBroker(s, fd).serve()
+			return true, nil
+		}
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EBUSY) {
+			return false, err
+		}
+	}
+	_, err = install(filter(false), 0)
+	return false, err
+}
+
+// install puts a filter on the calling thread. It returns what the kernel does, with
+// NEW_LISTENER a descriptor that is closed on exec.
+func install(filter []bpf.Instruction, flags uintptr) (int, error) {
+	raw, err := bpf.Assemble(filter)
 	if err != nil {
-		return err
+		return -1, err
 	}
 	program := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
 	if e != 0 {
-		return e
+		return -1, e
 	}
-	return nil
+	return int(fd), nil
 }

@@ -18,9 +18,9 @@ const (
 
 // machine runs the filter as the kernel would. x/net/bpf loads big-endian words,
 // so each is written that way at its little-endian place.
-func machine(t testing.TB) func(arch, nr uint32, args ...uint64) uint32 {
+func machine(t testing.TB, brokered bool) func(arch, nr uint32, args ...uint64) uint32 {
 	t.Helper()
-	vm, err := bpf.NewVM(filter())
+	vm, err := bpf.NewVM(filter(brokered))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,30 +40,57 @@ func machine(t testing.TB) func(arch, nr uint32, args ...uint64) uint32 {
 	}
 }
 
+// tables are all numbers that a machine has calls for, with room for those to come.
+const tables = 1024
+
 func TestEveryCallOfEveryTableHasItsAnswer(t *testing.T) {
 	t.Parallel()
-	run := machine(t)
-	conditional := []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET}
-	no := append(refused(), refusedHere()...)
-	for nr := range uint32(1024) {
-		want := uint32(returnAllow)
-		switch {
-		case slices.Contains(no, nr):
-			want = deny
-		case slices.Contains(absent(), nr):
-			want = missing
-		case slices.Contains(conditional, nr):
-			continue
+	for _, brokered := range []bool{true, false} {
+		run := machine(t, brokered)
+		for nr := range uint32(tables) {
+			if want, ok := answerTo(nr, brokered); ok {
+				if got := run(nativeArch, nr); got != want {
+					t.Errorf("call %d: got %#x, want %#x", nr, got, want)
+				}
+			}
+			if got := run(nativeArch, nr|firstX32); got != missing {
+				t.Errorf("x32 call %d: got %#x", nr, got)
+			}
+			for _, arch := range []uint32{0, unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, nativeArch ^ 1} {
+				if got := run(arch, nr); got != returnKill {
+					t.Errorf("call %d of machine %#x: got %#x", nr, arch, got)
+				}
+			}
 		}
-		if got := run(nativeArch, nr); got != want {
-			t.Errorf("call %d: got %#x, want %#x", nr, got, want)
-		}
-		if got := run(nativeArch, nr|firstX32); got != missing {
-			t.Errorf("x32 call %d: got %#x", nr, got)
-		}
-		for _, arch := range []uint32{0, unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, nativeArch ^ 1} {
-			if got := run(arch, nr); got != returnKill {
-				t.Errorf("call %d of machine %#x: got %#x", nr, arch, got)
+	}
+}
+
+// answerTo is what the filter must answer to a call whatever its arguments; false
+// where they decide.
+func answerTo(nr uint32, brokered bool) (uint32, bool) {
+	conditional := []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR}
+	switch {
+	case slices.Contains(append(refused(), refusedHere()...), nr):
+		return deny, true
+	case slices.Contains(absent(), nr):
+		return missing, true
+	case brokered && nr == unix.SYS_CONNECT:
+		return returnAsk, true
+	}
+	return returnAllow, !slices.Contains(conditional, nr)
+}
+
+// A bit above the 32 that count makes no call another one.
+func TestHighBitsOfArgumentsChangeNothing(t *testing.T) {
+	t.Parallel()
+	run := machine(t, true)
+	for _, nr := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR} {
+		for _, a := range []uint64{0, 1, 2, 5, 8, 16, 40, 0x5412, 0x541c, 0x40000, 0x10000000, 0xffffffff} {
+			for _, b := range []uint64{0, 1, 2, 3, 5, 0x5412, 0x541c, 0x80001, 0x80802} {
+				plain := run(nativeArch, nr, a, b, 0)
+				if got := run(nativeArch, nr, a|1<<32, b|1<<63, 1<<40); got != plain {
+					t.Errorf("call %d (%#x, %#x): %#x becomes %#x", nr, a, b, plain, got)
+				}
 			}
 		}
 	}
@@ -71,7 +98,7 @@ func TestEveryCallOfEveryTableHasItsAnswer(t *testing.T) {
 
 func TestArgumentsDecide(t *testing.T) {
 	t.Parallel()
-	run := machine(t)
+	run := machine(t, true)
 	for _, c := range []struct {
 		name string
 		nr   uint32
@@ -94,7 +121,13 @@ func TestArgumentsDecide(t *testing.T) {
 		{"ping", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, returnAllow},
 		{"MPTCP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, deny},
 		{"raw", unix.SYS_SOCKET, []uint64{unix.AF_INET | 1<<32, unix.SOCK_RAW, unix.IPPROTO_ICMP}, deny},
-		{"local", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, returnAllow},
+		{"local", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, returnAllow},
+		{"local packets", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET, 0}, returnAllow},
+		{"local datagrams", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, deny},
+		{"local datagrams by their other name", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_RAW | unix.SOCK_NONBLOCK, 0}, deny},
+		{"pair", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, returnAllow},
+		{"pair of datagrams", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC, 0}, deny},
+		{"pair of datagrams by their other name", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_RAW, 0}, deny},
 		{"routes", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, returnAllow},
 		{"audit", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_AUDIT}, deny},
 		{"vsock", unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, deny},
@@ -107,11 +140,27 @@ func TestArgumentsDecide(t *testing.T) {
 	}
 }
 
+func TestThereAreNoLocalSocketsThatNobodyJudges(t *testing.T) {
+	t.Parallel()
+	run := machine(t, false)
+	for kind := range uint64(16) {
+		if got := run(nativeArch, unix.SYS_SOCKET, unix.AF_UNIX, kind, 0); got != deny {
+			t.Errorf("kind %d: got %#x", kind, got)
+		}
+	}
+	if got := run(nativeArch, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0); got != returnAllow {
+		t.Errorf("pair: got %#x", got)
+	}
+	if got := run(nativeArch, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0); got != returnAllow {
+		t.Errorf("TCP: got %#x", got)
+	}
+}
+
 func FuzzFilterAlwaysAnswers(f *testing.F) {
 	f.Add(uint32(nativeArch), uint32(unix.SYS_SOCKET), uint64(unix.AF_INET), uint64(1), uint64(6))
-	run := machine(f)
+	run := machine(f, true)
 	f.Fuzz(func(t *testing.T, arch, nr uint32, a, b, c uint64) {
-		if got := run(arch, nr, a, b, c); !slices.Contains([]uint32{returnAllow, returnKill, deny, missing}, got) {
+		if got := run(arch, nr, a, b, c); !slices.Contains([]uint32{returnAllow, returnAsk, returnKill, deny, missing}, got) {
 			t.Errorf("got %#x", got)
 		}
 	})

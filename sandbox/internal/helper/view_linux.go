@@ -62,9 +62,9 @@ func buildView(s *Spec, handed []int) error {
 	if err != nil {
 		return err
 	}
-	var resolver []tree
+	resolver := takeSockets(s.Sockets)
 	if len(s.Ports) == 0 {
-		resolver = takeResolver()
+		resolver = append(resolver, takeResolver()...)
 	}
 	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
 		return stage("make / read-only", err)
@@ -164,6 +164,20 @@ func takeResolver() []tree {
 		return nil // names are not resolved then, which is no hole
 	}
 	return []tree{t}
+}
+
+// takeSockets takes the sockets of the machine that a private folder would hide.
+func takeSockets(paths []string) (list []tree) {
+	for _, path := range paths {
+		if !Covered(path) {
+			continue
+		}
+		t, err := take(path, false)
+		if err == nil && setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrLocked) == nil {
+			list = append(list, t) // one that is missing cannot be reached either
+		}
+	}
+	return list
 }
 
 func privateFolders(tmpBytes uint64) error {

@@ -19,6 +19,7 @@ type Spec struct {
 
 	Roots    []Root
 	Hide     []string
+	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
 	Protect  []string // canonical paths below writable roots that stay as they are
 	TmpBytes uint64
 
@@ -84,6 +85,7 @@ type Event struct {
 	Errno    int    // of EventFailed; 0 when no system call failed
 	Text     string // of EventFailed
 	ABI      int    // of EventStarted: the Landlock version in force, 0 = none
+	Brokered bool   // of EventStarted: connections to local sockets are judged; false = there are none
 	Status   int    // of EventExited: the raw wait status of the shell
 	Alone    bool   // of EventExited: nothing else of the call runs
 	Runnable bool   // of EventMembers: one of them runs or waits for a disk
@@ -208,6 +210,7 @@ func (s *Spec) Encode() ([]byte, error) {
 		}
 	}
 	f.texts("hide", s.Hide)
+	f.texts("socket", s.Sockets)
 	f.texts("protect", s.Protect)
 	for _, port := range s.Ports {
 		f.number("port", port)
@@ -255,12 +258,13 @@ func DecodeSpec(b []byte) (Spec, error) {
 	var s Spec
 	truths, numbers := s.truths(), s.numbers()
 	texts := map[string]func(string){
-		"write": func(v string) { s.Roots = append(s.Roots, Root{v, true}) },
-		"read":  func(v string) { s.Roots = append(s.Roots, Root{v, false}) },
-		"hide":  func(v string) { s.Hide = append(s.Hide, v) },
-		"dir":   func(v string) { s.Dir = v },
-		"arg":   func(v string) { s.Argv = append(s.Argv, v) },
-		"env":   func(v string) { s.Env = append(s.Env, v) },
+		"write":  func(v string) { s.Roots = append(s.Roots, Root{v, true}) },
+		"read":   func(v string) { s.Roots = append(s.Roots, Root{v, false}) },
+		"hide":   func(v string) { s.Hide = append(s.Hide, v) },
+		"socket": func(v string) { s.Sockets = append(s.Sockets, v) },
+		"dir":    func(v string) { s.Dir = v },
+		"arg":    func(v string) { s.Argv = append(s.Argv, v) },
+		"env":    func(v string) { s.Env = append(s.Env, v) },
 
 		"protect":    func(v string) { s.Protect = append(s.Protect, v) },
 		"cache":      func(v string) { s.Caches = append(s.Caches, Cache{Path: v}) },
@@ -327,6 +331,7 @@ func (e Event) Encode() []byte {
 	f.number("errno", uint64(e.Errno))
 	f.number("abi", uint64(e.ABI))
 	f.number("status", uint64(e.Status))
+	f.truth("brokered", e.Brokered)
 	f.truth("alone", e.Alone)
 	f.truth("runnable", e.Runnable)
 	f.text("wait", e.Wait)
@@ -344,7 +349,7 @@ func DecodeEvent(b []byte) (Event, error) {
 	var e Event
 	numbers := map[string]*int{"errno": &e.Errno, "abi": &e.ABI, "status": &e.Status}
 	texts := map[string]*string{"kind": &e.Kind, "stage": &e.Stage, "text": &e.Text, "wait": &e.Wait}
-	truths := map[string]*bool{"alone": &e.Alone, "runnable": &e.Runnable, "reads": &e.Reads, "sole": &e.Sole, "deaf": &e.Deaf}
+	truths := map[string]*bool{"brokered": &e.Brokered, "alone": &e.Alone, "runnable": &e.Runnable, "reads": &e.Reads, "sole": &e.Sole, "deaf": &e.Deaf}
 	err := each(b, func(key, value string) (err error) {
 		if v, ok := texts[key]; ok {
 			*v = value

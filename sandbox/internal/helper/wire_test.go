@@ -13,7 +13,8 @@ func fullSpec() Spec {
 		Namespaces: true, Shared: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
 		Roots: []Root{{"/work space", true}, {"/tmp/x\xff", false}},
 		Hide:  []string{"/home/u/.ssh", "/a=b"}, Protect: []string{"/work space/.git/config"},
-		Room: 5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Sockets: []string{"/run/s"},
+		Room:    5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
 		Ports: []uint64{80, 65535}, Caches: []Cache{{"/c", ""}, {"/d e", "/own"}}, Handed: 2, Overlays: []Overlay{{"/l", "/u", "/w"}},
 		Dir: "/tmp/x\xff", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}

@@ -1,0 +1,145 @@
+//go:build linux && (amd64 || arm64)
+
+package helper
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// connection is one connect(2) that the broker makes for a process of the call.
+type connection struct {
+	socket  int    // a copy of the process's
+	address []byte // in the kernel's form
+	file    int    // the file of a local socket, -1 = there is none
+	own     bool   // a process of the call must listen there
+	limit   time.Duration
+	begun   time.Time
+}
+
+func (c *connection) close() {
+	for _, fd := range []int{c.socket, c.file} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// pin finds the file of a local socket as the thread would, and takes it in place of
+// its path: whatever the path leads to later, this file is connected to. Links of
+// /proc are not followed, which lead past every path.
+func (c *connection) pin(thread int, path string) error {
+	from, err := unix.Open("/proc/"+strconv.Itoa(thread)+"/cwd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return unix.EACCES
+	}
+	defer unix.Close(from)
+	c.file, err = unix.Openat2(from, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		c.file = -1
+		return err
+	}
+	name := "/proc/self/fd/" + strconv.Itoa(c.file)
+	c.address = append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), append([]byte(name), 0)...)
+	return nil
+}
+
+// shortest is the shortest time that the kernel waits; none at all would be for ever.
+const shortest = time.Microsecond
+
+// try connects. It says so when a socket that waits would have to wait: the helper
+// does not, and gives it only the shortest time for now.
+func (c *connection) try() (waits bool, err error) {
+	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
+	if err != nil {
+		return false, err
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		return false, c.finish(c.connect())
+	}
+	usual, err := unix.GetsockoptTimeval(c.socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO)
+	if err != nil {
+		return false, err
+	}
+	soon := unix.NsecToTimeval(shortest.Nanoseconds())
+	if err := unix.SetsockoptTimeval(c.socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &soon); err != nil {
+		return false, err
+	}
+	err = c.connect()
+	if bad := unix.SetsockoptTimeval(c.socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, usual); bad != nil {
+		return false, bad
+	}
+	if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EALREADY) {
+		return false, c.finish(err)
+	}
+	if c.begun.IsZero() {
+		c.begun, c.limit = time.Now(), time.Duration(usual.Nano())
+	}
+	if c.limit > 0 && time.Since(c.begun) > c.limit {
+		return false, err
+	}
+	return true, nil
+}
+
+func (c *connection) connect() error {
+	_, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(c.socket), uintptr(unsafe.Pointer(&c.address[0])), uintptr(len(c.address)))
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// knock tells whether anybody listens, with a socket of the helper's own, through
+// which nothing is sent. No error would be an invitation.
+func (c *connection) knock() error {
+	kind, err := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return err
+	}
+	own, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(own)
+	knocker := connection{socket: own, address: c.address}
+	if err := knocker.connect(); err != nil && !errors.Is(err, unix.EAGAIN) {
+		return err
+	}
+	return unix.EACCES
+}
+
+// finish looks at who listens where only the call's own processes may: one of the
+// machine has no number among them (unix(7), SO_PEERCRED).
+func (c *connection) finish(err error) error {
+	if err != nil || !c.own {
+		return err
+	}
+	peer, err := unix.GetsockoptUcred(c.socket, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err == nil && peer.Pid != 0 {
+		return nil
+	}
+	_ = unix.Shutdown(c.socket, unix.SHUT_RDWR)
+	return unix.EACCES
+}
+
+// wait tries again and again until the connection stands or fails, its time is over,
+// or nobody waits for it any more.
+func (b *broker) wait(id uint64, c connection) {
+	defer c.close()
+	const often, seldom = time.Millisecond, 20 * time.Millisecond
+	for pause := often; ; pause = min(2*pause, seldom) {
+		time.Sleep(pause)
+		if !b.stands(id) {
+			return
+		}
+		if waits, err := c.try(); !waits {
+			b.reply(id, err)
+			return
+		}
+	}
+}

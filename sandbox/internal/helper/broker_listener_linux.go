@@ -1,0 +1,148 @@
+//go:build linux && (amd64 || arm64)
+
+package helper
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// listeners asks the kernel which local sockets of a network namespace are listened
+// on (sock_diag(7)). A call with a network of its own sees its own there and no
+// others, before anything is sent: to connect first and look then would give another
+// thread the moment to write to a socket that is about to be refused.
+type listeners struct {
+	netlink int
+	devices map[uint64]uint32 // of the mounts of the call's view, by their ids
+}
+
+// newListeners is nil where the kernel does not tell.
+func newListeners() *listeners {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil
+	}
+	l := &listeners{netlink: fd}
+	if l.each(func(socketFile) bool { return true }) != nil || l.readMounts() != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return l
+}
+
+// socketFile is where a socket lies, as the kernel tells it here: half of the inode's
+// number, and the device of its file system, which stat(2) shows differently.
+type socketFile struct{ inode, device uint32 }
+
+// has reports whether a process listens on the socket whose file this is.
+func (l *listeners) has(file int) (bool, error) {
+	var st unix.Statx_t
+	err := unix.Statx(file, "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_MNT_ID, &st)
+	if err != nil {
+		return false, err
+	}
+	device, ok := l.devices[st.Mnt_id]
+	if !ok {
+		return false, unix.EACCES
+	}
+	found := false
+	err = l.each(func(p socketFile) bool {
+		found = p == socketFile{uint32(st.Ino), device}
+		return !found
+	})
+	return found, err
+}
+
+// each shows the places of all sockets that are listened on. It reads the kernel's
+// answer to the end even when use wants no more.
+func (l *listeners) each(use func(socketFile) bool) error {
+	const (
+		bodySize         = 16 + 24
+		dump             = unix.NLM_F_REQUEST | unix.NLM_F_DUMP
+		stateListen      = 1 << 10
+		showFile    byte = 2
+	)
+	request := make([]byte, bodySize) // struct nlmsghdr, struct unix_diag_req
+	binary.NativeEndian.PutUint32(request, bodySize)
+	binary.NativeEndian.PutUint16(request[4:], unix.SOCK_DIAG_BY_FAMILY)
+	binary.NativeEndian.PutUint16(request[6:], dump)
+	request[16] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(request[20:], stateListen)
+	request[28] = showFile
+	if err := unix.Sendto(l.netlink, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	more := true
+	answer := make([]byte, 32<<10)
+	for {
+		n, _, err := unix.Recvfrom(l.netlink, answer, 0)
+		if err != nil {
+			return err
+		}
+		end, err := eachMessage(answer[:n], func(body []byte) {
+			if p, ok := placeOf(body); ok && more {
+				more = use(p)
+			}
+		})
+		if end || err != nil {
+			return err
+		}
+	}
+}
+
+// eachMessage takes an answer apart. It reports whether it was the last one.
+func eachMessage(b []byte, use func(body []byte)) (end bool, err error) {
+	for len(b) >= 16 {
+		size := int(binary.NativeEndian.Uint32(b))
+		if size < 16 || size > len(b) {
+			return true, unix.EBADMSG
+		}
+		switch binary.NativeEndian.Uint16(b[4:]) {
+		case unix.NLMSG_DONE:
+			return true, nil
+		case unix.NLMSG_ERROR:
+			return true, unix.EOPNOTSUPP
+		}
+		use(b[16:size])
+		b = b[min(len(b), (size+3)&^3):]
+	}
+	return false, nil
+}
+
+// placeOf finds the attribute UNIX_DIAG_VFS after a struct unix_diag_msg.
+func placeOf(body []byte) (socketFile, bool) {
+	const fixed, vfs = 16, 1
+	for b := body[min(fixed, len(body)):]; len(b) >= 4; {
+		size, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
+		if size < 4 || size > len(b) {
+			break
+		}
+		if kind == vfs && size >= 12 {
+			return socketFile{binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[8:])}, true
+		}
+		b = b[min(len(b), (size+3)&^3):]
+	}
+	return socketFile{}, false
+}
+
+// readMounts learns the devices of the mounts, which nobody can change once the view
+// stands.
+func (l *listeners) readMounts() error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	l.devices = map[uint64]uint32{}
+	for line := range strings.Lines(string(b)) {
+		var id, parent uint64
+		var major, minor uint32
+		if _, err := fmt.Sscanf(line, "%d %d %d:%d", &id, &parent, &major, &minor); err == nil {
+			l.devices[id] = major<<20 | minor // the kernel's own form of a device's number
+		}
+	}
+	return nil
+}
