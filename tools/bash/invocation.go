@@ -50,15 +50,22 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command := executor.Command{
 		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile,
-		Stdout: output{io, tools.Stdout}, Stderr: output{io, tools.Stderr},
+		Stdout:  output{io, tools.Stdout},
 		WaitAll: v.background, Started: v.started(io), Waiting: waiting(io), Input: relay(ctx, io.Input, relayed),
+	}
+	complaints := &tail{output: output{io, tools.Stderr}}
+	if command.Stderr = complaints; v.terminal == executor.Single {
+		complaints.stream = tools.Stdout
+		command.Stdout = complaints
 	}
 	network := v.network(io)
 	command.Connect = network.Serve
 	exit, err := o.Pool.Run(ctx, command)
 	stop()
 	<-relayed
-	return withRefusals(v.result(exit, err), network.Refusals())
+	r = withRefusals(v.result(exit, err), network.Refusals())
+	v.addInferred(&r, complaints.text())
+	return r
 }
 
 // tightened is the configured profile, or a stricter one that a policy names. A
