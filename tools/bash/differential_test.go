@@ -246,6 +246,7 @@ func TestScriptsThatOnceHidACommand(t *testing.T) {
 		"q `x=$'a'b'` & r 1 `p  # ' `",
 		"trap 'q $x' EXIT; x=a",
 		"f() { p; } && f", "f() { p; } | f", "f() ( p ) || q; f", "function f { p; } && f", "f() { p; } & f", "f() { p; } > out && f", "f() if q; then p; fi && f",
+		"x='a\\n'; q $x*", "x='a\\.t'; q $x*", "x='\\a.t'; q $x$y*", "x='a\\n'; q $x", "x='*\\n'; q a$x; set -f; q $x",
 		// What the shell evaluates, or cannot set.
 		"x='a[$(p)]'; RANDOM=$x", "OPTIND='a[$(p)]'", "LINES='a[$(p)]'; ((LINES))", "read SHLVL <<< 'a[$(p)]'; : $((SHLVL))",
 		"q & wait -n -p 'a[$(p)]'", "mapfile -tC 'p #' -tc1 x < /etc/passwd", "declare -a x='([$(p)]=1)'", "declare -a x; declare x='([$(p)]=1)'",

@@ -11,6 +11,7 @@ type builder struct {
 	cur     word
 	present bool // the current field exists, if only by its quotes
 	bracket bool // a [ is open in it
+	slash   int  // where in its pattern a variable's backslash stands, and one; 0 = nowhere
 	raw     strings.Builder
 	pattern strings.Builder
 }
@@ -35,6 +36,9 @@ func (b *builder) literal(text string, quoted bool) {
 			b.pattern.WriteByte('\\')
 		}
 		if !quoted {
+			if c == '\\' && b.slash == 0 {
+				b.slash = b.pattern.Len() + 1
+			}
 			b.bracket = b.bracket || c == '['
 			b.cur.glob = b.cur.glob || c == '*' || c == '?' || c == ']' && b.bracket
 		}
@@ -60,17 +64,27 @@ func (b *builder) unknown(quoted bool) {
 func (b *builder) cut() {
 	if b.present {
 		b.cur.text = b.raw.String()
+		b.cur.dynamic = b.cur.dynamic || b.cur.glob && b.slash > 0
 		if b.cur.glob && !b.cur.dynamic {
 			b.cur.text = b.pattern.String()
 		}
 		if b.cur.dynamic && b.cur.glob {
-			b.cur.text, b.cur.glob = literalPrefix(b.pattern.String()), false
+			b.cur.text, b.cur.glob = literalPrefix(b.known()), false
 		}
 		b.fields = append(b.fields, b.cur)
 	}
-	b.cur, b.present, b.bracket = word{}, false, false
+	b.cur, b.present, b.bracket, b.slash = word{}, false, false, 0
 	b.raw.Reset()
 	b.pattern.Reset()
+}
+
+// known returns the part of the pattern that tells how the word begins. A backslash
+// in a variable's value is gone where the pattern matches, and stays where not.
+func (b *builder) known() string {
+	if b.slash > 0 {
+		return b.pattern.String()[:b.slash-1]
+	}
+	return b.pattern.String()
 }
 
 // literalPrefix returns a pattern's text before its first special character.
