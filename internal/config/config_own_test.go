@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,23 @@ func TestAMountShowsWhatLiesElsewhere(t *testing.T) {
 	}
 	if !slices.ContainsFunc(readMounts(), func(m mount) bool { return m.at == "/" }) {
 		t.Error("this machine has no root")
+	}
+}
+
+func TestTheDocumentsListTheProtectedNames(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(b), "## Names that the sandbox protects")
+	for _, name := range policy.Autorun() {
+		if !strings.Contains(list, "`"+name+"`") {
+			t.Errorf("docs/policy.md does not list %s", name)
+		}
+	}
+	if n := len(regexp.MustCompile("`[.][a-z]").FindAllString(list, -1)); n != len(policy.Autorun()) {
+		t.Errorf("docs/policy.md lists %d names, there are %d", n, len(policy.Autorun()))
 	}
 }
 
