@@ -91,10 +91,12 @@ func seeWaited(t *testing.T, c Command) seen {
 	for {
 		var out, errs bytes.Buffer
 		c.Stdout, c.Stderr = &out, &errs
-		e, err := ready(t, c).run(t.Context(), c, nil)
+		shell := ready(t, c)
+		e, err := shell.run(t.Context(), c, nil)
 		if err == nil {
 			return seen{out.String(), errs.String(), fmt.Sprint(e.Code, e.Signal, e.Reason, len(e.Leftovers))}
 		}
+		shell.close()
 		if !strings.Contains(err.Error(), "has changed") {
 			t.Fatalf("%.80q: %v", c.Script, err)
 		}
