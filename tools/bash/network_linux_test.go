@@ -28,7 +28,7 @@ import (
 // that is listed for it, and every address to one web server, which answers with
 // the address, the port and the name that it was asked for.
 type internet struct {
-	server    *httptest.Server
+	address   string // of the server
 	names     map[string]string
 	workspace string
 
@@ -44,8 +44,9 @@ func newInternet(t testing.TB) *internet {
 		t.Fatal(err)
 	}
 	i := &internet{workspace: ws, names: map[string]string{"pkg.example": "93.184.216.34", "other.example": "93.184.216.35"}}
-	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello "+r.Host) }))
-	t.Cleanup(i.server.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello "+r.Host) }))
+	t.Cleanup(server.Close)
+	i.address = server.Listener.Addr().String()
 	return i
 }
 
@@ -61,7 +62,7 @@ func (i *internet) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error
 	i.dialed = append(i.dialed, to.String())
 	i.mu.Unlock()
 	var d net.Dialer
-	return d.DialContext(ctx, "tcp", i.server.Listener.Addr().String())
+	return d.DialContext(ctx, "tcp", i.address)
 }
 
 // decide lets every host of names but denied.example.

@@ -1,0 +1,47 @@
+package executor_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+// BenchmarkCaches tells what tool caches cost the start of a call: each round runs
+// the same command without them, and "ratio" is the quotient of the medians.
+func BenchmarkCaches(b *testing.B) {
+	h := newCacheHome(b)
+	caches := h.open(b, sandbox.Cache{Path: h.cache}, sandbox.Cache{Path: filepath.Join(h.cache, "a")},
+		sandbox.Cache{Path: filepath.Join(h.dir, "none"), Env: "NONE"})
+	without := in(b, executor.Off, "true")
+	with := without
+	with.Sandbox.Caches = caches
+	b.Run("cold", func(b *testing.B) {
+		compare(b, 0, func() error { _, err := executor.Run(b.Context(), without); return err },
+			func() error { _, err := executor.Run(b.Context(), with); return err })
+	})
+	b.Run("warm", func(b *testing.B) {
+		plain, ours := executor.NewPool(1), executor.NewPool(1)
+		defer plain.Close()
+		defer ours.Close()
+		plain.Prepare(without)
+		ours.Prepare(with)
+		compare(b, 50*time.Millisecond, func() error { _, err := plain.Run(b.Context(), without); return err },
+			func() error { _, err := ours.Run(b.Context(), with); return err })
+	})
+}
+
+// compare runs both in each round, after a pause, and reports the quotient.
+func compare(b *testing.B, pause time.Duration, plain, ours func() error) {
+	var p, o []time.Duration
+	for b.Loop() {
+		<-time.After(pause)
+		p = append(p, measure(b, plain))
+		<-time.After(pause)
+		o = append(o, measure(b, ours))
+	}
+	b.ReportMetric(float64(median(o))/float64(median(p)), "ratio")
+	b.ReportMetric(float64(median(o).Microseconds()), "us")
+}
