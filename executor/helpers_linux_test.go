@@ -71,9 +71,8 @@ func (e *ear) String() string {
 	return e.all.String()
 }
 
-// stopWhenReady cancels the command twice once it has printed "ready" and await,
-// if any, has returned.
-func stopWhenReady(t *testing.T, c executor.Command, await ...func()) (result, error) {
+// stopWhenReady cancels the command twice once it has printed "ready".
+func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -86,9 +85,6 @@ func stopWhenReady(t *testing.T, c executor.Command, await ...func()) (result, e
 		case <-out.come:
 		case <-t.Context().Done():
 		}
-		for _, wait := range await {
-			wait()
-		}
 		cancel()
 		cancel()
 	})
@@ -98,13 +94,7 @@ func stopWhenReady(t *testing.T, c executor.Command, await ...func()) (result, e
 }
 
 // running counts the processes whose command line holds mark.
-func running(t testing.TB, mark string) int {
-	t.Helper()
-	return len(marked(t, mark))
-}
-
-// marked lists the numbers of the processes whose command line holds mark.
-func marked(t testing.TB, mark string) (pids []string) {
+func running(t testing.TB, mark string) (n int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -112,10 +102,10 @@ func marked(t testing.TB, mark string) (pids []string) {
 	}
 	for _, f := range files {
 		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(mark)) {
-			pids = append(pids, filepath.Base(filepath.Dir(f)))
+			n++
 		}
 	}
-	return pids
+	return n
 }
 
 func requireProgram(t testing.TB, name string) {

@@ -76,12 +76,17 @@ func freeze(t *testing.T, group, mark string) {
 
 func TestAStoppedTreeIsEnded(t *testing.T) {
 	t.Parallel()
+	const script = `trap 'echo bye; exit 9' TERM
+sleep MARK & s=$!
+(until [ "$(grep -h ^State /proc/$$/status /proc/$s/status | grep -c T)" = 2 ]; do :; done; echo ready) &
+kill -STOP $s $$
+wait`
 	for _, mode := range terminals {
 		for _, profile := range profiles {
 			m := mark(t)
-			c := in(t, mode, `trap 'echo bye; exit 9' TERM; sleep `+m+` & echo ready; kill -STOP $! $$; wait`)
+			c := in(t, mode, strings.ReplaceAll(script, "MARK", m))
 			c.Sandbox.Mode, c.Grace = profile, time.Minute
-			got, err := stopWhenReady(t, c, func() { awaitStopped(t, m, 2) })
+			got, err := stopWhenReady(t, c)
 			if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
 				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
 			}
@@ -102,20 +107,6 @@ func TestAProcessThatStopsWhileItEndsIsWoken(t *testing.T) {
 			got, err := stopWhenReady(t, c)
 			if diff := cmp.Diff(result{Out: "ready\nbye\n", Code: 9, Reason: executor.Stopped}, got); diff != "" || err != nil {
 				t.Errorf("%s %s: %v %s", mode, profile, err, diff)
-			}
-		}
-	}
-}
-
-// awaitStopped waits until n processes whose command line holds mark are stopped.
-func awaitStopped(t *testing.T, mark string, n int) {
-	for stopped := 0; stopped < n && t.Context().Err() == nil; {
-		stopped = 0
-		for _, pid := range marked(t, mark) {
-			// proc_pid_stat(5): the state comes after the name in brackets.
-			b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-			if i := bytes.LastIndexByte(b, ')'); err == nil && bytes.HasPrefix(b[i+1:], []byte(" T ")) {
-				stopped++
 			}
 		}
 	}
