@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,7 @@ type Guard struct {
 	inotify *os.File // kept for its poller; read by raw system calls, with mu held
 	fd      int
 	work    sync.WaitGroup
+	follow  atomic.Pointer[func([]string)]
 
 	mu        sync.Mutex
 	tree      tree
@@ -27,9 +29,8 @@ type Guard struct {
 	incidents []Incident         // of the active calls
 	unproven  map[string]*folder // files that calls may have made, judged by content when one ends
 	existing  []string           // what stands in Existing; nil = to be looked for
-	follow    func([]string)
-	told      []string // what follow was told last
-	lost      bool     // the kernel dropped news: everything must be looked at
+	told      []string           // what follow was told last
+	lost      bool               // the kernel dropped news: everything must be looked at
 	closed    bool
 }
 
@@ -89,30 +90,33 @@ func (g *Guard) Close() {
 	g.work.Wait()
 }
 
-// Follow has f called with what Call.Existing would be, now and whenever that
-// changes. The calls come one at a time and must not block for long. There is one
-// follower; it is set before the first Begin.
+// Follow has f called with what Call.Existing would be, as soon as that is known
+// and whenever it changes, from goroutines of the guard. f must not block for long.
+// There is one follower, set once and before Close.
 func (g *Guard) Follow(f func(existing []string)) {
 	if g == nil {
 		return
 	}
-	g.mu.Lock()
-	g.follow, g.told = f, nil
-	g.mu.Unlock()
-	g.tell()
+	g.follow.Store(&f)
+	// Ends once the first look at the folders has.
+	g.work.Go(g.tell)
 }
 
 // tell tells the follower what has changed.
 func (g *Guard) tell() {
+	f := g.follow.Load()
+	if f == nil {
+		return
+	}
 	g.mu.Lock()
-	now, f := g.look(), g.follow
-	changed := g.told == nil || !slices.Equal(now, g.told)
-	if f != nil {
+	now := g.look()
+	changed := !g.closed && (g.told == nil || !slices.Equal(now, g.told))
+	if changed {
 		g.told = now
 	}
 	g.mu.Unlock()
-	if f != nil && changed {
-		f(now)
+	if changed {
+		(*f)(now)
 	}
 }
 
