@@ -300,6 +300,10 @@ func (g *Guard) uncover(path string) {
 	}
 }
 
+// mostIncidents is how many are kept and told while calls run. A call that makes
+// more, over and over, gains nothing but work: they are removed.
+const mostIncidents = 200
+
 // accuse takes away what appeared at path, and records it.
 func (g *Guard) accuse(path, why string) {
 	g.existing = nil
@@ -307,6 +311,12 @@ func (g *Guard) accuse(path, why string) {
 		return // it is still there
 	}
 	i := Incident{Path: path, Why: why}
+	if len(g.incidents) >= mostIncidents {
+		if !g.options.Report {
+			_ = remove(path)
+		}
+		return
+	}
 	if !g.options.Report {
 		i.Kept, i.Err = take(path, g.options.Quarantine)
 		if errors.Is(i.Err, syscall.ENOENT) {

@@ -242,6 +242,25 @@ func TestEveryCallThatRanIsTold(t *testing.T) {
 	}
 }
 
+func TestWhatIsMadeOverAndOverIsNotAllKept(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "")
+	c := p.Begin(nil)
+	p.sh(`git init -q r; mkdir -p r/.git/hooks; for i in {1..300}; do echo x >r/.git/hooks/$i; done`)
+	got := c.End()
+	if len(got) != 200 {
+		t.Errorf("%d were told of", len(got))
+	}
+	left, err := filepath.Glob(p.dir + "/r/.git/hooks/[0-9]*")
+	if err != nil || len(left) != 0 {
+		t.Errorf("%d are left, %v", len(left), err)
+	}
+	cells, err := os.ReadDir(p.quar)
+	if err != nil || len(cells) != 200 {
+		t.Errorf("%d are kept, %v", len(cells), err)
+	}
+}
+
 func TestThePathAloneTellsWhatIsProtected(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "")

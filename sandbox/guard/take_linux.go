@@ -41,6 +41,21 @@ func take(path, quarantine string) (kept string, err error) {
 	return kept, nil
 }
 
+// remove removes what is at path, without following a link.
+func remove(path string) error {
+	dir, err := openFolder(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(dir))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.RemoveAll(filepath.Base(path))
+}
+
 // move renames, or copies and removes where the quarantine is on another file
 // system. A call may have taken away the rights that this needs.
 func move(dir int, name, path, to string) error {
