@@ -17,9 +17,12 @@ import (
 
 func TestWorkspaceIsAllThatCanBeWritten(t *testing.T) {
 	t.Parallel()
-	outside := t.TempDir()
+	outside, home := t.TempDir(), "~/toold-test"
+	if strings.HasPrefix(os.Getenv("HOME"), "/tmp") {
+		home = "" // a command has its own /tmp
+	}
 	c := in(t, executor.Off, `echo x >inside && cat inside
-for f in `+outside+`/f /etc/toold-test /usr/toold-test ~/toold-test /proc/sys/kernel/hostname /dev/toold-test /run/x/y; do
+for f in `+outside+`/f /etc/toold-test /usr/toold-test `+home+` /proc/sys/kernel/hostname /dev/toold-test /run/x/y; do
   (echo x >$f) 2>/dev/null && echo "wrote $f"
 done
 mkdir sub; mv sub sub2; ln -s /etc/passwd l; chmod 600 inside; rm -r sub2 l`)
@@ -53,7 +56,11 @@ func TestReadOnlyWritesNothing(t *testing.T) {
 
 func TestTmpIsPrivateAndLimited(t *testing.T) {
 	t.Parallel()
-	outside := t.TempDir() // below the host's /tmp
+	outside, err := os.MkdirTemp("/tmp", "toold-test-") // the host's /tmp
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(outside) })
 	c := in(t, executor.Off, `ls -A /var/tmp; [ -e `+outside+` ] && echo visible; echo x >/tmp/f && cp /tmp/f /var/tmp/f && cat /var/tmp/f
 head -c 3000000 /dev/zero >/tmp/big 2>/dev/null; [ $(stat -c %s /tmp/big) -le 1048576 ] && echo limited`)
 	c.Sandbox.Limits.TmpBytes = 1 << 20
