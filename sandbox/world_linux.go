@@ -34,6 +34,7 @@ func lookAround(c Command) *world {
 		folders: append([]string{c.Dir}, c.Profile.Write...),
 		files:   append([]string{c.Argv[0], "/etc/resolv.conf"}, slices.Concat(c.Profile.Hide, c.Profile.Protect)...),
 	}
+	w.files = append(w.files, c.Profile.Sockets...)
 	if c.Profile.Workspace != "" {
 		w.folders = append(w.folders, c.Profile.Workspace)
 	}

@@ -32,7 +32,7 @@ func defaults() Config {
 		Sandbox: sandbox.Profile{
 			Mode: sandbox.WorkspaceWrite,
 			Limits: sandbox.Limits{
-				Processes: 512, OpenFiles: 4096, FileBytes: 4 * gib, MemoryBytes: 4 * gib, TmpBytes: 1 * gib,
+				Processes: 512, OpenFiles: 4096, FileBytes: 4 * gib, MemoryBytes: 4 * gib, TmpBytes: gib / 2,
 			},
 		},
 		Limits: Limits{

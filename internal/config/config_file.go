@@ -31,6 +31,7 @@ type file struct {
 		AllowDegraded  scalar   `yaml:"allow_degraded"`
 		Protect        []scalar `yaml:"protect"`
 		ProtectMissing scalar   `yaml:"protect_missing"`
+		UnixSockets    []scalar `yaml:"unix_sockets"`
 		Limits         struct {
 			Processes   scalar `yaml:"processes"`
 			OpenFiles   scalar `yaml:"open_files"`

@@ -139,6 +139,7 @@ func (l *loader) sandbox(c *Config, raw file) {
 	p.Write = l.writeRoots(r.Write)
 	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
+	p.Sockets = l.sockets(c, r.UnixSockets)
 	lowest := "tier-b"
 	l.word(&lowest, r.AllowDegraded, "sandbox.allow_degraded", "none", "tier-b")
 	if lowest == "tier-b" {
