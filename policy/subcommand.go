@@ -194,13 +194,11 @@ func resources(operands []Word) (out [][]Word) {
 			rest = append([]Word{{Text: object}}, rest...)
 		}
 		kind, _, _ = strings.Cut(kind, ".") // deployments.apps
-		names := kind
-		for group := range strings.SplitSeq(resourceNames, "\n") {
-			if isField(group, kind) {
-				names = group
-			}
+		names := resourceGroups()[kind]
+		if names == nil {
+			names = []string{kind}
 		}
-		for other := range strings.FieldsSeq(names) {
+		for _, other := range names {
 			out = append(out, append([]Word{operands[0], {Text: other}}, rest...))
 		}
 		if len(out) > maxReadings {

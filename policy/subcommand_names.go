@@ -190,6 +190,18 @@ network/ls network/list
 context/rm context/remove`,
 }
 
+// resourceGroups is resourceNames in parts: the names of a kind by each of them.
+var resourceGroups = sync.OnceValue(func() map[string][]string {
+	out := make(map[string][]string)
+	for line := range strings.SplitSeq(resourceNames, "\n") {
+		names := strings.Fields(line)
+		for _, name := range names {
+			out[name] = names
+		}
+	}
+	return out
+})
+
 // resourceNames are kubectl's names of kinds of objects, one kind a line.
 const resourceNames = `pod pods po
 deployment deployments deploy
