@@ -24,8 +24,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
-	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
+	"modernc.org/sqlite" // also the database/sql driver "sqlite"
 )
 
 // Errors of a Journal.
@@ -52,12 +53,37 @@ type Journal struct {
 // the process in whose name calls are recorded: Self, except in tests. The
 // caller closes the journal.
 func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
-	j, err := open(ctx, dir, daemon)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, err)
+	again := time.NewTicker(openAgain)
+	defer again.Stop()
+	for begun := time.Now(); ; {
+		j, err := open(ctx, dir, daemon)
+		if err == nil {
+			return j, nil
+		}
+		if !busy(err) || time.Since(begun) > openWithin {
+			return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, err)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, context.Cause(ctx))
+		}
 	}
-	return j, nil
 }
+
+// Daemons that start or stop at the same time meet locks for which SQLite does not
+// wait: it would not be sure that they are ever released.
+const (
+	openAgain  = 5 * time.Millisecond
+	openWithin = 10 * time.Second
+)
+
+func busy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqliteBusy
+}
+
+const sqliteBusy = 5 // SQLITE_BUSY; its kinds are in the higher bits
 
 func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err error) {
 	path, err := prepare(dir)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +58,26 @@ func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
 	must(t, err)
 	if diff := cmp.Diff(map[journal.Key]bool{waiting: true}, still); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDaemonsThatStartAndStopTogetherOpenTheJournal(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		dir := t.TempDir()
+		var daemons sync.WaitGroup
+		for range 3 {
+			daemons.Go(func() {
+				j, err := journal.Open(t.Context(), dir, journal.Self())
+				if err == nil {
+					err = j.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		daemons.Wait()
 	}
 }
 

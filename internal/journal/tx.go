@@ -122,12 +122,13 @@ func (w *writer) checkpoint() {
 	}
 }
 
-// settle writes what nobody waits for, so that a reader finds it.
+// settle writes what nobody waits for, so that a reader finds it. What has left the
+// queue is being written for as long as somebody has the turn.
 func (w *writer) settle() {
 	w.mu.Lock()
 	some := len(w.queue) > 0
 	w.mu.Unlock()
-	if some {
+	if some || len(w.turn) > 0 {
 		w.flush()
 	}
 }
