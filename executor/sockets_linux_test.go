@@ -1,6 +1,7 @@
 package executor_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -241,5 +242,38 @@ func TestTheReportTellsWhoJudgesSockets(t *testing.T) {
 	_, e := run(t, c)
 	if len(e.Sandbox.Enforced) != 4 || e.Sandbox.Enforced[3] != "sockets" {
 		t.Errorf("got %v", e.Sandbox.Enforced)
+	}
+}
+
+// BenchmarkConnect measures a connect to a local socket within a call, with the
+// broker and without any sandbox, in the same interpreter.
+func BenchmarkConnect(b *testing.B) {
+	for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {
+		b.Run(mode.String(), func(b *testing.B) {
+			c := in(b, executor.Off, `python3 -c '
+import os, socket, time
+os.path.exists("s") and os.remove("s")
+l = socket.socket(socket.AF_UNIX); l.bind("s"); l.listen(4096)
+times = []
+for _ in range(2000):
+    s = socket.socket(socket.AF_UNIX)
+    begun = time.perf_counter_ns()
+    s.connect("s")
+    times.append(time.perf_counter_ns() - begun)
+    s.close(); l.accept()[0].close()
+times.sort()
+print(times[1000], times[1980])'`)
+			requireProgram(b, "python3")
+			c.Sandbox.Mode = mode
+			for b.Loop() {
+				got, _ := run(b, c)
+				var half, most float64
+				if _, err := fmt.Sscan(got.Out, &half, &most); err != nil {
+					b.Fatalf("%v in %+v", err, got)
+				}
+				b.ReportMetric(half/1000, "µs-p50")
+				b.ReportMetric(most/1000, "µs-p99")
+			}
+		})
 	}
 }

@@ -94,9 +94,11 @@ func filter(brokered bool) []bpf.Instruction {
 	}
 	// The kernel looks at 32 bits of the request, so does the filter: a 64-bit
 	// comparison is passed by setting a bit above them (CVE-2019-10063).
+	// TIOCSETD would load any line discipline that the kernel has.
 	p = append(p, when(unix.SYS_IOCTL, argument(1),
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
 	p = append(p, when(unix.SYS_PERSONALITY, append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)...)...)
 	p = append(p, when(unix.SYS_SOCKET, sockets(brokered)...)...)
 	p = append(p, when(unix.SYS_SOCKETPAIR, append(one(argument(1)), connected()...)...)...)

@@ -108,6 +108,7 @@ func TestArgumentsDecide(t *testing.T) {
 		{"TIOCSTI", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, deny},
 		{"TIOCSTI with a bit the kernel does not see", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI | 1<<32}, deny},
 		{"TIOCLINUX", unix.SYS_IOCTL, []uint64{0, unix.TIOCLINUX}, deny},
+		{"TIOCSETD", unix.SYS_IOCTL, []uint64{0, unix.TIOCSETD | 1<<63}, deny},
 		{"TIOCGWINSZ", unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, returnAllow},
 		{"fork", unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, returnAllow},
 		{"thread", unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, returnAllow},
