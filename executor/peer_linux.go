@@ -33,8 +33,7 @@ func lookAtPeer(master *os.File) (p peer, err error) {
 	return p, err
 }
 
-// hasInput polls the other side. Even a poll that does not wait is interrupted by
-// a signal that is on its way, and Go's runtime sends many.
+// hasInput polls the other side.
 func hasInput(master int) (bool, error) {
 	const mode = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	var slave uintptr
@@ -50,15 +49,22 @@ func hasInput(master int) (bool, error) {
 		return false, err
 	}
 	defer unix.Close(int(slave))
-	ready := []unix.PollFd{{Fd: int32(slave), Events: unix.POLLIN}}
-	err = uninterrupted(func() error {
+	return readable(int(slave))
+}
+
+// readable polls without waiting.
+func readable(fd int) (bool, error) {
+	ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	err := uninterrupted(func() error {
 		_, err := unix.Poll(ready, 0)
 		return err
 	})
 	return ready[0].Revents&unix.POLLIN != 0, err
 }
 
-// uninterrupted repeats a system call until no signal interrupts it.
+// uninterrupted repeats a system call until no signal interrupts it. Even one that
+// does not wait is interrupted by a signal that is on its way, and Go's runtime
+// sends many.
 func uninterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {

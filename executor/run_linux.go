@@ -368,7 +368,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 		}
 		now := time.Now()
 		quiet++
-		if r.streams.idle(now) < now.Sub(looked) || r.process.Runnable(ctx) {
+		if r.streams.idle(now) < now.Sub(looked) || r.streams.pending() || r.process.Runnable(ctx) {
 			quiet = 0
 		}
 		looked = now

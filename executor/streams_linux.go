@@ -150,6 +150,21 @@ func (s *streams) lastOutput() time.Time {
 	return time.Unix(0, last)
 }
 
+// pending reports whether something has come that is not read yet. A poll of a
+// terminal waits for the kernel's work that brings what was written. A busy machine
+// puts that work off, and a process that waits for room meanwhile looks as if it had
+// nothing more to say.
+func (s *streams) pending() (yes bool) {
+	for _, o := range s.out {
+		_ = withFD(o.file, func(fd int) error { // one that is closed is read to its end
+			come, err := readable(fd)
+			yes = yes || come
+			return err
+		})
+	}
+	return yes
+}
+
 // given is when the command was given data last.
 func (s *streams) given() time.Time { return time.Unix(0, s.lastInput.Load()) }
 
