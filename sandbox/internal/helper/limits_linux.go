@@ -109,15 +109,19 @@ func lower(which int, n uint64) error {
 }
 
 // noteFull tells the daemon, once, that the call has as many processes and threads
-// as it may have, so that no more can be started. ended are those that have just
-// left the table.
+// as it may have, so that no more can be started. The helper's own count. ended are
+// those that have just left the table.
 func (h *holder) noteFull(all []Proc, ended uint64) {
-	if h.spec.Processes == 0 || !h.spec.Namespaces {
-		return
+	if h.spec.Processes == 0 || !h.spec.Namespaces || os.Getuid() == 0 && !h.bound {
+		return // nothing bounds them
 	}
 	most, now := h.spec.Processes, ended
 	if h.bound {
 		most += groupNumbers
+	}
+	if !h.spec.apart() { // the table is the machine's
+		self, _ := Process(os.Getpid())
+		all = append(h.pick(all), self)
 	}
 	for _, p := range all {
 		now += uint64(p.Threads)
