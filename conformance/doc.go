@@ -43,7 +43,7 @@
 // refuses to run as written runs once more as a program into which no policy sees.
 //
 // Limits of time in the cases are those of a machine that has nothing else to do.
-// Here they are as many times longer as bash takes longer to start when a limit was
+// Here they are as many times longer as a loop of bash takes longer when a limit was
 // missed, and a case of which only the time was wrong is played again, alone, up to
 // three times in all; the output says so. What is wrong is never tried twice. A
 // signal waits for what the script prints before it waits.

@@ -34,7 +34,7 @@ func (p *execPlayer) run(ctx context.Context, c execCase, id string) (*run, erro
 	r := &run{p: p, c: c, id: id, output: map[string]string{}}
 	wait := patience
 	if c.Options.TimeoutMS != nil {
-		wait += time.Duration(*c.Options.TimeoutMS) * time.Millisecond
+		wait += time.Duration(c.timeout(*c.Options.TimeoutMS)) * time.Millisecond
 	}
 	limit, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

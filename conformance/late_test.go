@@ -88,14 +88,14 @@ func (l *lateness) all() []string {
 	return slices.Clone(l.list)
 }
 
-// slowness is how many times as long as on a machine that is not slow bash takes to
-// start here, now: from 1 to 10.
+// slowness is how many times as long as on a quiet machine a little work takes here,
+// now: from 1 to 10.
 func slowness() float64 {
-	const usual = 4 * time.Millisecond
+	const usual = 30 * time.Millisecond
 	var took []time.Duration
-	for range 5 {
+	for range 3 {
 		begun := time.Now()
-		if exec.Command("bash", "-c", "true").Run() == nil {
+		if exec.Command("bash", "-c", "for ((i = 0; i < 20000; i++)); do :; done").Run() == nil {
 			took = append(took, time.Since(begun))
 		}
 	}
