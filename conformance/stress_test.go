@@ -222,7 +222,9 @@ func TestStressLoadLeavesNothing(t *testing.T) {
 	}) {
 		t.Errorf("the daemon holds %+v, before it held %+v", now, before)
 	}
-	if now.Threads > before.Threads+8 {
+	// Go keeps a thread for each call that was in the kernel at the same time once,
+	// which is a matter of the machine; more than one for each that can be is a leak.
+	if now.Threads > before.Threads+workers {
 		t.Errorf("the daemon has %d threads, before it had %d", now.Threads, before.Threads)
 	}
 	t.Logf("%d calls, %d at once: the daemon holds %+v, after the first %d it held %+v", n, workers, now, workers, before)
