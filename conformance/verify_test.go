@@ -31,8 +31,12 @@ func (p *player) verify(ctx context.Context) []string {
 	go func() {
 		all, reasons := p.settle(ctx)
 		settled <- reasons
-		if all && !wantsClose(e) && !slices.ContainsFunc(alternatives, wantsClose) {
-			time.AfterFunc(5*time.Second, cancel) // nothing more can come
+		last := 5 * time.Second // nothing more can come
+		if wantsClose(e) || slices.ContainsFunc(alternatives, wantsClose) {
+			last = 15 * time.Second // but the end
+		}
+		if all {
+			time.AfterFunc(last, cancel)
 		}
 	}()
 	held := p.arrive(limit, e, alternatives)
