@@ -345,9 +345,9 @@ func stepRefused() string {
 // checkKept checks a process that was meant to go on: it is there, and as a call of
 // its own it is listed and can be cancelled.
 func (r *run) checkKept(ctx context.Context, prefix string, listed, killable bool) string {
-	// The return of a background call may come before its shell has started it.
-	if !within(patience, func() bool { return r.p.alive(prefix) != "" }) {
-		return prefix + " is not there"
+	// A background call may be answered before its shell has started it.
+	if !within(patience, func() bool { return r.p.alive(prefix) != "" || r.outputID() == r.id }) || r.p.alive(prefix) == "" {
+		return prefix + " is not there any more"
 	}
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
