@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -128,7 +129,7 @@ func (a *attacks) count(id string, o outcome, known bool) {
 
 // print names what escaped, what is broken and what was not played; the last line
 // counts.
-func (a *attacks) print() {
+func (a *attacks) print(w io.Writer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.played {
@@ -137,9 +138,9 @@ func (a *attacks) print() {
 	for _, verdict := range []string{"escaped", "broken", "not applicable"} {
 		slices.Sort(a.got[verdict])
 		for _, line := range a.got[verdict] {
-			fmt.Printf("escape: %s: %s\n", verdict, line)
+			fmt.Fprintf(w, "escape: %s: %s\n", verdict, line)
 		}
 	}
-	fmt.Printf("escape: %d blocked, %d escaped, %d usable, %d broken, %d not applicable\n", len(a.got["blocked"]),
+	fmt.Fprintf(w, "escape: %d blocked, %d escaped, %d usable, %d broken, %d not applicable\n", len(a.got["blocked"]),
 		len(a.got["escaped"]), len(a.got["usable"]), len(a.got["broken"]), len(a.got["not applicable"]))
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -256,17 +257,17 @@ func (r *policyTally) count(c policyCase, d explained, why string) {
 }
 
 // print names what failed, the worst first, then counts.
-func (r *policyTally) print() {
+func (r *policyTally) print(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.expected == 0 {
 		return
 	}
 	for _, text := range r.allowed {
-		fmt.Println("policy: ALLOWED:", text)
+		fmt.Fprintln(w, "policy: ALLOWED:", text)
 	}
 	for _, text := range r.failed {
-		fmt.Println("policy: failed:", text)
+		fmt.Fprintln(w, "policy: failed:", text)
 	}
 	names := []string{}
 	for name := range r.categories {
@@ -274,7 +275,7 @@ func (r *policyTally) print() {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Printf("policy: %s: %d passed, %d failed\n", name, r.categories[name][0], r.categories[name][1])
+		fmt.Fprintf(w, "policy: %s: %d passed, %d failed\n", name, r.categories[name][0], r.categories[name][1])
 	}
-	fmt.Printf("policy: %d passed, %d failed\n", r.passed, len(r.allowed)+len(r.failed))
+	fmt.Fprintf(w, "policy: %d passed, %d failed\n", r.passed, len(r.allowed)+len(r.failed))
 }

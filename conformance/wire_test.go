@@ -3,8 +3,10 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,11 +31,26 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	underTest.remove()
-	results.print()
-	executed.print()
-	decided.print()
-	attacked.print()
+	if err := summarise(os.Getenv("TOOLD_CASES_RESULTS")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	os.Exit(code)
+}
+
+// summarise prints what the cases came to, also into a file if one is named: the go
+// command shows what a package prints only with -v, or when it fails.
+func summarise(file string) error {
+	var text bytes.Buffer
+	results.print(&text)
+	executed.print(&text)
+	decided.print(&text)
+	attacked.print(&text)
+	fmt.Print(text.String())
+	if file == "" {
+		return nil
+	}
+	return os.WriteFile(file, text.Bytes(), 0o600)
 }
 
 // TestWireCases plays the case files against the daemon.
@@ -174,7 +191,7 @@ func (r *tally) count(id string, reasons []string) {
 
 // print names what failed, what was not played and what was not checked; the
 // last line counts.
-func (r *tally) print() {
+func (r *tally) print(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.expected == 0 {
@@ -182,7 +199,7 @@ func (r *tally) print() {
 	}
 	if r.name == "wire" {
 		for _, text := range unchecked.sorted() {
-			fmt.Println("wire: not checked:", text)
+			fmt.Fprintln(w, "wire: not checked:", text)
 		}
 	}
 	ids := []string{}
@@ -191,14 +208,14 @@ func (r *tally) print() {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		fmt.Printf("%s: not applicable: %s: %s\n", r.name, id, r.skipped[id])
+		fmt.Fprintf(w, "%s: not applicable: %s: %s\n", r.name, id, r.skipped[id])
 	}
 	slices.Sort(r.failed)
 	for _, id := range r.failed {
 		first, _, _ := strings.Cut(r.reasons[id][0], "\n")
-		fmt.Printf("%s: failed: %s: %s\n", r.name, id, first)
+		fmt.Fprintf(w, "%s: failed: %s: %s\n", r.name, id, first)
 	}
-	fmt.Printf("%s: %d passed, %d failed, %d not applicable\n", r.name, len(r.passed), len(r.failed), len(r.skipped))
+	fmt.Fprintf(w, "%s: %d passed, %d failed, %d not applicable\n", r.name, len(r.passed), len(r.failed), len(r.skipped))
 }
 
 // notes is a list that several cases add to.
