@@ -180,10 +180,15 @@ func (w *walker) script(text string, s *state) {
 	w.source = text
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 	var line uint // where the statement before ended
-	for stmt, err := range parser.StmtsSeq(strings.NewReader(text)) {
+	over := false
+	each := func(stmt *syntax.Stmt, err error) bool {
+		if over {
+			return false // the parser tells its last error even to who has stopped listening
+		}
 		if err != nil {
 			w.opaque("bash may read it differently: "+syntaxProblem(err), "")
-			break
+			over = true
+			return false
 		}
 		if w.inner == 1 && stmt.Pos().Line() > line {
 			w.doubts = doubts{}
@@ -194,9 +199,11 @@ func (w *walker) script(text string, s *state) {
 		if w.steps <= 0 {
 			w.exhausted()
 			w.scan(text[min(int(stmt.Pos().Offset()), len(text)):])
-			break
+			over = true
 		}
+		return !over
 	}
+	parser.StmtsSeq(strings.NewReader(text))(each) // a range statement would panic when it is told after its end
 	w.source = outer
 	w.inner--
 }

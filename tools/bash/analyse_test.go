@@ -342,7 +342,7 @@ func TestHostileTextsAreBounded(t *testing.T) {
 func FuzzAnalyse(f *testing.F) {
 	for _, seed := range []string{
 		"ls -la | grep x > y 2>&1", "for x in {1..3}; do a $x; done", "cat <<E\n$(x)\nE", "a=(1 2); echo ${a[@]:1}", "f() { g \"$@\"; }; f x",
-		"[[ a = @(b|c) ]] && ((x++))", "case x in a|b) y;; esac", "find . -exec sh -c 'x {}' \\;", "echo $'\\x41' \"$(a `b`)\"", "cd a && env X=1 timeout 5 b", "if a; then b; elif c; then d; fi &", "0&0\xff",
+		"[[ a = @(b|c) ]] && ((x++))", "case x in a|b) y;; esac", "find . -exec sh -c 'x {}' \\;", "echo $'\\x41' \"$(a `b`)\"", "cd a && env X=1 timeout 5 b", "if a; then b; elif c; then d; fi &", "0&0\xff", "<<0&\n",
 	} {
 		f.Add(seed)
 	}
