@@ -265,8 +265,9 @@ func TestStressStalledClientCostsLittle(t *testing.T) {
 	if size != int64(mib)<<20 {
 		t.Errorf("%d bytes were printed, want %d", size, int64(mib)<<20)
 	}
-	// 1 to 2 MiB are usual; the collector of garbage decides when it comes.
-	if limit := int64(6 << 20); grown > limit {
+	// 1 to 2 MiB are usual, and at times 6: the collector of garbage decides when
+	// it comes. What must not be is that the output itself is kept.
+	if limit := int64(16 << 20); grown > limit {
 		t.Errorf("the daemon grew by %d KiB, want at most %d", grown>>10, limit>>10)
 	}
 }
