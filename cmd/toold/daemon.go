@@ -124,6 +124,7 @@ func callLimits(cfg config.Config) dispatch.Limits {
 	return dispatch.Limits{
 		Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
 		PerConnection: int(cfg.Limits.ConcurrentPerConn), Background: int(cfg.Limits.BackgroundCalls),
+		AskedHosts:  int(cfg.Limits.AskedHosts),
 		ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
 		SpoolTotal: cfg.Limits.SpoolTotal, SpoolKeep: cfg.Limits.SpoolKeep,
 		Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,

@@ -71,6 +71,7 @@ type Limits struct {
 	ConcurrentPerConn  int64         // of ConcurrentCalls; further ones wait
 	BackgroundCalls    int64         // running on after their return; 0 = none
 	BackgroundTimeout  time.Duration // the longest life of one
+	AskedHosts         int64         // that one running call may put before a person
 	Connections        int64         // of all clients
 	IncomingBytes      int64         // of frames that are being received, over all connections
 	Timeout            time.Duration // of a call that names none

@@ -58,6 +58,7 @@ type file struct {
 		ConcurrentPerConn  scalar `yaml:"concurrent_per_connection"`
 		BackgroundCalls    scalar `yaml:"background_calls"`
 		BackgroundTimeout  scalar `yaml:"background_timeout"`
+		AskedHosts         scalar `yaml:"asked_hosts"`
 		SpoolKeep          scalar `yaml:"spool_keep"`
 		SpoolTotal         scalar `yaml:"spool_total"`
 		Connections        scalar `yaml:"connections"`

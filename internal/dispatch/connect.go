@@ -6,16 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
+
+// askedAtOnce is how many hosts of one call wait for a person at a time. The next
+// one waits for its turn: a person reads one question after the other.
+const askedAtOnce = 8
+
+// maxDecisions is how many decisions on connections of one call are journalled and
+// told. There is no end of hosts that a call can think of; beyond it nothing new
+// may be contacted.
+const maxDecisions = 4096
 
 // connections decides which hosts one running call may contact. A host that was
 // judged with the call itself, or that the configuration lists, needs no further
@@ -25,10 +32,12 @@ type connections struct {
 	call   *Call
 	inv    tools.Invocation
 	judged map[destination]bool // with the call
+	places chan struct{}        // one element per host that waits for a person
 
-	mu      sync.Mutex
-	answers map[string]error // of people, by host; nil = yes
-	told    map[string]bool  // which decisions
+	mu    sync.Mutex
+	hosts map[string]*hostAnswer
+	asked int                     // hosts put before a person
+	told  map[string]func() error // decisions; each is journalled and told at the first call
 }
 
 // destination is a host and a port of it; 0 = any.
@@ -38,7 +47,10 @@ type destination struct {
 }
 
 func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
-	n := &connections{d: d, call: c, inv: inv, judged: map[destination]bool{}, answers: map[string]error{}, told: map[string]bool{}}
+	n := &connections{
+		d: d, call: c, inv: inv, judged: map[destination]bool{}, places: make(chan struct{}, askedAtOnce),
+		hosts: map[string]*hostAnswer{}, told: map[string]func() error{},
+	}
 	for _, e := range inv.Effects() {
 		if e.Kind == policy.Net && e.Host != "" && !e.Possible {
 			n.judged[destination{e.Host, cmp.Or(e.Port, map[string]int{"http": 80, "https": 443}[e.Scheme])}] = true
@@ -92,67 +104,34 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// ask puts a host before a person, once for all ports.
-func (n *connections) ask(ctx context.Context, rules *rules, host string, v policy.Decision) error {
-	n.mu.Lock()
-	err, known := n.answers[host]
-	n.mu.Unlock()
-	if known {
-		return err
-	}
-	said := &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
-	q := question{n.call, n.inv, []policy.Effect{v.Effect}, rules, said}
-	patience := n.d.patience(rules)
-	answer, err := n.d.askHost(ctx, q, patience)
-	said, refused := answered(ctx, said, answer, patience, err)
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // the call ends; that is no answer
-	}
-	err = nil
-	if refused != nil {
-		err = errors.New(refused.text)
-	}
-	n.mu.Lock()
-	n.answers[host] = err
-	n.mu.Unlock()
-	return n.tell(host, uint16(v.Effect.Port), *said, err)
-}
-
-// askHost asks the connected approvers. A policy that needs no answer any more
-// answers instead of them.
-func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
-	expires := time.Now().Add(patience)
-	shown := approvalRequest(q.call, q.inv, q.effects, q.said, expires)
-	shown.Reason = "The running call wants to contact " + q.effects[0].Host + ". " + shown.Reason
-	waiting, settle := context.WithCancelCause(ctx)
-	judged := make(chan struct{})
-	// Ends when the question does.
-	go func() {
-		defer close(judged)
-		d.judgeAgain(waiting, q, settle)
-	}()
-	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
-		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown,
-	})
-	settle(nil)
-	<-judged
-	if settled := (*approval.Settled)(nil); errors.As(err, &settled) {
-		return settled.Verdict, nil
-	}
-	return answer, err
-}
-
 // tell journals a decision and tells it, each once, and hands why on. One that
-// lets a connection be made and cannot be journalled is none.
+// lets a connection be made and cannot be journalled is none: who is let through
+// by it waits until it is.
 func (n *connections) tell(host string, port uint16, said message.Decision, why error) error {
 	key := fmt.Sprint(host, port, said.Action, said.Rule)
 	n.mu.Lock()
-	known := n.told[key]
-	n.told[key] = true
+	record, known := n.told[key]
+	if !known && len(n.told) == maxDecisions {
+		n.mu.Unlock()
+		return errors.Join(why, fmt.Errorf("denied: this call has tried %d hosts and ports already. Split it into several calls", maxDecisions))
+	}
+	if !known {
+		record = sync.OnceValue(func() error { return n.record(host, port, said) })
+		n.told[key] = record
+	}
 	n.mu.Unlock()
-	if known {
+	err := record()
+	if err == nil {
 		return why
 	}
+	n.mu.Lock()
+	delete(n.told, key) // the next one tries again
+	n.mu.Unlock()
+	return errors.Join(why, fmt.Errorf("the decision cannot be journalled: %w", err))
+}
+
+// record journals a decision, and tells it then.
+func (n *connections) record(host string, port uint16, said message.Decision) error {
 	c := n.call
 	e := message.ConnectionDecision{
 		MessageType: "connection_decision", CallID: c.ID, Host: host, Port: int(port),
@@ -168,11 +147,8 @@ func (n *connections) tell(host string, port uint16, said message.Decision, why 
 	}
 	if err != nil {
 		n.d.opt.Log.Error("cannot journal a decision on a connection", zap.String("call", c.ID), zap.Error(err))
-		n.mu.Lock()
-		delete(n.told, key)
-		n.mu.Unlock()
-		return errors.Join(why, fmt.Errorf("the decision cannot be journalled: %w", err))
+		return err
 	}
 	c.emit(e)
-	return why
+	return nil
 }

@@ -48,6 +48,7 @@ type Limits struct {
 	PerConnection   int // of them, those of one connection
 	Waiting         int // calls that wait for a place or a person
 	Background      int // calls that run on after their return; 0 = none may
+	AskedHosts      int // that one running call may put before a person; 0 = none
 	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
 	SpoolTotal      int64         // of all calls; see Tend

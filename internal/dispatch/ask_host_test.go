@@ -1,0 +1,188 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// contacting is the connections of a call that tries hosts by itself, under the
+// policy of connecting.
+func contacting(t *testing.T) (*bench, *connections) {
+	t.Helper()
+	b, _ := connecting(t, "")
+	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "c1", Name: "probe"}})
+	return b, b.connections(c, b.tool)
+}
+
+// strangers are hosts about which no rule says anything.
+func strangers(n int) (hosts []string) {
+	for i := range n {
+		hosts = append(hosts, fmt.Sprintf("h%d.example", i))
+	}
+	return hosts
+}
+
+func TestFewHostsOfACallWaitForAPersonAtATime(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	person := newHesitant()
+	defer b.approvals.Join(person)()
+	hosts := strangers(b.opt.Limits.AskedHosts)
+	var all sync.WaitGroup
+	for _, host := range hosts {
+		// Ends with the answer.
+		all.Go(func() {
+			if err := n.decide(t.Context(), host, []uint16{443}); err != nil {
+				t.Errorf("%s: %v", host, err)
+			}
+		})
+	}
+	for range hosts {
+		r := <-person.asked
+		if waiting := len(b.approvals.Pending()); waiting > askedAtOnce {
+			t.Errorf("%d hosts wait at a time, want at most %d", waiting, askedAtOnce)
+		}
+		if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
+			t.Error(err)
+		}
+		<-person.resolved
+	}
+	all.Wait()
+}
+
+func TestACallThatAsksForTooManyHostsIsRefusedTheRest(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	most := b.opt.Limits.AskedHosts
+	for i, host := range strangers(most + 2) { // no approver is connected
+		err := n.decide(t.Context(), host, []uint16{443})
+		if err == nil || strings.Contains(err.Error(), "limits.asked_hosts") != (i >= most) {
+			t.Errorf("host %d: %v", i, err)
+		}
+	}
+	if err := n.decide(t.Context(), "a.good.example", []uint16{443}); err != nil {
+		t.Errorf("a host that a rule allows is no question: %v", err)
+	}
+	told := decisions(n.call)
+	if len(told) != most+3 || told[most] != fmt.Sprintf("h%d.example deny policy defaults.net", most) {
+		t.Errorf("told %q", told)
+	}
+}
+
+// Who asks may be gone before the answer; the next one has its own question.
+func TestAnUnansweredHostIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	person := newHesitant()
+	defer b.approvals.Join(person)()
+	first, leave := context.WithCancel(t.Context())
+	gone := make(chan error)
+	// Ends with leave.
+	go func() { gone <- n.decide(first, "h.example", []uint16{443}) }()
+	<-person.asked
+	second := make(chan error)
+	// Ends with the answer.
+	go func() { second <- n.decide(t.Context(), "h.example", []uint16{80}) }()
+	leave()
+	if err := <-gone; err == nil {
+		t.Error("a question without an answer lets through")
+	}
+	r := <-person.asked
+	if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNobodyIsLetThroughByADecisionThatIsNotJournalled(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	other, err := journal.Open(t.Context(), b.dir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	// Another daemon writes: what this one has to write waits.
+	busy, release := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	// Ends with release.
+	all.Go(func() {
+		_, _, err := other.Answer(t.Context(), journal.Call{Client: "x", ID: "x", MessageType: "x", Message: []byte("{}")}, false, journal.Outcome{},
+			func(int64) (string, []byte, error) {
+				close(busy)
+				<-release
+				return "x", []byte("{}"), nil
+			})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-busy
+	var written atomic.Bool
+	for range 2 {
+		// Ends when the decision is written.
+		all.Go(func() {
+			if err := n.decide(t.Context(), "a.good.example", []uint16{443}); err != nil || !written.Load() {
+				t.Errorf("let through with %v, before its decision is written: %v", err, !written.Load())
+			}
+		})
+	}
+	if _, err := b.journal.List(t.Context(), journal.Query{}); err != nil { // meanwhile both can get there
+		t.Error(err)
+	}
+	written.Store(true)
+	close(release)
+	all.Wait()
+}
+
+func TestAnAnswerThatCannotBeJournalledLetsNobodyThrough(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	person := newHesitant()
+	defer b.approvals.Join(person)()
+	failing := make(chan error)
+	// Ends with the answer.
+	go func() { failing <- n.decide(t.Context(), "h.example", []uint16{443}) }()
+	r := <-person.asked
+	if err := b.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{<-failing, n.decide(t.Context(), "h.example", []uint16{443})} {
+		if err == nil || !strings.Contains(err.Error(), "cannot be journalled") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if told := decisions(n.call); len(told) > 0 {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestDecisionsOnConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	_, n := contacting(t)
+	for i := range maxDecisions { // journalled already
+		n.told[fmt.Sprint(i)] = func() error { return nil }
+	}
+	for _, host := range []string{"a.good.example", "x.bad.example"} {
+		if err := n.decide(t.Context(), host, []uint16{443}); err == nil || !strings.Contains(err.Error(), "Split it") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if slices.ContainsFunc(n.call.Events(0), func(e any) bool { _, ok := e.(message.ConnectionDecision); return ok }) {
+		t.Error("decisions beyond the bound are told")
+	}
+}
