@@ -42,6 +42,7 @@ type Profile struct {
 	Write     []string // further writable roots; each must exist
 	Hide      []string // files and folders that cannot be read; missing ones are skipped
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
+	Names     []string // names that a call cannot write anywhere in what is writable; for macOS, see seatbelt
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
 	Tier      Tier     // what the machine gives; see Choose
 	Degraded  string   // why it is not TierA, for the Report
