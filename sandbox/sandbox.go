@@ -50,6 +50,10 @@ type Profile struct {
 	Network   bool     // the host's network; false = an own, empty one with loopback
 	Ports     []uint16 // without Network: questions for names and connections to these go to Process.Doors
 	Limits    Limits
+
+	// Pinned are those of Write that must be the very folder that Pin has told, by
+	// path. The sandbox does not start when another one is there.
+	Pinned map[string]string
 }
 
 // Limits bound what one call may use. Zero means unlimited.

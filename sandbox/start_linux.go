@@ -103,7 +103,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	spec.Ports = p.ports()
 	if p.Mode == WorkspaceWrite {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {
-			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true})
+			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
 		}
 		spec.Protect = p.Protect
 		handed = p.Caches.give(&spec)

@@ -78,6 +78,9 @@ func (r ruleset) fill(s *Spec) error {
 		return err
 	}
 	for _, root := range s.Roots {
+		if root.Is != "" && !s.Namespaces {
+			return fmt.Errorf("cannot make sure of the folder %s without a view of its own", root.Path)
+		}
 		if root.Writable {
 			if err := r.add(root.Path, write); err != nil {
 				return err

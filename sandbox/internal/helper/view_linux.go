@@ -117,6 +117,9 @@ func takeRoots(roots []Root) ([]tree, error) {
 			attr = attrLocked
 		}
 		t, err := take(r.Path, true)
+		if err == nil {
+			err = r.mustBe(t.fd)
+		}
 		if err != nil {
 			return nil, stage("open root "+r.Path, err)
 		}
@@ -126,6 +129,21 @@ func takeRoots(roots []Root) ([]tree, error) {
 		trees = append(trees, t)
 	}
 	return trees, nil
+}
+
+// mustBe refuses a folder that is not the one that was chosen when the root was.
+func (r Root) mustBe(fd int) error {
+	var st unix.Stat_t
+	if r.Is == "" {
+		return nil
+	}
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if FolderID(uint64(st.Dev), st.Ino) != r.Is {
+		return errors.New("another folder is there than the one that was allowed")
+	}
+	return nil
 }
 
 // takeNodes takes the few devices that programs need, and the terminal of the

@@ -45,7 +45,11 @@ func (s *Spec) apart() bool { return s.Namespaces && !s.Shared }
 type Root struct {
 	Path     string
 	Writable bool
+	Is       string // which folder it must be, as FolderID tells; "" = whichever is there
 }
+
+// FolderID tells one folder from all others that are there at the same time.
+func FolderID(device, inode uint64) string { return fmt.Sprintf("%d:%d", device, inode) }
 
 // Cache is one tool cache of the view.
 type Cache struct {
@@ -208,6 +212,9 @@ func (s *Spec) Encode() ([]byte, error) {
 		} else {
 			f.text("read", r.Path)
 		}
+		if r.Is != "" {
+			f.text("is", r.Is)
+		}
 	}
 	f.texts("hide", s.Hide)
 	f.texts("socket", s.Sockets)
@@ -258,8 +265,9 @@ func DecodeSpec(b []byte) (Spec, error) {
 	var s Spec
 	truths, numbers := s.truths(), s.numbers()
 	texts := map[string]func(string){
-		"write":  func(v string) { s.Roots = append(s.Roots, Root{v, true}) },
-		"read":   func(v string) { s.Roots = append(s.Roots, Root{v, false}) },
+		"write":  func(v string) { s.Roots = append(s.Roots, Root{Path: v, Writable: true}) },
+		"is":     func(v string) { last(&s.Roots).Is = v },
+		"read":   func(v string) { s.Roots = append(s.Roots, Root{Path: v}) },
 		"hide":   func(v string) { s.Hide = append(s.Hide, v) },
 		"socket": func(v string) { s.Sockets = append(s.Sockets, v) },
 		"dir":    func(v string) { s.Dir = v },

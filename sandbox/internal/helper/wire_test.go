@@ -11,7 +11,7 @@ import (
 func fullSpec() Spec {
 	return Spec{
 		Namespaces: true, Shared: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true,
-		Roots: []Root{{"/work space", true}, {"/tmp/x\xff", false}},
+		Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
 		Hide:  []string{"/home/u/.ssh", "/a=b"}, Protect: []string{"/work space/.git/config"},
 		Sockets: []string{"/run/s"},
 		Room:    5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
@@ -54,7 +54,7 @@ func TestNULIsRefusedEverywhere(t *testing.T) {
 		"argument":    {Argv: []string{"/bin/bash", "a\x00env\x00LD_PRELOAD=x"}},
 		"environment": {Env: []string{"A=\x00"}},
 		"folder":      {Dir: "/\x00"},
-		"root":        {Roots: []Root{{"/tmp\x00write\x00/etc", true}}},
+		"root":        {Roots: []Root{{"/tmp\x00write\x00/etc", true, ""}}},
 		"hidden path": {Hide: []string{"\x00"}},
 		"protected":   {Protect: []string{"/a\x00write\x00/"}},
 	} {

@@ -1,0 +1,34 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// Pin opens a folder by its canonical path, following no link, and tells which one
+// it is, for Profile.Pinned: a sandbox that finds another one there does not start.
+// While held is open no other folder can be taken for this one. The caller closes
+// it; nothing can be read through it.
+func Pin(canonical string) (held *os.File, is string, err error) {
+	fd, err := openNoLinks(unix.AT_FDCWD, canonical, unix.O_PATH|unix.O_DIRECTORY)
+	switch {
+	case errors.Is(err, unix.ENOTDIR):
+		return nil, "", fmt.Errorf("%s is no folder", canonical)
+	case errors.Is(err, unix.ELOOP):
+		return nil, "", fmt.Errorf("there is a link in %s", canonical)
+	case err != nil:
+		return nil, "", fmt.Errorf("cannot open the folder %s: %w", canonical, err)
+	}
+	held = os.NewFile(uintptr(fd), canonical)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		held.Close()
+		return nil, "", fmt.Errorf("cannot look at the folder %s: %w", canonical, err)
+	}
+	return held, helper.FolderID(uint64(st.Dev), st.Ino), nil
+}
