@@ -1,6 +1,9 @@
 package sandbox
 
-import "os"
+import (
+	"os"
+	"slices"
+)
 
 // Cache is a folder in which tools keep what they can make or fetch again.
 type Cache struct {
@@ -72,6 +75,11 @@ func (c *Caches) Close() {
 		f.tree.Close() // allowed on nil
 	}
 	c.lock.Close()
+}
+
+// hold reports whether a call may write a path because it lies in a cache.
+func (c *Caches) hold(path string) bool {
+	return c != nil && slices.ContainsFunc(c.folders, func(f cacheFolder) bool { return within(path, f.path) })
 }
 
 // kind is the word for a report.

@@ -9,54 +9,57 @@ import (
 	"strings"
 )
 
-// CanRead reports why a call in this profile may not read a canonical path;
-// nil means that it may. The answer is the same that a confined process would
-// get: everything but Hide and the folders of which it has private ones.
+// CanRead reports why a call in this profile may not read a canonical path, a
+// *Denial; nil means that it may. The answer is the same that a confined process
+// would get: everything but Hide and the folders of which it has private ones.
 func (p Profile) CanRead(canonical string) error {
-	if err := p.visible(canonical); err != nil {
-		return fmt.Errorf("cannot read %s: %w", canonical, err)
+	if setting, why := p.invisible(canonical); why != "" {
+		return &Denial{Kind: DeniedFile, Op: "read", Target: canonical, Setting: setting, Hint: why}
 	}
 	return nil
 }
 
 // CanWrite reports why a call in this profile may not create, change or remove
-// a canonical path; nil means that it may.
+// a canonical path, a *Denial; nil means that it may.
 func (p Profile) CanWrite(canonical string) error {
-	err := p.visible(canonical)
+	setting, why := p.invisible(canonical)
 	switch {
-	case err != nil:
+	case why != "":
 	case p.Mode == FullAccess:
 		return nil
 	case p.Mode != WorkspaceWrite:
-		err = fmt.Errorf("sandbox.profile is %s: nothing can be written", p.Mode)
+		setting, why = "sandbox.profile", fmt.Sprintf("sandbox.profile is %s: nothing can be written", p.Mode)
 	case p.inRoot(canonical):
 		return nil
 	default:
-		err = fmt.Errorf("it is outside of the workspace %s and of the folders in sandbox.write; write inside of the workspace, or let the user add the folder to sandbox.write", p.Workspace)
+		setting = "sandbox.write"
+		why = fmt.Sprintf("it is outside of the workspace %s and of the folders in sandbox.write; write inside of the workspace, or let the user add the folder to sandbox.write", p.Workspace)
 	}
-	return fmt.Errorf("cannot write %s: %w", canonical, err)
+	return &Denial{Kind: DeniedFile, Op: "write", Target: canonical, Setting: setting, Hint: why}
 }
 
-func (p Profile) visible(canonical string) error {
+// invisible tells why a call cannot even see a path, and what governs that; ""
+// when it can.
+func (p Profile) invisible(canonical string) (setting, why string) {
 	if !filepath.IsAbs(canonical) || filepath.Clean(canonical) != canonical || strings.ContainsRune(canonical, 0) {
-		return errors.New("the path is not canonical")
+		return "", "the path is not canonical"
 	}
 	if p.Mode == FullAccess {
-		return nil
+		return "", ""
 	}
 	for _, hidden := range p.Hide {
 		if within(canonical, hidden) {
-			return fmt.Errorf("%s is hidden by sandbox.hide", hidden)
+			return settingHide, hidden + " is hidden by sandbox.hide"
 		}
 	}
 	// A confined process has its own of these. The host's are no part of what
 	// it can see, and the daemon's /proc would even show the daemon itself.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
 		if within(canonical, private) && !p.inRoot(canonical) {
-			return fmt.Errorf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
+			return "sandbox.profile", fmt.Sprintf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
 		}
 	}
-	return nil
+	return "", ""
 }
 
 // Scratch reports whether a canonical path lies in a folder for temporary files of

@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"errors"
+	"path/filepath"
+)
+
+// The kinds of a Denial.
+const (
+	DeniedFile      = "file"      // Target is a path that is outside of what may be changed, or hidden
+	DeniedSocket    = "socket"    // a local socket of the machine
+	DeniedHost      = "host"      // a connection to a host
+	DeniedName      = "name"      // a question for the name of a host
+	DeniedProtected = "protected" // a path that other programs run or obey
+	DeniedSyscall   = "syscall"   // a system call
+	DeniedLimit     = "limit"     // one of Limits
+)
+
+// Denial is one thing that the sandbox kept from a call. It is an error where a
+// path was refused (see Profile.CanRead).
+type Denial struct {
+	Kind    string // one of the constants
+	Op      string // what was tried, as a verb: "read", "write", "connect to"
+	Target  string // path, host, name of a system call or of a limit
+	Exact   bool   // toold refused it itself; false = inferred from what a program printed, and confirmed by the profile
+	Setting string // the key of the configuration, or the rule of the policy, that governs it
+	Hint    string // why, and what to do next; for people and models
+}
+
+// Error says what was refused, why, and what to do next.
+func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.Target + ": " + d.Hint }
+
+// Denied tells whether the profile keeps a path from a command that says it could
+// not read it, or could not change it; nil when it does not, whatever else may.
+// The path is absolute and comes from the command: nothing is told of what lies
+// behind it, nor whether anything does. The result is not Exact.
+func (p Profile) Denied(path string, change bool) *Denial {
+	if p.Mode == FullAccess {
+		return nil
+	}
+	canonical, links, err := ResolveLinks(path)
+	if err != nil {
+		return nil
+	}
+	d := &Denial{Kind: DeniedFile, Op: "read", Target: filepath.Clean(path)}
+	if change {
+		d.Op = "write"
+	}
+	// Where a link leads that the command cannot see is none of its business.
+	for _, step := range append(links, canonical) {
+		if d.Setting, d.Hint = p.invisible(step); d.Setting == settingHide {
+			return d
+		}
+		if d.Setting != "" {
+			return nil // a private folder, which is the call's
+		}
+	}
+	if change && p.keeps(d, canonical) {
+		return d
+	}
+	return nil
+}
+
+// keeps tells why a path that can be seen cannot be changed.
+func (p Profile) keeps(d *Denial, canonical string) bool {
+	for _, kept := range p.Protect {
+		if within(canonical, kept) || within(kept, canonical) {
+			d.Kind, d.Op, d.Setting = DeniedProtected, "change", settingProtect
+			d.Hint = "other programs run or obey what stands there (sandbox.protect); use write_file, which asks the user, or ask the user"
+			return true
+		}
+	}
+	if p.Mode == WorkspaceWrite && p.Caches.hold(canonical) {
+		return false
+	}
+	var refused *Denial
+	if !errors.As(p.CanWrite(canonical), &refused) {
+		return false
+	}
+	d.Setting, d.Hint = refused.Setting, refused.Hint
+	return true
+}
+
+// The settings that several parts name.
+const (
+	settingHide    = "sandbox.hide"
+	settingProtect = "sandbox.protect"
+)

@@ -1,0 +1,67 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestADenialIsConfirmedByTheProfile(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "cache/": "", "ws/out": "-> /etc"})
+	ws, home := filepath.Join(root, "ws"), filepath.Join(root, "home")
+	p := Profile{
+		Mode: WorkspaceWrite, Workspace: ws, Hide: []string{filepath.Join(home, ".ssh")},
+		Protect: []string{filepath.Join(ws, ".git/config")},
+		Caches:  &Caches{folders: []cacheFolder{{path: "/opt/cache"}}},
+	}
+	readOnly, full := p, p
+	readOnly.Mode, full.Mode = ReadOnly, FullAccess
+	for _, tc := range []struct {
+		path        string
+		profile     Profile
+		read, write string // setting; empty = not denied
+	}{
+		{ws + "/a", p, "", ""},
+		{ws + "/new/file", p, "", ""},
+		{ws + "/a", readOnly, "", "sandbox.profile"},
+		{ws + "/link/id", p, "sandbox.hide", "sandbox.hide"},
+		{ws + "/out/passwd", p, "", "sandbox.write"},
+		{ws + "/.git/config", p, "", "sandbox.protect"},
+		{ws + "/.git/index", p, "", ""},
+		{ws + "/.git", p, "", "sandbox.protect"},
+		{"/etc/passwd", p, "", "sandbox.write"},
+		{"/etc/passwd", full, "", ""},
+		{"/tmp/anything", p, "", ""},
+		{"/opt/cache/x", p, "", ""},
+		{"/opt/cache/x", readOnly, "", "sandbox.profile"},
+		{"relative", p, "", ""},
+	} {
+		for _, change := range []bool{false, true} {
+			want := map[bool]string{false: tc.read, true: tc.write}[change]
+			got := tc.profile.Denied(tc.path, change)
+			switch {
+			case got == nil && want == "":
+			case got == nil || got.Setting != want || got.Exact || got.Hint == "" || got.Target != tc.path:
+				t.Errorf("%s in %v, change %t: %+v, want %q", tc.path, tc.profile.Mode, change, got, want)
+			}
+		}
+	}
+}
+
+func TestADenialTellsNothingOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"ws/": "", "hidden/link": "-> /etc/shadow.d/target", "hidden/file": ""})
+	p := Profile{Mode: WorkspaceWrite, Workspace: filepath.Join(root, "ws"), Hide: []string{filepath.Join(root, "hidden")}}
+	texts := map[string]bool{}
+	for _, name := range []string{"link", "file", "none", "link/below"} {
+		d := p.Denied(filepath.Join(root, "hidden", name), true)
+		if d == nil {
+			t.Fatalf("%s is not told to be denied", name)
+		}
+		texts[strings.ReplaceAll(d.Error(), d.Target, "")] = true
+	}
+	if len(texts) != 1 {
+		t.Errorf("what is told depends on what is there: %v", texts)
+	}
+}
