@@ -133,13 +133,13 @@ func (c *Capture) Text(s Stream, limit int) (text []byte, truncated bool) {
 	return append(append(head, notice...), tail...), true
 }
 
-// Next returns at most most bytes of a stream for showing them live: those at
-// offset or, where these are kept nowhere, the oldest later ones. from tells
-// which; from > offset marks a gap. Characters are not cut at the end while
-// their rest may still come. No bytes means that there are none yet, or at the
-// end of a closed Capture that there will be none.
-func (c *Capture) Next(s Stream, offset int64, most int) (p []byte, from int64) {
-	p, from, rest, closed := c.read(s, offset, most)
+// Next reads into buf what is to be shown live of a stream: the bytes at offset or,
+// where these are kept nowhere, the oldest later ones. from tells which; from >
+// offset marks a gap. Characters are not cut at the end while their rest may still
+// come. No bytes means that there are none yet, or at the end of a closed Capture
+// that there will be none.
+func (c *Capture) Next(s Stream, offset int64, buf []byte) (p []byte, from int64) {
+	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {
 		n := continued(p)
 		p, from = p[n:], from+int64(n)
@@ -156,26 +156,33 @@ func (c *Capture) Next(s Stream, offset int64, most int) (p []byte, from int64) 
 // ones. from is the offset of the first; eof tells that nothing follows and
 // nothing will.
 func (c *Capture) ReadAt(s Stream, offset int64, most int) (p []byte, from int64, eof bool) {
-	p, from, rest, closed := c.read(s, offset, most)
+	left := c.total(s) - max(offset, 0)
+	p, from, rest, closed := c.read(s, offset, make([]byte, max(0, min(left, int64(most)))))
 	return p, from, closed && rest <= 0
 }
 
-// read joins what memory and files hold. rest counts the stream's bytes after
-// those returned.
-func (c *Capture) read(s Stream, offset int64, most int) (p []byte, from, rest int64, closed bool) {
-	from = max(offset, 0)
-	for len(p) < most {
-		at := from + int64(len(p))
-		part, oldest := c.kept(s, at, most-len(p))
-		if len(part) == 0 && oldest > at {
+func (c *Capture) total(s Stream) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.windows[s].total
+}
+
+// read joins in buf what memory and files hold. rest counts the stream's bytes
+// after those returned.
+func (c *Capture) read(s Stream, offset int64, buf []byte) (p []byte, from, rest int64, closed bool) {
+	from, p = max(offset, 0), buf[:0]
+	for len(p) < len(buf) {
+		at, had := from+int64(len(p)), len(p)
+		var oldest int64
+		p, oldest = c.kept(p, s, at, len(buf)-had)
+		if len(p) == had && oldest > at {
 			// The files are read without the lock: the writer never waits.
-			part = (&Spool{dir: c.dir}).read(s, at, int(min(oldest-at, int64(most-len(p)))))
+			p = (&Spool{dir: c.dir}).read(p, s, at, int(min(oldest-at, int64(len(buf)-had))))
 		}
-		if len(part) > 0 {
-			p = append(p, part...)
+		if len(p) > had {
 			continue
 		}
-		if len(p) > 0 || oldest <= at {
+		if had > 0 || oldest <= at {
 			break
 		}
 		from = oldest
@@ -185,17 +192,17 @@ func (c *Capture) read(s Stream, offset int64, most int) (p []byte, from, rest i
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
-// kept returns what memory holds at an offset, or from which later offset on
-// it holds anything; what lies before that may be in the files.
-func (c *Capture) kept(s Stream, at int64, most int) (part []byte, oldest int64) {
+// kept appends to p what memory holds at an offset, or tells from which later
+// offset on it holds anything; what lies before that may be in the files.
+func (c *Capture) kept(p []byte, s Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := &c.windows[s]
-	if part = w.at(at, most); part != nil {
-		return part, at
+	if more = w.appendAt(p, at, most); len(more) > len(p) {
+		return more, at
 	}
 	if s == Combined && !c.closed {
 		c.spool.flushOrder()
 	}
-	return nil, w.oldest()
+	return p, w.oldest()
 }

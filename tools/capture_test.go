@@ -210,7 +210,7 @@ func TestLiveReaderSeesEveryByteAndNoHalfCharacter(t *testing.T) {
 	var got []byte
 	for {
 		changed := c.Changed()
-		p, from := c.Next(Stdout, int64(len(got)), 50)
+		p, from := c.Next(Stdout, int64(len(got)), make([]byte, 50))
 		if from != int64(len(got)) {
 			t.Fatalf("gap from %d to %d", len(got), from)
 		}
@@ -233,7 +233,7 @@ func TestACharacterIsHeldBackUntilItsRestComes(t *testing.T) {
 	t.Parallel()
 	c := NewCapture(CaptureOptions{})
 	next := func(offset int64) string {
-		p, _ := c.Next(Stdout, offset, 1024)
+		p, _ := c.Next(Stdout, offset, make([]byte, 1024))
 		return string(p)
 	}
 	c.Write(Stdout, []byte("a\xf0\x9f\x98"))
@@ -255,11 +255,11 @@ func TestASlowReaderGetsAGapThatStartsAtACharacter(t *testing.T) {
 	t.Parallel()
 	c := NewCapture(CaptureOptions{Keep: 10})
 	c.Write(Stdout, []byte(strings.Repeat("é", 100)+"x"))
-	p, from := c.Next(Stdout, 0, 4)
+	p, from := c.Next(Stdout, 0, make([]byte, 4))
 	if string(p) != "éé" || from != 0 {
 		t.Errorf("head: %q from %d", p, from)
 	}
-	p, from = c.Next(Stdout, 50, 1024)
+	p, from = c.Next(Stdout, 50, make([]byte, 1024))
 	if string(p) != "ééééx" || from != 192 {
 		t.Errorf("tail: %q from %d", p, from)
 	}

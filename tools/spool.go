@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A spool is a folder of one call: the files "stdout" and "stderr" hold the
@@ -145,37 +146,42 @@ func (sp *Spool) Size(s Stream) int64 {
 // ReadAt returns at most most bytes of a stream, also of Combined, from an
 // offset on; eof tells that nothing more is recorded.
 func (sp *Spool) ReadAt(s Stream, offset int64, most int) (p []byte, eof bool) {
-	p = sp.read(s, max(offset, 0), most)
+	p = sp.read(nil, s, max(offset, 0), most)
 	return p, len(p) < most
 }
 
-// read returns as much of most bytes as there is. Errors count as the end of
+// read appends to p as much of most bytes as there is. Errors count as the end of
 // the record: there is nothing else a reader could do.
-func (sp *Spool) read(s Stream, offset int64, most int) []byte {
+func (sp *Spool) read(p []byte, s Stream, offset int64, most int) []byte {
 	if most <= 0 || sp.dir == "" {
-		return nil
+		return p
 	}
 	if s == Combined {
-		return sp.readCombined(offset, most)
+		return sp.readCombined(p, offset, most)
 	}
 	f, err := os.Open(filepath.Join(sp.dir, s.String()))
 	if err != nil {
-		return nil
+		return p
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || offset >= info.Size() {
-		return nil
+		return p
 	}
-	p := make([]byte, min(int64(most), info.Size()-offset))
-	n, _ := f.ReadAt(p, offset)
-	return p[:n]
+	return appendFile(p, f, offset, int(min(int64(most), info.Size()-offset)))
+}
+
+// appendFile appends n bytes of a file to p, or as many as can be read.
+func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
+	p = slices.Grow(p, n)
+	n, _ = f.ReadAt(p[len(p):len(p)+n], offset)
+	return p[:len(p)+n]
 }
 
 // readCombined walks the runs from the start: there may be millions, but each
 // costs some nanoseconds.
-func (sp *Spool) readCombined(offset int64, most int) []byte {
-	m := merger{offset: offset, most: most}
+func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
+	m := merger{offset: offset, most: len(p) + most, out: p}
 	for s := range m.files {
 		if f, err := os.Open(filepath.Join(sp.dir, Stream(s).String())); err == nil {
 			defer f.Close()
@@ -202,7 +208,7 @@ type merger struct {
 	files  [2]*os.File
 	used   [2]int64 // bytes of each stream that lie behind
 	offset int64    // bytes of the combined stream still to skip
-	most   int
+	most   int      // bytes of out, those included that were there before
 	out    []byte
 }
 
@@ -221,10 +227,7 @@ func (m *merger) take(s Stream, n int64) {
 	skip := min(m.offset, n)
 	m.offset -= skip
 	if want := min(n-skip, int64(m.most-len(m.out))); want > 0 && m.files[s] != nil {
-		have := len(m.out)
-		m.out = append(m.out, make([]byte, want)...)
-		got, _ := m.files[s].ReadAt(m.out[have:], m.used[s]+skip)
-		m.out = m.out[:have+got]
+		m.out = appendFile(m.out, m.files[s], m.used[s]+skip, int(want))
 	}
 	m.used[s] += n
 }

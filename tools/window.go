@@ -36,39 +36,40 @@ func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 // whole tells whether nothing was dropped between head and tail.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
-// at copies at most n bytes from an offset as far as they are kept in one
-// piece. It returns none at the end and where the bytes were dropped.
-func (w *window) at(offset int64, n int) []byte {
+// appendAt appends at most n bytes from an offset to p as far as they are kept in
+// one piece. It appends none at the end and where the bytes were dropped.
+func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	switch from := offset - w.oldest(); {
 	case offset < int64(len(w.head)):
-		return append([]byte(nil), w.head[offset:min(offset+int64(n), int64(len(w.head)))]...)
+		return append(p, w.head[offset:min(offset+int64(n), int64(len(w.head)))]...)
 	case from < 0 || from >= int64(len(w.tail)):
-		return nil
+		return p
 	default:
-		return w.fromTail(int(from), n)
+		return w.appendTail(p, int(from), n)
 	}
 }
 
-func (w *window) fromTail(from, n int) []byte {
+func (w *window) appendTail(p []byte, from, n int) []byte {
 	n = min(n, len(w.tail)-from)
-	p := make([]byte, 0, n)
 	begin := (w.start + from) % len(w.tail)
-	p = append(p, w.tail[begin:min(begin+n, len(w.tail))]...)
-	return append(p, w.tail[:n-len(p)]...)
+	first := w.tail[begin:min(begin+n, len(w.tail))]
+	p = append(p, first...)
+	return append(p, w.tail[:n-len(first)]...)
 }
 
 // cut returns the stream's text within a limit: all of it, or two halves that
 // are not cut inside of a character, and how many bytes are missing between.
 func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	if w.whole() && w.total <= int64(limit) {
-		return append(w.at(0, w.keep), w.at(int64(len(w.head)), w.keep)...), nil, 0
+		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
+		return w.appendAt(head, int64(len(w.head)), w.keep), nil, 0
 	}
 	half := min(limit/2, w.keep)
-	head = w.at(0, half)
+	head = w.appendAt(nil, 0, half)
 	head = head[:len(head)-unfinished(head)]
 	from := w.total - int64(half)
 	for len(tail) < half { // twice where the tail begins in the head
-		tail = append(tail, w.at(from+int64(len(tail)), half-len(tail))...)
+		tail = w.appendAt(tail, from+int64(len(tail)), half-len(tail))
 	}
 	tail = tail[continued(tail):]
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))

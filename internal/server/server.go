@@ -57,6 +57,7 @@ type Server struct {
 	http     *http.Server
 	upgrader websocket.Upgrader
 	incoming budget
+	buffers  sync.Pool // of *buffers
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
@@ -67,6 +68,7 @@ type Server struct {
 // New returns a Server that serves nothing yet.
 func New(opt Options) *Server {
 	s := &Server{opt: opt, sessions: make(map[*session]struct{}), incoming: budget{left: opt.IncomingBytes}}
+	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},
 		// Origin has been checked before the upgrade, by guard.

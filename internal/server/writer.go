@@ -31,6 +31,9 @@ func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
 	for {
 		busy, err := w.turn()
+		if !busy {
+			w.rest()
+		}
 		if errors.Is(err, websocket.ErrCloseSent) {
 			<-gone // the reader waits for the client to close too, or is about to find that it has
 			return
@@ -73,12 +76,27 @@ func (ss *session) owesNothing() bool {
 
 // writer is the state of one session's writing side.
 type writer struct {
-	ss    *session
-	beat  time.Time // of the next ping
-	seq   int64     // event_seq of the last delta
-	frame []byte    // reused
+	ss       *session
+	beat     time.Time // of the next ping
+	seq      int64     // event_seq of the last delta
+	*buffers           // while there is output to write; see stream
 
 	channels uint32 // handed out for binary output
+}
+
+// buffers are what a piece of output takes on its way from a capture to the wire.
+// The writers of a server share them: most connections are quiet at most times.
+type buffers struct {
+	piece [deltaBytes]byte
+	frame []byte
+}
+
+// rest gives the buffers back. What was written from them is gone by now.
+func (w *writer) rest() {
+	if w.buffers != nil {
+		w.ss.srv.buffers.Put(w.buffers)
+		w.buffers = nil
+	}
 }
 
 // errGivenUp says that nothing will be written any more.
@@ -159,13 +177,16 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	if capture == nil || !shown || w.ss.wanted() == silent {
 		return false, nil
 	}
+	if w.buffers == nil {
+		w.buffers = w.ss.srv.buffers.Get().(*buffers)
+	}
 	for s := tools.Stdout; s <= tools.Stderr; s++ {
 		from := f.offsets[s]
-		p, start := capture.Next(s, w.catchUp(capture, s, from), deltaBytes)
+		p, start := capture.Next(s, w.catchUp(capture, s, from), w.piece[:])
 		if len(p) == 0 {
 			continue
 		}
-		if err := w.piece(f, s, start, p); err != nil {
+		if err := w.show(f, s, start, p); err != nil {
 			return false, err
 		}
 		f.offsets[s] = start + int64(len(p))
@@ -201,10 +222,10 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// piece writes live output, p, that stands at offset at of its stream; the client
+// show writes live output, p, that stands at offset at of its stream; the client
 // has the stream up to what the feed says. A call that started before the client
 // asked for binary output goes on as it began.
-func (w *writer) piece(f *feed, s tools.Stream, at int64, p []byte) error {
+func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	if f.channel != 0 {
 		o := message.BinaryOutput{Channel: f.channel, Stream: s.String(), Offset: at, Data: p}
 		w.frame = o.AppendBinary(w.frame[:0])
