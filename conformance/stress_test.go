@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/gorilla/websocket"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/message"
@@ -228,63 +225,4 @@ func TestStressLoadLeavesNothing(t *testing.T) {
 		t.Errorf("the daemon has %d threads, before it had %d", now.Threads, before.Threads)
 	}
 	t.Logf("%d calls, %d at once: the daemon holds %+v, after the first %d it held %+v", n, workers, now, workers, before)
-}
-
-// TestStressStalledClientCostsLittle has a command print much to a client that
-// does not read.
-func TestStressStalledClientCostsLittle(t *testing.T) {
-	mib := amount(t, "TOOLD_STRESS_FLOOD_MIB", 32)
-	r := newRig(t, nil)
-	script := fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", mib<<20)
-	// A client that reads has the same output first: what the daemon needs for
-	// it, and keeps, is no matter of the client that does not.
-	r.bash(r.dial(client.Options{}), script, "off", client.Events{})
-	stalled, err := dial(t.Context(), r.daemon, "stalled", 0, r.daemon.tokens["agent"], func(*conn, int, []byte) {}, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stalled.hangUp)
-	watcher := r.dial(client.Options{Silent: true})
-	resetPeak(r.daemon.pid)
-	before := memory(r.daemon.pid, "VmRSS")
-	stalled.pause()
-	frame := fmt.Sprintf(`{"message_type":"approval_request_message","tool_call":{"tool_call_id":"stalled","tool_name":"bash","arguments":{"command":%s,"terminal":"off"}}}`, text(script))
-	if err := stalled.send(websocket.TextMessage, []byte(frame)); err != nil {
-		t.Fatal(err)
-	}
-	// The daemon goes on with others, and tells them when the call has ended.
-	var size int64
-	if !within(patience, func() bool {
-		size = returnedBytes(t, watcher, "stalled")
-		return size > 0
-	}) {
-		t.Fatal("the call does not end while its client does not read")
-	}
-	grown := memory(r.daemon.pid, "VmHWM") - before
-	t.Logf("%d MiB of output to a client that does not read: the daemon grew by %d KiB", size>>20, grown>>10)
-	if size != int64(mib)<<20 {
-		t.Errorf("%d bytes were printed, want %d", size, int64(mib)<<20)
-	}
-	// 1 to 2 MiB are usual, and at times 6: the collector of garbage decides when
-	// it comes. What must not be is that the output itself is kept.
-	if limit := int64(16 << 20); grown > limit {
-		t.Errorf("the daemon grew by %d KiB, want at most %d", grown>>10, limit>>10)
-	}
-}
-
-// returnedBytes is how much a call printed, 0 while it has not ended.
-func returnedBytes(t *testing.T, c *client.Client, id string) int64 {
-	t.Helper()
-	page, err := c.ListMessages(t.Context(), message.ListMessages{CallID: id, MessageTypes: []string{"tool_return_message"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(page.Messages) == 0 {
-		return 0
-	}
-	var ret message.ToolReturn
-	if err := json.Unmarshal(page.Messages[0], &ret); err != nil {
-		t.Fatal(err)
-	}
-	return ret.StdoutBytes
 }
