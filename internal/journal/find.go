@@ -12,7 +12,7 @@ import (
 const (
 	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid,
 	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.state,
-	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason,
+	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason, c.decision_person, c.decision_widened,
 	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
 	c.received_at, c.decided_at, c.intended_at, c.started_at, c.returned_at, c.delivered_at`
 	callTables = ` FROM calls c LEFT JOIN messages m ON m.seq = c.return_seq `
@@ -178,7 +178,7 @@ func scanRecord(row scanner) (Record, error) {
 	d := &r.Decision
 	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID,
 		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
-		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason,
+		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
 		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,
 		&received, &decided, &intended, &started, &returned, &delivered)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -18,7 +18,9 @@ import (
 	"github.com/toold/toold/internal/journal"
 )
 
-var allow = journal.Decision{Action: "allow", By: "policy", Rule: "git-read", Source: "policy.yaml:3", Reason: "reads only"}
+var allow = journal.Decision{
+	Action: "allow", By: "person", Rule: "git-read", Source: "policy.yaml:3", Reason: "reads only", Person: "ada", Widened: `{"network":"full"}`,
+}
 
 func open(t testing.TB, dir string) *journal.Journal {
 	t.Helper()

@@ -46,11 +46,13 @@ type Call struct {
 
 // Decision is why a call may run or may not.
 type Decision struct {
-	Action string // "allow", "ask" or "deny"
-	By     string // "policy", "person" or "deadline"
-	Rule   string
-	Source string // file:line of the rule
-	Reason string
+	Action  string // "allow", "ask" or "deny"
+	By      string // "policy", "person" or "deadline"
+	Rule    string
+	Source  string // file:line of the rule
+	Reason  string
+	Person  string // who answered, when By is "person"
+	Widened string // what that person has added to the sandbox of this call, as JSON; "" = nothing
 }
 
 // Outcome is how a call ended. Empty fields keep what is recorded.

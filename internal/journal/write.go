@@ -65,9 +65,10 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 // Decide returns.
 func (j *Journal) Decide(ctx context.Context, k Key, s State, d Decision) error {
 	return j.update(ctx, synced, k, "decision", `UPDATE calls SET state = ?, decided_at = ?,
-		decision_action = ?, decision_by = ?, decision_rule = ?, decision_source = ?, decision_reason = ?
+		decision_action = ?, decision_by = ?, decision_rule = ?, decision_source = ?, decision_reason = ?,
+		decision_person = ?, decision_widened = ?
 		WHERE id = ? AND state IN ('received', 'waiting', 'decided')`,
-		s, time.Now().UnixNano(), d.Action, d.By, d.Rule, d.Source, d.Reason, k)
+		s, time.Now().UnixNano(), d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened, k)
 }
 
 // Intend records the decision and that the call is about to run. Both are on
@@ -76,9 +77,10 @@ func (j *Journal) Decide(ctx context.Context, k Key, s State, d Decision) error 
 func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
 	now := time.Now().UnixNano()
 	return j.update(ctx, synced, k, "decision", `UPDATE calls SET state = 'running', decided_at = ?, intended_at = ?,
-		decision_action = ?, decision_by = ?, decision_rule = ?, decision_source = ?, decision_reason = ?
+		decision_action = ?, decision_by = ?, decision_rule = ?, decision_source = ?, decision_reason = ?,
+		decision_person = ?, decision_widened = ?
 		WHERE id = ? AND state IN ('received', 'waiting', 'decided')`,
-		now, now, d.Action, d.By, d.Rule, d.Source, d.Reason, k)
+		now, now, d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened, k)
 }
 
 // Started records the process of a running call and where its output is kept. It
@@ -203,12 +205,13 @@ func (j *Journal) insertCall(ctx context.Context, c Call, s State, d Decision, n
 	}
 	r, err := j.write.exec(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
 		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at,
-		decided_at, intended_at, decision_action, decision_by, decision_rule, decision_source, decision_reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		decided_at, intended_at, decision_action, decision_by, decision_rule, decision_source, decision_reason,
+		decision_person, decision_widened)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
 		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, s, j.daemon.String(), now.UnixNano(),
-		decided, intended, d.Action, d.By, d.Rule, d.Source, d.Reason)
+		decided, intended, d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened)
 	if err != nil {
 		return 0, false, err
 	}
@@ -238,8 +241,9 @@ func (j *Journal) finish(ctx context.Context, k Key, m Message, o Outcome, build
 		canonical_tool = iif(?8 <> '', ?8, canonical_tool), decided_at = coalesce(decided_at, ?9),
 		decision_action = iif(?9 IS NULL, decision_action, ?10), decision_by = iif(?9 IS NULL, decision_by, ?11),
 		decision_rule = iif(?9 IS NULL, decision_rule, ?12), decision_source = iif(?9 IS NULL, decision_source, ?13),
-		decision_reason = iif(?9 IS NULL, decision_reason, ?14) WHERE id = ?15`,
+		decision_reason = iif(?9 IS NULL, decision_reason, ?14), decision_person = iif(?9 IS NULL, decision_person, ?15),
+		decision_widened = iif(?9 IS NULL, decision_widened, ?16) WHERE id = ?17`,
 		now, seq, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, o.Canonical,
-		decided, d.Action, d.By, d.Rule, d.Source, d.Reason, k)
+		decided, d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened, k)
 	return seq, err
 }
