@@ -34,6 +34,7 @@ var layers = []row{
 	{"policy", nil, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/helper", nil, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox", []string{"sandbox/internal/helper"}, []string{"x/sys"}},
+	{"sandbox/cgroup", nil, []string{"x/sys"}},
 	{"sandbox/egress", nil, []string{"x/net/dns"}},
 	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"internal/approval", nil, nil},

@@ -1,0 +1,231 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Group holds the processes of one call. Nil holds none: it starts them where the
+// caller is.
+type Group struct {
+	root *Root
+	dir  string
+}
+
+// New makes a group with limits; a nil Root makes nil. Who gets a Group must call End.
+func (r *Root) New(l Limits) (*Group, error) {
+	if r == nil {
+		return nil, nil
+	}
+	g := &Group{root: r, dir: filepath.Join(r.dir, strconv.FormatInt(r.last.Add(1), 10))}
+	if err := os.Mkdir(g.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := g.limit(l); err != nil {
+		g.End()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Group) limit(l Limits) error {
+	if l.Processes > 0 {
+		if err := write(g.dir, "pids.max", strconv.FormatUint(l.Processes, 10)); err != nil {
+			return err
+		}
+	}
+	if l.MemoryBytes == 0 || !g.root.memory {
+		return nil
+	}
+	if err := write(g.dir, "memory.max", strconv.FormatUint(l.MemoryBytes, 10)); err != nil {
+		return err
+	}
+	// Without swap a kernel has no such file, and nothing that could be swapped.
+	if err := write(g.dir, "memory.swap.max", "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return write(g.dir, "memory.oom.group", "1")
+}
+
+// Start starts a command in the group: it is never outside, not even before its
+// first instruction.
+func (g *Group) Start(cmd *exec.Cmd) error {
+	switch {
+	case g == nil:
+		return cmd.Start()
+	case g.root.unified:
+		return g.startInto(cmd)
+	}
+	return g.startFrom(cmd)
+}
+
+// startInto has the kernel make the process in the group (CLONE_INTO_CGROUP,
+// clone(2), Linux 5.7).
+func (g *Group) startInto(cmd *exec.Cmd) error {
+	dir, err := os.Open(g.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	return cmd.Start()
+}
+
+// startFrom starts it from a thread that is in the group meanwhile: version 1 takes
+// single threads, and a new process is where the thread is that made it. A thread
+// that moves itself waits for nobody; to move another process takes milliseconds.
+func (g *Group) startFrom(cmd *exec.Cmd) error {
+	started := make(chan error)
+	// Ends when the command has started.
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() { // where the first thread is, the whole process seems to be
+			err := g.startFrom(cmd) // on another one, since this is held
+			runtime.UnlockOSThread()
+			started <- err
+			return
+		}
+		err := write(g.dir, threads, "0")
+		if err == nil {
+			err = cmd.Start()
+			if write(g.root.place.dir, threads, "0") != nil {
+				started <- err
+				return // and the thread ends with us, still locked: nothing else runs there
+			}
+		}
+		runtime.UnlockOSThread()
+		started <- err
+	}()
+	return <-started
+}
+
+// Met tells which limits the group has met so far.
+func (g *Group) Met() Met {
+	if g == nil {
+		return Met{}
+	}
+	return Met{
+		Processes: g.count("pids.events", "max") > 0,
+		Memory:    g.root.memory && g.count("memory.events", "oom_kill") > 0,
+	}
+}
+
+// count reads one number of a file of names and numbers.
+func (g *Group) count(file, name string) int {
+	w := words(g.dir, file)
+	if i := slices.Index(w, name); i >= 0 && i+1 < len(w) {
+		n, _ := strconv.Atoi(w[i+1])
+		return n
+	}
+	return 0
+}
+
+// End kills every process of the group, waits at most half a second until they are
+// gone, and removes the group. The error tells that there are some left, in the
+// kernel. What cannot be removed then Root.Close removes, or the next daemon.
+func (g *Group) End() error {
+	if g == nil {
+		return nil
+	}
+	return g.root.end(g.dir)
+}
+
+// end kills what is in a group and in those below it, which a call that is not
+// confined can make, and removes them all. One with this process in it stays.
+func (p place) end(dir string) error {
+	err := os.Remove(dir)
+	if !errors.Is(err, unix.EBUSY) {
+		return err // usually none: the last process has ended
+	}
+	all := below(dir)
+	if slices.ContainsFunc(all, holdsUs) {
+		return err
+	}
+	if !p.unified || write(dir, "cgroup.kill", "1") != nil { // Linux 5.14
+		killEach(all)
+	}
+	for _, dir := range slices.Backward(all) {
+		if err := rmdir(dir); err != nil {
+			return fmt.Errorf("cannot remove the control group %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// below lists a group and all that are below it, each after the one above.
+func below(dir string) (all []string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			all = append(all, path)
+		}
+		return nil // what is gone meanwhile needs no end
+	})
+	return all
+}
+
+func holdsUs(dir string) bool {
+	return slices.Contains(words(dir, processes), strconv.Itoa(os.Getpid()))
+}
+
+// rmdir removes a group. One whose last process has just ended takes a moment.
+func rmdir(dir string) error {
+	for range 250 {
+		err := os.Remove(dir)
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return unix.EBUSY
+}
+
+// killEach kills the processes of groups that cannot do so themselves. With no more
+// allowed in the first, above all others, none is born while they are counted.
+func killEach(groups []string) {
+	_ = write(groups[0], "pids.max", "0")
+	for _, dir := range groups {
+		for _, each := range members(dir) {
+			_ = unix.PidfdSendSignal(each, unix.SIGKILL, nil, 0)
+			unix.Close(each)
+		}
+	}
+}
+
+// members opens the processes of a group. Each was in the group after it was opened,
+// so that its number was not another's.
+func members(dir string) (fds []int) {
+	opened := map[string]int{}
+	for _, number := range words(dir, processes) {
+		pid, err := strconv.Atoi(number)
+		if err != nil || pid <= 0 { // nought: of a namespace that we do not see
+			continue
+		}
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			opened[number] = fd
+		}
+	}
+	for _, number := range words(dir, processes) {
+		if fd, ok := opened[number]; ok {
+			fds = append(fds, fd)
+			delete(opened, number)
+		}
+	}
+	for _, fd := range opened {
+		unix.Close(fd)
+	}
+	return fds
+}

@@ -1,0 +1,103 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The controllers that matter here.
+const (
+	pids   = "pids"
+	memory = "memory"
+)
+
+// Files of a group.
+const (
+	processes = "cgroup.procs"
+	threads   = "tasks" // of version 1; takes single threads
+	switches  = "cgroup.subtree_control"
+)
+
+// place is the group of this process in one hierarchy.
+type place struct {
+	dir     string
+	unified bool // of version 2; else of the hierarchy of version 1 that counts processes
+}
+
+// find lists the places of a process, by its /proc/self/mountinfo and
+// /proc/self/cgroup (proc_pid_mountinfo(5), cgroups(7)). Version 2 comes first.
+func find(mountinfo, own string) []place {
+	var all []place
+	for line := range strings.Lines(mountinfo) {
+		before, after, _ := strings.Cut(line, " - ")
+		mount, kind := strings.Fields(before), strings.Fields(after)
+		if len(mount) < 5 || len(kind) < 3 || strings.Contains(mount[4], `\`) {
+			continue
+		}
+		var path string
+		var ok bool
+		unified := kind[0] == "cgroup2"
+		switch {
+		case unified:
+			path, ok = ownPath(own, "")
+		case kind[0] == "cgroup" && slices.Contains(strings.Split(kind[2], ","), pids):
+			path, ok = ownPath(own, pids)
+		}
+		rest, below := strings.CutPrefix(path, strings.TrimSuffix(mount[3], "/"))
+		if !ok || !below || rest != "" && rest[0] != '/' || strings.Contains(path+"/", "/../") {
+			continue // the mount shows another part of the hierarchy
+		}
+		p := place{filepath.Join(mount[4], rest), unified}
+		if unified {
+			all = slices.Insert(all, 0, p)
+		} else {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// ownPath finds the path of the process in the hierarchy of a controller; "" is
+// version 2.
+func ownPath(own, controller string) (string, bool) {
+	for line := range strings.Lines(own) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) == 3 && slices.Contains(strings.Split(f[1], ","), controller) && strings.HasPrefix(f[2], "/") {
+			return f[2], true
+		}
+	}
+	return "", false
+}
+
+// controllers are those of use that the place has.
+func (p place) controllers() []string {
+	if !p.unified {
+		return []string{pids}
+	}
+	has := words(p.dir, "cgroup.controllers")
+	return slices.DeleteFunc([]string{pids, memory}, func(c string) bool { return !slices.Contains(has, c) })
+}
+
+// words reads a file of a group.
+func words(dir, file string) []string {
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b))
+}
+
+// write writes to a file of a group that is there.
+func write(dir, file, text string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

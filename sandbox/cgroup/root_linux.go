@@ -1,0 +1,235 @@
+package cgroup
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is the group below which a daemon makes those of its calls. Its name tells
+// whose it is, and a lock on its folder, which ends with the daemon, that it is used.
+//
+// Nil makes no groups. The methods may be called from several goroutines, Close from
+// one, when no group is used any more.
+type Root struct {
+	place
+	dir      string   // the root's own folder
+	lock     *os.File // dir, locked
+	memory   bool
+	moved    bool // the daemon went into a group of its own in dir
+	switched bool // the controllers of place were switched on for this root
+	last     atomic.Int64
+}
+
+const (
+	// rootPrefix begins the name of every root, of this daemon and of others.
+	rootPrefix = "toold-"
+	// home is the group of a root in which the daemon is, if it had to move.
+	home = "daemon"
+)
+
+// Open finds the part of a hierarchy that this process may use, removes what daemons
+// that were killed left there, and makes a root. It has been tried for real: a process
+// can be started in a group. The error tells what is missing, for people.
+//
+// In version 2 a group with processes has no groups below it whose memory is bounded.
+// So a daemon that is alone in its group moves into one below; one that is not
+// alone gets no root. Who gets a Root must call Close.
+func Open() (*Root, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	why := errors.New("no hierarchy of control groups that counts processes is mounted")
+	for i, p := range find(string(mounts), string(own)) {
+		r, err := p.open()
+		switch {
+		case err == nil:
+			return r, nil
+		case i == 0:
+			why = err
+		default:
+			why = fmt.Errorf("%w; %w", why, err)
+		}
+	}
+	return nil, why
+}
+
+// open makes a root at a place, unless one cannot be used there.
+func (p place) open() (*Root, error) {
+	if !slices.Contains(p.controllers(), pids) {
+		return nil, fmt.Errorf("%s does not count processes", p.dir)
+	}
+	if err := unix.Access(p.dir, unix.W_OK); err != nil {
+		return nil, fmt.Errorf("no control group can be made in %s: %w", p.dir, err)
+	}
+	p.clear()
+	r, err := p.make()
+	for range 2 {
+		if err == nil {
+			break
+		}
+		r, err = p.make() // another daemon may have taken it for a left one
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.switchOn(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	if err := r.try(); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("no process can be started in a control group below %s: %w", p.dir, err)
+	}
+	return r, nil
+}
+
+// Memory tells whether groups bound memory.
+func (r *Root) Memory() bool { return r != nil && r.memory }
+
+// Place is the folder below which groups are made; empty for nil.
+func (r *Root) Place() string {
+	if r == nil {
+		return ""
+	}
+	return r.place.dir
+}
+
+// make makes the folder of a root and locks it.
+func (p place) make() (*Root, error) {
+	r := &Root{place: p, dir: filepath.Join(p.dir, fmt.Sprintf("%s%d-%s", rootPrefix, os.Getpid(), rand.Text()))}
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.lock, err = lock(r.dir); err == nil {
+		_, err = os.Stat(r.dir) // it could have been removed before it was locked
+	}
+	if err != nil {
+		r.lock.Close()
+		_ = os.Remove(r.dir)
+		return nil, fmt.Errorf("cannot keep %s: %w", r.dir, err)
+	}
+	return r, nil
+}
+
+// lock opens a folder and locks it; EWOULDBLOCK when another process has it.
+func lock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// clear ends and removes the roots of daemons that are gone.
+func (p place) clear() {
+	groups, _ := os.ReadDir(p.dir)
+	for _, g := range groups {
+		dir := filepath.Join(p.dir, g.Name())
+		if !g.IsDir() || !strings.HasPrefix(g.Name(), rootPrefix) {
+			continue
+		}
+		held, err := lock(dir)
+		if err != nil {
+			continue // its daemon lives, or it is another user's
+		}
+		_ = p.end(dir) // what cannot be killed now, the next one finds
+		held.Close()
+	}
+}
+
+// switchOn has the groups below a root of version 2 bounded.
+func (r *Root) switchOn() error {
+	if !r.unified {
+		return nil
+	}
+	var order []string
+	for _, c := range r.controllers() {
+		order = append(order, "+"+c)
+	}
+	r.memory = slices.Contains(order, "+"+memory)
+	if !r.passes(order) {
+		if err := r.settle(strings.Join(order, " ")); err != nil {
+			return err
+		}
+	}
+	return write(r.dir, switches, strings.Join(order, " "))
+}
+
+// passes tells whether what is ordered is on already for the groups of the place.
+func (r *Root) passes(order []string) bool {
+	on := words(r.place.dir, switches)
+	return !slices.ContainsFunc(order, func(o string) bool { return !slices.Contains(on, o[1:]) })
+}
+
+// settle switches controllers on at the place, out of which the daemon moves if need be.
+func (r *Root) settle(order string) error {
+	err := write(r.place.dir, switches, order)
+	if errors.Is(err, unix.EBUSY) && slices.Equal(words(r.place.dir, processes), []string{strconv.Itoa(os.Getpid())}) {
+		below := filepath.Join(r.dir, home)
+		if err = os.Mkdir(below, 0o700); err == nil {
+			err = write(below, processes, "0")
+			r.moved = err == nil
+		}
+		if err == nil {
+			err = write(r.place.dir, switches, order)
+		}
+	}
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("%s has other processes than toold: start it in a control group of its own, with systemd-run --scope -p Delegate=yes (of a user: --user --scope)", r.place.dir)
+	}
+	r.switched = err == nil
+	return err
+}
+
+// try starts what does not exist in a group: that there is no such program is found
+// out inside.
+func (r *Root) try() error {
+	g, err := r.New(Limits{})
+	if err != nil {
+		return err
+	}
+	defer g.End()
+	err = g.Start(&exec.Cmd{Path: filepath.Join(r.dir, "no-such-program")})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Close removes the root. The daemon goes back to where it was.
+func (r *Root) Close() {
+	if r == nil {
+		return
+	}
+	if r.switched {
+		off := strings.ReplaceAll("+"+strings.Join(r.controllers(), " +"), "+", "-")
+		_ = write(r.dir, switches, off)
+		_ = write(r.place.dir, switches, off)
+	}
+	if r.moved {
+		_ = write(r.place.dir, processes, "0")
+	}
+	_ = r.end(r.dir) // what cannot be removed, the next daemon removes
+	r.lock.Close()
+}
