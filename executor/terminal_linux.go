@@ -15,6 +15,11 @@ const (
 	defaultCols = 120
 )
 
+// openTries is how many terminals are tried. On a busy machine the kernel says EIO
+// to the open of a slave whose master stands, about once in 50 000 terminals that a
+// hundred calls open and close at the same time. The next one is another.
+const openTries = 3
+
 // eof is the key that ends the input of a terminal: VEOF, ^D.
 const eof = 4
 
@@ -27,7 +32,11 @@ func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 // openTerminal opens a pseudo-terminal: the master, without echo and without any
 // change of output bytes, and the slave for the command. Both are close-on-exec.
 func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
-	master, slave, err = pty.Open()
+	for range openTries {
+		if master, slave, err = pty.Open(); !errors.Is(err, unix.EIO) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
