@@ -113,6 +113,11 @@ func (d *daemon) usePolicy(p *policy.Policy) {
 	d.shells.Flush()
 }
 
+// egressOptions are those of the connections of all calls.
+func egressOptions(e config.Egress) egress.Options {
+	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: make(chan struct{}, connectionPlaces())}
+}
+
 // listed are the hosts that calls may contact without being asked for.
 func listed(e config.Egress) func(string, uint16) bool {
 	return func(host string, port uint16) bool {
@@ -195,7 +200,7 @@ func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard) (*tools
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
 		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Guard: g,
-		MaxBackground: cfg.Limits.BackgroundTimeout, Egress: egress.Options{Private: cfg.Egress.Private},
+		MaxBackground: cfg.Limits.BackgroundTimeout, Egress: egressOptions(cfg.Egress),
 	}))...)
 }
 

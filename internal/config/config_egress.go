@@ -12,6 +12,9 @@ import (
 type Egress struct {
 	Allow   []egress.Pattern // without being asked for
 	Private []netip.Prefix   // networks that are not public and may be reached
+
+	// OtherNames lets TLS be for another name than the one that was asked for.
+	OtherNames bool
 }
 
 // egress reads which hosts and ports calls may reach. The ports are part of the
@@ -35,10 +38,11 @@ func (l *loader) egress(c *Config, raw file) {
 		}
 		c.Egress.Private = append(c.Egress.Private, p.Masked())
 	}
+	c.Egress.OtherNames = r.SNI.set && !l.truth(r.SNI, "sandbox.egress.sni_check")
 	ports := l.ports(r.Ports)
 	if raw.Sandbox.Network.text == "proxy" {
 		c.Sandbox.Ports = ports
-	} else if len(r.Allow) > 0 || len(r.Private) > 0 {
+	} else if len(r.Allow) > 0 || len(r.Private) > 0 || c.Egress.OtherNames {
 		l.warn("sandbox.egress has no effect: sandbox.network is not proxy")
 	}
 }

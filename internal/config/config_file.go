@@ -44,6 +44,7 @@ type file struct {
 			Allow   []scalar `yaml:"allow"`
 			Private []scalar `yaml:"private"`
 			Ports   []scalar `yaml:"ports"`
+			SNI     scalar   `yaml:"sni_check"`
 		} `yaml:"egress"`
 	} `yaml:"sandbox"`
 	Limits struct {

@@ -249,6 +249,7 @@ func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 		{"version: 1\nsandbox: {egress: {private: [10.0.0.0/33]}}\n", `sandbox.egress.private[0] cannot be "10.0.0.0/33"`},
 		{"version: 1\nsandbox: {egress: {ports: [80, 080]}}\n", `sandbox.egress.ports[1] cannot be "080"`},
 		{"version: 1\nsandbox: {egress: {ports: [80, 80]}}\n", `sandbox.egress.ports[1] cannot be "80"`},
+		{"version: 1\nsandbox: {network: proxy, egress: {sni_check: no}}\n", `sandbox.egress.sni_check cannot be "no": expected true or false`},
 		{"version: 1\nsandbox: {caches: [/]}\n", `sandbox.caches[0] cannot be /: it holds your home`},
 		{"version: 1\nsandbox: {caches: [/usr/lib]}\n", `it belongs to the system`},
 		{"version: 1\nworkspace: /\n", `:2:12: the workspace cannot be /`},

@@ -31,6 +31,15 @@ type Options struct {
 	// Private are networks that may be reached although they are not public.
 	Private []netip.Prefix
 
+	// OtherNames lets what is said first be TLS for another name than the one that was
+	// asked for.
+	OtherNames bool
+
+	// Places has an element for each connection that is open, of all Servers that
+	// share it; when it is full, others wait. Each takes six descriptors. Nil = no
+	// bound but that of each call.
+	Places chan struct{}
+
 	// Lookup finds the addresses of a name; nil = as this machine does.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Dial connects to an address; nil = from this machine.
@@ -47,7 +56,7 @@ type Refusal struct {
 const (
 	maxNames       = 4096 // of a call
 	maxQuestions   = 128  // that wait for an answer at a time
-	maxConnections = 512  // of a call at a time
+	maxConnections = 256  // of a call at a time; more wait
 	maxRefusals    = 16   // that are remembered
 
 	freshFor    = time.Minute // how long addresses of a name are used
@@ -99,16 +108,20 @@ func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.
 	stop := context.AfterFunc(ctx, func() {
 		dns.Close()
 		for _, l := range listeners {
-			l.Close()
+			wake(l)
 		}
 	})
 	defer stop()
-	// Each ends when its socket is closed.
+	// Ends when the socket is closed.
 	all.Go(func() { s.answerQuestions(ctx, dns) })
-	connections := make(chan struct{}, maxConnections)
+	places := make(chan struct{}, maxConnections)
 	for _, l := range listeners {
-		// Ends as above.
-		all.Go(func() { s.accept(ctx, l, connections) })
+		// Ends with ctx.
+		all.Go(func() {
+			defer l.Close()
+			s.accept(ctx, l, places)
+			s.noteLate(l)
+		})
 	}
 	<-ctx.Done()
 	all.Wait()

@@ -8,32 +8,90 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 )
 
-// accept joins the connections of a listener until it is closed. places bounds
-// those that are open.
+// accept joins the connections of a listener until ctx ends. places bounds those of
+// the call that are open.
 func (s *Server) accept(ctx context.Context, l net.Listener, places chan struct{}) {
 	var open sync.WaitGroup
 	defer open.Wait()
-	for {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
+	for take(ctx, places, s.opt.Places) {
 		c, err := l.Accept()
 		if err != nil {
-			<-places
+			leave(places, s.opt.Places)
 			if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 				return
 			}
+			pause(ctx) // no descriptor is left, or who connected is gone
 			continue
 		}
 		// Ends with the connection or ctx.
 		open.Go(func() {
-			defer func() { <-places }()
+			defer leave(places, s.opt.Places)
 			s.join(ctx, c)
 		})
+	}
+}
+
+// take waits for a place in all of the rooms; one that is nil has no end of them.
+func take(ctx context.Context, rooms ...chan struct{}) bool {
+	for i, room := range rooms {
+		if room == nil {
+			continue
+		}
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			leave(rooms[:i]...)
+			return false
+		}
+	}
+	return true
+}
+
+func leave(rooms ...chan struct{}) {
+	for _, room := range rooms {
+		if room != nil {
+			<-room
+		}
+	}
+}
+
+func pause(ctx context.Context) {
+	t := time.NewTimer(10 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// wake makes who waits for a connection look up.
+func wake(l net.Listener) {
+	if d, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || d.SetDeadline(time.Unix(1, 0)) != nil {
+		l.Close()
+	}
+}
+
+// noteLate tells of connections that a call began just before it ended, where
+// nobody has to be asked whether they would have been refused.
+func (s *Server) noteLate(l net.Listener) {
+	for range maxRefusals {
+		local, ok := late(l)
+		if !ok {
+			return
+		}
+		at, err := netip.ParseAddrPort(local.String())
+		if err != nil {
+			continue
+		}
+		s.mu.Lock()
+		known := s.stands[at.Addr()] != nil
+		s.mu.Unlock()
+		if !known {
+			_ = s.fit(at)
+		}
 	}
 }
 
@@ -41,7 +99,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, places chan struct{
 // is refused is reset.
 func (s *Server) join(ctx context.Context, c net.Conn) {
 	defer c.Close()
-	out, err := s.connect(ctx, c.LocalAddr())
+	out, to, err := s.connect(ctx, c.LocalAddr())
 	if err != nil {
 		reset(c)
 		return
@@ -53,10 +111,36 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	// Ends when one side has no more to say, or both are closed.
 	go func() {
 		defer close(done)
+		if err := s.begin(out, c, to); err != nil {
+			reset(c)
+			c.Close()
+			out.Close()
+			return
+		}
 		pass(out, c)
 	}()
 	pass(c, out)
 	<-done
+}
+
+// begin passes on what the call says first, unless that is TLS for another name than
+// the one that was decided on.
+func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
+	if s.opt.OtherNames || to.name == "" {
+		return nil
+	}
+	first, inside, err := readFirst(c)
+	if err == nil && inside != "" && inside != to.name {
+		err = fmt.Errorf("the TLS in it is for %s", inside)
+	}
+	if errors.Is(err, errEnded) {
+		return err
+	}
+	if err != nil {
+		return s.refuse(to.name, to.port, fmt.Errorf("%w; sandbox.egress.sni_check: false would let it", err))
+	}
+	_, err = out.Write(first)
+	return err
 }
 
 // pass copies one direction and then tells its end. What fails in one direction
@@ -78,38 +162,57 @@ func reset(c net.Conn) {
 	}
 }
 
+// target is where a connection goes.
+type target struct {
+	name  string // "" = an address was meant
+	port  uint16
+	found []netip.Addr
+}
+
 // connect makes the connection for which an address of the call's network stands.
-func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, error) {
-	to, err := netip.ParseAddrPort(local.String())
+func (s *Server) connect(ctx context.Context, local net.Addr) (net.Conn, target, error) {
+	at, err := netip.ParseAddrPort(local.String())
 	if err != nil {
-		return nil, err
+		return nil, target{}, err
 	}
-	found, err := s.meant(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+	to, err := s.meant(ctx, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err != nil {
-		return nil, err
+		return nil, to, err
 	}
-	for _, a := range found {
+	for _, a := range to.found {
 		var out net.Conn
-		if out, err = s.opt.Dial(ctx, netip.AddrPortFrom(a, to.Port())); err == nil {
-			return out, nil
+		if out, err = s.opt.Dial(ctx, netip.AddrPortFrom(a, to.port)); err == nil {
+			return out, to, nil
 		}
 	}
-	return nil, err
+	return nil, to, err
 }
 
 // meant decides on a connection and tells where it may go.
-func (s *Server) meant(ctx context.Context, to netip.AddrPort) ([]netip.Addr, error) {
+func (s *Server) meant(ctx context.Context, at netip.AddrPort) (target, error) {
+	to := target{port: at.Port()}
 	s.mu.Lock()
-	n := s.stands[to.Addr()]
+	n := s.stands[at.Addr()]
 	s.mu.Unlock()
+	var err error
 	if n != nil {
-		return s.addresses(ctx, n, to.Port())
+		to.name = n.host
+		to.found, err = s.addresses(ctx, n, to.port)
+		return to, err
 	}
-	if err := s.unfit(to.Addr()); err != nil {
-		return nil, s.refuse(to.Addr().String(), to.Port(), fmt.Errorf("%s: %w", to.Addr(), err))
+	host := at.Addr().String()
+	if err := s.fit(at); err != nil {
+		return to, err
 	}
-	if err := s.allowed(ctx, to.Addr().String(), to.Port()); err != nil {
-		return nil, err
+	to.found = []netip.Addr{at.Addr()}
+	return to, s.allowed(ctx, host, to.port)
+}
+
+// fit refuses an address that no name led to and that is not public.
+func (s *Server) fit(at netip.AddrPort) error {
+	err := s.unfit(at.Addr())
+	if err == nil {
+		return nil
 	}
-	return []netip.Addr{to.Addr()}, nil
+	return s.refuse(at.Addr().String(), at.Port(), fmt.Errorf("%s: %w", at.Addr(), err))
 }

@@ -1,0 +1,203 @@
+package egress
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A host that was decided on by its name may share its address with others. Which
+// of them a program means, it says in the first message of TLS (server_name, RFC
+// 6066, 3), which is not encrypted. Whatever is odd about it is refused: a server might read
+// it differently.
+
+var (
+	errEnded = errors.New("the connection ended")
+	errHello = errors.New("the TLS in it begins in an unusual way")
+)
+
+const (
+	maxHello  = 32 << 10 // of the message that names the host
+	maxRecord = 16 << 10 // RFC 8446, 5.1
+
+	typeHandshake   = 22
+	typeClientHello = 1
+	typeServerName  = 0 // an extension; of the names in it, that of a host
+)
+
+// readFirst reads what is said first. If that is TLS, it reads on until it is known
+// for which name: "" if none is told, or if it is not TLS. first are the bytes read.
+func readFirst(c io.Reader) (first []byte, name string, err error) {
+	first = make([]byte, 4<<10)
+	n, err := c.Read(first)
+	first = first[:n]
+	if n == 0 {
+		return first, "", ended(err)
+	}
+	if first[0] < 20 || first[0] > 24 {
+		return first, "", nil
+	}
+	// Any record of TLS begins so, and only a handshake may come first.
+	r := &records{from: c, raw: first}
+	if b, err := r.need(2); err != nil || b[1] != 3 {
+		return r.raw, "", err
+	}
+	head, err := r.message(4)
+	if err != nil {
+		return nil, "", err
+	}
+	size := int(binary.BigEndian.Uint32(head) & 0xffffff)
+	if head[0] != typeClientHello || size > maxHello {
+		return nil, "", errHello
+	}
+	hello, err := r.message(4 + size)
+	if err != nil {
+		return nil, "", err
+	}
+	name, err = serverName(hello[4:])
+	return r.raw, name, err
+}
+
+// ended is nil for the end of a direction: what comes back may go on.
+func ended(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return errEnded
+}
+
+// records puts the messages of a handshake together, which may be spread over many
+// records.
+type records struct {
+	from io.Reader
+	raw  []byte // all that was read
+	at   int    // where in raw the next record begins
+	body []byte
+}
+
+// message is the first n bytes of the messages.
+func (r *records) message(n int) ([]byte, error) {
+	for len(r.body) < n {
+		head, err := r.need(5)
+		if err != nil {
+			return nil, err
+		}
+		size := int(binary.BigEndian.Uint16(head[3:]))
+		if head[0] != typeHandshake || head[1] != 3 || size == 0 || size > maxRecord {
+			return nil, errHello
+		}
+		record, err := r.need(5 + size)
+		if err != nil {
+			return nil, err
+		}
+		r.body = append(r.body, record[5:]...)
+		r.at += 5 + size
+	}
+	return r.body[:n], nil
+}
+
+// need is the next n bytes from where r is.
+func (r *records) need(n int) ([]byte, error) {
+	if missing := r.at + n - len(r.raw); missing > 0 {
+		if len(r.raw)+missing > 4*maxHello {
+			return nil, errHello
+		}
+		more := make([]byte, missing)
+		if _, err := io.ReadFull(r.from, more); err != nil {
+			return nil, errEnded
+		}
+		r.raw = append(r.raw, more...)
+	}
+	return r.raw[r.at : r.at+n], nil
+}
+
+// serverName finds the name in a ClientHello (RFC 8446, 4.1.2).
+func serverName(hello []byte) (string, error) {
+	b := field(hello)
+	b.skip(2 + 32) // version, random
+	b.take(1)      // session
+	b.take(2)      // cipher suites
+	b.take(1)      // compression
+	if b.bad {
+		return "", errHello
+	}
+	if len(b.rest) == 0 {
+		return "", nil // as before there were extensions
+	}
+	extensions := field(b.take(2))
+	if b.bad || len(b.rest) > 0 {
+		return "", errHello
+	}
+	name := ""
+	for len(extensions.rest) > 0 {
+		kind, body := extensions.number(), extensions.take(2)
+		if extensions.bad {
+			return "", errHello
+		}
+		if kind != typeServerName {
+			continue
+		}
+		found, err := hostIn(body)
+		if err != nil || name != "" {
+			return "", errHello // also two of them
+		}
+		name = found
+	}
+	return name, nil
+}
+
+// hostIn reads the list of names in the extension: it must be one host.
+func hostIn(extension []byte) (string, error) {
+	b := field(extension)
+	list := field(b.take(2))
+	kind := list.skip(1)
+	host := list.take(2)
+	if b.bad || list.bad || len(b.rest) > 0 || len(list.rest) > 0 || kind[0] != typeServerName {
+		return "", errHello
+	}
+	name, err := ParseName(string(host))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errHello, err)
+	}
+	return name, nil
+}
+
+// fields takes a message apart.
+type fields struct {
+	rest []byte
+	bad  bool // it was too short; what was taken since is empty
+}
+
+func field(b []byte) *fields { return &fields{rest: b} }
+
+// skip is the next n bytes.
+func (f *fields) skip(n int) []byte {
+	if f.bad || n > len(f.rest) {
+		f.bad, f.rest = true, nil
+		return []byte{0}
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+// number is the next two bytes.
+func (f *fields) number() int {
+	if b := f.skip(2); len(b) == 2 {
+		return int(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+// take is what follows its own length, which has so many bytes.
+func (f *fields) take(lengthBytes int) []byte {
+	n := 0
+	for _, b := range f.skip(lengthBytes) {
+		n = n<<8 | int(b)
+	}
+	if b := f.skip(n); !f.bad {
+		return b
+	}
+	return nil
+}

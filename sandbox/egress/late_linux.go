@@ -1,0 +1,39 @@
+package egress
+
+import (
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// late takes a connection that waits to be accepted, ends it, and tells where it was
+// to go.
+func late(l net.Listener) (local net.Addr, ok bool) {
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return nil, false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, false
+	}
+	err = raw.Control(func(listener uintptr) { // it does not block
+		fd, _, err := syscall.Accept4(int(listener), syscall.SOCK_CLOEXEC)
+		if err != nil {
+			return // nothing waits
+		}
+		if at, err := syscall.Getsockname(fd); err == nil {
+			local = addressOf(at)
+		}
+		_ = syscall.SetsockoptLinger(fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})
+		_ = syscall.Close(fd)
+	})
+	return local, err == nil && local != nil
+}
+
+func addressOf(a syscall.Sockaddr) net.Addr {
+	if v4, ok := a.(*syscall.SockaddrInet4); ok {
+		return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), uint16(v4.Port)))
+	}
+	return nil
+}
