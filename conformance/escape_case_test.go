@@ -106,7 +106,8 @@ func wordedSetups() []phrase {
 		{`^user.max_user_namespaces=0 `, `:`},
 		{`^mask one file in /proc `, `:`},
 		{`^outer seccomp denies landlock_create_ruleset`, `:`},
-		{`^net=proxy `, `- this world answers no names: the tests of sandbox/egress and executor play what the proxy refuses`},
+		{`(?s)^net=proxy [^;]*;(.*)$`, `$1`},
+		{`^net=proxy `, `:`},
 	}
 }
 
@@ -114,11 +115,14 @@ func wordedCommands() []phrase {
 	return []phrase{
 		{`^write to its hooks$`, `echo x > @WS@/late/.git/hooks/h`},
 		{`^edit_file \{"path":"([^"]*)",\.\.\.\}$`, `edit_file {"path":"$1","old_string":"hello","new_string":"bye"}`},
+		{`(?s)^((curl|dig) .*)$`, `PATH=$$PATH:@BASE@/bin; $1`},
+		{`^program without proxy support connects to (\S+):(\d+)$`, `@E@ say $1 $2`},
+		{`^TLS ClientHello with SNI (\S+) to (\S+):(\d+)$`, `@E@ hello $2 $3 $1`},
 	}
 }
 
 func wordedChecks() []phrase {
-	return []phrase{
+	return append(egressChecks(), []phrase{
 		{`^(tool returns )?status error$`, `[ "$$STATUS" = error ]`},
 		{`^status error that names the protected path$`, `[ "$$STATUS" = error ] && grep -q '\.git' "$$SBOUT"`},
 		{`^status error "read-only profile"$`, `[ "$$STATUS" = error ] && grep -q 'read-only' "$$SBOUT"`},
@@ -139,7 +143,7 @@ func wordedChecks() []phrase {
 		{`^exit status 78 and a message$`, `[ "$$RC" = 3 ] && [ -s "$$SBOUT" ]`}, // 3 is what toold ends with then
 		{`^hi is printed`, `[ "$$STATUS" = success ] && grep -qx hi "$$SBOUT"`},
 		{`^a host /proc is visible inside$`, `[ "$$STATUS" = success ] && grep -q '"enforced":\[\]' "$$RETURN"`},
-	}
+	}...)
 }
 
 // script turns what a case says into a script.

@@ -25,6 +25,7 @@ import (
 type fixture struct {
 	base, home, ws, out          string
 	log, pwned, output, ret, bin string
+	events                       string            // what was decided on the call's connections, a line each
 	window, slave                *os.File          // the user's terminal window: both ends
 	pid                          int               // of the other daemon
 	places                       *strings.Replacer // of the names that cases use
@@ -35,6 +36,7 @@ func newFixture(ctx context.Context, job worldJob) (*fixture, error) {
 	f := &fixture{
 		base: job.Base, home: at("home"), ws: at("ws"), out: at("out"), bin: at("bin"),
 		log: at("log"), pwned: at("pwned"), output: at("output"), ret: at("return"),
+		events: at("events"),
 	}
 	if err := f.files(); err != nil {
 		return nil, err
@@ -54,6 +56,7 @@ func newFixture(ctx context.Context, job worldJob) (*fixture, error) {
 func (f *fixture) files() error {
 	for path, text := range map[string]string{
 		f.log:                                     "",
+		f.events:                                  "",
 		f.out + "/victim.txt":                     "ORIGINAL\n",
 		f.ws + "/README":                          "hello\n",
 		f.ws + "/.env":                            "KEY=DOTENVSECRET\n",
@@ -129,7 +132,7 @@ func (f *fixture) startOther(program string) error {
 func (f *fixture) env(vars map[string]string) []string {
 	env := []string{
 		"HOME=" + f.home, "PATH=" + os.Getenv("PATH") + ":" + f.bin, "LANG=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1",
-		"SBOUT=" + f.output, "RETURN=" + f.ret,
+		"SBOUT=" + f.output, "RETURN=" + f.ret, "EVENTS=" + f.events,
 	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])
@@ -189,6 +192,11 @@ func (f *fixture) site(job worldJob) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
+	if job.Case.byName() {
+		if rules, err = egressPolicy(rules); err != nil {
+			return nil, err
+		}
+	}
 	policy := filepath.Join(f.home, ".config", "toold", "policy.yaml")
 	if err := os.WriteFile(policy, rules, 0o600); err != nil {
 		return nil, err
@@ -206,6 +214,9 @@ func (f *fixture) site(job worldJob) (*site, error) {
 		box["profile"], box["network"] = "workspace-write", "off"
 	default:
 		box["profile"] = profile
+	}
+	if job.Case.byName() {
+		egressSettings(job.Case, box)
 	}
 	settings, err := json.Marshal(map[string]any{
 		"version": 1, "policy": policy, "tokens": s.chooseTokens(setup{}), "sandbox": box,

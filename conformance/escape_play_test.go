@@ -109,7 +109,11 @@ func (p *escapePlayer) start(ctx context.Context) error {
 		p.vars["RC"] = refusal(ctx, program, s)
 		return err
 	}
-	if p.approver, err = dial(ctx, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], approve, func() {}); err != nil {
+	answer := approve
+	if p.job.Case.byName() {
+		answer = approveOneHost
+	}
+	if p.approver, err = dial(ctx, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], answer, func() {}); err != nil {
 		return err
 	}
 	if err := greet(ctx, p.approver); err != nil {
@@ -157,7 +161,7 @@ func (p *escapePlayer) act(ctx context.Context) (ret message.ToolReturn, text, d
 		looked <- ""
 	}
 	open := false
-	events := client.Events{Output: func(_ message.OutputDelta, data []byte) {
+	events := client.Events{Contact: p.noteContact, Output: func(_ message.OutputDelta, data []byte) {
 		if !open && strings.Contains(string(data), "listening") {
 			open = true
 			close(opened)
@@ -190,6 +194,17 @@ func (p *escapePlayer) call(ctx context.Context, c toolCall, events client.Event
 	}
 	c.args["command"] = "exec bash " + attack
 	return p.agent.Call(ctx, client.Call{Tool: c.tool, Arguments: c.args}, events)
+}
+
+// noteContact writes down a decision on a connection for the scripts.
+func (p *escapePlayer) noteContact(d message.ConnectionDecision) {
+	line, _ := json.Marshal(d)
+	f, err := os.OpenFile(p.f.events, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	f.Write(append(line, '\n'))
 }
 
 // note writes down what the return says for the scripts.

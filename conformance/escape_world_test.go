@@ -198,7 +198,7 @@ func (j *worldJob) mountAll(programs map[string]*os.File) error {
 		}
 	}
 	j.Daemon, j.Escape = filepath.Join(bin, "toold"), filepath.Join(bin, "e")
-	for _, name := range []string{"racer", "getfattr", "setfattr", "socat"} {
+	for _, name := range []string{"racer", "getfattr", "setfattr", "socat", "curl", "dig"} {
 		if err := os.Symlink("e", filepath.Join(bin, name)); err != nil {
 			return err
 		}
@@ -232,14 +232,16 @@ func (j *worldJob) resolve(resolver string) error {
 }
 
 // makeNetwork gives the loopback of the world the addresses of the internet and
-// of a cloud's metadata, and lets anybody listen on any port.
+// of a cloud's metadata, and lets anybody listen on any port. All of 93.0.0.0/8 is
+// there, as all of 127.0.0.0/8 is, and only its first address is one that this
+// machine calls its own.
 func makeNetwork() error {
 	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
 	if err != nil {
 		return err
 	}
 	defer syscall.Close(s)
-	for label, address := range map[string]string{"lo": "127.0.0.1", "lo:1": "203.0.113.5", "lo:2": "169.254.169.254"} {
+	for label, address := range map[string]string{"lo": "127.0.0.1", "lo:1": "203.0.113.5", "lo:2": "169.254.169.254", "lo:3": "93.0.0.1"} {
 		var request [40]byte // struct ifreq (netdevice(7))
 		copy(request[:16], label)
 		if label != "lo" {

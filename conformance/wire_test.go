@@ -71,10 +71,13 @@ func TestWireCases(t *testing.T) {
 
 // namedFiles lists the case files that a variable of the environment names,
 // separated by commas or colons, or the one of this package.
-func namedFiles(variable, own string) []string {
+func namedFiles(variable string, own ...string) []string {
 	named := os.Getenv(variable)
 	if named == "" {
-		return []string{filepath.Join("testdata", own)}
+		for i, name := range own {
+			own[i] = filepath.Join("testdata", name)
+		}
+		return own
 	}
 	paths := strings.FieldsFunc(named, func(r rune) bool { return r == ',' || r == ':' })
 	for i, path := range paths {

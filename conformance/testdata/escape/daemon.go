@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,15 +73,19 @@ func (l *logbook) signals() {
 }
 
 func (l *logbook) listen(home string) error {
-	for _, at := range []string{"127.0.0.1:7777", "[::1]:7777", "203.0.113.5:80", "203.0.113.5:443", "169.254.169.254:80"} {
+	for _, at := range internet() {
 		if err := l.stream("tcp", at, at); err != nil && !strings.Contains(at, "::") { // a machine may have no IPv6
 			return err
 		}
 	}
-	for _, at := range []string{"203.0.113.5:53", "127.0.0.53:53", "127.0.0.1:5353"} {
+	for _, at := range []string{"203.0.113.5:53", "127.0.0.1:5353", "93.184.216.34:443"} {
 		if err := l.packets("udp", at); err != nil {
 			return err
 		}
+	}
+	resolver := &names{log: l, asked: map[string]int{}}
+	if err := resolver.serve("127.0.0.53:53"); err != nil {
+		return err
 	}
 	paths := []string{
 		"/run/docker.sock", "/run/containerd.sock", "/run/user/1001/bus", "/run/systemd.sock", "/tmp/hosttmp.sock",
@@ -103,6 +108,16 @@ func (l *logbook) listen(home string) error {
 	return l.packets("unixgram", "/run/journal.sock", home+"/.app/dgram.sock")
 }
 
+// internet are the addresses at which somebody answers: of this machine, of the world
+// outside, and of a cloud's metadata. 203.0.113.5 is one of this machine's own.
+func internet() []string {
+	list := []string{"127.0.0.1:7777", "[::1]:7777", "127.0.0.1:80", "203.0.113.5:80", "203.0.113.5:443", "203.0.113.5:7777", "169.254.169.254:80", "169.254.169.254:7777"}
+	for _, host := range []string{"34", "35", "36", "37", "66"} {
+		list = append(list, "93.184.216."+host+":80", "93.184.216."+host+":443")
+	}
+	return list
+}
+
 // stream accepts connections. Each is in the log before anything is read of it.
 func (l *logbook) stream(network, at, name string) error {
 	listener, err := net.Listen(network, at)
@@ -121,12 +136,18 @@ func (l *logbook) stream(network, at, name string) error {
 			go func() {
 				defer c.Close()
 				text, _ := bufio.NewReader(c).ReadString('\n')
-				l.line("HIT " + network + ":" + name + " said " + strings.TrimSpace(text))
+				l.line("HIT " + network + ":" + name + " said " + printable(text))
 				fmt.Fprintf(c, "hello from %s\n", name)
 			}()
 		}
 	}()
 	return nil
+}
+
+// printable is a text as one line of the log.
+func printable(text string) string {
+	quoted := strconv.Quote(strings.TrimSpace(text))
+	return quoted[1 : len(quoted)-1]
 }
 
 func (l *logbook) packets(network string, at ...string) error {

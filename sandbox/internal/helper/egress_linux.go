@@ -2,6 +2,7 @@ package helper
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -12,7 +13,7 @@ import (
 // there for questions for names and on the ports, and passes the sockets to the
 // daemon. Which address was meant is the local one of an accepted connection.
 func openDoors(ports []uint64) error {
-	if err := takeAllAddresses(); err != nil {
+	if err := errors.Join(takeAllAddresses(), haveAddress()); err != nil {
 		return stage("make all addresses local", err)
 	}
 	dns, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -79,6 +80,26 @@ func takeAllAddresses() error {
 		return unix.Errno(-no)
 	}
 	return nil
+}
+
+// haveAddress gives the network an address that is not a loopback one. Without one,
+// programs that ask only for addresses of families that this machine has (AI_ADDRCONFIG
+// of getaddrinfo(3)) find no name. It is the last of those that stand for names, of
+// which a call never has so many.
+func haveAddress() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	own, err := unix.NewIfreq("lo:1")
+	if err != nil {
+		return err
+	}
+	if err := own.SetInet4Addr([]byte{198, 19, 255, 254}); err != nil {
+		return err
+	}
+	return unix.IoctlIfreq(fd, unix.SIOCSIFADDR, own)
 }
 
 // resolverText sends questions to the daemon and waits for its answers, which may
