@@ -33,8 +33,8 @@ var layers = []row{
 	{"message", nil, []string{"jsonschema-go"}},
 	{"policy", nil, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/helper", nil, []string{"go-landlock", "x/net", "x/sys", "psx"}},
-	{"sandbox", []string{"sandbox/internal/helper"}, []string{"x/sys"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
+	{"sandbox", []string{"sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
 	{"sandbox/egress", nil, []string{"x/net/dns"}},
 	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"internal/approval", nil, nil},
@@ -52,7 +52,7 @@ var layers = []row{
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"cmd/toold", []string{
-		"message", "policy", "sandbox", "sandbox/egress", "sandbox/guard", "executor", "tools", "tools/bash", "tools/files", "client",
+		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "executor", "tools", "tools/bash", "tools/files", "client",
 		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 

@@ -66,6 +66,17 @@ func (p Profile) check() error {
 	return nil
 }
 
+// grouped tells for a report whether a call has a control group.
+func (p Profile) grouped() []string {
+	switch {
+	case p.Groups == nil:
+		return nil
+	case p.Groups.Memory():
+		return []string{"cgroup:memory"}
+	}
+	return []string{"cgroup"}
+}
+
 // report is what holds once the sandbox stands with this version of Landlock, and
 // with or without a broker of connections to local sockets.
 func (p Profile) report(landlock int, brokered bool) Report {
@@ -87,7 +98,7 @@ func (p Profile) report(landlock int, brokered bool) Report {
 	return Report{
 		Proxy:    !p.Network && len(p.Ports) > 0,
 		Profile:  p.Mode.String(),
-		Enforced: []string{namespaces, fmt.Sprintf("landlock:%d", landlock), "seccomp", sockets},
+		Enforced: append([]string{namespaces, fmt.Sprintf("landlock:%d", landlock), "seccomp", sockets}, p.grouped()...),
 		Network:  p.Network,
 		Caches:   caches,
 		Tier:     p.Tier.String(), Degraded: p.Degraded,

@@ -7,6 +7,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+
+	"github.com/toold/toold/sandbox/cgroup"
 )
 
 // Mode is how much of the machine a call may change. The zero value is the
@@ -50,6 +52,7 @@ type Profile struct {
 	Network   bool     // the host's network; false = an own, empty one with loopback
 	Ports     []uint16 // without Network: questions for names and connections to these go to Process.Doors
 	Limits    Limits
+	Groups    *cgroup.Root // where calls get a control group each, in every mode; nil = they have none
 
 	// Pinned are those of Write that must be the very folder that Pin has told, by
 	// path. The sandbox does not start when another one is there.
@@ -58,10 +61,10 @@ type Profile struct {
 
 // Limits bound what one call may use. Zero means unlimited.
 type Limits struct {
-	Processes   uint64 // RLIMIT_NPROC within the sandbox's user namespace; for root, process numbers
+	Processes   uint64 // and threads, in the call's control group; without one RLIMIT_NPROC within the sandbox's user namespace, for root process numbers
 	OpenFiles   uint64 // RLIMIT_NOFILE
 	FileBytes   uint64 // RLIMIT_FSIZE
-	MemoryBytes uint64 // sum of private memory of the call's processes
+	MemoryBytes uint64 // sum of private memory of the call's processes; where a control group bounds it, with their private /tmp
 	TmpBytes    uint64 // size of the private /tmp
 }
 
@@ -74,6 +77,7 @@ type Report struct {
 	// Enforced is e.g. "namespaces", "landlock:7", "seccomp", "sockets"; empty in danger-full-access.
 	// "sockets": local sockets of the machine cannot be connected to but the listed ones;
 	// "no-sockets" where the kernel lets nobody judge that, so that there are none but pairs.
+	// "cgroup" or "cgroup:memory": a control group bounds processes, or memory as well.
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"` // whether the host's network could be reached
 	// Tier is "A" where every layer held a process, "B" where processes had no

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -25,6 +26,7 @@ const endWithin = 3 * time.Second
 type Process struct {
 	cmd      *exec.Cmd
 	control  *os.File
+	group    *cgroup.Group
 	identity string
 	report   Report
 	cookie   string // of an unconfined call: the variable its processes carry
@@ -91,7 +93,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	spec = helper.Spec{
 		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
-		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes,
+		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil,
 	}
 	if p.Mode == FullAccess {
 		return spec, nil, nil
@@ -133,11 +135,19 @@ func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec, hande
 	if err != nil {
 		return helper.Event{}, &StageError{Stage: "control socket", Err: err}
 	}
+	limits := c.Profile.Limits
+	p.group, err = c.Profile.Groups.New(cgroup.Limits{Processes: limits.Processes, MemoryBytes: limits.MemoryBytes})
+	if err != nil {
+		p.control.Close()
+		theirs.Close()
+		return helper.Event{}, unavailable("make a control group", err)
+	}
 	p.cmd = helperCommand(c, spec, theirs)
-	err = p.cmd.Start()
+	err = p.group.Start(p.cmd)
 	theirs.Close()
 	if err != nil {
 		p.control.Close()
+		_ = p.group.End()
 		return helper.Event{}, unavailable("clone", err)
 	}
 	// The set-up can hang in a dead network mount; a caller need not.
@@ -153,6 +163,7 @@ func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec, hande
 		if p.reap() && errors.Is(err, io.EOF) {
 			err = unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 		}
+		_ = p.group.End()
 		if ctx.Err() != nil {
 			err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
 		}
@@ -304,6 +315,9 @@ func (p *Process) listen() {
 	defer once(&exited)
 	for {
 		event, err := p.next()
+		if alone != nil && (err != nil || event.Kind == helper.EventExited || event.Kind == helper.EventAlone) {
+			p.noteMet()
+		}
 		if err != nil {
 			return
 		}
@@ -330,6 +344,17 @@ func (p *Process) listen() {
 		if event.Alone || event.Kind == helper.EventAlone {
 			once(&alone)
 		}
+	}
+}
+
+// noteMet learns from the call's control group which limit it has met. When memory
+// was short the kernel has killed the helper too.
+func (p *Process) noteMet() {
+	switch met := p.group.Met(); {
+	case met.Memory:
+		p.limit = helper.LimitMemory
+	case met.Processes && p.limit == "":
+		p.limit = helper.LimitProcesses
 	}
 }
 
@@ -387,6 +412,9 @@ func (p *Process) End() []Member {
 	<-p.gone
 	p.blank.close()
 	p.stuck = !p.reap()
+	if p.group.End() != nil {
+		p.stuck = true
+	}
 	if p.left == nil && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
 		p.stuck = true
 	}

@@ -108,28 +108,5 @@ func told(t *testing.T, of string) string {
 // runTier runs a script under a profile, and returns what it printed and left.
 func runTier(t *testing.T, p sandbox.Profile, script string, env ...string) (string, []sandbox.Member) {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	call, err := sandbox.Start(t.Context(), sandbox.Command{
-		Argv: []string{"/bin/bash", "-c", script}, Env: append(env, "PATH="+os.Getenv("PATH")), Dir: p.Workspace,
-		Stdin: null, Stdout: out, Stderr: out, Profile: p,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-call.Exited()
-	left := call.End()
-	b, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b), left
+	return begin(t, p, script, env...).end(t)
 }

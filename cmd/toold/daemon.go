@@ -23,6 +23,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
@@ -41,6 +42,7 @@ type daemon struct {
 	server    *server.Server
 	shells    *executor.Pool
 	guard     *guard.Guard
+	ungrouped error // why calls have no control groups
 	listeners []net.Listener
 }
 
@@ -63,6 +65,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err = d.openCaches(ctx); err != nil {
 		return err
 	}
+	d.cfg.Sandbox.Groups, d.ungrouped = cgroup.Open()
 	if d.cfg.Sandbox, d.held, err = confinement(ctx, d.cfg); err != nil {
 		return err
 	}
@@ -169,6 +172,7 @@ func (d *daemon) close() {
 	d.guard.Close()
 	d.shells.Close()
 	d.cfg.Sandbox.Caches.Close()
+	d.cfg.Sandbox.Groups.Close()
 	for _, l := range d.listeners {
 		l.Close()
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/cgroup"
 )
 
 // finding is one thing that doctor tried.
@@ -34,7 +35,7 @@ func doctorCommand(g *global) *cobra.Command {
 }
 
 func (g *global) doctor(ctx context.Context) error {
-	findings := append(confinementFindings(ctx), terminalFinding())
+	findings := append(confinementFindings(ctx), groupsFinding(), terminalFinding())
 	cfg, err := config.Load(g.options)
 	if err != nil {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
@@ -65,6 +66,25 @@ func confinementFindings(ctx context.Context) []finding {
 		list = append(list, finding{Name: f.Name, OK: f.OK, Is: orDefault(f.Why, f.Detail), Mend: f.Mend})
 	}
 	return list
+}
+
+// groupsFinding tells whether each call gets a control group. Without them a call is
+// bounded nevertheless, but for root.
+func groupsFinding() finding {
+	f := finding{Name: "control groups", OK: true}
+	groups, err := cgroup.Open()
+	switch {
+	case err != nil && os.Getuid() == 0:
+		f.Is = fmt.Sprintf("none: %v; before Linux 6.14 nothing else bounds how many processes a call of root has", err)
+	case err != nil:
+		f.Is = fmt.Sprintf("none, and the limits of a process hold instead: %v", err)
+	case groups.Memory():
+		f.Is = "each call has one, which bounds its processes and its memory"
+	default:
+		f.Is = "each call has one, which bounds its processes; memory is summed up ten times a second"
+	}
+	groups.Close()
+	return f
 }
 
 // tierFinding tells what calls are held by here, all in all.

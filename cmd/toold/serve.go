@@ -128,7 +128,10 @@ func (d *daemon) banner(w io.Writer) error {
 		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))
 	}
 	if os.Getuid() == 0 {
-		b.WriteString("  warning    toold runs as root: what is not confined is done as root, and before Linux 6.14 the limit on processes does not hold\n")
+		b.WriteString("  warning    toold runs as root: what is not confined is done as root\n")
+	}
+	if os.Getuid() == 0 && d.ungrouped != nil {
+		fmt.Fprintf(&b, "  warning    before Linux 6.14 the limit on processes does not hold for root without control groups: %s\n", oneLine(d.ungrouped.Error()))
 	}
 	b.WriteString("Waiting for calls. Ctrl-C stops; running calls are answered first.\n")
 	_, err := io.WriteString(w, b.String())

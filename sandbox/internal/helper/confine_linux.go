@@ -84,7 +84,7 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 			return 0, false, stage("seccomp", err)
 		}
 	}
-	if s.Processes > 0 && s.Namespaces {
+	if s.Processes > 0 && (s.Namespaces || s.Counted) {
 		startThreads()
 	}
 	return abi, brokered, nil

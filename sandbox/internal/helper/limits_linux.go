@@ -16,9 +16,10 @@ import (
 // RLIMIT_NPROC does not count (setrlimit(2)), by the process numbers that there
 // are in its namespace. Each namespace has its own limit since Linux 6.14; before,
 // the file is the machine's and stays as it is. There, and where a container keeps
-// it from being written, nothing better is possible without a delegated cgroup.
+// it from being written, only a control group does better, and where there is one
+// this is not needed.
 func boundNumbers(s *Spec) (bound bool) {
-	if s.Processes == 0 || !s.apart() || os.Getuid() != 0 || !numbersAreOurs() {
+	if s.Processes == 0 || s.Counted || !s.apart() || os.Getuid() != 0 || !numbersAreOurs() {
 		return false
 	}
 	// The first numbers are used only once and then never again (RESERVED_PIDS).
@@ -112,7 +113,7 @@ func lower(which int, n uint64) error {
 // as it may have, so that no more can be started. The helper's own count. ended are
 // those that have just left the table.
 func (h *holder) noteFull(all []Proc, ended uint64) {
-	if h.spec.Processes == 0 || !h.spec.Namespaces || os.Getuid() == 0 && !h.bound {
+	if h.spec.Processes == 0 || !h.spec.Counted && (!h.spec.Namespaces || os.Getuid() == 0 && !h.bound) {
 		return // nothing bounds them
 	}
 	most, now := h.spec.Processes, ended

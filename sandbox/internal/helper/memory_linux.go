@@ -11,8 +11,8 @@ import (
 const usageEvery = 100 * time.Millisecond
 
 // watchUsage kills the call when its processes together have more private memory
-// than allowed, and tells when there are as many as allowed. Without a delegated
-// cgroup nothing better is possible.
+// than allowed, and tells when there are as many as allowed. Without a control group
+// that bounds memory nothing better is possible.
 func (h *holder) watchUsage() {
 	for {
 		time.Sleep(usageEvery)

@@ -11,6 +11,7 @@ import (
 type Spec struct {
 	Namespaces bool // it was cloned into fresh namespaces: build the mount view, drop capabilities
 	Shared     bool // but not into a pid namespace: its processes are among the machine's, and see them
+	Counted    bool // a control group bounds the number of its processes
 	Loopback   bool // it has a network namespace of its own: bring its loopback up
 	Landlock   bool
 	Seccomp    bool
@@ -239,7 +240,7 @@ func (s *Spec) Encode() ([]byte, error) {
 
 func (s *Spec) truths() map[string]*bool {
 	return map[string]*bool{
-		"namespaces": &s.Namespaces, "shared": &s.Shared, "loopback": &s.Loopback, "landlock": &s.Landlock,
+		"namespaces": &s.Namespaces, "shared": &s.Shared, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
 		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe,
 	}
 }
