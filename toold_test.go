@@ -32,9 +32,10 @@ type row struct {
 var layers = []row{
 	{"message", nil, []string{"jsonschema-go"}},
 	{"policy", nil, []string{"shlex", "doublestar"}},
-	{"sandbox/internal/helper", nil, []string{"go-landlock", "x/net", "x/sys", "psx"}},
+	{"sandbox/internal/regular", nil, []string{"x/sys"}},
+	{"sandbox/internal/helper", []string{"sandbox/internal/regular"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
-	{"sandbox", []string{"sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
+	{"sandbox", []string{"sandbox/internal/regular", "sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
 	{"sandbox/egress", nil, []string{"x/net/dns"}},
 	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"internal/approval", nil, nil},

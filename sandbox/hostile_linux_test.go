@@ -12,48 +12,37 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-)
 
-// replace reads a file and gives it new content, as the tools do.
-func replace(t *testing.T, path, text string) error {
-	t.Helper()
-	old, err := OpenFile(path)
-	if err != nil {
-		return err
-	}
-	defer old.Close()
-	seen, err := old.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ReplaceFile(path, Replacement{Data: []byte(text), Old: old, Seen: seen})
-}
+	"github.com/toold/toold/sandbox/internal/regular"
+)
 
 func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"f": "old"})
-	path := filepath.Join(root, "f")
-	old := open(t, path)
-	seen, err := old.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range []func() error{
-		func() error { return os.WriteFile(path, []byte("longer than it was"), 0o644) },
-		func() error { return os.Chmod(path, 0o600) },
-	} {
-		if err := change(); err != nil {
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"f": "old"})
+		path := filepath.Join(root, "f")
+		old := a.must(path)
+		seen, err := old.Stat()
+		if err != nil {
 			t.Fatal(err)
 		}
-		err := ReplaceFile(path, Replacement{Data: []byte("new"), Old: old, Seen: seen})
-		if !errors.Is(err, errChanged) || content(t, path) != "longer than it was" {
-			t.Errorf("got %v, the file holds %q", err, content(t, path))
+		for _, change := range []func() error{
+			func() error { return os.WriteFile(path, []byte("longer than it was"), 0o644) },
+			func() error { return os.Chmod(path, 0o600) },
+		} {
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			err := a.replace(path, Replacement{Data: []byte("new"), Old: old, Seen: seen})
+			if !errors.Is(err, regular.ErrChanged) || content(t, path) != "longer than it was" {
+				t.Errorf("got %v, the file holds %q", err, content(t, path))
+			}
+			only(t, root, "f")
 		}
-		only(t, root, "f")
-	}
-	if err := replace(t, path, "new"); err != nil || content(t, path) != "new" {
-		t.Errorf("after another look: %v", err)
-	}
+		if err := a.rewrite(path, "new"); err != nil || content(t, path) != "new" {
+			t.Errorf("after another look: %v", err)
+		}
+	})
 }
 
 // The kernel's log is a regular file whose reader waits for the next message.
@@ -78,79 +67,85 @@ func TestReadingNeverWaits(t *testing.T) {
 // To open the reading end of a pipe wakes whoever waits to write into it.
 func TestAPipeIsNotEvenOpened(t *testing.T) {
 	t.Parallel()
-	pipe := filepath.Join(tree(t, nil), "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		if _, err := OpenFile(pipe); err == nil {
-			t.Fatal("opened")
+	inEveryWay(t, func(t *testing.T, a *access) {
+		pipe := filepath.Join(a.tree(nil), "pipe")
+		if err := unix.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		fd, err := unix.Open(pipe, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if !errors.Is(err, unix.ENXIO) {
-			unix.Close(fd)
-			t.Fatalf("the pipe has a reader: %v", err)
+		for range 100 {
+			if _, err := a.open(pipe); err == nil {
+				t.Fatal("opened")
+			}
+			fd, err := unix.Open(pipe, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			if !errors.Is(err, unix.ENXIO) {
+				unix.Close(fd)
+				t.Fatalf("the pipe has a reader: %v", err)
+			}
 		}
-	}
+	})
 }
 
 func TestAccessListsAreKept(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"f": "old"})
-	path := filepath.Join(root, "f")
-	// Version 2; owner rw, user 4242 r, group r, mask r, others none (acl(5)).
-	list := "\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x04\x00\x92\x10\x00\x00" +
-		"\x04\x00\x04\x00\xff\xff\xff\xff" + "\x10\x00\x04\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
-	if err := unix.Setxattr(path, "system.posix_acl_access", []byte(list), 0); err != nil {
-		t.Skipf("no access lists here: %v", err)
-	}
-	if err := replace(t, path, "new"); err != nil {
-		t.Fatal(err)
-	}
-	value := make([]byte, 100)
-	n, err := unix.Getxattr(path, "system.posix_acl_access", value)
-	if err != nil || string(value[:n]) != list {
-		t.Errorf("the list is %q, %v", value[:max(n, 0)], err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"f": "old"})
+		path := filepath.Join(root, "f")
+		// Version 2; owner rw, user 4242 r, group r, mask r, others none (acl(5)).
+		list := "\x02\x00\x00\x00" + "\x01\x00\x06\x00\xff\xff\xff\xff" + "\x02\x00\x04\x00\x92\x10\x00\x00" +
+			"\x04\x00\x04\x00\xff\xff\xff\xff" + "\x10\x00\x04\x00\xff\xff\xff\xff" + "\x20\x00\x00\x00\xff\xff\xff\xff"
+		if err := unix.Setxattr(path, "system.posix_acl_access", []byte(list), 0); err != nil {
+			t.Skipf("no access lists here: %v", err)
+		}
+		if err := a.rewrite(path, "new"); err != nil {
+			t.Fatal(err)
+		}
+		value := make([]byte, 100)
+		n, err := unix.Getxattr(path, "system.posix_acl_access", value)
+		if err != nil || string(value[:n]) != list {
+			t.Errorf("the list is %q, %v", value[:max(n, 0)], err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
+			t.Errorf("mode %v, %v", info.Mode(), err)
+		}
+	})
 }
 
 // Each refusal leaves the old file, no other, and names the next step.
 func TestWhatCannotBeWrittenIsLeftAndExplained(t *testing.T) {
 	t.Parallel()
-	refused := func(name string, err error, root, want string, left ...string) {
-		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %q", name, err, want)
-		}
-		only(t, root, left...)
-		for _, f := range left {
-			if got := content(t, filepath.Join(root, f)); got != "old" {
-				t.Errorf("%s: %s holds %q", name, f, got)
+	inEveryWay(t, func(t *testing.T, a *access) {
+		refused := func(name string, err error, root, want string, left ...string) {
+			t.Helper()
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want %q", name, err, want)
+			}
+			only(t, root, left...)
+			for _, f := range left {
+				if got := content(t, filepath.Join(root, f)); got != "old" {
+					t.Errorf("%s: %s holds %q", name, f, got)
+				}
 			}
 		}
-	}
-	root := tree(t, map[string]string{"f": "old"})
-	long := filepath.Join(root, strings.Repeat("n", 256))
-	refused("long name", ReplaceFile(long, Replacement{Data: []byte("x")}), root, "255 bytes", "f")
-	deep := filepath.Join(root, strings.Repeat("d/", 2100)+"f")
-	refused("long path", ReplaceFile(deep, Replacement{Data: []byte("x")}), root, "255 bytes", "f")
+		root := a.tree(map[string]string{"f": "old"})
+		long := filepath.Join(root, strings.Repeat("n", 256))
+		refused("long name", a.replace(long, Replacement{Data: []byte("x")}), root, "255 bytes", "f")
+		deep := filepath.Join(root, strings.Repeat("d/", 2100)+"f")
+		refused("long path", a.replace(deep, Replacement{Data: []byte("x")}), root, "255 bytes", "f")
 
-	if os.Geteuid() != 0 {
-		if err := os.Chmod(root, 0o555); err != nil {
-			t.Fatal(err)
+		if os.Geteuid() != 0 {
+			if err := os.Chmod(root, 0o555); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.Chmod(root, 0o755) })
+			refused("folder", a.rewrite(filepath.Join(root, "f"), "new"), root, "its folder is not to be written", "f")
+			return
 		}
-		t.Cleanup(func() { os.Chmod(root, 0o755) })
-		refused("folder", replace(t, filepath.Join(root, "f"), "new"), root, "its folder is not to be written", "f")
-		return
-	}
-	if err := immutable(root, true); err != nil {
-		t.Skipf("nothing can be made immutable here: %v", err)
-	}
-	defer immutable(root, false)
-	refused("immutable", replace(t, filepath.Join(root, "f"), "new"), root, "lsattr", "f")
+		if err := immutable(root, true); err != nil {
+			t.Skipf("nothing can be made immutable here: %v", err)
+		}
+		defer immutable(root, false)
+		refused("immutable", a.rewrite(filepath.Join(root, "f"), "new"), root, "lsattr", "f")
+	})
 }
 
 const immutableFlag = 0x10 // FS_IMMUTABLE_FL of linux/fs.h
@@ -178,12 +173,12 @@ const inNamespace = "TOOLD_TEST_MOUNTS"
 // ordinary user may mount: in namespaces of its own.
 func TestFileSystemsThatFillUpOrCannotBeWritten(t *testing.T) {
 	if root := os.Getenv(inNamespace); root != "" {
-		mounts(t, root)
+		inEveryWay(t, func(t *testing.T, a *access) { mounts(t, a, filepath.Join(root, a.way)) })
 		return
 	}
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestFileSystemsThatFillUpOrCannotBeWritten$", "-test.v")
-	cmd.Env = append(os.Environ(), inNamespace+"="+tree(t, map[string]string{"small/": "", "fixed/": ""}))
+	cmd.Env = append(os.Environ(), inNamespace+"="+tree(t, map[string]string{"own/small/": "", "own/fixed/": "", "worker/small/": "", "worker/fixed/": ""}))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
@@ -198,7 +193,8 @@ func TestFileSystemsThatFillUpOrCannotBeWritten(t *testing.T) {
 	}
 }
 
-func mounts(t *testing.T, root string) {
+func mounts(t *testing.T, a *access, root string) {
+	a.p.Workspace = root
 	small, fixed := filepath.Join(root, "small"), filepath.Join(root, "fixed")
 	for _, dir := range []string{small, fixed} {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
@@ -219,40 +215,42 @@ func mounts(t *testing.T, root string) {
 		only(t, dir, "f")
 	}
 	big := strings.Repeat("x", 1<<20)
-	still("full", replace(t, filepath.Join(small, "f"), big), small, "no space left on device; the old file, if there was one, is as it was")
-	still("full, new", ReplaceFile(filepath.Join(small, "new"), Replacement{Data: []byte(big)}), small, "df -h")
+	still("full", a.rewrite(filepath.Join(small, "f"), big), small, "no space left on device; the old file, if there was one, is as it was")
+	still("full, new", a.replace(filepath.Join(small, "new"), Replacement{Data: []byte(big)}), small, "df -h")
 	if err := unix.Mount("", fixed, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	still("read-only", replace(t, filepath.Join(fixed, "f"), "new"), fixed, "read-only file system; write somewhere else")
-	still("read-only, new", ReplaceFile(filepath.Join(fixed, "a/b"), Replacement{Data: []byte("x"), Parents: true}), fixed, "read-only file system")
+	still("read-only", a.rewrite(filepath.Join(fixed, "f"), "new"), fixed, "read-only file system; write somewhere else")
+	still("read-only, new", a.replace(filepath.Join(fixed, "a/b"), Replacement{Data: []byte("x"), Parents: true}), fixed, "read-only file system")
 
 	file := filepath.Join(small, "f")
 	if err := unix.Mount(file, file, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
-	still("a mount", replace(t, file, "new"), small, "is a mount of its own")
+	still("a mount", a.rewrite(file, "new"), small, "is a mount of its own")
 }
 
 // A file may become shorter or longer while it is read. Neither hangs.
 func TestAFileThatChangesWhileItIsReadEnds(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"f": strings.Repeat("x", 1<<20)})
-	path := filepath.Join(root, "f")
-	f := open(t, path)
-	if _, err := io.CopyN(io.Discard, f, 1000); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 10); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, f); n != 0 || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	if err := os.WriteFile(path, []byte(fmt.Sprintf("%01010d", 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, f); n != 10 || err != nil {
-		t.Errorf("%d bytes came after it grew, %v", n, err)
-	}
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"f": strings.Repeat("x", 1<<20)})
+		path := filepath.Join(root, "f")
+		f := a.must(path)
+		if _, err := io.CopyN(io.Discard, f, 1000); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, 10); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, f); n != 0 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if err := os.WriteFile(path, []byte(fmt.Sprintf("%01010d", 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, f); n != 10 || err != nil {
+			t.Errorf("%d bytes came after it grew, %v", n, err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/regular"
 )
 
 // Pin opens a folder by its canonical path, following no link, and tells which one
@@ -15,7 +16,7 @@ import (
 // While held is open no other folder can be taken for this one. The caller closes
 // it; nothing can be read through it.
 func Pin(canonical string) (held *os.File, is string, err error) {
-	fd, err := openNoLinks(unix.AT_FDCWD, canonical, unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := regular.OpenAt(unix.AT_FDCWD, canonical, unix.O_PATH|unix.O_DIRECTORY)
 	switch {
 	case errors.Is(err, unix.ENOTDIR):
 		return nil, "", fmt.Errorf("%s is no folder", canonical)

@@ -11,91 +11,99 @@ import (
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"f": "x", "d/g": "y", "link": "-> f", "folder-link": "-> d"})
-	for name, want := range map[string]string{
-		"d": "a directory", "link": "symbolic link", "folder-link/g": "symbolic link", "none": "no such file",
-	} {
-		f, err := OpenFile(filepath.Join(root, name))
-		if err == nil {
-			f.Close()
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"f": "x", "d/g": "y", "link": "-> f", "folder-link": "-> d"})
+		for name, want := range map[string]string{
+			"d": "a directory", "link": "symbolic link", "folder-link/g": "symbolic link", "none": "no such file",
+		} {
+			f, err := a.open(filepath.Join(root, name))
+			if err == nil {
+				f.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want %q", name, err, want)
+			}
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %q", name, err, want)
+		if _, err := a.open(filepath.Join(root, "none")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("missing file: %v", err)
 		}
-	}
-	if _, err := OpenFile(filepath.Join(root, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing file: %v", err)
-	}
-	if _, err := OpenFile(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
-		t.Errorf("device: %v", err)
-	}
+		if _, err := a.open(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
+			t.Errorf("device: %v", err)
+		}
+	})
 }
 
 func TestReplaceFileKeepsWhatIsNotContent(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"script": "old"})
-	path := filepath.Join(root, "script")
-	if err := os.Chmod(path, 0o751); err != nil {
-		t.Fatal(err)
-	}
-	old := open(t, path)
-	if err := ReplaceFile(path, Replacement{Data: []byte("new content"), Old: old}); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode() != 0o751 || content(t, path) != "new content" {
-		t.Errorf("%v %v %q", err, info.Mode(), content(t, path))
-	}
-	only(t, root, "script")
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"script": "old"})
+		path := filepath.Join(root, "script")
+		if err := os.Chmod(path, 0o751); err != nil {
+			t.Fatal(err)
+		}
+		old := a.must(path)
+		if err := a.replace(path, Replacement{Data: []byte("new content"), Old: old}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode() != 0o751 || content(t, path) != "new content" {
+			t.Errorf("%v %v %q", err, info.Mode(), content(t, path))
+		}
+		only(t, root, "script")
+	})
 }
 
 func TestReplaceFileMakesNewFilesAndNeverReplacesByAccident(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"there": "old", "folder-link": "-> .", "dangling": "-> nowhere"})
-	if err := ReplaceFile(filepath.Join(root, "a/b/c"), Replacement{Data: []byte("x"), Parents: true}); err != nil {
-		t.Fatal(err)
-	}
-	if got := content(t, filepath.Join(root, "a/b/c")); got != "x" {
-		t.Errorf("got %q", got)
-	}
-	for name, r := range map[string]Replacement{
-		"there":               {Data: []byte("x")},                // appeared meanwhile
-		"dangling":            {Data: []byte("x")},                // a link appeared
-		"folder-link/new":     {Data: []byte("x"), Parents: true}, // in a folder that became a link
-		"missing/new":         {Data: []byte("x")},                // no parents wanted
-		"there/below-a-file/": {Data: []byte("x"), Parents: true},
-	} {
-		if err := ReplaceFile(filepath.Join(root, name), r); err == nil {
-			t.Errorf("%s written", name)
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"there": "old", "folder-link": "-> .", "dangling": "-> nowhere"})
+		if err := a.replace(filepath.Join(root, "a/b/c"), Replacement{Data: []byte("x"), Parents: true}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got := content(t, filepath.Join(root, "there")); got != "old" {
-		t.Errorf("got %q", got)
-	}
-	only(t, root, "a", "dangling", "folder-link", "there")
+		if got := content(t, filepath.Join(root, "a/b/c")); got != "x" {
+			t.Errorf("got %q", got)
+		}
+		for name, r := range map[string]Replacement{
+			"there":               {Data: []byte("x")},                // appeared meanwhile
+			"dangling":            {Data: []byte("x")},                // a link appeared
+			"folder-link/new":     {Data: []byte("x"), Parents: true}, // in a folder that became a link
+			"missing/new":         {Data: []byte("x")},                // no parents wanted
+			"there/below-a-file/": {Data: []byte("x"), Parents: true},
+		} {
+			if err := a.replace(filepath.Join(root, name), r); err == nil {
+				t.Errorf("%s written", name)
+			}
+		}
+		if got := content(t, filepath.Join(root, "there")); got != "old" {
+			t.Errorf("got %q", got)
+		}
+		only(t, root, "a", "dangling", "folder-link", "there")
+	})
 }
 
 func TestReplaceFileRefusesAFileThatIsNotTheOneThatWasOpened(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"f": "old", "other": "other"})
-	path := filepath.Join(root, "f")
-	old := open(t, path)
-	if err := os.Rename(filepath.Join(root, "other"), path); err != nil {
-		t.Fatal(err)
-	}
-	if err := ReplaceFile(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
-		t.Error("replaced")
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("other", path); err != nil {
-		t.Fatal(err)
-	}
-	if err := ReplaceFile(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
-		t.Error("a link replaced")
-	}
-	only(t, root, "f")
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"f": "old", "other": "other"})
+		path := filepath.Join(root, "f")
+		old := a.must(path)
+		if err := os.Rename(filepath.Join(root, "other"), path); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.replace(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
+			t.Error("replaced")
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("other", path); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.replace(path, Replacement{Data: []byte("new"), Old: old}); err == nil {
+			t.Error("a link replaced")
+		}
+		only(t, root, "f")
+	})
 }
 
 func open(t *testing.T, path string) *os.File {

@@ -43,6 +43,7 @@ type daemon struct {
 	shells    *executor.Pool
 	guard     *guard.Guard
 	ungrouped error // why calls have no control groups
+	files     sandbox.Files
 	listeners []net.Listener
 }
 
@@ -83,7 +84,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if d.guard, err = watchOver(d.cfg); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	registry, err := newRegistry(d.cfg, d.shells, d.guard)
+	registry, err := newRegistry(d.cfg, d.shells, d.guard, &d.files)
 	if err != nil {
 		return err
 	}
@@ -171,6 +172,7 @@ func (d *daemon) serve(ctx context.Context) error {
 func (d *daemon) close() {
 	d.guard.Close()
 	d.shells.Close()
+	d.files.Close()
 	d.cfg.Sandbox.Caches.Close()
 	d.cfg.Sandbox.Groups.Close()
 	for _, l := range d.listeners {
@@ -193,13 +195,13 @@ func watchOver(cfg config.Config) (*guard.Guard, error) {
 	})
 }
 
-// newRegistry makes the tools. Commands run in pool, watched by g; nil will do for
-// both.
-func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard) (*tools.Registry, error) {
+// newRegistry makes the tools. Commands run in pool, watched by g, and opener opens
+// files; nil will do for all three where nothing is run.
+func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard, opener *sandbox.Files) (*tools.Registry, error) {
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
-	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Guard: g})
+	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Guard: g, Files: opener})
 	return tools.NewRegistry(append(all, bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),

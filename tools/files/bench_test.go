@@ -17,7 +17,9 @@ import (
 func benchWorkspace(b *testing.B) workspace {
 	root := b.TempDir()
 	w := workspace{root: root, tools: map[string]tools.Tool{}}
-	for _, tool := range New(Options{Workspace: root, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, MaxRead: 2 << 20}) {
+	opener := new(sandbox.Files)
+	b.Cleanup(opener.Close)
+	for _, tool := range New(Options{Files: opener, Workspace: root, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, MaxRead: 2 << 20}) {
 		w.tools[tool.Definition().Name] = tool
 	}
 	return w

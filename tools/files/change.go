@@ -50,6 +50,7 @@ type state struct {
 	seen          fs.FileInfo // of old, before it was read
 	before, after []byte
 	done          string
+	held          sandbox.Report // what confined who opened it
 }
 
 func (s state) close() {
@@ -72,7 +73,7 @@ func (c *change) Effects() []policy.Effect { return c.effects }
 // Preview reads the file to show what would change. Execute then refuses to
 // change anything else.
 func (c *change) Preview() tools.Preview {
-	s, err := c.plan()
+	s, err := c.plan(context.Background())
 	defer s.close()
 	c.shown = fingerprint(s, err)
 	if err != nil {
@@ -82,36 +83,42 @@ func (c *change) Preview() tools.Preview {
 }
 
 func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
-	if ctx.Err() != nil {
-		return c.o.failed(ctx, ctx.Err())
+	s, err := c.carryOut(ctx, io.Granted)
+	result := tools.Result{Text: s.done}
+	if err != nil {
+		result = failed(ctx, err)
+	} else if result.Diff = c.diff(s, resultDiff); result.Diff != "" {
+		result.Text += "\n\n" + result.Diff
 	}
-	if err := c.protected(io.Granted); err != nil {
-		return c.o.failed(ctx, err)
+	result.Sandbox = c.o.report(s.held)
+	return result
+}
+
+// carryOut makes the change. The state it returns is closed.
+func (c *change) carryOut(ctx context.Context, granted []string) (s state, err error) {
+	if ctx.Err() != nil {
+		return s, ctx.Err()
+	}
+	if err := c.protected(granted); err != nil {
+		return s, err
 	}
 	// What a person has granted is not taken from this call when another runs.
-	defer c.o.Guard.Begin(io.Granted).End()
+	watch := c.o.Guard.Begin(granted)
+	defer watch.End()
 	release, err := c.busy.acquire(ctx, c.file.canonical)
 	if err != nil {
-		return c.o.failed(ctx, err)
+		return s, err
 	}
 	defer release()
-	s, err := c.plan()
+	s, err = c.plan(ctx)
 	defer s.close()
 	if c.shown != "" && c.shown != fingerprint(s, err) {
-		return c.o.failed(ctx, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.file.name()))
-	}
-	if err == nil {
-		err = c.apply(s)
+		return s, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.file.name())
 	}
 	if err != nil {
-		return c.o.failed(ctx, err)
+		return s, err
 	}
-	diff := c.diff(s, resultDiff)
-	text := s.done
-	if diff != "" {
-		text += "\n\n" + diff
-	}
-	return tools.Result{Text: text, Diff: diff, Sandbox: c.o.report()}
+	return s, c.apply(ctx, s, watch.Existing())
 }
 
 // protected refuses a file that no call may change unless a person has said so.
@@ -123,24 +130,27 @@ func (c *change) protected(granted []string) error {
 	return fmt.Errorf("cannot write %s: other programs run or obey what stands in %s (sandbox.protect in the configuration); a person has to allow this very call, so let the policy ask for it, or ask the user to change it", c.file.name(), name)
 }
 
-// apply changes the file, unless it already is as it is to be.
-func (c *change) apply(s state) error {
+// apply changes the file, unless it already is as it is to be. What is protected
+// and there stays as it is, whatever way leads to it.
+func (c *change) apply(ctx context.Context, s state, protected []string) error {
 	if s.old != nil && string(s.before) == string(s.after) {
 		return nil
 	}
-	return sandbox.ReplaceFile(c.file.canonical, sandbox.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: c.fresh})
+	profile := c.o.Profile
+	profile.Protect = protected
+	return c.o.Files.Replace(ctx, profile, c.file.canonical, sandbox.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: c.fresh})
 }
 
 // plan reads the file and computes its new content. The state is to be closed
 // also when there is an error.
-func (c *change) plan() (s state, err error) {
+func (c *change) plan(ctx context.Context) (s state, err error) {
 	if c.file.astray != nil {
 		return s, c.file.astray
 	}
 	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil {
 		return s, err
 	}
-	if err := c.load(&s); err != nil {
+	if err := c.load(ctx, &s); err != nil {
 		return s, err
 	}
 	s.after, s.done, err = c.compute(c.file, s.before)
@@ -155,8 +165,8 @@ func (c *change) plan() (s state, err error) {
 }
 
 // load reads the file, if there is one and may be none.
-func (c *change) load(s *state) (err error) {
-	s.old, err = sandbox.OpenFile(c.file.canonical)
+func (c *change) load(ctx context.Context, s *state) (err error) {
+	s.old, s.held, err = c.o.Files.Open(ctx, c.o.Profile, c.file.canonical)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c.fresh:
 		return nil

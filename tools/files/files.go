@@ -1,8 +1,8 @@
 // Package files provides the tools read_file, write_file and edit_file.
 //
-// They work in the daemon's own process: what they may touch is decided by
-// sandbox.Profile's path checks, and a file is only ever opened under the
-// canonical path that was judged, with no symbolic link followed on the way.
+// Files are opened and replaced by sandbox.Files, in the view of a command and with
+// no more rights, under the canonical path that was judged, with no symbolic link
+// followed on the way. What is read and written passes through the daemon.
 package files
 
 import (
@@ -23,9 +23,10 @@ type Options struct {
 	Workspace string // absolute and canonical; relative paths start here
 	Home      string // for a leading "~/"; empty: such paths are refused
 	Profile   sandbox.Profile
-	Guard     *guard.Guard // of what calls may not change; nil = of nothing. The caller closes it.
-	MaxRead   int64        // bytes that one read returns; 0 = 1 MiB
-	MaxWrite  int64        // bytes of a file that is written or edited; 0 = 16 MiB
+	Files     *sandbox.Files // opens and replaces them; nil will do for danger-full-access. The caller closes it.
+	Guard     *guard.Guard   // of what calls may not change; nil = of nothing. The caller closes it.
+	MaxRead   int64          // bytes that one read returns; 0 = 1 MiB
+	MaxWrite  int64          // bytes of a file that is written or edited; 0 = 16 MiB
 }
 
 // New makes the three tools. They may be used concurrently: changes of one file
@@ -120,21 +121,23 @@ func (t target) effect(kind policy.Kind) policy.Effect {
 	return policy.Effect{Kind: kind, Path: t.path, Canonical: t.canonical, Source: t.asked}
 }
 
-// report is what holds for file tools: the profile's path checks, and that no
-// path can be redirected between judging and opening. Both are the daemon's own
-// doing; nothing confines it, so the tier is not that of commands.
-func (o Options) report() *sandbox.Report {
+// report is what held a call: held, or when nothing was opened, the daemon's check
+// of the path.
+func (o Options) report(held sandbox.Report) *sandbox.Report {
+	if held.Profile != "" {
+		return &held
+	}
 	r := &sandbox.Report{Profile: o.Profile.Mode.String(), Enforced: []string{}, Tier: "none"}
 	if o.Profile.Mode != sandbox.FullAccess {
-		r.Enforced, r.Tier = []string{"path-check", "openat2"}, "path"
+		r.Enforced, r.Tier = []string{"path-check"}, "path"
 	}
 	return r
 }
 
 // failed makes the result of a call that did not do what was asked. Faults that
 // other arguments would mend are classified as such.
-func (o Options) failed(ctx context.Context, err error) tools.Result {
-	result := tools.Result{Text: err.Error(), IsError: true, Sandbox: o.report()}
+func failed(ctx context.Context, err error) tools.Result {
+	result := tools.Result{Text: err.Error(), IsError: true}
 	fault := (*tools.ArgumentError)(nil)
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):

@@ -32,12 +32,13 @@ func newWorkspace(t *testing.T, change ...func(*Options)) workspace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sandbox.OpenFile(root); errors.Is(err, sandbox.ErrUnavailable) {
-		t.Skip(err)
-	}
-	o := Options{Workspace: root, Home: root + "/home", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}}
+	o := Options{Workspace: root, Home: root + "/home", Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: root}, Files: new(sandbox.Files)}
+	t.Cleanup(o.Files.Close)
 	for _, c := range change {
 		c(&o)
+	}
+	if _, _, err := o.Files.Open(t.Context(), o.Profile, root); errors.Is(err, sandbox.ErrUnavailable) {
+		t.Skip(err)
 	}
 	w := workspace{t, root, map[string]tools.Tool{}}
 	for _, tool := range New(o) {

@@ -96,42 +96,53 @@ func (r read) Preview() tools.Preview {
 }
 
 func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
-	data, err := r.content(ctx)
+	data, held, err := r.content(ctx)
+	var result tools.Result
+	if err == nil {
+		result.Text, err = r.text(data)
+	}
 	if err != nil {
-		return r.o.failed(ctx, err)
+		result = failed(ctx, err)
 	}
-	text := ""
-	switch why := notText(data, false); {
-	case r.base64:
-		text = base64.StdEncoding.EncodeToString(data)
-	case why != "":
-		return r.o.failed(ctx, problem("encoding", "cannot read %s as text: %s", r.file.name(), why))
-	case r.numbered:
-		if text = number(string(data), r.offset); int64(len(text)) > r.o.MaxRead {
-			return r.o.failed(ctx, r.tooLarge("with numbers the lines have more"))
-		}
-	default:
-		text = string(data)
-	}
-	return tools.Result{Text: text, Sandbox: r.o.report()}
+	result.Sandbox = r.o.report(held)
+	return result
 }
 
-func (r read) content(ctx context.Context) ([]byte, error) {
+// text is how content is told.
+func (r read) text(data []byte) (string, error) {
+	switch why := notText(data, false); {
+	case r.base64:
+		return base64.StdEncoding.EncodeToString(data), nil
+	case why != "":
+		return "", problem("encoding", "cannot read %s as text: %s", r.file.name(), why)
+	case r.numbered:
+		text := number(string(data), r.offset)
+		if int64(len(text)) > r.o.MaxRead {
+			return "", r.tooLarge("with numbers the lines have more")
+		}
+		return text, nil
+	}
+	return string(data), nil
+}
+
+func (r read) content(ctx context.Context) (data []byte, held sandbox.Report, err error) {
 	if r.file.astray != nil {
-		return nil, r.file.astray
+		return nil, held, r.file.astray
 	}
 	if err := r.o.Profile.CanRead(r.file.canonical); err != nil {
-		return nil, err
+		return nil, held, err
 	}
-	f, err := sandbox.OpenFile(r.file.canonical)
+	f, held, err := r.o.Files.Open(ctx, r.o.Profile, r.file.canonical)
 	if err != nil {
-		return nil, err
+		return nil, held, err
 	}
 	defer f.Close()
 	if r.offset == 1 && r.limit == math.MaxInt64 {
-		return r.whole(f)
+		data, err = r.whole(f)
+	} else {
+		data, err = r.part(ctx, &io.LimitedReader{R: f, N: mostScanned})
 	}
-	return r.part(ctx, &io.LimitedReader{R: f, N: mostScanned})
+	return data, held, err
 }
 
 // part reads the lines asked for.

@@ -2,11 +2,11 @@
 // itself, starts the shell, stays as its parent until nothing is left of the
 // call, and reports to the daemon that started it.
 //
-// It is a leaf: it imports nothing of toold and only packages near the kernel,
-// so that a re-executed binary enters it before the heavy packages of the
-// daemon are initialised (the Go linker initialises ready packages in the order
-// of their paths). Its init function is therefore the one exception to the rule
-// that no package of toold has any.
+// It is a leaf: it imports nothing of toold but package regular, another leaf, and
+// only packages near the kernel, so that a re-executed binary enters it before the
+// heavy packages of the daemon are initialised (the Go linker initialises ready
+// packages in the order of their paths). Its init function is therefore the one
+// exception to the rule that no package of toold has any.
 package helper
 
 // Marker is the first argument by which a re-executed binary knows that it is a

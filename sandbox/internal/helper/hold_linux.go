@@ -12,14 +12,20 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/regular"
 )
 
-// init turns a re-executed binary into a helper. It never returns then. The
-// helper leaves by syscall.Exit: os.Exit would run hooks of the race detector
-// and of coverage, which wait, or write into a file system that is read-only here.
+// init turns a re-executed binary into a helper, or into a worker, which a helper
+// has started. It never returns then. The helper leaves by syscall.Exit: os.Exit
+// would run hooks of the race detector and of coverage, which wait, or write into a
+// file system that is read-only here.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == Marker {
 		syscall.Exit(run())
+	}
+	if len(os.Args) > 1 && os.Args[1] == regular.Marker {
+		syscall.Exit(regular.Serve())
 	}
 }
 
@@ -178,7 +184,7 @@ func (h *holder) start(extra []uintptr) error {
 // helper, and the shell dies with the helper's main thread, which lives as long
 // as the helper.
 func (h *holder) prepareUnconfined(sys *syscall.SysProcAttr) error {
-	if !h.spec.Namespaces {
+	if !h.spec.Shared {
 		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
 	}
 	if !h.spec.apart() {

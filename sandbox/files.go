@@ -1,0 +1,55 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+// Files opens and replaces files for calls. Under danger-full-access the daemon
+// does it itself. For every other profile a process does that is confined as the
+// profile's commands are: it sees what they see, and is refused what they are
+// refused. It is started when it is needed first, kept, and replaced when it dies,
+// when it does not answer, and when another one would see something else. Where it
+// cannot be started nothing is opened.
+//
+// The zero value is ready. A nil Files has no such process, so it opens under
+// danger-full-access only. The methods may be called from several goroutines.
+type Files struct{ workers workers }
+
+// Open opens a regular file for reading by its canonical path, as OpenFile does,
+// and tells what confined who opened it. It waits for a file system that does not
+// answer until ctx ends, but at most 30 s.
+func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	if p.Mode == FullAccess {
+		file, err := OpenFile(canonical)
+		return file, p.report(0, false), err
+	}
+	if f == nil {
+		return nil, Report{}, errNobodyOpens
+	}
+	return f.workers.open(ctx, p, canonical)
+}
+
+// Replace gives a file new content at once and for good, as ReplaceFile does. What
+// p protects is as read-only as it is for commands. Once begun it does not end with
+// ctx: it takes as long as the disk does, but at most two minutes.
+func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
+	if p.Mode == FullAccess {
+		return ReplaceFile(canonical, r)
+	}
+	if f == nil {
+		return errNobodyOpens
+	}
+	return f.workers.replace(ctx, p, canonical, r)
+}
+
+// Close ends the processes and waits until they are gone. Nothing is opened
+// afterwards but under danger-full-access.
+func (f *Files) Close() {
+	if f != nil {
+		f.workers.close()
+	}
+}
+
+var errNobodyOpens = errors.New("there is no process that opens files for calls")

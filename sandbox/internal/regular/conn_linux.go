@@ -1,0 +1,107 @@
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLost is what errors.Is finds when the worker did not answer: it is gone, or
+// the connection was cut. What was asked may have been done or not.
+var ErrLost = errors.New("the process that opens files is gone")
+
+// Conn asks a worker what the functions of this package do, one question at a
+// time. Cut may be called from any goroutine.
+type Conn struct{ end }
+
+// Dial gives the worker behind a door one more connection. A dead worker shows at
+// the first question at the latest.
+func Dial(door *os.File) (*Conn, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fds[1])
+	if err := (&end{socket: int(door.Fd())}).send([]byte{0}, fds[1]); err != nil {
+		unix.Close(fds[0])
+		return nil, lost(err)
+	}
+	return &Conn{end{socket: fds[0]}}, nil
+}
+
+// Open is the function Open. While the worker opens the file, the caller does
+// meanwhile.
+func (c *Conn) Open(path string, meanwhile func()) (fd int, err error) {
+	return c.askFile(question{kind: askOpen, path: path}, meanwhile)
+}
+
+// Begin is the function Begin; content is read from its beginning, wherever its
+// offset is. It returns Draft.File, which is the caller's to close. What is neither
+// committed nor discarded is discarded with the connection.
+func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
+	fds := []int{int(content.Fd())}
+	if change.Old != nil {
+		fds = append(fds, int(change.Old.Fd()))
+	}
+	q := question{kind: askBegin, parents: change.Parents, old: change.Old != nil, seen: change.Seen, path: change.Path}
+	fd, err := c.askFile(q, nil, fds...)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "draft"), nil
+}
+
+// Commit is Draft.Commit for the draft that was begun last.
+func (c *Conn) Commit() error {
+	fds, err := c.ask(question{kind: askCommit}, nil)
+	closeAll(fds)
+	return err
+}
+
+// Discard is Draft.Discard for the draft that was begun last.
+func (c *Conn) Discard() error {
+	fds, err := c.ask(question{kind: askDiscard}, nil)
+	closeAll(fds)
+	return err
+}
+
+// askFile asks what is answered by a descriptor.
+func (c *Conn) askFile(q question, meanwhile func(), fds ...int) (int, error) {
+	got, err := c.ask(q, meanwhile, fds...)
+	if err == nil && len(got) != 1 {
+		err = lost(errGarbled)
+	}
+	if err != nil {
+		closeAll(got)
+		return -1, err
+	}
+	return got[0], nil
+}
+
+// ask sends a question and waits for the answer.
+func (c *Conn) ask(q question, meanwhile func(), fds ...int) ([]int, error) {
+	if len(q.path) > unix.PathMax {
+		return nil, unix.ENAMETOOLONG
+	}
+	if err := c.send(q.encode(), fds...); err != nil {
+		return nil, lost(err)
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	b, got, err := c.receive()
+	if err != nil {
+		return nil, lost(err)
+	}
+	return got, errorOf(b)
+}
+
+// Cut makes whoever waits for an answer fail with ErrLost.
+func (c *Conn) Cut() { _ = unix.Shutdown(c.socket, unix.SHUT_RDWR) }
+
+// Close lets the connection go, when nobody asks on it any more.
+func (c *Conn) Close() { unix.Close(c.socket) }
+
+func lost(err error) error { return fmt.Errorf("%w: %w", ErrLost, err) }

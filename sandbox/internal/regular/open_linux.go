@@ -1,0 +1,71 @@
+package regular
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a regular file for reading by its canonical path, close-on-exec and
+// non-blocking. What is at this very path is opened, or there is an error: links
+// are refused with ELOOP (openat2(2), Linux 5.6). An error is the kernel's, or says
+// what else than a regular file is there.
+func Open(path string) (fd int, err error) {
+	// To open a device or a pipe has effects of its own, so not even that. What
+	// counts is the second look, at what was opened.
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err == nil {
+		if err := regular(st.Mode); err != nil {
+			return -1, err
+		}
+	}
+	fd, err = OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if errors.Is(err, unix.ENXIO) {
+		return -1, errors.New("it is a socket or a device without a driver, not a regular file")
+	}
+	if err != nil {
+		return -1, err
+	}
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = regular(st.Mode)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// regular refuses what is not a regular file: reading a pipe may wait for ever,
+// reading a device never end.
+func regular(mode uint32) error {
+	kind := "something else"
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return nil
+	case unix.S_IFDIR:
+		kind = "a directory"
+	case unix.S_IFIFO:
+		kind = "a named pipe"
+	case unix.S_IFSOCK:
+		kind = "a socket"
+	case unix.S_IFCHR, unix.S_IFBLK:
+		kind = "a device"
+	case unix.S_IFLNK:
+		kind = "a symbolic link that was not there when the call was judged"
+	}
+	return errors.New("it is " + kind + ", not a regular file")
+}
+
+// OpenAt is openat2(2) with no link followed, close-on-exec.
+func OpenAt(dir int, path string, flags uint64) (int, error) {
+	for {
+		fd, err := unix.Openat2(dir, path, &unix.OpenHow{
+			Flags:   flags | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		})
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}

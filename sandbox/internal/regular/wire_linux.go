@@ -1,0 +1,176 @@
+package regular
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A question is one packet, the answer to it another. Descriptors go with both.
+
+// The kinds of questions.
+const (
+	askOpen    = 'o' // answered by the file
+	askBegin   = 'b' // with the content and perhaps the old file; answered by the draft
+	askCommit  = 'c' // of the draft that was begun last on this connection
+	askDiscard = 'd' // of the same
+)
+
+// mostBytes is more than a question has with the longest path that the kernel
+// takes, and an answer with the longest text.
+const mostBytes = 8 << 10
+
+// question is what a worker is asked.
+type question struct {
+	kind    byte
+	parents bool
+	old     bool   // the old file comes with it
+	seen    *State // nil: not to be verified
+	path    string
+}
+
+func (q question) encode() []byte {
+	flags, seen := byte(0), State{}
+	for i, set := range []bool{q.parents, q.old, q.seen != nil} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	if q.seen != nil {
+		seen = *q.seen
+	}
+	b := append(make([]byte, 0, 32+len(q.path)), q.kind, flags)
+	b = binary.LittleEndian.AppendUint64(b, uint64(seen.Changed))
+	b = binary.LittleEndian.AppendUint64(b, uint64(seen.Size))
+	return append(b, q.path...)
+}
+
+var errGarbled = errors.New("garbled message")
+
+func decodeQuestion(b []byte) (question, error) {
+	const fixed = 2 + 2*8
+	if len(b) < fixed || len(b) >= mostBytes {
+		return question{}, errGarbled
+	}
+	q := question{kind: b[0], parents: b[1]&1 != 0, old: b[1]&2 != 0, path: string(b[fixed:])}
+	if b[1]&4 != 0 {
+		q.seen = &State{int64(binary.LittleEndian.Uint64(b[2:])), int64(binary.LittleEndian.Uint64(b[10:]))}
+	}
+	return q, nil
+}
+
+// outcomes are the errors that keep their identity on the way; see answerOf.
+var outcomes = [...]error{nil, nil, ErrChanged, ErrUnsynced}
+
+// failed is an error of the worker. errors.Is finds what it would find there.
+type failed struct {
+	text    string
+	errno   unix.Errno // 0 = none
+	outcome error
+}
+
+func (f *failed) Error() string { return f.text }
+
+func (f *failed) Unwrap() []error {
+	var all []error
+	if f.errno != 0 {
+		all = append(all, f.errno)
+	}
+	if f.outcome != nil {
+		all = append(all, f.outcome)
+	}
+	return all
+}
+
+// answerOf is the wire form of an error, or of none.
+func answerOf(err error) []byte {
+	if err == nil {
+		return make([]byte, 5)
+	}
+	b := []byte{1, 0, 0, 0, 0}
+	for i, is := range outcomes {
+		if is != nil && errors.Is(err, is) {
+			b[0] = byte(i)
+		}
+	}
+	var no unix.Errno
+	if errors.As(err, &no) {
+		binary.LittleEndian.PutUint32(b[1:], uint32(no))
+	}
+	text := strings.ToValidUTF8(err.Error(), "?")
+	return append(b, text[:min(len(text), mostBytes/2)]...)
+}
+
+// errorOf is the inverse of answerOf.
+func errorOf(b []byte) error {
+	if len(b) < 5 || int(b[0]) >= len(outcomes) {
+		return errGarbled
+	}
+	if b[0] == 0 {
+		return nil
+	}
+	return &failed{string(b[5:]), unix.Errno(binary.LittleEndian.Uint32(b[1:])), outcomes[b[0]]}
+}
+
+// end is one end of a socket that keeps packets apart. It is used by one goroutine
+// at a time.
+type end struct {
+	socket int
+	packet [mostBytes]byte
+	rights [64]byte // more than CmsgSpace for the descriptors of one packet
+}
+
+func (e *end) send(b []byte, fds ...int) error {
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	for {
+		err := unix.Sendmsg(e.socket, b, rights, nil, unix.MSG_NOSIGNAL)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// receive waits for a packet; io.EOF when the other end is gone. The bytes are good
+// until the next packet, the descriptors are the caller's to close.
+func (e *end) receive() (b []byte, fds []int, err error) {
+	for {
+		n, oobn, flags, _, err := unix.Recvmsg(e.socket, e.packet[:], e.rights[:], unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, nil, err
+		case n == 0:
+			return nil, nil, io.EOF
+		}
+		if fds, err = passed(e.rights[:oobn]); err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+			closeAll(fds)
+			err = errGarbled
+		}
+		return e.packet[:n], fds, err
+	}
+}
+
+// passed are the descriptors that came with a message.
+func passed(oob []byte) ([]int, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(errGarbled, err)
+	}
+	return unix.ParseUnixRights(&messages[0])
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}

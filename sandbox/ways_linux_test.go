@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+// access opens and replaces files in one of the ways there are.
+type access struct {
+	t     *testing.T
+	way   string
+	files *Files // nil: with the test's own rights
+	p     Profile
+}
+
+// inEveryWay calls do with each way.
+func inEveryWay(t *testing.T, do func(t *testing.T, a *access)) {
+	t.Helper()
+	t.Run("own", func(t *testing.T) { do(t, &access{t: t, way: "own"}) })
+	t.Run("worker", func(t *testing.T) {
+		a := &access{t: t, way: "worker", files: new(Files), p: Profile{Mode: WorkspaceWrite}}
+		t.Cleanup(a.files.Close)
+		a.p.Workspace = t.TempDir()
+		if _, err := a.open(a.p.Workspace); errors.Is(err, ErrUnavailable) {
+			t.Skip(err)
+		}
+		do(t, a)
+	})
+}
+
+// tree is the function tree, and makes it the workspace.
+func (a *access) tree(entries map[string]string) string {
+	a.p.Workspace = tree(a.t, entries)
+	return a.p.Workspace
+}
+
+func (a *access) open(path string) (*os.File, error) {
+	if a.files == nil {
+		return OpenFile(path)
+	}
+	f, _, err := a.files.Open(a.t.Context(), a.p, path)
+	return f, err
+}
+
+// must opens a file that is there.
+func (a *access) must(path string) *os.File {
+	a.t.Helper()
+	f, err := a.open(path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func (a *access) replace(path string, r Replacement) error {
+	if a.files == nil {
+		return ReplaceFile(path, r)
+	}
+	return a.files.Replace(a.t.Context(), a.p, path, r)
+}
+
+// rewrite reads a file and gives it new content, as the tools do.
+func (a *access) rewrite(path, text string) error {
+	a.t.Helper()
+	old, err := a.open(path)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	seen, err := old.Stat()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.replace(path, Replacement{Data: []byte(text), Old: old, Seen: seen})
+}

@@ -1,0 +1,337 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/regular"
+)
+
+const (
+	// openWithin is how long a file system may take to open a file, and a worker to
+	// start. A dead network mount never answers.
+	openWithin = 30 * time.Second
+
+	// replaceWithin is the same for writing, syncing and renaming a file.
+	replaceWithin = 2 * time.Minute
+
+	// mostWorkers bounds the profiles that have a worker at a time. A policy names
+	// few.
+	mostWorkers = 3
+)
+
+// workers are the processes that open files, one for each profile in use.
+type workers struct {
+	ending sync.WaitGroup // of workers on their way out
+
+	mu     sync.Mutex
+	list   []*worker // in service, the one that was used last at the end
+	closed bool
+}
+
+// open opens a file in the view of a profile. What is protected there can be read.
+func (s *workers) open(ctx context.Context, p Profile, canonical string) (file *os.File, report Report, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, errNoAnswer)
+	defer cancel()
+	fd := -1
+	report, err = s.ask(ctx, p, true, func(w *worker, c *regular.Conn) (err error) {
+		same := false
+		fd, err = c.Open(canonical, func() { same = w.world.same() })
+		if same {
+			return err
+		}
+		if err == nil {
+			unix.Close(fd)
+		}
+		return errStale
+	})
+	if err != nil {
+		return nil, report, explain("open", canonical, err)
+	}
+	return impatient(fd, canonical), report, nil
+}
+
+// replace replaces a file in the view of a profile. Who was lost before the file was
+// to be put in its place is replaced once, afterwards nobody knows.
+func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), replaceWithin, errNoAnswer)
+	defer cancel()
+	_, err := s.ask(ctx, p, false, func(w *worker, c *regular.Conn) error {
+		if !w.world.same() || !w.kept.same() {
+			return errStale
+		}
+		return replaceBy(&remote{conn: c}, canonical, r)
+	})
+	return err
+}
+
+var (
+	errNoAnswer = errors.New("the file system does not answer; see whether what it is mounted from can be reached (mount, dmesg)")
+	errUnknown  = errors.New("the process that writes files was lost while it put the new file in its place; read the file to see whether it did")
+	errStale    = errors.New("what the sandbox is made from changes all the time")
+	errClosed   = errors.New("the daemon stops")
+)
+
+// remote writes with the rights of a worker.
+type remote struct {
+	conn *regular.Conn
+	file *os.File // not nil: begun
+	done bool     // whatever came of it, the worker holds no draft any more
+}
+
+func (r *remote) Begin(c regular.Change, content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("content", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	memory := os.NewFile(uintptr(fd), "content")
+	defer memory.Close()
+	if _, err := memory.Write(content); err != nil {
+		return nil, err
+	}
+	r.file, err = r.conn.Begin(c, memory)
+	return r.file, err
+}
+
+func (r *remote) Commit() error {
+	r.done = true
+	err := r.conn.Commit()
+	if errors.Is(err, regular.ErrLost) {
+		return errUnknown
+	}
+	return err
+}
+
+func (r *remote) Discard() {
+	if r.file == nil {
+		return
+	}
+	r.file.Close()
+	if !r.done {
+		_ = r.conn.Discard() // a worker that is lost has discarded it
+	}
+}
+
+// ask lets do ask a worker with this profile, and a fresh one if that is lost or
+// stale. reads tells that what the profile protects does not matter.
+func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (Report, error) {
+	p.Ports, p.Sockets, p.Limits = nil, nil, Limits{} // nothing of which a worker needs
+	for again := false; ; again = true {
+		report, fresh, err := s.askOne(ctx, p, reads, do)
+		if !fresh || again {
+			return report, err
+		}
+	}
+}
+
+// askOne asks one worker. fresh tells that another one may do better.
+func (s *workers) askOne(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (report Report, fresh bool, err error) {
+	w, conn, err := s.lease(ctx, p, reads)
+	if err != nil {
+		return Report{}, errors.Is(err, regular.ErrLost), err
+	}
+	cut, err := uncut(ctx, conn, func() error { return do(w, conn) })
+	fresh = !cut && (errors.Is(err, regular.ErrLost) || errors.Is(err, errStale))
+	s.release(w, conn, cut || fresh)
+	return w.report(), fresh, err
+}
+
+// uncut calls do, and cuts the connection when ctx ends meanwhile.
+func uncut(ctx context.Context, conn *regular.Conn, do func() error) (cut bool, err error) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		conn.Cut()
+	})
+	err = do()
+	if stop() {
+		return false, err
+	}
+	<-done
+	if errors.Is(err, regular.ErrLost) {
+		err = context.Cause(ctx)
+	}
+	return true, err
+}
+
+// lease returns a worker with this profile and a connection to it that nobody else
+// uses. Both go back by release.
+func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, conn *regular.Conn, err error) {
+	if w, conn, err = s.pick(p, reads); err != nil {
+		return nil, nil, err
+	}
+	if err = w.started(ctx); err == nil && conn == nil {
+		conn, err = regular.Dial(w.door)
+	}
+	if err != nil {
+		s.release(w, nil, true)
+		return nil, nil, fmt.Errorf("there is no process that could do it: %w", err)
+	}
+	return w, conn, nil
+}
+
+// pick finds a worker with this profile, or makes one that is to be started.
+func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, errClosed
+	}
+	i := slices.IndexFunc(s.list, func(w *worker) bool { return w.serves(p, reads) })
+	if i >= 0 {
+		w = s.list[i]
+		s.list = append(slices.Delete(s.list, i, i+1), w)
+	} else {
+		w = &worker{profile: p}
+		if s.list = append(s.list, w); len(s.list) > mostWorkers {
+			s.retire(s.list[0])
+		}
+	}
+	w.users++
+	if n := len(w.idle); n > 0 {
+		idle = w.idle[n-1]
+		w.idle = w.idle[:n-1]
+	}
+	return w, idle, nil
+}
+
+// release takes a worker and its connection back. Bad ones are not used again.
+func (s *workers) release(w *worker, conn *regular.Conn, bad bool) {
+	if bad && conn != nil {
+		conn.Close()
+		conn = nil
+	}
+	s.mu.Lock()
+	w.users--
+	if conn != nil {
+		w.idle = append(w.idle, conn)
+	}
+	if bad {
+		s.retire(w)
+	} else if w.retired {
+		s.letGo(w)
+	}
+	s.mu.Unlock()
+}
+
+// retire takes a worker out of service. It goes when nobody uses it any more. The
+// caller holds mu.
+func (s *workers) retire(w *worker) {
+	s.list = slices.DeleteFunc(s.list, func(other *worker) bool { return other == w })
+	w.retired = true
+	s.letGo(w)
+}
+
+// letGo ends a retired worker that nobody uses. The caller holds mu.
+func (s *workers) letGo(w *worker) {
+	if w.users == 0 && !w.gone {
+		w.gone = true
+		// Ends with the worker's process.
+		s.ending.Go(w.end)
+	}
+}
+
+// close ends all workers and waits for their ends.
+func (s *workers) close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, w := range slices.Clone(s.list) {
+		s.retire(w)
+	}
+	s.mu.Unlock()
+	s.ending.Wait()
+}
+
+// worker is one process that opens files. What stands below profile is written by
+// started, once.
+type worker struct {
+	profile Profile
+
+	start   sync.Once
+	err     error
+	process *Process
+	door    *os.File // by which it is given connections
+	world   *world   // what it was made from, but
+	kept    *world   // for what it protects
+
+	// Guarded by workers.mu.
+	users   int
+	idle    []*regular.Conn
+	retired bool
+	gone    bool
+}
+
+// serves reports whether the worker sees and may change what p allows.
+func (w *worker) serves(p Profile, reads bool) bool {
+	if reads {
+		p.Protect = w.profile.Protect
+	}
+	return reflect.DeepEqual(w.profile, p)
+}
+
+// started starts the worker unless that was done. Who comes second waits.
+func (w *worker) started(ctx context.Context) error {
+	w.start.Do(func() {
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), openWithin, errNoAnswer)
+		defer cancel()
+		w.err = w.launch(ctx)
+	})
+	return w.err
+}
+
+func (w *worker) launch(ctx context.Context) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	door, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	w.door = os.NewFile(uintptr(door[0]), "door")
+	theirs := os.NewFile(uintptr(door[1]), "door")
+	defer theirs.Close()
+	c := Command{
+		Argv: []string{"/proc/self/exe", regular.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
+		Stdin: null, Stdout: null, Stderr: null, Extra: theirs, Profile: w.profile,
+	}
+	all := c
+	c.Profile.Protect = nil // of no interest to who reads, and perhaps long
+	w.world = lookAround(c)
+	c.Profile = Profile{Protect: all.Profile.Protect}
+	w.kept = lookAround(c)
+	w.process, err = Start(ctx, all)
+	return err
+}
+
+// report tells what confines the worker. It contacts nobody.
+func (w *worker) report() Report {
+	r := w.process.Report()
+	r.Network, r.Proxy = false, false
+	r.Enforced = append(slices.Clip(r.Enforced), "openat2")
+	return r
+}
+
+// end ends the process, if there is one, and lets everything go.
+func (w *worker) end() {
+	for _, conn := range w.idle { // nobody else looks at them any more
+		conn.Close()
+	}
+	if w.process != nil {
+		w.process.End()
+	}
+	w.door.Close() // allowed on nil
+	if w.world != nil {
+		w.world.close()
+		w.kept.close()
+	}
+}
