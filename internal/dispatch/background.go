@@ -3,11 +3,13 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 )
@@ -21,8 +23,13 @@ type listener struct {
 	begun  func(*Call)
 }
 
+// toldAtOnce is how many background calls that ended while nobody of their client
+// was connected are told to the next who connects; the one after gets the rest.
+const toldAtOnce = 100
+
 // Join calls begun for each background call of a client: at once for those that
-// run, then for each that begins, until leave is called. begun must not block.
+// run, and for those that ended while nobody of the client was there to be told;
+// then for each that begins, until leave is called. begun must not block.
 func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	l := &listener{client, begun}
 	d.mu.Lock()
@@ -34,7 +41,7 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 		}
 	}
 	d.mu.Unlock()
-	for _, c := range now {
+	for _, c := range append(now, d.untold(client, now)...) {
 		begun(c)
 	}
 	return func() {
@@ -42,6 +49,45 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 		defer d.mu.Unlock()
 		delete(d.audience, l)
 	}
+}
+
+// untold are the background calls of a client whose end nobody was told, but for
+// those that are followed already.
+func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
+	records, err := d.opt.Journal.Untold(context.Background(), client, toldAtOnce)
+	if err != nil {
+		d.opt.Log.Error("cannot find what a client was not told", zap.String("client", client), zap.Error(err))
+	}
+	for _, rec := range records {
+		if slices.ContainsFunc(followed, func(c *Call) bool { return c.ID == rec.ID }) {
+			continue
+		}
+		if c := d.ended(rec); c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// ended is a call of the journal, with its return and nothing else to tell; nil when
+// the return cannot be read.
+func (d *Dispatcher) ended(rec journal.Record) *Call {
+	ret, err := message.DecodeReturn(rec.Result)
+	if err != nil {
+		d.opt.Log.Error("cannot read a recorded return", zap.String("call", rec.ID), zap.Error(err))
+		return nil
+	}
+	c, _ := d.newCall(Submission{
+		Client: rec.Client, Request: &message.Request{Dialect: message.Dialect(rec.Dialect), AgentID: rec.AgentID},
+		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool},
+	})
+	c.stop(nil)
+	c.rec = rec.Key
+	if rec.BackgroundOf != "" {
+		c.of = &Call{ID: rec.BackgroundOf}
+	}
+	c.emit(Final{Return: &ret})
+	return c
 }
 
 // inBackground tells whether a call is to run on after its return.
@@ -172,12 +218,21 @@ func (c *Call) handle() *message.Background {
 	return &message.Background{CallID: c.ID, PID: c.progress.pid, StartedAt: message.Instant(c.progress.startedAt)}
 }
 
-// backgroundOf finds the call that a recorded return says runs on, if it does.
+// backgroundOf finds the call that a recorded return says runs on; one that has
+// ended meanwhile, too.
 func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
 	if ret.Background == nil {
 		return nil
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.calls[key(c.client, c.req.AgentID, ret.Background.CallID)]
+	running := d.calls[key(c.client, c.req.AgentID, ret.Background.CallID)]
+	d.mu.Unlock()
+	if running != nil {
+		return running
+	}
+	rec, err := d.opt.Journal.Find(context.Background(), c.client, ret.Background.CallID)
+	if err != nil || len(rec.Result) == 0 {
+		return nil
+	}
+	return d.ended(rec)
 }

@@ -136,3 +136,38 @@ func TestTheJoinedHearOfEveryBackgroundCall(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestWhoComesBackHearsOfTheEndsThatNobodyWasTold(t *testing.T) {
+	b := newBench(t, policy.Allow, serving())
+	first, second := b.begin(t, "a"), b.begin(t, "b")
+	for _, c := range []*Call{first, second} {
+		wake := make(chan struct{}, 100)
+		w := c.Watch(func() { wake <- struct{}{} })
+		c.Cancel("enough")
+		final(t, w, wake)
+	}
+	b.Delivered(second)
+	hear := func(client string) (heard []*Call) {
+		b.Join(client, func(c *Call) { heard = append(heard, c) })()
+		return heard
+	}
+	if heard := hear("somebody"); len(heard) != 0 {
+		t.Errorf("another client heard of %v", heard)
+	}
+	heard := hear("agent")
+	if len(heard) != 1 || heard[0].ID != first.ID || heard[0].BackgroundOf().ID != "a" {
+		t.Fatalf("heard of %v", heard)
+	}
+	wake := make(chan struct{}, 100)
+	end := final(t, heard[0].Watch(func() { wake <- struct{}{} }), wake)
+	if end.Return.CallID != first.ID || *end.Return.Cause != message.ByCancel {
+		t.Errorf("it ended with %+v", end.Return)
+	}
+	b.Delivered(heard[0])
+	if heard := hear("agent"); len(heard) != 0 {
+		t.Errorf("an end that was told is told again: %v", heard)
+	}
+	if again := b.call(t, "a", `{}`); again.Background == nil || again.Background.ID != first.ID || len(again.Background.Events(0)) != 1 {
+		t.Errorf("the repeat of the request got %+v", again)
+	}
+}

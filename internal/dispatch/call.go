@@ -46,6 +46,7 @@ type Call struct {
 	profile string          // of the sandbox, as the policy wants it
 	granted []string        // files that a person has said yes to
 	held    []any           // events that nobody may see before the call is recorded
+	fenced  bool            // cancelled before it came
 	known   *journal.Record // the journal has the call already
 	lost    *refusal        // the journal cannot take the call
 

@@ -131,7 +131,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	}
 	d.admit(c)
 	var refused *refusal
-	if d.fences.take(c.client, c.ID) {
+	if c.fenced = d.fences.take(c.client, c.ID); c.fenced {
 		refused = &refusal{message.Cancelled, "the call was cancelled before it came; nothing of it ran"}
 	} else if tooMany := cmp.Or(s.TooMany, d.crowded()); tooMany != "" {
 		refused = &refusal{message.TooManyCalls, tooMany + "; nothing ran. Wait for returns before you send more, and send this one again under a new id"}

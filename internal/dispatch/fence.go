@@ -2,10 +2,9 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"slices"
 
-	"github.com/toold/toold/internal/journal"
+	"go.uber.org/zap"
 )
 
 // maxFences is how many ids of a client are remembered as cancelled before they
@@ -37,10 +36,13 @@ func (f fences) take(client, id string) bool {
 // Fence cancels a call that has not come yet: when it does it is answered as
 // cancelled and nothing of it runs. A cancel may overtake its call, on another
 // connection or after a crash of the client. It reports false, and does nothing,
-// when the client has used the id already. Fences do not outlive the daemon.
+// when the client has used the id already, or when the fence cannot be journalled.
 func (d *Dispatcher) Fence(ctx context.Context, client, id string) bool {
-	_, err := d.opt.Journal.Find(ctx, client, id)
-	if !errors.Is(err, journal.ErrNotFound) {
+	fenced, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxFences)
+	if err != nil {
+		d.opt.Log.Error("cannot journal a fence", zap.String("call", id), zap.Error(err))
+	}
+	if !fenced {
 		return false
 	}
 	d.mu.Lock()
@@ -55,4 +57,18 @@ func (d *Dispatcher) Fence(ctx context.Context, client, id string) bool {
 		d.fences.add(client, id)
 	}
 	return true
+}
+
+// unfence takes a fence away after its call was answered. One whose answer could
+// not be recorded holds on: the call may come again.
+func (d *Dispatcher) unfence(c *Call) {
+	if c.lost != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.fences.add(c.client, c.ID)
+		return
+	}
+	d.opt.Journal.Unfence(c.client, c.ID, func(err error) {
+		d.opt.Log.Warn("cannot journal that a fence is gone", zap.String("call", c.ID), zap.Error(err))
+	})
 }

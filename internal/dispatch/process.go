@@ -34,6 +34,9 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
 	final := d.answer(ctx, c, refused)
+	if c.fenced {
+		d.unfence(c)
+	}
 	// A repeat from here on is answered from the journal, as a replay.
 	d.forget(c)
 	c.emit(final)

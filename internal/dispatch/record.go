@@ -94,10 +94,18 @@ func (d *Dispatcher) Delivered(c *Call) {
 	})
 }
 
-// Recover answers the calls that a crashed daemon left open: what of them still
+// Recover takes up what the journal has of earlier daemons: what was cancelled
+// before it came, and the calls that a crashed daemon left open. What of these still
 // runs is killed, and each gets its one return, to be had by repeating its id.
 // It is called once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
+	fenced, err := d.opt.Journal.Fences(ctx)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.fences = fenced
+	d.mu.Unlock()
 	open, err := d.opt.Journal.Unfinished(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read the calls left by the last run: %w", err)

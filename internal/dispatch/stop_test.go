@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -31,6 +32,64 @@ func TestACallThatWasCancelledBeforeItCameDoesNotRun(t *testing.T) {
 	}
 	if n := b.tool.ran.Load(); n != 1 {
 		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+// again is another daemon on the journal of a bench, after the first one died.
+func (b *bench) again(t *testing.T) *bench {
+	t.Helper()
+	if err := b.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(t.Context(), b.dir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	next := newBenchOn(t, j, policy.Allow, &probe{})
+	next.dir = b.dir
+	if err := next.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
+	first := newBench(t, policy.Allow, &probe{})
+	for _, id := range []string{"call_1", "call_2"} {
+		if !first.Fence(t.Context(), "agent", id) {
+			t.Fatal("an unknown id was not fenced")
+		}
+	}
+	second := first.again(t)
+	wantError(t, second.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
+	third := second.again(t)
+	if left, err := third.journal.Fences(t.Context()); err != nil || len(left["agent"]) != 1 || left["agent"][0] != "call_2" {
+		t.Errorf("the journal has %v, %v", left, err)
+	}
+	wantError(t, third.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
+	wantError(t, third.call(t, "call_2", `{}`), message.Cancelled, "cancelled before it came")
+	if n := second.tool.ran.Load() + third.tool.ran.Load(); n != 0 {
+		t.Errorf("the tool ran %d times", n)
+	}
+}
+
+func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	if !b.Fence(t.Context(), "agent", "call_1") {
+		t.Fatal("an unknown id was not fenced")
+	}
+	if err := b.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot be journalled")
+	}
+	if b.Fence(t.Context(), "agent", "call_2") {
+		t.Error("a fence is promised that no journal has")
+	}
+	if !b.fences.take("agent", "call_1") {
+		t.Error("the fence is gone")
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	findNamed  = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	findLatest = "SELECT " + callColumns + callTables + "WHERE c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
+	listUntold = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.background_of <> '' AND c.state = 'returned' ORDER BY c.id LIMIT ?"
 	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND (? = '' OR c.client = ?) ORDER BY c.id DESC LIMIT ?"
 )
 
@@ -58,6 +59,12 @@ func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, er
 // empty client means anybody's.
 func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
 	return j.records(ctx, listEnded, client, client, limit)
+}
+
+// Untold returns at most limit background calls of a client that have their return,
+// which no connection has been told, the oldest first.
+func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Record, error) {
+	return j.records(ctx, listUntold, client, limit)
 }
 
 // OpenCalls returns the calls that have no return, of whichever daemon.

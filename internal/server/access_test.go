@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 )
 
@@ -22,7 +23,7 @@ const agentSecret = "agent-secret-agent-secret-agent-secret"
 func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Server) {
 	t.Helper()
 	opt := Options{
-		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(), Dispatch: dispatch.New(dispatch.Options{}),
+		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),
 		Tokens:      []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
 		Greeting:    message.HelloAck{Protocol: 1},
 		Connections: 20, IncomingBytes: 64 << 20,
@@ -31,6 +32,14 @@ func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Serv
 	}
 	if change != nil {
 		change(&opt)
+	}
+	if opt.Dispatch == nil {
+		j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { j.Close() })
+		opt.Dispatch = dispatch.New(dispatch.Options{Journal: j})
 	}
 	s := New(opt)
 	ts := httptest.NewServer(s.handler())

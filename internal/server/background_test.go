@@ -140,3 +140,38 @@ func TestBackgroundCallsTakeNothingFromOthers(t *testing.T) {
 	until(t, conn, `"tool_started","tool_call_id":"d"`)
 	write(t, conn, `{"message_type":"cancel","all":true}`)
 }
+
+// goodbyeTo ends a connection; when it returns the server writes nothing to it any
+// more.
+func goodbyeTo(t *testing.T, conn *websocket.Conn) {
+	t.Helper()
+	if err := conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, _, err := conn.ReadMessage(); err != nil {
+			return
+		}
+	}
+}
+
+func TestAnAbsentClientIsToldTheEndOfItsBackgroundCallWhenItComesBack(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, serving)
+	asking, person := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
+	write(t, asking, backgroundCall("call_1"))
+	handle, _ := handleOf(t, asking)
+	goodbyeTo(t, asking)
+	write(t, person, `{"message_type":"cancel","tool_call_id":"`+handle+`","reason":"enough"}`)
+	for list := ""; !strings.Contains(list, `"state":"ended"`); {
+		write(t, person, `{"message_type":"list_calls","request_id":"q1","all":true}`)
+		list, _ = until(t, person, `"calls"`)
+		if strings.Contains(list, `"state":"running"`) {
+			list = ""
+		}
+	}
+	back := dialAs(t, ts, agentSecret)
+	ended, before := until(t, back, "background_ended")
+	if len(before) != 0 || !strings.Contains(ended, handle) || !strings.Contains(ended, `"background_of":"call_1"`) || !strings.Contains(ended, `"error_type":"cancelled"`) {
+		t.Errorf("after %q came %s", before, ended)
+	}
+}
