@@ -2,12 +2,8 @@ package executor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -84,35 +80,6 @@ func run(ctx context.Context, c Command, retire func(*sandbox.Process)) (Exit, e
 	return r.wait(ctx), nil
 }
 
-// check refuses what no shell could run as it was meant.
-func (c Command) check() error {
-	if strings.IndexByte(c.Script, 0) >= 0 {
-		return errors.New("cannot run the script: it holds a NUL byte")
-	}
-	if !filepath.IsAbs(c.Dir) {
-		return &sandbox.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
-	}
-	st, err := os.Stat(c.Dir)
-	var path *fs.PathError
-	switch {
-	case errors.As(err, &path):
-		return &sandbox.DirError{Dir: c.Dir, Err: path.Err}
-	case err != nil:
-		return &sandbox.DirError{Dir: c.Dir, Err: err}
-	case !st.IsDir():
-		return &sandbox.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
-	}
-	return nil
-}
-
-// neverRan is how a command ended whose context ended before it began.
-func (c Command) neverRan() Exit {
-	return Exit{
-		Reason: Stopped, Code: 128 + int(syscall.SIGTERM), Signal: "SIGTERM",
-		Sandbox: sandbox.Report{Profile: c.Sandbox.Mode.String(), Enforced: []string{}, Tier: "none"},
-	}
-}
-
 // start hands the command to the sandbox.
 func start(ctx context.Context, c Command, s *streams) (*sandbox.Process, error) {
 	shell, err := findShell()
@@ -138,16 +105,6 @@ func (s *streams) command(c Command, argv []string) sandbox.Command {
 		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
 		Terminal: c.Terminal != Off, Profile: c.Sandbox,
 	}
-}
-
-// findShell looks in the folders that only root can write, never in PATH.
-func findShell() (string, error) {
-	for _, path := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
-		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
-			return path, nil
-		}
-	}
-	return "", errors.New("cannot find bash in /bin, /usr/bin or /usr/local/bin: install it")
 }
 
 // maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.

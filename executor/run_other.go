@@ -6,12 +6,45 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/toold/toold/sandbox"
 )
 
-// Run refuses: errors.Is finds sandbox.ErrUnavailable.
-func Run(context.Context, Command) (Exit, error) { return Exit{}, sandbox.Unsupported() }
+// Run runs the command as a child of this process, on pipes, confined as
+// sandbox.Launcher can (see runPlain). Where it cannot, Run refuses: errors.Is finds
+// sandbox.ErrUnavailable.
+func Run(ctx context.Context, c Command) (Exit, error) {
+	if err := c.check(); err != nil {
+		return Exit{}, err
+	}
+	shell, err := plainShell()
+	if err != nil {
+		return Exit{}, err
+	}
+	tmp := ""
+	if c.Sandbox.Mode != sandbox.FullAccess { // /tmp is not to be written
+		if tmp, err = privateFolder(); err != nil {
+			return Exit{}, err
+		}
+		defer os.RemoveAll(tmp)
+		c.Env = append(slices.Clone(c.Env), "TMPDIR="+tmp)
+	}
+	prefix, report, err := sandbox.Launcher(c.Sandbox, tmp)
+	if err != nil {
+		return Exit{}, err
+	}
+	return runPlain(ctx, c, shell, prefix, report)
+}
+
+// privateFolder makes a folder for the temporary files of one call.
+func privateFolder() (string, error) {
+	tmp, err := os.MkdirTemp("", "toold-call-")
+	if err != nil {
+		return "", err
+	}
+	return sandbox.Resolve(tmp)
+}
 
 // IsTerminal reports whether f is a character device, which is the nearest to a
 // terminal that can be known here.
@@ -21,7 +54,10 @@ func IsTerminal(f *os.File) bool {
 }
 
 // Probe reports that there are no terminals for commands here.
-func Probe() error { return errors.New("commands cannot run on this platform; run toold on Linux") }
+func Probe() error {
+	return errors.New(`commands have pipes only on this system; set terminal: off in the configuration`)
+}
 
-// KillIdentity finds nothing: no command ever ran here.
+// KillIdentity finds nothing: commands have no identity here, and most end with the
+// daemon.
 func KillIdentity(string) (killed bool, err error) { return false, nil }

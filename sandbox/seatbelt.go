@@ -9,14 +9,14 @@ import (
 )
 
 // seatbelt is the profile of macOS's sandbox-exec(1) for p, and its parameters, each
-// "NAME=path". No text of a path stands in the profile: paths are parameters, and
+// "NAME=path". tmp is a folder of the call's own; "" when it has none. No text of a path stands in the profile: paths are parameters, and
 // what cannot be one, the pattern of a protected name, has only letters, digits and
 // marks that stand for themselves.
 //
 // Rules are in the language that sandbox-exec reads: all is denied that is not
 // allowed, and of several rules that match the last one counts. So what is
 // protected or hidden comes after all that is allowed.
-func (p Profile) seatbelt() (text string, parameters []string, err error) {
+func (p Profile) seatbelt(tmp string) (text string, parameters []string, err error) {
 	switch {
 	case p.check() != nil:
 		return "", nil, p.check()
@@ -27,6 +27,11 @@ func (p Profile) seatbelt() (text string, parameters []string, err error) {
 	}
 	b := &belt{}
 	b.text.WriteString(beltBase)
+	if tmp != "" {
+		own := b.parameter("TMP", tmp)
+		b.rule("allow file-write*", "subpath", own)
+		b.rule("allow network-bind network-inbound network-outbound", "subpath", own)
+	}
 	if p.Mode == WorkspaceWrite {
 		b.writable(append([]string{p.Workspace}, p.Write...), p.Names)
 	}

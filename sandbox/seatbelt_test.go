@@ -70,7 +70,7 @@ func TestTheSeatbeltProfileIsThatOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	p := beltProfile()
 	p.Network = true
-	text, parameters, err := p.seatbelt()
+	text, parameters, err := p.seatbelt("/private/var/folders/call")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestTheSeatbeltProfileIsThatOfItsConfiguration(t *testing.T) {
 func TestTheSeatbeltOpensNoMoreThanTheProfile(t *testing.T) {
 	t.Parallel()
 	readOnly := Profile{Mode: ReadOnly, Workspace: "/w", Hide: []string{"/h"}}
-	text, _, err := readOnly.seatbelt()
+	text, _, err := readOnly.seatbelt("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestTheSeatbeltOpensNoMoreThanTheProfile(t *testing.T) {
 		"a relative root":       {Mode: WorkspaceWrite, Workspace: "w"},
 		"names are looked up":   {Mode: ReadOnly, Ports: []uint16{443}},
 	} {
-		if text, _, err := refused.seatbelt(); err == nil {
+		if text, _, err := refused.seatbelt(""); err == nil {
 			t.Errorf("%s: there is a profile: %.80s", name, text)
 		}
 	}
@@ -132,7 +132,7 @@ func mentions(x any, part string) bool {
 // deny: the last rule that matches counts, and these come after what allows.
 func TestSeatbeltPatternsMatchProtectedNames(t *testing.T) {
 	t.Parallel()
-	text, _, err := beltProfile().seatbelt()
+	text, _, err := beltProfile().seatbelt("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func FuzzSeatbelt(f *testing.F) {
 	f.Add("/(.*)|[a", "/é\x80", ".git/[hooks", "/$^")
 	f.Fuzz(func(t *testing.T, root, hide, name, socket string) {
 		p := Profile{Mode: WorkspaceWrite, Workspace: root, Hide: []string{hide}, Names: []string{name}, Sockets: []string{socket}}
-		text, parameters, err := p.seatbelt()
+		text, parameters, err := p.seatbelt("/private/var/folders/call")
 		if err != nil {
 			return
 		}
@@ -190,13 +190,13 @@ func FuzzSeatbelt(f *testing.F) {
 		if name == ".git" {
 			plain.Names = []string{".git"}
 		}
-		want, _, err := plain.seatbelt()
+		want, _, err := plain.seatbelt("/t")
 		if err != nil {
 			t.Fatal(err)
 		}
 		expected := readBelt(t, want)
-		if len(got) != len(expected) || len(parameters) != 3 {
-			t.Fatalf("%d rules and %d parameters, want %d and 3:\n%s", len(got), len(parameters), len(expected), text)
+		if len(got) != len(expected) || len(parameters) != 4 {
+			t.Fatalf("%d rules and %d parameters, want %d and 4:\n%s", len(got), len(parameters), len(expected), text)
 		}
 		for i := range got {
 			if len(got[i]) != len(expected[i]) || got[i][0] != expected[i][0] || got[i][1] != expected[i][1] {

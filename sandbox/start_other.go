@@ -3,21 +3,15 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"runtime"
 )
 
-var errPlatform = errors.New("toold runs no calls on " + runtime.GOOS + ", where it can confine nothing")
+var errPlatform = errors.New("on " + runtime.GOOS + " toold cannot confine that")
 
-const advicePlatform = "run the daemon on Linux: in a container, a virtual machine or WSL 2"
+const advicePlatform = "run the daemon on Linux (in a container, a virtual machine or WSL 2), or set sandbox.profile: danger-full-access, with which nothing is confined"
 
-// Probe reports that nothing can be confined here.
-func Probe(context.Context) Capabilities {
-	return Capabilities{Features: []Feature{{Name: "sandbox", Why: errPlatform.Error(), Mend: advicePlatform}}}
-}
-
-// Unsupported is the refusal of every start on this platform.
+// Unsupported is the refusal of what this platform cannot confine.
 func Unsupported() error {
 	return &StageError{Stage: "platform", Err: errPlatform, Advice: advicePlatform}
 }

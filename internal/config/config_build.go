@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +46,18 @@ func defaults() Config {
 			Timeout: 120 * time.Second, MaxTimeout: 600 * time.Second, Grace: 2 * time.Second,
 			Ping: 30 * time.Second, Idle: 90 * time.Second,
 		},
-		Terminal:   "split",
+		Terminal:   usualTerminal(runtime.GOOS),
 		WarmShells: 2,
 		LogLevel:   "info",
 	}
+}
+
+// usualTerminal is what a command gets on a system where nothing is said of it.
+func usualTerminal(system string) string {
+	if system == "linux" {
+		return "split"
+	}
+	return "off" // commands have pipes only
 }
 
 // build checks every setting and lays it over the defaults.

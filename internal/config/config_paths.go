@@ -146,6 +146,7 @@ func (l *loader) sandbox(c *Config, raw file) {
 		c.Lowest = sandbox.TierB
 	}
 	c.Protect = l.protected(r.Protect)
+	c.Sandbox.Names = c.Protect
 	missing := "quarantine"
 	l.word(&missing, r.ProtectMissing, "sandbox.protect_missing", "quarantine", "report")
 	c.ProtectReport = missing == "report"

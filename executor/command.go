@@ -1,0 +1,51 @@
+package executor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// check refuses what no shell could run as it was meant.
+func (c Command) check() error {
+	if strings.IndexByte(c.Script, 0) >= 0 {
+		return errors.New("cannot run the script: it holds a NUL byte")
+	}
+	if !filepath.IsAbs(c.Dir) {
+		return &sandbox.DirError{Dir: c.Dir, Err: errors.New("the path is not absolute")}
+	}
+	st, err := os.Stat(c.Dir)
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path):
+		return &sandbox.DirError{Dir: c.Dir, Err: path.Err}
+	case err != nil:
+		return &sandbox.DirError{Dir: c.Dir, Err: err}
+	case !st.IsDir():
+		return &sandbox.DirError{Dir: c.Dir, Err: syscall.ENOTDIR}
+	}
+	return nil
+}
+
+// neverRan is how a command ended whose context ended before it began.
+func (c Command) neverRan() Exit {
+	return Exit{
+		Reason: Stopped, Code: 128 + int(syscall.SIGTERM), Signal: "SIGTERM",
+		Sandbox: sandbox.Report{Profile: c.Sandbox.Mode.String(), Enforced: []string{}, Tier: "none"},
+	}
+}
+
+// findShell looks in the folders that only root can write, never in PATH.
+func findShell() (string, error) {
+	for _, path := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() {
+			return path, nil
+		}
+	}
+	return "", errors.New("cannot find bash in /bin, /usr/bin or /usr/local/bin: install it")
+}

@@ -1,0 +1,166 @@
+//go:build unix
+
+package executor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// job is the processes of a plain command: its shell's session, and whoever has one
+// of them among its parents. A process with a session of its own whose parents have
+// all ended before it was seen is not found.
+type job struct {
+	leader int
+
+	mu     sync.Mutex
+	reaped bool         // the shell is gone: its number may be another's
+	over   bool         // and all of the job with it
+	seen   map[int]bool // members that were found before: their parents may have ended since
+}
+
+// startJob starts the shell as the leader of a session.
+func startJob(shell *exec.Cmd) (*job, error) {
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := shell.Start(); err != nil {
+		return nil, err
+	}
+	return &job{leader: shell.Process.Pid}, nil
+}
+
+// gone tells that the shell has been waited for.
+func (j *job) gone() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reaped = true
+}
+
+// member is a process of the machine.
+type member struct {
+	pid, parent int
+	command     string
+}
+
+// members are the processes of the job that live, apart from zombies.
+func (j *job) members() []member {
+	all := processes()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.over {
+		return nil
+	}
+	found := map[int]bool{j.leader: !j.reaped}
+	var mine []member
+	for grew := true; grew; {
+		grew = false
+		for _, m := range all {
+			if found[m.pid] {
+				continue
+			}
+			session, err := unix.Getsid(m.pid)
+			if j.seen[m.pid] || found[m.parent] || err == nil && session == j.leader {
+				found[m.pid], grew = true, true
+			}
+		}
+	}
+	for _, m := range all {
+		if found[m.pid] {
+			mine = append(mine, m)
+		}
+	}
+	j.seen, j.over = found, j.reaped && len(mine) == 0
+	return mine
+}
+
+// processes are those of the machine, read from ps(1), which every Unix has.
+func processes() []member {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	ps := exec.CommandContext(ctx, "/bin/ps", "-A", "-o", "pid=,ppid=,stat=,args=")
+	ps.Env = []string{"LC_ALL=C"}
+	out, err := ps.Output()
+	if err != nil {
+		return nil
+	}
+	var all []member
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		if len(words) < 4 || strings.HasPrefix(words[2], "Z") {
+			continue
+		}
+		pid, err := strconv.Atoi(words[0])
+		parent, err2 := strconv.Atoi(words[1])
+		if errors.Join(err, err2) == nil && pid != ps.Process.Pid {
+			all = append(all, member{pid, parent, strings.Join(words[3:], " ")})
+		}
+	}
+	return all
+}
+
+// alive reports whether a process of the job lives.
+func (j *job) alive() bool { return len(j.members()) > 0 }
+
+// terminate asks all to end.
+func (j *job) terminate() {
+	for _, m := range j.members() {
+		_ = syscall.Kill(m.pid, syscall.SIGTERM)
+		_ = syscall.Kill(m.pid, syscall.SIGCONT) // a stopped one hears nothing else
+	}
+}
+
+// kill ends all, also those that are started meanwhile.
+func (j *job) kill() {
+	for range 100 {
+		all := j.members()
+		if len(all) == 0 {
+			return
+		}
+		for _, m := range all {
+			_ = syscall.Kill(m.pid, syscall.SIGKILL)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// end kills what outlived the shell, and tells what it was.
+func (j *job) end() []Process {
+	var left []Process
+	for _, m := range j.members() {
+		left = append(left, Process{PID: m.pid, Command: m.command})
+	}
+	j.kill()
+	return left
+}
+
+// signal sends a signal to the shell's process group, or to the shell alone.
+func (j *job) signal(name string, toShell bool) {
+	to := -j.leader
+	if toShell {
+		to = j.leader
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if sig := unix.SignalNum(name); sig != 0 && !j.reaped {
+		_ = syscall.Kill(to, sig)
+	}
+}
+
+// ended is the exit code of a process that has ended, and the signal that ended it.
+func ended(state *os.ProcessState) (code int, signal string) {
+	if state == nil {
+		return 128 + int(syscall.SIGKILL), "SIGKILL"
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal()), unix.SignalName(status.Signal())
+	}
+	return state.ExitCode(), ""
+}

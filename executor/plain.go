@@ -1,0 +1,319 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// plain is a command on a system whose kernel offers none of what a helper needs:
+// its shell is a child of this process, behind the program that confines it where
+// there is one, and pipes are all it has. What it starts is found by its session and
+// its parents (job_unix.go), or held by a job object (job_windows.go).
+//
+// The tests of this file run on Linux as well, where nothing else uses it.
+type plain struct {
+	Command
+	report sandbox.Report
+
+	shell *exec.Cmd
+	job   *job
+	out   [2]*plainOutput
+	input *os.File // nil: its input is at its end
+	begun time.Time
+}
+
+// plainOutput is one output and the goroutine that reads it.
+type plainOutput struct {
+	r, w *os.File
+	to   io.Writer
+	last atomic.Int64 // when something came last, in nanoseconds since the epoch
+}
+
+// How long the children of a command that has ended are heard: until nothing came
+// for plainQuiet, but not longer than plainMost.
+const (
+	plainQuiet = 60 * time.Millisecond
+	plainMost  = 1500 * time.Millisecond
+)
+
+// runPlain is Run for a checked command whose shell is started by the words of
+// prefix, confined as the report says.
+func runPlain(ctx context.Context, c Command, shell string, prefix []string, report sandbox.Report) (Exit, error) {
+	if c.Terminal != Off {
+		return Exit{}, fmt.Errorf("cannot run the command on a terminal (%q): on this system commands have pipes only; use \"terminal\": \"off\", or set terminal: off in the configuration", c.Terminal)
+	}
+	if ctx.Err() != nil {
+		return c.neverRan(), nil
+	}
+	argv := append(append([]string{}, prefix...), shell, "--noprofile", "--norc", "-c", c.Script)
+	p := &plain{Command: c, report: report, shell: &exec.Cmd{Path: argv[0], Args: argv, Dir: c.Dir, Env: c.Env}}
+	if err := p.start(); err != nil {
+		return Exit{}, fmt.Errorf("cannot start the command: %w", err)
+	}
+	return p.wait(ctx), nil
+}
+
+// start opens the pipes and starts the shell. On error nothing stays open.
+func (p *plain) start() (err error) {
+	var ends []*os.File // the shell's
+	defer func() {
+		for _, f := range ends {
+			f.Close()
+		}
+		if err != nil {
+			p.close()
+		}
+	}()
+	for i, to := range []io.Writer{p.Stdout, p.Stderr} {
+		o := &plainOutput{to: to}
+		if o.r, o.w, err = os.Pipe(); err != nil {
+			return err
+		}
+		if o.to == nil {
+			o.to = io.Discard
+		}
+		p.out[i], ends = o, append(ends, o.w)
+	}
+	p.shell.Stdout, p.shell.Stderr = p.out[0].w, p.out[1].w
+	if p.Stdin {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		p.shell.Stdin, p.input, ends = r, w, append(ends, r)
+	}
+	p.job, err = startJob(p.shell)
+	return err
+}
+
+// close closes our side.
+func (p *plain) close() {
+	for _, o := range p.out {
+		if o != nil {
+			o.r.Close()
+		}
+	}
+	if p.input != nil {
+		p.input.Close()
+	}
+}
+
+// wait sees the command through: its exit, what its children still say, its
+// leftovers.
+func (p *plain) wait(ctx context.Context) Exit {
+	p.begun = time.Now()
+	if p.Started != nil {
+		p.Started(Started{PID: p.shell.Process.Pid, Sandbox: p.report})
+	}
+	eof := p.read()
+	done := make(chan struct{})
+	var feeder sync.WaitGroup
+	// Ends when Input is closed or done is, and with the command's end of the pipe.
+	feeder.Go(func() { p.feed(done) })
+	reason := p.awaitExit(ctx)
+	if reason == Exited {
+		p.settle(ctx, eof)
+	}
+	left := p.job.end()
+	p.drain(eof)
+	close(done)
+	feeder.Wait()
+	p.close()
+	return p.exit(reason, left)
+}
+
+// drain waits until all output is read. A process that got away may hold it open:
+// then what came until nothing did for plainMost is all.
+func (p *plain) drain(eof <-chan struct{}) {
+	for {
+		rest := plainMost - p.idle()
+		select {
+		case <-eof:
+			return
+		case <-time.After(max(rest, 0)):
+		}
+		if p.idle() < plainMost {
+			continue
+		}
+		for _, o := range p.out {
+			_ = o.r.SetReadDeadline(time.Unix(1, 0))
+		}
+		<-eof
+		return
+	}
+}
+
+// idle is how long nothing came.
+func (p *plain) idle() time.Duration {
+	return time.Since(time.Unix(0, max(p.out[0].last.Load(), p.out[1].last.Load())))
+}
+
+// read starts the readers of the output. eof is closed when they have ended.
+func (p *plain) read() (eof <-chan struct{}) {
+	var readers sync.WaitGroup
+	for _, o := range p.out {
+		o.last.Store(p.begun.UnixNano())
+		// Ends at the end of the stream or with its deadline.
+		readers.Go(o.copy)
+	}
+	all := make(chan struct{})
+	// Ends after the readers.
+	go func() {
+		readers.Wait()
+		close(all)
+	}()
+	return all
+}
+
+func (o *plainOutput) copy() {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := o.r.Read(buf)
+		if n > 0 {
+			o.last.Store(time.Now().UnixNano())
+			_, _ = o.to.Write(buf[:n]) // a writer that fails must not stop the command
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// awaitExit waits until the command has ended, and makes it end when its time is
+// over.
+func (p *plain) awaitExit(ctx context.Context) Reason {
+	exited := make(chan struct{})
+	// Ends with the shell, which job.kill makes sure of.
+	go func() {
+		_ = p.shell.Wait() // how it ended stands in its ProcessState
+		p.job.gone()
+		for p.WaitAll && p.job.alive() {
+			time.Sleep(plainQuiet)
+		}
+		close(exited)
+	}()
+	var timeout <-chan time.Time
+	if p.Timeout > 0 {
+		t := time.NewTimer(p.Timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	reason := Exited
+	select {
+	case <-exited:
+		return Exited
+	case <-timeout:
+		reason = TimedOut
+	case <-ctx.Done():
+		reason = Stopped
+	}
+	if p.Grace == 0 {
+		p.Grace = 2 * time.Second
+	}
+	p.job.terminate()
+	for left := p.Grace; left > 0 && p.job.alive(); left -= plainQuiet {
+		time.Sleep(min(left, plainQuiet))
+	}
+	p.job.kill()
+	<-exited
+	return reason
+}
+
+// settle hears out the children of a command that ended by itself.
+func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, plainMost)
+	defer cancel()
+	for {
+		rest := plainQuiet - p.idle()
+		if rest <= 0 || !p.job.alive() {
+			return
+		}
+		select {
+		case <-eof:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
+	}
+}
+
+// feed gives the command its input. Data that nobody reads holds up no signal.
+func (p *plain) feed(done <-chan struct{}) {
+	data := make(chan Input)
+	var writer sync.WaitGroup
+	// Ends when data is closed; a write ends at the latest when the pipe is closed.
+	writer.Go(func() { p.write(data) })
+	defer func() {
+		close(data)
+		if p.input != nil {
+			p.input.Close()
+		}
+		writer.Wait()
+	}()
+	var queue []Input
+	inputs := p.Input
+	for {
+		var to chan<- Input
+		var next Input
+		if len(queue) > 0 {
+			to, next = data, queue[0]
+		}
+		select {
+		case <-done:
+			return
+		case to <- next:
+			queue = queue[1:]
+		case in, open := <-inputs:
+			switch {
+			case !open:
+				inputs = nil
+			case in.Signal != "":
+				p.job.signal(in.Signal, in.ToShell)
+			case len(in.Data) > 0 || in.EOF:
+				queue = append(queue, in)
+			}
+		}
+	}
+}
+
+func (p *plain) write(data <-chan Input) {
+	for in := range data {
+		if len(in.Data) > 0 && p.input != nil {
+			_, _ = p.input.Write(in.Data) // one that reads no more has ended, or closed it
+		}
+		if in.EOF && p.input != nil {
+			p.input.Close()
+		}
+		if len(in.Data) > 0 && in.Taken != nil {
+			in.Taken()
+		}
+	}
+}
+
+func (p *plain) exit(reason Reason, left []Process) Exit {
+	e := Exit{Reason: reason, Duration: time.Since(p.begun), Sandbox: p.report, Leftovers: left}
+	e.Code, e.Signal = ended(p.shell.ProcessState)
+	return e
+}
+
+// plainShell is a bash of this system.
+func plainShell() (string, error) {
+	if path, err := findShell(); err == nil {
+		return path, nil
+	}
+	path, err := exec.LookPath("bash")
+	if err != nil {
+		return "", errors.New("cannot find bash: install it (on Windows, Git for Windows brings one) and see that it is in the PATH of toold")
+	}
+	return path, nil
+}

@@ -1,0 +1,154 @@
+//go:build unix
+
+package executor
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// heard collects output.
+type heard struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	came chan struct{} // gets one for each write, as far as it has room
+}
+
+func newHeard() *heard { return &heard{came: make(chan struct{}, 100)} }
+
+func (h *heard) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case h.came <- struct{}{}:
+	default:
+	}
+	return h.text.Write(b)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.text.String()
+}
+
+// runPlainly runs a script as on a system without a helper.
+func runPlainly(t *testing.T, ctx context.Context, c Command) (Exit, *heard, *heard) {
+	t.Helper()
+	shell, err := plainShell()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr := newHeard(), newHeard()
+	if c.Stdout == nil {
+		c.Stdout = stdout
+	}
+	c.Terminal, c.Dir, c.Env, c.Stderr = Off, t.TempDir(), []string{"PATH=/usr/bin:/bin"}, stderr
+	exit, err := runPlain(ctx, c, shell, nil, sandbox.Report{Tier: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exit, stdout, stderr
+}
+
+func TestAPlainCommandGivesOutputAndExit(t *testing.T) {
+	t.Parallel()
+	exit, stdout, stderr := runPlainly(t, t.Context(), Command{Script: "printf out; printf err >&2; exit 3"})
+	if stdout.String() != "out" || stderr.String() != "err" || exit.Code != 3 || exit.Reason != Exited {
+		t.Errorf("got %q, %q, %+v", stdout, stderr, exit)
+	}
+	exit, _, _ = runPlainly(t, t.Context(), Command{Script: "kill -TERM $$"})
+	if exit.Code != 143 || exit.Signal != "SIGTERM" {
+		t.Errorf("a command that a signal ended: %+v", exit)
+	}
+}
+
+func TestAPlainCommandsLeftoversAreKilledAndTold(t *testing.T) {
+	t.Parallel()
+	exit, stdout, _ := runPlainly(t, t.Context(), Command{Script: "sleep 4711.25 & (sleep 4711.25 &); echo done"})
+	if stdout.String() != "done\n" || exit.Reason != Exited || len(exit.Leftovers) != 2 || !strings.Contains(exit.Leftovers[0].Command, "4711.25") {
+		t.Errorf("got %q, %+v", stdout, exit)
+	}
+	survives(t, "sleep 4711.25")
+}
+
+func TestAPlainCommandHearsOutItsChildren(t *testing.T) {
+	t.Parallel()
+	_, stdout, _ := runPlainly(t, t.Context(), Command{Script: "exec > >(cat); echo one; echo two"})
+	if stdout.String() != "one\ntwo\n" {
+		t.Errorf("got %q", stdout)
+	}
+}
+
+func TestAPlainCommandIsStoppedWithItsTree(t *testing.T) {
+	t.Parallel()
+	for name, timeout := range map[string]time.Duration{"cancel": 0, "timeout": time.Second} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := newHeard()
+		// Ends with the first output.
+		go func() {
+			<-out.came
+			if timeout == 0 {
+				cancel()
+			}
+		}()
+		exit, _, _ := runPlainly(t, ctx, Command{
+			Script: "trap '' TERM; sleep 4712.5 & setsid sleep 4712.5 & echo started; kill -STOP $$; wait",
+			Grace:  10 * time.Millisecond, Timeout: timeout, Stdout: out,
+		})
+		cancel()
+		want := map[string]Reason{"cancel": Stopped, "timeout": TimedOut}[name]
+		if exit.Reason != want || exit.Signal != "SIGKILL" {
+			t.Errorf("%s: %+v", name, exit)
+		}
+	}
+	survives(t, "sleep 4712.5")
+}
+
+func TestAPlainCommandTakesInputAndSignals(t *testing.T) {
+	t.Parallel()
+	input := make(chan Input, 4)
+	input <- Input{Data: []byte("hello\n")}
+	input <- Input{EOF: true}
+	_, stdout, _ := runPlainly(t, t.Context(), Command{Script: "cat", Stdin: true, Input: input})
+	if stdout.String() != "hello\n" {
+		t.Errorf("got %q", stdout)
+	}
+	signals, out := make(chan Input, 2), newHeard()
+	signals <- Input{Data: bytes.Repeat([]byte("nobody reads this "), 1<<14)}
+	// Ends with the first output.
+	go func() {
+		<-out.came
+		signals <- Input{Signal: "SIGUSR1"}
+	}()
+	exit, _, _ := runPlainly(t, t.Context(), Command{
+		Script: "trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done", Stdin: true, Input: signals, Stdout: out,
+	})
+	if exit.Code != 7 {
+		t.Errorf("a command whose input nobody reads got no signal: %+v", exit)
+	}
+}
+
+func TestAPlainCommandHasNoTerminal(t *testing.T) {
+	t.Parallel()
+	_, err := runPlain(t.Context(), Command{Script: "true", Dir: "/", Terminal: Split}, "/bin/bash", nil, sandbox.Report{})
+	if err == nil || !strings.Contains(err.Error(), `"terminal": "off"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// survives tells which processes of a command are left.
+func survives(t *testing.T, command string) {
+	t.Helper()
+	for _, m := range processes() {
+		if m.command == command {
+			t.Errorf("%+v survived", m)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// trialScript does what is allowed, and then what must fail.
+const trialScript = `
+echo x > "$1/in/file" || exit 10
+echo x > "$1/out/file" && exit 11
+cat "$1/hidden/secret" && exit 12
+echo x > "$1/in/.envrc" && exit 13
+(exec 3<>"/dev/tcp/127.0.0.1/$2") && exit 14
+exit 0`
+
+// trialFailures tell what an exit code of trialScript means.
+var trialFailures = map[int]string{
+	10: "a command cannot write in its workspace",
+	11: "a command can write outside of its workspace",
+	12: "a command can read a hidden file",
+	13: "a command can write a protected name",
+	14: "a command can reach the network",
+}
+
+// trial runs a command that tries to get out of what launch confines it to, for
+// systems on which nobody has seen a profile hold. The error tells what does not.
+func trial(ctx context.Context, launch func(p Profile, tmp string) (prefix []string, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	dir, err := trialFolder()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	prefix, err := launch(Profile{
+		Mode: WorkspaceWrite, Workspace: filepath.Join(dir, "in"), Hide: []string{filepath.Join(dir, "hidden")}, Names: []string{".envrc"},
+	}, "")
+	if err != nil {
+		return err
+	}
+	port := server.Addr().(*net.TCPAddr).Port
+	argv := append(prefix, "/bin/bash", "--noprofile", "--norc", "-c", trialScript, "trial", dir, strconv.Itoa(port))
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && trialFailures[exit.ExitCode()] != "" {
+		return errors.New(trialFailures[exit.ExitCode()])
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %.300s", err, out)
+	}
+	return nil
+}
+
+// trialFolder makes the folders that trialScript works in.
+func trialFolder() (string, error) {
+	dir, err := os.MkdirTemp("", "toold-trial-")
+	if err != nil {
+		return "", err
+	}
+	if dir, err = Resolve(dir); err != nil {
+		return "", err
+	}
+	for _, name := range []string{"in", "out", "hidden"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return "", err
+		}
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "hidden", "secret"), []byte("secret\n"), 0o600)
+}
