@@ -65,8 +65,8 @@ type openCase struct {
 }
 
 // readOpenCases reads what is not closed, as it is for whoever runs this.
-func readOpenCases() (map[string]openCase, error) {
-	src, err := os.ReadFile(filepath.Join("testdata", "escape-open.json"))
+func readOpenCases(name string) (map[string]openCase, error) {
+	src, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ type phrase struct{ says, script string }
 // written as scripts say.
 func wordedSetups() []phrase {
 	return []phrase{
-		{`^as root: install at (\S+) a root-owned`, `- a call of root has its rights already, and an ordinary user cannot install a program of root's`},
-		{`^mount a second filesystem at `, `- both answers are right: what counts is the path, and it is decided by policy`},
+		{`^as root: install at (\S+) a root-owned`, `[ -u @OUT@/suid ]`}, // see makeWorld
+		{`^mount a second filesystem at `, `:`}, // see makeWorld
 		{`^loop: renameat2\(RENAME_EXCHANGE\) between directory (\S+) and symlink (\S+) -> (\S+) for`, `mkdir -p $1 && echo INSIDE > $1/victim.txt && ln -s $3 $2 && { @E@ exchange $1 $2 >/dev/null 2>&1 & }`},
 		{`^cwd=(\S+), swapped for a symlink to (\S+) `, `mkdir -p $1 && ln -s $2 $1.link && { @E@ exchange $1 $1.link >/dev/null 2>&1 & }`},
 		{`^warm pool: create a new nested repository`, `git init -q @WS@/late`},
@@ -113,6 +113,7 @@ func wordedSetups() []phrase {
 
 func wordedCommands() []phrase {
 	return []phrase{
+		{`^write_file \{"path":"(\S+)/mnt/x"\}$`, `write_file {"path":"$1/mnt/x","content":"x"}`},
 		{`^write to its hooks$`, `echo x > @WS@/late/.git/hooks/h`},
 		{`^edit_file \{"path":"([^"]*)",\.\.\.\}$`, `edit_file {"path":"$1","old_string":"hello","new_string":"bye"}`},
 		{`(?s)^((curl|dig) .*)$`, `PATH=$$PATH:@BASE@/bin; $1`},
@@ -141,6 +142,7 @@ func wordedChecks() []phrase {
 		{`^mode, xattrs or owner changed$`, `[ "$$(stat -c %a:%u @WS@/README)" != "600:$$(id -u)" ] || ! getfattr -n user.k @WS@/README >/dev/null`},
 		{`^daemon starts$`, `[ "$$STARTED" = 1 ]`},
 		{`^exit status 78 and a message$`, `[ "$$RC" = 3 ] && [ -s "$$SBOUT" ]`}, // 3 is what toold ends with then
+		{`^policy decides: xdev allowed or refused, documented$`, `[ "$$STATUS" = success ] && grep -qx x @WS@/mnt/x`}, // what counts is the path
 		{`^hi is printed`, `[ "$$STATUS" = success ] && grep -qx hi "$$SBOUT"`},
 		{`^a host /proc is visible inside$`, `[ "$$STATUS" = success ] && grep -q '"enforced":\[\]' "$$RETURN"`},
 	}...)
@@ -197,6 +199,9 @@ func (c escapeCase) calls() (list []toolCall, times int, err error) {
 
 // cannotPlay tells why a case cannot be played at all, "" if it can.
 func (c escapeCase) cannotPlay() string {
+	if c.installsSetuid() && !rootNeedsNoNamespace() {
+		return "only root can install a program of root's, for a case that is then played by somebody else"
+	}
 	for text, phrases := range map[string][]phrase{
 		c.Setup: wordedSetups(), c.Command: wordedCommands(), c.MustNotHappen: wordedChecks(), c.MustHappen: wordedChecks(),
 	} {

@@ -14,31 +14,48 @@ import (
 	"testing"
 )
 
-var attacked attacks
+var attacked, attackedB = attacks{title: "escape"}, attacks{title: "escape in tier B"}
 
 // TestEscapeCases plays the case files, each case with a daemon in a world of its
 // own. What is known to be open stands in testdata/escape-open.json: the test fails
 // when something else escapes or breaks, and when something on the list does not.
 func TestEscapeCases(t *testing.T) {
+	playEscapes(t, &attacked, "escape-open.json", worldJob{})
+}
+
+// TestEscapeCasesInTierB plays them where the machine refuses calls a /proc of their
+// own, as default containers do. testdata/escape-open-tier-b.json is what is open there.
+func TestEscapeCasesInTierB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: the cases are played in tier A only")
+	}
+	playEscapes(t, &attackedB, "escape-open-tier-b.json", worldJob{Masked: true})
+}
+
+// playEscapes plays all cases in such worlds and compares what comes of them with a
+// list of what is open.
+func playEscapes(t *testing.T, all *attacks, list string, world worldJob) {
 	cases, err := readEscapeCases(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, err := readOpenCases()
+	open, err := readOpenCases(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, helper := daemonOrSkip(t), escapeHelper(t)
-	attacked.begin()
+	world.Daemon, world.Escape = daemonOrSkip(t), escapeHelper(t)
+	all.begin()
 	for _, c := range cases {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
-			got := outcome{Verdict: "not applicable", Why: c.cannotPlay()}
+			job := world
+			job.Case = c
+			got := outcome{Verdict: "not applicable", Why: job.cannotPlay()}
 			if got.Why == "" {
-				got = playAlone(t, worldJob{Daemon: bin, Escape: helper, Case: c})
+				got = playAlone(t, job)
 			}
 			known, listed := open[c.ID]
-			attacked.count(c.ID, got, listed && known.Verdict == got.Verdict)
+			all.count(c.ID, got, listed && known.Verdict == got.Verdict)
 			bad := got.Verdict == "escaped" || got.Verdict == "broken"
 			switch {
 			case listed && known.Verdict != got.Verdict:
@@ -106,6 +123,7 @@ func escapeHelper(t *testing.T) string {
 
 // attacks counts what became of the cases.
 type attacks struct {
+	title  string
 	mu     sync.Mutex
 	played bool
 	got    map[string][]string // by verdict: the cases, with their reasons
@@ -138,9 +156,9 @@ func (a *attacks) print(w io.Writer) {
 	for _, verdict := range []string{"escaped", "broken", "not applicable"} {
 		slices.Sort(a.got[verdict])
 		for _, line := range a.got[verdict] {
-			fmt.Fprintf(w, "escape: %s: %s\n", verdict, line)
+			fmt.Fprintf(w, "%s: %s: %s\n", a.title, verdict, line)
 		}
 	}
-	fmt.Fprintf(w, "escape: %d blocked, %d escaped, %d usable, %d broken, %d not applicable\n", len(a.got["blocked"]),
+	fmt.Fprintf(w, "%s: %d blocked, %d escaped, %d usable, %d broken, %d not applicable\n", a.title, len(a.got["blocked"]),
 		len(a.got["escaped"]), len(a.got["usable"]), len(a.got["broken"]), len(a.got["not applicable"]))
 }

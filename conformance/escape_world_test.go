@@ -36,7 +36,7 @@ type worldJob struct {
 	Escape  string // the helper of the cases
 	Base    string // the folder of the world
 	Case    escapeCase
-	Network bool   // full access to the world's network
+	Masked  bool   // calls get no /proc of their own: tier B
 	Profile string // replaces that of the case, if any
 }
 
@@ -157,6 +157,9 @@ func (j worldJob) makeWorld() error {
 	if err := j.degrade(); err != nil {
 		return err
 	}
+	if err := j.prepare(); err != nil {
+		return fmt.Errorf("what the case needs: %w", err)
+	}
 	j.Made = true
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -267,15 +270,69 @@ func ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
 	return nil
 }
 
+// cannotPlay tells why a case cannot be played in this world, "" if it can.
+func (j worldJob) cannotPlay() string {
+	if j.Masked && strings.HasPrefix(j.Case.ID, "dg-") {
+		return "the case is about another kernel"
+	}
+	return j.Case.cannotPlay()
+}
+
 // degrade takes from the world what the case says that its kernel lacks.
 func (j *worldJob) degrade() error {
 	if j.Case.stopsNamespaces() {
 		return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
 	}
-	if strings.HasPrefix(j.Case.Setup, "mask one file in /proc ") {
+	if j.Masked || strings.HasPrefix(j.Case.Setup, "mask one file in /proc ") {
 		return syscall.Mount("/dev/null", "/proc/timer_list", "", syscall.MS_BIND, "")
 	}
 	return nil
+}
+
+// prepare makes what only who makes the world can: a file system in the workspace, or
+// a program of root's for a case that is then played by somebody else.
+func (j *worldJob) prepare() error {
+	switch {
+	case strings.HasPrefix(j.Case.Setup, "mount a second filesystem at "):
+		mnt := filepath.Join(j.Base, "ws", "mnt")
+		if err := os.MkdirAll(mnt, 0o755); err != nil {
+			return err
+		}
+		return syscall.Mount("tmpfs", mnt, "tmpfs", 0, "mode=755")
+	case j.Case.installsSetuid():
+		return j.becomeOrdinary()
+	}
+	return nil
+}
+
+// installsSetuid tells whether a case is about a program of root's. A call of root
+// has root's rights already, so that somebody else plays it.
+func (c escapeCase) installsSetuid() bool { return strings.HasPrefix(c.Setup, "as root: install at ") }
+
+// becomeOrdinary gives the world to an ordinary user, with a program in it that would
+// make him root.
+func (j *worldJob) becomeOrdinary() error {
+	const nobody = 65534
+	program := filepath.Join(j.Base, "out", "suid")
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(j.Escape)
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(program, 0o755|os.ModeSetuid)
+	}
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{j.Base, filepath.Dir(program), "/run"} {
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			return err
+		}
+	}
+	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
 }
 
 // openWindow opens a pair of terminals as a window of the user has one, raw and

@@ -16,14 +16,11 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 	if p.Mode == FullAccess {
 		return p.report(0, false), nil
 	}
-	event, err := probe(ctx, helper.Spec{Namespaces: true, Shared: p.Tier == TierB, Loopback: !p.Network, Landlock: true, Seccomp: true})
+	event, err := probe(ctx, helper.Spec{
+		Namespaces: true, Shared: p.Tier == TierB, Loopback: !p.Network, Ports: p.ports(), Landlock: true, Seccomp: true,
+	})
 	if err != nil {
 		return Report{}, err
-	}
-	if ports := p.ports(); len(ports) > 0 {
-		if _, err := probe(ctx, helper.Spec{Namespaces: true, Loopback: true, Ports: ports}); err != nil {
-			return Report{}, err
-		}
 	}
 	return p.report(event.ABI, event.Brokered), nil
 }
