@@ -113,6 +113,7 @@ type Exit struct {
 	Leftovers []Process // outlived the command and were killed
 	Waiting   Waiting   // Waits: for what it waited when it was made to end
 	Limit     string    // "memory": it was killed for that limit; "processes": it had as many as it may have
+	Refused   []string  // local sockets of the machine that it was kept from
 	Stuck     bool      // processes of it wait in the kernel, killed but not gone
 	Duration  time.Duration
 	Sandbox   sandbox.Report

@@ -335,7 +335,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 func (r *running) exit(left []sandbox.Member) Exit {
 	e := Exit{
 		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
-		Limit: r.process.Limit(), Stuck: r.stuck,
+		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck,
 	}
 	if r.reason != Exited {
 		e.Waiting = r.watch.now

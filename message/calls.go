@@ -52,6 +52,7 @@ type BackgroundEnded struct {
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
 	Leftovers    []Leftover `json:"leftovers,omitempty"`
+	Denials      []Denial   `json:"denials,omitempty"`
 }
 
 // NewBackgroundEnded tells the return of the background call that began with the
@@ -60,7 +61,7 @@ func NewBackgroundEnded(r ToolReturn, of string) BackgroundEnded {
 	return BackgroundEnded{
 		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, BackgroundOf: of, ToolName: r.ToolName,
 		Outcome: r.Status, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, ErrorType: r.ErrorType, Cause: r.Cause,
-		DurationMS: r.DurationMS, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Leftovers: r.Leftovers,
+		DurationMS: r.DurationMS, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Leftovers: r.Leftovers, Denials: r.Denials,
 	}
 }
 
@@ -109,6 +110,7 @@ type CallInfo struct {
 	ErrorType    *ErrorType `json:"error_type,omitempty"`
 	ExitCode     *int       `json:"exit_code,omitempty"`
 	Signal       string     `json:"signal,omitempty"`
+	Denials      int        `json:"denials,omitempty"` // what the sandbox kept from an ended call
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,22 @@ func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
 		`"error_type":null,"diff":null}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAReturnTellsItsDenialsUpToABound(t *testing.T) {
+	t.Parallel()
+	many := make([]Denial, MaxDenials+5)
+	for i := range many {
+		many[i] = Denial{Kind: "host", Op: "connect to", Target: fmt.Sprint(i), Exact: true, Setting: "s", Hint: "h"}
+	}
+	r := NewToolReturn(ReturnOptions{CallID: "c", Denials: many})
+	if diff := cmp.Diff(many[:MaxDenials], r.Denials); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	again, err := DecodeReturn(EncodeReturn(r).Record(3))
+	if diff := cmp.Diff(r.Denials, again.Denials); diff != "" || err != nil {
+		t.Errorf("from the record (-want +got)\n%s (%v)", diff, err)
 	}
 }
 

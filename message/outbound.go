@@ -38,6 +38,7 @@ type ToolReturn struct {
 	ErrorType   *ErrorType  `json:"error_type"`
 	Diff        *string     `json:"diff"`
 	Cause       *Cause      `json:"cause,omitempty"` // why toold stopped it
+	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
 	Background  *Background `json:"background,omitempty"` // the command runs on, as a call of its own
 	Replayed    bool        `json:"replayed,omitempty"`

@@ -36,7 +36,8 @@ type ReturnOptions struct {
 	Decision    *Decision
 	Diff        string
 	Leftovers   []Leftover
-	Cause       Cause // empty: toold did not stop it
+	Denials     []Denial // of which the first MaxDenials are told
+	Cause       Cause    // empty: toold did not stop it
 	Background  *Background
 }
 
@@ -53,7 +54,7 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
 		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal),
 		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
-		Leftovers: o.Leftovers, Cause: optional(o.Cause), Background: o.Background,
+		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background,
 	}
 	if r.ID == "" {
 		r.ID = NewID("message")

@@ -120,6 +120,7 @@ func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 		reflect.TypeFor[ident]():           {Type: "string", MaxLength: jsonschema.Ptr(maxIdent)},
 		reflect.TypeFor[ErrorType]():       {Type: "string", Enum: enum(errorTypes())},
 		reflect.TypeFor[Cause]():           {Type: "string", Enum: enum(causes())},
+		reflect.TypeFor[DenialKind]():      {Type: "string", Enum: enum(denialKinds())},
 	}
 	call, err := jsonschema.For[wireCall](&jsonschema.ForOptions{TypeSchemas: types})
 	if err != nil {

@@ -128,6 +128,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 		NewToolReturn(ReturnOptions{
 			CallID: "c", ToolName: "bash", Success: true, ExitCode: &zero, Stdout: "x", Diff: "d", Terminal: "split",
 			Sandbox: &Sandbox{Enforced: []string{"seccomp"}}, Decision: &Decision{Action: "allow"},
+			Denials: []Denial{{Kind: "file", Op: "write", Target: "/etc/x", Setting: "sandbox.write", Hint: "h"}},
 		}),
 		NewToolReturn(ReturnOptions{CallID: "c", ToolName: "bash", ErrorType: Denied, Signal: "KILL"}),
 		NewToolReturn(ReturnOptions{CallID: "c"}).OpenAI(),
@@ -154,6 +155,10 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 	}
 	if validate(t, schema, []byte(`{"message_type":"error_message","error_type":"bad_luck","message":"x"}`)) == nil {
 		t.Error("an unknown error_type fits the schema")
+	}
+	odd, err := Encode(NewToolReturn(ReturnOptions{CallID: "c", Denials: []Denial{{Kind: "luck"}}}))
+	if err != nil || validate(t, schema, odd) == nil {
+		t.Errorf("an unknown kind of denial fits the schema (%v)", err)
 	}
 }
 

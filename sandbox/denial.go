@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 )
 
 // The kinds of a Denial.
@@ -30,6 +31,20 @@ type Denial struct {
 // Error says what was refused, why, and what to do next.
 func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.Target + ": " + d.Hint }
 
+// Notice says it in a sentence, for a result. What came from a command is in it as
+// it came.
+func (d *Denial) Notice() string {
+	from := "Refused by the sandbox"
+	if !d.Exact {
+		from = "Probably refused by the sandbox (inferred from the output)"
+	}
+	text := from + ": " + d.Error()
+	if !strings.Contains(d.Hint, d.Setting) {
+		text += " (" + d.Setting + ")"
+	}
+	return text + "."
+}
+
 // Denied tells whether the profile keeps a path from a command that says it could
 // not read it, or could not change it; nil when it does not, whatever else may.
 // The path is absolute and comes from the command: nothing is told of what lies
@@ -48,7 +63,7 @@ func (p Profile) Denied(path string, change bool) *Denial {
 	}
 	// Where a link leads that the command cannot see is none of its business.
 	for _, step := range append(links, canonical) {
-		if d.Setting, d.Hint = p.invisible(step); d.Setting == settingHide {
+		if d.Setting, d.Hint = p.invisible(step); d.Setting == settingHide || d.Setting == settingRead {
 			return d
 		}
 		if d.Setting != "" {
@@ -84,5 +99,6 @@ func (p Profile) keeps(d *Denial, canonical string) bool {
 // The settings that several parts name.
 const (
 	settingHide    = "sandbox.hide"
+	settingRead    = "sandbox.read"
 	settingProtect = "sandbox.protect"
 )

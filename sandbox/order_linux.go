@@ -75,6 +75,10 @@ func (p *Process) Wake() { p.order(helper.Order{Kind: helper.OrderWake}) }
 // Kill ends every process of the call at once. The helper stays to report.
 func (p *Process) Kill() { p.order(helper.Order{Kind: helper.OrderKill}) }
 
+// Refused lists the local sockets of the machine, by path, that the call was kept
+// from. It may be called once Alone is closed.
+func (p *Process) Refused() []string { return p.refused }
+
 // Limit names the limit that the call has met: "memory", for which it was killed,
 // or "processes", when it had as many as it may have; else "". It may be called
 // once Alone is closed.

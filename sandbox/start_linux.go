@@ -37,12 +37,13 @@ type Process struct {
 	answers   chan helper.Event // to ask
 	signalled chan struct{}     // to signal
 
-	// Written by listen: status and known before exited is closed, limit before alone
-	// is, left before gone is.
-	status syscall.WaitStatus
-	known  bool
-	limit  string
-	left   *helper.Event
+	// Written by listen: status and known before exited is closed, limit and refused
+	// before alone is, left before gone is.
+	status  syscall.WaitStatus
+	known   bool
+	limit   string
+	refused []string
+	left    *helper.Event
 
 	stuck bool // written by End
 
@@ -337,6 +338,10 @@ func (p *Process) listen() {
 		case helper.EventLimit:
 			if alone != nil && p.limit != helper.LimitMemory {
 				p.limit = event.Text
+			}
+		case helper.EventRefused:
+			if alone != nil {
+				p.refused = append(p.refused, event.Text)
 			}
 		case helper.EventLeft:
 			p.left = &event

@@ -183,6 +183,9 @@ type Result struct {
 	Terminal  string
 	Sandbox   *sandbox.Report // set by every tool: what held while it ran
 	Leftovers []Process       // outlived the command and were killed
+
+	// Denials are what the sandbox kept from the call. Text tells them already.
+	Denials []sandbox.Denial
 }
 
 // Process is one process of a call.

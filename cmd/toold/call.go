@@ -266,7 +266,11 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	}
 	end := "done"
 	if ret.ExitCode != nil {
-		end = fmt.Sprintf("exit %d", *ret.ExitCode)
+		end = fmt.Sprintf("exit %d", *ret.ExitCode) + denials(len(ret.Denials))
+		for _, d := range ret.Denials {
+			notice := sandbox.Denial{Kind: string(d.Kind), Op: d.Op, Target: d.Target, Exact: d.Exact, Setting: d.Setting, Hint: d.Hint}
+			c.say("%s", tools.Visible(notice.Notice()))
+		}
 	}
 	if ret.ErrorType != nil {
 		end += " · " + string(*ret.ErrorType)

@@ -73,9 +73,17 @@ func state(i message.CallInfo) string {
 	case i.ErrorType != nil:
 		return string(*i.ErrorType)
 	case i.ExitCode != nil:
-		return fmt.Sprintf("exit %d", *i.ExitCode)
+		return fmt.Sprintf("exit %d", *i.ExitCode) + denials(i.Denials)
 	}
-	return i.Outcome
+	return i.Outcome + denials(i.Denials)
+}
+
+// denials counts what the sandbox kept from a call.
+func denials(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d denied by the sandbox", n)
 }
 
 // since says how long ago something was.

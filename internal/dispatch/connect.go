@@ -12,6 +12,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -104,10 +105,15 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// tell journals a decision and tells it, each once, and hands why on. One that
+// tell journals a decision and tells it, each once, and hands why on, as a denial. One that
 // lets a connection be made and cannot be journalled is none: who is let through
 // by it waits until it is.
 func (n *connections) tell(host string, port uint16, said message.Decision, why error) error {
+	if why != nil {
+		why = &sandbox.Denial{
+			Kind: sandbox.DeniedHost, Op: "connect to", Target: host, Exact: true, Setting: said.Rule, Hint: why.Error(),
+		}
+	}
 	key := fmt.Sprint(host, port, said.Action, said.Rule)
 	n.mu.Lock()
 	record, known := n.told[key]

@@ -69,7 +69,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 		i.ErrorType = &t
 	}
 	if ret, err := message.DecodeReturn(rec.Result); err == nil {
-		i.StdoutBytes, i.StderrBytes = ret.StdoutBytes, ret.StderrBytes
+		i.StdoutBytes, i.StderrBytes, i.Denials = ret.StdoutBytes, ret.StderrBytes, len(ret.Denials)
 	}
 	return i
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -83,6 +84,9 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	for _, p := range res.Leftovers {
 		opt.Leftovers = append(opt.Leftovers, message.Leftover(p))
 	}
+	for _, denial := range res.Denials {
+		opt.Denials = append(opt.Denials, d.wireDenial(denial))
+	}
 	opt.Diff = tools.Redact(res.Diff, d.opt.Redact)
 	if res.Sandbox != nil {
 		held := wireSandbox(*res.Sandbox)
@@ -137,6 +141,9 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret message.ToolReturn) {
 	if ret.ExitCode != nil {
 		fields = append(fields, zap.Int("exit_code", *ret.ExitCode))
 	}
+	if n := len(ret.Denials); n > 0 {
+		fields = append(fields, zap.Int("denials", n))
+	}
 	if out.decision != nil {
 		fields = append(fields, zap.String("decision", out.decision.Action), zap.String("by", out.decision.By), zap.String("rule", out.decision.Rule))
 	}
@@ -149,4 +156,22 @@ func wireSandbox(r sandbox.Report) message.Sandbox {
 		enforced = []string{}
 	}
 	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Proxy: r.Proxy}
+}
+
+// longestTold is how much of a target or hint is told, in bytes.
+const longestTold = 1024
+
+// wireDenial is a denial as a return tells it. A target may be what a program has
+// printed.
+func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
+	show := func(text string) string {
+		text = strings.ReplaceAll(tools.Visible(tools.Redact(text, d.opt.Redact)), "\n", `\n`)
+		if len(text) > longestTold {
+			text = strings.ToValidUTF8(text[:longestTold], "") + "…"
+		}
+		return text
+	}
+	return message.Denial{
+		Kind: message.DenialKind(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),
+	}
 }

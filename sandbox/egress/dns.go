@@ -24,8 +24,11 @@ func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 			return
 		}
+		if err != nil {
+			continue // of one packet
+		}
 		q, head, ok := parseQuestion(buf[:n])
-		if err != nil || !ok {
+		if !ok {
 			continue
 		}
 		select {

@@ -50,7 +50,7 @@ type Options struct {
 type Refusal struct {
 	Host string
 	Port uint16 // 0 = already its name was refused
-	Why  string
+	Why  error
 }
 
 const (
@@ -143,7 +143,7 @@ func (s *Server) refuse(host string, port uint16, why error) error {
 		}
 	}
 	if len(s.refusals) < maxRefusals {
-		s.refusals = append(s.refusals, Refusal{host, port, why.Error()})
+		s.refusals = append(s.refusals, Refusal{host, port, why})
 	}
 	return why
 }

@@ -189,7 +189,7 @@ func TestAnswersSayWhatWasDecided(t *testing.T) {
 			t.Errorf("%q: %+v", c.name, m)
 		}
 	}
-	if got := s.Refusals(); len(got) != 1 || got[0] != (Refusal{"no.example", 0, "no"}) {
+	if got := s.Refusals(); len(got) != 1 || got[0].Host != "no.example" || got[0].Port != 0 || got[0].Why.Error() != "no" {
 		t.Errorf("refusals are %+v", got)
 	}
 }

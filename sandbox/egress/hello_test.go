@@ -145,7 +145,7 @@ func TestTLSForAnotherNameIsNotPassedOn(t *testing.T) {
 		if passed := err == nil; passed != c.passed || passed && !bytes.Equal(out.Bytes(), evil) || !passed && out.Len() > 0 {
 			t.Errorf("%s: %v, %d bytes passed on", what, err, out.Len())
 		}
-		if got := s.Refusals(); !c.passed && (len(got) != 1 || got[0].Host != "pkg.example" || got[0].Port != 443 || !strings.Contains(got[0].Why, "is for evil.example; sandbox.egress.sni_check")) {
+		if got := s.Refusals(); !c.passed && (len(got) != 1 || got[0].Host != "pkg.example" || got[0].Port != 443 || !strings.Contains(got[0].Why.Error(), "is for evil.example; sandbox.egress.sni_check")) {
 			t.Errorf("%s: the refusals are %+v", what, got)
 		}
 	}

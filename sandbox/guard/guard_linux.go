@@ -188,11 +188,12 @@ func (c *Call) may(path string) bool {
 
 // End takes away what has appeared and returns what did while the call ran, also
 // when another call that ran at that time may have done it. It is called once.
+// A nil Call is none.
 func (c *Call) End() []Incident {
-	g := c.guard
-	if g == nil {
+	if c == nil || c.guard == nil {
 		return nil
 	}
+	g := c.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {

@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 )
 
@@ -40,9 +41,9 @@ func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	o := v.tool.options
 	v.profile = tightened(o.Profile, io.Profile)
+	var watch *guard.Call
 	if o.guarded(v.profile) {
-		watch := o.Guard.Begin(nil) // a script that was allowed may do more than it seems
-		defer func() { addTaken(&r, watch.End()) }()
+		watch = o.Guard.Begin(nil) // a script that was allowed may do more than it seems
 		v.profile.Protect = watch.Existing()
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -50,22 +51,21 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command := executor.Command{
 		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile,
-		Stdout:  output{io, tools.Stdout},
 		WaitAll: v.background, Started: v.started(io), Waiting: waiting(io), Input: relay(ctx, io.Input, relayed),
 	}
-	complaints := &tail{output: output{io, tools.Stderr}}
-	if command.Stderr = complaints; v.terminal == executor.Single {
-		complaints.stream = tools.Stdout
-		command.Stdout = complaints
-	}
+	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
+	command.Stdout, command.Stderr = out, complaints
 	network := v.network(io)
 	command.Connect = network.Serve
+	var exit executor.Exit
+	defer func() {
+		by := refused{hosts: network.Refusals(), taken: watch.End(), sockets: exit.Refused}
+		v.addDenials(&r, exit, by, out.text()+"\n"+complaints.text())
+	}()
 	exit, err := o.Pool.Run(ctx, command)
 	stop()
 	<-relayed
-	r = withRefusals(v.result(exit, err), network.Refusals())
-	v.addInferred(&r, complaints.text())
-	return r
+	return v.result(exit, err)
 }
 
 // tightened is the configured profile, or a stricter one that a policy names. A
@@ -178,7 +178,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
 	case exit.Limit == "memory":
 		r.IsError = true
-		r.Text = fmt.Sprintf("Command was killed: its processes together used more memory than they may have, %d MiB (sandbox.limits.memory_bytes in the configuration). Exit code: %d", v.profile.Limits.MemoryBytes>>20, exit.Code)
+		r.Text = fmt.Sprintf("Command was killed for want of memory (exit code %d)", exit.Code)
 	case exit.Reason == executor.Stopped:
 		r.IsError, r.Failure = true, tools.Cancelled
 		r.Text = "Command was stopped before it ended."
@@ -187,17 +187,14 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	case exit.Code != 0:
 		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
 	}
-	if exit.Limit == "processes" {
-		r.Text = strings.TrimPrefix(fmt.Sprintf("%s\nThe command had as many processes and threads as it may have, %d (sandbox.limits.processes in the configuration); more could not be started. Let it start fewer at a time.", r.Text, v.profile.Limits.Processes), "\n")
-	}
 	if exit.Stuck {
-		r.Text = strings.TrimPrefix(r.Text+"\nSome of its processes are killed but not gone: they wait in the kernel for a device or a file system that does not answer.", "\n")
+		addLine(&r, "Some of its processes are killed but not gone: they wait in the kernel for a device or a file system that does not answer.")
 	}
 	for _, p := range exit.Leftovers {
 		r.Leftovers = append(r.Leftovers, tools.Process(p))
 	}
 	if n := len(r.Leftovers); n > 0 {
-		r.Text = strings.TrimPrefix(r.Text+"\n"+leftoverNotice(r.Leftovers), "\n")
+		addLine(&r, leftoverNotice(r.Leftovers))
 	}
 	return r
 }

@@ -110,7 +110,7 @@ func (c *connection) knock() error {
 	if err := knocker.connect(); err != nil && !errors.Is(err, unix.EAGAIN) {
 		return err
 	}
-	return unix.EACCES
+	return errRefused
 }
 
 // finish looks at who listens where only the call's own processes may: one of the
@@ -124,7 +124,7 @@ func (c *connection) finish(err error) error {
 		return nil
 	}
 	_ = unix.Shutdown(c.socket, unix.SHUT_RDWR)
-	return unix.EACCES
+	return errRefused
 }
 
 // wait tries again and again until the connection stands or fails, its time is over,
@@ -138,6 +138,7 @@ func (b *broker) wait(id uint64, c connection) {
 			return
 		}
 		if waits, err := c.try(); !waits {
+			b.refused.note(&c, err)
 			b.reply(id, err)
 			return
 		}

@@ -36,6 +36,8 @@ type broker struct {
 	listed []fileID   // sockets of the machine that the call may reach
 	inside *listeners // used by serve; nil until then, or if nobody tells
 	asked  bool       // inside was looked for
+
+	refused refusals
 }
 
 // notification is struct seccomp_notif.
@@ -117,6 +119,7 @@ func (b *broker) answer(n *notification) {
 			return
 		}
 	}
+	b.refused.note(&c, err)
 	c.close()
 	b.reply(n.id, err)
 }
@@ -157,7 +160,7 @@ func (b *broker) accept(n *notification) (c connection, err error) {
 	path := c.address[2:]
 	if len(path) == 0 || path[0] == 0 {
 		if !b.own {
-			return c, unix.EACCES
+			return c, errRefused
 		}
 		return c, nil
 	}
@@ -187,7 +190,7 @@ func (b *broker) judge(c *connection) error {
 		return err
 	}
 	if fs.Flags&unix.ST_RDONLY != 0 {
-		return unix.EACCES
+		return errRefused
 	}
 	c.own = true
 	return b.hear(c)
@@ -199,7 +202,7 @@ func (b *broker) hear(c *connection) error {
 		b.inside, b.asked = newListeners(), true
 	}
 	if b.inside == nil && b.shared {
-		return unix.EACCES
+		return errRefused
 	}
 	if b.inside == nil {
 		return nil // finish finds out

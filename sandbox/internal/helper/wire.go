@@ -11,6 +11,8 @@ import (
 type Spec struct {
 	Namespaces bool // it was cloned into fresh namespaces: build the mount view, drop capabilities
 	Shared     bool // but not into a pid namespace: its processes are among the machine's, and see them
+	Listed     bool // no view hides anything: Landlock lets it read nothing but Roots. Goes with Shared, without Namespaces
+	Offline    bool // with Listed: it makes no sockets but pairs
 	Counted    bool // a control group bounds the number of its processes
 	Loopback   bool // it has a network namespace of its own: bring its loopback up
 	Landlock   bool
@@ -112,6 +114,7 @@ const (
 	EventMembers   = "members"
 	EventWaiting   = "waiting" // Members holds the one that waits, if any
 	EventLimit     = "limit"   // Text names the limit that the call has met
+	EventRefused   = "refused" // Text names a local socket of the machine that was not connected to
 	EventLeft      = "left"
 )
 
@@ -240,7 +243,7 @@ func (s *Spec) Encode() ([]byte, error) {
 
 func (s *Spec) truths() map[string]*bool {
 	return map[string]*bool{
-		"namespaces": &s.Namespaces, "shared": &s.Shared, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
+		"namespaces": &s.Namespaces, "shared": &s.Shared, "listed": &s.Listed, "offline": &s.Offline, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
 		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe,
 	}
 }

@@ -1,0 +1,87 @@
+package bash_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/bash"
+)
+
+// What the sandbox really does to commands, told by what they really print.
+func TestAReturnTellsWhatTheSandboxDenied(t *testing.T) {
+	t.Parallel()
+	outside, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := filepath.Join(outside, "hidden")
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, script, want string }{
+		{"a file outside", "touch /usr/toold-test", "file write /usr/toold-test inferred sandbox.write"},
+		{"by the shell", "echo x >/usr/toold-test", "file write /usr/toold-test inferred sandbox.write"},
+		{"a folder outside", "mkdir /usr/toold-test", "file write /usr/toold-test inferred sandbox.write"},
+		{"told on standard output", "rm /usr/bin/env 2>&1", "file write /usr/bin/env inferred sandbox.write"},
+		{"something hidden", "ls hidden/none", "file read WS/hidden/none inferred sandbox.hide"},
+		{"something hidden that cannot be there", "cat HIDDEN/none", "file read HIDDEN/none inferred sandbox.hide"},
+		{"what is protected", "echo x >.envrc", "protected change WS/.envrc inferred sandbox.protect"},
+		{"what appeared", "mkdir .vscode", "protected make WS/.vscode exact sandbox.protect"},
+		{"a socket of the machine", "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"machine\")'", "socket connect to WS/machine exact sandbox.unix_sockets"},
+		{"a name", "bash -c 'echo >/dev/tcp/pkg.example/80'", "host connect to pkg.example inferred sandbox.network"},
+		{"an address", "bash -c 'echo >/dev/tcp/93.184.216.34/80'", "host connect to other machines inferred sandbox.network"},
+		{"a system call", "unshare -U true", "syscall use unshare inferred sandbox.profile"},
+		{"what went well", "touch /usr/toold-test; true", ""},
+		{"what nobody denied", "cat none; ls /root/none; touch none/none", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			i := newInternet(t)
+			if err := os.WriteFile(filepath.Join(i.workspace, ".envrc"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(filepath.Join(i.workspace, "hidden"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			l, err := net.Listen("unix", filepath.Join(i.workspace, "machine"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			names := strings.NewReplacer("HIDDEN", hidden, "WS", i.workspace)
+			r, out := i.run(t, names.Replace(c.script), nil, func(o *bash.Options, _ *tools.IO) {
+				o.Profile.Ports, o.Profile.Hide = nil, []string{hidden, i.workspace + "/hidden"}
+				o.Guard = watching(t, i.workspace)
+			})
+			var got []string
+			for _, d := range r.Denials {
+				how := map[bool]string{true: "exact", false: "inferred"}[d.Exact]
+				got = append(got, strings.Join([]string{d.Kind, d.Op, d.Target, how, d.Setting}, " "))
+				if !strings.Contains(r.Text, d.Target+": "+d.Hint) {
+					t.Errorf("the text does not tell %+v: %s", d, r.Text)
+				}
+			}
+			if diff := cmp.Diff(names.Replace(c.want), strings.Join(got, "; ")); diff != "" {
+				t.Errorf("(-want +got)\n%s\nit printed %q and the return says %q", diff, out, r.Text)
+			}
+		})
+	}
+}
+
+// watching is a guard of a workspace.
+func watching(t *testing.T, ws string) *guard.Guard {
+	t.Helper()
+	g, err := guard.New(guard.Options{Roots: []string{ws}, Names: []string{".envrc", ".vscode"}, Quarantine: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}

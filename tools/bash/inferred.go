@@ -1,0 +1,176 @@
+package bash
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+)
+
+// inferred says what of that which a failed command complained of the sandbox keeps
+// from it: what is read from the text is told only where the profile confirms it.
+func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial {
+	if v.profile.Mode == sandbox.FullAccess {
+		return nil
+	}
+	return slices.Concat(v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
+}
+
+// pathsLookedAt bounds the paths of a text that are resolved: whoever prints them can
+// have made links that take long to follow.
+const pathsLookedAt = 32
+
+// deniedPaths tells of files and folders.
+func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
+	left := pathsLookedAt
+	for _, c := range complaints(text) {
+		if callText.MatchString(c.line) {
+			continue // it is about a system call
+		}
+		for _, path := range c.paths() {
+			if left--; left < 0 {
+				return denied
+			}
+			if !filepath.IsAbs(path) {
+				path = v.dir + "/" + path
+			}
+			if d := v.profile.Denied(path, c.change); d != nil {
+				denied = append(denied, *d)
+				break
+			}
+		}
+	}
+	return denied
+}
+
+// deniedSockets tells of sockets of the machine that a call does not even see.
+func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
+	for line := range strings.Lines(text) {
+		m := socketText.FindStringSubmatch(line)
+		if m == nil || len(m[1]) > longestPath || strings.ContainsFunc(m[1], isControl) {
+			continue
+		}
+		path := strings.Replace(filepath.Clean(strings.TrimRight(m[1], ".,;")), "/var/run/", "/run/", 1)
+		if !slices.Contains(v.profile.Sockets, path) {
+			denied = append(denied, deniedSocket(path, false))
+		}
+	}
+	return denied
+}
+
+// deniedSocket is a local socket of the machine that is not listed.
+func deniedSocket(path string, exact bool) sandbox.Denial {
+	return sandbox.Denial{
+		Kind: sandbox.DeniedSocket, Op: "connect to", Target: path, Exact: exact, Setting: "sandbox.unix_sockets",
+		Hint: "commands reach local sockets of their own only, and those that sandbox.unix_sockets lists; ask the user",
+	}
+}
+
+// deniedHosts tells of hosts. Where connections go through toold it refuses them
+// itself, but for ports on which nothing listens.
+func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
+	if v.profile.Network {
+		return nil
+	}
+	unknown := false
+	for line := range strings.Lines(text) {
+		if len(v.profile.Ports) > 0 {
+			denied = append(denied, v.deniedPort(line)...)
+			continue
+		}
+		if !unreachableText.MatchString(line) {
+			continue
+		}
+		if m := hostText.FindStringSubmatch(line); m == nil {
+			unknown = true
+		} else if host := m[1] + m[2]; !isOwn(host) && len(host) < 256 {
+			denied = append(denied, deniedHost(host))
+		}
+	}
+	if unknown && len(denied) == 0 {
+		denied = append(denied, deniedHost("other machines"))
+	}
+	return denied
+}
+
+func deniedHost(host string) sandbox.Denial {
+	return sandbox.Denial{
+		Kind: sandbox.DeniedHost, Op: "connect to", Target: strings.TrimRight(host, "."), Setting: "sandbox.network",
+		Hint: "commands have no network here but localhost of their own (sandbox.network: off); do without, or ask the user",
+	}
+}
+
+// deniedPort tells of a connection to a port that does not lead to toold.
+func (v *invocation) deniedPort(line string) []sandbox.Denial {
+	m := portText.FindStringSubmatch(line)
+	if m == nil || isOwn(m[1]) || len(m[1]) > 255 {
+		return nil
+	}
+	port, err := strconv.ParseUint(m[2], 10, 16)
+	if err != nil || slices.Contains(v.profile.Ports, uint16(port)) {
+		return nil
+	}
+	return []sandbox.Denial{{
+		Kind: sandbox.DeniedHost, Op: "connect to", Target: m[1] + ":" + m[2], Setting: "sandbox.egress.ports",
+		Hint: fmt.Sprintf("connections go to the ports %s only (sandbox.egress.ports); use one of them, or ask the user", strings.Trim(fmt.Sprint(v.profile.Ports), "[]")),
+	}}
+}
+
+// isOwn reports hosts that are the call's own.
+func isOwn(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// deniedCalls tells of system calls that the sandbox gives nobody.
+func (v *invocation) deniedCalls(text string) (denied []sandbox.Denial) {
+	for line := range strings.Lines(text) {
+		m := callText.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		name := strings.ToLower(m[1] + m[2] + m[3] + m[4])
+		if strings.Contains(name, "namespace") {
+			name = "unshare"
+		}
+		denied = append(denied, sandbox.Denial{
+			Kind: sandbox.DeniedSyscall, Op: "use", Target: strings.TrimSuffix(name, "_queue_init"), Setting: "sandbox.profile",
+			Hint: "debuggers, tracers, mounts, nested namespaces (containers, sandboxes of browsers) and io_uring do not work inside of the sandbox; use the program's option that does without, or ask the user",
+		})
+	}
+	return denied
+}
+
+// deniedLimits tells of limits that the kernel keeps.
+func (v *invocation) deniedLimits(exit executor.Exit, text string) (denied []sandbox.Denial) {
+	l := v.profile.Limits
+	met := func(limit uint64, setting, op, hint string) {
+		if limit > 0 {
+			denied = append(denied, deniedLimit(setting, op, hint))
+		}
+	}
+	if openFilesText.MatchString(text) {
+		met(l.OpenFiles, "open_files", "open more files", fmt.Sprintf("a process may have %d open", l.OpenFiles))
+	}
+	if exit.Signal == "SIGXFSZ" || exit.Code == 128+25 || largeText.MatchString(text) {
+		met(l.FileBytes, "file_bytes", "make a file larger", fmt.Sprintf("one file may have %d bytes", l.FileBytes))
+	}
+	for line := range strings.Lines(text) {
+		if m := quotedText.FindStringSubmatch(line); fullText.MatchString(line) && m != nil && v.profile.Scratch(filepath.Clean(m[1])) {
+			met(l.TmpBytes, "tmp_bytes", "write more into /tmp", fmt.Sprintf("the private /tmp of a call holds %d MiB; write into the workspace", l.TmpBytes>>20))
+			break
+		}
+	}
+	return denied
+}
+
+// deniedLimit is a limit that a call has met.
+func deniedLimit(name, op, hint string) sandbox.Denial {
+	setting := "sandbox.limits." + name
+	return sandbox.Denial{Kind: sandbox.DeniedLimit, Op: op, Target: name, Setting: setting, Hint: hint + " (" + setting + " in the configuration)"}
+}
