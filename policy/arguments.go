@@ -125,7 +125,11 @@ func namesHost(flag string) bool {
 // hostWords returns the hosts that a word names by URLs, as user@host:path, or as
 // github:owner/name.
 func hostWords(w Word) (out []Operand) {
-	for _, u := range urls(w.Text) {
+	found := urls(w.Text)
+	if len(found) > maxURLs {
+		return []Operand{{Word: Word{Dynamic: true}, Kind: Net}}
+	}
+	for _, u := range found {
 		scheme, rest, _ := strings.Cut(u, "://")
 		if strings.EqualFold(scheme, "file") && strings.HasPrefix(rest, "/") {
 			out = append(out, Operand{Word: Word{rest, w.Dynamic}, Kind: Read})
@@ -137,10 +141,10 @@ func hostWords(w Word) (out []Operand) {
 		return out
 	}
 	text := w.Text[strings.LastIndexByte(w.Text, '=')+1:]
-	before, _, found := strings.Cut(text, ":")
+	before, _, colon := strings.Cut(text, ":")
 	alias := before[strings.LastIndexByte(before, '@')+1:]
 	switch host := forges[alias]; {
-	case !found || strings.Contains(before, "/"):
+	case !colon || strings.Contains(before, "/"):
 	case host != "":
 		out = append(out, Operand{Word: Word{"https://" + host + "/", false}, Kind: Net})
 	case isField("http https ftp ftps ws wss git+ssh git+https git+http", before):
@@ -154,11 +158,14 @@ func hostWords(w Word) (out []Operand) {
 // forges are what package managers call hosts of repositories.
 var forges = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "gist": "gist.github.com"}
 
-// urls returns the URLs that a word holds. Those in the middle of prose are text:
-// "see https://example.org".
+// maxURLs bounds the URLs that are looked for in one word.
+const maxURLs = 16
+
+// urls returns the URLs that a word holds, one more than maxURLs at most. Those in
+// the middle of prose are text: "see https://example.org".
 func urls(s string) (out []string) {
-	at := 0
-	for {
+	at, blank := 0, strings.IndexAny(s, " \t\n")
+	for len(out) <= maxURLs {
 		i := strings.Index(s[at:], "://")
 		if i < 0 {
 			return out
@@ -170,12 +177,13 @@ func urls(s string) (out []string) {
 		if start == 0 && len(s) > 2 && s[0] == '-' {
 			start = 2 // -ihttps://…
 		}
-		text, _, _ := strings.Cut(s[start:], " ")
-		if before := s[:start]; start < at+i && (len(out) > 0 || !strings.ContainsAny(before, " \t\n") || strings.HasSuffix(before, "@ ")) {
+		if start < at+i && (len(out) > 0 || blank < 0 || blank >= start || strings.HasSuffix(s[:start], "@ ")) {
+			text, _, _ := strings.Cut(s[start:], " ")
 			out = append(out, oneURL(text))
 		}
 		at += i + len("://")
 	}
+	return out
 }
 
 // oneURL ends a URL before the next one of a list.

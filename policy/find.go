@@ -63,20 +63,11 @@ type findReader struct {
 
 // named returns the trees that are read, or changed, for the files of some names
 // in them.
-func (f *findReader) named(roots []Operand, ends []string) (out []Operand) {
-	for _, o := range roots {
-		if o.Kind != Read {
-			out = append(out, o) // a file that is written
-			continue
-		}
-		if len(ends) == 0 || f.either && !slices.Contains(ends, PartNames) {
-			ends = []string{""}
-		}
-		for _, o.Part = range ends {
-			out = append(out, o)
-		}
+func (f *findReader) named(roots []Operand, ends []string) []Operand {
+	if len(ends) == 0 || f.either && !slices.Contains(ends, PartNames) {
+		ends = []string{""}
 	}
-	return out
+	return inParts(roots, ends, func(Operand) bool { return true })
 }
 
 // name reads a test of names. The first tells what is found; others leave out more.
@@ -107,6 +98,9 @@ func (f *findReader) read() []string {
 func together(before, ends []string) []string {
 	if len(ends) == 0 {
 		return []string{""}
+	}
+	if slices.Contains(before, ends[0]) {
+		return before // all ends are those of the same names
 	}
 	return append(before, ends...)
 }

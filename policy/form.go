@@ -194,9 +194,15 @@ func (r *reading) filter(v flag, w Word) {
 }
 
 // nameEnds returns the ends that names have which a pattern matches, "" for any.
+// One that is longer, or has more alternatives, than people write is any: to tell
+// them apart takes long.
 func nameEnds(w Word) []string {
+	long := len(w.Text) > 200 || strings.Count(w.Text, "{") > 2 || strings.Count(w.Text, ",") > 24
+	if w.Dynamic || long || strings.ContainsRune(w.Text, '\\') {
+		return []string{""}
+	}
 	choices, err := expandBraces(w.Text)
-	if err != nil || w.Dynamic || strings.ContainsRune(w.Text, '\\') {
+	if err != nil {
 		return []string{""}
 	}
 	for i, c := range choices {
@@ -207,20 +213,31 @@ func nameEnds(w Word) []string {
 
 // narrow says of the trees that are read which part is.
 func (r *reading) narrow() {
-	if r.whole || len(r.parts) == 0 {
-		return
+	if !r.whole && len(r.parts) > 0 {
+		r.out.operands = inParts(r.out.operands, r.parts, func(o Operand) bool { return o.Tree && o.Part == "" })
+	}
+}
+
+// maxParts bounds the trees that are told apart by the names of the files in them.
+const maxParts = 512
+
+// inParts puts, in the place of some of the trees that are read, the parts of them
+// with certain ends of names. Where those are too many it leaves the trees whole.
+func inParts(trees []Operand, ends []string, some func(Operand) bool) []Operand {
+	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
+		ends = []string{""}
 	}
 	var out []Operand
-	for _, o := range r.out.operands {
-		if o.Kind != Read || !o.Tree || o.Part != "" {
+	for _, o := range trees {
+		if o.Kind != Read || !some(o) {
 			out = append(out, o)
 			continue
 		}
-		for _, o.Part = range r.parts {
+		for _, o.Part = range ends {
 			out = append(out, o)
 		}
 	}
-	r.out.operands = out
+	return out
 }
 
 // value reads one value of a flag.

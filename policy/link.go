@@ -16,25 +16,53 @@ func linkUsage(argv []Word) (Usage, bool) {
 	if !makesSymbolic(words) {
 		return Usage{Known: true, Operands: operands}, true
 	}
-	var links []Word
-	for _, o := range operands {
-		if o.Kind == Write && !slices.ContainsFunc(operands, func(p Operand) bool { return p.Kind == Read && p.Word == o.Word }) {
-			links = append(links, o.Word)
-		}
-	}
+	links := linksMade(operands)
+	folders := outermost(links)
 	var out []Operand
 	for _, o := range operands {
-		if slices.Contains(links, o.Word) || strings.HasPrefix(o.Word.Text, "/") {
+		if links[o.Word] || strings.HasPrefix(o.Word.Text, "/") {
 			out = append(out, o)
 			continue
 		}
-		for _, target := range fromLinks(o.Word, links) {
+		for _, target := range fromLinks(o.Word, folders) {
 			o.Word = target
 			out = append(out, o)
 		}
 	}
 	return Usage{Known: true, Operands: out}, true
 }
+
+// linksMade returns the operands that are written, and are no targets.
+func linksMade(operands []Operand) map[Word]bool {
+	links := make(map[Word]bool)
+	for _, o := range operands {
+		if o.Kind == Write {
+			links[o.Word] = true
+		}
+	}
+	for _, o := range operands {
+		if o.Kind == Read {
+			delete(links, o.Word)
+		}
+	}
+	return links
+}
+
+// outermost returns the links but for those that are the name of a target in the
+// folder that another one may be, in order.
+func outermost(links map[Word]bool) (out []Word) {
+	for l := range links {
+		dir, _, ok := cutLast(l.Text)
+		if !ok || !links[Word{dir, false}] && !links[Word{dir, true}] {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Word) int { return strings.Compare(a.Text, b.Text) })
+	return out
+}
+
+// maxFolders bounds the folders from which the targets of one ln are meant.
+const maxFolders = 8
 
 // makesSymbolic reports whether ln makes symbolic links whose targets are written
 // as they will stand in them.
@@ -64,13 +92,13 @@ func fromLinks(target Word, links []Word) []Word {
 			out = append(out, w)
 		}
 	}
+	if len(links) > maxFolders {
+		return []Word{{Dynamic: true}}
+	}
 	for _, l := range links {
 		if l.Dynamic {
 			add(Word{Dynamic: true})
 			continue
-		}
-		if slices.ContainsFunc(links, func(o Word) bool { return o != l && strings.HasPrefix(l.Text, o.Text+"/") }) {
-			continue // the name of a target in the folder o
 		}
 		if dir, _, ok := cutLast(l.Text); !ok {
 			add(Word{"./" + target.Text, target.Dynamic})
