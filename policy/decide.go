@@ -160,7 +160,7 @@ func (p *Policy) judgeEnv(e Effect) verdict {
 	switch {
 	case IsDangerousEnv(e.Name) || e.Name == "":
 		return verdict{action: min(p.defaults.UnknownEnv, Ask), id: "env.dangerous"}
-	case matchesAny(neutralPatterns, e.Name):
+	case neutralNames().has(e.Name):
 		return verdict{action: Allow, id: "env.neutral"}
 	}
 	return verdict{action: p.defaults.UnknownEnv, id: "env.unknown"}

@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // neutralEnv may be set for any command.
 const neutralEnv = "LANG LANGUAGE LC_* TZ CI NODE_ENV DEBUG FORCE_COLOR NO_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES " +
@@ -20,14 +24,49 @@ const dangerousEnv = "PATH LD_* DYLD_* BASH_ENV ENV BASHOPTS SHELLOPTS BASH_* IF
 	"PYTEST_* TOX_* NOX* HATCH_* POETRY_* PDM_* PIPENV_* PIPX_* MYPY* RUFF_CONFIG DJANGO_SETTINGS_MODULE TF_CLI* TF_PLUGIN* TF_REATTACH* TF_DATA_DIR TERRAGRUNT_* ANSIBLE_* PACKER_* VAULT_* HELM_*"
 
 var (
-	neutralPatterns   = strings.Fields(neutralEnv)
-	dangerousPatterns = strings.Fields(dangerousEnv)
+	neutralNames   = sync.OnceValue(func() *nameSet { return newNameSet(neutralEnv) })
+	dangerousNames = sync.OnceValue(func() *nameSet { return newNameSet(dangerousEnv) })
 )
 
 // IsDangerousEnv reports whether setting the variable can change what programs
 // run, load or contact, so that no default may cover it.
-func IsDangerousEnv(name string) bool {
-	return !matchesAny(neutralPatterns, name) && matchesAny(dangerousPatterns, name)
+func IsDangerousEnv(name string) bool { return !neutralNames().has(name) && dangerousNames().has(name) }
+
+// nameSet holds names and patterns of the form x*, *x and *x*. It does not change.
+type nameSet struct {
+	names        map[string]bool
+	begins, ends [256][]string // by their first, and their last byte
+	holds        []string
+}
+
+func newNameSet(list string) *nameSet {
+	s := &nameSet{names: make(map[string]bool)}
+	for text := range strings.FieldsSeq(list) {
+		part := strings.Trim(text, "*")
+		switch first, last := part[0], part[len(part)-1]; text {
+		case part:
+			s.names[text] = true
+		case part + "*":
+			s.begins[first] = append(s.begins[first], part)
+		case "*" + part:
+			s.ends[last] = append(s.ends[last], part)
+		default:
+			s.holds = append(s.holds, part)
+		}
+	}
+	return s
+}
+
+// has reports whether a name is one of them.
+func (s *nameSet) has(name string) bool {
+	if name == "" {
+		return false
+	}
+	in := func(part string) bool { return strings.Contains(name, part) }
+	begin := func(part string) bool { return strings.HasPrefix(name, part) }
+	end := func(part string) bool { return strings.HasSuffix(name, part) }
+	return s.names[name] || slices.ContainsFunc(s.begins[name[0]], begin) ||
+		slices.ContainsFunc(s.ends[name[len(name)-1]], end) || slices.ContainsFunc(s.holds, in)
 }
 
 // matchesAny reports whether one of the patterns, in which * is any text, matches.
