@@ -83,7 +83,11 @@ func (p *places) add(at int32, parts []string, count rarity) {
 		return
 	}
 	deep := parts[0] == "**" && len(parts) > 1
-	if one := len(parts) == 1 || deep && (len(parts) == 2 || key != nil && parts[1] == key[0]); !one {
+	switch {
+	case len(parts) == 1 || deep && (len(parts) == 2 || key != nil && parts[1] == key[0]):
+	case deep && !hasMeta(parts[1]): // no tree is reached whose path lacks it
+		p.parts[parts[1]] = append(p.parts[parts[1]], at)
+	default:
 		p.trees = append(p.trees, at)
 	}
 }
