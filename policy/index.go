@@ -18,6 +18,7 @@ type ruleSet struct {
 	net            hostList
 	env            map[string]bool // variables that may be set
 	envLike        []string        // patterns of such
+	needed         map[string]bool // words under which asking and denying command rules are filed
 }
 
 func newRuleSet() *ruleSet {
@@ -62,10 +63,13 @@ func (s *ruleSet) path(r *rule, fold bool) {
 
 // sort files the rules: all are there.
 func (s *ruleSet) sort() {
+	s.needed = make(map[string]bool)
 	for _, list := range s.byName {
 		list.sort()
+		list.blocks.addKeys(s.needed)
 	}
 	s.anyName.sort()
+	s.anyName.blocks.addKeys(s.needed)
 	s.blocks.sort()
 	s.allows.sort()
 }
@@ -85,6 +89,16 @@ func (p *Policy) named(name string) iter.Seq[*commandList] {
 			}
 		}
 	}
+}
+
+// needs reports whether an asking or denying command rule is filed under a word.
+func (p *Policy) needs(word string) bool {
+	for _, s := range p.sets {
+		if s.needed[word] {
+			return true
+		}
+	}
+	return false
 }
 
 // current returns what stands in the place of a rule: the rule itself, unless a
@@ -187,32 +201,43 @@ func (l *commandList) allowing(argv []Word) []int32 {
 	return inOrder(found)
 }
 
-// blocking returns the asking and denying patterns that may match a command.
-func (l *commandList) blocking(c *command) []int32 {
+// blocking returns the asking and denying patterns that may match a command. needed
+// are the places of the words that rules need, counted from at before the command.
+func (l *commandList) blocking(c *command, needed []int, at int) []int32 {
 	if len(l.blocks.by) == 0 {
 		return l.blocks.any
 	}
-	found := slices.Clone(l.blocks.any)
-	if !hasOtherNames(c.name) {
-		return inOrder(l.blocks.appendOperands(found, c.argv[1:], false))
+	found := slices.Clip(l.blocks.any)
+	for _, i := range needed {
+		if i -= at; i >= len(c.argv) {
+			break
+		} else if i > 0 {
+			found = l.blocks.appendWord(found, c.argv[i], false)
+		}
 	}
-	for _, operands := range c.readings() {
-		found = l.blocks.appendOperands(found, operands, c.name == "npm")
+	if hasOtherNames(c.name) {
+		for _, r := range c.readings() {
+			for i, w := range r.head {
+				found = l.blocks.appendWord(found, w, i == 0 && c.name == "npm")
+			}
+			if len(r.head) == 0 && len(r.rest) > 0 && c.name == "npm" {
+				found = l.blocks.appendWord(found, r.rest[0], true)
+			}
+		}
+	}
+	if len(found) == len(l.blocks.any) {
+		return found
 	}
 	return inOrder(found)
 }
 
-// appendOperands appends those that need one of the operands. abbreviates tells
-// that the first may be the beginning of a subcommand.
-func (f *filed) appendOperands(found []int32, operands []Word, abbreviates bool) []int32 {
-	for i, w := range operands {
-		if w.Dynamic || abbreviates && i == 0 && len(w.Text) > 1 {
-			found = f.appendBeginning(found, w.Text)
-		} else {
-			found = append(found, f.by[w.Text]...)
-		}
+// appendWord appends those that need a word. abbreviates tells that it may be the
+// beginning of a subcommand.
+func (f *filed) appendWord(found []int32, w Word, abbreviates bool) []int32 {
+	if w.Dynamic || abbreviates && len(w.Text) > 1 {
+		return f.appendBeginning(found, w.Text)
 	}
-	return found
+	return append(found, f.by[w.Text]...)
 }
 
 // inOrder sorts indexes, each once.
@@ -239,6 +264,13 @@ func (f *filed) add(at int32, keys []string) {
 	}
 	for _, key := range keys {
 		f.by[key] = append(f.by[key], at)
+	}
+}
+
+// addKeys adds the texts under which rules are filed to a set.
+func (f *filed) addKeys(keys map[string]bool) {
+	for key := range f.by {
+		keys[key] = true
 	}
 }
 

@@ -17,11 +17,11 @@ func (p *pattern) loose(argv []Word) bool {
 type command struct {
 	argv  []Word
 	name  string // of its program
-	taken [][]Word
+	taken []sense
 }
 
 // readings are the ways in which its operands may be taken; see the function.
-func (c *command) readings() [][]Word {
+func (c *command) readings() []sense {
 	if c.taken == nil {
 		c.taken = readings(c.name, c.argv[1:])
 	}
@@ -42,8 +42,8 @@ func (p *pattern) looseAs(c *command) bool {
 			return false
 		}
 	}
-	for _, operands := range c.readings() {
-		if looseOperands(c.name, p.tokens[1:], operands) {
+	for _, r := range c.readings() {
+		if looseOperands(c.name, p.tokens[1:], r.operands()) {
 			return true
 		}
 	}

@@ -61,17 +61,30 @@ const pipPlain = "--debug --isolated --require-virtualenv --no-input --verbose -
 // maxReadings bounds in how many ways the words of one command are taken.
 const maxReadings = 64
 
+// sense is one way in which a program may take its operands: some words that are
+// not written, and those that are.
+type sense struct {
+	head, rest []Word
+}
+
+func (s sense) operands() []Word {
+	if len(s.head) == 0 {
+		return s.rest
+	}
+	return slices.Concat(s.head, s.rest)
+}
+
 // readings are the ways in which a program may take its operands: which of them
 // is the subcommand, and what else it may be called.
-func readings(name string, words []Word) [][]Word {
+func readings(name string, words []Word) []sense {
 	if globalOptions[name] == "" {
-		out := [][]Word{operandsOf(words)}
-		return append(out, renamed(name, out[0])...)
+		operands := operandsOf(words)
+		return append([]sense{{rest: operands}}, renamed(name, operands)...)
 	}
-	var out [][]Word
+	var out []sense
 	for _, rest := range subcommands(name, words) {
 		operands := operandsOf(rest)
-		out = append(append(out, operands), renamed(name, operands)...)
+		out = append(append(out, sense{rest: operands}), renamed(name, operands)...)
 		if len(out) > maxReadings {
 			break
 		}
@@ -115,7 +128,7 @@ func hasOtherNames(name string) bool {
 }
 
 // renamed returns the operands with each other name of the subcommand.
-func renamed(name string, operands []Word) (out [][]Word) {
+func renamed(name string, operands []Word) (out []sense) {
 	if len(operands) == 0 || operands[0].Dynamic {
 		return nil
 	}
@@ -123,8 +136,9 @@ func renamed(name string, operands []Word) (out [][]Word) {
 	case "podman":
 		name = "docker"
 	case "npm":
-		operands = slices.Clone(operands)
-		operands[0].Text = kebab(operands[0].Text)
+		if first := kebab(operands[0].Text); first != operands[0].Text {
+			operands = append([]Word{{Text: first}}, operands[1:]...)
+		}
 	case "kubectl":
 		return resources(operands)
 	case "yarn", "pnpm", "bun":
@@ -133,7 +147,7 @@ func renamed(name string, operands []Word) (out [][]Word) {
 	for _, g := range groups(name, operands[0].Text) {
 		if n := named(g, name, operands); n > 0 {
 			for _, other := range g {
-				out = append(out, slices.Concat(other, operands[n:]))
+				out = append(out, sense{other, operands[n:]})
 			}
 		}
 	}
@@ -151,6 +165,9 @@ func prepend(name string, rest []Word) []Word {
 
 // kebab writes runScript as run-script, which is one to npm.
 func kebab(s string) string {
+	if strings.ToLower(s) == s {
+		return s
+	}
 	var b strings.Builder
 	for _, r := range s {
 		if r >= 'A' && r <= 'Z' {
@@ -164,42 +181,42 @@ func kebab(s string) string {
 
 // scripts returns the operands of programs that take "run x" and "x" for one, and
 // pass commands on to the parts of a workspace.
-func scripts(operands []Word) [][]Word {
+func scripts(operands []Word) (out []sense) {
+	run := []Word{{Text: "run"}}
 	switch operands[0].Text {
 	case "run", "run-script", "exec":
 		if len(operands) > 1 {
-			return [][]Word{operands[1:]}
+			out = append(out, sense{rest: operands[1:]})
 		}
-		return nil
+		return out
 	case "workspace", "workspaces", "recursive", "multi", "m", "npm":
-		var out [][]Word
 		for i := 1; i < len(operands) && i < 6; i++ {
-			out = append(out, operands[i:], prepend("run", operands[i:]))
+			out = append(out, sense{rest: operands[i:]}, sense{run, operands[i:]})
 		}
 		return out
 	}
-	return [][]Word{prepend("run", operands)}
+	return []sense{{run, operands}}
 }
 
 // resources returns the operands of kubectl with each name of the kind of object:
 // "pod/x", "pods x" and "po x" are one.
-func resources(operands []Word) (out [][]Word) {
+func resources(operands []Word) (out []sense) {
 	if len(operands) < 2 || operands[1].Dynamic {
 		return nil
 	}
 	for kind := range strings.SplitSeq(strings.ToLower(operands[1].Text), ",") {
 		kind, object, split := strings.Cut(kind, "/")
-		rest := operands[2:]
-		if split {
-			rest = append([]Word{{Text: object}}, rest...)
-		}
 		kind, _, _ = strings.Cut(kind, ".") // deployments.apps
 		names := resourceGroups()[kind]
 		if names == nil {
 			names = []string{kind}
 		}
 		for _, other := range names {
-			out = append(out, append([]Word{operands[0], {Text: other}}, rest...))
+			head := []Word{operands[0], {Text: other}}
+			if split {
+				head = append(head, Word{Text: object})
+			}
+			out = append(out, sense{head, operands[2:]})
 		}
 		if len(out) > maxReadings {
 			break
