@@ -36,7 +36,7 @@ type analyser struct {
 // analyse lists everything a script can do, as far as it is known before it
 // runs. It is never empty. dir is where the script starts.
 func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
-	w := &walker{analyser: a, steps: maxSteps, paths: maxPaths, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), names: make(map[syntax.Node]map[string]bool), readonly: make(map[string]bool), arrays: make(map[string]bool)}
+	w := &walker{analyser: a, steps: maxSteps, paths: maxPaths, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), repositories: make(map[string]bool), names: make(map[syntax.Node]map[string]bool), readonly: make(map[string]bool), arrays: make(map[string]bool)}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
@@ -52,7 +52,10 @@ func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
 	}
 	w.script(script, s)
 	for i := 0; i < len(w.traps) && w.steps > 0; i++ {
-		w.script(w.traps[i], s.clone())
+		w.script(w.traps[i], w.fork(s))
+	}
+	if w.steps <= 0 {
+		w.exhausted()
 	}
 	if len(w.effects) == 0 {
 		// Only assignments, comments and the like: bash itself, doing nothing.
@@ -88,11 +91,12 @@ type walker struct {
 	arrays   map[string]bool // variables that may be arrays
 
 	// What was asked before: the file system's answers, and effects on paths.
-	canonical map[string]string
-	globs     map[string]globbed
-	seen      map[effectKey]bool
-	scanned   map[string]bool
-	names     map[syntax.Node]map[string]bool // variables that a part of the script assigns
+	canonical    map[string]string
+	repositories map[string]bool // folders in which git finds another repository than the workspace's
+	globs        map[string]globbed
+	seen         map[effectKey]bool
+	scanned      map[string]bool
+	names        map[syntax.Node]map[string]bool // variables that a part of the script assigns
 }
 
 // globbed is what a pattern matched.

@@ -9,6 +9,7 @@ import (
 // changed returns the variables that a piece of script may change when it runs
 // in state s: those it assigns, and those of the functions it might call.
 func (w *walker) changed(n syntax.Node, s *state) map[string]bool {
+	w.steps -= s.size() / 8
 	names := maps.Clone(w.assigns(n))
 	for _, body := range s.funcs {
 		if body != nil {

@@ -112,8 +112,8 @@ func (w *walker) trap(args []word, s *state, source string) {
 	}
 	changes := w.changes
 	// It may run now, as things are, when the script ends, or at any other time.
-	w.script(args[0].text, s.clone())
-	later := s.clone()
+	w.script(args[0].text, w.fork(s))
+	later := w.fork(s)
 	for name := range later.vars {
 		later.vars[name] = value{dynamic: true}
 	}

@@ -59,11 +59,7 @@ func (w *walker) run(args []word, s *state, source string) {
 	if first.dynamic || first.glob || first.text == "" {
 		w.opaque("the program is known only when it runs", source)
 		if first.glob {
-			names, _ := w.glob(first.text)
-			for _, name := range names {
-				argv := append([]policy.Word{{Text: name}}, policyWords(args[1:])...)
-				w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
-			}
+			w.globbedProgram(args, source)
 		}
 		// What follows may be a command all the same: it is looked at by the
 		// rules that deny.
@@ -79,6 +75,20 @@ func (w *walker) run(args []word, s *state, source string) {
 		}
 	}
 	w.builtinOrProgram(args, s, source)
+}
+
+// globbedProgram records, for the rules that deny, the programs that a pattern
+// matches now.
+func (w *walker) globbedProgram(args []word, source string) {
+	names, _ := w.glob(args[0].text)
+	for _, name := range names {
+		if w.steps -= 1 + len(args)/4; w.steps <= 0 {
+			w.exhausted()
+			return
+		}
+		argv := append([]policy.Word{{Text: name}}, policyWords(args[1:])...)
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
+	}
 }
 
 // callFunction walks the body of a function with the arguments of this call.
@@ -180,7 +190,7 @@ func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
 			break
 		}
 		if len(rest) == len(args)-1 {
-			s = s.clone()
+			s = w.fork(s)
 		}
 		w.cd([]word{{text: "--"}, rest[1]}, s)
 		rest = rest[2:]

@@ -113,6 +113,7 @@ func nest(n int, before, middle, after string) string {
 func hostileScripts() map[string]string {
 	out := plainShapes()
 	maps.Copy(out, furtherShapes())
+	maps.Copy(out, costlyShapes())
 	return out
 }
 

@@ -213,12 +213,32 @@ func (w *walker) repository(s *state, source string) {
 		return
 	}
 	for _, dir := range s.dirs {
-		for d := w.resolver.Canonical(dir); d != w.workspace; d = filepath.Dir(d) {
-			bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
-			if d == "" || d == "/" || bare || w.exists(d+"/.git") {
-				w.opaque("git would obey the configuration of another repository than the workspace's", source)
-				return
-			}
+		if w.foreign(w.resolve(dir)) {
+			w.opaque("git would obey the configuration of another repository than the workspace's", source)
+			return
 		}
 	}
+}
+
+// foreign reports whether git, in a folder, would find another repository than the
+// workspace's, or may. It remembers the answers.
+func (w *walker) foreign(dir string) bool {
+	var asked []string
+	found, known := false, false
+	for d := dir; d != w.workspace && !known && !found; d = filepath.Dir(d) {
+		if found, known = w.repositories[d]; known {
+			break
+		}
+		if w.steps -= 2; w.steps <= 0 {
+			w.exhausted()
+			return true
+		}
+		asked = append(asked, d)
+		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
+		found = d == "" || d == "/" || bare || w.exists(d+"/.git")
+	}
+	for _, d := range asked {
+		w.repositories[d] = found
+	}
+	return found
 }

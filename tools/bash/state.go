@@ -25,14 +25,21 @@ type state struct {
 	exact  bool   // whether args are known
 }
 
-// clone returns a copy for a branch or a subshell.
-func (s *state) clone() *state {
+// fork returns a copy of a state, for a branch or a subshell. Where the bounds are
+// used up nothing is followed any more, and it is empty.
+func (w *walker) fork(s *state) *state {
+	if w.steps -= s.size() / 32; w.steps <= 0 {
+		return &state{vars: make(map[string]value), funcs: make(map[string]*syntax.Stmt)}
+	}
 	c := *s
 	c.vars = maps.Clone(s.vars)
 	c.funcs = maps.Clone(s.funcs)
 	c.dirs = slices.Clone(s.dirs)
 	return &c
 }
+
+// size is how much a copy copies.
+func (s *state) size() int { return len(s.vars) + len(s.funcs) }
 
 // settle is called where a command has ended and the next runs in any case.
 func (s *state) settle() {

@@ -16,20 +16,20 @@ func (w *walker) stmts(list []*syntax.Stmt, s *state) {
 
 // stmt walks one statement with its redirections.
 func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
-	w.steps -= 1 + len(s.vars)/64 // copies of the state cost time
+	w.steps -= 1 + s.size()/64 // copies of the state cost time
 	if w.steps <= 0 || !w.enter() {
 		return
 	}
 	defer w.leave()
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
-		s = s.clone()
+		s = w.fork(s)
 	}
 	for _, r := range stmt.Redirs {
 		w.steps--
 		w.redirect(r, s)
 	}
 	if w.mayFail(stmt.Redirs) {
-		before := s.clone()
+		before := w.fork(s)
 		defer func() { s.merge(before) }()
 	}
 	if stmt.Cmd != nil {
@@ -48,7 +48,7 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	case *syntax.BinaryCmd:
 		w.binary(c, s)
 	case *syntax.Subshell:
-		w.apart(func() { w.stmts(c.Stmts, s.clone()) })
+		w.apart(func() { w.stmts(c.Stmts, w.fork(s)) })
 	case *syntax.Block:
 		w.stmts(c.Stmts, s)
 	case *syntax.IfClause:
@@ -88,14 +88,14 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 		w.stmt(c.X, s)
 		failed := s.failed
 		s.failed = nil
-		before := s.clone()
+		before := w.fork(s)
 		w.stmt(c.Y, s)
 		s.settle()
 		s.merge(before)
 		s.failed = failed
 	case syntax.OrStmt:
 		w.stmt(c.X, s)
-		after := s.clone()
+		after := w.fork(s)
 		after.failed = nil
 		if len(s.failed) > 0 {
 			s.dirs = s.failed
@@ -118,9 +118,9 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 	printed, fed := w.printed, w.fed
 	w.printed = nil
-	w.apart(func() { w.stmt(c.X, s.clone()) })
+	w.apart(func() { w.stmt(c.X, w.fork(s)) })
 	w.fed = slices.Concat(fed, w.printed)
-	w.apart(func() { w.stmt(c.Y, s.clone()) })
+	w.apart(func() { w.stmt(c.Y, w.fork(s)) })
 	w.fed, w.printed = fed, slices.Concat(printed, w.printed)
 }
 
@@ -136,7 +136,7 @@ func ends(stmt *syntax.Stmt) bool {
 // loop walks a body that runs any number of times, also in the folder in which
 // an earlier run of it left the shell.
 func (w *walker) loop(s *state, body func(*state)) {
-	before, broken := s.clone(), w.doubts.broken
+	before, broken := w.fork(s), w.doubts.broken
 	defer func() { w.doubts.broken = broken }()
 	body(s)
 	s.settle()
@@ -150,7 +150,7 @@ func (w *walker) loop(s *state, body func(*state)) {
 // ifClause walks if, elif and else.
 func (w *walker) ifClause(c *syntax.IfClause, s *state) {
 	w.stmts(c.Cond, s)
-	other := s.clone()
+	other := w.fork(s)
 	w.stmts(c.Then, s)
 	if c.Else != nil && w.enter() {
 		w.ifClause(c.Else, other)
@@ -197,7 +197,7 @@ func (w *walker) forWords(c *syntax.ForClause, l *syntax.WordIter, names map[str
 	if len(items) > maxItems {
 		items = []word{{dynamic: true}}
 	}
-	before := s.clone()
+	before := w.fork(s)
 	for _, item := range items {
 		w.setVar(name, value{text: item.text, dynamic: item.dynamic, glob: item.glob}, s, false)
 		w.loop(s, func(s *state) { w.stmts(c.Do, s) })
@@ -208,19 +208,22 @@ func (w *walker) forWords(c *syntax.ForClause, l *syntax.WordIter, names map[str
 // caseClause walks every branch of a case, from the same beginning.
 func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 	w.word(c.Word, s)
-	before := s.clone()
+	before := w.fork(s)
 	for _, item := range c.Items {
+		if w.steps <= 0 {
+			return
+		}
 		for _, p := range item.Patterns {
-			if p.Lit() != "" {
+			if p.Lit() != "" || w.steps <= 0 {
 				continue
 			}
 			// A pattern is expanded if none before it matched, and may assign.
-			earlier := before.clone()
+			earlier := w.fork(before)
 			w.word(p, before)
 			before.merge(earlier)
 		}
-		w.steps -= 1 + len(s.vars)/64
-		branch := before.clone()
+		w.steps -= 1 + s.size()/64
+		branch := w.fork(before)
 		if item.Op != syntax.Break {
 			// ;& and ;;& go on in the next branch with what this one has changed.
 			branch.forget(w.changed(c, s))
@@ -240,7 +243,7 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 	}
 	if !isBody(c.Body) {
 		w.opaque("a list begins with the definition of a function", w.text(c))
-		w.stmt(c.Body, s.clone())
+		w.stmt(c.Body, w.fork(s))
 	}
 	w.changes++
 	if len(w.traps) > 0 {

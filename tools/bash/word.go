@@ -139,7 +139,7 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 		if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
 			w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 		}
-		w.apart(func() { w.stmts(p.Stmts, s.clone()) })
+		w.apart(func() { w.stmts(p.Stmts, w.fork(s)) })
 		b.literal(procSubst, true)
 	case *syntax.ParamExp:
 		w.param(p, b, s, quoted)
@@ -197,7 +197,7 @@ func (w *walker) substitution(p *syntax.CmdSubst, s *state, quoted bool) {
 	if strings.Contains(text, "<<") && !alone(p.Stmts) {
 		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 	}
-	w.apart(func() { w.stmts(p.Stmts, s.clone()) })
+	w.apart(func() { w.stmts(p.Stmts, w.fork(s)) })
 }
 
 // alone reports whether a substitution holds one simple command. Bash 5.2 prints

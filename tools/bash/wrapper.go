@@ -220,7 +220,7 @@ func (w *walker) findCommands(args []word, s *state, source string) {
 		}
 		dir, root := s, onlyRoot(args)
 		if strings.HasSuffix(args[i].text, "dir") {
-			dir, root = s.clone(), "./"
+			dir, root = w.fork(s), "./"
 			dir.dirs = nil
 		}
 		end := i + 1
@@ -311,7 +311,7 @@ func shellOptions(args []word) (rest []word, command, ok bool) {
 // child is the state in which a shell started here begins: args are $0 and what
 // follows. Whether a variable is exported is not followed.
 func (w *walker) child(s *state, args []word) *state {
-	inner := s.clone()
+	inner := w.fork(s)
 	for name, v := range inner.vars {
 		if known, ok := w.env[name]; !ok || v != (value{text: known}) {
 			inner.vars[name] = value{dynamic: true}
