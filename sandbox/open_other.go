@@ -10,9 +10,11 @@ import (
 
 func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
 
-// OpenFile refuses: errors.Is finds ErrUnavailable. Only Linux can open a path
-// without following a link anywhere in it (openat2(2)).
-func OpenFile(string) (*os.File, error) { return nil, Unsupported() }
+// OpenFile opens a regular file for reading by its canonical path, with the rights
+// of the daemon. It follows no symbolic link.
+func OpenFile(canonical string) (*os.File, error) { return openPortable(canonical) }
 
-// ReplaceFile refuses: errors.Is finds ErrUnavailable.
-func ReplaceFile(string, Replacement) error { return Unsupported() }
+// ReplaceFile gives a file new content at once, with the rights of the daemon. It
+// follows no symbolic link. The file must still be r.Old, and writable. Of what is
+// not content only its mode is kept.
+func ReplaceFile(canonical string, r Replacement) error { return replacePortable(canonical, r) }

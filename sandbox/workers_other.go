@@ -7,15 +7,31 @@ import (
 	"os"
 )
 
-// workers are none: nothing can be confined here.
+// workers are none: the daemon opens files itself where commands can be confined,
+// held by its checks of the path.
 type workers struct{}
 
-func (*workers) open(context.Context, Profile, string) (*os.File, Report, error) {
-	return nil, Report{}, Unsupported()
+func (*workers) open(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	_, report, err := Launcher(p, "")
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if err := p.CanRead(canonical); err != nil {
+		return nil, Report{}, err
+	}
+	report.Tier, report.Enforced = "path", []string{}
+	f, err := openPortable(canonical)
+	return f, report, err
 }
 
-func (*workers) replace(context.Context, Profile, string, Replacement) error {
-	return Unsupported()
+func (*workers) replace(_ context.Context, p Profile, canonical string, r Replacement) error {
+	if _, _, err := Launcher(p, ""); err != nil {
+		return err
+	}
+	if err := p.CanWrite(canonical); err != nil {
+		return err
+	}
+	return replacePortable(canonical, r)
 }
 
 func (*workers) close() {}

@@ -1,0 +1,188 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// How files are opened and replaced on systems that have no openat2(2), with the
+// rights of the daemon. The tests of this file run on Linux as well, where nothing
+// else uses it.
+
+var (
+	errMoved      = errors.New("something on the way was replaced after the call was judged, or is a symbolic link")
+	errNotRegular = errors.New("it is no regular file")
+	errNotSame    = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
+)
+
+// openPortable opens a regular file for reading by its canonical path. Each folder
+// on the way must be what was there a moment before, and none a link.
+func openPortable(canonical string) (*os.File, error) {
+	f, err := openStepwise(canonical)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", canonical, plainCause(err))
+	}
+	return f, nil
+}
+
+func openStepwise(canonical string) (*os.File, error) {
+	dir, err := folderStepwise(filepath.Dir(canonical), false)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	name := filepath.Base(canonical)
+	seen, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case seen.Mode()&fs.ModeSymlink != 0:
+		return nil, errMoved
+	case !seen.Mode().IsRegular():
+		return nil, errNotRegular
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := f.Stat(); err != nil || !os.SameFile(seen, now) {
+		f.Close()
+		return nil, errors.Join(errMoved, err)
+	}
+	return f, nil
+}
+
+// folderStepwise opens a folder by one name after the other. parents makes those that are missing.
+func folderStepwise(canonical string, parents bool) (*os.Root, error) {
+	root := filepath.VolumeName(canonical) + string(filepath.Separator)
+	dir, err := os.OpenRoot(root)
+	rest, name := strings.TrimPrefix(canonical, root), ""
+	for err == nil && rest != "" {
+		if name, rest = cutComponent(rest); name == "" {
+			continue
+		}
+		up := dir
+		dir, err = stepInto(up, name, parents)
+		up.Close()
+	}
+	return dir, err
+}
+
+func stepInto(up *os.Root, name string, parents bool) (*os.Root, error) {
+	seen, err := up.Lstat(name)
+	if parents && errors.Is(err, fs.ErrNotExist) {
+		if err = up.Mkdir(name, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
+			seen, err = up.Lstat(name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !seen.IsDir() {
+		return nil, errMoved
+	}
+	dir, err := up.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := dir.Stat("."); err != nil || !os.SameFile(seen, now) {
+		dir.Close()
+		return nil, errors.Join(errMoved, err)
+	}
+	return dir, nil
+}
+
+// replacePortable gives a file new content at once, by a file beside it that is
+// renamed. Of the old one it keeps the mode.
+func replacePortable(canonical string, r Replacement) error {
+	if err := replaceStepwise(canonical, r); err != nil {
+		return fmt.Errorf("cannot write %s: %w", canonical, plainCause(err))
+	}
+	return nil
+}
+
+func replaceStepwise(canonical string, r Replacement) error {
+	dir, err := folderStepwise(filepath.Dir(canonical), r.Parents)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	name := filepath.Base(canonical)
+	if err := stillThere(dir, name, r); err != nil {
+		return err
+	}
+	temporary := ".toold-" + rand.Text() + ".tmp"
+	defer func() { _ = dir.Remove(temporary) }() // which is gone when it has been renamed
+	if err := writeNew(dir, temporary, r); err != nil {
+		return err
+	}
+	if r.Old == nil {
+		return dir.Link(temporary, name) // never replaces anything
+	}
+	if err := stillThere(dir, name, r); err != nil {
+		return err
+	}
+	return dir.Rename(temporary, name)
+}
+
+// stillThere verifies that name is the old file, as it was seen, and that it is to be written.
+func stillThere(dir *os.Root, name string, r Replacement) error {
+	if r.Old == nil {
+		return nil
+	}
+	there, err := dir.Lstat(name)
+	if err != nil {
+		return err
+	}
+	opened, err := r.Old.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(there, opened) || r.Seen != nil && (!opened.ModTime().Equal(r.Seen.ModTime()) || opened.Size() != r.Seen.Size()) {
+		return errNotSame
+	}
+	f, err := dir.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("the file itself is not to be written: %w", err)
+	}
+	return f.Close()
+}
+
+func writeNew(dir *os.Root, name string, r Replacement) error {
+	mode := fs.FileMode(0o666)
+	if r.Old != nil {
+		mode = 0o600 // until it has the old one's
+	}
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(r.Data)
+	if err == nil && r.Old != nil {
+		var old fs.FileInfo
+		if old, err = r.Old.Stat(); err == nil {
+			err = f.Chmod(old.Mode().Perm())
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// plainCause drops names that mean nothing to a reader.
+func plainCause(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	if link := (*os.LinkError)(nil); errors.As(err, &link) {
+		return link.Err
+	}
+	return err
+}
