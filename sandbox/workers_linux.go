@@ -23,6 +23,9 @@ const (
 	// replaceWithin is the same for writing, syncing and renaming a file.
 	replaceWithin = 2 * time.Minute
 
+	// mostIdle bounds the connections that a worker keeps when nobody uses them.
+	mostIdle = 8
+
 	// mostWorkers bounds the profiles that have a worker at a time. A policy names
 	// few.
 	mostWorkers = 3
@@ -45,16 +48,19 @@ func (s *workers) open(ctx context.Context, p Profile, canonical string) (file *
 	report, err = s.ask(ctx, p, true, func(w *worker, c *regular.Conn) (err error) {
 		same := false
 		fd, err = c.Open(canonical, func() { same = w.world.same() })
-		if same {
-			return err
-		}
-		if err == nil {
+		switch {
+		case err == nil && !same:
 			unix.Close(fd)
+			return errStale
+		case err != nil && !same && !errors.Is(err, regular.ErrLost):
+			return errStale
+		case err != nil:
+			return explain("open", canonical, err)
 		}
-		return errStale
+		return nil
 	})
 	if err != nil {
-		return nil, report, explain("open", canonical, err)
+		return nil, report, err
 	}
 	return impatient(fd, canonical), report, nil
 }
@@ -76,8 +82,8 @@ func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Re
 var (
 	errNoAnswer = errors.New("the file system does not answer; see whether what it is mounted from can be reached (mount, dmesg)")
 	errUnknown  = errors.New("the process that writes files was lost while it put the new file in its place; read the file to see whether it did")
-	errStale    = errors.New("what the sandbox is made from changes all the time")
-	errClosed   = errors.New("the daemon stops")
+	errStale    = errors.New("cannot open files: folders, mounts or hidden files change faster than a sandbox can be made; make the call again")
+	errClosed   = errors.New("cannot open files: the daemon stops")
 )
 
 // remote writes with the rights of a worker.
@@ -156,10 +162,13 @@ func uncut(ctx context.Context, conn *regular.Conn, do func() error) (cut bool, 
 		return false, err
 	}
 	<-done
-	if errors.Is(err, regular.ErrLost) {
-		err = context.Cause(ctx)
+	if !errors.Is(err, regular.ErrLost) {
+		return true, err
 	}
-	return true, err
+	if why := context.Cause(ctx); errors.Is(why, errNoAnswer) {
+		return true, why
+	}
+	return true, ctx.Err()
 }
 
 // lease returns a worker with this profile and a connection to it that nobody else
@@ -173,7 +182,7 @@ func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, 
 	}
 	if err != nil {
 		s.release(w, nil, true)
-		return nil, nil, fmt.Errorf("there is no process that could do it: %w", err)
+		return nil, nil, fmt.Errorf("cannot open files: no process can be started that does it: %w", err)
 	}
 	return w, conn, nil
 }
@@ -205,14 +214,11 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, er
 
 // release takes a worker and its connection back. Bad ones are not used again.
 func (s *workers) release(w *worker, conn *regular.Conn, bad bool) {
-	if bad && conn != nil {
-		conn.Close()
-		conn = nil
-	}
 	s.mu.Lock()
 	w.users--
-	if conn != nil {
+	if conn != nil && !bad && len(w.idle) < mostIdle {
 		w.idle = append(w.idle, conn)
+		conn = nil
 	}
 	if bad {
 		s.retire(w)
@@ -220,6 +226,9 @@ func (s *workers) release(w *worker, conn *regular.Conn, bad bool) {
 		s.letGo(w)
 	}
 	s.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
 }
 
 // retire takes a worker out of service. It goes when nobody uses it any more. The

@@ -181,7 +181,12 @@ func (d *Draft) write(data io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, data)
+	return d.fill(w, data)
+}
+
+// fill writes the content, and opens the file for reading.
+func (d *Draft) fill(w *os.File, data io.Reader) error {
+	_, err := io.Copy(w, data)
 	if err == nil {
 		err = d.reopen(w)
 	}
@@ -190,21 +195,32 @@ func (d *Draft) write(data io.Reader) error {
 
 // create makes the file, without a name where the file system can.
 func (d *Draft) create() (*os.File, error) {
-	const flags = unix.O_WRONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW
-	mode := uint32(0o666)
-	if d.change.Old != nil {
-		mode = 0o600 // until it has the old one's
-	}
-	fd, err := unix.Openat(d.dir, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, mode)
+	w, err := d.openNew(".", unix.O_TMPFILE)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
-		d.name = temporaryName()
-		fd, err = unix.Openat(d.dir, d.name, flags|unix.O_CREAT|unix.O_EXCL, mode)
+		w, err = d.createNamed()
 	}
 	if errors.Is(err, unix.EACCES) {
 		err = fmt.Errorf("its folder is not to be written, and a file is written beside its place first: %w", err)
 	}
+	return w, err
+}
+
+func (d *Draft) createNamed() (*os.File, error) {
+	name := temporaryName()
+	w, err := d.openNew(name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW)
+	if err == nil {
+		d.name = name
+	}
+	return w, err
+}
+
+func (d *Draft) openNew(name string, flags int) (*os.File, error) {
+	mode := uint32(0o666)
+	if d.change.Old != nil {
+		mode = 0o600 // until it has the old one's
+	}
+	fd, err := unix.Openat(d.dir, name, flags|unix.O_WRONLY|unix.O_CLOEXEC, mode)
 	if err != nil {
-		d.name = ""
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "draft"), nil
