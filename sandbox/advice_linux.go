@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -13,6 +14,12 @@ func unavailable(stage string, err error) *StageError {
 	if errors.As(err, &no) {
 		err = no // without "fork/exec /proc/self/exe"
 	}
+	if stage == "clone" && no == syscall.ENOSPC { // user_namespaces(7)
+		return &StageError{
+			Stage: stage, Err: fmt.Errorf("no more user namespaces can be made: %w", no),
+			Advice: "the limit is user.max_user_namespaces, here " + setting("user/max_user_namespaces") + ": sudo sysctl -w user.max_user_namespaces=10000",
+		}
+	}
 	return &StageError{Stage: stage, Err: err, Advice: advise(stage)}
 }
 
@@ -23,8 +30,6 @@ func advise(stage string) string {
 		return "AppArmor restricts user namespaces here: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
 	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
 		return "the kernel is told to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
-	case setting("user/max_user_namespaces") == "0":
-		return "the kernel is told to allow no user namespaces: sudo sysctl -w user.max_user_namespaces=10000"
 	case stage == "mount /proc":
 		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
 	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):

@@ -46,6 +46,11 @@ func (e *DirError) Unwrap() error { return e.Err }
 
 // check refuses a profile that would confine less than it seems to.
 func (p Profile) check() error {
+	if p.Tier == TierC && p.Mode != FullAccess {
+		if err := p.checkListed(); err != nil {
+			return err
+		}
+	}
 	switch p.Mode {
 	case FullAccess, ReadOnly:
 		return nil
@@ -87,18 +92,22 @@ func (p Profile) report(landlock int, brokered bool) Report {
 	if p.Mode == WorkspaceWrite {
 		caches = p.Caches.kind()
 	}
-	namespaces := "namespaces"
-	if p.Tier == TierB {
-		namespaces = "namespaces-but-pid"
+	var enforced []string
+	switch p.Tier {
+	case TierA:
+		enforced = append(enforced, "namespaces")
+	case TierB:
+		enforced = append(enforced, "namespaces-but-pid")
 	}
 	sockets := "no-sockets"
 	if brokered {
 		sockets = "sockets"
 	}
+	enforced = append(enforced, fmt.Sprintf("landlock:%d", landlock), "seccomp", sockets)
 	return Report{
 		Proxy:    !p.Network && len(p.Ports) > 0,
 		Profile:  p.Mode.String(),
-		Enforced: append([]string{namespaces, fmt.Sprintf("landlock:%d", landlock), "seccomp", sockets}, p.grouped()...),
+		Enforced: append(enforced, p.grouped()...),
 		Network:  p.Network,
 		Caches:   caches,
 		Tier:     p.Tier.String(), Degraded: p.Degraded,

@@ -52,6 +52,12 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 			return settingHide, hidden + " is hidden by sandbox.hide"
 		}
 	}
+	if p.Tier == TierC {
+		if p.canRead(canonical) && !within(canonical, "/proc") { // which is the machine's
+			return "", ""
+		}
+		return settingRead, "in tier C, without namespaces, a call can read the workspace " + p.Workspace + ", the system's folders and those in sandbox.read; let the user add the folder there"
+	}
 	// A confined process has its own of these. The host's are no part of what
 	// it can see, and the daemon's /proc would even show the daemon itself.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
@@ -65,7 +71,7 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 // Scratch reports whether a canonical path lies in a folder for temporary files of
 // which each call has a private one, gone with the call.
 func (p Profile) Scratch(canonical string) bool {
-	if p.Mode == FullAccess || p.inRoot(canonical) {
+	if p.Mode == FullAccess || p.Tier == TierC || p.inRoot(canonical) {
 		return false
 	}
 	return within(canonical, "/tmp") || within(canonical, "/var/tmp")

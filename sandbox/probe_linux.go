@@ -27,8 +27,14 @@ func Probe(ctx context.Context) Capabilities {
 		detail = fmt.Sprintf("version %d", locked.ABI)
 	}
 	sockets := "connections to local sockets are judged"
-	if !filtered.Brokered {
+	switch {
+	case clone != nil:
+		sockets = "no local sockets but pairs, without user namespaces"
+	case !filtered.Brokered:
 		sockets = "no local sockets but pairs: to judge connections takes Linux 5.19, kernel.yama.ptrace_scope below 2 and no outer filter that does so"
+	}
+	if clone != nil { // told once
+		view, net = errNeedsNamespaces, errNeedsNamespaces
 	}
 	return Capabilities{Features: []Feature{
 		feature("user namespaces", "", clone),
@@ -38,6 +44,8 @@ func Probe(ctx context.Context) Capabilities {
 		feature("seccomp", sockets, seccomp),
 	}}
 }
+
+var errNeedsNamespaces = errors.New("needs user namespaces")
 
 func feature(name, detail string, err error) Feature {
 	f := Feature{Name: name, OK: err == nil, Detail: detail}

@@ -42,6 +42,7 @@ type Profile struct {
 	Mode      Mode
 	Workspace string
 	Write     []string // further writable roots; each must exist
+	Read      []string // folders that can be read besides the system's where all others are hidden, which is in TierC; missing ones are skipped
 	Hide      []string // files and folders that cannot be read; missing ones are skipped
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
 	Names     []string // names that a call cannot write anywhere in what is writable; for macOS, see seatbelt
@@ -81,7 +82,7 @@ type Report struct {
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"` // whether the host's network could be reached
 	// Tier is "A" where every layer held a process, "B" where processes had no
-	// namespace of their own; "path" for a file tool, which runs in the daemon and is
+	// namespace of their own, "C" where there were no namespaces at all; "path" for a file tool, which runs in the daemon and is
 	// held by its checks of the path; "none" in danger-full-access.
 	Tier string `json:"tier"`
 	// Degraded tells why the tier is not A, and what would mend it.

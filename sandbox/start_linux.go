@@ -67,7 +67,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
 		answers: make(chan helper.Event, 4), signalled: make(chan struct{}, 1),
 	}
-	if c.Profile.Mode == FullAccess || c.Profile.Tier == TierB { // no namespace ends with the helper
+	if c.Profile.Mode == FullAccess || c.Profile.Tier != TierA { // no namespace ends with the helper
 		p.cookie = "TOOLD_CALL=" + rand.Text()
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], p.cookie)
 	}
@@ -99,11 +99,13 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	if p.Mode == FullAccess {
 		return spec, nil, nil
 	}
-	spec.Namespaces, spec.Landlock, spec.Seccomp = true, true, true
-	spec.Shared = p.Tier == TierB
-	spec.Loopback = !p.Network
+	p.confine(&spec)
 	spec.Hide, spec.Sockets, spec.TmpBytes = p.Hide, p.Sockets, p.Limits.TmpBytes
 	spec.Ports = p.ports()
+	if p.Tier == TierC {
+		spec.Roots = p.listedRoots()
+		return spec, nil, nil
+	}
 	if p.Mode == WorkspaceWrite {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {
 			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
@@ -116,10 +118,38 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	return spec, handed, nil
 }
 
+// confine asks for the layers of the profile's tier.
+func (p Profile) confine(spec *helper.Spec) {
+	spec.Landlock, spec.Seccomp = true, true
+	spec.Shared = p.Tier != TierA
+	if p.Tier == TierC {
+		spec.Listed, spec.Offline = true, !p.Network
+		return
+	}
+	spec.Namespaces, spec.Loopback = true, !p.Network
+}
+
+// listedRoots are all folders that a call in tier C can open anything in.
+func (p Profile) listedRoots() (roots []helper.Root) {
+	if p.Mode == WorkspaceWrite {
+		for _, root := range append([]string{p.Workspace}, p.Write...) {
+			roots = append(roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
+		}
+	} else if p.Workspace != "" {
+		roots = append(roots, helper.Root{Path: p.Workspace})
+	}
+	for _, dir := range p.Read {
+		if p.Mode != WorkspaceWrite || !p.inRoot(dir) {
+			roots = append(roots, helper.Root{Path: dir})
+		}
+	}
+	return roots
+}
+
 // ports are those on which the helper listens.
 func (p Profile) ports() (ports []uint64) {
 	for _, port := range p.Ports {
-		if !p.Network {
+		if !p.Network && p.Tier != TierC {
 			ports = append(ports, uint64(port))
 		}
 	}

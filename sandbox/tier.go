@@ -16,10 +16,14 @@ const (
 	// containers do: a call's processes are among the machine's and see their command
 	// lines. They can neither signal, trace nor change any but their own.
 	TierB
+	// TierC is for machines that give no user namespaces, and for ordinary users: root
+	// could change the mode of every file. Landlock and seccomp alone hold a call. See
+	// withoutNamespaces for what is lost.
+	TierC
 )
 
 // String returns the tier's name in reports.
-func (t Tier) String() string { return [...]string{"A", "B"}[t] }
+func (t Tier) String() string { return [...]string{"A", "B", "C"}[t] }
 
 // Choose finds the best tier that this machine gives a profile, but none below
 // lowest, and returns the profile with it and what calls under it will be held by.
@@ -29,14 +33,19 @@ func Choose(ctx context.Context, p Profile, lowest Tier) (Profile, Report, error
 	p.Tier, p.Degraded = TierA, ""
 	report, err := Try(ctx, p)
 	var failed *StageError
-	if err == nil || p.Mode == FullAccess || !errors.As(err, &failed) || failed.Stage != stageProc {
+	if err == nil || p.Mode == FullAccess || !errors.As(err, &failed) {
 		return p, report, err
+	}
+	if failed.Stage != stageProc {
+		return chooseC(ctx, p, lowest, failed)
 	}
 	p.Tier = TierB
 	report, errB := Try(ctx, p)
 	switch {
-	case errB != nil:
+	case errB != nil && lowest < TierC:
 		return p, report, errors.Join(err, fmt.Errorf("tier B does not work either: %w", errB))
+	case errB != nil:
+		return chooseC(ctx, p, lowest, failed)
 	case lowest < TierB:
 		return p, Report{}, fmt.Errorf("%w; sandbox.allow_degraded: tier-b in the configuration goes on without a namespace of processes", err)
 	}

@@ -69,13 +69,13 @@ func TestTierBHoldsWhereProcIsMasked(t *testing.T) {
 	}
 	of := "/proc/" + strconv.Itoa(victim.Process.Pid)
 	before := told(t, of)
-	out, left := runTier(t, p, `exec 2>/dev/null; for try in "kill -9 $V" "kill -9 -1" "renice 19 -p $V" "prlimit --nofile=1 --pid $V" "taskset -p 1 $V" \
+	out, left := runTier(t, p, `exec 2>/dev/null; for try in "kill -9 $V" "kill -9 -1" "renice 19 -p $V" "renice 19 -u 0" "ionice -c 3 -u 0" "prlimit --nofile=1 --pid $V" "taskset -p 1 $V" \
 "cat $OF/environ" "readlink $OF/fd/0" "ls $OF/root/" "tee $OF/oom_score_adj" "touch /etc/x"; do $try </dev/null >/dev/null && echo "$try"; done
 trap 'echo heard' TERM; kill $$; (setsid sleep 601 </dev/null >/dev/null & ); echo in >file; cat file`, "OF="+of, "V="+strconv.Itoa(victim.Process.Pid))
 	if out != "kill -9 -1\nheard\nin\n" { // it reaches nobody else
 		t.Errorf("the call printed %q", out)
 	}
-	if len(left) != 1 || !strings.HasSuffix(left[0].Command, "sleep 601") {
+	if len(left) != 1 { // whatever it is called that early
 		t.Errorf("left: %+v", left)
 	}
 	if after := told(t, of); after != before {
@@ -97,7 +97,8 @@ func told(t *testing.T, of string) string {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(b)) {
-			if !strings.Contains(line, "ctxt_switches") && !strings.HasPrefix(line, "State:") && !strings.HasPrefix(line, "Vm") && !strings.HasPrefix(line, "Rss") {
+			if !strings.Contains(line, "ctxt_switches") && !strings.HasPrefix(line, "State:") && !strings.HasPrefix(line, "Vm") && !strings.HasPrefix(line, "Rss") &&
+				!strings.HasPrefix(line, "SigQ") { // which counts those of the user's other processes too
 				all += line
 			}
 		}

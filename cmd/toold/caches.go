@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -37,6 +38,10 @@ func (d *daemon) openCaches(ctx context.Context) (err error) {
 // cacheFinding tries the tool caches in a store of its own.
 func cacheFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "tool caches", OK: true}
+	if cfg.Sandbox.Tier == sandbox.TierC {
+		f.Is = "none in tier C"
+		return f
+	}
 	if cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(cfg.Caches) == 0 {
 		f.Is = "none: sandbox.caches is empty, or the profile is another than workspace-write"
 		return f
@@ -50,6 +55,9 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 	}
 	defer os.RemoveAll(store)
 	caches, err := sandbox.OpenCaches(ctx, store, cfg.Caches)
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		return finding{Name: f.Name, Is: "none without the sandbox"}
+	}
 	if err != nil {
 		return finding{Name: f.Name, Is: err.Error(), Mend: "correct what is named, or do without: sandbox.caches: []"}
 	}

@@ -63,12 +63,16 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err != nil {
 		return err
 	}
-	if err = d.openCaches(ctx); err != nil {
-		return err
+	uncached := d.openCaches(ctx)
+	if uncached != nil && !errors.Is(uncached, sandbox.ErrUnavailable) {
+		return uncached
 	}
 	d.cfg.Sandbox.Groups, d.ungrouped = cgroup.Open()
 	if d.cfg.Sandbox, d.held, err = confinement(ctx, d.cfg); err != nil {
 		return err
+	}
+	if uncached != nil && d.cfg.Sandbox.Tier != sandbox.TierC {
+		return uncached
 	}
 	if err = d.listen(); err != nil {
 		return err

@@ -40,8 +40,9 @@ func (g *global) doctor(ctx context.Context) error {
 	if err != nil {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
+		held := tierFinding(ctx, &cfg)
 		findings = append(findings, configFinding(cfg),
-			tierFinding(ctx, cfg), policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg))
+			held, policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
@@ -87,9 +88,10 @@ func groupsFinding() finding {
 	return f
 }
 
-// tierFinding tells what calls are held by here, all in all.
-func tierFinding(ctx context.Context, cfg config.Config) finding {
-	_, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+// tierFinding tells what calls are held by here, all in all, and settles the profile.
+func tierFinding(ctx context.Context, cfg *config.Config) finding {
+	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+	cfg.Sandbox = profile
 	if err != nil {
 		return finding{Name: "sandbox", Is: err.Error(), Mend: "until then no command runs"}
 	}
@@ -114,7 +116,9 @@ func warmFinding(ctx context.Context, cfg config.Config) finding {
 	usual := executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
 	if cfg.WarmShells == 0 {
 		f.Is = "none are wanted (warm_shells: 0)"
-	} else if err := executor.ProbePool(ctx, usual); err != nil {
+	} else if err := executor.ProbePool(ctx, usual); errors.Is(err, sandbox.ErrUnavailable) {
+		f.Is = "none without the sandbox"
+	} else if err != nil {
 		f.Is = fmt.Sprintf("none: %v; each command starts its own shell", err)
 	}
 	return f
@@ -210,14 +214,21 @@ func (g *global) printFindings(findings []finding) error {
 	return nil
 }
 
+// longFinding is from where on the sentences of a finding get a line each.
+const longFinding = 100
+
 func printFinding(g *global, f finding) {
 	word := "ok  "
 	if !f.OK {
 		word = "FAIL"
 	}
+	is := f.Is
+	if len(is) > longFinding {
+		is = strings.ReplaceAll(is, "; ", "\n      ")
+	}
 	fmt.Fprintf(g.std.out, "%s  %s", word, f.Name)
-	if f.Is != "" {
-		fmt.Fprintf(g.std.out, ": %s", f.Is)
+	if is != "" {
+		fmt.Fprintf(g.std.out, ": %s", is)
 	}
 	fmt.Fprintln(g.std.out)
 	if !f.OK && f.Mend != "" {

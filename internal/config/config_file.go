@@ -27,6 +27,7 @@ type file struct {
 		FullAccess     scalar   `yaml:"i_understand_full_access"`
 		Network        scalar   `yaml:"network"`
 		Write          []scalar `yaml:"write"`
+		Read           []scalar `yaml:"read"`
 		Hide           []scalar `yaml:"hide"`
 		AllowDegraded  scalar   `yaml:"allow_degraded"`
 		Protect        []scalar `yaml:"protect"`

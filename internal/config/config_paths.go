@@ -137,14 +137,13 @@ func (l *loader) sandbox(c *Config, raw file) {
 	l.word(&network, r.Network, "sandbox.network", "off", "proxy", "full")
 	p.Network = network == "full"
 	p.Write = l.writeRoots(r.Write)
+	p.Read = l.readRoots(r.Read)
 	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
 	p.Sockets = l.sockets(c, r.UnixSockets)
 	lowest := "tier-b"
-	l.word(&lowest, r.AllowDegraded, "sandbox.allow_degraded", "none", "tier-b")
-	if lowest == "tier-b" {
-		c.Lowest = sandbox.TierB
-	}
+	l.word(&lowest, r.AllowDegraded, "sandbox.allow_degraded", "none", "tier-b", "tier-c")
+	c.Lowest = map[string]sandbox.Tier{"tier-b": sandbox.TierB, "tier-c": sandbox.TierC}[lowest]
 	c.Protect = l.protected(r.Protect)
 	c.Sandbox.Names = c.Protect
 	missing := "quarantine"
@@ -189,6 +188,27 @@ func (l *loader) writeRoots(list []scalar) []string {
 			continue
 		case real == "/", l.home != "" && within(canonical(l.home), real):
 			l.fail(s, "%s cannot be %s: it holds your home; name the folders that calls need", key, real)
+			continue
+		}
+		out = append(out, real)
+	}
+	return out
+}
+
+// readRoots resolves the folders that can be read where nothing else can.
+func (l *loader) readRoots(list []scalar) []string {
+	var out []string
+	for i, s := range list {
+		if !s.set {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(l.absolute(s))
+		switch {
+		case err != nil:
+			l.warn("sandbox.read[%d]: %s does not exist: nothing can be read there", i, l.absolute(s))
+			continue
+		case real == "/":
+			l.fail(s, "sandbox.read[%d] cannot be /: name the folders that calls need", i)
 			continue
 		}
 		out = append(out, real)

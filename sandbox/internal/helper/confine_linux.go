@@ -63,6 +63,10 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 		if err := dropCapabilities(); err != nil {
 			return 0, false, stage("drop capabilities", err)
 		}
+	} else if s.Listed {
+		if err := renounce(); err != nil {
+			return 0, false, stage("drop capabilities", err)
+		}
 	}
 	// In the view, where a hidden or private folder is not the host's, and without
 	// the capability to enter it all the same.
@@ -81,6 +85,11 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	}
 	if s.Shared {
 		if err := restrictOthers(); err != nil {
+			return 0, false, stage("seccomp", err)
+		}
+	}
+	if s.Listed {
+		if err := restrictSockets(s.Offline); err != nil {
 			return 0, false, stage("seccomp", err)
 		}
 	}
@@ -125,9 +134,6 @@ const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 // calling one, which forks, also every way to get them back. psx reaches threads
 // that C made too, in binaries built with cgo.
 func dropCapabilities() error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
-	}
 	for c := uintptr(0); c < 64; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
 			break // past the last one this kernel knows
@@ -136,6 +142,15 @@ func dropCapabilities() error {
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
+		return err
+	}
+	return renounce()
+}
+
+// renounce takes from every thread all capabilities. An ordinary user, who has only
+// those that the daemon was started with, does not get them back by an exec either.
+func renounce() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -184,7 +184,7 @@ func (h *holder) start(extra []uintptr) error {
 // helper, and the shell dies with the helper's main thread, which lives as long
 // as the helper.
 func (h *holder) prepareUnconfined(sys *syscall.SysProcAttr) error {
-	if !h.spec.Shared {
+	if !h.spec.Namespaces && !h.spec.Shared {
 		sys.Pdeathsig = syscall.SIGKILL // of the main thread; see onPassingThread
 	}
 	if !h.spec.apart() {

@@ -74,6 +74,9 @@ type ruleset struct {
 
 func (r ruleset) fill(s *Spec) error {
 	write := r.handled &^ rightsNotMade
+	if s.Listed {
+		return r.fillListed(s, write)
+	}
 	if err := r.add("/", rightsRead); err != nil {
 		return err
 	}
@@ -116,6 +119,10 @@ func (r ruleset) add(path string, rights uint64) error {
 		return fmt.Errorf("cannot open %s: %w", path, err)
 	}
 	defer unix.Close(fd)
+	return r.addOpened(fd, path, rights)
+}
+
+func (r ruleset) addOpened(fd int, path string, rights uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return fmt.Errorf("cannot stat %s: %w", path, err)

@@ -4,7 +4,6 @@ package helper
 
 import (
 	"runtime"
-	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -34,7 +33,7 @@ func onPassingThread(f func()) {
 // that has it. Nought is the caller.
 func ofProcess() map[uint32]uint32 {
 	return map[uint32]uint32{
-		unix.SYS_PRLIMIT64: 0, unix.SYS_SETPRIORITY: 1, unix.SYS_IOPRIO_SET: 1, unix.SYS_SCHED_SETPARAM: 0,
+		unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0,
 		unix.SYS_SCHED_SETSCHEDULER: 0, unix.SYS_SCHED_SETATTR: 0, unix.SYS_SCHED_SETAFFINITY: 0,
 		unix.SYS_MIGRATE_PAGES: 0, unix.SYS_MOVE_PAGES: 0,
 	}
@@ -43,6 +42,12 @@ func ofProcess() map[uint32]uint32 {
 // othersFilter leaves the tables of other machines to the filter that every call has.
 func othersFilter() []bpf.Instruction {
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
+	// With these nought can also mean all processes of the user.
+	for nr, ofUser := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
+		p = append(p, when(nr, append([]bpf.Instruction{
+			argument(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: ofUser, SkipTrue: 1}, answer(unix.EPERM), argument(1),
+		}, oneOf(0)...)...)...)
+	}
 	for nr, argument0 := range ofProcess() {
 		p = append(p, when(nr, append(one(argument(argument0)), oneOf(0)...)...)...)
 	}
@@ -51,18 +56,8 @@ func othersFilter() []bpf.Instruction {
 
 // restrictOthers puts the second filter on the calling thread and on what it forks.
 func restrictOthers() error {
-	raw, err := bpf.Assemble(othersFilter())
-	if err != nil {
-		return err
-	}
-	program := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		program[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
-	}
-	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
-	if e != 0 {
-		return e
-	}
-	return nil
+	_, err := install(othersFilter(), 0)
+	return err
 }
+
+const ioprioUser = 3 // IOPRIO_WHO_USER (linux/ioprio.h)

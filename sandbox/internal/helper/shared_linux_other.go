@@ -9,3 +9,6 @@ func onPassingThread(f func()) { f() }
 
 // restrictOthers refuses, as restrictCalls does.
 func restrictOthers() error { return unix.ENOSYS }
+
+// restrictSockets refuses too.
+func restrictSockets(bool) error { return unix.ENOSYS }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 )
 
 func TestACallAmongOtherProcessesChangesNoneButItself(t *testing.T) {
@@ -15,18 +16,45 @@ func TestACallAmongOtherProcessesChangesNoneButItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	run := func(nr uint32, args ...uint32) uint32 {
+		var b [64]byte
+		binary.BigEndian.PutUint32(b[offsetNumber:], nr)
+		for i, a := range args {
+			binary.BigEndian.PutUint32(b[offsetArgs+8*i:], a)
+		}
+		got, err := vm.Run(b[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uint32(got)
+	}
+	for which := range uint32(5) {
+		for _, who := range []uint32{0, 1, 4711, 0xffffffff} {
+			for nr, ofUser := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
+				want := uint32(returnAllow)
+				if which == ofUser || who != 0 {
+					want = deny
+				}
+				if got := run(nr, which, who); got != want {
+					t.Errorf("call %d (%d, %d): %#x", nr, which, who, got)
+				}
+			}
+		}
+	}
 	for nr := range uint32(600) {
+		if nr == unix.SYS_SETPRIORITY || nr == unix.SYS_IOPRIO_SET {
+			continue
+		}
 		arg, changes := ofProcess()[nr]
 		for _, pid := range []uint32{0, 1, 4711, 0xffffffff} {
-			var b [64]byte
-			binary.BigEndian.PutUint32(b[offsetNumber:], nr)
-			binary.BigEndian.PutUint32(b[offsetArgs+8*arg:], pid)
+			args := make([]uint32, arg+1)
+			args[arg] = pid
 			want := uint32(returnAllow)
 			if changes && pid != 0 {
 				want = deny
 			}
-			if got, err := vm.Run(b[:]); err != nil || uint32(got) != want {
-				t.Errorf("call %d of process %d: %#x, %v", nr, pid, got, err)
+			if got := run(nr, args...); got != want {
+				t.Errorf("call %d of process %d: %#x", nr, pid, got)
 			}
 		}
 	}

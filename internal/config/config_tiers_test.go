@@ -1,0 +1,45 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/sandbox"
+)
+
+func TestTierCHasToBeAskedFor(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for text, want := range map[string]sandbox.Tier{
+		"":                                  sandbox.TierB,
+		"sandbox: {allow_degraded: none}":   sandbox.TierA,
+		"sandbox: {allow_degraded: tier-b}": sandbox.TierB,
+		"sandbox: {allow_degraded: tier-c}": sandbox.TierC,
+	} {
+		if got, err := m.loadText(t, "version: 1\n"+text+"\n"); err != nil || got.Lowest != want {
+			t.Errorf("%q: the lowest tier is %v, %v", text, got.Lowest, err)
+		}
+	}
+}
+
+func TestFoldersToReadAreNamed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.write(t, filepath.Join(m.home, "go", "file"), "")
+	got, err := m.loadText(t, "version: 1\nsandbox: {read: [~/go, ~/none]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{filepath.Join(m.home, "go")}, got.Sandbox.Read); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(strings.Join(got.Warnings, "\n"), "none does not exist") {
+		t.Errorf("no word about the missing one: %q", got.Warnings)
+	}
+	if _, err := m.loadText(t, "version: 1\nsandbox: {read: [/]}\n"); err == nil || !strings.Contains(err.Error(), "cannot be /") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// withoutNamespaces says what a call in tier C cannot have, and what it is not kept from.
+const withoutNamespaces = "a call can read nothing but the workspace, the system's folders and those in sandbox.read, makes no local sockets and no others while the network is off, " +
+	"has no private /tmp and no tool caches, sees the command lines of other processes, and can change protected names that exist and the modes and times of your files anywhere"
+
+// chooseC finds out whether tier C works where a higher one has failed.
+func chooseC(ctx context.Context, p Profile, lowest Tier, failed *StageError) (Profile, Report, error) {
+	c := p.listed()
+	report, err := Try(ctx, c)
+	switch {
+	case err != nil && lowest == TierC:
+		return p, Report{}, errors.Join(failed, fmt.Errorf("tier C does not work either: %w", err))
+	case err != nil:
+		return p, Report{}, failed
+	case lowest < TierC:
+		return p, Report{}, fmt.Errorf("%w; sandbox.allow_degraded: tier-c in the configuration goes on without namespaces: then %s", failed, withoutNamespaces)
+	}
+	c.Degraded = fmt.Sprintf("there are no namespaces (%s: %v), so %s; %s", failed.Stage, failed.Err, withoutNamespaces, failed.Advice)
+	report.Degraded = c.Degraded
+	return c, report, nil
+}
+
+// listed is the profile for tier C: what it needs namespaces for is off, and Read is
+// all that can be read besides what can be written.
+func (p Profile) listed() Profile {
+	p.Tier, p.Ports, p.Sockets, p.Caches = TierC, nil, nil, nil
+	p.Read = slices.Clone(p.Read)
+	for _, path := range systemFolders() {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			p.Read = append(p.Read, real)
+		}
+	}
+	slices.Sort(p.Read)
+	p.Read = slices.Compact(p.Read)
+	return p
+}
+
+// systemFolders are those that programs are made of. No user's files are in them.
+func systemFolders() []string {
+	return []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store",
+		"/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/etc/resolv.conf",
+	}
+}
+
+// checkListed refuses what tier C cannot hold.
+func (p Profile) checkListed() error {
+	for _, root := range append([]string{p.Workspace}, p.Write...) {
+		for _, hidden := range p.Hide {
+			if p.Mode == WorkspaceWrite && within(hidden, root) {
+				return fmt.Errorf("without namespaces %s cannot be hidden inside of %s, which calls may write: choose another workspace, or other folders in sandbox.write and sandbox.hide", hidden, root)
+			}
+		}
+	}
+	return nil
+}
+
+// canRead reports whether a canonical path lies in what a call in tier C can read.
+func (p Profile) canRead(canonical string) bool {
+	return p.inRoot(canonical) || slices.ContainsFunc(p.Read, func(dir string) bool { return within(canonical, dir) })
+}
