@@ -25,8 +25,11 @@ func TestFencesOutliveTheDaemon(t *testing.T) {
 		t.Error("an id is the client's own: it is fenced unless that client has used it")
 	}
 	for i := range 5 {
-		if id := fmt.Sprint(i); !fence("agent", id) || !fence("agent", id) {
-			t.Errorf("%s was not fenced", id)
+		id := fmt.Sprint(i)
+		for range 2 { // again is no matter
+			if !fence("agent", id) {
+				t.Errorf("%s was not fenced", id)
+			}
 		}
 	}
 	j.Unfence("agent", "3", fails(t))
