@@ -190,6 +190,38 @@ func TestTierCHolds(t *testing.T) {
 	_ = victim.Wait()
 }
 
+func TestFileToolsSeeInTierCWhatCommandsSee(t *testing.T) {
+	if !noNamespaces(t) {
+		return
+	}
+	ws, out := folder(t), folder(t)
+	p := tierC(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws})
+	var files sandbox.Files
+	defer files.Close()
+	inside, outside := filepath.Join(ws, "f"), filepath.Join(out, "f")
+	if err := files.Replace(t.Context(), p, inside, sandbox.Replacement{Data: []byte("content")}); err != nil {
+		t.Fatal(err)
+	}
+	f, report, err := files.Open(t.Context(), p, inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if report.Tier != "C" {
+		t.Errorf("report %+v", report)
+	}
+	if err := os.WriteFile(outside, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err := files.Open(t.Context(), p, outside); err == nil {
+		f.Close()
+		t.Error("opened outside of what can be read")
+	}
+	if err := files.Replace(t.Context(), p, filepath.Join(out, "new"), sandbox.Replacement{Data: []byte("x")}); err == nil {
+		t.Error("written outside of the workspace")
+	}
+}
+
 // Whoever could lead a folder of the profile elsewhere would be given what is there.
 func TestTierCFollowsNoLinkThatACallHasMade(t *testing.T) {
 	if !noNamespaces(t) {

@@ -28,6 +28,9 @@ func (r ruleset) fillListed(s *Spec, write uint64) error {
 			return err
 		}
 	}
+	if err := r.add("/proc/self/exe", rightsRead); err != nil { // which the file tools run in the sandbox
+		return err
+	}
 	for fd := range 3 { // other terminals of the user are not to be written
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
