@@ -6,46 +6,67 @@ import (
 	"os"
 )
 
-// Files opens and replaces files for calls. Under danger-full-access the daemon
-// does it itself. For every other profile a process does that is confined as the
-// profile's commands are: it sees what they see, and is refused what they are
+// Files opens and replaces files for calls. A process does it that is confined as
+// the profile's commands are: it sees what they see, and is refused what they are
 // refused. It is started when it is needed first, kept, and replaced when it dies,
 // when it does not answer, and when another one would see something else. Where it
 // cannot be started nothing is opened.
 //
-// The zero value is ready. A nil Files has no such process, so it opens under
-// danger-full-access only. The methods may be called from several goroutines.
+// The daemon does it itself under danger-full-access, and in tier C, where no
+// process could see less: there its check of the path is all that holds.
+//
+// The zero value is ready. A nil Files has no process, so it can do no more than
+// that. The methods may be called from several goroutines.
 type Files struct{ workers workers }
 
 // Open opens a regular file for reading by its canonical path, as OpenFile does,
-// and tells what confined who opened it. It waits for a file system that does not
-// answer until ctx ends, but at most 30 s.
+// and tells what confined who opened it. What p.CanRead refuses is refused before
+// anybody opens it, and the Report is empty then. It waits for a file system that
+// does not answer until ctx ends, but at most 30 s.
 func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	if p.Mode == FullAccess {
+	err := p.CanRead(canonical)
+	switch {
+	case err != nil:
+		return nil, Report{}, err
+	case p.direct():
 		file, err := OpenFile(canonical)
-		return file, p.report(0, false), err
-	}
-	if f == nil {
+		return file, p.directly(), err
+	case f == nil:
 		return nil, Report{}, errNobodyOpens
 	}
 	return f.workers.open(ctx, p, canonical)
 }
 
 // Replace gives a file new content at once and for good, as ReplaceFile does. What
-// p protects is as read-only as it is for commands. Once begun it does not end with
-// ctx: it takes as long as the disk does, but at most two minutes.
+// p.CanWrite refuses is refused before anybody opens it, and what p protects is as
+// read-only as it is for commands. Once begun it does not end with ctx: it takes as
+// long as the disk does, but at most two minutes.
 func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
-	if p.Mode == FullAccess {
+	err := p.CanWrite(canonical)
+	switch {
+	case err != nil:
+		return err
+	case p.direct():
 		return ReplaceFile(canonical, r)
-	}
-	if f == nil {
+	case f == nil:
 		return errNobodyOpens
 	}
 	return f.workers.replace(ctx, p, canonical, r)
 }
 
+// direct reports whether the daemon opens files itself.
+func (p Profile) direct() bool { return p.Mode == FullAccess || p.Tier == TierC }
+
+// directly is what holds then.
+func (p Profile) directly() Report {
+	if p.Mode == FullAccess {
+		return p.report(0, false)
+	}
+	return Report{Profile: p.Mode.String(), Enforced: []string{"path-check", "openat2"}, Tier: "path", Degraded: p.Degraded}
+}
+
 // Close ends the processes and waits until they are gone. Nothing is opened
-// afterwards but under danger-full-access.
+// by one afterwards.
 func (f *Files) Close() {
 	if f != nil {
 		f.workers.close()

@@ -27,7 +27,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		if _, err := a.open(filepath.Join(root, "none")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("missing file: %v", err)
 		}
-		if _, err := a.open(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
+		if _, err := OpenFile(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
 			t.Errorf("device: %v", err)
 		}
 	})

@@ -82,8 +82,9 @@ type Report struct {
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"` // whether the host's network could be reached
 	// Tier is "A" where every layer held a process, "B" where processes had no
-	// namespace of their own, "C" where there were no namespaces at all; "path" for a file tool, which runs in the daemon and is
-	// held by its checks of the path; "none" in danger-full-access.
+	// namespace of their own, "C" where there were no namespaces at all; "path" for a
+	// file tool that the daemon's check of the path has refused before anything was
+	// opened, or in tier C let pass; "none" in danger-full-access.
 	Tier string `json:"tier"`
 	// Degraded tells why the tier is not A, and what would mend it.
 	Degraded string `json:"degraded,omitempty"`

@@ -129,7 +129,7 @@ func (r *remote) Discard() {
 // ask lets do ask a worker with this profile, and a fresh one if that is lost or
 // stale. reads tells that what the profile protects does not matter.
 func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (Report, error) {
-	p.Ports, p.Sockets, p.Limits = nil, nil, Limits{} // nothing of which a worker needs
+	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // nothing of which a worker needs
 	for again := false; ; again = true {
 		report, fresh, err := s.askOne(ctx, p, reads, do)
 		if !fresh || again {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
 )
 
 func TestAPipeIsRefusedAtOnceByEveryTool(t *testing.T) {
@@ -91,5 +92,39 @@ func ownNamespace() *syscall.SysProcAttr {
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+}
+
+func TestTheReturnTellsWhatHeldTheCall(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, func(o *Options) { o.Profile.Hide = []string{o.Workspace + "/hidden"} })
+	full := newWorkspace(t, func(o *Options) { o.Profile.Mode = sandbox.FullAccess })
+	for _, tc := range []struct {
+		w          workspace
+		tool, path string
+		tier, last string
+	}{
+		{w, "write_file", "f", "A", "openat2"},
+		{w, "read_file", "f", "A", "openat2"},
+		{w, "read_file", "missing", "A", "openat2"},
+		{w, "edit_file", "f", "A", "openat2"},
+		{w, "read_file", "hidden/f", "path", "path-check"},
+		{w, "write_file", "/etc/f", "path", "path-check"},
+		{full, "write_file", "f", "none", ""},
+		{full, "read_file", "f", "none", ""},
+	} {
+		a := map[string]args{
+			"read_file":  {"file_path": tc.path},
+			"write_file": {"file_path": tc.path, "content": "a"},
+			"edit_file":  {"file_path": tc.path, "old_string": "a", "new_string": "b"},
+		}[tc.tool]
+		got := tc.w.must(tc.tool, a).Execute(t.Context(), tools.IO{}).Sandbox
+		last := ""
+		if n := len(got.Enforced); n > 0 {
+			last = got.Enforced[n-1]
+		}
+		if got.Tier != tc.tier || last != tc.last || got.Network != (tc.tier == "none") {
+			t.Errorf("%s %s: %+v", tc.tool, tc.path, got)
+		}
 	}
 }
