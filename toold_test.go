@@ -38,17 +38,18 @@ var layers = []row{
 	{"sandbox", []string{"sandbox/internal/regular", "sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
 	{"sandbox/egress", nil, []string{"x/net/dns"}},
 	{"sandbox/guard", nil, []string{"x/sys"}},
+	{"sandbox/widen", []string{"sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
-	{"tools", []string{"policy", "sandbox"}, nil},
+	{"tools", []string{"policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"message"}, []string{"websocket"}},
 	{"internal/journal", []string{"message"}, []string{"sqlite"}},
-	{"internal/config", []string{"policy", "sandbox", "sandbox/egress"}, []string{"go-yaml"}},
+	{"internal/config", []string{"policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard"}, []string{"sh"}},
 	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard"}, []string{"gotextdiff", "go-udiff"}},
-	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox"}, []string{"zap"}},
+	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 

@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -69,6 +70,24 @@ func ParsePattern(text string) (Pattern, error) {
 		return p, fmt.Errorf("%q: %w", host, err)
 	}
 	return p, nil
+}
+
+// Single is the host and the port (0 = any) of a pattern that stands for one host
+// alone; of others it is false.
+func (p Pattern) Single() (host string, port uint16, one bool) {
+	return p.host, p.port, !p.any && p.host != ""
+}
+
+// String is the pattern as ParsePattern reads it.
+func (p Pattern) String() string {
+	host := p.host
+	if p.any {
+		host = "*." + host
+	}
+	if p.port == 0 {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(p.port)))
 }
 
 // Matches reports whether the pattern stands for a host at a port. The host is as

@@ -1,0 +1,85 @@
+package widen
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// folder checks the folder that is asked for, and holds it. What a person reads must
+// be what becomes writable, so the path must be plain: no links, no "..".
+func (b Bounds) folder(g *Grant, p sandbox.Profile) error {
+	path := g.words.Write
+	if path == "" {
+		return nil
+	}
+	if max(p.Mode, g.mode) == sandbox.ReadOnly {
+		return fmt.Errorf("nothing can be written in the profile %s, in which the call runs: widen the profile as well", p.Mode)
+	}
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.IndexFunc(path, unseen) >= 0 || len(path) > 4096 {
+		return fmt.Errorf("%s cannot be made writable: name the folder by its absolute path, without . and .. and signs that cannot be seen", text(path))
+	}
+	canonical, links, err := sandbox.ResolveLinks(path)
+	switch {
+	case err != nil:
+		return err
+	case len(links) > 0:
+		return fmt.Errorf("%s leads through a link to %s: name that folder itself", path, text(canonical))
+	}
+	if err := b.place(path, p); err != nil {
+		return err
+	}
+	held, is, err := sandbox.Pin(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist: make the folder first, or name the one in which it is to be made", path)
+	}
+	g.held, g.is = held, is
+	return err
+}
+
+// place checks where a folder lies.
+func (b Bounds) place(path string, p sandbox.Profile) error {
+	for _, root := range append([]string{p.Workspace}, p.Write...) {
+		switch {
+		case root == "":
+		case within(path, root):
+			return fmt.Errorf("%s lies in %s, which calls may write anyway", path, root)
+		case within(root, path):
+			return fmt.Errorf("%s holds %s, which calls may write anyway: name a folder beside it", path, root)
+		}
+	}
+	if !slices.ContainsFunc(b.Write, func(root string) bool { return within(path, root) }) {
+		most := "nothing"
+		if len(b.Write) > 0 {
+			most = "what is in " + strings.Join(b.Write, ", ")
+		}
+		return beyond("the folder "+path, "write", most)
+	}
+	for _, hidden := range p.Hide {
+		if within(path, hidden) {
+			return fmt.Errorf("%s is hidden from calls (sandbox.hide, or one of toold's own files)", path)
+		}
+	}
+	for _, name := range b.Protect {
+		first, _, _ := strings.Cut(name, "/")
+		if slices.Contains(strings.Split(path, "/"), first) {
+			return fmt.Errorf("%s lies in %s, which no call may change (sandbox.protect)", path, first)
+		}
+	}
+	return nil
+}
+
+// within compares components: /a/bc is not within /a/b. Both are clean.
+func within(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+}
+
+// unseen are the signs that a person would not see, or that change how others are
+// seen.
+func unseen(r rune) bool { return !unicode.IsPrint(r) }
