@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -156,11 +157,15 @@ func TestAChatReturnTellsItsFailureInWords(t *testing.T) {
 	}
 }
 
-func TestIDsAreRandomUUIDs(t *testing.T) {
+func TestIDsAreUUIDsInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
-	a, b := NewID("message"), NewID("message")
-	if a == b || !strings.HasPrefix(a, "message-") || len(a) != len("message-")+36 || a[8+14] != '4' || !strings.ContainsRune("89ab", rune(a[8+19])) {
-		t.Errorf("got %q and %q, want two random version 4 UUIDs", a, b)
+	a := NewID("message")
+	for begun := time.Now().UnixMilli(); time.Now().UnixMilli() == begun; { // in one millisecond they have no order
+		runtime.Gosched()
+	}
+	b := NewID("message")
+	if a >= b || !strings.HasPrefix(a, "message-") || len(a) != len("message-")+36 || a[8+14] != '7' || !strings.ContainsRune("89ab", rune(a[8+19])) {
+		t.Errorf("got %q and %q, want two version 7 UUIDs, the later one greater", a, b)
 	}
 	if id := NewID(""); len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
 		t.Errorf("got %q", id)
