@@ -12,11 +12,9 @@ import (
 // when it does not answer, and when another one would see something else. Where it
 // cannot be started nothing is opened.
 //
-// The daemon does it itself under danger-full-access, and in tier C, where no
-// process could see less: there its check of the path is all that holds.
-//
-// The zero value is ready. A nil Files has no process, so it can do no more than
-// that. The methods may be called from several goroutines.
+// Under danger-full-access the daemon does it itself. The zero value is ready. A nil
+// Files has no process, so it can do no more than that. The methods may be called
+// from several goroutines.
 type Files struct{ workers workers }
 
 // Open opens a regular file for reading by its canonical path, as OpenFile does,
@@ -28,9 +26,9 @@ func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File
 	switch {
 	case err != nil:
 		return nil, Report{}, err
-	case p.direct():
+	case p.Mode == FullAccess:
 		file, err := OpenFile(canonical)
-		return file, p.directly(), err
+		return file, p.report(0, false), err
 	case f == nil:
 		return nil, Report{}, errNobodyOpens
 	}
@@ -46,23 +44,12 @@ func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Repl
 	switch {
 	case err != nil:
 		return err
-	case p.direct():
+	case p.Mode == FullAccess:
 		return ReplaceFile(canonical, r)
 	case f == nil:
 		return errNobodyOpens
 	}
 	return f.workers.replace(ctx, p, canonical, r)
-}
-
-// direct reports whether the daemon opens files itself.
-func (p Profile) direct() bool { return p.Mode == FullAccess || p.Tier == TierC }
-
-// directly is what holds then.
-func (p Profile) directly() Report {
-	if p.Mode == FullAccess {
-		return p.report(0, false)
-	}
-	return Report{Profile: p.Mode.String(), Enforced: []string{"path-check", "openat2"}, Tier: "path", Degraded: p.Degraded}
 }
 
 // Close ends the processes and waits until they are gone. Nothing is opened

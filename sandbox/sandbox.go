@@ -84,7 +84,7 @@ type Report struct {
 	// Tier is "A" where every layer held a process, "B" where processes had no
 	// namespace of their own, "C" where there were no namespaces at all; "path" for a
 	// file tool that the daemon's check of the path has refused before anything was
-	// opened, or in tier C let pass; "none" in danger-full-access.
+	// opened; "none" in danger-full-access.
 	Tier string `json:"tier"`
 	// Degraded tells why the tier is not A, and what would mend it.
 	Degraded string `json:"degraded,omitempty"`
