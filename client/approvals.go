@@ -64,14 +64,22 @@ type Decision struct {
 	Approve    bool   // the zero value denies
 	Reason     string // told to the model
 	Remember   string // "once" (also when empty), "session" or "rule"
+
+	Widen message.Widening // what a yes adds to the sandbox of this one call
 }
 
 func (d Decision) fields() fields {
 	f := fields{"message_type": "approval_response_message", "remember": d.Remember}
+	answer := f
 	if d.CallID != "" {
-		f["approvals"] = []fields{{"type": "approval", "tool_call_id": d.CallID, "approve": d.Approve, "reason": d.Reason}}
+		answer = fields{"type": "approval", "tool_call_id": d.CallID}
+		f["approvals"] = []fields{answer}
 	} else {
-		f["approve"], f["approval_request_id"], f["reason"] = d.Approve, d.ApprovalID, d.Reason
+		f["approval_request_id"] = d.ApprovalID
+	}
+	answer["approve"], answer["reason"] = d.Approve, d.Reason
+	if w := d.Widen.Recorded(); w != nil {
+		answer["widen"] = w
 	}
 	return f
 }
@@ -91,9 +99,19 @@ func (d Decision) answers(f *frame) bool {
 	return false
 }
 
+// is reports whether what was decided is what this decision says.
+func (d Decision) is(r message.ApprovalResolved) bool {
+	var widened message.Widening
+	if r.Widened != nil {
+		widened = *r.Widened
+	}
+	return r.Approve == d.Approve && widened == d.Widen
+}
+
 // Decide sends a decision and returns when the daemon has taken it. A
 // *message.Error of the type approval_not_pending means that it came too late,
-// not_authorized that this token may not decide.
+// not_authorized that this token may not decide, invalid_arguments that it widens
+// what it may not: the call waits on then.
 func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
 	var r message.ApprovalResolved
 	w := c.wait(d.answers)
@@ -109,7 +127,7 @@ func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolv
 		if f.Type == "error_message" {
 			return r, f.asError()
 		}
-		if err := f.decode(&r); err != nil || r.Approve == d.Approve {
+		if err := f.decode(&r); err != nil || d.is(r) {
 			return r, err
 		}
 		// Somebody was faster and decided otherwise; the error follows.

@@ -42,7 +42,7 @@ func TestACallbackMayDecide(t *testing.T) {
 		d.send(`{"message_type":"approvals","request_id":%q,"approvals":[`+question+`]}`, id, "approval-1")
 		in, errs := message.NewDecoder(message.DecoderOptions{}).Decode([]byte(d.receive()))
 		answer, _ := json.Marshal(in)
-		if want := `[{"Answers":[{"CallID":"","ApprovalID":"approval-1","Approve":true,"Reason":"fine"}],"Remember":""}]`; string(answer) != want || len(errs) > 0 {
+		if want := `[{"Answers":[{"CallID":"","ApprovalID":"approval-1","Approve":true,"Reason":"fine","Widen":{}}],"Remember":""}]`; string(answer) != want || len(errs) > 0 {
 			d.t.Errorf("got %s, %v, want %s", answer, errs, want)
 		}
 		d.send(`{"message_type":"approval_resolved","id":"approval-0","tool_call_id":"c0","approve":true}`)
@@ -71,5 +71,27 @@ func TestADecisionThatCameTooLateIsAnError(t *testing.T) {
 	var refused *message.Error
 	if !errors.As(err, &refused) || refused.Type != message.ApprovalNotPending {
 		t.Errorf("got %v, want approval_not_pending", err)
+	}
+}
+
+// A yes of another that widens less, or more, is not this one.
+func TestAnAnswerThatWidensIsNotTakenForAnother(t *testing.T) {
+	t.Parallel()
+	for name, theirs := range map[string]string{"nothing": "", "more": `,"widened":{"network":"full"}`} {
+		c := dial(t, func(d *daemon) {
+			in, errs := message.NewDecoder(message.DecoderOptions{}).Decode([]byte(d.receive()))
+			answer, _ := json.Marshal(in)
+			if want := `[{"Answers":[{"CallID":"c1","ApprovalID":"","Approve":true,"Reason":"","Widen":{"network":"proxy"}}],"Remember":""}]`; string(answer) != want || len(errs) > 0 {
+				d.t.Errorf("got %s, %v, want %s", answer, errs, want)
+			}
+			d.send(`{"message_type":"approval_resolved","id":"approval-1","tool_call_id":"c1","approve":true%s}`, theirs)
+			d.send(`{"message_type":"error_message","error_type":"approval_not_pending","message":"too late","tool_call_id":"c1"}`)
+		})
+		_, err := c.Decide(t.Context(), Decision{CallID: "c1", Approve: true, Widen: message.Widening{Network: "proxy"}})
+		var refused *message.Error
+		if !errors.As(err, &refused) || refused.Type != message.ApprovalNotPending {
+			t.Errorf("%s: got %v", name, err)
+		}
+		c.Close()
 	}
 }

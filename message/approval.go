@@ -16,10 +16,17 @@ func (x *decoding) approvalResponse() {
 	}
 	response := &ApprovalResponse{Remember: w.Remember}
 	switch {
+	case len(w.Approvals) > 0 && w.Widen != nil:
+		x.errorf(InvalidArguments, "widen stands beside approvals; put it into the item of the call that it is for")
 	case len(w.Approvals) > 0:
 		response.Answers = x.answers(w.Approvals)
 	case w.Approve != nil && w.ApprovalRequestID != "":
-		response.Answers = []ApprovalAnswer{{ApprovalID: string(w.ApprovalRequestID), Approve: *w.Approve, Reason: w.Reason}}
+		widen, text := w.Widen.widening(*w.Approve)
+		if text != "" {
+			x.errorf(InvalidArguments, "%s", text)
+			return
+		}
+		response.Answers = []ApprovalAnswer{{ApprovalID: string(w.ApprovalRequestID), Approve: *w.Approve, Reason: w.Reason, Widen: widen}}
 	default:
 		x.errorf(InvalidArguments, "the response decides nothing; send approvals with tool_call_id and approve")
 	}
@@ -39,7 +46,8 @@ func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 			answers = without(answers, item)
 			continue
 		}
-		answers = append(answers, ApprovalAnswer{CallID: string(item.CallID), Approve: *item.Approve, Reason: item.Reason})
+		widen, _ := item.Widen.widening(*item.Approve)
+		answers = append(answers, ApprovalAnswer{CallID: string(item.CallID), Approve: *item.Approve, Reason: item.Reason, Widen: widen})
 	}
 	return answers
 }
@@ -60,7 +68,8 @@ func (a *wireAnswer) problem(earlier []wireAnswer) string {
 			return "the response decides this call twice; decide it once"
 		}
 	}
-	return ""
+	_, text := a.Widen.widening(*a.Approve)
+	return text
 }
 
 // without drops what an earlier item said of the same call: who contradicts

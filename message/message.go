@@ -55,6 +55,7 @@ type ApprovalAnswer struct {
 	ApprovalID string
 	Approve    bool
 	Reason     string
+	Widen      Widening // what the call gets besides; with Approve only
 }
 
 // Cancel stops a call, or all calls of the client.

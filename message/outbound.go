@@ -64,6 +64,8 @@ type Sandbox struct {
 	Tier     string   `json:"tier"`
 	Degraded string   `json:"degraded,omitempty"` // why the tier is not A, and what would mend it
 	Caches   string   `json:"caches,omitempty"`   // "overlay", "private" or none
+
+	Widened *Widening `json:"widened,omitempty"` // what a person has added for this call
 }
 
 // Decision tells why a call ran or did not.
@@ -73,6 +75,9 @@ type Decision struct {
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
+	Person string `json:"person,omitempty"` // whose token answered, when By is "person"
+
+	Widened *Widening `json:"widened,omitempty"` // what the person has added to the sandbox of this call
 }
 
 // OpenAIReturn is a return in the chat form. The failure must be readable in
@@ -124,6 +129,8 @@ type ApprovalRequest struct {
 	ExpiresAt   string       `json:"expires_at"`
 	Suggestions []string     `json:"suggestions"`
 	AgentID     string       `json:"agent_id,omitempty"`
+
+	MayWiden *MayWiden `json:"may_widen,omitempty"` // what a yes may add to the sandbox; absent = nothing
 }
 
 // ApprovalCall is a call shown to an approver.
@@ -158,6 +165,8 @@ type ApprovalResolved struct {
 	Approve     bool   `json:"approve"`
 	By          string `json:"by"`
 	Reason      string `json:"reason"`
+
+	Widened *Widening `json:"widened,omitempty"` // what a yes has added to the sandbox
 }
 
 // PolicyDecision tells how policy judged a call.

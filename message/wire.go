@@ -108,6 +108,8 @@ type wireApproval struct {
 	ApprovalRequestID ident        `json:"approval_request_id,omitempty" jsonschema:"deprecated; id of the approval request or of its call"`
 	Reason            string       `json:"reason,omitempty"`
 	Remember          string       `json:"remember,omitempty" jsonschema:"once (default), session or rule"`
+
+	Widen *wireWidening `json:"widen,omitempty" jsonschema:"with approval_request_id: what the call gets besides"`
 }
 
 type wireAnswer struct {
@@ -115,7 +117,9 @@ type wireAnswer struct {
 	CallID  ident  `json:"tool_call_id"`
 	Approve *bool  `json:"approve"`
 	Reason  string `json:"reason,omitempty"`
-	faults  []fault
+
+	Widen  *wireWidening `json:"widen,omitempty" jsonschema:"what the call gets besides"`
+	faults []fault
 }
 
 func (a *wireAnswer) bindSelf(raw json.RawMessage) { a.faults = bind(raw, a) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
 )
 
 // A Tool turns the arguments of a call into an Invocation.
@@ -51,6 +52,15 @@ type Reading interface {
 	// OnlyReads tells whether this call changes nothing, prints nothing and starts
 	// no process. It is constant.
 	OnlyReads() bool
+}
+
+// A Confined is an Invocation that runs in a sandbox of its own, which a person may
+// widen for it.
+type Confined interface {
+	Invocation
+	// IsConfined tells whether IO.Profile and IO.Widen have a meaning for this call. It
+	// is constant.
+	IsConfined() bool
 }
 
 // Definition is what a model is told about a tool.
@@ -112,6 +122,9 @@ type IO struct {
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.
 	Profile string
+	// Widen is what a person has added to the sandbox of this call; nil = nothing. An
+	// Invocation that is not Confined ignores it. It stays the caller's.
+	Widen *widen.Grant
 	// Granted are the files that a person has said yes to when the call asked to
 	// write them, canonical. An Invocation that does exactly what was shown may write
 	// them although they are protected.

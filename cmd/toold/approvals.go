@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,14 +31,24 @@ func approvalsCommand(g *global) *cobra.Command {
 }
 
 func approveCommand(g *global) *cobra.Command {
-	return withMessage("approve ID", "Let a waiting call run, once", "what the agent is told besides", func(ctx context.Context, id, message string) error {
-		return g.decide(ctx, id, true, message)
+	var w message.Widening
+	cmd := withMessage("approve ID", "Let a waiting call run, once", "what the agent is told besides", func(ctx context.Context, id, reason string) error {
+		if lines := w.Lines(); len(lines) > 0 && !g.json {
+			fmt.Fprintf(g.std.err, "this one call gets a wider sandbox:\n%s", bullets(lines))
+		}
+		return g.decide(ctx, client.Decision{ApprovalID: id, Approve: true, Reason: reason, Widen: w})
 	})
+	cmd.Long = "Lets a waiting call run, once. What the flags name is added to the sandbox of this one call,\nas far as approval.widen in the configuration lets it be; toold approvals tells what that is."
+	cmd.Flags().StringVar(&w.Profile, "profile", "", "run it in a wider `profile`: workspace-write or danger-full-access")
+	cmd.Flags().StringVar(&w.Write, "write", "", "let it write in a `folder`, given by its absolute path")
+	cmd.Flags().StringVar(&w.Network, "network", "", "give it a wider `network`: proxy or full")
+	cmd.Flags().StringVar(&w.Host, "host", "", "let it contact a `host`: a name or an address, with :port or without")
+	return cmd
 }
 
 func denyCommand(g *global) *cobra.Command {
-	return withMessage("deny ID", "Refuse a waiting call", "why; the agent reads it", func(ctx context.Context, id, message string) error {
-		return g.decide(ctx, id, false, message)
+	return withMessage("deny ID", "Refuse a waiting call", "why; the agent reads it", func(ctx context.Context, id, reason string) error {
+		return g.decide(ctx, client.Decision{ApprovalID: id, Reason: reason})
 	})
 }
 
@@ -123,6 +134,9 @@ func (g *global) printApproval(r message.ApprovalRequest) {
 	}
 	fmt.Fprintf(g.std.out, "%s  %s  %s\n", r.ID, oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
 	fmt.Fprintf(g.std.out, "%s    %s asks: %s\n", question(r, "    "), oneLine(r.Rule), oneLine(r.Reason))
+	if flags := wideningFlags(r.MayWiden); len(flags) > 0 {
+		fmt.Fprintf(g.std.out, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))
+	}
 }
 
 // printResolved tells that a question is not open any more.
@@ -144,6 +158,9 @@ func resolvedText(r message.ApprovalResolved) string {
 	if r.By != "" {
 		word += " by " + r.By
 	}
+	if r.Widened != nil {
+		word += ", widened for this call: " + r.Widened.String()
+	}
 	if r.Reason != "" {
 		word += ": " + r.Reason
 	}
@@ -160,13 +177,14 @@ func untilText(expires string) string {
 }
 
 // decide answers one waiting call, named by the approval's id or by its own.
-func (g *global) decide(ctx context.Context, id string, approve bool, reason string) error {
+func (g *global) decide(ctx context.Context, d client.Decision) error {
+	id := d.ApprovalID
 	c, err := g.dialApprover(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_, err = c.Decide(ctx, client.Decision{ApprovalID: id, Approve: approve, Reason: reason})
+	_, err = c.Decide(ctx, d)
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused) && refused.Type == message.ApprovalNotPending:
@@ -175,10 +193,14 @@ func (g *global) decide(ctx context.Context, id string, approve bool, reason str
 		return &exitError{exitFailed, err}
 	}
 	if g.json {
-		return json.NewEncoder(g.std.out).Encode(map[string]any{"id": id, "approve": approve})
+		answer := map[string]any{"id": id, "approve": d.Approve}
+		if w := d.Widen.Recorded(); w != nil {
+			answer["widened"] = w
+		}
+		return json.NewEncoder(g.std.out).Encode(answer)
 	}
 	word := "denied"
-	if approve {
+	if d.Approve {
 		word = "approved"
 	}
 	fmt.Fprintln(g.std.err, word, id)

@@ -323,5 +323,5 @@ func exitCode(ret message.ToolReturn) int {
 
 // describeWire is describe for what came over the wire.
 func describeWire(s message.Sandbox) string {
-	return describe(sandbox.Report(s))
+	return describe(sandbox.Report{Profile: s.Profile, Enforced: s.Enforced, Network: s.Network, Proxy: s.Proxy, Tier: s.Tier})
 }

@@ -96,7 +96,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: registry, Policy: first, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
-		Listed: listed(d.cfg.Egress),
+		Listed: listed(d.cfg.Egress), Profile: d.cfg.Sandbox, Widen: d.cfg.Widen,
 	})
 	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.usePolicy, name: policyName(d.cfg), log: log}
 	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: first.Warnings()}
@@ -187,10 +187,10 @@ func (d *daemon) close() {
 	}
 }
 
-// watchOver guards what calls may write; nil when they may write nothing, or
-// everything.
+// watchOver guards what calls may write; nil when none may write anything. Those that
+// nothing confines it lets do as they like.
 func watchOver(cfg config.Config) (*guard.Guard, error) {
-	if cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(cfg.Protect) == 0 {
+	if max(cfg.Sandbox.Mode, cfg.Widen.Mode) == sandbox.ReadOnly || len(cfg.Protect) == 0 {
 		return nil, nil
 	}
 	return guard.New(guard.Options{

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
 
@@ -135,7 +136,7 @@ func (j *judge) explain(tool string, arguments json.RawMessage) (explanation, er
 func (e explanation) String() string {
 	var b strings.Builder
 	if e.Recorded != nil {
-		fmt.Fprintf(&b, "then   %s by %s, rule %s (%s): %s\n", oneLine(e.Recorded.Action), oneLine(e.Recorded.By), oneLine(e.Recorded.Rule), oneLine(e.Recorded.Source), oneLine(e.Recorded.Reason))
+		fmt.Fprintf(&b, "then   %s\n", recorded(*e.Recorded))
 	}
 	fmt.Fprintf(&b, "%-5s  %s (%s)\n       %s\n", e.Action, oneLine(e.Rule), oneLine(e.Source), oneLine(e.Reason))
 	for _, one := range e.Effects {
@@ -145,6 +146,20 @@ func (e explanation) String() string {
 		fmt.Fprintf(&b, "change: %s%s\n", oneLine(e.Change), e.others())
 	}
 	return b.String()
+}
+
+// recorded is a decision of the journal in words.
+func recorded(d journal.Decision) string {
+	by := d.By
+	if d.Person != "" {
+		by += " (" + d.Person + ")"
+	}
+	text := fmt.Sprintf("%s by %s, rule %s (%s): %s", d.Action, by, d.Rule, d.Source, d.Reason)
+	var w message.Widening
+	if d.Widened != "" && json.Unmarshal([]byte(d.Widened), &w) == nil {
+		text += "; widened for this call: " + w.String()
+	}
+	return oneLine(text)
 }
 
 // others tells how many parts of the call the change leaves as they are: it is about

@@ -1,9 +1,9 @@
 // Package approval holds the calls that wait for a person.
 //
 // It does not know what a call is: a request is something to show and a
-// deadline, an answer is yes or no with a reason. It does not know who may
-// answer what either: whoever calls Resolve has checked that first. Nothing is
-// kept on disk.
+// deadline, an answer is yes or no with a reason and perhaps something besides. It
+// does not know who may answer what either: whoever calls Resolve has checked that
+// first, and whoever asks tells which answers count. Nothing is kept on disk.
 package approval
 
 import (
@@ -42,6 +42,11 @@ type Request[T any] struct {
 	Owner   string    // who asked for the call
 	Expires time.Time // the zero time has passed: nobody is asked
 	Show    T
+
+	// Check, if set, refuses an answer that cannot count, such as one that gives what
+	// nobody may give: Resolve returns its error, and the request waits on. It may be
+	// called from several goroutines.
+	Check func(Verdict) error
 }
 
 // Verdict is an answer. The zero Verdict refuses.
@@ -49,7 +54,12 @@ type Verdict struct {
 	Approve bool
 	By      string // who answered
 	Reason  string
+	Widen   Widening // what a yes gives besides
 }
+
+// Widening is what a yes adds to the sandbox of the one call, in the words of the
+// answer; see package widen. The zero Widening adds nothing.
+type Widening struct{ Profile, Write, Network, Host string }
 
 // Approver is told of requests and of their ends.
 //
@@ -141,12 +151,21 @@ func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 }
 
 // Resolve answers the pending request with this id and returns it. The first
-// answer counts; every later one gets ErrNotPending.
+// answer counts; every later one gets ErrNotPending. Any other error is that of the
+// request's Check, and it is still pending.
 func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	q.mu.Lock()
 	e, ok := q.pending[id]
 	q.mu.Unlock()
-	if !ok || !q.finish(e, v) {
+	if !ok {
+		return Request[T]{}, ErrNotPending
+	}
+	if check := e.request.Check; check != nil {
+		if err := check(v); err != nil {
+			return Request[T]{}, err
+		}
+	}
+	if !q.finish(e, v) {
 		return Request[T]{}, ErrNotPending
 	}
 	return e.request, nil

@@ -278,3 +278,37 @@ func TestApproversAreToldOfAnAnswerThatWasFoundElsewhere(t *testing.T) {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
+
+func TestAnAnswerThatCannotCountLeavesTheRequestOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := approval.New[string]()
+		ann := &person{}
+		defer q.Join(ann)()
+		tooMuch := errors.New("too much")
+		r := request("1")
+		r.Check = func(v approval.Verdict) error {
+			if v.Widen.Network == "full" {
+				return tooMuch
+			}
+			return nil
+		}
+		got := ask(t.Context(), q, r)
+		synctest.Wait()
+
+		if _, err := q.Resolve("1", approval.Verdict{Approve: true, Widen: approval.Widening{Network: "full"}}); !errors.Is(err, tooMuch) {
+			t.Errorf("error is %v, want that of Check", err)
+		}
+		if len(q.Pending()) != 1 {
+			t.Error("the request is not pending any more")
+		}
+		want := approval.Verdict{Approve: true, By: "ann", Widen: approval.Widening{Network: "proxy"}}
+		if _, err := q.Resolve("1", want); err != nil {
+			t.Errorf("the second answer: %v", err)
+		}
+		if a := <-got; a.err != nil || a.verdict != want {
+			t.Errorf("Ask returned %+v", a)
+		}
+		wantHeard(t, ann, "asked 1", "resolved 1 true by ann")
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
 )
 
 // Config is the complete, checked configuration of a daemon. Every path in it
@@ -37,6 +38,7 @@ type Config struct {
 	LogLevel       string   // "debug", "info", "warn" or "error"
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
 
+	Widen  widen.Bounds // what an approver may add to the sandbox of one call
 	Egress Egress
 	Caches []sandbox.Cache // of tools: calls see them and may write, the folders stay as they are
 }

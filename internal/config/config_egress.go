@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/toold/toold/sandbox/egress"
+	"github.com/toold/toold/sandbox/widen"
 )
 
 // Egress is what calls may contact where the network is proxy.
@@ -40,9 +41,11 @@ func (l *loader) egress(c *Config, raw file) {
 	}
 	c.Egress.OtherNames = r.SNI.set && !l.truth(r.SNI, "sandbox.egress.sni_check")
 	ports := l.ports(r.Ports)
+	c.Widen.Ports = ports
+	widens := c.Widen.Network >= widen.Proxy || len(c.Widen.Hosts) > 0
 	if raw.Sandbox.Network.text == "proxy" {
 		c.Sandbox.Ports = ports
-	} else if len(r.Allow) > 0 || len(r.Private) > 0 || c.Egress.OtherNames {
+	} else if !widens && (len(r.Allow)+len(r.Private) > 0 || c.Egress.OtherNames) {
 		l.warn("sandbox.egress has no effect: sandbox.network is not proxy")
 	}
 }

@@ -21,6 +21,12 @@ type file struct {
 	} `yaml:"tokens"`
 	Approval struct {
 		Timeout scalar `yaml:"timeout"`
+		Widen   struct {
+			Profile scalar   `yaml:"profile"`
+			Network scalar   `yaml:"network"`
+			Hosts   []scalar `yaml:"hosts"`
+			Write   []scalar `yaml:"write"`
+		} `yaml:"widen"`
 	} `yaml:"approval"`
 	Sandbox struct {
 		Profile        scalar   `yaml:"profile"`

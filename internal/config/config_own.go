@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/sandbox"
@@ -44,7 +45,7 @@ func (l *loader) apart(c *Config, raw file) {
 			l.fail(own.at, "%s: %v", own.what, err)
 			continue
 		}
-		for _, root := range append([]string{c.Workspace}, c.Sandbox.Write...) {
+		for _, root := range slices.Concat([]string{c.Workspace}, c.Sandbox.Write, c.Widen.Write) {
 			if root != "" {
 				l.notIn(own, places, root, mounts)
 			}

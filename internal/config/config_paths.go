@@ -136,7 +136,8 @@ func (l *loader) sandbox(c *Config, raw file) {
 	}
 	l.word(&network, r.Network, "sandbox.network", "off", "proxy", "full")
 	p.Network = network == "full"
-	p.Write = l.writeRoots(r.Write)
+	p.Write = l.writeRoots(r.Write, "sandbox.write")
+	c.Widen.Write = l.writeRoots(raw.Approval.Widen.Write, "approval.widen.write")
 	p.Read = l.readRoots(r.Read)
 	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
@@ -146,6 +147,7 @@ func (l *loader) sandbox(c *Config, raw file) {
 	c.Lowest = map[string]sandbox.Tier{"tier-b": sandbox.TierB, "tier-c": sandbox.TierC}[lowest]
 	c.Protect = l.protected(r.Protect)
 	c.Sandbox.Names = c.Protect
+	l.widen(c, raw)
 	missing := "quarantine"
 	l.word(&missing, r.ProtectMissing, "sandbox.protect_missing", "quarantine", "report")
 	c.ProtectReport = missing == "report"
@@ -173,11 +175,12 @@ func (l *loader) rlimits(p *sandbox.Limits, raw file) {
 	}
 }
 
-// writeRoots resolves the further folders that calls may write.
-func (l *loader) writeRoots(list []scalar) []string {
+// writeRoots resolves the further folders that calls may write, or that a person may
+// let one write.
+func (l *loader) writeRoots(list []scalar, setting string) []string {
 	var out []string
 	for i, s := range list {
-		key := fmt.Sprintf("sandbox.write[%d]", i)
+		key := fmt.Sprintf("%s[%d]", setting, i)
 		if !s.set {
 			continue
 		}

@@ -92,7 +92,7 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 		d.judgeAgain(waiting, q, settle)
 	}()
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
-		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown,
+		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown, Check: onlyYesOrNo,
 	})
 	settle(nil)
 	<-judged

@@ -85,6 +85,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	patience := d.patience(q.rules)
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(c, q.inv, q.effects, said, expires)
+	shown.MayWiden = d.mayWiden(q)
 	waiting, settle := context.WithCancelCause(ctx)
 	var changed policy.Decision
 	judged := make(chan struct{})
@@ -94,7 +95,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 		changed = d.judgeAgain(waiting, q, settle)
 	}()
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
-		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown,
+		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown, Check: d.checkAnswer(q),
 	})
 	settle(nil)
 	<-judged
@@ -102,15 +103,30 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	if errors.As(err, &settledBy) {
 		return settled(changed, c.decided(changed))
 	}
-	// The answer may have been quicker than the news of a policy that denies.
 	if err == nil && answer.Approve {
-		now := d.rulesFor(c).policy.Decide(q.effects)
-		if now.Action == policy.Deny {
-			return settled(now, c.decided(now))
-		}
-		c.profile, c.granted = now.Profile, written(q.effects)
+		return d.approved(q, answer)
 	}
 	return answered(ctx, said, answer, patience, err)
+}
+
+// approved is the decision that a yes makes. It may have been quicker than the news
+// of a policy that denies, and what it adds to the sandbox may have become impossible.
+func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Decision, *refusal) {
+	c := q.call
+	now := d.rulesFor(c).policy.Decide(q.effects)
+	if now.Action == policy.Deny {
+		return settled(now, c.decided(now))
+	}
+	c.profile, c.granted = now.Profile, written(q.effects)
+	said := allowed(q.said, answer)
+	g, err := d.grant(q.inv, d.opt.Profile.AtMost(c.profile), answer)
+	if err != nil {
+		said.Action, said.Reason = policy.Deny.String(), err.Error()
+		return said, &refusal{message.SandboxUnavailable, fmt.Sprintf("a person (%s) allowed the call with a wider sandbox, which cannot be given any more: %v; nothing ran. Send the call again under a new id", answer.By, err)}
+	}
+	c.widened = g
+	said.Widened = c.added()
+	return said, nil
 }
 
 // written are the files that a call asks to write, each by its own name: what a
@@ -167,12 +183,17 @@ func answered(ctx context.Context, said *message.Decision, answer approval.Verdi
 	case err != nil:
 		return said, stopped(ctx)
 	case !answer.Approve:
-		said.By, said.Reason = "person", answer.Reason
+		said.By, said.Person, said.Reason = "person", answer.By, answer.Reason
 		return said, deniedByPerson(answer, rule)
 	}
-	said.Action, said.By = policy.Allow.String(), "person"
+	return allowed(said, answer), nil
+}
+
+// allowed is the decision of a person who says yes.
+func allowed(said *message.Decision, answer approval.Verdict) *message.Decision {
+	said.Action, said.By, said.Person = policy.Allow.String(), "person", answer.By
 	if answer.Reason != "" {
 		said.Reason = answer.Reason
 	}
-	return said, nil
+	return said
 }

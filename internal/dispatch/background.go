@@ -143,6 +143,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	rec, _, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	if err == nil {
 		c.rec = rec.Key
+		c.widened, parent.widened = parent.widened, nil // it is this call that runs
 		for _, begun := range told {
 			begun(c)
 		}
@@ -180,6 +181,7 @@ func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refu
 func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, said *message.Decision) {
 	defer d.wg.Done()
 	defer c.stop(nil)
+	defer c.widened.Close()
 	final := d.conclude(c, d.executeSafely(ctx, c, inv, outcome{decision: said}))
 	d.forget(c)
 	c.emit(final)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 )
 
@@ -45,6 +46,7 @@ type Call struct {
 	// These are for the call's goroutine only.
 	profile string          // of the sandbox, as the policy wants it
 	granted []string        // files that a person has said yes to
+	widened *widen.Grant    // what that person has added to the sandbox; closed with the call
 	held    []any           // events that nobody may see before the call is recorded
 	fenced  bool            // cancelled before it came
 	known   *journal.Record // the journal has the call already

@@ -67,10 +67,10 @@ func (n *connections) decide(ctx context.Context, host string, ports []uint16) e
 	asks := false
 	rules := n.d.rulesFor(n.call)
 	for _, port := range ports {
-		v := n.judge(rules, host, port)
+		v, by := n.judge(rules, host, port)
 		switch v.Action {
 		case policy.Allow:
-			return n.tell(host, port, message.Decision{Action: "allow", By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}, nil)
+			return n.tell(host, port, message.Decision{Action: "allow", By: by, Rule: v.Rule, Source: v.Source, Reason: v.Reason}, nil)
 		case policy.Ask:
 			asking, asks = v, true
 		default:
@@ -84,8 +84,25 @@ func (n *connections) decide(ctx context.Context, host string, ports []uint16) e
 	return n.ask(ctx, rules, host, asking)
 }
 
-// judge is the policy's word on one port.
-func (n *connections) judge(rules *rules, host string, port uint16) policy.Decision {
+// judge is the policy's word on one port, or that of the person who has opened the
+// network for one host: it outweighs a rule that asks, not one that denies.
+func (n *connections) judge(rules *rules, host string, port uint16) (v policy.Decision, by string) {
+	v = n.judgeRules(rules, host, port)
+	lets, alone := n.call.widened.Lets(host, port)
+	switch {
+	case v.Action == policy.Deny:
+	case lets:
+		v.Action, v.Reason = policy.Allow, "A person has let this call contact "+host+"."
+		return v, "person"
+	case alone:
+		v.Action, v.Rule, v.Source = policy.Deny, "sandbox.network", "configuration"
+		v.Reason = "The network of calls is off, and a person has opened it for another host alone."
+	}
+	return v, "policy"
+}
+
+// judgeRules is the policy's word on one port.
+func (n *connections) judgeRules(rules *rules, host string, port uint16) policy.Decision {
 	v := rules.policy.Decide([]policy.Effect{contact(host, port)})
 	if v.Action == policy.Ask && v.Rule == "defaults.net" && n.d.opt.Listed != nil && n.d.opt.Listed(host, port) {
 		v.Action, v.Rule, v.Source = policy.Allow, "sandbox.egress.allow", "configuration"

@@ -22,10 +22,13 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 )
 
-// Options is what a Dispatcher works with. All fields but Redact and Listed are needed.
+// Options is what a Dispatcher works with. All fields but Redact, Listed, Profile and
+// Widen are needed.
 type Options struct {
 	Registry  *tools.Registry
 	Policy    *policy.Policy
@@ -40,6 +43,11 @@ type Options struct {
 	// Listed tells which hosts running calls may contact without being asked for,
 	// unless a rule asks or denies; nil = none.
 	Listed func(host string, port uint16) bool
+
+	// Profile is the sandbox that is configured, and Widen what people may add to it
+	// with their yes to one call; the zero Bounds let nothing be added.
+	Profile sandbox.Profile
+	Widen   widen.Bounds
 }
 
 // Limits bound the calls. All are needed.

@@ -29,6 +29,7 @@ type probe struct {
 
 	background bool
 	reads      bool
+	confined   bool
 }
 
 func (p *probe) Definition() tools.Definition {

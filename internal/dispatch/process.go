@@ -33,6 +33,7 @@ type outcome struct {
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
+	defer func() { c.widened.Close() }()
 	final := d.answer(ctx, c, refused)
 	if c.fenced {
 		d.unfence(c)
@@ -199,13 +200,13 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 			c.emit(message.NewWaitingForInput(c.ID, w.Waits, w.Kind, w.Since, w.PID, w.Command))
 		},
 		Input:   c.input.pieces,
-		Profile: c.profile, Granted: c.granted,
+		Profile: c.profile, Widen: c.widened, Granted: c.granted,
 		Connect: d.connections(c, inv).decide,
 	})
 	out.took = time.Since(begin)
 	c.input.close()
 	out.capture.Close()
-	out.result = explained(ctx, out.result)
+	out.result = c.wider(explained(ctx, out.result))
 	out.cause = causeOf(ctx, message.ErrorType(out.result.Failure))
 	return out
 }
@@ -217,5 +218,5 @@ func (d *Dispatcher) started(c *Call, s tools.Started, dir string) {
 		d.opt.Log.Error("cannot journal a started process", zap.String("call", c.ID), zap.Error(err))
 	})
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
-	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: wireSandbox(s.Sandbox)})
+	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})
 }

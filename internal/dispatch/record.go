@@ -64,7 +64,15 @@ func journalDecision(d *message.Decision) journal.Decision {
 	if d == nil {
 		return journal.Decision{}
 	}
-	return journal.Decision{Action: d.Action, By: d.By, Rule: d.Rule, Source: d.Source, Reason: d.Reason}
+	j := journal.Decision{Action: d.Action, By: d.By, Rule: d.Rule, Source: d.Source, Reason: d.Reason, Person: d.Person}
+	if d.Widened != nil {
+		text, err := message.Encode(d.Widened)
+		if err != nil { // cannot happen: it is made of texts
+			text = []byte(`"?"`)
+		}
+		j.Widened = string(text)
+	}
+	return j
 }
 
 func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {

@@ -89,7 +89,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	}
 	opt.Diff = tools.Redact(res.Diff, d.opt.Redact)
 	if res.Sandbox != nil {
-		held := wireSandbox(*res.Sandbox)
+		held := c.heldBy(*res.Sandbox)
 		opt.Sandbox = &held
 	}
 	if res.Exit != nil {
@@ -150,12 +150,13 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret message.ToolReturn) {
 	d.opt.Log.Info("call returned", fields...)
 }
 
-func wireSandbox(r sandbox.Report) message.Sandbox {
+// heldBy is what held the call, as frames tell it.
+func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
 	enforced := r.Enforced
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Proxy: r.Proxy}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Proxy: r.Proxy, Widened: c.added()}
 }
 
 // longestTold is how much of a target or hint is told, in bytes.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -126,13 +127,17 @@ func (ss *session) decide(a message.ApprovalAnswer) *message.Error {
 	case id == "" && len(pending) == 1:
 		id = pending[0].ID
 	}
-	verdict := approval.Verdict{Approve: a.Approve, By: ss.who.Name, Reason: a.Reason}
-	if _, err := ss.srv.opt.Approvals.Resolve(id, verdict); err != nil {
-		e := message.Errorf(message.ApprovalNotPending, "no call waits under this id: it is answered already, expired, or unknown")
-		e.CallID = a.CallID
-		return e
+	verdict := approval.Verdict{Approve: a.Approve, By: ss.who.Name, Reason: a.Reason, Widen: approval.Widening(a.Widen)}
+	_, err := ss.srv.opt.Approvals.Resolve(id, verdict)
+	if err == nil {
+		return nil
 	}
-	return nil
+	e := message.Errorf(message.InvalidArguments, "the answer does not count, and the call still waits: %v", err)
+	if errors.Is(err, approval.ErrNotPending) {
+		e = message.Errorf(message.ApprovalNotPending, "no call waits under this id: it is answered already, expired, or unknown")
+	}
+	e.CallID = a.CallID
+	return e
 }
 
 // named returns the unanswered call that a frame names: of several, the one that

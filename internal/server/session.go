@@ -216,6 +216,6 @@ func (a approver) Asked(r approval.Request[message.ApprovalRequest]) { a.ss.out.
 func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) {
 	a.ss.out.push(message.ApprovalResolved{
 		MessageType: "approval_resolved", ID: r.ID, CallID: r.CallID,
-		Approve: v.Approve, By: v.By, Reason: v.Reason,
+		Approve: v.Approve, By: v.By, Reason: v.Reason, Widened: message.Widening(v.Widen).Recorded(),
 	})
 }

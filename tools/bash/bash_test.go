@@ -337,23 +337,3 @@ func TestWithoutASandboxNothingRuns(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
-
-func TestAPolicyCanOnlyTightenTheSandbox(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		configured sandbox.Mode
-		name       string
-		want       sandbox.Mode
-	}{
-		{sandbox.WorkspaceWrite, "", sandbox.WorkspaceWrite},
-		{sandbox.WorkspaceWrite, "read-only", sandbox.ReadOnly},
-		{sandbox.ReadOnly, "workspace-write", sandbox.ReadOnly},
-		{sandbox.FullAccess, "workspace-write", sandbox.WorkspaceWrite},
-		{sandbox.WorkspaceWrite, "danger-full-access", sandbox.WorkspaceWrite},
-		{sandbox.FullAccess, "unheard-of", sandbox.ReadOnly},
-	} {
-		if got := tightened(sandbox.Profile{Mode: c.configured}, c.name).Mode; got != c.want {
-			t.Errorf("%v tightened to %q: %v, want %v", c.configured, c.name, got, c.want)
-		}
-	}
-}

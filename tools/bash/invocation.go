@@ -10,7 +10,6 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 )
 
@@ -33,6 +32,9 @@ func (v *invocation) Effects() []policy.Effect { return v.effects }
 // InBackground tells whether the script runs on after the call's return.
 func (v *invocation) InBackground() bool { return v.background }
 
+// IsConfined tells that a person may widen the sandbox in which the script runs.
+func (v *invocation) IsConfined() bool { return true }
+
 // Preview shows the exact script. Characters that would not be seen, or that
 // would change how the rest is seen, are written as escapes.
 func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.Visible(v.script)} }
@@ -40,12 +42,12 @@ func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
 	o := v.tool.options
-	v.profile = tightened(o.Profile, io.Profile)
-	var watch *guard.Call
-	if o.guarded(v.profile) {
-		watch = o.Guard.Begin(nil) // a script that was allowed may do more than it seems
-		v.profile.Protect = watch.Existing()
+	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile))
+	watch, err := o.watch(v.profile, io.Widen.Folder())
+	if err != nil {
+		return v.failed(tools.Result{Terminal: v.terminal.String()}, err)
 	}
+	v.profile.Protect = watch.existing
 	ctx, stop := context.WithCancel(ctx)
 	relayed := make(chan struct{})
 	command := executor.Command{
@@ -59,27 +61,17 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command.Connect = network.Serve
 	var exit executor.Exit
 	defer func() {
-		by := refused{hosts: network.Refusals(), taken: watch.End(), sockets: exit.Refused}
+		by := refused{hosts: network.Refusals(), taken: watch.end(), sockets: exit.Refused}
 		v.addDenials(&r, exit, by, out.text()+"\n"+complaints.text())
 	}()
-	exit, err := o.Pool.Run(ctx, command)
+	run := o.Pool.Run
+	if io.Widen != nil {
+		run = executor.Run // no shell waits for a call of its kind, nor is one started for the next
+	}
+	exit, err = run(ctx, command)
 	stop()
 	<-relayed
 	return v.result(exit, err)
-}
-
-// tightened is the configured profile, or a stricter one that a policy names. A
-// name that is not known is taken for the strictest.
-func tightened(p sandbox.Profile, name string) sandbox.Profile {
-	if name == "" {
-		return p
-	}
-	mode, err := sandbox.ParseMode(name)
-	if err != nil {
-		mode = sandbox.ReadOnly
-	}
-	p.Mode = min(p.Mode, mode)
-	return p
 }
 
 // output passes one stream on.

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
+)
+
+func TestApproversMayAddWhatIsNamedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	data := filepath.Join(filepath.Dir(m.home), "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	protect := policy.Autorun()
+	for text, want := range map[string]widen.Bounds{
+		"":                      {Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {}}": {Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {profile: none, network: off}}":        {Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {network: full}}":                      {Network: widen.Full, Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {hosts: [pypi.org, '*.x.org:443']}}":   {Hosts: []string{"pypi.org", "*.x.org:443"}, Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {write: [" + data + "]}}":              {Write: []string{data}, Ports: []uint16{80, 443}, Protect: protect},
+		"approval: {widen: {profile: workspace-write}}":           {Mode: sandbox.WorkspaceWrite, Ports: []uint16{80, 443}, Protect: protect},
+		"sandbox: {protect: [.envrc], egress: {ports: [8080]}}\n": {Ports: []uint16{8080}, Protect: []string{".envrc"}},
+		"approval: {widen: {profile: danger-full-access}}\nsandbox: {i_understand_full_access: true}": {
+			Mode: sandbox.FullAccess, Ports: []uint16{80, 443}, Protect: protect,
+		},
+	} {
+		got, err := m.loadText(t, "version: 1\n"+text+"\n")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		// The order of what is protected has no meaning.
+		if len(got.Widen.Protect) != len(want.Protect) {
+			t.Errorf("%s: protected are %q", text, got.Widen.Protect)
+		}
+		want.Protect = got.Widen.Protect
+		if diff := cmp.Diff(want, got.Widen); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
+func TestWhatApproversMustNotAddIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	if err := os.MkdirAll(filepath.Join(m.home, ".ssh", "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"{profile: danger-full-access}": "i_understand_full_access: true under sandbox",
+		"{profile: read-only}":          "expected none, workspace-write or danger-full-access",
+		"{network: on}":                 "expected off, proxy or full",
+		"{hosts: ['*']}":                "approval.widen.hosts[0]",
+		"{hosts: ['https://x.org']}":    "approval.widen.hosts[0]",
+		"{write: [/nowhere/at/all]}":    "approval.widen.write[0]: cannot find",
+		"{write: [/]}":                  "it holds your home",
+		"{write: ['~']}":                "it holds your home",
+		"{write: [~/.ssh]}":             "calls have no access to",
+		"{write: [~/.ssh/sub]}":         "calls have no access to",
+		"{write: [/proc]}":              "calls have no access to /proc",
+		"{write: [/dev/shm]}":           "calls have no access to /dev",
+		"{write: [~/etc]}":              "which calls may write", // the configuration lies there
+		"{hots: [x.org]}":               "hosts",
+	} {
+		_, err := m.loadText(t, "version: 1\napproval: {widen: "+text+"}\n")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "toold.yaml:2:") && text != "{write: [~/etc]}" {
+			t.Errorf("%s: the place is missing: %v", text, err)
+		}
+	}
+}
+
+// What a person may open has use for what is said about hosts.
+func TestEgressHasAMeaningWhereAPersonMayOpenTheNetwork(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for text, warns := range map[string]bool{
+		"": true, "approval: {widen: {network: proxy}}": false, "approval: {widen: {hosts: [x.org]}}": false,
+	} {
+		got, err := m.loadText(t, "version: 1\nsandbox: {egress: {allow: [pypi.org]}}\n"+text+"\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told := strings.Contains(strings.Join(got.Warnings, "\n"), "sandbox.egress has no effect"); told != warns {
+			t.Errorf("%q: warned %v", text, told)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package dispatch
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/tools"
+)
+
+// mayWiden is what the person who is asked may add to the sandbox of the call.
+func (d *Dispatcher) mayWiden(q question) *message.MayWiden {
+	if !confined(q.inv) {
+		return nil
+	}
+	return (*message.MayWiden)(d.opt.Widen.Offer(d.opt.Profile.AtMost(q.call.profile)))
+}
+
+// confined tells whether a call runs in a sandbox that can be widened for it.
+func confined(inv tools.Invocation) bool {
+	c, ok := inv.(tools.Confined)
+	return ok && c.IsConfined()
+}
+
+// checkAnswer refuses answers to a question that add what cannot be added: the
+// question stays open then.
+func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
+	base := d.opt.Profile.AtMost(q.call.profile)
+	return func(v approval.Verdict) error {
+		g, err := d.grant(q.inv, base, v)
+		g.Close() // what is there when the call starts is what counts
+		return err
+	}
+}
+
+// grant is what an answer adds to the sandbox of a call, nil when that is nothing.
+func (d *Dispatcher) grant(inv tools.Invocation, base sandbox.Profile, v approval.Verdict) (*widen.Grant, error) {
+	switch {
+	case v.Widen == (approval.Widening{}):
+		return nil, nil
+	case !v.Approve:
+		return nil, errors.New("an answer of no widens nothing")
+	case !confined(inv):
+		return nil, errors.New("only the sandbox of a command can be widened, and this call runs none")
+	}
+	return d.opt.Widen.Check(base, widen.Words(v.Widen))
+}
+
+// onlyYesOrNo refuses answers that add something, to a question that is not about a
+// whole call.
+func onlyYesOrNo(v approval.Verdict) error {
+	if v.Widen != (approval.Widening{}) {
+		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")
+	}
+	return nil
+}
+
+// added is what a person has added to the sandbox of the call, for records; nil =
+// nothing.
+func (c *Call) added() *message.Widening { return message.Widening(c.widened.Words()).Recorded() }
+
+// wider tells the model that this call had a wider sandbox than others, so that it
+// does not count on that.
+func (c *Call) wider(r tools.Result) tools.Result {
+	if w := c.added(); w != nil {
+		r.Text = strings.TrimPrefix(r.Text+"\nA person has widened the sandbox of this one call: "+w.String()+". Other calls are confined as before.", "\n")
+	}
+	return r
+}

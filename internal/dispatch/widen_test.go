@@ -1,0 +1,271 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/tools"
+)
+
+// IsConfined says what its test wants.
+func (p *probe) IsConfined() bool { return p.confined }
+
+// widening is a bench whose calls are asked for and may be widened, and its approver.
+func widening(t *testing.T, tool *probe) (*bench, hesitant) {
+	t.Helper()
+	b, h := newBench(t, policy.Ask, tool), newHesitant()
+	b.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
+	b.opt.Widen = widen.Bounds{Network: widen.Full, Ports: []uint16{443}}
+	t.Cleanup(b.approvals.Join(h))
+	return b, h
+}
+
+// yes is an answer that widens the network.
+func yes(network string) approval.Verdict {
+	return approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Network: network}}
+}
+
+func TestAYesWidensItsOwnCallAlone(t *testing.T) {
+	t.Parallel()
+	var got []widen.Words
+	var before journal.Record
+	var b *bench
+	b, h := widening(t, &probe{confined: true, run: func(_ context.Context, io tools.IO) tools.Result {
+		got = append(got, io.Widen.Words())
+		if before.ID == "" {
+			before, _ = b.journal.Find(context.Background(), "agent", "call_1")
+		}
+		return tools.Result{Text: "probed", Sandbox: &sandbox.Report{Profile: "workspace-write"}}
+	}})
+	w, wake := b.submit("call_1", `{}`)
+	question := <-h.asked
+	if diff := cmp.Diff(&message.MayWiden{Network: []string{"proxy", "full"}, Host: []string{"*"}}, question.Show.MayWiden); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := b.approvals.Resolve(question.ID, yes("full")); err != nil {
+		t.Fatal(err)
+	}
+	ret := final(t, w, wake).Return
+	full := &message.Widening{Network: "full"}
+	if diff := cmp.Diff(full, ret.Sandbox.Widened); diff != "" {
+		t.Error(diff)
+	}
+	if d := ret.Decision; d.By != "person" || d.Person != "ada" || !cmp.Equal(full, d.Widened) {
+		t.Errorf("the decision is %+v", d)
+	}
+	if !strings.HasPrefix(ret.Result, "probed\nA person has widened the sandbox of this one call: it may contact every host") {
+		t.Errorf("the result is %q", ret.Result)
+	}
+	// Who has added what is on the disk before the call runs.
+	if d := before.Decision; d.Person != "ada" || d.Widened != `{"network":"full"}` || before.IntendedAt.IsZero() {
+		t.Errorf("when it ran the journal had %+v", before)
+	}
+	if v := <-h.resolved; v.Widen.Network != "full" {
+		t.Errorf("the approver was told %+v", v)
+	}
+
+	w, wake = b.submit("call_2", `{}`)
+	question = <-h.asked
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if ret := final(t, w, wake).Return; ret.Sandbox.Widened != nil || ret.Decision.Widened != nil || ret.Result != "probed" {
+		t.Errorf("the next call got %+v", ret)
+	}
+	if diff := cmp.Diff([]widen.Words{{Network: "full"}, {}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
+	t.Parallel()
+	b, h := widening(t, &probe{confined: true})
+	w, wake := b.submit("call_1", `{}`)
+	question := <-h.asked
+	for _, v := range []approval.Verdict{
+		{Approve: true, Widen: approval.Widening{Profile: "danger-full-access"}},
+		{Approve: true, Widen: approval.Widening{Write: "/nowhere"}},
+		{Approve: true, Widen: approval.Widening{Network: "all"}},
+		{Approve: false, Widen: approval.Widening{Network: "full"}},
+	} {
+		if _, err := b.approvals.Resolve(question.ID, v); err == nil || errors.Is(err, approval.ErrNotPending) {
+			t.Errorf("%+v: got %v", v, err)
+		}
+	}
+	if n := b.tool.ran.Load(); n != 0 || len(b.approvals.Pending()) != 1 {
+		t.Fatalf("it ran %d times, %d wait", n, len(b.approvals.Pending()))
+	}
+	// The answer that counts first decides, whatever a later one would add.
+	for i, v := range []approval.Verdict{{Approve: true, By: "bob"}, yes("full")} {
+		if _, err := b.approvals.Resolve(question.ID, v); errors.Is(err, approval.ErrNotPending) != (i == 1) {
+			t.Errorf("answer %d: %v", i+1, err)
+		}
+	}
+	if d := final(t, w, wake).Return.Decision; d.Person != "bob" || d.Widened != nil {
+		t.Errorf("the decision is %+v", d)
+	}
+}
+
+func TestOnlyTheSandboxOfACommandIsWidened(t *testing.T) {
+	t.Parallel()
+	b, h := widening(t, &probe{})
+	w, wake := b.submit("call_1", `{}`)
+	question := <-h.asked
+	if question.Show.MayWiden != nil {
+		t.Errorf("offered is %+v", question.Show.MayWiden)
+	}
+	if _, err := b.approvals.Resolve(question.ID, yes("full")); err == nil || errors.Is(err, approval.ErrNotPending) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{By: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, final(t, w, wake), message.Denied, "denied by a person (ada)")
+}
+
+// A client that was away finds what it would have got, and nothing runs again.
+func TestARepeatOfAWidenedCallGetsItsOneReturn(t *testing.T) {
+	t.Parallel()
+	b, h := widening(t, &probe{confined: true})
+	first, _ := b.submit("call_1", `{}`)
+	question := <-h.asked
+	first.Detach()
+	w, wake := b.submit("call_1", `{}`)
+	if _, err := b.approvals.Resolve(question.ID, yes("proxy")); err != nil {
+		t.Fatal(err)
+	}
+	ret := final(t, w, wake).Return
+	again := b.call(t, "call_1", `{}`).Return
+	if !again.Replayed || again.ID != ret.ID || again.Decision.Widened == nil || again.Decision.Widened.Network != "proxy" || again.Decision.Person != "ada" {
+		t.Errorf("the repeat got %+v", again)
+	}
+	if n := b.tool.ran.Load(); n != 1 || len(h.asked) != 0 {
+		t.Errorf("it ran %d times, was asked about %d times more", n, len(h.asked))
+	}
+}
+
+// The background call is the one that runs: it has what was added, and nobody else.
+func TestTheBackgroundCallHasWhatWasAdded(t *testing.T) {
+	t.Parallel()
+	tool := serving()
+	tool.confined = true
+	b, h := widening(t, tool)
+	got := make(chan widen.Words, 1)
+	serve := tool.run
+	tool.run = func(ctx context.Context, io tools.IO) tools.Result {
+		got <- io.Widen.Words()
+		return serve(ctx, io)
+	}
+	w, wake := b.submit("call_1", `{}`)
+	question := <-h.asked
+	if _, err := b.approvals.Resolve(question.ID, yes("full")); err != nil {
+		t.Fatal(err)
+	}
+	f := final(t, w, wake)
+	if f.Background == nil || f.Return.Decision.Widened == nil {
+		t.Fatalf("got %+v", f.Return)
+	}
+	if words := <-got; words.Network != "full" {
+		t.Errorf("it runs with %+v", words)
+	}
+	rec, err := b.journal.Find(t.Context(), "agent", f.Background.ID)
+	if err != nil || rec.Decision.Person != "ada" || rec.Decision.Widened != `{"network":"full"}` {
+		t.Errorf("the journal has %+v, %v", rec, err)
+	}
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A yes that cannot be kept any more lets nothing run.
+func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
+	t.Parallel()
+	b, _ := widening(t, &probe{confined: true})
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(base, "gone")
+	b.opt.Widen.Write = []string{base}
+	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe"}})
+	c.rec = 1 // its events may be told
+	q := question{c, b.tool, b.tool.Effects(), b.rulesFor(c), &message.Decision{}}
+	said, refused := b.approved(q, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Write: gone}})
+	if refused == nil || refused.kind != message.SandboxUnavailable || said.Action != "deny" || said.Widened != nil || c.widened != nil {
+		t.Errorf("got %+v, %+v", said, refused)
+	}
+	if err := os.Mkdir(gone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	said, refused = b.approved(q, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Write: gone}})
+	defer c.widened.Close()
+	if refused != nil || said.Action != "allow" || said.Widened == nil || said.Widened.Write != gone {
+		t.Errorf("got %+v, %+v", said, refused)
+	}
+}
+
+func TestAHostThatAPersonHasAddedIsReachedAndNoOther(t *testing.T) {
+	t.Parallel()
+	b, answers := connecting(t, "listed.example", "new.example", "x.bad.example", "a.good.example", "listed.example", "other.example", "ask.example")
+	b.tool.confined = true
+	b.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
+	b.opt.Widen = widen.Bounds{Hosts: []string{"*.example"}, Ports: []uint16{80, 443}}
+	h := newHesitant()
+	defer b.approvals.Join(h)()
+	b.tool.does = policy.Effect{Kind: policy.Net, Host: "unheard.example", Port: 443, Scheme: "https"}
+	w, wake := b.submit("c1", `{}`)
+	question := <-h.asked
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Host: "new.example"}}); err != nil {
+		t.Fatal(err)
+	}
+	final(t, w, wake)
+	want := []string{
+		"new.example allow person defaults.net", "x.bad.example deny policy bad", "a.good.example deny policy sandbox.network",
+		"listed.example deny policy sandbox.network", "other.example deny policy sandbox.network", "ask.example deny policy sandbox.network",
+	}
+	if diff := cmp.Diff(want, decisions(w.Call())); diff != "" {
+		t.Error(diff)
+	}
+	if answers["new.example"] != "" || !strings.Contains(answers["other.example"], "opened it for another host alone") {
+		t.Errorf("got %q", answers)
+	}
+	if len(h.asked) != 0 {
+		t.Error("a person was asked about a host")
+	}
+}
+
+func TestAQuestionAboutAHostIsYesOrNo(t *testing.T) {
+	t.Parallel()
+	b, answers := connecting(t, "", "new.example")
+	b.tool.confined = true
+	b.opt.Widen = widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Ports: []uint16{443}}
+	h := newHesitant()
+	defer b.approvals.Join(h)()
+	w, wake := b.submit("c1", `{}`)
+	question := <-h.asked
+	if question.Show.MayWiden != nil {
+		t.Errorf("offered is %+v", question.Show.MayWiden)
+	}
+	if _, err := b.approvals.Resolve(question.ID, yes("full")); err == nil || !strings.Contains(err.Error(), "yes or no") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	final(t, w, wake)
+	if answers["new.example"] != "" {
+		t.Errorf("got %q", answers)
+	}
+}

@@ -1,0 +1,151 @@
+package bash_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/bash"
+)
+
+// site is a workspace, a folder beside it and the tool for them.
+type site struct {
+	ws, out string
+	o       bash.Options
+}
+
+func newSite(t *testing.T) site {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := site{ws: base + "/ws", out: base + "/out"}
+	for _, dir := range []string{s.ws, s.out + "/.git/hooks", base + "/quarantine"} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(s.out+"/.envrc", []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := guard.New(guard.Options{Roots: []string{s.ws}, Names: []string{".envrc", ".vscode", ".git/hooks"}, Quarantine: base + "/quarantine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	pool := executor.NewPool(1)
+	t.Cleanup(pool.Close)
+	s.o = bash.Options{
+		Workspace: s.ws, Terminal: executor.Off, Env: executor.BaseEnv(executor.EnvOptions{From: os.Environ()}), Guard: g, Pool: pool,
+		Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: s.ws},
+	}
+	return s
+}
+
+// grant is what words add to the site's sandbox.
+func (s site) grant(t *testing.T, w widen.Words) *widen.Grant {
+	t.Helper()
+	g, err := widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Write: []string{filepath.Dir(s.out)}}.Check(s.o.Profile, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+// run runs a script in the sandbox, widened by g.
+func (s site) run(t *testing.T, script string, g *widen.Grant) (tools.Result, string) {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"command": script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv, err := bash.New(s.o).Build(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	r := inv.Execute(t.Context(), tools.IO{Widen: g, Output: func(from tools.Stream, p []byte) {
+		if from == tools.Stdout {
+			out.Write(p)
+		}
+	}})
+	if g == nil && r.Failure == tools.SandboxUnavailable {
+		t.Skip("this machine has no sandbox: " + r.Text)
+	}
+	return r, out.String()
+}
+
+func TestAFolderIsWritableForTheOneCallAndKeepsWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	script := `cd ` + s.out + ` || exit 0
+for f in new .envrc .git/hooks/pre-commit; do (echo new >$f) 2>/dev/null && echo wrote $f; done
+mkdir .vscode 2>/dev/null; mv .git elsewhere 2>/dev/null && echo moved; true`
+	if _, out := s.run(t, script, nil); out != "" {
+		t.Errorf("before: %q", out)
+	}
+	r, out := s.run(t, script, s.grant(t, widen.Words{Write: s.out}))
+	if out != "wrote new\n" || r.Failure != "" || !strings.Contains(r.Text, ".vscode: it appeared") {
+		t.Errorf("widened: %q, %+v", out, r)
+	}
+	if _, err := os.Stat(s.out + "/.vscode"); err == nil {
+		t.Error(".vscode is still there")
+	}
+	if b, err := os.ReadFile(s.out + "/.envrc"); err != nil || string(b) != "old\n" {
+		t.Errorf(".envrc holds %q, %v", b, err)
+	}
+	if _, out := s.run(t, script, nil); out != "" {
+		t.Errorf("after: %q", out)
+	}
+}
+
+func TestACallDoesNotRunWhenItsFolderIsNotTheOneThatWasMeant(t *testing.T) {
+	t.Parallel()
+	for name, swap := range map[string]func(s site) error{
+		"a link": func(s site) error {
+			return os.Symlink(filepath.Dir(s.out), s.out)
+		},
+		"a link to where it went": func(s site) error { return os.Symlink(s.out+"-away", s.out) },
+		"another folder":          func(s site) error { return os.Mkdir(s.out, 0o700) },
+		"nothing":                 func(site) error { return nil },
+	} {
+		s := newSite(t)
+		s.run(t, "true", nil) // or skips
+		g := s.grant(t, widen.Words{Write: s.out})
+		if err := os.Rename(s.out, s.out+"-away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := swap(s); err != nil {
+			t.Fatal(err)
+		}
+		r, out := s.run(t, "echo ran; touch "+s.out+"/f "+s.out+"-away/f", g)
+		left, _ := filepath.Glob(filepath.Dir(s.out) + "/*/f")
+		if r.Failure != tools.SandboxUnavailable || out != "" || len(left) > 0 {
+			t.Errorf("%s: printed %q, left %q, %+v", name, out, left, r)
+		}
+	}
+}
+
+func TestFullAccessIsForTheOneCall(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	script := "echo x >" + s.out + "/f"
+	if r, _ := s.run(t, script, nil); !r.IsError {
+		t.Fatalf("without: %+v", r)
+	}
+	if r, _ := s.run(t, script, s.grant(t, widen.Words{Profile: "danger-full-access"})); r.IsError || r.Sandbox.Profile != "danger-full-access" || r.Sandbox.Tier != "none" {
+		t.Errorf("with: %+v, %+v", r, r.Sandbox)
+	}
+	if r, _ := s.run(t, script, nil); !r.IsError || r.Sandbox.Profile != "workspace-write" {
+		t.Errorf("after: %+v", r)
+	}
+}
