@@ -65,6 +65,8 @@ type Sandbox struct {
 	Degraded string   `json:"degraded,omitempty"` // why the tier is not A, and what would mend it
 	Caches   string   `json:"caches,omitempty"`   // "overlay", "private" or none
 
+	Unwatched string `json:"unwatched,omitempty"` // why protected names could appear where nobody watches
+
 	Widened *Widening `json:"widened,omitempty"` // what a person has added for this call
 }
 

@@ -91,6 +91,8 @@ type Report struct {
 	// Caches is "overlay" where calls see the machine's tool caches with their own
 	// changes, "private" where of some they see only their own, "" where there are none.
 	Caches string `json:"caches,omitempty"`
+	// Unwatched tells that protected names could appear where nobody watches, and why.
+	Unwatched string `json:"unwatched,omitempty"`
 }
 
 // ErrUnavailable is what errors.Is finds in every refusal to confine.

@@ -190,13 +190,10 @@ func (d *daemon) close() {
 // watchOver guards what calls may write; nil when none may write anything. Those that
 // nothing confines it lets do as they like.
 func watchOver(cfg config.Config) (*guard.Guard, error) {
-	if max(cfg.Sandbox.Mode, cfg.Widen.Mode) == sandbox.ReadOnly || len(cfg.Protect) == 0 {
+	if !guarded(cfg) {
 		return nil, nil
 	}
-	return guard.New(guard.Options{
-		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
-		Quarantine: filepath.Join(cfg.StateDir, "quarantine"), Report: cfg.ProtectReport,
-	})
+	return guard.New(guardOptions(cfg))
 }
 
 // newRegistry makes the tools. Commands run in pool, watched by g, and opener opens

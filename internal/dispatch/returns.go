@@ -156,7 +156,7 @@ func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
 	if enforced == nil {
 		enforced = []string{}
 	}
-	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Proxy: r.Proxy, Widened: c.added()}
+	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Unwatched: r.Unwatched, Proxy: r.Proxy, Widened: c.added()}
 }
 
 // longestTold is how much of a target or hint is told, in bytes.

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,13 +31,21 @@ type Guard struct {
 	incidents []Incident         // of the active calls
 	unproven  map[string]*folder // files that calls may have made, judged by content when one ends
 	existing  []string           // what stands in Existing; nil = to be looked for
+	links     map[string]link    // of the protected names: those that are symbolic links
 	told      []string           // what follow was told last
+	late      *unswept           // what calls may have left that have ended; nil = nothing
+	found     []Incident         // of late, for the next call's return
+	sweeping  bool               // a goroutine looks for them
 	lost      bool               // the kernel dropped news: everything must be looked at
 	closed    bool
 }
 
 // New begins to watch. The first Begin waits until every folder has been seen.
-func New(o Options) (*Guard, error) {
+func New(o Options) (*Guard, error) { return newGuard(o, mostWatches(), mostDark) }
+
+// newGuard makes a Guard that may watch so many folders, and look through so many
+// others before a call returns.
+func newGuard(o Options, watches, looks int) (*Guard, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, errors.New("cannot watch the workspace for protected names: " + err.Error() + "; raise fs.inotify.max_user_instances (sysctl)")
@@ -44,7 +54,8 @@ func New(o Options) (*Guard, error) {
 		options: o, names: sortNames(o.Names), inotify: os.NewFile(uintptr(fd), "inotify"), fd: fd,
 		active: map[*Call]struct{}{}, unproven: map[string]*folder{},
 	}
-	g.tree.watch, g.tree.most = map[int32]*folder{}, mostWatches()
+	g.tree.watch, g.tree.most, g.tree.looks = map[int32]*folder{}, watches, looks
+	g.late = g.options.remembered()
 	g.mu.Lock()
 	// Ends with Close.
 	g.work.Go(g.run)
@@ -57,7 +68,7 @@ func (g *Guard) run() {
 	for _, root := range g.options.Roots {
 		g.addRoot(root)
 	}
-	g.settle()
+	g.swept()
 	g.mu.Unlock()
 	g.tell()
 	raw, err := g.inotify.SyscallConn()
@@ -130,15 +141,16 @@ func (g *Guard) Name(path string) string {
 }
 
 // Blind tells why not every folder is watched, for people; "" when all are. Such
-// folders are looked through at the end of each call instead, as far as that is
-// possible in some seconds.
-func (g *Guard) Blind() string {
+// folders are looked through at the end of each call instead. unseen tells that they
+// were too many for that: the rest is looked through when no call runs, or by the next
+// Guard of these roots.
+func (g *Guard) Blind() (why string, unseen bool) {
 	if g == nil {
-		return ""
+		return "", false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.tree.blind()
+	return g.tree.blind(), len(g.tree.unseen) > 0
 }
 
 // A Call is the time in which a call may run. Begin it before anything of the
@@ -146,30 +158,34 @@ func (g *Guard) Blind() string {
 type Call struct {
 	guard    *Guard
 	existing []string
-	covered  map[string]bool // of existing; what is missing may have been changed by this call
-	granted  []string
 	first    int // incidents before it
+	reach
 }
 
 // Begin takes what is there now for what has to stay. granted are paths that this
 // call may change all the same, with what is in them; those that no name protects
 // do not count.
 func (g *Guard) Begin(granted []string) *Call {
-	c := &Call{guard: g}
+	c := &Call{guard: g, reach: reach{Since: time.Now()}}
 	if g == nil {
 		return c
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pump()
-	c.covered, c.existing = map[string]bool{}, []string{}
-	c.granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return g.options.name(path) == "" })
+	if len(g.active) == 0 { // they were found when no call ran
+		g.found, g.incidents = append(g.found, g.incidents...), nil
+	}
+	c.existing = []string{}
+	c.Covered, c.Links = map[string]bool{}, map[string]link{}
+	c.Granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return g.options.name(path) == "" })
 	for _, path := range g.look() {
 		if !c.may(path) {
 			c.existing = append(c.existing, path)
-			c.covered[path] = true
+			c.Covered[path] = true
 		}
 	}
+	maps.Copy(c.Links, g.links)
 	c.first = len(g.incidents)
 	g.active[c] = struct{}{}
 	return c
@@ -179,16 +195,10 @@ func (g *Guard) Begin(granted []string) *Call {
 // not be changed.
 func (c *Call) Existing() []string { return c.existing }
 
-// may reports whether a path, or one in it, was granted to the call.
-func (c *Call) may(path string) bool {
-	return slices.ContainsFunc(c.granted, func(g string) bool {
-		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
-	})
-}
-
 // End takes away what has appeared and returns what did while the call ran, also
-// when another call that ran at that time may have done it. It is called once.
-// A nil Call is none.
+// when another call that ran at that time may have done it, or one before, whose
+// folders were too many to be looked through at its end. It is called once. A nil
+// Call is none.
 func (c *Call) End() []Incident {
 	if c == nil || c.guard == nil {
 		return nil
@@ -198,19 +208,26 @@ func (c *Call) End() []Incident {
 	defer g.mu.Unlock()
 	if !g.closed {
 		g.pump()
-		g.lookAgain()
+		g.tree.unseen = slices.Collect(maps.Keys(g.tree.dark))
+		g.lookAgain(g.tree.looks)
 		g.judgeUnproven(len(g.active) == 1)
 	}
-	found := slices.Clone(g.incidents[c.first:])
+	found := append(g.found, g.incidents[c.first:]...)
+	g.found = nil
 	delete(g.active, c)
 	if len(g.active) == 0 {
 		g.incidents = nil
-		g.settle()
+	}
+	if len(g.tree.unseen) > 0 {
+		g.leave(c)
+	} else {
+		g.swept()
 	}
 	return found
 }
 
-// settle makes known what was fresh: nobody runs who could have made it.
+// settle makes known what was fresh: nobody runs who could have made it, and nothing
+// is left to be looked at of those who did.
 func (g *Guard) settle() {
 	for _, f := range g.tree.fresh {
 		f.fresh = false
@@ -227,7 +244,7 @@ func (g *Guard) look() []string {
 	if g.existing != nil || g.closed {
 		return g.existing
 	}
-	g.existing = []string{}
+	g.existing, g.links = []string{}, map[string]link{}
 	for f := range g.tree.holders {
 		dir := f.path()
 		for _, name := range g.wanted(f) {
@@ -257,7 +274,7 @@ func (g *Guard) wanted(f *folder) []string {
 }
 
 // real is where a protected path leads to, if that is in a root: what is outside
-// cannot be changed in any case. "" = nowhere.
+// cannot be changed in any case. "" = nowhere. It takes notice of links.
 func (g *Guard) real(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -266,6 +283,7 @@ func (g *Guard) real(path string) string {
 	if info.Mode()&os.ModeSymlink == 0 {
 		return path
 	}
+	g.links[path] = linkOf(info)
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil || !g.inRoot(target) {
 		return ""
@@ -288,16 +306,16 @@ func (g *Guard) blames(path string) bool {
 		if c.may(path) {
 			return false
 		}
-		guilty = guilty || !c.covered[path]
+		guilty = guilty || c.could(path)
 	}
-	return guilty
+	return guilty || g.late.blames(path)
 }
 
 // uncover notes that a path has been replaced, from outside where it was covered:
 // the kernel takes a mount away with what it covers. Calls can change it now.
 func (g *Guard) uncover(path string) {
 	for c := range g.active {
-		delete(c.covered, path)
+		delete(c.Covered, path)
 	}
 }
 

@@ -23,7 +23,10 @@ func (g *Guard) Name(path string) string {
 }
 
 // Blind tells nothing.
-func (g *Guard) Blind() string { return "" }
+func (g *Guard) Blind() (why string, unseen bool) { return "", false }
+
+// Survey counts nothing.
+func Survey(Options) (folders int, why string, unseen bool) { return 0, "", false }
 
 // A Call is the time in which a call may run.
 type Call struct{}

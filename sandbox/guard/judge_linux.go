@@ -67,7 +67,7 @@ func (g *Guard) judgeRepository(f *folder, mode fs.FileMode) {
 		g.suspect(f, ".git", "git would follow it to another place")
 	case mode.IsRegular():
 		f.gitFile = true
-		g.repository(f, len(g.active) > 0)
+		g.repository(f, len(g.active) > 0 || g.late.made(f.path()+"/.git"))
 		g.prove(f, ".git")
 	}
 }

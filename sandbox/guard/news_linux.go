@@ -119,23 +119,18 @@ func (g *Guard) everything() {
 // A hundred thousand take about a second.
 const mostDark = 200_000
 
-// lookAgain looks through the folders that are not watched.
-func (g *Guard) lookAgain() {
-	if len(g.tree.dark) == 0 {
-		g.tree.limit, g.tree.endless = false, false
-		return
-	}
-	left := mostDark
-	next := make([]*folder, 0, len(g.tree.dark))
-	for f := range g.tree.dark {
-		next = append(next, f)
-	}
-	for len(next) > 0 && left > 0 {
-		left--
+// lookAgain looks through as many of the folders that are not watched and wait for
+// it.
+func (g *Guard) lookAgain(most int) {
+	next := g.tree.unseen
+	for ; len(next) > 0 && most > 0; most-- {
 		f := next[0]
 		next = append(next[1:], g.enter(f)...)
 	}
-	g.tree.endless = len(next) > 0
+	if g.tree.unseen = next; len(next) == 0 {
+		g.tree.unseen = nil
+		g.tree.limit = len(g.tree.dark) > 0
+	}
 }
 
 // modeOf is the type of what is at a path; 0 and false where nothing is.

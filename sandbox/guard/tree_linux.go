@@ -104,7 +104,8 @@ type tree struct {
 	fresh   []*folder
 	dark    map[*folder]struct{} // folders without a watch
 	limit   bool                 // for want of watches
-	endless bool                 // they are too many to look through
+	looks   int                  // how many are looked through at the end of a call
+	unseen  []*folder            // of dark and new ones: not yet looked through since a call ran
 }
 
 // mostWatches leaves other programs of this user their share of the kernel's limit.
@@ -118,13 +119,33 @@ func mostWatches() int {
 }
 
 func (t *tree) blind() string {
-	switch {
-	case t.endless:
-		return fmt.Sprintf("%d folders of the workspace are not watched, more than can be looked through: what appears in them under a protected name may stay (raise fs.inotify.max_user_watches, or work in a smaller folder)", len(t.dark))
-	case t.limit:
-		return fmt.Sprintf("%d folders of the workspace are not watched, but looked through at the end of each call (fs.inotify.max_user_watches is used up)", len(t.dark))
+	if !t.limit && len(t.unseen) == 0 {
+		return ""
 	}
-	return ""
+	return blindness(len(t.dark), len(t.unseen) > 0)
+}
+
+// blindness tells of folders that are not watched.
+func blindness(dark int, unseen bool) string {
+	if unseen {
+		return fmt.Sprintf("%d folders of the workspace are not watched, more than can be looked through before a call returns. What appeared in them under a protected name is taken away as soon as it is found, until then do not trust it (raise fs.inotify.max_user_watches, or work in a smaller folder)", dark)
+	}
+	return fmt.Sprintf("%d folders of the workspace are not watched, but looked through at the end of each call (fs.inotify.max_user_watches is used up)", dark)
+}
+
+// Survey counts the folders that a Guard of these roots would have to watch, and tells
+// what its Blind would. It watches nothing and changes nothing.
+func Survey(o Options) (folders int, why string, unseen bool) {
+	g := &Guard{options: o, names: sortNames(o.Names), unproven: map[string]*folder{}}
+	for _, root := range o.Roots {
+		g.addRoot(root)
+	}
+	folders = len(g.tree.dark)
+	if dark := folders - mostWatches(); dark > 0 {
+		unseen = dark > mostDark
+		why = blindness(dark, unseen)
+	}
+	return folders, why, unseen
 }
 
 func (g *Guard) addRoot(path string) {
@@ -172,9 +193,15 @@ func (g *Guard) enter(f *folder) []*folder {
 		g.becomeBare(f)
 	}
 	var found []*folder
+	obeyed := f.obeyed
 	for _, e := range entries {
 		if sub := g.meet(f, e.Name(), e.Type()); sub != nil {
 			found = append(found, sub)
+		}
+	}
+	if f.obeyed && !obeyed { // its .git came after names that count now
+		for _, e := range entries {
+			g.judge(f, e.Name(), e.Type())
 		}
 	}
 	for name, sub := range f.children {
@@ -244,7 +271,7 @@ func (g *Guard) meet(f *folder, name string, mode fs.FileMode) *folder {
 		return nil
 	}
 	sub := &folder{name: name, parent: f, kind: k, wd: -1}
-	if len(g.active) > 0 {
+	if len(g.active) > 0 || g.late.made(sub.path()) {
 		sub.fresh = true
 		g.tree.fresh = append(g.tree.fresh, sub)
 	}

@@ -49,6 +49,18 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 	r.IsError = r.IsError || len(by.taken) > 0
 }
 
+// addBlind tells in a result that protected names could appear where nobody watches.
+func (v *invocation) addBlind(r *tools.Result) {
+	o := v.tool.options
+	if !o.guarded(v.profile) || r.Sandbox == nil {
+		return
+	}
+	why, unseen := o.Guard.Blind()
+	if r.Sandbox.Unwatched = why; unseen {
+		addLine(r, "Notice: "+why+".")
+	}
+}
+
 // addLine puts a line below those that stand in a result's text.
 func addLine(r *tools.Result, line string) {
 	r.Text = strings.TrimPrefix(r.Text+"\n"+line, "\n")

@@ -22,10 +22,11 @@ func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 		{executor.Exit{Reason: executor.Starved, Code: 143, Waiting: asks}, tools.InputNeeded, []string{"sudo -v waits for a password", `"stdin": "open"`}},
 		{executor.Exit{Reason: executor.TimedOut, Code: 143, Waiting: asks}, tools.Timeout, []string{"timed out", "waiting for input: sudo -v"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "memory"}, "", []string{"64 MiB", "sandbox.limits.memory_bytes", "Exit code: 137"}},
-		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "as it may have, 99 (sandbox.limits.processes"}},
+		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "as it may have, 99;", "(sandbox.limits.processes in the configuration)"}},
 		{executor.Exit{Reason: executor.Stopped, Code: 137, Stuck: true}, tools.Cancelled, []string{"killed but not gone"}},
 	} {
 		r := v.result(c.exit, nil)
+		v.addDenials(&r, c.exit, refused{}, "")
 		for _, want := range c.want {
 			if !strings.Contains(r.Text, want) {
 				t.Errorf("%q lacks %q", r.Text, want)

@@ -63,6 +63,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	defer func() {
 		by := refused{hosts: network.Refusals(), taken: watch.end(), sockets: exit.Refused}
 		v.addDenials(&r, exit, by, out.text()+"\n"+complaints.text())
+		v.addBlind(&r)
 	}()
 	run := o.Pool.Run
 	if io.Widen != nil {
@@ -170,7 +171,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
 	case exit.Limit == "memory":
 		r.IsError = true
-		r.Text = fmt.Sprintf("Command was killed for want of memory (exit code %d)", exit.Code)
+		r.Text = fmt.Sprintf("Command was killed for want of memory. Exit code: %d", exit.Code)
 	case exit.Reason == executor.Stopped:
 		r.IsError, r.Failure = true, tools.Cancelled
 		r.Text = "Command was stopped before it ended."

@@ -1,0 +1,204 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scarce is a guard that can watch one folder, and look through none before a call
+// returns. held keeps it from doing so later.
+func scarce(t *testing.T, dir string, held bool) *Guard {
+	t.Helper()
+	g, err := newGuard(Options{
+		Roots: []string{filepath.Join(dir, "ws")}, Names: []string{".git", ".git/hooks", ".git/config", ".envrc"},
+		Quarantine: filepath.Join(dir, "quarantine"),
+	}, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sweeping = held
+	return g
+}
+
+// put makes a file and the folders above it.
+func put(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attack runs a call that makes a repository deep in a folder that is not watched, and
+// returns what was found at its end.
+func attack(t *testing.T, g *Guard, ws string) []Incident {
+	t.Helper()
+	c := g.Begin(nil)
+	put(t, ws+"/a/b/c/.git/hooks/post-checkout")
+	put(t, ws+"/old/.envrc")
+	return c.End()
+}
+
+func project(t *testing.T) (dir, ws string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws = filepath.Join(dir, "ws")
+	put(t, ws+"/.envrc")
+	put(t, ws+"/old/.git/HEAD")
+	put(t, ws+"/mine/.git/hooks/pre-commit")
+	put(t, ws+"/mine/shared")
+	put(t, ws+"/a/b/file")
+	if err := os.Symlink("shared", ws+"/mine/.envrc"); err != nil {
+		t.Fatal(err)
+	}
+	return dir, ws
+}
+
+// below lists what is at or below the names of interest.
+func below(t *testing.T, ws string) string {
+	t.Helper()
+	var found []string
+	for _, name := range []string{".envrc", "mine/.envrc", "mine/.git/hooks/pre-commit", "later/.git/hooks/pre-commit", "a/b/c/.git/hooks/post-checkout", "old/.envrc"} {
+		if _, err := os.Lstat(filepath.Join(ws, name)); err == nil {
+			found = append(found, name)
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// later makes what a person makes once no call runs, and waits for the clock of the
+// file system to tell that apart.
+func later(t *testing.T, ws string) {
+	t.Helper()
+	now := time.Now()
+	path := ws + "/later/.git/hooks/pre-commit"
+	for changed := now; !changed.After(now); changed, _, _ = timesOf(path) {
+		put(t, path)
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func told(all []Incident, ws string) string {
+	var list []string
+	for _, i := range all {
+		list = append(list, strings.TrimPrefix(i.Path, ws+"/"))
+	}
+	return strings.Join(list, " ")
+}
+
+const kept = ".envrc mine/.envrc mine/.git/hooks/pre-commit later/.git/hooks/pre-commit"
+
+func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
+	t.Parallel()
+	dir, ws := project(t)
+	g := scarce(t, dir, true)
+	if got := attack(t, g, ws); len(got) > 0 {
+		t.Fatalf("all folders were looked through before the return: %v", got)
+	}
+	if blind, unseen := g.Blind(); !unseen || !strings.Contains(blind, "more than can be looked through") {
+		t.Errorf("the guard tells %q", blind)
+	}
+	later(t, ws)
+	g.sweep()
+	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "looked through at the end") {
+		t.Errorf("the guard still tells %q", blind)
+	}
+	if got := told(g.Begin(nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
+		t.Errorf("the next call was told of %q", got)
+	}
+}
+
+// What is looked through at the end of each call was there before it.
+func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
+	t.Parallel()
+	dir, ws := project(t)
+	g := scarce(t, dir, true)
+	g.mu.Lock()
+	g.tree.looks = mostDark
+	g.mu.Unlock()
+	c := g.Begin(nil)
+	put(t, ws+"/mine/file")
+	if got := told(c.End(), ws); got != "" {
+		t.Errorf("it was taken away: %s", got)
+	}
+	c = g.Begin(nil)
+	if err := os.Remove(ws + "/mine/.envrc"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", ws+"/mine/.envrc"); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(c.End(), ws); got != "mine/.envrc" {
+		t.Errorf("a link in the place of another is told of as %q", got)
+	}
+}
+
+func TestTheSweepGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	dir, ws := project(t)
+	g := scarce(t, dir, false)
+	attack(t, g, ws)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for strings.Contains(below(t, ws), "post-checkout") {
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("it was not taken away")
+		}
+	}
+}
+
+func TestTheNextGuardFindsWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	dir, ws := project(t)
+	g := scarce(t, dir, true)
+	attack(t, g, ws)
+	g.Close()
+	later(t, ws)
+	g = scarce(t, dir, false)
+	g.mu.Lock()
+	g.tree.looks = mostDark
+	g.mu.Unlock()
+	got := told(g.Begin(nil).End(), ws)
+	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
+		t.Errorf("(-want +got)\n%s\ntold: %s", diff, got)
+	}
+	if !strings.Contains(got, "post-checkout") || !strings.Contains(got, "old/.envrc") {
+		t.Errorf("the first call was told of %q", got)
+	}
+	if _, err := os.Lstat(g.options.note()); !os.IsNotExist(err) {
+		t.Errorf("the note is still there: %v", err)
+	}
+}
+
+func TestASurveyChangesNothing(t *testing.T) {
+	t.Parallel()
+	_, ws := project(t)
+	put(t, ws+"/a/.git/hooks/post-checkout")
+	folders, why, unseen := Survey(Options{Roots: []string{ws}, Names: []string{".git/hooks", ".envrc"}})
+	if folders < 7 || why != "" || unseen {
+		t.Errorf("%d folders, %q, %t", folders, why, unseen)
+	}
+	if got := below(t, ws); got != ".envrc mine/.envrc mine/.git/hooks/pre-commit" {
+		t.Errorf("there is %s", got)
+	}
+}

@@ -1,0 +1,73 @@
+package guard
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// reach is what a call could change.
+type reach struct {
+	Since   time.Time       // when it began
+	Covered map[string]bool // what was there and read-only for it, with all in it
+	Links   map[string]link // symbolic links under protected names; their targets are covered, they are not
+	Granted []string        // what it was allowed to change all the same
+}
+
+// link tells a symbolic link from another one that is put in its place. No program
+// can set the time of the latest change (inode(7)).
+type link struct {
+	Inode   uint64
+	Changed int64 // in nanoseconds
+}
+
+func linkOf(info os.FileInfo) link {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return link{}
+	}
+	return link{st.Ino, st.Ctim.Nano()}
+}
+
+// may reports whether a path, or one in it, was granted.
+func (r *reach) may(path string) bool {
+	return slices.ContainsFunc(r.Granted, func(g string) bool {
+		return path == g || strings.HasPrefix(path, g+"/") || strings.HasPrefix(g, path+"/")
+	})
+}
+
+// could reports whether the call can have put there what is at a path. What lies in
+// a covered folder was there before, unless it has changed since.
+func (r *reach) could(path string) bool {
+	if r.Covered[path] {
+		return false
+	}
+	if was, linked := r.Links[path]; linked {
+		info, err := os.Lstat(path)
+		return err != nil || linkOf(info) != was
+	}
+	for dir := filepath.Dir(path); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		if r.Covered[dir] {
+			changed, _, ok := timesOf(path)
+			return !ok || !changed.Before(r.Since)
+		}
+	}
+	return true
+}
+
+// join is what one or the other of two calls could change.
+func (r reach) join(other reach) reach {
+	both := reach{Since: r.Since, Covered: maps.Clone(r.Covered), Links: maps.Clone(r.Links), Granted: slices.Concat(r.Granted, other.Granted)}
+	maps.DeleteFunc(both.Covered, func(path string, _ bool) bool { return !other.Covered[path] })
+	maps.DeleteFunc(both.Links, func(path string, l link) bool { return other.Links[path] != l })
+	if other.Since.Before(both.Since) {
+		both.Since = other.Since
+	}
+	slices.Sort(both.Granted)
+	both.Granted = slices.Compact(both.Granted)
+	return both
+}
