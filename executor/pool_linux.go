@@ -59,28 +59,11 @@ func NewPool(size int) *Pool {
 // Run is the function Run, faster when a shell waits for c. The slices of c must
 // not be changed afterwards.
 func (p *Pool) Run(ctx context.Context, c Command) (Exit, error) {
-	if p == nil {
-		return Run(ctx, c)
-	}
-	p.note(c)
-	defer p.end(c)
-	if err := c.check(); err != nil {
-		return Exit{}, err
-	}
-	if s := p.take(c); s != nil {
-		if e, err := s.run(ctx, c, p.retire); err == nil {
-			return e, nil
-		}
-		p.discard(s)
-	}
-	return run(ctx, c, p.retire)
+	return p.Hold(c).Run(ctx, c)
 }
 
 // Prepare starts shells for commands like c, before there was any.
 func (p *Pool) Prepare(c Command) {
-	if p == nil {
-		return
-	}
 	p.end(c)
 }
 
@@ -117,6 +100,9 @@ func (p *Pool) Close() {
 
 // note remembers that a call began or ended.
 func (p *Pool) note(c Command) {
+	if p == nil {
+		return
+	}
 	shape := c.shape()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,6 +110,9 @@ func (p *Pool) note(c Command) {
 }
 
 func (p *Pool) end(c Command) {
+	if p == nil {
+		return
+	}
 	p.note(c)
 	p.nudge()
 }
@@ -138,7 +127,7 @@ func (p *Pool) nudge() {
 
 // take removes the oldest shell that fits c, if any.
 func (p *Pool) take(c Command) *readyShell {
-	if len(c.Script) > room {
+	if p == nil || len(c.Script) > room {
 		return nil
 	}
 	p.mu.Lock()
@@ -167,8 +156,14 @@ func (p *Pool) put(s *readyShell, epoch int) {
 	p.discard(drop...)
 }
 
-// retire lets a helper go whose call has no process left. Nobody waits for it but Close.
-func (p *Pool) retire(helper *sandbox.Process) { p.aside(func() { helper.End() }) }
+// retirer lets a helper go whose call has no process left. Nobody waits for it but
+// Close; without a pool there is nobody to do so.
+func (p *Pool) retirer() func(*sandbox.Process) {
+	if p == nil {
+		return nil
+	}
+	return func(helper *sandbox.Process) { p.aside(func() { helper.End() }) }
+}
 
 // discard ends shells that were not used.
 func (p *Pool) discard(shells ...*readyShell) {
@@ -177,9 +172,13 @@ func (p *Pool) discard(shells ...*readyShell) {
 	}
 }
 
-// aside does something for which no call waits, unless the pool is closed: then
-// nobody would wait for it at all.
+// aside does something for which no call waits, unless the pool is closed, or nil:
+// then nobody would wait for it at all.
 func (p *Pool) aside(do func()) {
+	if p == nil {
+		do()
+		return
+	}
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {

@@ -13,6 +13,18 @@ func NewPool(int) *Pool { return nil }
 // Run is the function Run.
 func (*Pool) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }
 
+// Hold makes nothing ready.
+func (*Pool) Hold(Command) *Held { return &Held{} }
+
+// Held is a command that is to run.
+type Held struct{}
+
+// Run is the function Run.
+func (*Held) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }
+
+// Drop does nothing.
+func (*Held) Drop() {}
+
 // Prepare does nothing.
 func (*Pool) Prepare(Command) {}
 

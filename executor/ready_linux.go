@@ -60,15 +60,13 @@ func (s *readyShell) close() {
 }
 
 // run gives the shell its script and sees it through. An error means that it did
-// not run; the caller closes the shell then.
-func (s *readyShell) run(ctx context.Context, c Command, retire func(*sandbox.Process)) (Exit, error) {
-	if err := s.process.Give(c.Script); err != nil {
+// not run.
+func (s *readyShell) run(ctx context.Context, c Command) (Exit, error) {
+	h := &Held{command: c}
+	if err := h.give(s); err != nil {
 		return Exit{}, err
 	}
-	defer s.streams.close()
-	s.streams.attach(c)
-	r := &running{Command: c, streams: s.streams, process: s.process, begun: time.Now(), retire: retire}
-	return r.wait(ctx), nil
+	return h.Run(ctx, c)
 }
 
 // probeScript shows what a waiting shell could have wrong, and breaks off with an
@@ -82,7 +80,7 @@ echo "é'\"\$" ; (exit 3`
 // waited runs a script exactly as a fresh one does. The error tells why not.
 func ProbePool(ctx context.Context, c Command) error {
 	c = c.shape()
-	var fresh, waited shown
+	var fresh, late shown
 	want, err := Run(ctx, fresh.of(c))
 	if err != nil {
 		return err
@@ -91,12 +89,11 @@ func ProbePool(ctx context.Context, c Command) error {
 	if err != nil {
 		return err
 	}
-	got, err := s.run(ctx, waited.of(c), nil)
+	got, err := s.run(ctx, late.of(c))
 	if err != nil {
-		s.close()
 		return err
 	}
-	if got.Code != want.Code || waited.String() != fresh.String() {
+	if got.Code != want.Code || late.String() != fresh.String() {
 		return errors.New("this bash does not run a script that comes late as it runs one that was there from the start")
 	}
 	return nil

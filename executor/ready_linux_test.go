@@ -92,11 +92,10 @@ func seeWaited(t *testing.T, c Command) seen {
 		var out, errs bytes.Buffer
 		c.Stdout, c.Stderr = &out, &errs
 		shell := ready(t, c)
-		e, err := shell.run(t.Context(), c, nil)
+		e, err := shell.run(t.Context(), c)
 		if err == nil {
 			return seen{out.String(), errs.String(), fmt.Sprint(e.Code, e.Signal, e.Reason, len(e.Leftovers))}
 		}
-		shell.close()
 		if !strings.Contains(err.Error(), "has changed") {
 			t.Fatalf("%.80q: %v", c.Script, err)
 		}

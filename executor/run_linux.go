@@ -52,59 +52,8 @@ const (
 // Timeout counts the time in which the machine runs (CLOCK_MONOTONIC): changes of
 // the clock do not matter, and a suspended machine's time does not count.
 func Run(ctx context.Context, c Command) (Exit, error) {
-	if err := c.check(); err != nil {
-		return Exit{}, err
-	}
-	return run(ctx, c, nil)
-}
-
-// run starts a shell for a checked command. What retire is for stands at running.
-func run(ctx context.Context, c Command, retire func(*sandbox.Process)) (Exit, error) {
-	if ctx.Err() != nil {
-		return c.neverRan(), nil
-	}
-	s, err := openStreams(c)
-	if err != nil {
-		return Exit{}, err
-	}
-	defer s.close()
-	p, err := start(ctx, c, s)
-	s.closeChild()
-	if err != nil && ctx.Err() != nil {
-		return c.neverRan(), nil
-	}
-	if err != nil {
-		return Exit{}, err
-	}
-	r := &running{Command: c, streams: s, process: p, begun: time.Now(), retire: retire}
-	return r.wait(ctx), nil
-}
-
-// start hands the command to the sandbox.
-func start(ctx context.Context, c Command, s *streams) (*sandbox.Process, error) {
-	shell, err := findShell()
-	if err != nil {
-		return nil, err
-	}
-	argv, file, err := arguments(c.Script)
-	if err != nil {
-		return nil, err
-	}
-	if file != nil {
-		defer file.Close()
-	}
-	start := s.command(c, append([]string{shell}, argv...))
-	start.Extra = file
-	return sandbox.Start(ctx, start)
-}
-
-// command is what the sandbox starts on these streams.
-func (s *streams) command(c Command, argv []string) sandbox.Command {
-	return sandbox.Command{
-		Argv: argv, Env: c.Env, Dir: c.Dir,
-		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
-		Terminal: c.Terminal != Off, Profile: c.Sandbox,
-	}
+	var none *Pool
+	return none.Run(ctx, c)
 }
 
 // maxArgument is MAX_ARG_STRLEN of execve(2), with its final NUL.

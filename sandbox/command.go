@@ -18,8 +18,13 @@ type Command struct {
 	Extra                 *os.File // the program's descriptor 3; may be nil
 
 	// Room starts a bash without its script: Argv ends with -c, and Process.Give
-	// brings a script of at most so many bytes. Extra is nil then. 0 = Argv is complete.
+	// brings a script of at most so many bytes, which Process.Release lets run. Extra
+	// is nil then. 0 = Argv is complete.
 	Room int
+
+	// Hold keeps the command from starting before Process.Release: the sandbox is made
+	// meanwhile. It has no meaning with Room.
+	Hold bool
 
 	Profile Profile
 }

@@ -23,7 +23,10 @@ func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) 
 	var n, oobn int
 	outer := raw.Read(func(fd uintptr) bool {
 		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+		for errors.Is(err, unix.EINTR) || ended(err) {
+			n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
+		}
+		return !errors.Is(err, unix.EAGAIN)
 	})
 	if err = errors.Join(outer, err); err != nil {
 		return event, nil, err
@@ -34,6 +37,10 @@ func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) 
 	event, err = helper.DecodeEvent(buf[:n])
 	return event, files, err
 }
+
+// ended reports whether an error is the kernel's news, told once, that the helper
+// ended before it read all its orders. What it said before its end comes after that.
+func ended(err error) bool { return errors.Is(err, unix.ECONNRESET) }
 
 // filesOf are the descriptors that came with a message.
 func filesOf(oob []byte) ([]*os.File, error) {

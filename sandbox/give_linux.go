@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,22 +43,49 @@ func (b *blankShell) close() {
 	}
 }
 
-// Give lets a shell that was started with Room run its script. It is called at
-// most once. An error means that the script did not run and never will: it does
-// not fit, what the sandbox was made from has changed (a folder replaced, a
-// hidden file that has come since, a mount), or the shell is gone. The caller
-// then calls End and starts another.
+// Give brings a shell that was started with Room its script, which does not run
+// before Release. It does not wait, and is called at most once. An error means
+// that the script does not fit or that there is no such shell.
 func (p *Process) Give(script string) error {
 	switch {
 	case p.blank == nil || p.blank.asked:
 		return errors.New("cannot give a script: the command has one")
 	case len(script) > p.blank.room || strings.IndexByte(script, 0) >= 0:
 		return fmt.Errorf("cannot give a script of %d bytes: at most %d and no NUL fit", len(script), p.blank.room)
-	case !p.blank.world.same():
-		return errors.New("cannot give a script: what the sandbox was made from has changed")
 	}
 	p.blank.asked = true
 	p.order(helper.Order{Kind: helper.OrderGive, Script: script})
+	return nil
+}
+
+// Release lets the command run that Hold has kept, or the script that Give has
+// brought. It is called at most once. An error means that nothing of it ran or ever
+// will: for a held command it is that of Start; else what the sandbox was made from
+// has changed (a folder replaced, a hidden file that has come since, a mount), or
+// the shell is gone. The caller then calls End.
+//
+// A shell that is killed in the moment of its release ends as one that was killed
+// while it ran its script.
+func (p *Process) Release(ctx context.Context) error {
+	if p.blank == nil {
+		p.order(helper.Order{Kind: helper.OrderGo})
+		return p.hear(ctx)
+	}
+	if err := p.given(); err != nil {
+		return err
+	}
+	if !p.blank.world.same() {
+		return errors.New("cannot run a script: what the sandbox was made from has changed")
+	}
+	p.order(helper.Order{Kind: helper.OrderGo})
+	return nil
+}
+
+// given waits until the shell has its script.
+func (p *Process) given() error {
+	if !p.blank.asked {
+		return errors.New("cannot run a script: none was given")
+	}
 	patience := time.AfterFunc(endWithin, p.destroy) // only a helper that hangs needs it
 	defer patience.Stop()
 	select {

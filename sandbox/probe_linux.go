@@ -68,7 +68,10 @@ func probe(ctx context.Context, spec helper.Spec) (helper.Event, error) {
 	defer null.Close()
 	spec.Probe, spec.Dir = true, "/"
 	var p Process
-	event, err := p.launch(ctx, Command{Stdin: null, Stdout: null, Stderr: null}, spec, nil)
+	if err := p.launch(Command{Stdin: null, Stdout: null, Stderr: null}, spec, nil); err != nil {
+		return helper.Event{}, err
+	}
+	event, err := p.await(ctx)
 	if err != nil {
 		return helper.Event{}, err
 	}

@@ -3,9 +3,6 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -47,15 +44,17 @@ type Process struct {
 
 	stuck bool // written by End
 
-	doors doors
-	blank *blankShell // nil when the command was complete from the start
+	doors   doors
+	blank   *blankShell // nil when the command was complete from the start
+	command Command
+	heard   bool // the helper has said that the command runs, or waits for its script
 }
 
 // Start confines a fresh helper as the profile says and lets it start the
 // command. It returns when the command runs, or when it cannot: a *StageError,
 // in which errors.Is finds ErrUnavailable, when it could not be confined, a
 // *DirError when its folder cannot be entered. Nothing of the command has run
-// then.
+// then. With Hold it returns at once, and Release tells what Start would have.
 //
 // The files are the caller's to close. Who gets a Process must call End.
 func Start(ctx context.Context, c Command) (*Process, error) {
@@ -74,14 +73,13 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if c.Room > 0 {
 		p.blank = newBlankShell(c)
 	}
-	event, err := p.launch(ctx, c, spec, handed)
+	if err = p.launch(c, spec, handed); err == nil && !spec.Hold {
+		err = p.hear(ctx)
+	}
 	if err != nil {
 		p.blank.close()
 		return nil, err
 	}
-	p.report = c.Profile.report(event.ABI, event.Brokered)
-	// Ends when the helper closes the control socket; End waits for that.
-	go p.listen()
 	return p, nil
 }
 
@@ -92,7 +90,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		return spec, nil, err
 	}
 	spec = helper.Spec{
-		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env,
+		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env, Hold: c.Hold && c.Room == 0,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
 		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil,
 	}
@@ -156,68 +154,6 @@ func (p Profile) ports() (ports []uint64) {
 	return ports
 }
 
-// launch starts the helper and waits for its first word.
-func (p *Process) launch(ctx context.Context, c Command, spec helper.Spec, handed []*os.File) (helper.Event, error) {
-	b, err := spec.Encode()
-	if err != nil {
-		return helper.Event{}, &StageError{Stage: "specification", Err: err}
-	}
-	theirs, err := p.connect()
-	if err != nil {
-		return helper.Event{}, &StageError{Stage: "control socket", Err: err}
-	}
-	limits := c.Profile.Limits
-	p.group, err = c.Profile.Groups.New(cgroup.Limits{Processes: limits.Processes, MemoryBytes: limits.MemoryBytes})
-	if err != nil {
-		p.control.Close()
-		theirs.Close()
-		return helper.Event{}, unavailable("make a control group", err)
-	}
-	p.cmd = helperCommand(c, spec, theirs)
-	err = p.group.Start(p.cmd)
-	theirs.Close()
-	if err != nil {
-		p.control.Close()
-		_ = p.group.End()
-		return helper.Event{}, unavailable("clone", err)
-	}
-	// The set-up can hang in a dead network mount; a caller need not.
-	stop := context.AfterFunc(ctx, p.destroy)
-	event, err := p.handshake(b, c, handed)
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		p.destroy()
-		p.control.Close()
-		p.doors.close()
-		if p.reap() && errors.Is(err, io.EOF) {
-			err = unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
-		}
-		_ = p.group.End()
-		if ctx.Err() != nil {
-			err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
-		}
-		return helper.Event{}, err
-	}
-	return event, nil
-}
-
-// connect makes the control socket and returns the helper's end of it.
-func (p *Process) connect() (theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		unix.Close(fds[0])
-		unix.Close(fds[1])
-		return nil, err
-	}
-	p.control = os.NewFile(uintptr(fds[0]), "control")
-	return os.NewFile(uintptr(fds[1]), "control"), nil
-}
-
 // helperCommand is this binary again, in fresh namespaces. The identity mapping
 // keeps the user's number; it would lose all capabilities at exec, so those that
 // the set-up needs are ambient.
@@ -249,83 +185,12 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	}
 }
 
-func (p *Process) handshake(spec []byte, c Command, handed []*os.File) (helper.Event, error) {
-	var err error
-	if p.identity, err = identityOf(p.cmd.Process.Pid); err != nil {
-		return helper.Event{}, unavailable("read the helper's identity", err)
-	}
-	if err := p.sendSpec(spec, handed, c.Extra); err != nil {
-		return helper.Event{}, unavailable("instruct the helper", err)
-	}
-	event, err := p.first()
-	if err != nil {
-		return helper.Event{}, unavailable("hear from the helper", err)
-	}
-	if event.Kind == helper.EventStarted {
-		return event, nil
-	}
-	if event.Stage == helper.StageChdir {
-		return helper.Event{}, &DirError{Dir: c.Dir, Err: failureOf(event)}
-	}
-	return helper.Event{}, unavailable(event.Stage, failureOf(event))
-}
-
-// failureOf is the reason of an EventFailed.
-func failureOf(e helper.Event) error {
-	if e.Errno != 0 {
-		return syscall.Errno(e.Errno)
-	}
-	return errors.New(e.Text)
-}
-
-// sendSpec passes the specification in a memory file: a packet is too small for
-// a long script.
-func (p *Process) sendSpec(spec []byte, handed []*os.File, extra *os.File) error {
-	fd, err := unix.MemfdCreate("specification", unix.MFD_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	file := os.NewFile(uintptr(fd), "specification")
-	defer file.Close()
-	if _, err := file.Write(spec); err != nil {
-		return err
-	}
-	if extra != nil {
-		handed = append(handed[:len(handed):len(handed)], extra)
-	}
-	return p.sendRights([]int{fd}, handed)
-}
-
-// sendRights passes the files after the descriptors. The files stay open until it
-// has, since control holds them.
-func (p *Process) sendRights(fds []int, files []*os.File) error {
-	if len(files) > 0 {
-		raw, err := files[0].SyscallConn()
-		if err != nil {
-			return err
-		}
-		return control(raw, func(fd int) error { return p.sendRights(append(fds, fd), files[1:]) })
-	}
-	raw, err := p.control.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return control(raw, func(socket int) error {
-		return unix.Sendmsg(socket, helper.Order{Kind: helper.OrderRun}.Encode(), unix.UnixRights(fds...), nil, 0)
-	})
-}
-
-func control(raw syscall.RawConn, use func(fd int) error) error {
-	var err error
-	if outer := raw.Control(func(fd uintptr) { err = use(int(fd)) }); outer != nil {
-		return outer
-	}
-	return err
-}
-
 func (p *Process) next() (helper.Event, error) {
 	buf := make([]byte, 64<<10)
 	n, err := p.control.Read(buf)
+	if ended(err) {
+		n, err = p.control.Read(buf)
+	}
 	if err != nil {
 		return helper.Event{}, err
 	}
@@ -434,6 +299,10 @@ func (p *Process) destroy() { _ = p.cmd.Process.Kill() }
 // End kills what is left of the call, waits until it and its helper are gone,
 // and returns what had been left. It must be called once.
 func (p *Process) End() []Member {
+	if !p.heard {
+		p.abandon() // nothing of the command has run
+		return nil
+	}
 	p.order(helper.Order{Kind: helper.OrderEnd})
 	patience := time.NewTimer(endWithin)
 	defer patience.Stop()

@@ -34,11 +34,12 @@ func alone(t *testing.T, dir, script string, spec helper.Spec) string {
 		answers: make(chan helper.Event, 1),
 	}
 	spec.Dir, spec.Argv, spec.Env = dir, []string{"/bin/bash", "-c", script}, []string{"PATH=" + os.Getenv("PATH")}
-	if _, err := p.launch(t.Context(), Command{Stdin: null, Stdout: out, Stderr: out}, spec, nil); err != nil {
+	if err := p.launch(Command{Stdin: null, Stdout: out, Stderr: out}, spec, nil); err != nil {
 		t.Fatal(err)
 	}
-	// Ends with the helper; End waits for it.
-	go p.listen()
+	if err := p.hear(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	<-p.Exited()
 	p.End()
 	b, err := os.ReadFile(out.Name())

@@ -45,6 +45,18 @@ type Detachable interface {
 	InBackground() bool
 }
 
+// A Preparing is an Invocation of whose work a part can be done before it is
+// certain that it will run.
+type Preparing interface {
+	Invocation
+	// Prepare makes ready what Execute needs. It does not wait, and nothing of the
+	// call runs. Of io it may use Profile, Widen and Granted, which are those of
+	// Execute. Execute or Drop follows.
+	Prepare(io IO)
+	// Drop gives up what was made ready. After Execute it does nothing.
+	Drop()
+}
+
 // A Reading is an Invocation that may only read. Such a call may run before it is
 // on the disk that it does, if nothing of it is told before.
 type Reading interface {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -51,6 +53,36 @@ func TestTheRepeatOfAnEndedCallIsToldItsReturnOnly(t *testing.T) {
 		if n := len(w.Call().Events(0)); n != want {
 			t.Errorf("%d events were told, want %d", n, want)
 		}
+	}
+}
+
+// Prepare and Drop say that they were called.
+func (p *probe) Prepare(tools.IO) { p.steps = append(p.steps, "prepared") }
+func (p *probe) Drop()            { p.steps = append(p.steps, "dropped") }
+
+func TestACallIsPreparedBeforeItsIntentIsDurableAndRunsAfter(t *testing.T) {
+	tool := &probe{}
+	b := newBench(t, policy.Allow, tool)
+	tool.run = func(context.Context, tools.IO) tools.Result {
+		tool.steps = append(tool.steps, "ran")
+		if rec, err := b.journal.FindAny(t.Context(), "call_1"); err != nil || rec.IntendedAt.IsZero() {
+			t.Errorf("it runs while the journal has %+v, %v", rec, err)
+		}
+		return tools.Result{}
+	}
+	b.call(t, "call_1", `{}`)
+	if diff := cmp.Diff([]string{"prepared", "ran", "dropped"}, tool.steps); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatWasPreparedIsDroppedWhenTheIntentCannotBeJournalled(t *testing.T) {
+	tool := &probe{}
+	b := newBench(t, policy.Allow, tool)
+	b.journal.Close()
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
+	if diff := cmp.Diff([]string{"prepared", "dropped"}, tool.steps); diff != "" || tool.ran.Load() != 0 {
+		t.Errorf("it ran %d times; %s", tool.ran.Load(), diff)
 	}
 }
 

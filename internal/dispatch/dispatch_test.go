@@ -30,6 +30,7 @@ type probe struct {
 	background bool
 	reads      bool
 	confined   bool
+	steps      []string // of its preparation
 }
 
 func (p *probe) Definition() tools.Definition {

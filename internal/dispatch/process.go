@@ -73,6 +73,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 		if leave, refused = d.awaitPlace(ctx, c); refused == nil {
 			defer leave()
 			started()
+			defer prepare(c, inv)()
 			refused = d.begin(c, inv, out.decision)
 		}
 	}
@@ -84,6 +85,17 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 		return d.background(ctx, c, inv, out)
 	}
 	return d.execute(ctx, c, inv, out)
+}
+
+// prepare lets an invocation make itself ready while the journal writes down that it
+// is to run. drop gives that up; it does nothing once the call has run.
+func prepare(c *Call, inv tools.Invocation) (drop func()) {
+	p, ok := inv.(tools.Preparing)
+	if !ok || inBackground(inv) {
+		return func() {}
+	}
+	p.Prepare(tools.IO{Profile: c.profile, Widen: c.widened, Granted: c.granted})
+	return p.Drop
 }
 
 // rescue makes an outcome of a panic.

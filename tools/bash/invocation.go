@@ -23,7 +23,8 @@ type invocation struct {
 	terminal   executor.Terminal
 	stdin      bool
 	effects    []policy.Effect
-	profile    sandbox.Profile // that holds while it runs; set by Execute
+	profile    sandbox.Profile // that holds while it runs; set by Prepare
+	preparation
 }
 
 // Effects lists what the script can do.
@@ -41,35 +42,27 @@ func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.
 
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
-	o := v.tool.options
-	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile))
-	watch, err := o.watch(v.profile, io.Widen.Folder())
-	if err != nil {
-		return v.failed(tools.Result{Terminal: v.terminal.String()}, err)
+	if !v.prepared {
+		v.Prepare(io)
 	}
-	v.profile.Protect = watch.existing
+	if v.failure != nil {
+		return v.failed(tools.Result{Terminal: v.terminal.String()}, v.failure)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	relayed := make(chan struct{})
-	command := executor.Command{
-		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
-		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile,
-		WaitAll: v.background, Started: v.started(io), Waiting: waiting(io), Input: relay(ctx, io.Input, relayed),
-	}
+	command := v.command()
+	command.Started, command.Waiting, command.Input = v.started(io), waiting(io), relay(ctx, io.Input, relayed)
 	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
 	command.Stdout, command.Stderr = out, complaints
 	network := v.network(io)
 	command.Connect = network.Serve
 	var exit executor.Exit
 	defer func() {
-		by := refused{hosts: network.Refusals(), taken: watch.end(), sockets: exit.Refused}
+		by := refused{hosts: network.Refusals(), taken: v.unwatch(), sockets: exit.Refused}
 		v.addDenials(&r, exit, by, out.text()+"\n"+complaints.text())
 		v.addBlind(&r)
 	}()
-	run := o.Pool.Run
-	if io.Widen != nil {
-		run = executor.Run // no shell waits for a call of its kind, nor is one started for the next
-	}
-	exit, err = run(ctx, command)
+	exit, err := v.held.Run(ctx, command)
 	stop()
 	<-relayed
 	return v.result(exit, err)

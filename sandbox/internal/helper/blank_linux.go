@@ -24,6 +24,11 @@ import (
 // has ended, the values of PIPESTATUS, BASH_ARGC and SECONDS in a listing of all
 // variables, which a fresh shell makes only when they are used.
 
+// The script comes in two steps. OrderGive makes everything ready but leaves the
+// beginning of the placeholder where bash looks for its script; OrderGo writes the
+// script there and lets bash go on. So a daemon that ends between the two leaves a
+// shell that can run nothing but the placeholder.
+
 // placeholder is what bash would run if it did not wait: it never looks like a
 // script that went well.
 const placeholder = "kill -KILL $$; #"
@@ -41,6 +46,9 @@ type blank struct {
 
 	// Of the shell's memory.
 	script, environment uintptr
+
+	given string // what release puts in place
+	has   bool   // give was carried out
 }
 
 // prepareBlank changes what is started so that it will wait.
@@ -66,13 +74,17 @@ func (w *blank) placeholder() string {
 	return placeholder + strings.Repeat(" ", max(0, w.room-len(placeholder)))
 }
 
-// waitWithin bounds the start of a shell. It is long, since nobody waits for it.
-const waitWithin = 10 * time.Second
+// waitWithin bounds the start of a shell, which is looked at every lookAgain. Both
+// are long, since nobody waits for it.
+const (
+	waitWithin = 10 * time.Second
+	lookAgain  = time.Millisecond
+)
 
 // await returns when the shell waits, and has found the places where its script
 // and the trace in its environment lie.
 func (w *blank) await(shell int) error {
-	for begin := time.Now(); !w.waits(shell); time.Sleep(200 * time.Microsecond) {
+	for begin := time.Now(); !w.waits(shell); time.Sleep(lookAgain) {
 		if time.Since(begin) > waitWithin {
 			return errors.New("the shell does not read the file that BASH_ENV names")
 		}
@@ -151,14 +163,14 @@ func store(pid int, at uintptr, b []byte) error {
 	return nil
 }
 
-// give puts the script in place. The shell goes on when release is called.
+// give brings all of the script but what would let the shell run it.
 func (w *blank) give(shell int, shellName, script string) error {
 	if len(script) > w.room || strings.IndexByte(script, 0) >= 0 {
 		return errors.New("the script does not fit the waiting shell")
 	}
-	text := make([]byte, w.room+1)
-	copy(text, script)
-	if err := store(shell, w.script, text); err != nil {
+	w.given, w.has = script, true
+	behind := make([]byte, max(0, w.room-len(placeholder))+1)
+	if err := store(shell, w.script+uintptr(len(placeholder)), behind); err != nil {
 		return err
 	}
 	if err := store(shell, w.environment, make([]byte, len(w.entry))); err != nil {
@@ -174,8 +186,19 @@ func (w *blank) give(shell int, shellName, script string) error {
 	return nil
 }
 
-// release lets the shell go on.
-func (w *blank) release() { unix.Close(w.write) }
+// release puts the given script in the place of the placeholder and lets the shell
+// go on.
+func (w *blank) release(shell int) error {
+	if !w.has {
+		return errors.New("no script was given")
+	}
+	text := make([]byte, max(len(w.given), len(placeholder)))
+	copy(text, w.given)
+	if err := store(shell, w.script, text); err != nil {
+		return err
+	}
+	return unix.Close(w.write)
+}
 
 // prelude is what the shell reads from the pipe: it gives back the descriptor
 // and the variables as a shell has them that was started with the script.
@@ -198,21 +221,52 @@ func (h *holder) mustWait() {
 	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.brokered})
 }
 
-// give lets the waiting shell run its script. One that cannot have it runs
-// nothing.
+// give brings the waiting shell its script, which does not run before release.
 func (h *holder) give(script string) {
 	err := errors.New("no shell waits for a script")
-	if h.blank != nil {
+	if h.blank != nil && !h.blank.has {
 		err = h.blank.give(h.shell, h.spec.Argv[0], script)
 	}
 	if err != nil {
-		send(failure(stage("give the shell its script", err)))
-		h.end(125)
+		h.refuse(err)
 	}
-	send(Event{Kind: EventGiven}) // before the shell's own end can be told
-	h.blank.release()
+	send(Event{Kind: EventGiven})
+}
+
+// release lets the waiting shell run its script. One that cannot have it runs
+// nothing.
+func (h *holder) release() {
+	err := errors.New("no shell waits for a script")
+	if h.blank != nil {
+		err = h.blank.release(h.shell)
+	}
+	if err != nil {
+		h.refuse(err)
+	}
 	h.blank = nil
 	h.watch()
+}
+
+// refuse ends the call of a shell that has not begun its script.
+func (h *holder) refuse(why error) {
+	send(failure(stage("give the shell its script", why)))
+	h.end(125)
+}
+
+// awaitGo waits until the daemon lets the command start. It is the first order
+// after OrderRun; without it nothing starts.
+func awaitGo() error {
+	buf := make([]byte, 64)
+	for {
+		n, err := unix.Read(ControlFD, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if order, bad := DecodeOrder(buf[:max(n, 0)]); err != nil || bad != nil || order.Kind != OrderGo {
+			return errGarbled
+		}
+		return nil
+	}
 }
 
 // watch begins to watch what the command uses.

@@ -68,6 +68,9 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 			return 0, false, stage("drop capabilities", err)
 		}
 	}
+	if s.Processes > 0 && (s.Namespaces || s.Counted) {
+		defer aside(startThreads)()
+	}
 	// In the view, where a hidden or private folder is not the host's, and without
 	// the capability to enter it all the same.
 	if err := unix.Chdir(s.Dir); err != nil {
@@ -92,9 +95,6 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 		if err := restrictSockets(s.Offline); err != nil {
 			return 0, false, stage("seccomp", err)
 		}
-	}
-	if s.Processes > 0 && (s.Namespaces || s.Counted) {
-		startThreads()
 	}
 	return abi, brokered, nil
 }

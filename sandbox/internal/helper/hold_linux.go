@@ -38,6 +38,7 @@ func run() int {
 		return 125
 	}
 	clean()
+	deafen := aside(setSignals)
 	spec, handed, files, err := receiveSpec()
 	if err != nil {
 		return 125 // the daemon is gone or is not one; nobody is left to tell
@@ -48,7 +49,9 @@ func run() int {
 	h := &holder{spec: spec, alone: make(chan struct{})}
 	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
 	begin := func() {
-		if h.abi, h.brokered, err = confine(&spec, handed); err == nil && !spec.Probe {
+		h.abi, h.brokered, err = confine(&spec, handed)
+		deafen()
+		if err == nil && !spec.Probe {
 			err = h.start(files)
 		}
 	}
@@ -80,8 +83,20 @@ func clean() {
 	// Without close_range (before Linux 5.9) there is nothing to mend: the daemon
 	// opens everything close-on-exec.
 	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	setSignals()
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 	unix.Umask(0o022)
+}
+
+// aside does something on another thread while the main one goes on. wait returns
+// when it is done.
+func aside(do func()) (wait func()) {
+	done := make(chan struct{})
+	// Ends with do.
+	go func() {
+		defer close(done)
+		do()
+	}()
+	return func() { <-done }
 }
 
 // setSignals makes the helper deaf to signals of the call and gives the shell
@@ -92,7 +107,8 @@ func clean() {
 // would end the process for, unless somebody is notified. The default action
 // would not do for them, although the kernel spares the first process of a
 // namespace: not while the forking thread has signals blocked. To be notified
-// of all others too would cost a change of threads for each.
+// of all others too would cost a change of threads for each. For these it is done
+// while the view is built: nothing of the call runs yet.
 func setSignals() {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGILL,
 		unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS)
@@ -100,7 +116,6 @@ func setSignals() {
 	for _, sig := range []unix.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
 		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	}
-	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
 }
 
 func failure(err error) Event {
@@ -159,6 +174,11 @@ func (h *holder) start(extra []uintptr) error {
 	}
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
+	}
+	if h.spec.Hold {
+		if err := awaitGo(); err != nil {
+			return stage("be told to start", err)
+		}
 	}
 	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)
@@ -283,6 +303,8 @@ func (h *holder) obey() {
 		switch order.Kind {
 		case OrderGive:
 			h.give(order.Script)
+		case OrderGo:
+			h.release()
 		case OrderSignal:
 			h.signalForeground(unix.Signal(order.Signal))
 			send(Event{Kind: EventSignalled})

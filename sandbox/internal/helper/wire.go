@@ -19,6 +19,7 @@ type Spec struct {
 	Seccomp    bool
 	Terminal   bool // descriptor 0 is its controlling terminal
 	Probe      bool // confine, report and end: start nothing
+	Hold       bool // start nothing before OrderGo
 
 	Roots    []Root
 	Hide     []string
@@ -36,7 +37,7 @@ type Spec struct {
 	Dir  string
 	Argv []string // Argv[0] is an absolute path
 	Env  []string
-	Room uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it
+	Room uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it, OrderGo starts it
 }
 
 // apart reports whether the call's processes have a namespace of their own, which
@@ -75,6 +76,7 @@ type Order struct {
 const (
 	OrderRun       = "run"
 	OrderGive      = "give"       // the script of a shell that was started without; answered by EventGiven or EventFailed
+	OrderGo        = "go"         // what was held may start, what was given may run
 	OrderSignal    = "signal"     // to the foreground process group; answered by EventSignalled
 	OrderSignalAll = "signal-all" // to every process of the call
 	OrderSignalOne = "signal-one" // to the shell alone; answered by EventSignalled
@@ -107,7 +109,7 @@ type Event struct {
 const (
 	EventStarted   = "started"
 	EventFailed    = "failed"
-	EventGiven     = "given"
+	EventGiven     = "given" // the script is ready to run
 	EventExited    = "exited"
 	EventAlone     = "alone"     // the last process of the call ended after the shell did
 	EventSignalled = "signalled" // kill(2) has returned
@@ -244,7 +246,7 @@ func (s *Spec) Encode() ([]byte, error) {
 func (s *Spec) truths() map[string]*bool {
 	return map[string]*bool{
 		"namespaces": &s.Namespaces, "shared": &s.Shared, "listed": &s.Listed, "offline": &s.Offline, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
-		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe,
+		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe, "hold": &s.Hold,
 	}
 }
 

@@ -1,0 +1,143 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// Held is a command for which everything is ready, or being made ready, and of
+// which nothing runs. Run or Drop must be called, from one goroutine.
+type Held struct {
+	pool    *Pool
+	command Command
+	streams *streams
+	process *sandbox.Process // nil when err is not, and after Run and Drop
+	waited  bool             // it is a shell of the pool
+	err     error            // why it cannot run
+}
+
+// Hold makes ready what c needs, so that Run has less to do: it brings the script to
+// a waiting shell, or else begins to make a sandbox. The writers, functions and times
+// of c matter to Run only. It does not wait; what fails, Run tells.
+func (p *Pool) Hold(c Command) *Held {
+	p.note(c)
+	h := &Held{pool: p, command: c}
+	if h.err = c.check(); h.err != nil {
+		return h
+	}
+	if s := p.take(c); s != nil && h.give(s) == nil {
+		h.waited = true
+		return h
+	}
+	h.begin(c)
+	return h
+}
+
+// give brings the script to a shell that waits for it, and ends one that cannot
+// have it.
+func (h *Held) give(s *readyShell) error {
+	if err := s.process.Give(h.command.Script); err != nil {
+		h.pool.discard(s)
+		return err
+	}
+	h.streams, h.process = s.streams, s.process
+	return nil
+}
+
+// begin starts a helper that holds the command.
+func (h *Held) begin(c Command) {
+	s, err := openStreams(c)
+	if err == nil {
+		if h.process, err = hold(c, s); err != nil {
+			s.close()
+		}
+		s.closeChild()
+	}
+	h.streams, h.waited, h.err = s, false, err
+}
+
+// hold hands the command to the sandbox, which keeps it.
+func hold(c Command, s *streams) (*sandbox.Process, error) {
+	shell, err := findShell()
+	if err != nil {
+		return nil, err
+	}
+	argv, file, err := arguments(c.Script)
+	if err != nil {
+		return nil, err
+	}
+	if file != nil {
+		defer file.Close()
+	}
+	start := s.command(c, append([]string{shell}, argv...))
+	start.Extra, start.Hold = file, true
+	return sandbox.Start(context.Background(), start)
+}
+
+// Run is the function Run for the command of Hold, with the writers, functions and
+// times of c. It may be called once.
+func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
+	defer h.Drop()
+	defer h.pool.end(c)
+	if h.err == nil && !h.holds(c) {
+		h.err = errors.New("cannot run the command: it is not the one that was prepared")
+	}
+	if h.err != nil {
+		return Exit{}, h.err
+	}
+	if ctx.Err() != nil {
+		return c.neverRan(), nil
+	}
+	err := h.process.Release(ctx)
+	if err != nil && h.waited { // something has changed since that shell was started
+		h.Drop()
+		if h.begin(c); h.err != nil {
+			return Exit{}, h.err
+		}
+		err = h.process.Release(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		return c.neverRan(), nil
+	}
+	if err != nil {
+		return Exit{}, err
+	}
+	return h.wait(ctx, c), nil
+}
+
+// holds reports whether c is the command that was made ready.
+func (h *Held) holds(c Command) bool {
+	return h.process != nil && c.Script == h.command.Script && reflect.DeepEqual(c.shape(), h.command.shape())
+}
+
+// wait sees the released command through.
+func (h *Held) wait(ctx context.Context, c Command) Exit {
+	h.streams.attach(c)
+	r := &running{Command: c, streams: h.streams, process: h.process, begun: time.Now(), retire: h.pool.retirer()}
+	h.process = nil // it ends with the command
+	defer h.streams.close()
+	return r.wait(ctx)
+}
+
+// Drop ends what will not run. After Run it does nothing.
+func (h *Held) Drop() {
+	if h.process == nil {
+		return
+	}
+	s := &readyShell{streams: h.streams, process: h.process}
+	h.process = nil
+	h.pool.discard(s)
+}
+
+// command is what the sandbox starts on these streams.
+func (s *streams) command(c Command, argv []string) sandbox.Command {
+	return sandbox.Command{
+		Argv: argv, Env: c.Env, Dir: c.Dir,
+		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
+		Terminal: c.Terminal != Off, Profile: c.Sandbox,
+	}
+}

@@ -1,0 +1,108 @@
+package executor
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// holding is a command that leaves a file when it runs, and a pool that holds n
+// shells for it.
+func holding(t *testing.T, n int, mode Terminal, profile sandbox.Mode) (*Pool, Command) {
+	t.Helper()
+	c := inWorkspace(t, mode, profile)
+	c.Script = "echo ran >ran; echo done"
+	if n > 0 {
+		return filled(t, n, c), c
+	}
+	p := NewPool(0)
+	t.Cleanup(p.Close)
+	return p, c
+}
+
+func ran(c Command) bool {
+	_, err := os.Stat(c.Dir + "/ran")
+	return err == nil
+}
+
+// Whoever ends a held command, and however: it has not run. The end of its helper
+// is the danger, since bash takes the end of its pipe for the beginning.
+func TestAHeldCommandNeverRuns(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Terminal{Split, Off} {
+		for _, profile := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {
+			for name, end := range map[string]func(*Held){
+				"dropped":           func(h *Held) { h.Drop() },
+				"its helper killed": func(h *Held) { _ = syscall.Kill(h.process.PID(), syscall.SIGKILL); h.Drop() },
+			} {
+				for _, waiting := range []int{0, 3} {
+					p, c := holding(t, waiting, mode, profile)
+					for range 3 {
+						h := p.Hold(c)
+						if h.err != nil || h.waited != (waiting > 0) {
+							t.Fatalf("%v, of a waiting shell: %t", h.err, h.waited)
+						}
+						end(h)
+					}
+					p.Close() // which waits until nothing of them is left
+					if ran(c) {
+						t.Errorf("%s, %s, %d shells waited: it was %s and has run", mode, profile, waiting, name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAHeldCommandRunsAsAnyOther(t *testing.T) {
+	t.Parallel()
+	for _, waiting := range []int{0, 1} {
+		p, c := holding(t, waiting, Split, sandbox.WorkspaceWrite)
+		h := p.Hold(c)
+		var out bytes.Buffer
+		c.Stdout = &out
+		if e, err := h.Run(t.Context(), c); err != nil || e.Code != 0 || out.String() != "done\n" || !ran(c) {
+			t.Errorf("%d shells waited: %+v, %v, printed %q", waiting, e, err, out.String())
+		}
+		h.Drop()
+	}
+}
+
+func TestAnotherCommandThanTheHeldOneDoesNotRun(t *testing.T) {
+	t.Parallel()
+	p, c := holding(t, 1, Off, sandbox.WorkspaceWrite)
+	h := p.Hold(c)
+	other := c
+	other.Script += "; echo more"
+	if _, err := h.Run(t.Context(), other); err == nil || !strings.Contains(err.Error(), "not the one") {
+		t.Errorf("got %v", err)
+	}
+	p.Close()
+	if ran(c) {
+		t.Error("it ran")
+	}
+}
+
+// What changes between preparation and start is seen as well.
+func TestAHeldShellIsNotUsedWhenAHiddenFileHasCome(t *testing.T) {
+	t.Parallel()
+	p, c := holding(t, 0, Off, sandbox.WorkspaceWrite)
+	c.Sandbox.Hide = []string{c.Dir + "/key"}
+	c.Script = "cat key 2>/dev/null; echo done"
+	p.Prepare(c)
+	p.size = 1
+	p.refill(t.Context())
+	h := p.Hold(c)
+	if err := os.WriteFile(c.Dir+"/key", []byte("secret"), 0o644); err != nil || !h.waited {
+		t.Fatalf("%v, a waiting shell: %t", err, h.waited)
+	}
+	var out bytes.Buffer
+	c.Stdout = &out
+	if _, err := h.Run(t.Context(), c); err != nil || out.String() != "done\n" {
+		t.Errorf("printed %q, %v", out.String(), err)
+	}
+}

@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/cgroup"
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// launch starts the helper and tells it what to do.
+func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
+	p.command = c
+	b, err := spec.Encode()
+	if err != nil {
+		return &StageError{Stage: "specification", Err: err}
+	}
+	theirs, err := p.connect()
+	if err != nil {
+		return &StageError{Stage: "control socket", Err: err}
+	}
+	limits := c.Profile.Limits
+	p.group, err = c.Profile.Groups.New(cgroup.Limits{Processes: limits.Processes, MemoryBytes: limits.MemoryBytes})
+	if err != nil {
+		p.control.Close()
+		theirs.Close()
+		return unavailable("make a control group", err)
+	}
+	p.cmd = helperCommand(c, spec, theirs)
+	err = p.group.Start(p.cmd)
+	theirs.Close()
+	if err != nil {
+		p.control.Close()
+		_ = p.group.End()
+		return unavailable("clone", err)
+	}
+	if p.identity, err = identityOf(p.cmd.Process.Pid); err != nil {
+		p.abandon()
+		return unavailable("read the helper's identity", err)
+	}
+	if err := p.sendSpec(b, handed, c.Extra); err != nil {
+		p.abandon()
+		return unavailable("instruct the helper", err)
+	}
+	return nil
+}
+
+// hear waits for the helper's first word, and takes the others from then on. When
+// it is not that the command runs, or waits for its script, the helper is gone.
+func (p *Process) hear(ctx context.Context) error {
+	event, err := p.await(ctx)
+	if err != nil {
+		return err
+	}
+	p.report = p.command.Profile.report(event.ABI, event.Brokered)
+	p.heard = true
+	// Ends when the helper closes the control socket; End waits for that.
+	go p.listen()
+	return nil
+}
+
+// await waits for the helper's first word.
+func (p *Process) await(ctx context.Context) (helper.Event, error) {
+	// The set-up can hang in a dead network mount; a caller need not.
+	stop := context.AfterFunc(ctx, p.destroy)
+	event, err := p.firstWord()
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		return event, nil
+	}
+	if p.abandon() && errors.Is(err, io.EOF) {
+		err = unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+	}
+	return helper.Event{}, err
+}
+
+// abandon ends a helper that holds no command, and reports whether it is gone.
+func (p *Process) abandon() bool {
+	p.destroy()
+	p.control.Close()
+	p.doors.close()
+	p.blank.close()
+	gone := p.reap()
+	_ = p.group.End()
+	return gone
+}
+
+// connect makes the control socket and returns the helper's end of it.
+func (p *Process) connect() (theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, err
+	}
+	p.control = os.NewFile(uintptr(fds[0]), "control")
+	return os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+// firstWord is what the helper says first, as an error unless the command runs.
+func (p *Process) firstWord() (helper.Event, error) {
+	event, err := p.first()
+	switch {
+	case err != nil:
+		return helper.Event{}, unavailable("hear from the helper", err)
+	case event.Kind == helper.EventStarted:
+		return event, nil
+	case event.Stage == helper.StageChdir:
+		return helper.Event{}, &DirError{Dir: p.command.Dir, Err: failureOf(event)}
+	}
+	return helper.Event{}, unavailable(event.Stage, failureOf(event))
+}
+
+// failureOf is the reason of an EventFailed.
+func failureOf(e helper.Event) error {
+	if e.Errno != 0 {
+		return syscall.Errno(e.Errno)
+	}
+	return errors.New(e.Text)
+}
+
+// sendSpec passes the specification in a memory file: a packet is too small for
+// a long script.
+func (p *Process) sendSpec(spec []byte, handed []*os.File, extra *os.File) error {
+	fd, err := unix.MemfdCreate("specification", unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), "specification")
+	defer file.Close()
+	if _, err := file.Write(spec); err != nil {
+		return err
+	}
+	if extra != nil {
+		handed = append(handed[:len(handed):len(handed)], extra)
+	}
+	return p.sendRights([]int{fd}, handed)
+}
+
+// sendRights passes the files after the descriptors. The files stay open until it
+// has, since control holds them.
+func (p *Process) sendRights(fds []int, files []*os.File) error {
+	if len(files) > 0 {
+		raw, err := files[0].SyscallConn()
+		if err != nil {
+			return err
+		}
+		return control(raw, func(fd int) error { return p.sendRights(append(fds, fd), files[1:]) })
+	}
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return control(raw, func(socket int) error {
+		return unix.Sendmsg(socket, helper.Order{Kind: helper.OrderRun}.Encode(), unix.UnixRights(fds...), nil, 0)
+	})
+}
+
+func control(raw syscall.RawConn, use func(fd int) error) error {
+	var err error
+	if outer := raw.Control(func(fd uintptr) { err = use(int(fd)) }); outer != nil {
+		return outer
+	}
+	return err
+}

@@ -1,0 +1,58 @@
+package bash
+
+import (
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/tools"
+)
+
+// preparation is what a call has before it runs.
+type preparation struct {
+	prepared bool
+	failure  error // why it must not run; the rest is not there then
+	guarded  watch
+	held     *executor.Held
+}
+
+// Prepare begins to make the sandbox of the script, or brings it to a shell that
+// waits in one.
+func (v *invocation) Prepare(io tools.IO) {
+	o := v.tool.options
+	v.prepared = true
+	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile))
+	if v.guarded, v.failure = o.watch(v.profile, io.Widen.Folder()); v.failure != nil {
+		return
+	}
+	v.profile.Protect = v.guarded.existing
+	pool := o.Pool
+	if io.Widen != nil {
+		pool = nil // no shell waits for a call of its kind, nor is one started for the next
+	}
+	v.held = pool.Hold(v.command())
+}
+
+// Drop gives up what Prepare has begun.
+func (v *invocation) Drop() {
+	if v.held != nil {
+		v.held.Drop()
+	}
+	v.unwatch()
+}
+
+// unwatch ends the watch over what the script may not change, and tells what it did
+// to it all the same.
+func (v *invocation) unwatch() []guard.Incident {
+	begun := v.guarded
+	v.guarded = watch{}
+	return begun.end()
+}
+
+// command is the script as the executor takes it, without what it is told while it
+// runs.
+func (v *invocation) command() executor.Command {
+	o := v.tool.options
+	return executor.Command{
+		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
+		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile, WaitAll: v.background,
+	}
+}
