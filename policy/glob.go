@@ -207,16 +207,40 @@ func matchAnyDepth(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return true
 	}
-	for {
-		if matchParts(parts, path) {
+	begin := literal(parts[0])
+	for tail, found := tailWith(path, begin); found; {
+		if matchParts(parts, tail) {
 			return true
 		}
-		_, rest, more := strings.Cut(path, "/")
+		_, rest, more := strings.Cut(tail, "/")
 		if !more {
-			// "**" at the end of "a/**" matches nothing more as well.
-			return path != "" && matchParts(parts, "")
+			break
 		}
-		path = rest
+		tail, found = tailWith(rest, begin)
+	}
+	// "**" at the end of "a/**" matches nothing more as well.
+	return path != "" && matchParts(parts, "")
+}
+
+// literal returns a component of a pattern that is literal text, "" for others.
+func literal(part string) string {
+	if hasMeta(part) {
+		return ""
+	}
+	return part
+}
+
+// tailWith returns the longest end of a path, from a component on, that begins with
+// a text.
+func tailWith(path, begin string) (tail string, found bool) {
+	for at := 0; ; at++ {
+		i := strings.Index(path[at:], begin)
+		if i < 0 {
+			return "", false
+		}
+		if at += i; at == 0 || path[at-1] == '/' {
+			return path[at:], true
+		}
 	}
 }
 
@@ -229,23 +253,25 @@ func reachParts(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return false
 	}
-	name, rest, more := strings.Cut(path, "/")
 	if parts[0] != "**" {
+		name, rest, _ := strings.Cut(path, "/")
 		return matchName(parts[0], name) && reachParts(parts[1:], rest)
 	}
-	if len(parts) > 1 && !hasMeta(parts[1]) && !strings.Contains(path, parts[1]) {
-		return false // most paths are told apart by it
+	if len(parts) == 1 {
+		return false
 	}
-	for {
-		if len(parts) > 1 && path != "" && reachParts(parts[1:], path) {
+	begin := literal(parts[1])
+	for tail, found := tailWith(path, begin); found; {
+		if tail != "" && reachParts(parts[1:], tail) {
 			return true
 		}
+		_, rest, more := strings.Cut(tail, "/")
 		if !more {
 			return false
 		}
-		path = rest
-		_, rest, more = strings.Cut(path, "/")
+		tail, found = tailWith(rest, begin)
 	}
+	return false
 }
 
 // matchName matches one component. A malformed pattern, which compileGlob has

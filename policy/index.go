@@ -101,6 +101,16 @@ func (p *Policy) needs(word string) bool {
 	return false
 }
 
+// mayBlock reports whether an asking or denying command rule may be about a program.
+func (p *Policy) mayBlock(name string) bool {
+	for _, s := range p.sets {
+		if list := s.byName[name]; list != nil && list.asks() || s.anyName.asks() {
+			return true
+		}
+	}
+	return false
+}
+
 // current returns what stands in the place of a rule: the rule itself, unless a
 // change is being tried; nil where it is taken away.
 func (p *Policy) current(r *rule) *rule {
@@ -119,6 +129,9 @@ type commandList struct {
 	list           []commandPattern
 	blocks, allows filed // asking and denying patterns; allowing ones
 }
+
+// asks reports whether some pattern asks or denies.
+func (l *commandList) asks() bool { return len(l.blocks.any)+len(l.blocks.by) > 0 }
 
 func (l *commandList) add(cp commandPattern) { l.list = append(l.list, cp) }
 
@@ -201,19 +214,20 @@ func (l *commandList) allowing(argv []Word) []int32 {
 	return inOrder(found)
 }
 
-// blocking returns the asking and denying patterns that may match a command. needed
-// are the places of the words that rules need, counted from at before the command.
-func (l *commandList) blocking(c *command, needed []int, at int) []int32 {
+// blocking returns the asking and denying patterns that may match a command.
+func (l *commandList) blocking(c *command) []int32 {
 	if len(l.blocks.by) == 0 {
 		return l.blocks.any
 	}
-	found := slices.Clip(l.blocks.any)
-	for _, i := range needed {
-		if i -= at; i >= len(c.argv) {
+	found, unknown := slices.Clip(l.blocks.any), false
+	for _, i := range c.needed {
+		if i -= c.before; i >= len(c.argv) {
 			break
-		} else if i > 0 {
-			found = l.blocks.appendWord(found, c.argv[i], false)
+		} else if i == 0 || unknown && c.argv[i].Dynamic {
+			continue // all that need anything are found already
 		}
+		found = l.blocks.appendWord(found, c.argv[i], false)
+		unknown = unknown || c.argv[i] == Word{Dynamic: true}
 	}
 	if hasOtherNames(c.name) {
 		for _, r := range c.readings() {

@@ -13,13 +13,6 @@ func (p *pattern) loose(argv []Word) bool {
 	return len(argv) > 0 && p.looseAs(&command{argv: argv, name: baseName(argv[0].Text)})
 }
 
-// command is a command to which many patterns are held.
-type command struct {
-	argv  []Word
-	name  string // of its program
-	taken []sense
-}
-
 // readings are the ways in which its operands may be taken; see the function.
 func (c *command) readings() []sense {
 	if c.taken == nil {

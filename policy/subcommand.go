@@ -156,7 +156,7 @@ func renamed(name string, operands []Word) (out []sense) {
 
 // prepend puts the words of a name before others.
 func prepend(name string, rest []Word) []Word {
-	var out []Word
+	out := make([]Word, 0, len(rest)+2)
 	for word := range strings.SplitSeq(name, "/") {
 		out = append(out, Word{Text: word})
 	}
@@ -226,27 +226,39 @@ func resources(operands []Word) (out []sense) {
 }
 
 // equivalents returns other commands that mean this one: what a rule says of them
-// holds for it.
-func equivalents(argv []Word) [][]Word {
-	if len(argv) < 2 {
+// holds for it. Those of programs that are not wanted may be left out.
+func equivalents(c command, wanted func(program string) bool) (out [][]Word) {
+	if len(c.argv) < 2 {
 		return nil
 	}
-	name, rest := baseName(argv[0].Text), argv[1:]
+	name, rest := c.name, c.argv[1:]
+	as := func(names string, words []Word) {
+		if program, _, _ := strings.Cut(names, "/"); wanted(program) {
+			out = append(out, prepend(names, words))
+		}
+	}
 	switch {
 	case name == "npm" || name == "yarn" || name == "pnpm" || name == "bun":
-		return runsPackage(name, rest)
+		if wanted("npx") {
+			return runsPackage(name, rest)
+		}
 	case name == "npx" || name == "bunx" || name == "pnpx":
-		return [][]Word{prepend("npx", unversioned(rest)), prepend("npm/exec", unversioned(rest))}
+		if wanted("npx") || wanted("npm") {
+			rest = unversioned(rest)
+		}
+		as("npx", rest)
+		as("npm/exec", rest)
 	case name == "docker-compose":
-		return [][]Word{prepend("docker/compose", rest)}
+		as("docker/compose", rest)
 	case (name == "docker" || name == "podman") && rest[0].Text == "compose":
-		return [][]Word{prepend("docker-compose", rest[1:])}
+		as("docker-compose", rest[1:])
 	case isPip(name):
-		return [][]Word{prepend("pip", rest), prepend("pip3", rest)}
+		as("pip", rest)
+		as("pip3", rest)
 	case strings.HasPrefix(name, "python") && len(rest) > 1:
 		return runsModule(rest)
 	}
-	return nil
+	return out
 }
 
 // runsPackage returns "npx x" for "npm exec x" and the like.
@@ -281,13 +293,12 @@ func unversioned(words []Word) []Word {
 	return words
 }
 
-// withoutVersion takes the version away from the program of a command that
-// another runs: npx npm@10.
-func withoutVersion(argv []Word) []Word {
-	if at := strings.LastIndexByte(argv[0].Text, '@'); at > 0 && !strings.Contains(argv[0].Text[at:], "/") {
-		return append([]Word{{argv[0].Text[:at], argv[0].Dynamic}}, argv[1:min(len(argv), 4*scanWindow)]...)
+// withoutVersion takes the version away from a program that another runs: npx npm@10.
+func withoutVersion(program string) string {
+	if at := strings.LastIndexByte(program, '@'); at > 0 && !strings.Contains(program[at:], "/") {
+		return program[:at]
 	}
-	return argv
+	return program
 }
 
 // isPip reports whether a program is pip under one of its names: pip3, pip3.12.

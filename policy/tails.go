@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A program that is not known here may run what is in its words. Each end of them
 // is therefore tried as a command of its own, for the rules that ask and deny.
@@ -18,24 +21,23 @@ type search struct {
 // this command, with the words that it means: those of the command, or of an end
 // of it that may be run.
 func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
+	if len(e.Argv) == 0 {
+		return
+	}
 	s := search{policy: p, consider: consider, noted: make(map[*rule]bool), left: maxScan}
-	needed := p.neededIn(e.Argv)
-	s.command(e.Argv, needed, 0, e.Dirs)
-	for _, argv := range equivalents(e.Argv) {
-		s.command(argv, p.neededIn(argv), 0, e.Dirs)
+	c := p.command(e.Argv)
+	s.command(c, e.Dirs)
+	for _, argv := range equivalents(c, p.mayBlock) {
+		s.command(p.command(argv), e.Dirs)
 	}
 	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
 		return
 	}
-	for i := 1; i < len(e.Argv) && !s.denied; i++ {
-		needed = from(needed, i)
-		s.tail(e.Argv[i:], needed, i)
-		if text := e.Argv[i].Text; strings.ContainsAny(text, " \t\n;|&") {
-			inner := wordsIn(text)
-			needed := p.neededIn(inner)
-			for j := 0; j < len(inner) && !s.denied; j++ {
-				needed = from(needed, j)
-				s.tail(inner[j:], needed, j)
+	for c.next(); len(c.argv) > 0 && !s.denied; c.next() {
+		s.tail(c)
+		if text := c.argv[0].Text; strings.ContainsAny(text, " \t\n;|&") {
+			for inner := p.command(wordsIn(text)); len(inner.argv) > 0 && !s.denied; inner.next() {
+				s.tail(inner)
 			}
 		}
 	}
@@ -49,59 +51,77 @@ const (
 	scanWindow = 12
 )
 
-// neededIn returns where the words stand that some rule needs, as far as it is
-// filed under its words: all others are of no use in finding rules.
-func (p *Policy) neededIn(argv []Word) (needed []int) {
+// command is a command to which many patterns are held.
+type command struct {
+	argv   []Word
+	name   string  // of its program
+	needed []int   // the places of the words that rules need, counted from before
+	before int     // words before it in the command that it is an end of
+	taken  []sense // see readings
+}
+
+// command looks for the words that some rule needs, as far as it is filed under its
+// words: all others are of no use in finding rules.
+func (p *Policy) command(argv []Word) command {
+	c := command{argv: argv}
 	for i, w := range argv {
 		if w.Dynamic || p.needs(w.Text) {
-			needed = append(needed, i)
+			c.needed = append(c.needed, i)
 		}
 	}
-	return needed
-}
-
-// from leaves out the places before one.
-func from(needed []int, at int) []int {
-	for len(needed) > 0 && needed[0] < at {
-		needed = needed[1:]
+	if len(argv) > 0 {
+		c.name = baseName(argv[0].Text)
 	}
-	return needed
+	return c
 }
 
-// tail tries the end of a command as a command of its own. needed are the places of
-// words that rules need in the command that it begins at.
-func (s *search) tail(argv []Word, needed []int, at int) {
+// next drops the first word.
+func (c *command) next() {
+	c.argv, c.taken = c.argv[1:], nil
+	if c.before++; len(c.needed) > 0 && c.needed[0] < c.before {
+		c.needed = c.needed[1:]
+	}
+	if len(c.argv) > 0 {
+		c.name = baseName(c.argv[0].Text)
+	}
+}
+
+// tail tries the end of a command as a command of its own.
+func (s *search) tail(c command) {
 	if s.left <= 0 {
-		argv = argv[:min(len(argv), scanWindow)]
+		c.argv = c.argv[:min(len(c.argv), scanWindow)]
 	}
-	argv = withoutVersion(argv)
-	s.command(argv, needed, at, nil)
-	for _, other := range equivalents(argv[:min(len(argv), 4*scanWindow)]) {
+	c.name = withoutVersion(c.name)
+	s.command(c, nil)
+	c.argv = c.argv[:min(len(c.argv), 4*scanWindow)]
+	for _, other := range equivalents(c, s.policy.mayBlock) {
 		s.left -= len(other)
-		s.command(other, s.policy.neededIn(other), 0, nil)
+		s.command(s.policy.command(other), nil)
 	}
 }
 
 // command tries one command.
-func (s *search) command(argv []Word, needed []int, at int, dirs []string) {
-	if len(argv) == 0 {
+func (s *search) command(c command, dirs []string) {
+	s.left--
+	if len(c.argv) == 0 {
 		return
 	}
-	c := command{argv: argv, name: baseName(argv[0].Text)}
-	s.left--
 	for list := range s.policy.named(c.name) {
-		found := list.blocking(&c, needed, at)
-		s.left -= min(len(needed), len(argv)) + len(argv)*len(found)
+		found := list.blocking(&c)
+		s.left -= min(len(c.needed), len(c.argv)) + len(c.argv)*len(found)
+		if len(found) > 0 && c.name != baseName(c.argv[0].Text) {
+			c.argv = slices.Concat([]Word{{c.name, c.argv[0].Dynamic}}, c.argv[1:])
+		}
 		for _, i := range found {
 			cp := list.list[i]
 			if cp.rule = s.policy.current(cp.rule); cp.rule != nil && !s.noted[cp.rule] && cp.blocks(&c, dirs) {
 				s.noted[cp.rule] = true
 				s.denied = s.denied || cp.rule.Action == Deny
-				s.consider(cp.rule, argv)
+				s.consider(cp.rule, c.argv)
 			}
 		}
 	}
 	if c.taken != nil {
-		s.left -= len(argv)
+		s.left -= len(c.argv)
 	}
 }
