@@ -27,12 +27,13 @@ func (w *walker) changed(n syntax.Node, s *state) map[string]bool {
 	return names
 }
 
-// assigns remembers the answers of assigned.
+// assigns remembers the answers of assignedIn.
 func (w *walker) assigns(n syntax.Node) map[string]bool {
 	names, ok := w.names[n]
 	if !ok {
-		names = assigned(n)
+		names = w.assignedIn(n)
 		w.names[n] = names
+		w.steps -= len(names) / 32
 	}
 	return names
 }
@@ -40,13 +41,20 @@ func (w *walker) assigns(n syntax.Node) map[string]bool {
 // anyName stands for every variable.
 const anyName = "*"
 
-// assigned returns the variables that a piece of script may set: true for those
+// assignedIn returns the variables that a piece of script may set: true for those
 // that may be set to text, false for those that are only set to numbers.
-func assigned(n syntax.Node) map[string]bool {
+func (w *walker) assignedIn(root syntax.Node) map[string]bool {
 	names := make(map[string]bool)
 	number := func(name string) { names[name] = names[name] || false }
-	syntax.Walk(n, func(n syntax.Node) bool {
+	syntax.Walk(root, func(n syntax.Node) bool {
 		switch n := n.(type) {
+		case *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause:
+			if n != root { // it is asked for by itself, too
+				for name, text := range w.assigns(n) {
+					names[name] = names[name] || text
+				}
+				return false
+			}
 		case *syntax.Assign:
 			if n.Name != nil && isNumeric(n) {
 				number(n.Name.Value)
