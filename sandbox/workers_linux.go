@@ -130,6 +130,9 @@ func (r *remote) Discard() {
 // stale. reads tells that what the profile protects does not matter.
 func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (Report, error) {
 	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // nothing of which a worker needs
+	if len(p.Protect) == 0 {
+		p.Protect = nil // serves compares
+	}
 	for again := false; ; again = true {
 		report, fresh, err := s.askOne(ctx, p, reads, do)
 		if !fresh || again {
@@ -197,19 +200,28 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, er
 	i := slices.IndexFunc(s.list, func(w *worker) bool { return w.serves(p, reads) })
 	if i >= 0 {
 		w = s.list[i]
-		s.list = append(slices.Delete(s.list, i, i+1), w)
+		s.list = slices.Delete(s.list, i, i+1)
 	} else {
 		w = &worker{profile: p}
-		if s.list = append(s.list, w); len(s.list) > mostWorkers {
-			s.retire(s.list[0])
-		}
+		s.makeRoom(p)
 	}
+	s.list = append(s.list, w)
 	w.users++
 	if n := len(w.idle); n > 0 {
 		idle = w.idle[n-1]
 		w.idle = w.idle[:n-1]
 	}
 	return w, idle, nil
+}
+
+// makeRoom retires the workers that one with this profile makes needless: those that
+// only protect something else, and one too many. The caller holds mu.
+func (s *workers) makeRoom(p Profile) {
+	for _, w := range slices.Clone(s.list) {
+		if w.serves(p, true) || len(s.list) == mostWorkers {
+			s.retire(w)
+		}
+	}
 }
 
 // release takes a worker and its connection back. Bad ones are not used again.

@@ -118,6 +118,9 @@ func TestWhatIsProtectedIsReadAndNotReplaced(t *testing.T) {
 		t.Error("protected again: written")
 	}
 	only(t, filepath.Join(p.Workspace, "d"), "f", "hook")
+	if n := len(f.workers.list); n != 1 {
+		t.Errorf("there are %d workers for one profile", n)
+	}
 }
 
 func TestAFolderThatTookTheWorkspacesPlaceIsTheWorkspace(t *testing.T) {
