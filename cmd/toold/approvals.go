@@ -39,10 +39,7 @@ func approveCommand(g *global) *cobra.Command {
 		return g.decide(ctx, client.Decision{ApprovalID: id, Approve: true, Reason: reason, Widen: w})
 	})
 	cmd.Long = "Lets a waiting call run, once. What the flags name is added to the sandbox of this one call,\nas far as approval.widen in the configuration lets it be; toold approvals tells what that is."
-	cmd.Flags().StringVar(&w.Profile, "profile", "", "run it in a wider `profile`: workspace-write or danger-full-access")
-	cmd.Flags().StringVar(&w.Write, "write", "", "let it write in a `folder`, given by its absolute path")
-	cmd.Flags().StringVar(&w.Network, "network", "", "give it a wider `network`: proxy or full")
-	cmd.Flags().StringVar(&w.Host, "host", "", "let it contact a `host`: a name or an address, with :port or without")
+	addWideningFlags(cmd, &w)
 	return cmd
 }
 

@@ -48,20 +48,38 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 }
 
 // answer decides one question: with yes when that was said beforehand, else by
-// asking the person.
+// asking the person, again when the answer widens what it may not.
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
-	approve, reason := true, "--yes"
-	if !c.yes {
-		// Ctrl-C leaves the question open on its line.
-		newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
-		defer newline()
-		hello := p.agent.Hello()
-		approve, reason = askPerson(p.tty, r, hello.Workspace+", "+describeWire(hello.Sandbox))
+	if c.yes {
+		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes"})
+		return
 	}
-	d := client.Decision{ApprovalID: r.ID, Approve: approve, Reason: reason}
-	if _, err := p.person.Decide(ctx, d); err != nil && ctx.Err() == nil {
-		c.say("the answer did not arrive: %v", err)
+	// Ctrl-C leaves the question open on its line.
+	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
+	defer newline()
+	hello := p.agent.Hello()
+	fmt.Fprintf(p.tty, "\n%s asks: %s\n%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "), hello.Workspace+", "+describeWire(hello.Sandbox))
+	in := bufio.NewReader(p.tty)
+	for open := true; open; {
+		d := askPerson(in, p.tty, r.MayWiden)
+		d.ApprovalID = r.ID
+		open = c.decide(ctx, p, d)
 	}
+}
+
+// decide sends an answer. It reports whether the call still waits for one.
+func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open bool) {
+	_, err := p.person.Decide(ctx, d)
+	var refused *message.Error
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return false
+	case errors.As(err, &refused) && refused.Type == message.InvalidArguments && p.tty != nil:
+		fmt.Fprintln(p.tty, oneLine(refused.Message))
+		return true
+	}
+	c.say("the answer did not arrive: %v", err)
+	return false
 }
 
 // openTerminal opens the terminal at which a person sits. A program whose input
@@ -73,19 +91,51 @@ func openTerminal(in *os.File) (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// askPerson shows a call and where it would run, and reads y or n. Everything
-// but a clear yes is a no.
-func askPerson(tty io.ReadWriter, r message.ApprovalRequest, where string) (approve bool, reason string) {
-	fmt.Fprintf(tty, "\n%s asks: %s\n%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "), where)
-	fmt.Fprint(tty, "Run it? [y]es once, [n]o; words after it go to the agent as the reason: ")
-	line, err := bufio.NewReader(tty).ReadString('\n')
+// askPerson reads an answer: yes, no, or yes and what that adds to the sandbox of the
+// call. Everything but a clear yes is a no.
+func askPerson(in *bufio.Reader, out io.Writer, may *message.MayWiden) client.Decision {
+	flags := wideningFlags(may)
+	wider := ""
+	if len(flags) > 0 {
+		wider = "[w]iden its sandbox for this once, "
+	}
+	fmt.Fprintf(out, "Run it? [y]es once, %s[n]o; words after it go to the agent as the reason: ", wider)
+	line, err := in.ReadString('\n')
 	if err != nil {
-		return false, "the terminal was closed"
+		return client.Decision{Reason: "the terminal was closed"}
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	d := client.Decision{Reason: strings.TrimSpace(rest)}
 	switch strings.ToLower(word) {
 	case "y", "yes", "a", "allow":
-		return true, strings.TrimSpace(rest)
+		d.Approve = true
+	case "w", "widen":
+		if len(flags) > 0 {
+			d.Widen, d.Approve = askWidening(in, out, flags)
+		}
 	}
-	return false, strings.TrimSpace(rest)
+	return d
+}
+
+// askWidening reads what is added to the sandbox of a call, and whether the person
+// wants what that means.
+func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, sure bool) {
+	for {
+		fmt.Fprintf(out, "  It may be given %s.\n  Give it: ", strings.Join(flags, ", "))
+		line, err := in.ReadString('\n')
+		if err != nil || strings.TrimSpace(line) == "" {
+			return message.Widening{}, false
+		}
+		if w, err = parseWidening(line); err == nil {
+			break
+		}
+		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
+	}
+	fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", bullets(w.Lines()))
+	line, _ := in.ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return w, true
+	}
+	return message.Widening{}, false
 }

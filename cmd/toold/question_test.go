@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/client"
 	"github.com/toold/toold/message"
 )
 
@@ -25,5 +28,40 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 		"  - read /w/sub (the folder it runs in)\n"
 	if diff := cmp.Diff(want, question(r, "  ")); diff != "" {
 		t.Errorf("question (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	may := &message.MayWiden{Network: []string{"proxy", "full"}, Write: []string{"/data"}}
+	for typed, want := range map[string]client.Decision{
+		"y\n":                    {Approve: true},
+		"yes because\n":          {Approve: true, Reason: "because"},
+		"n not now\n":            {Reason: "not now"},
+		"\n":                     {},
+		"":                       {Reason: "the terminal was closed"},
+		"w\n":                    {},
+		"w\n\n":                  {},
+		"w\n--network full\n":    {},
+		"w\n--network full\nn\n": {},
+		"w\n--network full\ny\n": {Approve: true, Widen: message.Widening{Network: "full"}},
+		"widen so\n --network proxy --write /data/x\nyes\n": {Approve: true, Reason: "so", Widen: message.Widening{Network: "proxy", Write: "/data/x"}},
+		"w\nfull\n--netwerk full\n--write=/data\ny\n":       {Approve: true, Widen: message.Widening{Write: "/data"}},
+		"w\n--help\n\n":              {},
+		"w\n--network full more\n\n": {},
+	} {
+		var out strings.Builder
+		got := askPerson(bufio.NewReader(strings.NewReader(typed)), &out, may)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s%s", typed, diff, out.String())
+		}
+		if got.Widen != (message.Widening{}) && !strings.Contains(out.String(), "for this one call:\n  - it may ") {
+			t.Errorf("%q: it was not told what that means: %s", typed, out.String())
+		}
+	}
+	// Where nothing may be added, the word is as unclear as any other.
+	var out strings.Builder
+	if got := askPerson(bufio.NewReader(strings.NewReader("w\n--network full\ny\n")), &out, nil); got.Approve || strings.Contains(out.String(), "widen") {
+		t.Errorf("got %+v: %s", got, out.String())
 	}
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/message"
 )
@@ -30,6 +33,30 @@ func wideningFlags(may *message.MayWiden) (flags []string) {
 		}
 	}
 	return flags
+}
+
+// addWideningFlags gives a command the flags that say what is added to the sandbox of
+// a call.
+func addWideningFlags(cmd *cobra.Command, w *message.Widening) {
+	flags := cmd.Flags()
+	flags.StringVar(&w.Profile, "profile", "", "run it in a wider `profile`: workspace-write or danger-full-access")
+	flags.StringVar(&w.Write, "write", "", "let it write in a `folder`, given by its absolute path")
+	flags.StringVar(&w.Network, "network", "", "give it a wider `network`: proxy or full")
+	flags.StringVar(&w.Host, "host", "", "let it contact a `host`: a name or an address, with :port or without")
+}
+
+// parseWidening reads the same flags from a line that a person has typed.
+func parseWidening(line string) (w message.Widening, err error) {
+	cmd := &cobra.Command{}
+	addWideningFlags(cmd, &w)
+	err = cmd.ParseFlags(strings.Fields(line))
+	switch {
+	case err != nil:
+		return message.Widening{}, err
+	case cmd.Flags().NArg() > 0 || w == message.Widening{}:
+		return message.Widening{}, errors.New("say it as it is written above, or nothing to leave it")
+	}
+	return w, nil
 }
 
 // bullets are lines, each with a mark.
