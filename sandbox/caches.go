@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"slices"
+	"time"
 )
 
 // Cache is a folder in which tools keep what they can make or fetch again.
@@ -22,6 +23,16 @@ type Caches struct {
 	folders []cacheFolder
 	lock    *os.File // held as long as a call can change what the caches hold
 }
+
+// CacheStore is a folder in which OpenCaches keeps what calls change.
+type CacheStore struct {
+	Path  string
+	Bytes int64
+	Used  time.Time // when it was opened last
+}
+
+// lockName is the file of a store that shows who uses it.
+const lockName = "lock"
 
 // cacheFolder is one cache as calls see it.
 type cacheFolder struct {

@@ -79,20 +79,24 @@ func lockStore(dir string) (string, *os.File, error) {
 // lockFolder makes a folder and locks it. An error is EWOULDBLOCK when somebody
 // else has it all the time.
 func lockFolder(dir string, wait time.Duration) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
+	path := filepath.Join(dir, lockName)
 	for began := time.Now(); ; time.Sleep(patience / 25) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed since
+		}
+		if err != nil {
+			return nil, err
+		}
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		if err == nil && touchLock(lock, path) {
 			return lock, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(began) >= wait {
-			lock.Close()
+		lock.Close()
+		if err != nil && (!errors.Is(err, unix.EWOULDBLOCK) || time.Since(began) >= wait) {
 			return nil, fmt.Errorf("cannot lock %s: %w", dir, err)
 		}
 	}

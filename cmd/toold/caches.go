@@ -20,7 +20,7 @@ import (
 // Each workspace has its own: what the code of one builds does not reach another.
 func cacheStore(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Workspace))
-	return filepath.Join(cfg.StateDir, "caches", filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
+	return filepath.Join(cacheFolder(cfg), filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
 }
 
 // openCaches makes the tool caches ready where calls may write at all and are
@@ -28,6 +28,9 @@ func cacheStore(cfg config.Config) string {
 func (d *daemon) openCaches(ctx context.Context) (err error) {
 	if d.cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(d.cfg.Caches) == 0 {
 		return nil
+	}
+	if err := readyStore(d.cfg); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
 	}
 	if d.cfg.Sandbox.Caches, err = sandbox.OpenCaches(ctx, cacheStore(d.cfg), d.cfg.Caches); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
@@ -63,6 +66,13 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 	}
 	defer caches.Close()
 	f.Is = "what calls change goes to " + cacheStore(cfg)
+	if stores, err := sandbox.CacheStores(cacheFolder(cfg)); err == nil && len(stores) > 0 {
+		total := int64(0)
+		for _, s := range stores {
+			total += s.Bytes
+		}
+		f.Is += fmt.Sprintf("; those of %d workspaces take %s of at most %s", len(stores), size(total), size(cfg.Limits.CachesTotal))
+	}
 	problems := caches.Problems()
 	for _, path := range slices.Sorted(maps.Keys(problems)) {
 		f.Is += fmt.Sprintf("; of %s calls see only what they have put there: %v", path, problems[path])

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,6 +36,7 @@ import (
 // `call` a private one for itself.
 type daemon struct {
 	cfg       config.Config
+	log       *zap.Logger
 	policies  *policies
 	held      sandbox.Report
 	journal   *journal.Journal
@@ -49,7 +51,7 @@ type daemon struct {
 
 // newDaemon opens everything a daemon needs and listens; it serves nothing yet.
 func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.Token, error), log *zap.Logger) (*daemon, error) {
-	d := &daemon{cfg: cfg}
+	d := &daemon{cfg: cfg, log: log}
 	if err := d.open(ctx, tokens, log); err != nil {
 		d.close()
 		return nil, err
@@ -154,10 +156,11 @@ func (d *daemon) serve(ctx context.Context) error {
 		return &exitError{exitFailed, err}
 	}
 	tending, stop := context.WithCancel(context.WithoutCancel(ctx))
-	tended := make(chan struct{})
-	// Ends with stop.
-	go func() { defer close(tended); d.calls.Tend(tending) }()
-	defer func() { stop(); <-tended }()
+	var tended sync.WaitGroup
+	// Both end with stop.
+	tended.Go(func() { d.calls.Tend(tending) })
+	tended.Go(func() { d.keepTidy(tending) })
+	defer func() { stop(); tended.Wait() }()
 	failed := make(chan error, len(d.listeners))
 	for _, l := range d.listeners {
 		// Ends when the server is shut down.

@@ -42,7 +42,7 @@ func (g *global) doctor(ctx context.Context) error {
 	} else {
 		held := tierFinding(ctx, &cfg)
 		findings = append(findings, configFinding(cfg),
-			held, policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg), watchFinding(cfg))
+			held, policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg), watchFinding(cfg), quarantineFinding(cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)

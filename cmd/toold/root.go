@@ -94,7 +94,7 @@ func newRoot(std stdio) *cobra.Command {
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
 	root.AddCommand(serve, callCommand(g), callsCommand(g), outputCommand(g), cancelCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
-		policyCommand(g), reloadCommand(g), doctorCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
+		policyCommand(g), reloadCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
 	return root
 }
 

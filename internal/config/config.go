@@ -66,6 +66,10 @@ type Limits struct {
 	SpoolBytes         int64         // output of a call kept on disk
 	SpoolTotal         int64         // of all calls together; the oldest goes first
 	SpoolKeep          time.Duration // how long output is kept
+	QuarantineKeep     time.Duration // how long is kept what was taken away
+	QuarantineTotal    int64         // of all that was taken away; the oldest goes first
+	CachesKeep         time.Duration // how long the changes of a workspace's calls to tool caches are kept after their last use
+	CachesTotal        int64         // of all such changes; those that were not used for longest go first
 	Linger             time.Duration // how long a call outlives its connection; 0 = not at all
 	ConcurrentCalls    int64         // running at the same time
 	WaitingCalls       int64         // of all connections: received, not yet running

@@ -40,6 +40,8 @@ func defaults() Config {
 			MaxFrameBytes: 16 * mib, OutboxBytes: 4 * mib, ReturnBytes: 30000, SpoolBytes: 64 * mib,
 			Linger:     60 * time.Second,
 			SpoolTotal: 4 * gib, SpoolKeep: 7 * 24 * time.Hour,
+			QuarantineTotal: 256 * mib, QuarantineKeep: 30 * 24 * time.Hour,
+			CachesTotal: 8 * gib, CachesKeep: 30 * 24 * time.Hour,
 			ConcurrentCalls: 64, ConcurrentPerConn: 32, WaitingCalls: 1024, CallsPerConnection: 256,
 			BackgroundCalls: 16, BackgroundTimeout: 8 * time.Hour, AskedHosts: 32,
 			Connections: 1024, IncomingBytes: 256 * mib,
@@ -214,6 +216,10 @@ func (l *loader) limits(d *Limits, raw file) {
 	l.count(&d.AskedHosts, r.AskedHosts, "limits.asked_hosts", bounds{0, 4096})
 	l.size(&d.SpoolTotal, r.SpoolTotal, "limits.spool_total", bounds{0, 0})
 	l.duration(&d.SpoolKeep, r.SpoolKeep, "limits.spool_keep", 0, 10*365*24*time.Hour)
+	l.size(&d.QuarantineTotal, r.QuarantineTotal, "limits.quarantine_total", bounds{0, 0})
+	l.duration(&d.QuarantineKeep, r.QuarantineKeep, "limits.quarantine_keep", 0, 10*365*24*time.Hour)
+	l.size(&d.CachesTotal, r.CachesTotal, "limits.caches_total", bounds{0, 0})
+	l.duration(&d.CachesKeep, r.CachesKeep, "limits.caches_keep", 0, 10*365*24*time.Hour)
 	l.count(&d.Connections, r.Connections, "limits.connections", bounds{1, 1e6})
 	l.size(&d.IncomingBytes, r.IncomingBytes, "limits.incoming_bytes", bounds{1 * mib, 1 << 40})
 	l.duration(&d.MaxTimeout, r.MaxTimeout, "limits.max_timeout", time.Second, 7*24*time.Hour)

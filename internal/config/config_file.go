@@ -69,6 +69,10 @@ type file struct {
 		AskedHosts         scalar `yaml:"asked_hosts"`
 		SpoolKeep          scalar `yaml:"spool_keep"`
 		SpoolTotal         scalar `yaml:"spool_total"`
+		QuarantineKeep     scalar `yaml:"quarantine_keep"`
+		QuarantineTotal    scalar `yaml:"quarantine_total"`
+		CachesKeep         scalar `yaml:"caches_keep"`
+		CachesTotal        scalar `yaml:"caches_total"`
 		Connections        scalar `yaml:"connections"`
 		IncomingBytes      scalar `yaml:"incoming_bytes"`
 		Timeout            scalar `yaml:"timeout"`

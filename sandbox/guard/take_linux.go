@@ -26,14 +26,14 @@ func take(path, quarantine string) (kept string, err error) {
 	if err := unix.Fstatat(dir, name, &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return "", err
 	}
-	cell := filepath.Join(quarantine, time.Now().UTC().Format("20060102T150405.000Z")+"-"+rand.Text()[:6])
+	cell := filepath.Join(quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
 	if err := os.MkdirAll(cell, 0o700); err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(cell, "taken-from"), []byte(path+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(cell, takenFrom), []byte(path+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	kept = filepath.Join(cell, "taken")
+	kept = filepath.Join(cell, taken)
 	if err := move(dir, name, path, kept); err != nil {
 		os.RemoveAll(cell)
 		return "", err

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/tools"
+)
+
+func quarantineCommand(g *global) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "quarantine", Short: "List what was taken away from the workspace, put it back or remove it", Args: cobra.NoArgs,
+		Long: "List what appeared in a workspace under a protected name while a call ran, and was taken\n" +
+			"away (sandbox.protect). Whatever is there a command may have made: look at it before you\n" +
+			"put it back. It is kept for limits.quarantine_keep, at most limits.quarantine_total.",
+		RunE: func(*cobra.Command, []string) error { return g.listQuarantine() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "restore ID", Short: "Put something back to where it was; nothing is replaced", Args: cobra.ExactArgs(1),
+		Long: "Put something back to where it was. Nothing is replaced and no link followed. Do it while\n" +
+			"no call runs in that workspace: else it is taken away again.",
+		RunE: func(_ *cobra.Command, args []string) error { return g.restore(args[0]) },
+	}, &cobra.Command{
+		Use: "remove ID", Short: "Remove something for good", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return g.discard(args[0]) },
+	})
+	return cmd
+}
+
+func (g *global) listQuarantine() error {
+	cfg, err := g.inspect()
+	if err != nil {
+		return err
+	}
+	items, err := guard.Items(quarantine(cfg))
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if g.json {
+		return json.NewEncoder(g.std.out).Encode(append([]guard.Item{}, items...))
+	}
+	if len(items) == 0 {
+		fmt.Fprintln(g.std.err, "nothing was taken away")
+		return nil
+	}
+	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
+	for _, i := range items {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", i.ID, i.At.Local().Format(time.DateTime), size(i.Bytes), tools.Visible(i.From))
+	}
+	if err := table.Flush(); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	fmt.Fprintf(g.std.err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", quarantine(cfg))
+	return nil
+}
+
+func (g *global) restore(id string) error {
+	cfg, err := g.inspect()
+	if err != nil {
+		return err
+	}
+	path, err := guard.Restore(quarantine(cfg), id)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	fmt.Fprintln(g.std.err, "put back:", tools.Visible(path))
+	return nil
+}
+
+func (g *global) discard(id string) error {
+	cfg, err := g.inspect()
+	if err != nil {
+		return err
+	}
+	if err := guard.Discard(quarantine(cfg), id); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	fmt.Fprintln(g.std.err, "removed", tools.Visible(id))
+	return nil
+}
+
+// quarantineFinding tells how much was taken away and is kept.
+func quarantineFinding(cfg config.Config) finding {
+	f := finding{Name: "quarantine", OK: true}
+	items, err := guard.Items(quarantine(cfg))
+	if err != nil {
+		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + quarantine(cfg)}
+	}
+	total := int64(0)
+	for _, i := range items {
+		total += i.Bytes
+	}
+	if f.Is = "nothing was taken away"; len(items) > 0 {
+		f.Is = fmt.Sprintf("%d taken away, %s of at most %s; toold quarantine lists them", len(items), size(total), size(cfg.Limits.QuarantineTotal))
+	}
+	return f
+}

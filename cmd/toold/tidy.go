@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/guard"
+)
+
+// When a daemon tidies up: a private one for a single call has ended by then.
+const (
+	firstTidy = time.Minute
+	tidyEvery = time.Hour
+)
+
+// keepTidy bounds what the daemon keeps besides the journal and the output of calls,
+// from time to time until ctx ends.
+func (d *daemon) keepTidy(ctx context.Context) {
+	for next := time.NewTimer(firstTidy); ; next.Reset(tidyEvery) {
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return
+		case <-next.C:
+		}
+		if err := tidy(d.cfg); err != nil {
+			d.log.Warn("cannot remove what is kept for too long", zap.Error(err))
+		}
+	}
+}
+
+// tidy removes what the configuration does not want kept any longer.
+func tidy(cfg config.Config) error {
+	_, err := guard.Tidy(quarantine(cfg), cfg.Limits.QuarantineKeep, cfg.Limits.QuarantineTotal)
+	return errors.Join(err, tidyCaches(cfg))
+}
+
+// tidyCaches removes the stores of workspaces that are gone, those that were not used
+// for long, and beyond the limit those that were used least lately. A store that is in
+// use stays; its own daemon empties it when it starts next.
+func tidyCaches(cfg config.Config) error {
+	stores, err := sandbox.CacheStores(cacheFolder(cfg))
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(stores, func(a, b sandbox.CacheStore) int { return b.Used.Compare(a.Used) })
+	kept := int64(0)
+	var failed []error
+	for _, s := range stores {
+		old := time.Since(s.Used) > cfg.Limits.CachesKeep
+		if !old && kept+s.Bytes <= cfg.Limits.CachesTotal && !workspaceGone(s.Path) {
+			kept += s.Bytes
+			continue
+		}
+		removed, err := sandbox.RemoveCacheStore(s.Path)
+		switch {
+		case removed:
+			os.Remove(beside(s.Path, ".of"))
+		case err == nil && s.Bytes > cfg.Limits.CachesTotal:
+			err = os.WriteFile(beside(s.Path, ".full"), nil, 0o600)
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// cacheFolder holds the stores of all workspaces.
+func cacheFolder(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
+
+// second is what the name of a store has when it is not the only one of a workspace.
+var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
+
+// beside is a file that tells something of a store, or of all those of a workspace.
+func beside(store, what string) string {
+	if m := second.FindStringSubmatch(store); m != nil {
+		store = m[1]
+	}
+	return store + what
+}
+
+// workspaceGone reports whether the workspace of a store does not exist any more.
+func workspaceGone(store string) bool {
+	of, err := os.ReadFile(beside(store, ".of"))
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(strings.TrimSuffix(string(of), "\n"))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// readyStore empties a store that became too large, and notes whose it is.
+func readyStore(cfg config.Config) error {
+	store := cacheStore(cfg)
+	if _, err := os.Lstat(beside(store, ".full")); err == nil {
+		removed, err := sandbox.RemoveCacheStore(store)
+		if removed {
+			err = os.Remove(beside(store, ".full"))
+		}
+		if err != nil {
+			return fmt.Errorf("cannot empty the tool caches of calls: %w", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(beside(store, ".of"), []byte(cfg.Workspace+"\n"), 0o600)
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	const mib = 1 << 20
+	if n < mib {
+		return fmt.Sprintf("%d KiB", (n+1023)>>10)
+	}
+	return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
+}

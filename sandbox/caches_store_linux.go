@@ -1,0 +1,95 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CacheStores lists the stores of OpenCaches below dir. One that does not exist holds
+// none; what disappears meanwhile is left out. It looks at every file.
+func CacheStores(dir string) ([]CacheStore, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list tool caches: %w", err)
+	}
+	var list []CacheStore
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Lstat(filepath.Join(path, lockName))
+		if err != nil {
+			continue // nothing of OpenCaches
+		}
+		list = append(list, CacheStore{Path: path, Used: info.ModTime(), Bytes: sizeBelow(path)})
+	}
+	return list, nil
+}
+
+// sizeBelow is the room that files take below a folder, on the disk.
+func sizeBelow(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read counts nothing
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			bytes += st.Blocks * 512
+		}
+		return nil
+	})
+	return bytes
+}
+
+// RemoveCacheStore removes a store, and nothing that is none. It reports false when
+// somebody uses it: a Caches that is open, or a call that outlived it.
+func RemoveCacheStore(path string) (bool, error) {
+	if _, err := os.Lstat(filepath.Join(path, lockName)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		return false, fmt.Errorf("cannot remove tool caches: %w", err)
+	}
+	lock, err := lockFolder(path, 0)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	// Calls may have closed folders. Nobody can put links there any more.
+	_ = filepath.WalkDir(path, func(below string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			if info, err := d.Info(); err == nil && info.Mode().Perm()&0o700 != 0o700 {
+				_ = os.Chmod(below, 0o700)
+			}
+		}
+		return nil
+	})
+	if err := os.RemoveAll(path); err != nil {
+		return false, fmt.Errorf("cannot remove tool caches: %w", err)
+	}
+	return true, nil
+}
+
+// touchLock notes that a store is used, and makes sure that the file that was locked
+// is still the store's: another may have removed it meanwhile.
+func touchLock(lock *os.File, path string) bool {
+	now := time.Now()
+	ours, err := lock.Stat()
+	there, err2 := os.Lstat(path)
+	if err != nil || err2 != nil || !os.SameFile(ours, there) {
+		return false
+	}
+	_ = os.Chtimes(path, now, now) // a store that seems older than it is, is only gone sooner
+	return true
+}

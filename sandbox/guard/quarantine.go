@@ -1,0 +1,109 @@
+package guard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a cell of the quarantine holds, beside what was taken.
+const (
+	takenFrom  = "taken-from"
+	taken      = "taken"
+	cellLayout = "20060102T150405.000Z"
+)
+
+// Item is something that was taken away.
+type Item struct {
+	ID    string    `json:"id"`    // names its cell in the quarantine
+	From  string    `json:"from"`  // where it was
+	Kept  string    `json:"kept"`  // where it is
+	At    time.Time `json:"at"`    // when it was taken
+	Bytes int64     `json:"bytes"` // of all files in it
+}
+
+// Items lists what a quarantine holds, the latest first. One that does not exist holds
+// nothing; what disappears meanwhile is left out.
+func Items(quarantine string) ([]Item, error) {
+	entries, err := os.ReadDir(quarantine)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list the quarantine: %w", err)
+	}
+	var list []Item
+	for _, e := range entries {
+		if i, ok := item(quarantine, e.Name()); ok {
+			list = append(list, i)
+		}
+	}
+	slices.SortFunc(list, func(a, b Item) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+// item reads one cell; false for what is none.
+func item(quarantine, id string) (Item, bool) {
+	stamp, _, ok := strings.Cut(id, "-")
+	at, err := time.Parse(cellLayout, stamp)
+	if !ok || err != nil || filepath.Base(id) != id {
+		return Item{}, false
+	}
+	cell := filepath.Join(quarantine, id)
+	if info, err := os.Lstat(cell); err != nil || !info.IsDir() {
+		return Item{}, false
+	}
+	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be put back
+	i := Item{ID: id, From: strings.TrimSuffix(string(from), "\n"), Kept: filepath.Join(cell, taken), At: at}
+	_ = filepath.WalkDir(cell, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what cannot be read counts nothing
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			i.Bytes += info.Size()
+		}
+		return nil
+	})
+	return i, true
+}
+
+// Discard removes an item for good.
+func Discard(quarantine, id string) error {
+	i, ok := item(quarantine, id)
+	if !ok {
+		return fmt.Errorf("the quarantine has no item %q", id)
+	}
+	cell := filepath.Dir(i.Kept)
+	err := os.RemoveAll(cell)
+	if errors.Is(err, fs.ErrPermission) { // whoever made it may have closed its folders
+		_ = filepath.WalkDir(cell, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+		err = os.RemoveAll(cell)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove %s from the quarantine: %w", id, err)
+	}
+	return nil
+}
+
+// Tidy removes what has been in a quarantine for longer than keep and, the oldest
+// first, what is over most bytes in all. It returns the bytes that are left.
+func Tidy(quarantine string, keep time.Duration, most int64) (int64, error) {
+	items, err := Items(quarantine)
+	left := int64(0)
+	for _, i := range items { // the latest first
+		if left+i.Bytes <= most && time.Since(i.At) <= keep {
+			left += i.Bytes
+			continue
+		}
+		err = errors.Join(err, Discard(quarantine, i.ID))
+	}
+	return left, err
+}
