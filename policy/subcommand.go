@@ -246,7 +246,9 @@ func equivalents(c command, wanted func(program string) bool) (out [][]Word) {
 		if wanted("npx") || wanted("npm") {
 			rest = unversioned(rest)
 		}
-		as("npx", rest)
+		if name != "npx" || !slices.Equal(rest, c.argv[1:]) {
+			as("npx", rest)
+		}
 		as("npm/exec", rest)
 	case name == "docker-compose":
 		as("docker/compose", rest)
@@ -278,12 +280,15 @@ func runsPackage(name string, words []Word) (out [][]Word) {
 // unversioned takes the version away from the package that is run: prisma@latest
 // runs what prisma does.
 func unversioned(words []Word) []Word {
-	words = slices.Clone(words)
+	shared := true
 	for i, w := range words {
 		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
 			continue
 		}
 		if at := strings.LastIndexByte(w.Text, '@'); at > 0 {
+			if shared {
+				words, shared = slices.Clone(words), false
+			}
 			words[i].Text = w.Text[:at]
 		}
 		if i == 0 || !isField(globalOptions["npx"], words[i-1].Text) {

@@ -48,7 +48,7 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
 // looked at: no command that people write is longer.
 const (
 	maxScan    = 1 << 14
-	scanWindow = 12
+	scanWindow = 8
 )
 
 // command is a command to which many patterns are held.
@@ -93,7 +93,7 @@ func (s *search) tail(c command) {
 	}
 	c.name = withoutVersion(c.name)
 	s.command(c, nil)
-	c.argv = c.argv[:min(len(c.argv), 4*scanWindow)]
+	c.argv = c.argv[:min(len(c.argv), 6*scanWindow)]
 	for _, other := range equivalents(c, s.policy.mayBlock) {
 		s.left -= len(other)
 		s.command(s.policy.command(other), nil)

@@ -16,6 +16,8 @@ func (w *walker) links(args []word, usage policy.Usage, s *state) {
 	switch {
 	case len(w.made)+len(w.moved) > maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")
+	case name == "ln" && len(usage.Operands) > 8*maxLinks:
+		w.opaque("it makes too many symbolic links", "")
 	case name == "ln":
 		w.made = append(w.made, w.operandPaths(usage, s, func(o policy.Operand) bool { return o.Kind == policy.Write && !o.Tree })...)
 	case name == "mv" || name == "cp" && keepsLinks(args[1:]):
