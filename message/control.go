@@ -80,7 +80,11 @@ func (x *decoding) hello() {
 		x.errorf(InvalidArguments, "toold speaks protocol 1, not %d", w.Protocol)
 		return
 	}
-	x.emit(&Hello{Protocol: w.Protocol, ClientName: string(w.Client.Name), Version: string(w.Client.Version), Output: w.Output, Resume: w.Resume != nil})
+	h := &Hello{Protocol: w.Protocol, ClientName: string(w.Client.Name), Version: string(w.Client.Version), Output: w.Output}
+	if r := w.Resume; r != nil {
+		h.Resume = &Resume{ConnID: string(r.ConnID), LastEventSeq: r.LastEventSeq}
+	}
+	x.emit(h)
 }
 
 func (x *decoding) cancel() {

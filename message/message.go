@@ -138,7 +138,13 @@ type Hello struct {
 	ClientName string
 	Version    string
 	Output     string // "none", "delta" (default) or "binary"
-	Resume     bool   // it asked to go on where an earlier connection ended
+	Resume     *Resume
+}
+
+// Resume asks to go on where an earlier connection ended.
+type Resume struct {
+	ConnID       string // of its hello_ack; empty: the latest of this client
+	LastEventSeq int64  // of the last delta that came
 }
 
 // Ping asks for a pong with the same nonce. TypeAlias is set when the client

@@ -102,8 +102,8 @@ type HelloAck struct {
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`
 	Sandbox     Sandbox          `json:"sandbox"`
-	// Resumed is false in the answer to a hello with resume, and absent else:
-	// what a client missed it gets by repeating its calls.
+	// Resumed tells, in the answer to a hello with resume, whether that connection
+	// is known: if not, what the client missed it gets by repeating its calls.
 	Resumed *bool `json:"resumed,omitempty"`
 }
 

@@ -198,12 +198,12 @@ type wireHello struct {
 	Protocol    int        `json:"protocol,omitempty" jsonschema:"1"`
 	Client      wireClient `json:"client,omitzero"`
 	Output      string     `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
-	// Resume is taken so that it can be answered; see HelloAck.Resumed.
-	Resume *wireResume `json:"resume,omitempty" jsonschema:"not served: hello_ack says resumed: false"`
+	Resume      *wireResume `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
 }
 
 type wireResume struct {
-	LastEventSeq int64 `json:"last_event_seq,omitempty"`
+	ConnID       ident `json:"conn_id,omitempty" jsonschema:"of its hello_ack; the latest connection when absent"`
+	LastEventSeq int64 `json:"last_event_seq,omitempty" jsonschema:"of the last delta that came"`
 }
 
 type wireClient struct {

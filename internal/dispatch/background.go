@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 )
@@ -67,27 +66,6 @@ func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
 		}
 	}
 	return list
-}
-
-// ended is a call of the journal, with its return and nothing else to tell; nil when
-// the return cannot be read.
-func (d *Dispatcher) ended(rec journal.Record) *Call {
-	ret, err := message.DecodeReturn(rec.Result)
-	if err != nil {
-		d.opt.Log.Error("cannot read a recorded return", zap.String("call", rec.ID), zap.Error(err))
-		return nil
-	}
-	c, _ := d.newCall(Submission{
-		Client: rec.Client, Request: &message.Request{Dialect: message.Dialect(rec.Dialect), AgentID: rec.AgentID},
-		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool},
-	})
-	c.stop(nil)
-	c.rec = rec.Key
-	if rec.BackgroundOf != "" {
-		c.of = &Call{ID: rec.BackgroundOf}
-	}
-	c.emit(Final{Return: &ret})
-	return c
 }
 
 // inBackground tells whether a call is to run on after its return.

@@ -57,14 +57,21 @@ func TestTheRepeatOfAnEndedCallIsToldItsReturnOnly(t *testing.T) {
 }
 
 // Prepare and Drop say that they were called.
-func (p *probe) Prepare(tools.IO) { p.steps = append(p.steps, "prepared") }
-func (p *probe) Drop()            { p.steps = append(p.steps, "dropped") }
+func (p *probe) Prepare(tools.IO) { p.note("prepared") }
+func (p *probe) Drop()            { p.note("dropped") }
+
+// note keeps a step for a test of one call, which has made room for it.
+func (p *probe) note(step string) {
+	if p.steps != nil {
+		p.steps = append(p.steps, step)
+	}
+}
 
 func TestACallIsPreparedBeforeItsIntentIsDurableAndRunsAfter(t *testing.T) {
-	tool := &probe{}
+	tool := &probe{steps: []string{}}
 	b := newBench(t, policy.Allow, tool)
 	tool.run = func(context.Context, tools.IO) tools.Result {
-		tool.steps = append(tool.steps, "ran")
+		tool.note("ran")
 		if rec, err := b.journal.FindAny(t.Context(), "call_1"); err != nil || rec.IntendedAt.IsZero() {
 			t.Errorf("it runs while the journal has %+v, %v", rec, err)
 		}
@@ -77,7 +84,7 @@ func TestACallIsPreparedBeforeItsIntentIsDurableAndRunsAfter(t *testing.T) {
 }
 
 func TestWhatWasPreparedIsDroppedWhenTheIntentCannotBeJournalled(t *testing.T) {
-	tool := &probe{}
+	tool := &probe{steps: []string{}}
 	b := newBench(t, policy.Allow, tool)
 	b.journal.Close()
 	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")

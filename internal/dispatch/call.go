@@ -76,6 +76,9 @@ type Watcher struct {
 	wake func()
 }
 
+// Key identifies the call among those of all clients; see Rejoin.
+func (c *Call) Key() string { return c.key }
+
 // BackgroundOf returns the call that began this background call; nil for others.
 func (c *Call) BackgroundOf() *Call { return c.of }
 

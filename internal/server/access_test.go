@@ -27,7 +27,7 @@ func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Serv
 		Tokens:      []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
 		Greeting:    message.HelloAck{Protocol: 1},
 		Connections: 20, IncomingBytes: 64 << 20,
-		MaxFrameBytes: 1 << 20, OutboxBytes: 1 << 20, CallsPerConnection: 10, Ping: time.Minute, Idle: time.Hour,
+		MaxFrameBytes: 1 << 20, OutboxBytes: 1 << 20, CallsPerConnection: 10, Ping: time.Minute, Idle: time.Hour, Linger: time.Hour,
 		AllowedHosts: []string{"toold.example"}, AllowedOrigins: []string{"https://console.example"},
 	}
 	if change != nil {

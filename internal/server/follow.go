@@ -5,18 +5,7 @@ import (
 )
 
 // follow attaches the session to a call, once.
-func (ss *session) follow(w *dispatch.Watcher) {
-	ss.mu.Lock()
-	fresh := !ss.left && ss.feed(w.Call()) == nil
-	if fresh {
-		ss.feeds = append(ss.feeds, &feed{watcher: w})
-	}
-	ss.mu.Unlock()
-	if !fresh {
-		w.Detach()
-	}
-	ss.poke()
-}
+func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}) }
 
 // feed finds what the session follows of a call. Called with mu held.
 func (ss *session) feed(c *dispatch.Call) *feed {

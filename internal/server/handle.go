@@ -215,13 +215,18 @@ func (ss *session) hello(m *message.Hello) {
 	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
 	ack := ss.srv.opt.Greeting
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id
-	if m.Resume {
-		ack.Resumed = new(bool)
+	goOn := func() {}
+	if m.Resume != nil {
+		then, known := ss.resume(m.Resume)
+		if ack.Resumed = &known; known {
+			goOn = then
+		}
 	}
 	for _, r := range ss.who.Roles {
 		ack.Roles = append(ack.Roles, string(r))
 	}
 	ss.reply(ack)
+	goOn()
 }
 
 // output is how a client wants live output. The zero value is the protocol's

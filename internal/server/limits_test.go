@@ -96,16 +96,3 @@ func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
 	write(t, again, `{"message_type":"ping","nonce":"small"}`)
 	until(t, again, "small")
 }
-
-func TestAConnectionCannotBeResumedAndSaysSo(t *testing.T) {
-	_, ts := newTestServer(t, nil)
-	conn := dialAs(t, ts, agentSecret)
-	write(t, conn, `{"message_type":"hello","resume":{"last_event_seq":7}}`)
-	if ack, _ := until(t, conn, "hello_ack"); !strings.Contains(ack, `"resumed":false`) {
-		t.Errorf("the greeting is %s", ack)
-	}
-	write(t, conn, `{"message_type":"hello"}`)
-	if ack, _ := until(t, conn, "hello_ack"); strings.Contains(ack, "resumed") {
-		t.Errorf("the greeting is %s", ack)
-	}
-}

@@ -47,6 +47,7 @@ type Options struct {
 	MaxFrameBytes      int64
 	IncomingBytes      int64         // of frames being received, over all connections; see budget
 	OutboxBytes        int64         // how far a reader may fall behind a stream before it skips ahead
+	Linger             time.Duration // how long another connection may go on where one ended
 	Ping               time.Duration // between heartbeats
 	Idle               time.Duration // silence after which a peer is given up
 }
@@ -62,6 +63,7 @@ type Server struct {
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	closing  bool
+	trails   []trail        // of ended connections, the latest last
 	joined   sync.WaitGroup // one per session
 }
 

@@ -30,7 +30,13 @@ type session struct {
 	out  *outbox
 	wake chan struct{} // capacity 1: there may be something to write
 
+	over chan struct{} // closed when the session has ended and is parked
+
 	charged int64 // of the server's budget; the reader's alone
+
+	// These are the writer's alone; see trail.
+	steps  []step // what was written last
+	forgot bool   // what was written before that
 
 	mu       sync.Mutex
 	feeds    []*feed // calls this session follows
@@ -44,7 +50,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 	ss := &session{
 		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
 		dec:  message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)}),
-		wake: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	ss.out = newOutbox(ss.poke)
 	return ss
@@ -82,6 +88,10 @@ func (ss *session) run() {
 	close(gone)
 	ss.out.close()
 	<-written
+	if ss.who.has(Agent) {
+		ss.srv.park(ss.trail())
+	}
+	close(ss.over)
 	ss.detachAll()
 }
 

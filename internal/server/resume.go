@@ -1,0 +1,173 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+const (
+	maxTrails = 256 // of ended connections that are remembered
+	maxSteps  = 256 // of a connection
+
+	takeOver = 5 * time.Second // how long a connection may take to end for another that goes on in its place
+)
+
+// step is one thing that a connection wrote: a piece of output, or the end of a
+// call.
+type step struct {
+	seq    int64  // of the piece, endless in a binary frame, which has none; of an end, that of the piece before
+	call   string // its key
+	end    bool
+	stream tools.Stream
+	from   int64 // of a piece: how far the client had the stream before
+}
+
+// trail is what an ended connection leaves for the one that goes on in its place:
+// the calls whose end it had still to write, and its last steps.
+type trail struct {
+	conn, client string
+	until        time.Time
+	calls        []position
+	steps        []step
+	cut          bool // there were steps before
+}
+
+// position is how far a connection was with a call.
+type position struct {
+	call    string
+	shown   bool
+	offsets [2]int64
+}
+
+// note records a step. The writer calls it.
+func (ss *session) note(s step) {
+	if len(ss.steps) == maxSteps {
+		ss.steps = append(ss.steps[:0], ss.steps[maxSteps/2:]...)
+		ss.forgot = true
+	}
+	ss.steps = append(ss.steps, s)
+}
+
+// trail is what the session leaves. Its writer has ended.
+func (ss *session) trail() trail {
+	t := trail{conn: ss.id, client: ss.who.Name, until: time.Now().Add(ss.srv.opt.Linger), steps: ss.steps, cut: ss.forgot}
+	for _, f := range ss.following() {
+		t.calls = append(t.calls, position{f.watcher.Call().Key(), f.shown, f.offsets})
+	}
+	return t
+}
+
+// after is where the calls stand for a client that has received everything up to
+// the piece with number seq. Ends that it may not have received are to be told
+// again.
+func (t *trail) after(seq int64) []position {
+	calls := slices.Clone(t.calls)
+	at := func(key string) int { return slices.IndexFunc(calls, func(p position) bool { return p.call == key }) }
+	for i, s := range slices.Backward(t.steps) {
+		switch known := at(s.call); {
+		case s.seq < seq:
+			return calls
+		case s.end && known < 0:
+			calls = append(calls, position{call: s.call})
+		case !s.end && s.seq > seq && known >= 0:
+			calls[known].offsets[s.stream] = s.from
+		}
+		if i == 0 && t.cut { // it is not known what the client has
+			for n := range calls {
+				calls[n].offsets = [2]int64{}
+			}
+		}
+	}
+	return calls
+}
+
+// park keeps the trail of an ended connection.
+func (s *Server) park(t trail) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trails = slices.DeleteFunc(s.trails, func(o trail) bool { return time.Now().After(o.until) })
+	if len(s.trails) == maxTrails {
+		s.trails = slices.Delete(s.trails, 0, 1)
+	}
+	s.trails = append(s.trails, t)
+}
+
+// unpark takes the trail of a client's connection, of the latest one when none is
+// named.
+func (s *Server) unpark(client, conn string) (trail, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, t := range slices.Backward(s.trails) {
+		if t.client == client && (conn == "" || t.conn == conn) && time.Now().Before(t.until) {
+			s.trails = slices.Delete(s.trails, i, i+1)
+			return t, true
+		}
+	}
+	return trail{}, false
+}
+
+// hangUp ends a connection of a client that has lost it and does not know yet, and
+// waits for its trail.
+func (s *Server) hangUp(client, conn string, but *session) {
+	s.mu.Lock()
+	var old *session
+	for ss := range s.sessions {
+		if ss != but && ss.id == conn && ss.who.Name == client {
+			old = ss
+		}
+	}
+	s.mu.Unlock()
+	if old == nil {
+		return
+	}
+	old.conn.Close()
+	// Two connections may each want to go on in the other's place.
+	guard := time.NewTimer(takeOver)
+	defer guard.Stop()
+	select {
+	case <-old.over:
+	case <-guard.C:
+	}
+}
+
+// resume finds where an earlier connection of this client ended; ok is false when
+// that is not known. goOn then follows its calls from there.
+func (ss *session) resume(r *message.Resume) (goOn func(), ok bool) {
+	if !ss.who.has(Agent) {
+		return nil, false
+	}
+	ss.srv.hangUp(ss.who.Name, r.ConnID, ss)
+	t, ok := ss.srv.unpark(ss.who.Name, r.ConnID)
+	if !ok {
+		return nil, false
+	}
+	return func() {
+		for _, p := range t.after(r.LastEventSeq) {
+			if w := ss.srv.opt.Dispatch.Rejoin(p.call, ss.poke); w != nil {
+				ss.followFrom(w, p)
+			}
+		}
+	}, true
+}
+
+// followFrom attaches the session to a call in the middle of its output.
+func (ss *session) followFrom(w *dispatch.Watcher, p position) {
+	ss.mu.Lock()
+	fresh := !ss.left && ss.feed(w.Call()) == nil
+	if fresh {
+		ss.feeds = append(ss.feeds, &feed{watcher: w, shown: p.shown, offsets: p.offsets})
+	}
+	ss.mu.Unlock()
+	if !fresh {
+		w.Detach()
+	}
+	ss.poke()
+}
+
+// noSeq is the number of a piece that has none.
+const noSeq = math.MaxInt64

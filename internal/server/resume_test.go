@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// echoing prints ten bytes, then every input it gets, until that is "end".
+func echoing(ctx context.Context, io tools.IO) tools.Result {
+	io.Started(tools.Started{})
+	io.Output(tools.Stdout, []byte("0123456789"))
+	for {
+		select {
+		case in := <-io.Input:
+			if string(in.Data) == "end" {
+				return tools.Result{}
+			}
+			io.Output(tools.Stdout, in.Data)
+		case <-ctx.Done():
+			return tools.Result{IsError: true, Failure: tools.Cancelled}
+		}
+	}
+}
+
+// greeted is the connection's greeting.
+func greeted(t *testing.T, conn *websocket.Conn, hello string) (ack message.HelloAck) {
+	t.Helper()
+	write(t, conn, hello)
+	frame, _ := until(t, conn, "hello_ack")
+	if err := json.Unmarshal([]byte(frame), &ack); err != nil {
+		t.Fatal(err)
+	}
+	return ack
+}
+
+const greeting = `{"message_type":"hello","protocol":1}`
+
+// resuming is the greeting of a client that comes back.
+func resuming(conn string, seq int64) string {
+	return fmt.Sprintf(`{"message_type":"hello","protocol":1,"resume":{"conn_id":%q,"last_event_seq":%d}}`, conn, seq)
+}
+
+// delta reads the next piece of output.
+func delta(t *testing.T, conn *websocket.Conn) (d message.OutputDelta, text string) {
+	t.Helper()
+	frame, _ := until(t, conn, "tool_output_delta")
+	var data struct{ Data string }
+	if err := json.Unmarshal([]byte(frame), &d); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(frame), &data); err != nil {
+		t.Fatal(err)
+	}
+	return d, data.Data
+}
+
+func input(t *testing.T, conn *websocket.Conn, text string) {
+	t.Helper()
+	write(t, conn, fmt.Sprintf(`{"message_type":"tool_input","tool_call_id":"c","data":%q}`, text))
+}
+
+func TestAResumedConnectionGoesOnInTheMiddleOfTheOutput(t *testing.T) {
+	for name, gone := range map[string]bool{"after a goodbye": true, "while the old one is thought alive": false} {
+		t.Run(name, func(t *testing.T) {
+			ts := newCallServer(t, policy.Allow, echoing)
+			first := dialAs(t, ts, agentSecret)
+			id := greeted(t, first, greeting).ConnID
+			write(t, first, call("c"))
+			seen, _ := delta(t, first)
+			input(t, first, "lost")
+			delta(t, first) // comes, but the client does not remember it
+			if gone {
+				goodbyeTo(t, first)
+			}
+			second := dialAs(t, ts, agentSecret)
+			if ack := greeted(t, second, resuming(id, seen.EventSeq)); ack.Resumed == nil || !*ack.Resumed {
+				t.Fatalf("greeted with %+v", ack)
+			}
+			if d, text := delta(t, second); d.Offset != 10 || text != "lost" {
+				t.Errorf("goes on with %q at %d", text, d.Offset)
+			}
+			input(t, second, "end")
+			until(t, second, "tool_return_message")
+		})
+	}
+}
+
+func TestAResumedConnectionGetsTheReturnsThatItsClientMayHaveMissed(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, echoing)
+	first := dialAs(t, ts, agentSecret)
+	greeted(t, first, greeting)
+	write(t, first, call("c"))
+	seen, _ := delta(t, first)
+	input(t, first, "end")
+	until(t, first, "tool_return_message") // lost on the way
+	goodbyeTo(t, first)
+	second := dialAs(t, ts, agentSecret)
+	if ack := greeted(t, second, resuming("", seen.EventSeq)); ack.Resumed == nil || !*ack.Resumed {
+		t.Fatalf("greeted with %+v", ack)
+	}
+	ret, before := until(t, second, "tool_return_message")
+	none(t, before, "tool_output_delta")
+	if !strings.Contains(ret, `"replayed":true`) || !strings.Contains(ret, `"tool_call_id":"c"`) {
+		t.Errorf("got %s", ret)
+	}
+}
+
+func TestWhatIsNotKnownCannotBeResumed(t *testing.T) {
+	s, ts := newTestServer(t, nil)
+	conn := dialAs(t, ts, agentSecret)
+	id := greeted(t, conn, greeting).ConnID
+	for _, other := range []string{"conn-unknown", id} { // nobody goes on in its own place
+		if ack := greeted(t, conn, resuming(other, 7)); ack.Resumed == nil || *ack.Resumed {
+			t.Errorf("greeted with %+v", ack)
+		}
+	}
+	if ack := greeted(t, conn, greeting); ack.Resumed != nil {
+		t.Errorf("greeted with %+v", ack)
+	}
+	s.park(trail{conn: "theirs", client: "somebody else", until: time.Now().Add(time.Hour)})
+	s.park(trail{conn: "old", client: "agent", until: time.Now()})
+	for _, name := range []string{"theirs", "old", ""} {
+		if _, ok := s.unpark("agent", name); ok {
+			t.Errorf("%q was handed out", name)
+		}
+	}
+}
+
+func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
+	t.Parallel()
+	left := trail{
+		calls: []position{{call: "a", offsets: [2]int64{30, 7}}, {call: "b", offsets: [2]int64{5, 0}}},
+		steps: []step{
+			{seq: 4, call: "a", from: 10},
+			{seq: 4, call: "x", end: true},
+			{seq: 5, call: "a", from: 20},
+			{seq: 6, call: "a", stream: tools.Stderr, from: 3},
+			{seq: 6, call: "y", end: true},
+			{seq: 7, call: "y", from: 1},
+			{seq: noSeq, call: "b", from: 2},
+		},
+	}
+	a := func(out, err int64) position { return position{call: "a", offsets: [2]int64{out, err}} }
+	b := position{call: "b", offsets: [2]int64{2, 0}}
+	for seq, want := range map[int64][]position{
+		7: {a(30, 7), b},
+		6: {a(30, 7), b, {call: "y"}},
+		4: {a(20, 3), b, {call: "y"}, {call: "x"}},
+		0: {a(10, 3), b, {call: "y"}, {call: "x"}},
+	} {
+		if diff := cmp.Diff(want, left.after(seq), cmp.AllowUnexported(position{})); diff != "" {
+			t.Errorf("after %d: %s", seq, diff)
+		}
+	}
+	left.cut = true
+	if got := left.after(2)[0]; got != a(0, 0) {
+		t.Errorf("of a long trail: %+v", got)
+	}
+	if got := left.after(5)[0]; got != a(30, 3) {
+		t.Errorf("of the end of a long trail: %+v", got)
+	}
+}
+
+func TestTheStepsOfAConnectionAreBounded(t *testing.T) {
+	t.Parallel()
+	ss := &session{}
+	for i := range int64(3 * maxSteps) {
+		ss.note(step{seq: i})
+	}
+	if n := len(ss.steps); n > maxSteps || !ss.forgot || ss.steps[n-1].seq != 3*maxSteps-1 {
+		t.Errorf("%d steps, the last %+v", n, ss.steps[n-1])
+	}
+}
