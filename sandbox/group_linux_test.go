@@ -25,29 +25,21 @@ func grouped(t *testing.T, p sandbox.Profile) sandbox.Profile {
 // begun is a call that was started by a test.
 type begun struct {
 	*sandbox.Process
-	out *os.File
+	streams sandbox.Streams
 }
 
 // begin starts a script under a profile. Its end has to be called.
 func begin(t *testing.T, p sandbox.Profile, script string, env ...string) begun {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
+	streams := sandbox.NewStreams(t)
 	call, err := sandbox.Start(t.Context(), sandbox.Command{
 		Argv: []string{"/bin/bash", "-c", script}, Env: append(env, "PATH="+os.Getenv("PATH")), Dir: p.Workspace,
-		Stdin: null, Stdout: out, Stderr: out, Profile: p,
+		Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out, Profile: p,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return begun{call, out}
+	return begun{call, streams}
 }
 
 // end waits for the script, ends the call, and returns what it printed and left.
@@ -55,11 +47,7 @@ func (c begun) end(t *testing.T) (string, []sandbox.Member) {
 	t.Helper()
 	<-c.Exited()
 	left := c.End()
-	b, err := os.ReadFile(c.out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b), left
+	return c.streams.Printed(t), left
 }
 
 func TestAControlGroupBoundsTheProcessesOfEveryMode(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,22 +18,13 @@ import (
 // printed.
 func alone(t *testing.T, dir, script string, spec helper.Spec) string {
 	t.Helper()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
+	streams := NewStreams(t)
 	p := &Process{
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
 		answers: make(chan helper.Event, 1),
 	}
 	spec.Dir, spec.Argv, spec.Env = dir, []string{"/bin/bash", "-c", script}, []string{"PATH=" + os.Getenv("PATH")}
-	if err := p.launch(Command{Stdin: null, Stdout: out, Stderr: out}, spec, nil); err != nil {
+	if err := p.launch(Command{Stdin: streams.Null, Stdout: streams.Out, Stderr: streams.Out}, spec, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.hear(t.Context()); err != nil {
@@ -42,11 +32,7 @@ func alone(t *testing.T, dir, script string, spec helper.Spec) string {
 	}
 	<-p.Exited()
 	p.End()
-	b, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return streams.Printed(t)
 }
 
 func TestLandlockHoldsWithoutTheView(t *testing.T) {

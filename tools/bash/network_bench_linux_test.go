@@ -58,16 +58,23 @@ func BenchmarkEgress(b *testing.B) {
 		}
 		return size / (end - begin) / 1e6
 	}
-	var direct, byName []float64
+	direct, byName := bothWays(b, port, receive)
+	b.ReportMetric(byName, "MB/s")
+	b.ReportMetric(byName/direct, "ratio")
+}
+
+// bothWays measures in turn with the host's network, at a port of this machine, and by
+// name, and returns the middle of each.
+func bothWays(b *testing.B, port string, measure func(host, port string, change func(*bash.Options, *tools.IO)) float64) (direct, byName float64) {
+	b.Helper()
+	var with, without []float64
 	for b.Loop() {
-		direct = append(direct, receive("127.0.0.1", port, func(o *bash.Options, _ *tools.IO) { o.Profile.Network = true }))
-		byName = append(byName, receive("pkg.example", "80", nil))
+		with = append(with, measure("127.0.0.1", port, func(o *bash.Options, _ *tools.IO) { o.Profile.Network = true }))
+		without = append(without, measure("pkg.example", "80", nil))
 	}
-	slices.Sort(direct)
-	slices.Sort(byName)
-	middle := len(direct) / 2
-	b.ReportMetric(byName[middle], "MB/s")
-	b.ReportMetric(byName[middle]/direct[middle], "ratio")
+	slices.Sort(with)
+	slices.Sort(without)
+	return with[len(with)/2], without[len(without)/2]
 }
 
 // BenchmarkContact tells how long a connection takes from the question for the name
@@ -87,14 +94,7 @@ func BenchmarkContact(b *testing.B) {
 		}
 		return (end - begin) / rounds * 1e6
 	}
-	var direct, byName []float64
-	for b.Loop() {
-		direct = append(direct, contact("127.0.0.1", port, func(o *bash.Options, _ *tools.IO) { o.Profile.Network = true }))
-		byName = append(byName, contact("pkg.example", "80", nil))
-	}
-	slices.Sort(direct)
-	slices.Sort(byName)
-	middle := len(direct) / 2
-	b.ReportMetric(byName[middle], "us")
-	b.ReportMetric(byName[middle]-direct[middle], "us-more")
+	direct, byName := bothWays(b, port, contact)
+	b.ReportMetric(byName, "us")
+	b.ReportMetric(byName-direct, "us-more")
 }
