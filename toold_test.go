@@ -47,8 +47,8 @@ var layers = []row{
 	{"internal/journal", []string{"message"}, []string{"sqlite"}},
 	{"internal/config", []string{"policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
-	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard"}, []string{"sh"}},
-	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard", "sandbox/widen"}, []string{"sh"}},
+	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},

@@ -66,13 +66,12 @@ type Reading interface {
 	OnlyReads() bool
 }
 
-// A Confined is an Invocation that runs in a sandbox of its own, which a person may
-// widen for it.
+// A Confined is an Invocation that works in a sandbox which a person may widen for it.
 type Confined interface {
 	Invocation
-	// IsConfined tells whether IO.Profile and IO.Widen have a meaning for this call. It
-	// is constant.
-	IsConfined() bool
+	// Widens narrows what may be added to the sandbox of any call to what has a meaning
+	// for this one.
+	Widens(widen.Bounds) widen.Bounds
 }
 
 // Definition is what a model is told about a tool.

@@ -13,16 +13,15 @@ import (
 
 // mayWiden is what the person who is asked may add to the sandbox of the call.
 func (d *Dispatcher) mayWiden(q question) *message.MayWiden {
-	if !confined(q.inv) {
-		return nil
-	}
-	return (*message.MayWiden)(d.opt.Widen.Offer(d.opt.Profile.AtMost(q.call.profile)))
+	return (*message.MayWiden)(d.bounds(q.inv).Offer(d.opt.Profile.AtMost(q.call.profile)))
 }
 
-// confined tells whether a call runs in a sandbox that can be widened for it.
-func confined(inv tools.Invocation) bool {
-	c, ok := inv.(tools.Confined)
-	return ok && c.IsConfined()
+// bounds are the most that may be added to the sandbox of a call.
+func (d *Dispatcher) bounds(inv tools.Invocation) widen.Bounds {
+	if c, ok := inv.(tools.Confined); ok {
+		return c.Widens(d.opt.Widen)
+	}
+	return widen.Bounds{}
 }
 
 // checkAnswer refuses answers to a question that add what cannot be added: the
@@ -38,15 +37,10 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 
 // grant is what an answer adds to the sandbox of a call, nil when that is nothing.
 func (d *Dispatcher) grant(inv tools.Invocation, base sandbox.Profile, v approval.Verdict) (*widen.Grant, error) {
-	switch {
-	case v.Widen == (approval.Widening{}):
-		return nil, nil
-	case !v.Approve:
+	if !v.Approve && v.Widen != (approval.Widening{}) {
 		return nil, errors.New("an answer of no widens nothing")
-	case !confined(inv):
-		return nil, errors.New("only the sandbox of a command can be widened, and this call runs none")
 	}
-	return d.opt.Widen.Check(base, widen.Words(v.Widen))
+	return d.bounds(inv).Check(base, widen.Words(v.Widen))
 }
 
 // onlyYesOrNo refuses answers that add something, to a question that is not about a

@@ -19,8 +19,13 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// IsConfined says what its test wants.
-func (p *probe) IsConfined() bool { return p.confined }
+// Widens says what its test wants.
+func (p *probe) Widens(b widen.Bounds) widen.Bounds {
+	if !p.confined {
+		return widen.Bounds{}
+	}
+	return b
+}
 
 // widening is a bench whose calls are asked for and may be widened, and its approver.
 func widening(t *testing.T, tool *probe) (*bench, hesitant) {
@@ -118,7 +123,7 @@ func TestAnAnswerThatAddsTooMuchDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestOnlyTheSandboxOfACommandIsWidened(t *testing.T) {
+func TestOnlyWhatHasAMeaningForACallIsAdded(t *testing.T) {
 	t.Parallel()
 	b, h := widening(t, &probe{})
 	w, wake := b.submit("call_1", `{}`)

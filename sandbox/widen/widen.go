@@ -194,7 +194,7 @@ func atMost(some bool, most string) string {
 
 // beyond refuses what the configuration does not let people add.
 func beyond(what, key, most string) error {
-	return fmt.Errorf("%s is more than the configuration lets an approver add: approval.widen.%s gives %s", what, key, most)
+	return fmt.Errorf("%s is more than may be added to this call: approval.widen.%s in the configuration gives it %s", what, key, most)
 }
 
 // Words are what was added, in its canonical form.

@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 )
 
@@ -33,8 +34,8 @@ func (v *invocation) Effects() []policy.Effect { return v.effects }
 // InBackground tells whether the script runs on after the call's return.
 func (v *invocation) InBackground() bool { return v.background }
 
-// IsConfined tells that a person may widen the sandbox in which the script runs.
-func (v *invocation) IsConfined() bool { return true }
+// Widens tells that a person may add all there is to the sandbox of a script.
+func (v *invocation) Widens(b widen.Bounds) widen.Bounds { return b }
 
 // Preview shows the exact script. Characters that would not be seen, or that
 // would change how the rest is seen, are written as escapes.

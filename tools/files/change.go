@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 )
 
@@ -76,13 +77,28 @@ func (c *change) Preview() tools.Preview {
 	s, err := c.plan(context.Background())
 	defer s.close()
 	c.shown = fingerprint(s, err)
-	if err != nil {
-		return tools.Preview{Text: tools.Visible(fmt.Sprintf("%s %s. As it is now this would fail: %v", c.verb, c.file.name(), err))}
+	p := tools.Preview{Text: tools.Visible(c.verb + " " + c.file.name())}
+	if err == nil {
+		p.Diff = tools.Visible(c.diff(s, previewDiff))
+		err = c.o.Profile.CanWrite(c.file.canonical) // which the answer may change
 	}
-	return tools.Preview{Text: tools.Visible(c.verb + " " + c.file.name()), Diff: tools.Visible(c.diff(s, previewDiff))}
+	if err != nil {
+		p.Text += tools.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
+	}
+	return p
+}
+
+// Widens tells that a folder may be added, with the file in it.
+func (c *change) Widens(b widen.Bounds) widen.Bounds {
+	return widen.Bounds{Write: b.Write, Protect: b.Protect}
 }
 
 func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
+	if io.Widen != nil {
+		c.o.Profile = io.Widen.Widen(c.o.Profile)
+		c.o.Files = new(sandbox.Files) // which ends with the call
+		defer c.o.Files.Close()
+	}
 	s, err := c.carryOut(ctx, io.Granted)
 	result := tools.Result{Text: s.done}
 	if err != nil {
@@ -100,6 +116,9 @@ func (c *change) carryOut(ctx context.Context, granted []string) (s state, err e
 		return s, ctx.Err()
 	}
 	if err := c.protected(granted); err != nil {
+		return s, err
+	}
+	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil && c.file.astray == nil {
 		return s, err
 	}
 	// What a person has granted is not taken from this call when another runs.
@@ -146,9 +165,6 @@ func (c *change) apply(ctx context.Context, s state, protected []string) error {
 func (c *change) plan(ctx context.Context) (s state, err error) {
 	if c.file.astray != nil {
 		return s, c.file.astray
-	}
-	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil {
-		return s, err
 	}
 	if err := c.load(ctx, &s); err != nil {
 		return s, err
