@@ -33,7 +33,7 @@ const (
 
 // workers are the processes that open files, one for each profile in use.
 type workers struct {
-	ending sync.WaitGroup // of workers on their way out
+	running sync.WaitGroup // as many as there are workers, in service or on their way out
 
 	mu     sync.Mutex
 	list   []*worker // in service, the one that was used last at the end
@@ -203,6 +203,7 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, er
 		s.list = slices.Delete(s.list, i, i+1)
 	} else {
 		w = &worker{profile: p}
+		s.running.Add(1)
 		s.makeRoom(p)
 	}
 	s.list = append(s.list, w)
@@ -255,12 +256,15 @@ func (s *workers) retire(w *worker) {
 func (s *workers) letGo(w *worker) {
 	if w.users == 0 && !w.gone {
 		w.gone = true
-		// Ends with the worker's process.
-		s.ending.Go(w.end)
+		// Ends with the worker's process. Close waits for it.
+		go func() {
+			defer s.running.Done()
+			w.end()
+		}()
 	}
 }
 
-// close ends all workers and waits for their ends.
+// close ends all workers, those in use as soon as they are not, and waits for it.
 func (s *workers) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -268,7 +272,7 @@ func (s *workers) close() {
 		s.retire(w)
 	}
 	s.mu.Unlock()
-	s.ending.Wait()
+	s.running.Wait()
 }
 
 // worker is one process that opens files. What stands below profile is written by
