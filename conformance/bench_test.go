@@ -125,23 +125,54 @@ func crowd(people, n int, do func(who int)) {
 }
 
 // BenchmarkCancel is the time from a cancel to the end of the last process of a
-// tree of seventeen, which the client sees by the end of a FIFO that each holds.
+// tree of seventeen, which the client sees by the end of a FIFO that each holds. The
+// floor is a kill(2) of as many processes in one group.
 func BenchmarkCancel(b *testing.B) {
 	for name, before := range map[string]string{"plain": "", "deaf": "trap '' TERM INT HUP;"} {
 		b.Run(name, func(b *testing.B) {
 			r := newRig(b, map[string]any{"limits": map[string]any{"grace": "1ms"}})
 			agent := r.dial(client.Options{})
-			var took []time.Duration
+			var s samples
 			for b.Loop() {
 				for range 20 {
-					took = append(took, r.cancelTree(agent, before))
+					s.ours = append(s.ours, r.cancelTree(agent, before))
+					s.floor = append(s.floor, killGroup(b))
 				}
 			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64(percentile(took, 0.5).Microseconds()), "µs-p50")
-			b.ReportMetric(float64(percentile(took, 0.99).Microseconds()), "µs-p99")
+			s.report(b, "kill")
+			b.ReportMetric(float64(percentile(s.ours, 0.99).Microseconds()), "µs-p99")
 		})
 	}
+}
+
+// killGroup starts as many processes as cancelTree, in one group, kills that and tells
+// how long the last one lived: each holds a pipe.
+func killGroup(b *testing.B) time.Duration {
+	b.Helper()
+	held, theirs, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer held.Close()
+	cmd := exec.Command("bash", "-c", "for i in {1..16}; do sleep 1000 & done; echo started; wait")
+	cmd.Stdout = theirs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := io.ReadFull(held, make([]byte, len("started\n"))); err != nil {
+		b.Fatal(err)
+	}
+	begun := time.Now()
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		b.Fatal(err)
+	}
+	io.Copy(io.Discard, held)
+	took := time.Since(begun)
+	_ = cmd.Wait() // it was killed
+	return took
 }
 
 // cancelTree starts a tree, cancels it and tells how long its last process lived.

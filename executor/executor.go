@@ -106,13 +106,17 @@ const (
 )
 
 // Exit is how a command ended. A non-zero code is not an error of Run.
+//
+// Limit is "machine" when it was killed and the kernel has killed processes, of
+// whomever, because the machine had no memory left while it ran.
 type Exit struct {
 	Code      int    // 128+n when a signal ended it
 	Signal    string // "SIGKILL"; empty when it exited
 	Reason    Reason
 	Leftovers []Process // outlived the command and were killed
 	Waiting   Waiting   // Waits: for what it waited when it was made to end
-	Limit     string    // "memory": it was killed for that limit; "processes": it had as many as it may have
+	Limit     string    // "memory": it was killed for that limit; "processes": it had as many as it may have; "machine": see below
+	Lost      bool      // its helper was killed from outside, and all of it with the helper
 	Refused   []string  // local sockets of the machine that it was kept from
 	Stuck     bool      // processes of it wait in the kernel, killed but not gone
 	Duration  time.Duration

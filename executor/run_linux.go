@@ -89,6 +89,7 @@ type running struct {
 	begun   time.Time
 	reason  Reason
 	watch   watch
+	memory  memoryWatch
 	stuck   bool
 
 	// retire, if set, takes over a helper whose call has no process left, so that
@@ -190,10 +191,14 @@ func (r *running) awaitExit(ctx context.Context) {
 	if r.streams.input == nil {
 		look.Stop() // it has nothing to wait for
 	}
+	full := time.NewTimer(fillsMemory)
+	defer full.Stop()
 	for r.reason == Exited {
 		select {
 		case <-ended:
 			return
+		case <-full.C:
+			r.memory.begin()
 		case <-timeout:
 			r.reason = TimedOut
 		case <-ctx.Done():
@@ -291,12 +296,16 @@ func (r *running) exit(left []sandbox.Member) Exit {
 	}
 	status, known := r.process.Status()
 	switch {
-	case !known: // the helper was killed, by the kernel for want of memory or from outside
+	case !known:
+		e.Lost = true
 		e.Code, e.Signal = 128+int(syscall.SIGKILL), "SIGKILL"
 	case status.Signaled():
 		e.Code, e.Signal = 128+int(status.Signal()), unix.SignalName(status.Signal())
 	default:
 		e.Code = status.ExitStatus()
+	}
+	if e.Limit == "" && e.Reason == Exited && e.Code == 128+int(syscall.SIGKILL) && r.memory.met() {
+		e.Limit = "machine"
 	}
 	for _, m := range left {
 		e.Leftovers = append(e.Leftovers, Process(m))

@@ -198,7 +198,7 @@ func TestKilledHelperLeavesNothing(t *testing.T) {
 		if err := <-killed; err != nil {
 			t.Error(err)
 		}
-		if n := running(t, m); n != 0 || e.Signal != "SIGKILL" {
+		if n := running(t, m); n != 0 || e.Signal != "SIGKILL" || !e.Lost {
 			t.Errorf("%s: %d processes survived, %+v", profile, n, e)
 		}
 	}

@@ -23,6 +23,8 @@ func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 		{executor.Exit{Reason: executor.TimedOut, Code: 143, Waiting: asks}, tools.Timeout, []string{"timed out", "waiting for input: sudo -v"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "memory"}, "", []string{"64 MiB", "sandbox.limits.memory_bytes", "Exit code: 137"}},
 		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "as it may have, 99;", "(sandbox.limits.processes in the configuration)"}},
+		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "machine"}, "", []string{"no memory left", "Exit code: 137"}},
+		{executor.Exit{Code: 137, Signal: "SIGKILL", Lost: true}, "", []string{"killed from outside of toold", "Exit code: 137"}},
 		{executor.Exit{Reason: executor.Stopped, Code: 137, Stuck: true}, tools.Cancelled, []string{"killed but not gone"}},
 	} {
 		r := v.result(c.exit, nil)

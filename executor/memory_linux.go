@@ -1,0 +1,49 @@
+package executor
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fillsMemory is less than any command needs to fill a machine's memory.
+const fillsMemory = 100 * time.Millisecond
+
+// oomKills is how many processes the kernel has killed for want of memory since it
+// started (proc_vmstat(5), oom_kill), or false where it does not tell.
+func oomKills() (n uint64, ok bool) {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0, false
+	}
+	return parseOOMKills(string(text))
+}
+
+func parseOOMKills(vmstat string) (n uint64, ok bool) {
+	for line := range strings.Lines(vmstat) {
+		if count, found := strings.CutPrefix(line, "oom_kill "); found {
+			n, err := strconv.ParseUint(strings.TrimSpace(count), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// memoryWatch tells whether the machine ran out of memory while a command ran.
+type memoryWatch struct {
+	before uint64
+	began  bool
+}
+
+// begin is called when the command has run for fillsMemory.
+func (w *memoryWatch) begin() { w.before, w.began = oomKills() }
+
+// met reports whether the kernel has killed since, for want of memory.
+func (w *memoryWatch) met() bool {
+	if !w.began {
+		return false
+	}
+	now, ok := oomKills()
+	return ok && now > w.before
+}
