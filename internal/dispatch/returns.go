@@ -146,6 +146,9 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret message.ToolReturn) {
 	}
 	if out.decision != nil {
 		fields = append(fields, zap.String("decision", out.decision.Action), zap.String("by", out.decision.By), zap.String("rule", out.decision.Rule))
+		if out.decision.Person != "" {
+			fields = append(fields, zap.String("person", out.decision.Person), zap.Bool("widened", out.decision.Widened != nil))
+		}
 	}
 	d.opt.Log.Info("call returned", fields...)
 }

@@ -1,7 +1,10 @@
 package bash
 
 import (
+	"slices"
+
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 )
@@ -47,12 +50,23 @@ func (v *invocation) unwatch() []guard.Incident {
 	return begun.end()
 }
 
+// env is the environment of the script. Where nothing confines it, the folders are not
+// there that the sandbox has in the place of tool caches.
+func (v *invocation) env() []string {
+	o := v.tool.options
+	if v.profile.Mode != sandbox.FullAccess {
+		return o.Env // as it is: a shell that waits for this call has the same
+	}
+	private := o.Profile.Caches.Env()
+	return slices.DeleteFunc(slices.Clone(o.Env), func(entry string) bool { return slices.Contains(private, entry) })
+}
+
 // command is the script as the executor takes it, without what it is told while it
 // runs.
 func (v *invocation) command() executor.Command {
 	o := v.tool.options
 	return executor.Command{
-		Script: v.script, Dir: v.dir, Env: o.Env, Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
+		Script: v.script, Dir: v.dir, Env: v.env(), Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile, WaitAll: v.background,
 	}
 }

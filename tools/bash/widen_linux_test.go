@@ -149,3 +149,23 @@ func TestFullAccessIsForTheOneCall(t *testing.T) {
 		t.Errorf("after: %+v", r)
 	}
 }
+
+// What tools are told of caches is about the sandbox.
+func TestFullAccessFindsNoCachesOfTheSandbox(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	caches, err := sandbox.OpenCaches(t.Context(), filepath.Dir(s.ws)+"/store", []sandbox.Cache{{Path: s.ws + "/none", Env: "NONE_CACHE"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(caches.Close)
+	s.o.Profile.Caches = caches
+	s.o.Env = append(s.o.Env, caches.Env()...)
+	script := `[ -z "$NONE_CACHE" ] || (cd "$NONE_CACHE" && echo there)`
+	if _, out := s.run(t, script, nil); out != "there\n" {
+		t.Errorf("confined: %q", out)
+	}
+	if r, out := s.run(t, script, s.grant(t, widen.Words{Profile: "danger-full-access"})); out != "" || r.IsError {
+		t.Errorf("with full access: %q, %+v", out, r)
+	}
+}
