@@ -134,7 +134,7 @@ func (r *running) connect() (disconnect func()) {
 func (r *running) end() []sandbox.Member {
 	select {
 	case <-r.process.Alone():
-		if r.retire != nil {
+		if r.retire != nil && r.process.Empty() {
 			r.retire(r.process)
 			return nil
 		}

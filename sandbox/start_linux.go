@@ -38,6 +38,7 @@ type Process struct {
 	// before alone is, left before gone is.
 	status  syscall.WaitStatus
 	known   bool
+	empty   bool // written before alone is closed
 	limit   string
 	refused []string
 	left    *helper.Event
@@ -242,6 +243,7 @@ func (p *Process) listen() {
 			p.left = &event
 		}
 		if event.Alone || event.Kind == helper.EventAlone {
+			p.empty = true
 			once(&alone)
 		}
 	}
@@ -270,8 +272,13 @@ func (p *Process) Report() Report { return p.report }
 // Exited is closed when the command itself has ended, or its helper was lost.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Alone is closed when no process of the call is left besides the helper.
+// Alone is closed when no process of the call is left besides the helper, or the
+// helper was lost; see Empty.
 func (p *Process) Alone() <-chan struct{} { return p.alone }
+
+// Empty reports whether the helper has said that no process is left. It may be called
+// once Alone is closed; else the helper was lost, and what it held may still be dying.
+func (p *Process) Empty() bool { return p.empty }
 
 // Status returns how the command ended. It may be called once Exited is closed.
 // It is false when the helper was killed and took the command with it.
