@@ -103,6 +103,28 @@ func shows(mounts []mount, root, path string) bool {
 	return other == device && within(place, above)
 }
 
+// elsewhere are the other paths at which mounts show what is at path, or a part of
+// what is in it.
+func elsewhere(mounts []mount, path string) (list []string) {
+	device, place := origin(mounts, path)
+	for _, m := range mounts {
+		at, shown := m.at, m.root
+		switch {
+		case device == "" || m.device != device:
+			continue
+		case within(place, m.root):
+			at, shown = filepath.Join(m.at, strings.TrimPrefix(place, m.root)), place
+		case !within(m.root, place):
+			continue
+		}
+		// Another mount may lie over it.
+		if d, p := origin(mounts, at); !within(at, path) && d == device && p == shown {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
 // origin tells on which device a path lies, and where on it.
 func origin(mounts []mount, path string) (device, place string) {
 	best := -1

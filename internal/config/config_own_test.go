@@ -127,3 +127,28 @@ func TestProtectedNames(t *testing.T) {
 		t.Errorf("report: %t, %v", got.ProtectReport, err)
 	}
 }
+
+func TestWhatIsHiddenIsHiddenAtEveryMount(t *testing.T) {
+	t.Parallel()
+	mounts := parseMounts(`21 1 254:0 / / rw - ext4 /dev/vda rw
+22 21 0:5 / /proc rw - proc proc rw
+30 21 254:0 /home /mnt/homes rw - ext4 /dev/vda rw
+31 21 254:0 / /host rw - ext4 /dev/vda rw
+32 21 254:0 /home/ada/.ssh/keys /srv/keys rw - ext4 /dev/vda rw
+33 21 254:0 /home/ada /covered rw - ext4 /dev/vda rw
+34 21 0:9 / /covered rw - tmpfs tmpfs rw
+35 21 254:0 /home/bob /bob rw - ext4 /dev/vda rw
+36 21 254:1 /home /other rw - ext4 /dev/vdb rw
+`)
+	got := elsewhere(mounts, "/home/ada/.ssh")
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"/host/home/ada/.ssh", "/mnt/homes/ada/.ssh", "/srv/keys"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := elsewhere(mounts, "/proc/1"); len(got) > 0 {
+		t.Errorf("a path that is mounted once is also at %q", got)
+	}
+	if got := elsewhere(nil, "/home/ada/.ssh"); len(got) > 0 {
+		t.Errorf("without mounts: %q", got)
+	}
+}

@@ -223,13 +223,16 @@ func (l *loader) readRoots(list []scalar) []string {
 // adds, and the daemon's own files.
 func (l *loader) hidden(c *Config, list []scalar) []string {
 	var out []string
+	mounts := readMounts()
 	add := func(at scalar, path string) {
 		path = canonical(path)
-		if c.Workspace != "" && within(c.Workspace, path) {
-			l.fail(at, "the workspace %s lies in %s, which is hidden from calls", c.Workspace, path)
-		}
-		if !slices.Contains(out, path) {
-			out = append(out, path)
+		for _, path := range append([]string{path}, elsewhere(mounts, path)...) {
+			if c.Workspace != "" && within(c.Workspace, path) {
+				l.fail(at, "the workspace %s lies in %s, which is hidden from calls", c.Workspace, path)
+			}
+			if !slices.Contains(out, path) {
+				out = append(out, path)
+			}
 		}
 	}
 	for _, p := range secrets() {
