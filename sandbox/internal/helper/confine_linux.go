@@ -76,6 +76,9 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	if err := unix.Chdir(s.Dir); err != nil {
 		return 0, false, stage(StageChdir, err)
 	}
+	if s.Processes > 0 && (s.Namespaces || s.Counted) {
+		startThreads()
+	}
 	if s.Landlock {
 		if abi, err = restrictFiles(s); err != nil {
 			return 0, false, stage("landlock", err)
@@ -83,11 +86,6 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	}
 	if s.Seccomp {
 		if brokered, err = restrictCalls(s); err != nil {
-			return 0, false, stage("seccomp", err)
-		}
-	}
-	if s.Shared {
-		if err := restrictOthers(); err != nil {
 			return 0, false, stage("seccomp", err)
 		}
 	}

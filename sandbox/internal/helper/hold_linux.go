@@ -48,6 +48,7 @@ func run() int {
 	}
 	h := &holder{spec: spec, alone: make(chan struct{})}
 	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
+	boundUser(&spec)
 	begin := func() {
 		h.abi, h.brokered, err = confine(&spec, handed)
 		deafen()
@@ -174,6 +175,11 @@ func (h *holder) start(extra []uintptr) error {
 	}
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
+	}
+	if h.spec.Seccomp {
+		if err := restrictOthers(&h.spec); err != nil { // late: it has all its threads
+			return stage("seccomp", err)
+		}
 	}
 	if h.spec.Hold {
 		if err := awaitGo(); err != nil {

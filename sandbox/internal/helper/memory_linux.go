@@ -10,19 +10,29 @@ import (
 // memory is what can be allocated in that time.
 const usageEvery = 100 * time.Millisecond
 
-// watchUsage kills the call when its processes together have more private memory
-// than allowed, and tells when there are as many as allowed. Without a control group
+// watchUsage kills the call when its processes together have more memory than
+// allowed, and tells when there are as many as allowed. Without a control group
 // that bounds memory nothing better is possible.
 func (h *holder) watchUsage() {
+	var shared sharedMemory
 	for {
 		time.Sleep(usageEvery)
 		all := Processes()
 		h.noteFull(all, 0)
-		if h.spec.MemoryBytes > 0 && privateMemory(h.pick(all)) > h.spec.MemoryBytes {
+		if h.spec.MemoryBytes > 0 && h.overMemory(h.pick(all), &shared) {
 			send(Event{Kind: EventLimit, Text: LimitMemory})
 			h.kill()
 		}
 	}
+}
+
+func (h *holder) overMemory(processes []Proc, shared *sharedMemory) bool {
+	private := privateMemory(processes)
+	growth := shared.growth()
+	if private+growth <= h.spec.MemoryBytes {
+		return false // whoever has what is shared
+	}
+	return private+min(growth, heldBy(processes)) > h.spec.MemoryBytes
 }
 
 func privateMemory(processes []Proc) (sum uint64) {

@@ -4,6 +4,7 @@ package helper
 
 import (
 	"errors"
+	"maps"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -31,6 +32,7 @@ const (
 	firstX32 = 0x40000000 // numbers of the x32 table on amd64; nothing uses them elsewhere
 
 	sysOpenTreeAttr = 467 // newer than x/sys, the same on every machine
+	sysFchmodat2    = 452
 
 	noRandomAddresses = 0x0040000 // ADDR_NO_RANDOMIZE
 
@@ -60,6 +62,13 @@ func refused() []uint32 {
 		unix.SYS_SETDOMAINNAME, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 		unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
 	}
+}
+
+// ofMode are the calls that change the mode of a file, with the argument that has it.
+func ofMode() map[uint32]uint32 {
+	calls := map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, sysFchmodat2: 2}
+	maps.Copy(calls, ofModeHere())
+	return calls
 }
 
 // absent are the calls that claim not to exist, so that programs take the older
@@ -99,6 +108,15 @@ func filter(brokered bool) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 3},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSETD, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+	// A lease holds up whoever opens the file for writing, were it read-only here.
+	p = append(p, when(unix.SYS_FCNTL, argument(1),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+	// A program in the workspace that gives whoever runs it the rights of its owner
+	// outlives the call. Bits that a file is made with go away when it is written.
+	for nr, mode := range ofMode() {
+		p = append(p, when(nr, argument(mode),
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.S_ISUID, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+	}
 	p = append(p, when(unix.SYS_PERSONALITY, append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)...)...)
 	p = append(p, when(unix.SYS_SOCKET, sockets(brokered)...)...)
 	p = append(p, when(unix.SYS_SOCKETPAIR, append(one(argument(1)), connected()...)...)...)

@@ -8,3 +8,6 @@ const nativeArch = unix.AUDIT_ARCH_X86_64
 func refusedHere() []uint32 {
 	return []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_USELIB, unix.SYS__SYSCTL}
 }
+
+// ofModeHere are the calls about modes that only this machine has.
+func ofModeHere() map[uint32]uint32 { return map[uint32]uint32{unix.SYS_CHMOD: 1} }

@@ -4,6 +4,7 @@ package helper
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"testing"
 
@@ -68,7 +69,8 @@ func TestEveryCallOfEveryTableHasItsAnswer(t *testing.T) {
 // answerTo is what the filter must answer to a call whatever its arguments; false
 // where they decide.
 func answerTo(nr uint32, brokered bool) (uint32, bool) {
-	conditional := []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR}
+	conditional := []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_FCNTL}
+	conditional = append(conditional, slices.Collect(maps.Keys(ofMode()))...)
 	switch {
 	case slices.Contains(append(refused(), refusedHere()...), nr):
 		return deny, true
@@ -165,4 +167,34 @@ func FuzzFilterAlwaysAnswers(f *testing.F) {
 			t.Errorf("got %#x", got)
 		}
 	})
+}
+
+func TestNoProgramGetsTheRightsOfItsOwner(t *testing.T) {
+	t.Parallel()
+	run := machine(t, true)
+	for nr, arg := range ofMode() {
+		for mode, want := range map[uint64]uint32{
+			0o644: returnAllow, 0o755: returnAllow, 0o2775: returnAllow, 0o1777: returnAllow,
+			0o4755: deny, 0o4000: deny, 0o7777: deny, 0o4755 | 1<<32: deny, 0o755 | 1<<32: returnAllow,
+		} {
+			args := make([]uint64, 3)
+			args[arg] = mode
+			if got := run(nativeArch, nr, args...); got != want {
+				t.Errorf("call %d with mode %#o: got %#x", nr, mode, got)
+			}
+		}
+	}
+}
+
+func TestNoLeases(t *testing.T) {
+	t.Parallel()
+	run := machine(t, true)
+	for command, want := range map[uint64]uint32{
+		unix.F_SETLEASE: deny, unix.F_SETLEASE | 1<<32: deny,
+		unix.F_GETLEASE: returnAllow, unix.F_SETFL: returnAllow, unix.F_SETLK: returnAllow, unix.F_DUPFD_CLOEXEC: returnAllow,
+	} {
+		if got := run(nativeArch, unix.SYS_FCNTL, 3, command, unix.F_RDLCK); got != want {
+			t.Errorf("fcntl %d: got %#x", command, got)
+		}
+	}
 }

@@ -3,7 +3,9 @@
 package helper
 
 import (
+	"os"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -12,7 +14,7 @@ import (
 // Without a pid namespace a call's processes are among the machine's. Landlock
 // keeps their signals in and other processes' memory and descriptors out; what
 // changes another process of the same user besides is closed by this filter,
-// which stands beside the one that every call has.
+// which stands beside the one that closes the kernel's doors.
 
 // onPassingThread runs f on a thread that ends with it. Landlock lets signals pass
 // between processes under the same restrictions, and what a thread has them, its
@@ -39,25 +41,52 @@ func ofProcess() map[uint32]uint32 {
 	}
 }
 
-// othersFilter leaves the tables of other machines to the filter that every call has.
-func othersFilter() []bpf.Instruction {
+// othersFilter refuses what changes the processes from 1 to last, and leaves the tables
+// of other machines to the filter that every call has.
+func othersFilter(last uint32) []bpf.Instruction {
+	free := []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: last, SkipTrue: 1},
+		answer(unix.EPERM), allow(),
+	}
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
 	// With these nought can also mean all processes of the user.
 	for nr, ofUser := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
 		p = append(p, when(nr, append([]bpf.Instruction{
 			argument(0), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: ofUser, SkipTrue: 1}, answer(unix.EPERM), argument(1),
-		}, oneOf(0)...)...)...)
+		}, free...)...)...)
 	}
 	for nr, argument0 := range ofProcess() {
-		p = append(p, when(nr, append(one(argument(argument0)), oneOf(0)...)...)...)
+		p = append(p, when(nr, append(one(argument(argument0)), free...)...)...)
 	}
 	return append(p, allow())
 }
 
 // restrictOthers puts the second filter on the calling thread and on what it forks.
-func restrictOthers() error {
-	_, err := install(othersFilter(), 0)
+// Among the machine's processes a call may change none; where it has a namespace of
+// its own, none of the helper's threads, whose watch over it would end otherwise.
+func restrictOthers(s *Spec) error {
+	last := ^uint32(0)
+	if s.apart() {
+		var err error
+		if last, err = lastThread(); err != nil {
+			return err
+		}
+	}
+	_, err := install(othersFilter(last), 0)
 	return err
+}
+
+// lastThread is the highest number of a thread of this process. What the call starts
+// has higher ones.
+func lastThread() (last uint32, err error) {
+	threads, err := os.ReadDir("/proc/self/task")
+	for _, t := range threads {
+		if n, err := strconv.ParseUint(t.Name(), 10, 32); err == nil {
+			last = max(last, uint32(n))
+		}
+	}
+	return last, err
 }
 
 const ioprioUser = 3 // IOPRIO_WHO_USER (linux/ioprio.h)

@@ -8,7 +8,7 @@ import "golang.org/x/sys/unix"
 func onPassingThread(f func()) { f() }
 
 // restrictOthers refuses, as restrictCalls does.
-func restrictOthers() error { return unix.ENOSYS }
+func restrictOthers(*Spec) error { return unix.ENOSYS }
 
 // restrictSockets refuses too.
 func restrictSockets(bool) error { return unix.ENOSYS }

@@ -12,7 +12,20 @@ import (
 
 func TestACallAmongOtherProcessesChangesNoneButItself(t *testing.T) {
 	t.Parallel()
-	vm, err := bpf.NewVM(othersFilter())
+	changesNone(t, ^uint32(0))
+}
+
+// Where the numbers of processes are the call's own, the first ones are the helper's.
+func TestACallChangesNothingOfItsHelper(t *testing.T) {
+	t.Parallel()
+	changesNone(t, 20)
+}
+
+// changesNone plays the filter: no process but the caller's and those beyond last may
+// be changed.
+func changesNone(t *testing.T, last uint32) {
+	t.Helper()
+	vm, err := bpf.NewVM(othersFilter(last))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +42,10 @@ func TestACallAmongOtherProcessesChangesNoneButItself(t *testing.T) {
 		return uint32(got)
 	}
 	for which := range uint32(5) {
-		for _, who := range []uint32{0, 1, 4711, 0xffffffff} {
+		for _, who := range []uint32{0, 1, 20, 21, 4711, 0xffffffff} {
 			for nr, ofUser := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioUser} {
 				want := uint32(returnAllow)
-				if which == ofUser || who != 0 {
+				if which == ofUser || who != 0 && who <= last {
 					want = deny
 				}
 				if got := run(nr, which, who); got != want {
@@ -46,11 +59,11 @@ func TestACallAmongOtherProcessesChangesNoneButItself(t *testing.T) {
 			continue
 		}
 		arg, changes := ofProcess()[nr]
-		for _, pid := range []uint32{0, 1, 4711, 0xffffffff} {
+		for _, pid := range []uint32{0, 1, 20, 21, 4711, 0xffffffff} {
 			args := make([]uint32, arg+1)
 			args[arg] = pid
 			want := uint32(returnAllow)
-			if changes && pid != 0 {
+			if changes && pid != 0 && pid <= last {
 				want = deny
 			}
 			if got := run(nr, args...); got != want {

@@ -1,0 +1,115 @@
+package helper
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Memory that processes can share (memfd_create(2), shmget(2), mmap(2) with
+// MAP_SHARED) is no process's own, and stays when none has it mapped. The kernel
+// tells how much there is on the machine, and which pieces a process has, but not how
+// much of each is filled. A call is charged with what it has, up to what there is
+// more of since it began.
+
+// sharedMemory remembers how much there was.
+type sharedMemory struct {
+	known bool
+	least uint64
+}
+
+// growth is how much more there is on the machine than at the least so far.
+func (s *sharedMemory) growth() uint64 {
+	now, ok := sharedNow()
+	if !ok {
+		return 0
+	}
+	if !s.known || now < s.least {
+		s.known, s.least = true, now
+	}
+	return now - s.least
+}
+
+// sharedNow is "Shmem" of /proc/meminfo (proc_meminfo(5)).
+func sharedNow() (bytes uint64, ok bool) {
+	b, err := os.ReadFile("/proc/meminfo")
+	_, rest, found := strings.Cut(string(b), "\nShmem:")
+	if err != nil || !found {
+		return 0, false
+	}
+	_, err = fmt.Sscan(rest, &bytes)
+	return bytes << 10, err == nil
+}
+
+// heldBy is the size of all pieces that processes have open or mapped, each once, and
+// of all that shmget(2) made: those are the call's own, in a namespace of its own.
+func heldBy(processes []Proc) (sum uint64) {
+	pieces := map[string]uint64{}
+	for _, p := range processes {
+		openPieces(pieces, p.PID)
+		mappedPieces(pieces, p.PID)
+	}
+	for _, size := range pieces {
+		sum += size
+	}
+	return sum + systemV()
+}
+
+// openPieces are the files without a name that a process has open.
+func openPieces(pieces map[string]uint64, pid int) {
+	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		return // gone, or hidden from its equals
+	}
+	for _, f := range list {
+		path := folder + "/" + f.Name()
+		var st unix.Stat_t
+		if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "/memfd:") || unix.Stat(path, &st) != nil {
+			continue
+		}
+		// As mappedPieces names it: hexadecimal devices.
+		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+		pieces[key] = max(pieces[key], uint64(st.Blocks)*512)
+	}
+}
+
+// mappedPieces are those that a process has mapped (proc_pid_maps(5)). They count as
+// far as they are mapped.
+func mappedPieces(pieces map[string]uint64, pid int) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return
+	}
+	sizes := map[string]uint64{}
+	for line := range strings.Lines(string(b)) {
+		var from, to uint64
+		var rights, offset, device, inode, name string
+		n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s %s", &from, &to, &rights, &offset, &device, &inode, &name)
+		if n == 7 && (strings.HasPrefix(name, "/memfd:") || name == "/dev/zero") {
+			sizes[device+" "+inode] += to - from
+		}
+	}
+	for key, size := range sizes {
+		pieces[key] = max(pieces[key], size)
+	}
+}
+
+// systemV is what all segments of the namespace hold: the column "rss" of
+// /proc/sysvipc/shm (sysvipc(7)), the last but one.
+func systemV() (sum uint64) {
+	b, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 2 {
+			n, _ := strconv.ParseUint(f[len(f)-2], 10, 64) // 0 for the head of the table
+			sum += n
+		}
+	}
+	return sum
+}
