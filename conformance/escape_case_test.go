@@ -98,7 +98,7 @@ type phrase struct{ says, script string }
 func wordedSetups() []phrase {
 	return []phrase{
 		{`^as root: install at (\S+) a root-owned`, `[ -u @OUT@/suid ]`}, // see makeWorld
-		{`^mount a second filesystem at `, `:`}, // see makeWorld
+		{`^mount (a second filesystem|the home a second time) at `, `:`}, // see makeWorld
 		{`^loop: renameat2\(RENAME_EXCHANGE\) between directory (\S+) and symlink (\S+) -> (\S+) for`, `mkdir -p $1 && echo INSIDE > $1/victim.txt && ln -s $3 $2 && { @E@ exchange $1 $2 >/dev/null 2>&1 & }`},
 		{`^cwd=(\S+), swapped for a symlink to (\S+) `, `mkdir -p $1 && ln -s $2 $1.link && { @E@ exchange $1 $1.link >/dev/null 2>&1 & }`},
 		{`^warm pool: create a new nested repository`, `git init -q @WS@/late`},
@@ -141,7 +141,7 @@ func wordedChecks() []phrase {
 		{`^mode (\d+) kept$`, `[ "$$(stat -c %a @WS@/README)" = $1 ]`},
 		{`^mode, xattrs or owner changed$`, `[ "$$(stat -c %a:%u @WS@/README)" != "600:$$(id -u)" ] || ! getfattr -n user.k @WS@/README >/dev/null`},
 		{`^daemon starts$`, `[ "$$STARTED" = 1 ]`},
-		{`^exit status 78 and a message$`, `[ "$$RC" = 3 ] && [ -s "$$SBOUT" ]`}, // 3 is what toold ends with then
+		{`^exit status 78 and a message$`, `[ "$$RC" = 3 ] && [ -s "$$SBOUT" ]`},                                       // 3 is what toold ends with then
 		{`^policy decides: xdev allowed or refused, documented$`, `[ "$$STATUS" = success ] && grep -qx x @WS@/mnt/x`}, // what counts is the path
 		{`^hi is printed`, `[ "$$STATUS" = success ] && grep -qx hi "$$SBOUT"`},
 		{`^a host /proc is visible inside$`, `[ "$$STATUS" = success ] && grep -q '"enforced":\[\]' "$$RETURN"`},

@@ -49,7 +49,7 @@ func main() {
 	if role, ok := roles()[name]; ok {
 		os.Exit(role(rest))
 	}
-	for _, table := range []map[string]attempt{network(), sockets(), processes(), byName(), kernel(), mounts(), rings(), resources(), foreign()} {
+	for _, table := range []map[string]attempt{network(), sockets(), processes(), byName(), fresh(), kernel(), mounts(), rings(), resources(), foreign()} {
 		if try, ok := table[name]; ok {
 			os.Exit(report(try(rest)))
 		}
@@ -61,7 +61,7 @@ func main() {
 // roles are what the program is when it is not an attempt.
 func roles() map[string]func(args) int {
 	return map[string]func(args) int{
-		"daemon": daemon, "racer": racer, "getfattr": getfattr, "setfattr": setfattr, "socat": socat, "curl": curl, "dig": dig,
+		"daemon": daemon, "racer": racer, "getfattr": getfattr, "setfattr": setfattr, "socat": socat, "curl": curl, "dig": dig, "devices": devices,
 		"exchange": exchange, "fds": fds, "euid": euid, "ttyname": ttyname, "without-landlock": withoutLandlock,
 	}
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // racer connects again and again to a socket of its own while something changes
-// under the one who looks: MODE GOOD BAD SECONDS. Mode 0 changes the address in
+// under the one who looks: MODE GOOD BAD SECONDS [TRIES], at least so long and so
+// often. Mode 0 changes the address in
 // memory, 1 the link that is the address, 2 the descriptor, 3 the folder that holds the
 // socket. In mode 4 nothing changes: all go for the bad socket, and another thread
 // writes all the time. Whoever gets to the bad socket says RACEHIT.
@@ -48,7 +49,7 @@ func racer(a args) int {
 		}
 	}()
 	tries, connected := 0, 0
-	for ; time.Now().Before(end); tries++ {
+	for ; time.Now().Before(end) || tries < a.number(4); tries++ {
 		if r.once() {
 			connected++
 		}
