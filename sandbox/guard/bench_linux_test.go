@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/toold/toold/sandbox/guard"
 )
@@ -48,4 +51,38 @@ func BenchmarkAWorkspaceOf10000Folders(b *testing.B) {
 			g.Begin(nil).End()
 		}
 	})
+}
+
+// BenchmarkTripwire tells how long it takes to make a file under a protected name while a
+// call runs, and to have it taken away, in µs.
+func BenchmarkTripwire(b *testing.B) {
+	base, err := filepath.EvalSymlinks(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	g, err := guard.New(guard.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer g.Close()
+	run := g.Begin(nil)
+	defer run.End()
+	path := filepath.Join(base, ".envrc")
+	var times []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			if _, err := os.Lstat(path); err != nil {
+				break
+			}
+			runtime.Gosched()
+		}
+		times = append(times, time.Since(begin))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 }
