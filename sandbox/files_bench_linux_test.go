@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +23,12 @@ func BenchmarkOpen(b *testing.B) {
 	var files Files
 	defer files.Close()
 	p := Profile{Mode: WorkspaceWrite, Workspace: root}
-	for i := range 30 { // as many as a configuration hides
-		p.Hide = append(p.Hide, filepath.Join(root, "hidden", string(rune('a'+i))))
+	home, err := os.UserHomeDir()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 30 { // as many as the default configuration hides, and where
+		p.Hide = append(p.Hide, filepath.Join(home, fmt.Sprintf(".hidden-%d", i)))
 	}
 	ways := []func() (*os.File, error){
 		func() (*os.File, error) { return OpenFile(path) },
