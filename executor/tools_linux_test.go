@@ -54,6 +54,25 @@ v/bin/python -c 'import greet'
 kill %1`, "greetings\n"},
 		{"cargo build", "cargo", `cargo new --quiet --vcs none hello 2>/dev/null && cd hello && cargo build --quiet --offline && ./target/debug/hello`, "Hello, world!\n"},
 		{"make", "make", `printf 'out: in\n\tcp in out\n' >Makefile; echo made >in; make -s && cat out`, "made\n"},
+		{"git worktree and submodule", "git", `set -e
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=b
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
+git init -q lib && git -C lib commit -q --allow-empty -m lib
+git init -q app && cd app && git submodule -q add ../lib lib && git commit -qm 'has lib'
+git worktree add -q ../tree && cd ../tree && git submodule -q update --init && git -C lib log --format=%s && git status --short
+git commit -q --allow-empty -m 'in the tree' && git -C ../app log --format=%s -1 tree`, "lib\nin the tree\n"},
+		{"a server and its client", "python3", `mkfifo port; echo served >page
+python3 -c '
+import http.server
+s = http.server.ThreadingHTTPServer(("localhost", 0), http.server.SimpleHTTPRequestHandler)
+open("port", "w").write(str(s.server_port))
+s.serve_forever()' 2>/dev/null &
+python3 -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen("http://localhost:%s/page" % open("port").read()).read().decode())'
+kill %1`, "served\n"},
+		{"gradle", "gradle", `mkdir -p src/main/java
+printf "apply plugin: 'java'\napply plugin: 'application'\nmainClassName = 'Hello'\n" >build.gradle
+printf 'public class Hello { public static void main(String[] a) { System.out.println("built"); } }\n' >src/main/java/Hello.java
+gradle --offline --no-daemon --quiet run`, "built\n"},
 		{"git", "git", `git init -q . && echo x >f && git add -A && git -c user.name=a -c user.email=b commit -qm one && git status --short && git log --format=%s`, "one\n"},
 	} {
 		t.Run(tool.name, func(t *testing.T) {
@@ -99,6 +118,7 @@ func usualCaches(t testing.TB) *sandbox.Caches {
 		{Path: filepath.Join(home, "go/pkg/mod"), Env: "GOMODCACHE"},
 		{Path: filepath.Join(home, ".npm"), Env: "npm_config_cache"},
 		{Path: filepath.Join(home, ".cargo/registry"), Env: "CARGO_HOME"},
+		{Path: filepath.Join(home, ".gradle"), Env: "GRADLE_USER_HOME"},
 	})
 	if err != nil {
 		t.Fatal(err)

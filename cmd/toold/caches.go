@@ -71,7 +71,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 		for _, s := range stores {
 			total += s.Bytes
 		}
-		f.Is += fmt.Sprintf("; those of %d workspaces take %s of at most %s", len(stores), size(total), size(cfg.Limits.CachesTotal))
+		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s of at most %s", size(total), size(cfg.Limits.CachesTotal))
 	}
 	problems := caches.Problems()
 	for _, path := range slices.Sorted(maps.Keys(problems)) {

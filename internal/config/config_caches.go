@@ -12,8 +12,8 @@ import (
 )
 
 // toolCaches are the folders in which common tools keep what they can make or
-// fetch again, each with the variable that moves it. None of them holds settings
-// or credentials of its tool.
+// fetch again, each with the variable that moves it. Only that of gradle holds
+// settings of its tool as well: what a call changes of them holds for calls alone.
 func toolCaches() []sandbox.Cache {
 	return []sandbox.Cache{
 		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go build, pip, uv, yarn and many others
