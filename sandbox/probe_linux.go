@@ -13,15 +13,17 @@ import (
 // and tells what works. It takes some ten milliseconds.
 func Probe(ctx context.Context) Capabilities {
 	_, view := probe(ctx, helper.Spec{Namespaces: true})
-	_, net := probe(ctx, helper.Spec{Namespaces: true, Loopback: true})
-	locked, landlock := probe(ctx, helper.Spec{Landlock: true})
-	filtered, seccomp := probe(ctx, helper.Spec{Namespaces: view == nil, Seccomp: true})
-
 	var failed *StageError
 	var clone error
 	if errors.As(view, &failed) && failed.Stage == "clone" {
 		clone = view
 	}
+	usual := helper.Spec{Namespaces: clone == nil, Shared: failed != nil && failed.Stage == stageProc, Loopback: clone == nil}
+	_, net := probe(ctx, usual)
+	locked, landlock := probe(ctx, helper.Spec{Landlock: true})
+	usual.Seccomp = true
+	filtered, seccomp := probe(ctx, usual)
+
 	detail := ""
 	if landlock == nil {
 		detail = fmt.Sprintf("version %d", locked.ABI)

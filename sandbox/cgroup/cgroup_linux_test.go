@@ -113,7 +113,7 @@ func TestAHogOfMemoryIsKilledAndTold(t *testing.T) {
 	if !r.Memory() {
 		t.Skipf("the control groups of %s do not bound memory", r.Place())
 	}
-	g, cmd, _ := begin(t, r, Limits{MemoryBytes: 64 << 20}, `echo begun; sleep 600 & head -c 512M /dev/zero | tail; sleep 600`)
+	g, cmd, _ := begin(t, r, Limits{MemoryBytes: 64 << 20}, `echo begun; sleep 600 & x=a; for i in {1..28}; do x=$x$x; done; sleep 600`)
 	if err := cmd.Wait(); err == nil {
 		t.Error("nothing was killed")
 	}
@@ -140,6 +140,9 @@ func TestOnlyWhatAKilledDaemonLeftIsRemoved(t *testing.T) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	root, pid, ok := strings.Cut(strings.TrimSpace(line), " ")
+	if root == "none:" {
+		t.Skipf("no second daemon has control groups here: %s", pid)
+	}
 	if err != nil || !ok {
 		t.Fatalf("the daemon told %q, %v", line, err)
 	}
@@ -170,7 +173,8 @@ func TestOnlyWhatAKilledDaemonLeftIsRemoved(t *testing.T) {
 func holdGroup(t *testing.T) {
 	r, err := Open()
 	if err != nil {
-		t.Fatal(err)
+		os.Stdout.WriteString("none: " + err.Error() + "\n")
+		return
 	}
 	_, _, line := begin(t, r, Limits{}, `echo $$; exec sleep 600`)
 	os.Stdout.WriteString(r.dir + " " + line + "\n")
