@@ -194,10 +194,10 @@ type wireExplainPolicy struct {
 }
 
 type wireHello struct {
-	MessageType string     `json:"message_type"`
-	Protocol    int        `json:"protocol,omitempty" jsonschema:"1"`
-	Client      wireClient `json:"client,omitzero"`
-	Output      string     `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
+	MessageType string      `json:"message_type"`
+	Protocol    int         `json:"protocol,omitempty" jsonschema:"1"`
+	Client      wireClient  `json:"client,omitzero"`
+	Output      string      `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
 	Resume      *wireResume `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
 }
 
