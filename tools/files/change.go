@@ -146,7 +146,10 @@ func (c *change) protected(granted []string) error {
 	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, c.file.canonical) {
 		return nil
 	}
-	return fmt.Errorf("cannot write %s: other programs run or obey what stands in %s (sandbox.protect in the configuration); a person has to allow this very call, so let the policy ask for it, or ask the user to change it", c.file.name(), name)
+	return &sandbox.Denial{
+		Kind: sandbox.DeniedProtected, Op: "write", Target: c.file.canonical, Setting: "sandbox.protect",
+		Hint: fmt.Sprintf("other programs run or obey what stands in %s (sandbox.protect in the configuration); a person has to allow this very call, so let the policy ask for it, or ask the user to change it", name),
+	}
 }
 
 // apply changes the file, unless it already is as it is to be. What is protected

@@ -139,6 +139,11 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
 	fault := (*tools.ArgumentError)(nil)
+	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
+		exact := *denied
+		exact.Exact = true
+		result.Denials = []sandbox.Denial{exact}
+	}
 	switch {
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		result.Failure = tools.Cancelled
