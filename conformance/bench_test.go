@@ -84,32 +84,6 @@ func BenchmarkSmallCall(b *testing.B) {
 	}
 }
 
-// BenchmarkClients is many clients that call "true" without pause, laid beside as
-// many goroutines that run it.
-func BenchmarkClients(b *testing.B) {
-	for _, clients := range []int{1, 8, 64, 256} {
-		b.Run(fmt.Sprint(clients), func(b *testing.B) {
-			r := newRig(b, nil)
-			var agents []*client.Client
-			for range clients {
-				agents = append(agents, r.dial(client.Options{}))
-			}
-			var ours, plain time.Duration
-			calls := max(256, 2*clients)
-			for b.Loop() {
-				begun := time.Now()
-				crowd(clients, calls, func(w int) { r.bash(agents[w], "true", "off", client.Events{}) })
-				middle := time.Now()
-				crowd(clients, calls, func(int) { floor(b) })
-				ours, plain = ours+middle.Sub(begun), plain+time.Since(middle)
-			}
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64(calls*b.N)/ours.Seconds(), "calls/s")
-			b.ReportMetric(float64(plain)/float64(ours), "x-rate-of-F1")
-		})
-	}
-}
-
 // crowd has everybody do an equal share of n things.
 func crowd(people, n int, do func(who int)) {
 	var all sync.WaitGroup
