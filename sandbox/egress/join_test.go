@@ -150,3 +150,20 @@ func TestANameThatTurnsPrivateIsRefused(t *testing.T) {
 		t.Errorf("later it leads to %v, %v", got, err)
 	}
 }
+
+func TestWhatStandsForANameInOneCallIsNothingToAnother(t *testing.T) {
+	t.Parallel()
+	o := Options{Allow: func(context.Context, string, []uint16) error { return nil }, Lookup: publicly}
+	one, other := New(o), New(o)
+	n, err := one.named("pkg.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.AddrPortFrom(n.address, 80)
+	if to, err := one.meant(t.Context(), at); err != nil || to.name != "pkg.example" {
+		t.Fatalf("in its own call it is %+v, %v", to, err)
+	}
+	if to, err := other.meant(t.Context(), at); err == nil {
+		t.Errorf("in another call it leads to %+v", to)
+	}
+}

@@ -18,7 +18,7 @@ import (
 // corners of older calls.
 func fresh() map[string]attempt {
 	return map[string]attempt{
-		"lease": lease, "suid": setUserBit, "watchers": makeWatchers, "shmfill": fillShared, "memfdfill": fillMemfd, "mapfill": fillMapping,
+		"lease": lease, "suid": setUserBit, "watchers": makeWatchers, "shmfill": fillShared, "memfdfill": fillMemfd, "mapfill": fillMapping, "inodes": makeFiles,
 		"fileioctl": fileIoctl, "ownfilter": ownFilter, "times": setTimes, "xattrat": xattrAt, "fileattr": fileAttributes,
 		"pidfdns": namespaceOfProcess, "scanself": scanParent, "statmount": listMounts, "prctl": processControl, "setprio": lowerAll,
 		"sendunix": sendUnconnected, "writefd": writeHeld, "peerpidfd": peerDescriptor, "masterpty": masterIoctl,
@@ -89,6 +89,23 @@ func makeWatchers(a args) (string, int, error) {
 	}
 	fmt.Println("WATCHERS", n)
 	return "watchers", n, nil
+}
+
+// makeFiles makes N empty files in a folder.
+func makeFiles(a args) (string, int, error) {
+	if err := os.MkdirAll(a.text(0), 0o700); err != nil {
+		return "mkdir", -1, err
+	}
+	n := 0
+	for ; n < a.number(1); n++ {
+		fd, err := unix.Open(a.text(0)+"/"+strconv.Itoa(n), unix.O_CREAT|unix.O_WRONLY, 0o600)
+		if err != nil {
+			break
+		}
+		unix.Close(fd)
+	}
+	fmt.Println("INODES", n)
+	return "inodes", n, nil
 }
 
 // fillShared takes MIB of memory that no process has mapped (shmget(2)).

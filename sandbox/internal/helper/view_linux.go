@@ -198,10 +198,14 @@ func takeSockets(paths []string) (list []tree) {
 	return list
 }
 
+// perFile is how many bytes of room there are for each file, also an empty one: the
+// kernel has about half as much memory for it.
+const perFile = 2048
+
 func privateFolders(tmpBytes uint64) error {
 	options := "mode=1777"
 	if tmpBytes > 0 {
-		options = fmt.Sprintf("mode=1777,size=%d", tmpBytes)
+		options = fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", tmpBytes, tmpBytes/perFile+1)
 	}
 	for _, m := range []struct {
 		path, options string
@@ -247,7 +251,7 @@ func buildDev(nodes []tree) error {
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"); err != nil {
 		return stage("mount /dev/pts", err)
 	}
-	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, "mode=1777,size=256m"))
+	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, "mode=1777,size=256m,nr_inodes=16k"))
 }
 
 // buildProc mounts the /proc of the new pid namespace. The kernel allows it only
