@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/sandbox"
@@ -45,4 +46,26 @@ func TestFilesAreOpenedInTierBAsCommandsRunThere(t *testing.T) {
 	if _, err := os.Lstat(outside); err == nil {
 		t.Error("it is there")
 	}
+	// Commands see the worker among the machine's processes, and can do nothing to it.
+	out, _ := runTier(t, p, `exec 2>/dev/null; for try in "kill -9 $V" "renice 19 -p $V" "prlimit --nofile=1 --pid $V" "cat $OF/environ" "readlink $OF/fd/3" "ls $OF/root/" "head -c 1 $OF/mem"; do
+$try </dev/null >/dev/null && echo "$try"; done; tr '\0' ' ' <$OF/cmdline | grep -o toold-file-worker`, "OF=/proc/"+workerPID(t), "V="+workerPID(t))
+	if out != "toold-file-worker\n" {
+		t.Errorf("a command could: %q", out)
+	}
+}
+
+// workerPID finds the only worker of the container.
+func workerPID(t *testing.T) string {
+	t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		if b, err := os.ReadFile(p); err == nil && strings.Contains(string(b), "\x00toold-file-worker\x00") {
+			return filepath.Base(filepath.Dir(p))
+		}
+	}
+	t.Fatal("there is no worker")
+	return ""
 }

@@ -143,6 +143,9 @@ func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worke
 
 // askOne asks one worker. fresh tells that another one may do better.
 func (s *workers) askOne(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (report Report, fresh bool, err error) {
+	if ctx.Err() != nil {
+		return Report{}, false, ctx.Err()
+	}
 	w, conn, err := s.lease(ctx, p, reads)
 	if err != nil {
 		return Report{}, errors.Is(err, regular.ErrLost), err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -219,11 +221,21 @@ func TestWhoGivesUpWaitingDoesNotHoldUpOthers(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
+	for !used(f) { // by the one who is going to wait
+		runtime.Gosched()
+	}
 	cancel()
 	waiting.Wait()
 	if got, err := read(t.Context(), f, p, path); err != nil || got != "content" {
 		t.Errorf("afterwards: %q, %v", got, err)
 	}
+}
+
+// used reports whether somebody uses a worker.
+func used(f *Files) bool {
+	f.workers.mu.Lock()
+	defer f.workers.mu.Unlock()
+	return slices.ContainsFunc(f.workers.list, func(w *worker) bool { return w.users > 0 })
 }
 
 // stop stops every thread of a process.

@@ -149,9 +149,16 @@ func (e *end) receive() (b []byte, fds []int, err error) {
 		case n == 0:
 			return nil, nil, io.EOF
 		}
-		if fds, err = passed(e.rights[:oobn]); err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-			closeAll(fds)
+		fds, err = passed(e.rights[:oobn])
+		switch {
+		case err != nil:
+		case flags&unix.MSG_CTRUNC != 0:
+			err = unix.EMFILE // there was no room for a descriptor
+		case flags&unix.MSG_TRUNC != 0:
 			err = errGarbled
+		}
+		if err != nil {
+			closeAll(fds)
 		}
 		return e.packet[:n], fds, err
 	}
