@@ -86,23 +86,3 @@ func TestAnotherCommandThanTheHeldOneDoesNotRun(t *testing.T) {
 		t.Error("it ran")
 	}
 }
-
-// What changes between preparation and start is seen as well.
-func TestAHeldShellIsNotUsedWhenAHiddenFileHasCome(t *testing.T) {
-	t.Parallel()
-	p, c := holding(t, 0, Off, sandbox.WorkspaceWrite)
-	c.Sandbox.Hide = []string{c.Dir + "/key"}
-	c.Script = "cat key 2>/dev/null; echo done"
-	p.Prepare(c)
-	p.size = 1
-	p.refill(t.Context())
-	h := p.Hold(c)
-	if err := os.WriteFile(c.Dir+"/key", []byte("secret"), 0o644); err != nil || !h.waited {
-		t.Fatalf("%v, a waiting shell: %t", err, h.waited)
-	}
-	var out bytes.Buffer
-	c.Stdout = &out
-	if _, err := h.Run(t.Context(), c); err != nil || out.String() != "done\n" {
-		t.Errorf("printed %q, %v", out.String(), err)
-	}
-}

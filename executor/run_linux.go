@@ -132,13 +132,9 @@ func (r *running) connect() (disconnect func()) {
 
 // end ends what is left and returns what that was.
 func (r *running) end() []sandbox.Member {
-	select {
-	case <-r.process.Alone():
-		if r.retire != nil && r.process.Empty() {
-			r.retire(r.process)
-			return nil
-		}
-	default:
+	if r.retire != nil && isClosed(r.process.Alone()) && r.process.Empty() {
+		r.retire(r.process)
+		return nil
 	}
 	left := r.process.End()
 	r.stuck = r.process.Stuck()
@@ -257,9 +253,18 @@ func waitFor(c <-chan struct{}, d time.Duration) bool {
 	}
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // settle hears out the children of a command that ended by itself.
 func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
-	if r.reason != Exited {
+	if r.reason != Exited || isClosed(r.process.Alone()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleMax)

@@ -10,12 +10,19 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
+// lookedFor is how long what a look at the world has found is believed.
+const lookedFor = 20 * time.Millisecond
+
 // blankShell is what a Process knows of a shell that was started without its script.
 type blankShell struct {
 	room   int
 	world  *world
 	answer chan error // whether the shell has it; sent once, by listen
 	asked  bool       // Give was called
+
+	looked time.Time     // when Give began to look at the world
+	seen   chan struct{} // closed when it has; nil before
+	same   bool          // what was found; to be read once seen is closed
 }
 
 func newBlankShell(c Command) *blankShell {
@@ -37,10 +44,31 @@ func (b *blankShell) answered(e helper.Event) {
 	}
 }
 
+// look compares the world with what it was, beside what the caller does meanwhile.
+func (b *blankShell) look() {
+	b.looked, b.seen = time.Now(), make(chan struct{})
+	// Ends when all is compared; Release or close waits.
+	go func() {
+		defer close(b.seen)
+		b.same = b.world.same()
+	}()
+}
+
+// unchanged waits for look. What it found holds for a moment: a sandbox that is made
+// from the start is as old when its command begins.
+func (b *blankShell) unchanged() bool {
+	<-b.seen
+	return b.same && (time.Since(b.looked) < lookedFor || b.world.same())
+}
+
 func (b *blankShell) close() {
-	if b != nil {
-		b.world.close()
+	if b == nil {
+		return
 	}
+	if b.seen != nil {
+		<-b.seen
+	}
+	b.world.close()
 }
 
 // Give brings a shell that was started with Room its script, which does not run
@@ -55,14 +83,15 @@ func (p *Process) Give(script string) error {
 	}
 	p.blank.asked = true
 	p.order(helper.Order{Kind: helper.OrderGive, Script: script})
+	p.blank.look()
 	return nil
 }
 
 // Release lets the command run that Hold has kept, or the script that Give has
 // brought. It is called at most once. An error means that nothing of it ran or ever
 // will: for a held command it is that of Start; else what the sandbox was made from
-// has changed (a folder replaced, a hidden file that has come since, a mount), or
-// the shell is gone. The caller then calls End.
+// had changed by the time of Give (a folder replaced, a hidden file that has come, a
+// mount), or the shell is gone. The caller then calls End.
 //
 // A shell that is killed in the moment of its release ends as one that was killed
 // while it ran its script.
@@ -74,7 +103,7 @@ func (p *Process) Release(ctx context.Context) error {
 	if err := p.given(); err != nil {
 		return err
 	}
-	if !p.blank.world.same() {
+	if !p.blank.unchanged() {
 		return errors.New("cannot run a script: what the sandbox was made from has changed")
 	}
 	p.order(helper.Order{Kind: helper.OrderGo})
@@ -85,6 +114,11 @@ func (p *Process) Release(ctx context.Context) error {
 func (p *Process) given() error {
 	if !p.blank.asked {
 		return errors.New("cannot run a script: none was given")
+	}
+	select {
+	case err := <-p.blank.answer: // as usual, the helper was quicker than the caller
+		return err
+	default:
 	}
 	patience := time.AfterFunc(endWithin, p.destroy) // only a helper that hangs needs it
 	defer patience.Stop()
