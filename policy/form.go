@@ -16,6 +16,7 @@ type reading struct {
 	tree, write      bool
 	follows          bool
 	replaced, needed bool
+	folders          bool     // what is written keeps the folders of what is read
 	unlistedRead     bool     // a flag that is not listed may name a file
 	parts            []string // ends of the names of files that are read below a tree
 	whole            bool     // what is left out below a tree is not known
@@ -87,7 +88,7 @@ func (r *reading) long(w Word, rest []Word) int {
 		if v.values != "" {
 			r.filter(v, Word{value, w.Dynamic})
 			r.value(v.values[0], Word{value, w.Dynamic})
-		} else if _, listed := r.form.flags[name+"="]; !listed && !r.form.anyFlags && w.Dynamic {
+		} else if !r.form.anyFlags && w.Dynamic {
 			r.out.covered = false
 		}
 		return 0
@@ -167,6 +168,7 @@ func (r *reading) apply(v flag) {
 	r.write = r.write || v.write
 	r.follows = r.follows || v.follows
 	r.replaced = r.replaced || v.replace
+	r.folders = r.folders || v.folders
 	r.needed = r.needed || v.needed
 }
 
@@ -371,7 +373,7 @@ func (r *reading) into(w Word, before []Word) {
 	for _, source := range before {
 		name := baseName(strings.TrimRight(source.Text, "/"))
 		switch {
-		case source.Dynamic:
+		case source.Dynamic || r.folders:
 			r.add(w, Operand{Kind: Write, Tree: true})
 		case name == "." || name == "..":
 			r.add(w, Operand{Kind: Write, Tree: true})

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -22,14 +23,54 @@ func netUsage(name string, argv []Word) (Usage, bool) {
 			}
 		}
 		if name == "scp" || name == "rsync" {
-			for i := range u.Operands {
-				if _, isHost, _ := remotePath(u.Operands[i].Word.Text); !isHost {
-					u.Operands[i].Kind = Write
-				}
-			}
+			u.Operands = copies(u.Operands, argv)
 		}
 	}
 	return u, true
+}
+
+// copies describes the operands of scp and rsync: the last is where the others go.
+func copies(operands []Operand, argv []Word) (out []Operand) {
+	if len(operands) == 0 {
+		return nil
+	}
+	into, sources := operands[len(operands)-1], operands[:len(operands)-1]
+	_, away, _ := remotePath(into.Word.Text)
+	for _, o := range sources {
+		_, isHost, path := remotePath(o.Word.Text)
+		if !isHost {
+			o.Kind, o.Tree = Read, true
+		}
+		if out = append(out, o); !away {
+			out = append(out, copied(Word{path, o.Word.Dynamic}, into.Word, keepsFolders(argv))...)
+		}
+	}
+	switch {
+	case away:
+		out = append(out, into)
+	case len(sources) == 0:
+		out = append(out, Operand{Word: into.Word, Kind: Write, Tree: true})
+	}
+	return out
+}
+
+// copied says what is written when a source is copied into a folder: its name there,
+// or all of the folder where what is in the source is meant.
+func copied(source, into Word, keepsFolders bool) []Operand {
+	name := baseName(strings.TrimRight(source.Text, "/"))
+	if keepsFolders || source.Dynamic || strings.HasSuffix(source.Text, "/") || name == "" || name == "." || name == ".." {
+		return []Operand{{Word: into, Kind: Write, Tree: true}}
+	}
+	return []Operand{{Word: into, Kind: Write}, {Word: Word{into.Text + "/" + name, into.Dynamic}, Kind: Write, Tree: true}}
+}
+
+// keepsFolders reports whether flags of rsync may keep the folders of its sources, or
+// name more of them.
+func keepsFolders(argv []Word) bool {
+	return slices.ContainsFunc(argv[1:], func(w Word) bool {
+		short := strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--")
+		return w.Dynamic && w.Text == "" || short && strings.Contains(w.Text, "R") || strings.HasPrefix(w.Text, "--rel") || strings.HasPrefix(w.Text, "--files-from")
+	})
 }
 
 // fetchFlags are the flags of curl and wget that take a value, with what the
@@ -136,7 +177,29 @@ func gitNetUsage(argv []Word) (Usage, bool) {
 			u.Operands = append(u.Operands, Operand{Word: w, Kind: Read, Tree: true})
 		}
 	}
+	switch {
+	case words[0].Text == "clone":
+		u.Operands = append(u.Operands, clonedTo(words[1:])...)
+	case words[0].Text == "submodule" && len(words) > 2 && words[1].Text == "add":
+		u.Operands = append(u.Operands, clonedTo(words[2:])...)
+	}
 	return u, len(u.Operands) > 0
+}
+
+// clonedTo returns the folder that "git clone" makes, or "git submodule add": its last operand, which is
+// the repository where there is only one, and then the last part of its name.
+func clonedTo(words []Word) []Operand {
+	operands := operandsOf(words)
+	if len(operands) == 0 {
+		return nil
+	}
+	w := operands[len(operands)-1]
+	if before, _, _ := strings.Cut(w.Text, "://"); len(before) < len(w.Text) || strings.Contains(w.Text, ":") || len(operands) == 1 {
+		name := strings.TrimSuffix(strings.TrimRight(w.Text, "/"), ".git")
+		name = name[strings.LastIndexAny(name, "/:")+1:]
+		w = Word{name, w.Dynamic || name == ""}
+	}
+	return []Operand{{Word: w, Kind: Write, Tree: true}}
 }
 
 // gitSettings returns the hosts that stand before git's subcommand, as in

@@ -26,10 +26,28 @@ func unnamed(argv []Word, free []int) bool {
 		if at := len(argv) - len(words); first(at) && setsGit(words) {
 			return true
 		}
-		at, runs := runsWordsAt(argv)
-		return runs && first(at)
+		if at, runs := runsWordsAt(argv); runs {
+			return first(at)
+		}
 	}
-	return false
+	return slices.ContainsFunc(free, func(i int) bool { return i > 0 && isCodeWord(argv, i) })
+}
+
+// codeModules are modules of Python that run code in their arguments, or from
+// their input.
+const codeModules = "timeit code asyncio pdb idlelib cProfile"
+
+// isCodeWord reports whether a word of an interpreter brings code that no rule sees:
+// its input under the name of a file, or a module that takes some.
+func isCodeWord(argv []Word, i int) bool {
+	name, text := baseName(argv[0].Text), argv[i].Text
+	if strings.HasPrefix(name, "python") && strings.HasSuffix(argv[i-1].Text, "m") && isField(codeModules, text) {
+		return strings.HasPrefix(argv[i-1].Text, "-")
+	}
+	if _, interprets := inlineCode[name]; !interprets {
+		return false
+	}
+	return text == "/dev/stdin" || strings.HasPrefix(text, "/dev/fd/") || strings.HasPrefix(text, "/proc/self/fd/") || strings.HasPrefix(text, "data:")
 }
 
 // scriptIn reports whether the script of a command, or a flag, is one of some

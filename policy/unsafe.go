@@ -10,20 +10,20 @@ import (
 // covers them only if its pattern or its permit_flags say so. A name ending in *
 // is a beginning; a word without "-" is an operand.
 var unsafeFlags = map[string]string{
-	"git":           "--upload-pack --receive-pack --exec -x --ext-diff --textconv --output -O --open-files-in-pager --template --no-index -c --config --config-env --git-dir --work-tree -C --exec-path* --upload-archive --separate-git-dir -u -o --unsafe-paths",
+	"git":           "--upload-pack --receive-pack --exec -x --ext-diff --textconv --output -O --open-files-in-pager --template --no-index -c --config --config-env --git-dir --work-tree -C --exec-path* --upload-archive --separate-git-dir -u -o --unsafe-paths --remote",
 	"go":            "-exec -toolexec -vettool -overlay -o -modfile -C -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -w -u -ldflags -gcflags -asmflags -gccgoflags -compiler -pkgdir -buildmode -c",
 	"gofmt":         "-cpuprofile",
 	"less":          "+* -k --lesskey* -o -O --log-file* --LOG-FILE*",
 	"date":          "-s --set",
 	"awk":           "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -p --profile",
 	"gawk":          "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -p --profile",
-	"npm":           "--prefix --script-shell --node-options --userconfig --globalconfig -g --global --location -C --ignore-scripts=false --before script-shell* node-options*",
+	"npm":           "--prefix --script-shell --node-options --userconfig --globalconfig -g --global --location -C --ignore-scripts=false --before script-shell* node-options* --shell --call -c --git --editor --viewer --browser --init-module",
 	"npx":           "-c --call -p --package -y --yes --shell",
-	"node":          "-e --eval -p --print -r --require --import --loader --experimental-loader -i --interactive --inspect* --env-file* --test-reporter* --watch* --diagnostic* --cpu-prof* --heap-prof* --experimental-config-file*",
+	"node":          "-e --eval -p --print -r --require --import --loader --experimental-loader -i --interactive --inspect* --env-file* --test-reporter* --watch* --diagnostic* --cpu-prof* --heap-prof* --experimental-config-file* - --run --entry-url --build-snapshot* --snapshot-blob --experimental-sea-config --test-global-setup --openssl-config --icu-data-dir --redirect-warnings --report-* --trace-event-file-pattern --localstorage-file data:*",
 	"python":        "-c -i -X -W -",
 	"python3":       "-c -i -X -W -",
-	"pytest":        "-p -c --rootdir -o --override-ini --basetemp --junitxml --junit-xml --log-file --pastebin --pdbcls --confcutdir --import-mode --debug",
-	"cargo":         "--config -Z --manifest-path --target-dir --out-dir +* -C --lockfile-path",
+	"pytest":        "-p -c --rootdir -o --override-ini --basetemp --junitxml --junit-xml --log-file --pastebin --pdbcls --confcutdir --import-mode --debug --tx --rsyncdir --inifile @*",
+	"cargo":         "--config -Z --manifest-path --target-dir --out-dir +* -C --lockfile-path --fix",
 	"make":          "-f --file --makefile -C --directory -I --include-dir --eval -E SHELL=* MAKEFLAGS=* .SHELLFLAGS=* CC=* CXX=* MAKEFILES=* -o -W *=*",
 	"curl":          "-o -O -K -T -x -F -d -X -w -D -c -E -u -U -Q -z --output* --remote-name* --config --upload-file --proxy* --preproxy --form* --data* --json --next -: --resolve --connect-to -L --location* --libcurl --trace* --unix-socket --abstract-unix-socket --stderr --dump-header --cookie-jar --engine --netrc* -n --cert* --key* --cacert --capath --request* --write-out --socks* --doh-url --interface --dns-servers --etag-save --create-dirs --output-dir --hsts --alt-svc --url* --variable --expand-* --ftp* --mail* --telnet-option --quote --egd-file --random-file --crlfile --pinnedpubkey --aws-sigv4 --cookie -b --user -e --referer --delegation --krb --pubkey --hostpubmd5 --parallel-immediate",
 	"wget":          "-O -o -a -P -i -e --output* --execute --input-file --post-file --body-file --use-askpass --config --directory-prefix --append-output --load-cookies --save-cookies --warc* --background -b --ca-certificate --rejected-log --hsts-file --base -B -x --method --post-data --body-data",
@@ -37,10 +37,10 @@ var unsafeFlags = map[string]string{
 	"docker":        "-v --volume --privileged --mount --pid --net --network --cap-add --device --ipc --userns --security-opt -H --host --config -c --context --entrypoint --env-file --volumes-from --cgroup-parent --uts",
 	"podman":        "-v --volume --privileged --mount --pid --net --network --cap-add --device --entrypoint --env-file",
 	"eslint":        "-c --config --rulesdir --plugin --parser --resolve-plugins-relative-to -o --output-file --fix* --cache-location --cache-file -f --format",
-	"jest":          "-c --config --rootDir --globalSetup --testRunner --runner --reporters --setupFiles* --transform --resolver --outputFile --env* --testEnvironment --projects",
-	"vitest":        "-c --config --root --globalSetup --reporter --outputFile -r",
+	"jest":          "-c --config --rootDir --globalSetup --testRunner --runner --reporters --setupFiles* --transform --resolver --outputFile --env* --testEnvironment --projects --preset --filter --testSequencer --snapshotSerializers --watchPlugins --moduleLoader --coverageReporters --prettierPath --haste --dependencyExtractor --globalTeardown --testResultsProcessor --coverageDirectory --cacheDirectory",
+	"vitest":        "-c --config --root --globalSetup --reporter --outputFile -r --environment --runner --browser* --pool* --coverage.* --execArgv* --api* --ui",
 	"prettier":      "--plugin* --config --write -w --config-path --cache-location",
-	"tsc":           "--outDir --outFile -p --project --build -b --plugins --declarationDir --tsBuildInfoFile --init --rootDir --generateTrace --generateCpuProfile",
+	"tsc":           "--outDir --outFile -p --project --build -b --plugins --declarationDir --tsBuildInfoFile --init --rootDir --generateTrace --generateCpuProfile @*",
 	"ruff":          "--config --output-file --cache-dir --fix --unsafe-fixes",
 	"mypy":          "--config-file --python-executable --install-types --cache-dir --custom-typeshed-dir --junit-xml --*-report --shadow-file",
 	"terraform":     terraformFlags,
@@ -129,7 +129,7 @@ func isLetter(flag, letters string) bool {
 
 // isUnsafe compares one listed flag with a word.
 func isUnsafe(program, flag, word string) bool {
-	if strings.HasSuffix(flag, "*") && matchToken(flag, word) || flag == word {
+	if strings.Contains(flag, "*") && matchToken(flag, word) || flag == word {
 		return true
 	}
 	name, _, _ := strings.Cut(word, "=")
@@ -174,7 +174,7 @@ var codeFlags = map[string]string{
 	"fd":          "-x -X --exec --exec-batch",
 	"fdfind":      "-x -X --exec --exec-batch",
 	"man":         "-P --pager -H --html* -X --preprocessor",
-	"npm":         "--script-shell --node-options",
+	"npm":         "--script-shell --node-options --shell --call --git --editor --viewer --browser",
 	"npx":         "-c --call",
 	"make":        "SHELL=* .SHELLFLAGS=* MAKEFLAGS=* --eval",
 	"gcc":         "-wrapper -fplugin*",
@@ -218,7 +218,8 @@ const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bas
 var codeCommands = []string{
 	"git bisect run", "git submodule foreach", "git filter-branch", "git difftool", "git mergetool",
 	"git instaweb", "git send-email", "git credential", "git daemon",
-	"npm exec", "npm x", "yarn exec", "yarn dlx", "pnpm exec", "pnpm dlx",
+	"git remote-ext", "git remote-fd", "git merge-index", "git for-each-repo", "git submodule--helper", "git bisect--helper",
+	"npm exec", "npm x", "npm explore", "yarn exec", "yarn dlx", "pnpm exec", "pnpm dlx",
 }
 
 // runsWords reports whether a command is one of codeCommands.

@@ -67,3 +67,20 @@ func TestFlagsOfAStartedProgramAreItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Flags of test runners, compilers and checkers that load a program, or write where
+// they are told, are to be permitted one by one.
+func TestFlagsThatLoadOrWriteArePermittedOneByOne(t *testing.T) {
+	t.Parallel()
+	p := rules(t, asking(), Rule{ID: "all", Action: Allow, Run: []string{"npx {jest,vitest,tsc} **", "{pytest,mypy,cargo,node,npm} **"}})
+	for command, want := range map[string]Action{
+		"npx jest --ci -u": Allow, "npx vitest run src": Allow, "npx tsc --noEmit": Allow, "pytest -q -k x": Allow, "mypy src": Allow, "cargo clippy": Allow, "node x.js": Allow, "npm run build": Allow,
+		"npx jest --preset ./x": Ask, "npx jest --moduleLoader=./x": Ask, "npx jest --coverageDirectory=.git": Ask, "npx vitest run --environment ./x": Ask,
+		"npx vitest --poolOptions.forks.execArgv=-r": Ask, "npx tsc @x": Ask, "pytest @x": Ask, "pytest --tx popen//python=x": Ask, "mypy --html-report .git x": Ask,
+		"cargo clippy --fix": Ask, "node data:text/javascript,x": Ask, "node /dev/stdin": Ask, "node -": Ask, "npm exec -c x": Ask, "npm --editor=x edit y": Ask,
+	} {
+		if d := p.Decide([]Effect{run(command)}); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)
+		}
+	}
+}

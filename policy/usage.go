@@ -74,6 +74,9 @@ func describe(argv []Word) Usage {
 	for _, f := range forms {
 		// The form that writes knows the most flags. One that needs a flag, such as
 		// "unzip -l", is not the one that is meant without.
+		if best != nil && f.required && !f.parse(words).covered {
+			continue
+		}
 		if best == nil || best.required && !f.required && !best.parse(words).covered || f.level == "write" || best.level != "write" && len(f.roles) > len(best.roles) {
 			best = f
 		}
@@ -137,6 +140,7 @@ type flag struct {
 	replace bool // takes the place of the first (or, for into, the last) operand
 	follows bool // links, to wherever they point
 	needed  bool
+	folders bool // what is written keeps the folders of what is read
 	filter  byte // '+' = only files of these names, '&' = all but these
 }
 
@@ -219,7 +223,7 @@ func parseTable(text string) commandTable {
 
 // addFlag reads one flag of the table with its marks.
 func (f *form) addFlag(s string) {
-	name := strings.TrimRight(s, ":<>/%^~!+&")
+	name := strings.TrimRight(s, ":<>/%^~!+&=")
 	var v flag
 	for _, mark := range s[len(name):] {
 		switch mark {
@@ -235,6 +239,8 @@ func (f *form) addFlag(s string) {
 			v.follows = true
 		case '+', '&':
 			v.filter = byte(mark)
+		case '=':
+			v.folders = true
 		case '!':
 			v.needed, f.required = true, true
 		}

@@ -219,8 +219,11 @@ func TestOperandsAreDescribed(t *testing.T) {
 		{"curl -o a http://h/", "w:a n:http://h/"},
 		{"curl -d @a http://h/", "r:a n:http://h/"},
 		{"curl -sT a http://h/", "n:a n:http://h/"},
-		{"git clone https://h/x", "n:https://h/x"},
-		{"git clone git@h:x", "n:git@h:x"},
+		{"git clone https://h/x", "n:https://h/x w+:x"},
+		{"git clone https://h/.vscode.git", "n:https://h/.vscode.git w+:.vscode"},
+		{"git clone a b/c", "r+:a r+:b/c w+:b/c"},
+		{"git mv a .envrc", "w+@:a w:.envrc w:.envrc/a"},
+		{"git clone git@h:y/x.git", "n:git@h:y/x.git w+:x"},
 		{"test -f a", "r:a"},
 	} {
 		if got := shown(Describe(words(c.command))); got != c.want {

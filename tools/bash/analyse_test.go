@@ -288,7 +288,7 @@ func TestHostsAreFound(t *testing.T) {
 		{"curl http://2130706433/", "net ; run curl http://2130706433/"},
 		{"curl http://u@a.example/", "net a.example; run curl http://u@a.example/"},
 		{"curl https://u:p%40@a.example:8443/x@y", "net a.example; run curl https://u:p%40@a.example:8443/x@y"},
-		{"git clone https://token@a.example/x", "net a.example; run git clone https://token@a.example/x"},
+		{"git clone https://token@a.example/x", "net a.example; run git clone https://token@a.example/x; w+ x"},
 		{"curl http://u@b.example@a.example/", "net ; run curl http://u@b.example@a.example/"},
 		{"curl 'http://b.example#@a.example/'", "net b.example; run curl http://b.example#@a.example/"},
 		{"curl 'http://b.example&u@a.example/'", "net ; run curl http://b.example&u@a.example/"},
