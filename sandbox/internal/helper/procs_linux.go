@@ -22,6 +22,26 @@ type Proc struct {
 // Runnable reports whether the process runs or will without outside help.
 func (p Proc) Runnable() bool { return p.State == 'R' || p.State == 'D' }
 
+// Busy reports whether a thread of the process runs or will without outside help.
+// What State tells is that of the first thread, which often waits for the others.
+func (p Proc) Busy() bool {
+	if p.Runnable() || p.Threads < 2 {
+		return p.Runnable()
+	}
+	dir := "/proc/" + strconv.Itoa(p.PID) + "/task/"
+	threads, _ := os.ReadDir(dir)
+	for _, t := range threads {
+		b, err := os.ReadFile(dir + t.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		if one, err := parseStat(p.PID, string(b)); err == nil && one.Runnable() {
+			return true
+		}
+	}
+	return false
+}
+
 // Ended reports whether only its exit status is left.
 func (p Proc) Ended() bool { return p.State == 'Z' || p.State == 'X' }
 

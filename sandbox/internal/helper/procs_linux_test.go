@@ -33,6 +33,24 @@ func TestTableHoldsThisProcess(t *testing.T) {
 	t.Error("the table lacks this process")
 }
 
+// The first thread of a program that computes often sleeps. The thread that asks here
+// runs.
+func TestAProcessIsBusyWithAnyOfItsThreads(t *testing.T) {
+	t.Parallel()
+	p, err := Process(os.Getpid())
+	if err != nil || p.Threads < 2 {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	p.State = 'S'
+	if !p.Busy() {
+		t.Error("a thread that runs was not seen")
+	}
+	p.Threads = 1
+	if p.Busy() {
+		t.Error("a process whose only thread sleeps is busy")
+	}
+}
+
 func TestDescendantsAreAllGenerations(t *testing.T) {
 	t.Parallel()
 	all := []Proc{

@@ -1,6 +1,53 @@
 package helper
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"os/signal"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// clean gives the process a known state whatever the daemon was started with.
+func clean() {
+	unix.CloseOnExec(ControlFD)
+	// Without close_range (before Linux 5.9) there is nothing to mend: the daemon
+	// opens everything close-on-exec.
+	_ = unix.CloseRange(ControlFD+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil)
+	unix.Umask(0o022)
+}
+
+// aside does something on another thread while the main one goes on. wait returns
+// when it is done.
+func aside(do func()) (wait func()) {
+	done := make(chan struct{})
+	// Ends with do.
+	go func() {
+		defer close(done)
+		do()
+	}()
+	return func() { <-done }
+}
+
+// setSignals makes the helper deaf to signals of the call and gives the shell
+// the default action for all, whatever nohup or a shell's & made the daemon
+// ignore. Handlers do both: exec resets them.
+//
+// The Go runtime has a handler for nearly every signal; those listed first it
+// would end the process for, unless somebody is notified. The default action
+// would not do for them, although the kernel spares the first process of a
+// namespace: not while the forking thread has signals blocked. To be notified
+// of all others too would cost a change of threads for each. For these it is done
+// while the view is built: nothing of the call runs yet.
+func setSignals() {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGILL,
+		unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGSEGV, unix.SIGSTKFLT, unix.SIGSYS)
+	var byDefault [4]uint64 // struct sigaction of the kernel with SIG_DFL, no flags, no mask
+	for _, sig := range []unix.Signal{unix.SIGCHLD, unix.SIGCONT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU} {
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	}
+}
 
 // signalAll signals every process of the call.
 func (h *holder) signalAll(sig unix.Signal) {
