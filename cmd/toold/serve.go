@@ -16,6 +16,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -115,6 +116,9 @@ func (d *daemon) banner(w io.Writer) error {
 	fmt.Fprintf(&b, "  workspace  %s\n", d.cfg.Workspace)
 	fmt.Fprintf(&b, "  policy     %s\n", source)
 	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.held))
+	if flags := wideningFlags((*message.MayWiden)(d.cfg.Widen.Offer(d.cfg.Sandbox))); len(flags) > 0 {
+		fmt.Fprintf(&b, "             approvers may widen it for one call: %s (approval.widen)\n", strings.Join(flags, ", "))
+	}
 	fmt.Fprintf(&b, "  agents     %s\n", d.socketURL())
 	if d.cfg.Socket != "" {
 		fmt.Fprintf(&b, "             unix:%s\n", d.cfg.Socket)

@@ -30,7 +30,7 @@ func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := d.opt.Profile.AtMost(q.call.profile)
 	return func(v approval.Verdict) error {
 		g, err := d.grant(q.inv, base, v)
-		g.Close() // what is there when the call starts is what counts
+		g.Close() // the one that counts is made as soon as the answer is taken; see approved
 		return err
 	}
 }
