@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -166,7 +165,7 @@ type Call struct {
 // call may change all the same, with what is in them; those that no name protects
 // do not count.
 func (g *Guard) Begin(granted []string) *Call {
-	c := &Call{guard: g, reach: reach{Since: time.Now()}}
+	c := &Call{guard: g, reach: reach{Since: stamp()}}
 	if g == nil {
 		return c
 	}

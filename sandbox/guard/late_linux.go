@@ -55,6 +55,17 @@ func timesOf(path string) (changed, born time.Time, ok bool) {
 	return changed, born, true
 }
 
+// stamp is the time that a file gets which is changed now, or an earlier one: files
+// are stamped by a clock that goes by ticks, and is behind time.Now
+// (CLOCK_REALTIME_COARSE, clock_gettime(2)). The zero time when it cannot be read.
+func stamp() time.Time {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+		return time.Time{}
+	}
+	return time.Unix(now.Unix())
+}
+
 // leave notes that a call has ended with folders unseen, so that they are looked
 // through now that there is time.
 func (g *Guard) leave(c *Call) {

@@ -3,6 +3,7 @@ package guard
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,9 @@ func project(t *testing.T) (dir, ws string) {
 	put(t, ws+"/a/b/file")
 	if err := os.Symlink("shared", ws+"/mine/.envrc"); err != nil {
 		t.Fatal(err)
+	}
+	for made := stamp(); !stamp().After(made); { // what a call makes has another time
+		runtime.Gosched()
 	}
 	return dir, ws
 }
