@@ -65,10 +65,15 @@ func project(t *testing.T) (dir, ws string) {
 	if err := os.Symlink("shared", ws+"/mine/.envrc"); err != nil {
 		t.Fatal(err)
 	}
-	for made := stamp(); !stamp().After(made); { // what a call makes has another time
+	tick()
+	return dir, ws
+}
+
+// tick waits until what is made has a later time than what is there.
+func tick() {
+	for made := stamp(); !stamp().After(made); {
 		runtime.Gosched()
 	}
-	return dir, ws
 }
 
 // below lists what is at or below the names of interest.
@@ -95,6 +100,7 @@ func later(t *testing.T, ws string) {
 			t.Fatal(err)
 		}
 	}
+	tick()
 }
 
 func told(all []Incident, ws string) string {
