@@ -198,8 +198,16 @@ func (l *loader) writeRoots(list []scalar, setting string) []string {
 	return out
 }
 
+// readable is what git and what runs it read in a home.
+func readable() []string { return []string{"~/.gitconfig", "~/.config/git"} }
+
 // readRoots resolves the folders that can be read where nothing else can.
 func (l *loader) readRoots(list []scalar) []string {
+	if list == nil {
+		for _, path := range readable() {
+			list = append(list, scalar{text: path, set: l.home != ""})
+		}
+	}
 	var out []string
 	for i, s := range list {
 		if !s.set {
@@ -207,6 +215,8 @@ func (l *loader) readRoots(list []scalar) []string {
 		}
 		real, err := filepath.EvalSymlinks(l.absolute(s))
 		switch {
+		case err != nil && slices.Contains(readable(), s.text):
+			continue
 		case err != nil:
 			l.warn("sandbox.read[%d]: %s does not exist: nothing can be read there", i, l.absolute(s))
 			continue

@@ -29,7 +29,12 @@ func TestFoldersToReadAreNamed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.write(t, filepath.Join(m.home, "go", "file"), "")
-	got, err := m.loadText(t, "version: 1\nsandbox: {read: [~/go, ~/none]}\n")
+	m.write(t, filepath.Join(m.home, ".gitconfig"), "")
+	got, err := m.loadText(t, "version: 1\n")
+	if diff := cmp.Diff([]string{filepath.Join(m.home, ".gitconfig")}, got.Sandbox.Read); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	got, err = m.loadText(t, "version: 1\nsandbox: {read: [~/go, ~/none]}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
