@@ -16,7 +16,7 @@ import (
 // explanation is a decision with what led to it.
 type explanation struct {
 	Call     string            `json:"tool_call_id,omitempty"`
-	Recorded *journal.Decision `json:"recorded,omitempty"`
+	Recorded *message.Decision `json:"recorded,omitempty"`
 	policy.Decision
 	Effects []explained `json:"effects"`
 }
@@ -114,7 +114,10 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string) er
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	e.Call, e.Recorded = rec.ID, &rec.Decision
+	e.Call = rec.ID
+	if e.Recorded, err = decided(rec); err != nil {
+		return &exitError{exitFailed, err}
+	}
 	return g.print(e, e.String())
 }
 
@@ -136,7 +139,7 @@ func (j *judge) explain(tool string, arguments json.RawMessage) (explanation, er
 func (e explanation) String() string {
 	var b strings.Builder
 	if e.Recorded != nil {
-		fmt.Fprintf(&b, "then   %s\n", recorded(*e.Recorded))
+		fmt.Fprintf(&b, "then   %s\n", oneLine(decisionText(*e.Recorded)))
 	}
 	fmt.Fprintf(&b, "%-5s  %s (%s)\n       %s\n", e.Action, oneLine(e.Rule), oneLine(e.Source), oneLine(e.Reason))
 	for _, one := range e.Effects {
@@ -146,20 +149,6 @@ func (e explanation) String() string {
 		fmt.Fprintf(&b, "change: %s%s\n", oneLine(e.Change), e.others())
 	}
 	return b.String()
-}
-
-// recorded is a decision of the journal in words.
-func recorded(d journal.Decision) string {
-	by := d.By
-	if d.Person != "" {
-		by += " (" + d.Person + ")"
-	}
-	text := fmt.Sprintf("%s by %s, rule %s (%s): %s", d.Action, by, d.Rule, d.Source, d.Reason)
-	var w message.Widening
-	if d.Widened != "" && json.Unmarshal([]byte(d.Widened), &w) == nil {
-		text += "; widened for this call: " + w.String()
-	}
-	return oneLine(text)
 }
 
 // others tells how many parts of the call the change leaves as they are: it is about

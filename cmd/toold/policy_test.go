@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
 
@@ -98,7 +98,7 @@ func TestWordsOfACommandLineBecomeOneCommand(t *testing.T) {
 
 func TestWhatAnAgentWroteIsShownOnOneLine(t *testing.T) {
 	t.Parallel()
-	e := explanation{Recorded: &journal.Decision{Action: "deny", Reason: "two\nlines\x1b[2J"}, Decision: policy.Decision{Reason: "a\nb"}}
+	e := explanation{Recorded: &message.Decision{Action: "deny", Reason: "two\nlines\x1b[2J"}, Decision: policy.Decision{Reason: "a\nb"}}
 	for _, r := range e.String() {
 		if r == 0x1b {
 			t.Errorf("an escape sequence reaches the terminal: %q", e.String())

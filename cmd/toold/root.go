@@ -93,7 +93,7 @@ func newRoot(std stdio) *cobra.Command {
 
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
-	root.AddCommand(serve, callCommand(g), callsCommand(g), outputCommand(g), cancelCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
+	root.AddCommand(serve, callCommand(g), callsCommand(g), showCommand(g), outputCommand(g), cancelCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
 		policyCommand(g), reloadCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
 	return root
 }

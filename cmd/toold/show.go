@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+func showCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Print what the journal knows of a call", Args: cobra.ExactArgs(1),
+		Long: "Prints a call as it stands in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, and what came of it. No daemon is needed.",
+		RunE: func(cmd *cobra.Command, args []string) error { return g.show(cmd.Context(), args[0]) },
+	}
+}
+
+// shownCall is a call of the journal.
+type shownCall struct {
+	CallID       string              `json:"tool_call_id"`
+	Client       string              `json:"client"`
+	AgentID      string              `json:"agent_id,omitempty"`
+	BackgroundOf string              `json:"background_of,omitempty"`
+	ToolName     string              `json:"tool_name"`
+	Arguments    string              `json:"arguments"` // as they came
+	State        journal.State       `json:"state"`
+	ReceivedAt   string              `json:"received_at"`
+	StartedAt    string              `json:"started_at,omitempty"`
+	ReturnedAt   string              `json:"returned_at,omitempty"`
+	Decision     *message.Decision   `json:"decision"` // null: nothing is decided yet
+	Return       *message.ToolReturn `json:"return"`   // null: it has none yet
+}
+
+func (g *global) show(ctx context.Context, id string) error {
+	cfg, err := g.inspect()
+	if err != nil {
+		return err
+	}
+	log, err := openRecord(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	rec, err := log.FindAny(ctx, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return &exitError{exitFailed, fmt.Errorf("the journal has no call %q; toold calls --all lists the latest", id)}
+	}
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	arguments, err := log.Arguments(ctx, rec.Key)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	s, err := shown(rec, arguments)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	return g.print(s, s.String())
+}
+
+// shown is a record for people and programs.
+func shown(rec journal.Record, arguments []byte) (shownCall, error) {
+	s := shownCall{
+		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, BackgroundOf: rec.BackgroundOf, ToolName: rec.Tool,
+		Arguments: string(arguments), State: rec.State, ReceivedAt: message.Instant(rec.ReceivedAt),
+		StartedAt: message.Instant(rec.StartedAt), ReturnedAt: message.Instant(rec.ReturnedAt),
+	}
+	var err error
+	if s.Decision, err = decided(rec); err != nil {
+		return s, err
+	}
+	if len(rec.Result) > 0 {
+		ret, err := message.DecodeReturn(rec.Result)
+		if err != nil {
+			return s, fmt.Errorf("cannot read the return of %q: %w", rec.ID, err)
+		}
+		s.Return = &ret
+	}
+	return s, nil
+}
+
+// decided is the decision of a record; nil when there is none yet.
+func decided(rec journal.Record) (*message.Decision, error) {
+	d := rec.Decision
+	if d.Action == "" {
+		return nil, nil
+	}
+	said := &message.Decision{Action: d.Action, By: d.By, Rule: d.Rule, Source: d.Source, Reason: d.Reason, Person: d.Person}
+	if d.Widened == "" {
+		return said, nil
+	}
+	if err := json.Unmarshal([]byte(d.Widened), &said.Widened); err != nil {
+		return nil, fmt.Errorf("cannot read what was added to the sandbox of %q: %w", rec.ID, err)
+	}
+	return said, nil
+}
+
+// String is the call for people. An agent wrote much of it, so it moves no cursor and
+// looks like nothing else.
+func (s shownCall) String() string {
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, strings.ReplaceAll(tools.Visible(text), "\n", "\n           "))
+		}
+	}
+	line("call", fmt.Sprintf("%s  %s, asked by %s at %s", s.CallID, s.ToolName, strings.Join(strings.Fields(s.Client+" "+s.AgentID), ", agent "), s.ReceivedAt))
+	line("runs on of", s.BackgroundOf)
+	line("arguments", s.Arguments)
+	if d := s.Decision; d != nil {
+		line("decision", decisionText(*d))
+	}
+	r := s.Return
+	if r == nil {
+		line("state", string(s.State))
+		return b.String()
+	}
+	if r.Sandbox != nil {
+		line("sandbox", describeWire(*r.Sandbox))
+	}
+	for _, d := range r.Denials {
+		line("refused", fmt.Sprintf("%s %s (%s): %s", d.Op, d.Target, d.Setting, d.Hint))
+	}
+	line("outcome", outcomeText(*r)+" after "+fmt.Sprint(r.DurationMS)+" ms, at "+s.ReturnedAt)
+	line("result", strings.TrimSuffix(r.Result, "\n"))
+	return b.String()
+}
+
+// decisionText is a decision in words.
+func decisionText(d message.Decision) string {
+	by := d.By
+	if d.Person != "" {
+		by += " (" + d.Person + ")"
+	}
+	text := fmt.Sprintf("%s by %s, rule %s (%s): %s", d.Action, by, d.Rule, d.Source, d.Reason)
+	if d.Widened != nil {
+		text += "; widened for this call: " + d.Widened.String()
+	}
+	return text
+}
+
+// outcomeText says how a call ended.
+func outcomeText(r message.ToolReturn) string {
+	switch {
+	case r.ErrorType != nil:
+		return string(*r.ErrorType)
+	case r.ExitCode != nil:
+		return fmt.Sprintf("%s, exit code %d", r.Status, *r.ExitCode)
+	}
+	return r.Status
+}
