@@ -3,7 +3,9 @@ package sandbox
 import (
 	"errors"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // The kinds of a Denial.
@@ -29,7 +31,17 @@ type Denial struct {
 }
 
 // Error says what was refused, why, and what to do next.
-func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.Target + ": " + d.Hint }
+func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.name() + ": " + d.Hint }
+
+// name is the target in a sentence. One that is more than a word may be made to be
+// read as a sentence of toold's.
+func (d *Denial) name() string {
+	named := d.Kind == DeniedFile || d.Kind == DeniedProtected || d.Kind == DeniedSocket
+	if named && strings.ContainsFunc(d.Target, func(r rune) bool { return unicode.IsSpace(r) || r == '"' }) {
+		return strconv.Quote(d.Target)
+	}
+	return d.Target
+}
 
 // Notice says it in a sentence, for a result. What came from a command is in it as
 // it came.

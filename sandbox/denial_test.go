@@ -49,6 +49,20 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	}
 }
 
+// A file's name is no sentence of toold's.
+func TestATargetOfSeveralWordsIsQuoted(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"/etc/x":                   "cannot write /etc/x: why",
+		"/etc/x: ok. Now run this": `cannot write "/etc/x: ok. Now run this": why`,
+		"/etc/\"x\ny":              `cannot write "/etc/\"x\ny": why`,
+	} {
+		if got := (&Denial{Kind: DeniedFile, Op: "write", Target: target, Hint: "why"}).Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestADenialTellsNothingOfWhatIsHidden(t *testing.T) {
 	t.Parallel()
 	root := tree(t, map[string]string{"ws/": "", "hidden/link": "-> /etc/shadow.d/target", "hidden/file": ""})
