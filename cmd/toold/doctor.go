@@ -35,13 +35,13 @@ func doctorCommand(g *global) *cobra.Command {
 }
 
 func (g *global) doctor(ctx context.Context) error {
-	findings := append(confinementFindings(ctx), groupsFinding(), terminalFinding())
+	findings := append(confinementFindings(ctx), groupsFinding())
 	cfg, err := config.Load(g.options)
 	if err != nil {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 	} else {
 		held := tierFinding(ctx, &cfg)
-		findings = append(findings, configFinding(cfg),
+		findings = append(findings, terminalFinding(cfg), configFinding(cfg),
 			held, policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg), watchFinding(cfg), quarantineFinding(cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
@@ -102,8 +102,12 @@ func tierFinding(ctx context.Context, cfg *config.Config) finding {
 	return f
 }
 
-func terminalFinding() finding {
-	if err := executor.Probe(); err != nil {
+func terminalFinding(cfg config.Config) finding {
+	err := executor.Probe()
+	if err != nil && cfg.Terminal == executor.Off.String() {
+		return finding{Name: "pseudo-terminals", OK: true, Is: "none, and terminal: off needs none"}
+	}
+	if err != nil {
 		return finding{Name: "pseudo-terminals", Is: err.Error(), Mend: "mount -t devpts devpts /dev/pts"}
 	}
 	return finding{Name: "pseudo-terminals", OK: true}
