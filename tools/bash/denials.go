@@ -59,6 +59,9 @@ func (v *invocation) addBlind(r *tools.Result) {
 	if r.Sandbox.Unwatched = why; unseen {
 		addLine(r, "Notice: "+why+".")
 	}
+	if v.blind != "" {
+		addLine(r, "Notice: in the folder that was added for this call: "+v.blind+".")
+	}
 }
 
 // addLine puts a line below those that stand in a result's text.

@@ -14,6 +14,7 @@ type preparation struct {
 	prepared bool
 	failure  error // why it must not run; the rest is not there then
 	guarded  watch
+	blind    string // why not all of a folder that was added was seen, once the watch is over
 	held     *executor.Held
 }
 
@@ -44,10 +45,11 @@ func (v *invocation) Drop() {
 
 // unwatch ends the watch over what the script may not change, and tells what it did
 // to it all the same.
-func (v *invocation) unwatch() []guard.Incident {
+func (v *invocation) unwatch() (found []guard.Incident) {
 	begun := v.guarded
 	v.guarded = watch{}
-	return begun.end()
+	found, v.blind = begun.end()
+	return found
 }
 
 // env is the environment of the script. Where nothing confines it, the folders are not

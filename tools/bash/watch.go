@@ -37,9 +37,13 @@ func (o Options) watch(p sandbox.Profile, folder string) (w watch, err error) {
 	return w, nil
 }
 
-// end ends the watch and returns what has appeared.
-func (w watch) end() (found []guard.Incident) {
+// end ends the watch and returns what has appeared, and why not all of the added folder
+// was seen; "" when all of it was.
+func (w watch) end() (found []guard.Incident, blind string) {
 	found = append(w.usual.End(), w.added.End()...)
+	if why, unseen := w.beside.Blind(); unseen {
+		blind = why
+	}
 	w.beside.Close()
-	return found
+	return found, blind
 }
