@@ -268,8 +268,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	if ret.ExitCode != nil {
 		end = fmt.Sprintf("exit %d", *ret.ExitCode) + denials(len(ret.Denials))
 		for _, d := range ret.Denials {
-			notice := sandbox.Denial{Kind: string(d.Kind), Op: d.Op, Target: d.Target, Exact: d.Exact, Setting: d.Setting, Hint: d.Hint}
-			c.say("%s", tools.Visible(notice.Notice()))
+			c.say("%s", tools.Visible(denialNotice(d)))
 		}
 	}
 	if ret.ErrorType != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
 )
 
 func callsCommand(g *global) *cobra.Command {
@@ -76,6 +77,12 @@ func state(i message.CallInfo) string {
 		return fmt.Sprintf("exit %d", *i.ExitCode) + denials(i.Denials)
 	}
 	return i.Outcome + denials(i.Denials)
+}
+
+// denialNotice says in a sentence what the sandbox kept from a call.
+func denialNotice(d message.Denial) string {
+	n := sandbox.Denial{Kind: string(d.Kind), Op: d.Op, Target: d.Target, Exact: d.Exact, Setting: d.Setting, Hint: d.Hint}
+	return n.Notice()
 }
 
 // denials counts what the sandbox kept from a call.

@@ -127,7 +127,7 @@ func (s shownCall) String() string {
 		line("sandbox", describeWire(*r.Sandbox))
 	}
 	for _, d := range r.Denials {
-		line("refused", fmt.Sprintf("%s %s (%s): %s", d.Op, d.Target, d.Setting, d.Hint))
+		line("denied", denialNotice(d))
 	}
 	line("outcome", outcomeText(*r)+" after "+fmt.Sprint(r.DurationMS)+" ms, at "+s.ReturnedAt)
 	line("result", strings.TrimSuffix(r.Result, "\n"))
