@@ -95,6 +95,10 @@ func (b Bounds) Offer(p sandbox.Profile) *Offer {
 	default:
 		o.Host = b.Hosts
 	}
+	if p.Tier == sandbox.TierC { // see errTierC
+		o.Write, o.Host = nil, nil
+		o.Network = slices.DeleteFunc(o.Network, func(n string) bool { return n == Proxy.String() })
+	}
 	if len(o.Profile)+len(o.Write)+len(o.Network)+len(o.Host) == 0 {
 		return nil
 	}
@@ -134,8 +138,11 @@ func (b Bounds) Check(p sandbox.Profile, w Words) (*Grant, error) {
 	if w == (Words{}) {
 		return nil, nil
 	}
-	if p.Mode == sandbox.FullAccess {
+	switch {
+	case p.Mode == sandbox.FullAccess:
 		return nil, errors.New("nothing confines the call, so there is nothing to widen")
+	case p.Tier == sandbox.TierC && (w.Write != "" || w.Host != "" || w.Network == Proxy.String()):
+		return nil, errTierC
 	}
 	g := &Grant{words: w, ports: b.Ports}
 	for _, check := range []func(*Grant, sandbox.Profile) error{b.profile, b.net, b.single, b.folder} {
@@ -145,6 +152,8 @@ func (b Bounds) Check(p sandbox.Profile, w Words) (*Grant, error) {
 	}
 	return g, nil
 }
+
+var errTierC = errors.New("calls run in tier C here, without a view of the files and a network of their own: neither a folder nor a host nor the network proxy can be added")
 
 // profile checks the mode that is asked for.
 func (b Bounds) profile(g *Grant, p sandbox.Profile) error {

@@ -62,7 +62,8 @@ func TestWhatIsNotClearOrBeyondTheBoundsIsRefused(t *testing.T) {
 	narrow.Mode, narrow.Network, narrow.Hosts = sandbox.WorkspaceWrite, Off, []string{"*.good.example", "pypi.org:443"}
 	reading := p
 	reading.Mode = sandbox.ReadOnly
-	proxied, open := p, p
+	proxied, open, degraded := p, p, p
+	degraded.Tier = sandbox.TierC
 	proxied.Ports, open.Network = []uint16{443}, true
 	for _, row := range []struct {
 		name string
@@ -111,6 +112,9 @@ func TestWhatIsNotClearOrBeyondTheBoundsIsRefused(t *testing.T) {
 		{"git's own folder", b, p, Words{Write: base + "/data/repo/.git"}, "sandbox.protect"},
 		{"a protected folder", b, p, Words{Write: base + "/data/repo/.git/hooks"}, "sandbox.protect"},
 		{"a folder where nothing is written", b, reading, Words{Write: base + "/data/out"}, "widen the profile as well"},
+		{"a folder in tier C", b, degraded, Words{Write: base + "/data/out"}, "tier C"},
+		{"a host in tier C", b, degraded, Words{Host: "pypi.org"}, "tier C"},
+		{"hosts by name in tier C", b, degraded, Words{Network: "proxy"}, "tier C"},
 		{"anything where all is open", b, sandbox.Profile{Mode: sandbox.FullAccess}, Words{Write: base + "/data/out"}, "nothing to widen"},
 	} {
 		g, err := row.b.Check(row.p, row.w)
@@ -225,6 +229,8 @@ func TestPeopleAreOfferedWhatTheyMayAdd(t *testing.T) {
 	data := []string{base + "/data"}
 	reading, proxied, open := p, p, p
 	reading.Mode, proxied.Ports, open.Network = sandbox.ReadOnly, []uint16{443}, true
+	degraded := p
+	degraded.Tier = sandbox.TierC
 	few := Bounds{Hosts: []string{"pypi.org"}, Write: data}
 	for _, row := range []struct {
 		name string
@@ -236,6 +242,7 @@ func TestPeopleAreOfferedWhatTheyMayAdd(t *testing.T) {
 		{"to one who reads", b, reading, &Offer{Profile: []string{"workspace-write", "danger-full-access"}, Write: data, Network: []string{"proxy", "full"}, Host: []string{"*"}}},
 		{"beside a proxy", b, proxied, &Offer{Profile: []string{"danger-full-access"}, Write: data, Network: []string{"full"}, Host: []string{"*"}}},
 		{"with the network", b, open, &Offer{Profile: []string{"danger-full-access"}, Write: data}},
+		{"in tier C", b, degraded, &Offer{Profile: []string{"danger-full-access"}, Network: []string{"full"}}},
 		{"with everything", b, sandbox.Profile{Mode: sandbox.FullAccess}, nil},
 		{"few", few, p, &Offer{Write: data, Host: []string{"pypi.org"}}},
 		{"few to one who reads", few, reading, &Offer{Host: []string{"pypi.org"}}},
