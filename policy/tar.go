@@ -9,7 +9,7 @@ func listsArchive(words []Word) bool {
 		return false
 	}
 	letters := strings.TrimPrefix(words[0].Text, "-")
-	if !strings.HasSuffix(letters, "f") || !strings.Contains(letters, "t") || strings.Trim(letters, "tvzjJf") != "" || strings.HasPrefix(words[1].Text, "-") {
+	if !strings.HasSuffix(letters, "f") || !strings.Contains(letters, "t") || strings.Trim(letters, "tvzjJf") != "" || strings.HasPrefix(words[1].Text, "-") && words[1].Text != "-" {
 		return false
 	}
 	for _, w := range words[2:] {

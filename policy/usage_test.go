@@ -58,6 +58,35 @@ gofmt -l .
 du -sh …
 test -f a
 [ -d a ]
+npm ls --depth=0
+npm explain lodash
+npm pkg get scripts
+npm config get registry
+npm root -g
+pip list
+pip3 show -f requests
+pip freeze --local
+uv --version
+rustup --version
+terraform version
+helm template ./chart -f values.yaml --set a=b
+helm lint chart
+helm show values ./chart
+kubectl version --client
+git config user.email
+git config --global user.name
+git symbolic-ref --short HEAD
+git range-diff main~3..main~1 main~2..main
+git fsck --no-dangling
+git notes show
+git bisect log
+git apply --check a.patch
+git apply --stat --numstat a.patch
+git ls-remote --get-url
+git archive HEAD
+git show :/fix
+go version -m build/app
+tar tf -
 `), "\n") {
 		if d := p.Decide([]Effect{run(command)}); d.Action != Allow {
 			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
@@ -141,6 +170,35 @@ cp --no-such a b
 printf -v x y
 unzip a
 who x
+yarn --version
+yarn -v
+npm config set a b
+npm pkg set a=b
+npm ls --prefix x
+npm run build
+pip install x
+pip list --outdated --index-url x
+python3 -m pip list
+terraform fmt
+terraform fmt -recursive
+terraform fmt -check -write=true
+helm template --post-renderer x c
+helm template --output-dir x c
+helm show --keyring x
+kubectl version
+git config edit
+git config x.y z
+git config --unset x.y
+git apply a.patch
+git apply --check --apply a.patch
+git archive --format=x HEAD
+git archive --remote=x HEAD
+git ls-remote x
+git symbolic-ref HEAD refs/heads/x
+git symbolic-ref -d HEAD
+git fsck --lost-found
+git notes add
+git submodule foreach x
 `), "\n") {
 		if d := p.Decide([]Effect{run(command)}); d.Action == Allow {
 			t.Errorf("%s: %v by %s", command, d.Action, d.Rule)
@@ -236,7 +294,7 @@ func TestEveryLineOfTheTableIsRead(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{
 		"word": true, "read": true, "write": true, "tree": true, "net": true, "entry": true, "gone": true, "link": true,
-		"into": true, "mode": true, "plus": true, "jq": true, "gitread": true, "none": true, "list": true, "names": true, "gotree": true,
+		"into": true, "mode": true, "plus": true, "jq": true, "gitread": true, "none": true, "list": true, "names": true, "gotree": true, "setting": true,
 	}
 	for _, line := range strings.Split(knowledge, "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
