@@ -35,7 +35,7 @@ type Options struct {
 	// asked for.
 	OtherNames bool
 
-	// Places has an element for each connection that is open, of all Servers that
+	// Places has an element for each connection that is carried, of all Servers that
 	// share it; when it is full, others wait. Each takes six descriptors. Nil = no
 	// bound but that of each call.
 	Places chan struct{}

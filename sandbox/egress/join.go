@@ -16,10 +16,10 @@ import (
 func (s *Server) accept(ctx context.Context, l net.Listener, places chan struct{}) {
 	var open sync.WaitGroup
 	defer open.Wait()
-	for take(ctx, places, s.opt.Places) {
+	for take(ctx, places) {
 		c, err := l.Accept()
 		if err != nil {
-			leave(places, s.opt.Places)
+			leave(places)
 			if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
 				return
 			}
@@ -28,33 +28,33 @@ func (s *Server) accept(ctx context.Context, l net.Listener, places chan struct{
 		}
 		// Ends with the connection or ctx.
 		open.Go(func() {
-			defer leave(places, s.opt.Places)
-			s.join(ctx, c)
+			defer leave(places)
+			defer c.Close()
+			// Not before: a listener that waits needs none of all calls' places.
+			if take(ctx, s.opt.Places) {
+				defer leave(s.opt.Places)
+				s.join(ctx, c)
+			}
 		})
 	}
 }
 
-// take waits for a place in all of the rooms; one that is nil has no end of them.
-func take(ctx context.Context, rooms ...chan struct{}) bool {
-	for i, room := range rooms {
-		if room == nil {
-			continue
-		}
-		select {
-		case room <- struct{}{}:
-		case <-ctx.Done():
-			leave(rooms[:i]...)
-			return false
-		}
+// take waits for a place; a room that is nil has no end of them.
+func take(ctx context.Context, room chan struct{}) bool {
+	if room == nil {
+		return true
 	}
-	return true
+	select {
+	case room <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
-func leave(rooms ...chan struct{}) {
-	for _, room := range rooms {
-		if room != nil {
-			<-room
-		}
+func leave(room chan struct{}) {
+	if room != nil {
+		<-room
 	}
 }
 
@@ -98,7 +98,6 @@ func (s *Server) noteLate(l net.Listener) {
 // join connects c to the host for which its own address stands. A connection that
 // is refused is reset.
 func (s *Server) join(ctx context.Context, c net.Conn) {
-	defer c.Close()
 	out, to, err := s.connect(ctx, c.LocalAddr())
 	if err != nil {
 		reset(c)

@@ -38,6 +38,7 @@ func doors(t *testing.T, o Options) (*Server, net.Listener, net.PacketConn) {
 type held struct {
 	mu         sync.Mutex
 	open, most int
+	once       sync.Once
 	full       chan struct{} // closed when there are as many as are waited for
 	want       int
 }
@@ -48,7 +49,7 @@ func (h *held) dial(context.Context, netip.AddrPort) (net.Conn, error) {
 	h.open++
 	h.most = max(h.most, h.open)
 	if h.open == h.want {
-		close(h.full)
+		h.once.Do(func() { close(h.full) })
 	}
 	near, far := net.Pipe()
 	return &heldConn{near, far, h}, nil
@@ -96,6 +97,31 @@ func TestAsManyConnectionsAsThereArePlaces(t *testing.T) {
 	if n := len(s.opt.Places); n != 0 {
 		t.Errorf("%d places are taken when nothing runs", n)
 	}
+}
+
+// Calls that contact nobody must not take places from those that do.
+func TestAListenerThatWaitsTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	places := make(chan struct{}, 1)
+	h := &held{full: make(chan struct{}), want: 1}
+	ctx, stop := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	for range 3 {
+		s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: places})
+		// Ends with stop.
+		serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
+	}
+	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: places})
+	// Ends with stop.
+	serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	<-h.full
+	stop()
+	serving.Wait()
 }
 
 // A program may end in the moment in which it has connected.
