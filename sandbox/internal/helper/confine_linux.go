@@ -76,9 +76,6 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	if err := unix.Chdir(s.Dir); err != nil {
 		return 0, false, stage(StageChdir, err)
 	}
-	if s.Processes > 0 && (s.Namespaces || s.Counted) {
-		startThreads()
-	}
 	if s.Landlock {
 		if abi, err = restrictFiles(s); err != nil {
 			return 0, false, stage("landlock", err)

@@ -33,15 +33,18 @@ func boundNumbers(s *Spec) (bound bool) {
 const groupNumbers = 64
 
 // startThreads starts threads for all that the helper does. Once its call has used
-// up the processes it could not get any, and Go's runtime gives up without.
+// up the processes it could not get any, and Go's runtime gives up without. When it
+// returns they are free: no further one is started then (see restrictOthers).
 func startThreads() {
 	const enough = 12 // it has fewer goroutines, the collector of garbage included
-	var all, release sync.WaitGroup
+	var all, release, free sync.WaitGroup
 	all.Add(enough)
 	release.Add(1)
+	free.Add(enough)
 	for range enough {
 		// Ends when each has a thread of its own, which the runtime then keeps.
 		go func() {
+			defer free.Done()
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			all.Done()
@@ -50,6 +53,7 @@ func startThreads() {
 	}
 	all.Wait()
 	release.Done()
+	free.Wait()
 }
 
 // numbersAreOurs tells whether the kernel has a limit of process numbers for each

@@ -3,6 +3,7 @@ package helper
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 )
 
@@ -14,6 +15,7 @@ const usageEvery = 100 * time.Millisecond
 // allowed, and tells when there are as many as allowed. Without a control group
 // that bounds memory nothing better is possible.
 func (h *holder) watchUsage() {
+	runtime.LockOSThread() // one of those that were there before the call: see restrictOthers
 	var shared sharedMemory
 	for {
 		time.Sleep(usageEvery)
@@ -27,6 +29,11 @@ func (h *holder) watchUsage() {
 }
 
 func (h *holder) overMemory(processes []Proc, shared *sharedMemory) bool {
+	f, err := os.Open("/proc/self/statm")
+	if err != nil {
+		return true // nothing can be looked at: somebody took the descriptors away
+	}
+	f.Close()
 	private := privateMemory(processes)
 	growth := shared.growth()
 	if private+growth <= h.spec.MemoryBytes {

@@ -64,17 +64,22 @@ func othersFilter(last uint32) []bpf.Instruction {
 
 // restrictOthers puts the second filter on the calling thread and on what it forks.
 // Among the machine's processes a call may change none; where it has a namespace of
-// its own, none of the helper's threads, whose watch over it would end otherwise.
+// its own, none of the helper's threads, whose watch over it would end otherwise. A
+// thread that starts meanwhile counts too.
 func restrictOthers(s *Spec) error {
 	last := ^uint32(0)
-	if s.apart() {
-		var err error
-		if last, err = lastThread(); err != nil {
+	for {
+		if s.apart() {
+			now, err := lastThread()
+			if err != nil || now == last {
+				return err
+			}
+			last = now
+		}
+		if _, err := install(othersFilter(last), 0); err != nil || !s.apart() {
 			return err
 		}
 	}
-	_, err := install(othersFilter(last), 0)
-	return err
 }
 
 // lastThread is the highest number of a thread of this process. What the call starts

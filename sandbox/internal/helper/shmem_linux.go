@@ -2,6 +2,7 @@ package helper
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -44,13 +45,21 @@ func sharedNow() (bytes uint64, ok bool) {
 	return bytes << 10, err == nil
 }
 
+// patience is how many descriptors and mappings are looked at. Whoever has more could
+// hide among them what it has.
+const patience = 100_000
+
 // heldBy is the size of all pieces that processes have open or mapped, each once, and
 // of all that shmget(2) made: those are the call's own, in a namespace of its own.
+// Where there is too much to look through, it is more than any machine has.
 func heldBy(processes []Proc) (sum uint64) {
 	pieces := map[string]uint64{}
+	seen := 0
 	for _, p := range processes {
-		openPieces(pieces, p.PID)
-		mappedPieces(pieces, p.PID)
+		seen += openPieces(pieces, p.PID) + mappedPieces(pieces, p.PID)
+		if seen > patience {
+			return math.MaxUint64
+		}
 	}
 	for _, size := range pieces {
 		sum += size
@@ -58,12 +67,13 @@ func heldBy(processes []Proc) (sum uint64) {
 	return sum + systemV()
 }
 
-// openPieces are the files without a name that a process has open.
-func openPieces(pieces map[string]uint64, pid int) {
+// openPieces are the files without a name that a process has open. It tells how many
+// descriptors there are.
+func openPieces(pieces map[string]uint64, pid int) int {
 	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
 	list, err := os.ReadDir(folder)
 	if err != nil {
-		return // gone, or hidden from its equals
+		return 0 // gone, or hidden from its equals
 	}
 	for _, f := range list {
 		path := folder + "/" + f.Name()
@@ -75,27 +85,29 @@ func openPieces(pieces map[string]uint64, pid int) {
 		key := fmt.Sprintf("%02x:%02x %d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
 		pieces[key] = max(pieces[key], uint64(st.Blocks)*512)
 	}
+	return len(list)
 }
 
 // mappedPieces are those that a process has mapped (proc_pid_maps(5)). They count as
-// far as they are mapped.
-func mappedPieces(pieces map[string]uint64, pid int) {
+// far as they are mapped. It tells how many mappings there are.
+func mappedPieces(pieces map[string]uint64, pid int) (n int) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
-		return
+		return 0
 	}
 	sizes := map[string]uint64{}
 	for line := range strings.Lines(string(b)) {
-		var from, to uint64
-		var rights, offset, device, inode, name string
-		n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s %s", &from, &to, &rights, &offset, &device, &inode, &name)
-		if n == 7 && (strings.HasPrefix(name, "/memfd:") || name == "/dev/zero") {
-			sizes[device+" "+inode] += to - from
+		n++
+		if f := strings.Fields(line); len(f) > 5 && (strings.HasPrefix(f[5], "/memfd:") || f[5] == "/dev/zero") {
+			var from, to uint64
+			_, _ = fmt.Sscanf(f[0], "%x-%x", &from, &to)
+			sizes[f[3]+" "+f[4]] += to - from
 		}
 	}
 	for key, size := range sizes {
 		pieces[key] = max(pieces[key], size)
 	}
+	return n
 }
 
 // systemV is what all segments of the namespace hold: the column "rss" of
