@@ -328,16 +328,13 @@ func (w *worker) launch(ctx context.Context) error {
 	w.door = os.NewFile(uintptr(door[0]), "door")
 	theirs := os.NewFile(uintptr(door[1]), "door")
 	defer theirs.Close()
-	c := Command{
+	p := w.profile
+	w.world = look(append([]string{p.Workspace}, p.Write...), p.Hide)
+	w.kept = look(nil, p.Protect) // apart: it may be long, and who reads need not know
+	w.process, err = Start(ctx, Command{
 		Argv: []string{"/proc/self/exe", regular.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",
-		Stdin: null, Stdout: null, Stderr: null, Extra: theirs, Profile: w.profile,
-	}
-	all := c
-	c.Profile.Protect = nil // of no interest to who reads, and perhaps long
-	w.world = lookAround(c)
-	c.Profile = Profile{Protect: all.Profile.Protect}
-	w.kept = lookAround(c)
-	w.process, err = Start(ctx, all)
+		Stdin: null, Stdout: null, Stderr: null, Extra: theirs, Profile: p,
+	})
 	return err
 }
 

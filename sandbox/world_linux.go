@@ -30,14 +30,17 @@ type place struct {
 // lookAround remembers what the command's sandbox will be made from. It comes
 // before the sandbox is made, so that no change falls in between.
 func lookAround(c Command) *world {
-	w := &world{
-		folders: append([]string{c.Dir}, c.Profile.Write...),
-		files:   append([]string{c.Argv[0], "/etc/resolv.conf"}, slices.Concat(c.Profile.Hide, c.Profile.Protect)...),
+	p := c.Profile
+	folders := append([]string{c.Dir}, p.Write...)
+	if p.Workspace != "" {
+		folders = append(folders, p.Workspace)
 	}
-	w.files = append(w.files, c.Profile.Sockets...)
-	if c.Profile.Workspace != "" {
-		w.folders = append(w.folders, c.Profile.Workspace)
-	}
+	return look(folders, slices.Concat([]string{c.Argv[0], "/etc/resolv.conf"}, p.Hide, p.Protect, p.Sockets))
+}
+
+// look remembers where folders and files are.
+func look(folders, files []string) *world {
+	w := &world{folders: folders, files: files}
 	var err error
 	if w.mounts, err = unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		w.mounts = -1
