@@ -29,6 +29,9 @@ type Options struct {
 	Quarantine string
 	// Report leaves what appears where it is, and only tells.
 	Report bool
+	// Watches is how many folders may be watched; 0 = half of what the kernel gives, and
+	// no more than 65 536. The others are looked through at the end of each call.
+	Watches int
 }
 
 // Incident is something that appeared where it is not allowed to.

@@ -40,11 +40,10 @@ type Guard struct {
 }
 
 // New begins to watch. The first Begin waits until every folder has been seen.
-func New(o Options) (*Guard, error) { return newGuard(o, mostWatches(), mostDark) }
+func New(o Options) (*Guard, error) { return newGuard(o, mostDark) }
 
-// newGuard makes a Guard that may watch so many folders, and look through so many
-// others before a call returns.
-func newGuard(o Options, watches, looks int) (*Guard, error) {
+// newGuard makes a Guard that may look through so many folders before a call returns.
+func newGuard(o Options, looks int) (*Guard, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, errors.New("cannot watch the workspace for protected names: " + err.Error() + "; raise fs.inotify.max_user_instances (sysctl)")
@@ -53,7 +52,7 @@ func newGuard(o Options, watches, looks int) (*Guard, error) {
 		options: o, names: sortNames(o.Names), inotify: os.NewFile(uintptr(fd), "inotify"), fd: fd,
 		active: map[*Call]struct{}{}, unproven: map[string]*folder{},
 	}
-	g.tree.watch, g.tree.most, g.tree.looks = map[int32]*folder{}, watches, looks
+	g.tree.watch, g.tree.most, g.tree.looks = map[int32]*folder{}, o.watches(), looks
 	g.late = g.options.remembered()
 	g.mu.Lock()
 	// Ends with Close.

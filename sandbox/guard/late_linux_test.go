@@ -17,8 +17,8 @@ func scarce(t *testing.T, dir string, held bool) *Guard {
 	t.Helper()
 	g, err := newGuard(Options{
 		Roots: []string{filepath.Join(dir, "ws")}, Names: []string{".git", ".git/hooks", ".git/config", ".envrc"},
-		Quarantine: filepath.Join(dir, "quarantine"),
-	}, 1, 0)
+		Quarantine: filepath.Join(dir, "quarantine"), Watches: 1,
+	}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +207,9 @@ func TestASurveyChangesNothing(t *testing.T) {
 	folders, why, unseen := Survey(Options{Roots: []string{ws}, Names: []string{".git/hooks", ".envrc"}})
 	if folders < 7 || why != "" || unseen {
 		t.Errorf("%d folders, %q, %t", folders, why, unseen)
+	}
+	if _, why, _ := Survey(Options{Roots: []string{ws}, Watches: 2}); !strings.Contains(why, "looked through at the end") {
+		t.Errorf("with two watches: %q", why)
 	}
 	if got := below(t, ws); got != ".envrc mine/.envrc mine/.git/hooks/pre-commit" {
 		t.Errorf("there is %s", got)

@@ -108,8 +108,11 @@ type tree struct {
 	unseen  []*folder            // of dark and new ones: not yet looked through since a call ran
 }
 
-// mostWatches leaves other programs of this user their share of the kernel's limit.
-func mostWatches() int {
+// watches leaves other programs of this user their share of the kernel's limit.
+func (o Options) watches() int {
+	if o.Watches > 0 {
+		return o.Watches
+	}
 	b, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
 	n, err2 := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil || err2 != nil {
@@ -141,7 +144,7 @@ func Survey(o Options) (folders int, why string, unseen bool) {
 		g.addRoot(root)
 	}
 	folders = len(g.tree.dark)
-	if dark := folders - mostWatches(); dark > 0 {
+	if dark := folders - o.watches(); dark > 0 {
 		unseen = dark > mostDark
 		why = blindness(dark, unseen)
 	}

@@ -75,6 +75,27 @@ func TestAReturnTellsWhatTheSandboxDenied(t *testing.T) {
 	}
 }
 
+func TestAReturnTellsOfFoldersThatNobodyWatches(t *testing.T) {
+	t.Parallel()
+	i := newInternet(t)
+	if err := os.MkdirAll(filepath.Join(i.workspace, "a/b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for watches, want := range map[int]string{0: "", 1: "looked through at the end of each call"} {
+		r, _ := i.run(t, "true", nil, func(o *bash.Options, _ *tools.IO) {
+			g, err := guard.New(guard.Options{Roots: []string{i.workspace}, Names: []string{".envrc"}, Quarantine: t.TempDir(), Watches: watches})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(g.Close)
+			o.Guard = g
+		})
+		if got := r.Sandbox.Unwatched; (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("with %d watches the return says %q", watches, got)
+		}
+	}
+}
+
 // watching is a guard of a workspace.
 func watching(t *testing.T, ws string) *guard.Guard {
 	t.Helper()
