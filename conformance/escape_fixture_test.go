@@ -202,6 +202,13 @@ func (f *fixture) site(job worldJob) (*site, error) {
 		return nil, err
 	}
 	box := map[string]any{}
+	if job.Bare {
+		attack := filepath.Join(f.base, attackFile)
+		box["allow_degraded"], box["read"] = "tier-c", []string{filepath.Dir(job.Escape), attack, "~/.gitconfig"}
+		if err := os.WriteFile(attack, nil, 0o644); err != nil { // what can be read must be there
+			return nil, err
+		}
+	}
 	profile := job.Case.Profile
 	if job.Profile != "" {
 		profile = job.Profile

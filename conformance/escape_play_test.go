@@ -181,6 +181,9 @@ func (p *escapePlayer) act(ctx context.Context) (ret message.ToolReturn, text, d
 	return ret, text, <-looked, nil
 }
 
+// attackFile is where call puts what the policy would see.
+const attackFile = "attack.sh"
+
 // call makes a call. What the policy refuses because it can see it is done again by
 // a program into which it cannot see: the question is what the sandbox holds.
 func (p *escapePlayer) call(ctx context.Context, c toolCall, events client.Events) (message.ToolReturn, error) {
@@ -188,7 +191,7 @@ func (p *escapePlayer) call(ctx context.Context, c toolCall, events client.Event
 	if err != nil || c.tool != "bash" || ret.Decision == nil || ret.Decision.Action != "deny" {
 		return ret, err
 	}
-	attack := filepath.Join(p.f.base, "attack.sh")
+	attack := filepath.Join(p.f.base, attackFile)
 	if err := os.WriteFile(attack, []byte(c.args["command"].(string)+"\n"), 0o644); err != nil {
 		return ret, err
 	}

@@ -11,10 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
-var attacked, attackedB = attacks{title: "escape"}, attacks{title: "escape in tier B"}
+var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "escape in tier B"}, attacks{title: "escape in tier C"}
 
 // TestEscapeCases plays the case files, each case with a daemon in a world of its
 // own. What is known to be open stands in testdata/escape-open.json: the test fails
@@ -30,6 +31,29 @@ func TestEscapeCasesInTierB(t *testing.T) {
 		t.Skip("-short: the cases are played in tier A only")
 	}
 	playEscapes(t, &attackedB, "escape-open-tier-b.json", worldJob{Masked: true})
+}
+
+// TestEscapeCasesInTierC plays them for an ordinary user on a machine without user
+// namespaces, who has asked for tier C. testdata/escape-open-tier-c.json is what is
+// open there.
+func TestEscapeCasesInTierC(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: the cases are played in tier A only")
+	}
+	if v := landlockVersion(); v < 6 {
+		t.Skipf("tier C needs version 6 of Landlock, and this kernel has %d", v)
+	}
+	playEscapes(t, &attackedC, "escape-open-tier-c.json", worldJob{Bare: true})
+}
+
+// landlockVersion asks the kernel (landlock_create_ruleset(2)); 0 is none.
+func landlockVersion() int {
+	const createRuleset, version = 444, 1
+	v, _, e := syscall.RawSyscall(createRuleset, 0, 0, version)
+	if e != 0 {
+		return 0
+	}
+	return int(v)
 }
 
 // playEscapes plays all cases in such worlds and compares what comes of them with a

@@ -37,6 +37,7 @@ type worldJob struct {
 	Base    string // the folder of the world
 	Case    escapeCase
 	Masked  bool   // calls get no /proc of their own: tier B
+	Bare    bool   // an ordinary user who can make no namespaces: tier C
 	Profile string // replaces that of the case, if any
 }
 
@@ -61,7 +62,11 @@ func playInWorld(ctx context.Context, job worldJob) (outcome, error) {
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), worldVariable+"="+string(text))
-	cmd.SysProcAttr = worldAttributes(rootNeedsNoNamespace() && !job.Case.stopsNamespaces())
+	cmd.SysProcAttr = worldAttributes(rootNeedsNoNamespace() && !job.Case.stopsNamespaces() && !job.Bare)
+	if job.Bare {
+		const ordinary = 1000
+		cmd.SysProcAttr.UidMappings[0].ContainerID, cmd.SysProcAttr.GidMappings[0].ContainerID = ordinary, ordinary
+	}
 	var out, errors bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errors
 	if err := cmd.Run(); err != nil {
@@ -272,15 +277,36 @@ func ioctl(fd int, request uintptr, argument unsafe.Pointer) error {
 
 // cannotPlay tells why a case cannot be played in this world, "" if it can.
 func (j worldJob) cannotPlay() string {
-	if j.Masked && strings.HasPrefix(j.Case.ID, "dg-") {
+	if (j.Masked || j.Bare) && strings.HasPrefix(j.Case.ID, "dg-") {
 		return "the case is about another kernel"
+	}
+	if j.Bare {
+		if why := j.Case.notInTierC(); why != "" {
+			return why
+		}
 	}
 	return j.Case.cannotPlay()
 }
 
+// notInTierC tells what of a case tier C has nothing of, "" if nothing.
+func (c escapeCase) notInTierC() string {
+	kind, _, _ := strings.Cut(c.ID, "-")
+	switch {
+	case kind == "eg":
+		return "there are no connections by name"
+	case kind == "rc":
+		return "nobody judges connections, since there are none"
+	case kind == "rs":
+		return "the limits are those of tier B"
+	case c.installsSetuid():
+		return "there is no other user"
+	}
+	return ""
+}
+
 // degrade takes from the world what the case says that its kernel lacks.
 func (j *worldJob) degrade() error {
-	if j.Case.stopsNamespaces() {
+	if j.Case.stopsNamespaces() || j.Bare {
 		return os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
 	}
 	if j.Masked || strings.HasPrefix(j.Case.Setup, "mask one file in /proc ") {

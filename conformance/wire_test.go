@@ -45,6 +45,7 @@ func summarise(file string) error {
 	results.print(&text)
 	executed.print(&text)
 	decided.print(&text)
+	attackedC.print(&text)
 	attackedB.print(&text)
 	attacked.print(&text)
 	fmt.Print(text.String())
