@@ -100,21 +100,19 @@ func (p *Process) Release(ctx context.Context) error {
 		p.order(helper.Order{Kind: helper.OrderGo})
 		return p.hear(ctx)
 	}
-	if err := p.given(); err != nil {
-		return err
+	if !p.blank.asked {
+		return errors.New("cannot run a script: none was given")
 	}
 	if !p.blank.unchanged() {
 		return errors.New("cannot run a script: what the sandbox was made from has changed")
 	}
+	// The helper carries out one order after the other: where giving fails, it ends.
 	p.order(helper.Order{Kind: helper.OrderGo})
-	return nil
+	return p.given()
 }
 
-// given waits until the shell has its script.
+// given waits for the helper's word that the shell has its script.
 func (p *Process) given() error {
-	if !p.blank.asked {
-		return errors.New("cannot run a script: none was given")
-	}
 	select {
 	case err := <-p.blank.answer: // as usual, the helper was quicker than the caller
 		return err
