@@ -80,9 +80,9 @@ func groupsFinding() finding {
 	case err != nil:
 		f.Is = fmt.Sprintf("none, and the limits of a process hold instead: %v", err)
 	case groups.Memory():
-		f.Is = "each call has one, which bounds its processes and its memory"
+		f.Is = "each call has one below " + groups.Place() + ", which bounds its processes and its memory"
 	default:
-		f.Is = "each call has one, which bounds its processes; memory is summed up ten times a second"
+		f.Is = "each call has one below " + groups.Place() + ", which bounds its processes; memory is summed up ten times a second"
 	}
 	groups.Close()
 	return f
