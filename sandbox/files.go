@@ -17,17 +17,19 @@ import (
 // from several goroutines.
 type Files struct{ workers workers }
 
-// Open opens a regular file for reading by its canonical path, as OpenFile does,
-// and tells what confined who opened it. What p.CanRead refuses is refused before
-// anybody opens it, and the Report is empty then. It waits for a file system that
-// does not answer until ctx ends, but at most 30 s.
+// Open opens a regular file for reading by its canonical path, and tells what
+// confined who opened it. What p.CanRead refuses is refused before anybody opens it,
+// and the Report is empty then. No symbolic link is followed: what was judged under
+// this path is what is opened, or there is an error. fs.ErrNotExist is visible to
+// errors.Is. It waits for a file system that does not answer until ctx ends, but at
+// most 30 s; a read that would have to wait fails.
 func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
 	err := p.CanRead(canonical)
 	switch {
 	case err != nil:
 		return nil, Report{}, err
 	case p.Mode == FullAccess:
-		file, err := OpenFile(canonical)
+		file, err := openFile(canonical)
 		return file, p.report(0, false), err
 	case f == nil:
 		return nil, Report{}, errNobodyOpens
@@ -35,17 +37,19 @@ func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File
 	return f.workers.open(ctx, p, canonical)
 }
 
-// Replace gives a file new content at once and for good, as ReplaceFile does. What
-// p.CanWrite refuses is refused before anybody opens it, and what p protects is as
-// read-only as it is for commands. Once begun it does not end with ctx: it takes as
-// long as the disk does, but at most two minutes.
+// Replace gives a file new content at once and for good: readers see the old file or
+// the new one, a crash or a full disk leaves the old one, and other hard links of it
+// keep the old content. What p.CanWrite refuses is refused before anybody opens it,
+// and what p protects is as read-only as it is for commands. No symbolic link is
+// followed, and the file must still be r.Old, and writable. Once begun it does not
+// end with ctx: it takes as long as the disk does, but at most two minutes.
 func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
 	err := p.CanWrite(canonical)
 	switch {
 	case err != nil:
 		return err
 	case p.Mode == FullAccess:
-		return ReplaceFile(canonical, r)
+		return replaceFile(canonical, r)
 	case f == nil:
 		return errNobodyOpens
 	}

@@ -31,7 +31,7 @@ func BenchmarkOpen(b *testing.B) {
 		p.Hide = append(p.Hide, filepath.Join(home, fmt.Sprintf(".hidden-%d", i)))
 	}
 	ways := []func() (*os.File, error){
-		func() (*os.File, error) { return OpenFile(path) },
+		func() (*os.File, error) { return openFile(path) },
 		func() (*os.File, error) { f, _, err := files.Open(b.Context(), p, path); return f, err },
 	}
 	var took [2][]time.Duration

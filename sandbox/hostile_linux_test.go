@@ -48,7 +48,7 @@ func TestAFileThatWasChangedInPlaceIsNotReplaced(t *testing.T) {
 // The kernel's log is a regular file whose reader waits for the next message.
 func TestReadingNeverWaits(t *testing.T) {
 	t.Parallel()
-	f, err := OpenFile("/proc/kmsg")
+	f, err := openFile("/proc/kmsg")
 	if err != nil {
 		t.Skipf("the kernel's log cannot be read here: %v", err)
 	}

@@ -102,7 +102,7 @@ func within(path, root string) bool {
 // resolved, component by component, so that "link/.." means what it means to
 // the kernel. From the first component on that does not exist the rest is
 // taken as it is written. It does not open anything; that the path still means
-// the same when it is used, is for OpenFile and ReplaceFile to verify.
+// the same when it is used, is for Files to verify.
 func Resolve(path string) (string, error) {
 	canonical, _, err := ResolveLinks(path)
 	return canonical, err
@@ -187,7 +187,7 @@ func readLink(path string) (string, error) {
 // Replacement is the new content of a file.
 type Replacement struct {
 	Data []byte
-	// Old is the file that is replaced, as OpenFile opened it. Its mode, owner
+	// Old is the file that is replaced, as Files opened it. Its mode, owner
 	// and extended attributes are kept (not its setuid and setgid bits and file
 	// capabilities, which must not pass to content from elsewhere). Nil: the file
 	// is new, and it is an error when there is one.

@@ -14,11 +14,11 @@ import (
 
 func isNotDir(err error) bool { return errors.Is(err, unix.ENOTDIR) }
 
-// OpenFile opens a regular file for reading by its canonical path, with the rights
+// openFile opens a regular file for reading by its canonical path, with the rights
 // of the daemon. It follows no symbolic link at all and waits for nothing: what was
 // judged under this path is what is opened, or there is an error (openat2(2), Linux
 // 5.6). fs.ErrNotExist is visible to errors.Is.
-func OpenFile(canonical string) (*os.File, error) {
+func openFile(canonical string) (*os.File, error) {
 	fd, err := regular.Open(canonical)
 	if err != nil {
 		return nil, explain("open", canonical, err)
@@ -42,14 +42,14 @@ func impatient(fd int, name string) *os.File {
 	return f
 }
 
-// ReplaceFile gives a file new content at once and for good, with the rights of the
+// replaceFile gives a file new content at once and for good, with the rights of the
 // daemon: readers see the old file or the new one, a crash or a full disk leaves
 // the old one. The new file is written without a name, or beside the old one under a
 // name of its own, synced, and put in its place; other hard links of the old file
 // keep the old content.
 //
 // No symbolic link is followed. The file must still be r.Old, and writable.
-func ReplaceFile(canonical string, r Replacement) error {
+func replaceFile(canonical string, r Replacement) error {
 	return replaceBy(&own{}, canonical, r)
 }
 
@@ -80,7 +80,7 @@ func (o *own) Discard() {
 	}
 }
 
-// replaceBy has w do what ReplaceFile promises. Owner and attributes are given by
+// replaceBy has w do what replaceFile promises. Owner and attributes are given by
 // this process, whoever writes: in a user namespace other users and groups have no
 // numbers.
 func replaceBy(w writer, canonical string, r Replacement) error {

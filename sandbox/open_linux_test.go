@@ -133,7 +133,7 @@ func TestOwnerIsKept(t *testing.T) {
 	if err := os.Chown(path, 12345, 54321); err != nil {
 		t.Skipf("cannot change owners here: %v", err)
 	}
-	if err := ReplaceFile(path, Replacement{Data: []byte("new"), Old: open(t, path)}); err != nil {
+	if err := replaceFile(path, Replacement{Data: []byte("new"), Old: open(t, path)}); err != nil {
 		t.Fatal(err)
 	}
 	var st unix.Stat_t

@@ -10,11 +10,11 @@ import (
 
 func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
 
-// OpenFile opens a regular file for reading by its canonical path, with the rights
+// openFile opens a regular file for reading by its canonical path, with the rights
 // of the daemon. It follows no symbolic link.
-func OpenFile(canonical string) (*os.File, error) { return openPortable(canonical) }
+func openFile(canonical string) (*os.File, error) { return openPortable(canonical) }
 
-// ReplaceFile gives a file new content at once, with the rights of the daemon. It
+// replaceFile gives a file new content at once, with the rights of the daemon. It
 // follows no symbolic link. The file must still be r.Old, and writable. Of what is
 // not content only its mode is kept.
-func ReplaceFile(canonical string, r Replacement) error { return replacePortable(canonical, r) }
+func replaceFile(canonical string, r Replacement) error { return replacePortable(canonical, r) }

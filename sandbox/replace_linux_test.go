@@ -27,7 +27,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		if _, err := a.open(filepath.Join(root, "none")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("missing file: %v", err)
 		}
-		if _, err := OpenFile(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
+		if _, err := openFile(os.DevNull); err == nil || !strings.Contains(err.Error(), "a device") {
 			t.Errorf("device: %v", err)
 		}
 	})
@@ -108,7 +108,7 @@ func TestReplaceFileRefusesAFileThatIsNotTheOneThatWasOpened(t *testing.T) {
 
 func open(t *testing.T, path string) *os.File {
 	t.Helper()
-	f, err := OpenFile(path)
+	f, err := openFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

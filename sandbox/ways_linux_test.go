@@ -37,7 +37,7 @@ func (a *access) tree(entries map[string]string) string {
 
 func (a *access) open(path string) (*os.File, error) {
 	if a.files == nil {
-		return OpenFile(path)
+		return openFile(path)
 	}
 	f, _, err := a.files.Open(a.t.Context(), a.p, path)
 	return f, err
@@ -56,7 +56,7 @@ func (a *access) must(path string) *os.File {
 
 func (a *access) replace(path string, r Replacement) error {
 	if a.files == nil {
-		return ReplaceFile(path, r)
+		return replaceFile(path, r)
 	}
 	return a.files.Replace(a.t.Context(), a.p, path, r)
 }
