@@ -51,6 +51,8 @@ func TestOnlyAnAgentFencesItsOwnIDs(t *testing.T) {
 func TestConnectionsAreLimited(t *testing.T) {
 	_, ts := newTestServer(t, func(o *Options) { o.Connections = 1 })
 	first := dialAs(t, ts, agentSecret)
+	write(t, first, `{"message_type":"ping","nonce":"0"}`)
+	until(t, first, "pong") // now it is counted
 	_, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
 		http.Header{"Authorization": {"Bearer " + agentSecret}})
 	if err == nil || res == nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {

@@ -155,12 +155,22 @@ func (ss *session) resume(r *message.Resume) (goOn func(), ok bool) {
 	}, true
 }
 
-// followFrom attaches the session to a call in the middle of its output.
+// followFrom attaches the session to a call in the middle of its output. A background
+// call it may follow already, or have told the end of: it was told of it when it
+// began.
 func (ss *session) followFrom(w *dispatch.Watcher, p position) {
+	c := w.Call()
 	ss.mu.Lock()
-	fresh := !ss.left && ss.feed(w.Call()) == nil
-	if fresh {
+	known := ss.feed(c)
+	fresh := !ss.left && known == nil && !ss.met[p.call]
+	switch {
+	case fresh:
 		ss.feeds = append(ss.feeds, &feed{watcher: w, shown: p.shown, offsets: p.offsets})
+		if c.BackgroundOf() != nil {
+			ss.met[c.Key()] = true
+		}
+	case known != nil && p.shown && !known.shown:
+		known.shown, known.offsets = true, p.offsets
 	}
 	ss.mu.Unlock()
 	if !fresh {

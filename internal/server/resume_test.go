@@ -116,6 +116,41 @@ func TestAResumedConnectionGetsTheReturnsThatItsClientMayHaveMissed(t *testing.T
 	}
 }
 
+func TestABackgroundCallGoesOnOnAResumedConnection(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, echoing)
+	first := dialAs(t, ts, agentSecret)
+	id := greeted(t, first, greeting).ConnID
+	write(t, first, backgroundCall("c"))
+	handle, _ := handleOf(t, first)
+	seen, _ := delta(t, first)
+	feed := func(conn *websocket.Conn, text string) {
+		write(t, conn, fmt.Sprintf(`{"message_type":"tool_input","tool_call_id":%q,"data":%q}`, handle, text))
+	}
+	goodbyeTo(t, first)
+	second := dialAs(t, ts, agentSecret)
+	id = greeted(t, second, resuming(id, seen.EventSeq)).ConnID
+	feed(second, "more")
+	d, text := delta(t, second)
+	if d.Offset != 10 || text != "more" {
+		t.Errorf("goes on with %q at %d", text, d.Offset)
+	}
+	goodbyeTo(t, second)
+	person := dialAs(t, ts, approverSecret)
+	feed(person, "end")
+	for list := "running"; strings.Contains(list, "running"); {
+		write(t, person, `{"message_type":"list_calls","request_id":"q1"}`)
+		list, _ = until(t, person, `"calls"`)
+	}
+	third := dialAs(t, ts, agentSecret)
+	write(t, third, resuming(id, d.EventSeq), `{"message_type":"ping","nonce":"first"}`)
+	_, frames := until(t, third, `"first"`)
+	write(t, third, `{"message_type":"ping","nonce":"last"}`) // each turn of the writer tells what there is
+	_, more := until(t, third, `"last"`)
+	if n := strings.Count(strings.Join(append(frames, more...), "\n"), `"background_ended"`); n != 1 {
+		t.Errorf("the end was told %d times", n)
+	}
+}
+
 func TestWhatIsNotKnownCannotBeResumed(t *testing.T) {
 	s, ts := newTestServer(t, nil)
 	conn := dialAs(t, ts, agentSecret)
