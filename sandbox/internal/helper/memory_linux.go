@@ -35,11 +35,13 @@ func (h *holder) overMemory(processes []Proc, shared *sharedMemory) bool {
 	}
 	f.Close()
 	private := privateMemory(processes)
-	growth := shared.growth()
-	if private+growth <= h.spec.MemoryBytes {
+	now := sharedNow()
+	growth := shared.growth(now)
+	if private+now <= h.spec.MemoryBytes {
 		return false // whoever has what is shared
 	}
-	return private+min(growth, heldBy(processes)) > h.spec.MemoryBytes
+	held, mapped := heldBy(processes)
+	return private+held+min(growth, mapped) > h.spec.MemoryBytes
 }
 
 func privateMemory(processes []Proc) (sum uint64) {

@@ -12,9 +12,9 @@ import (
 
 // Memory that processes can share (memfd_create(2), shmget(2), mmap(2) with
 // MAP_SHARED) is no process's own, and stays when none has it mapped. The kernel
-// tells how much there is on the machine, and which pieces a process has, but not how
-// much of each is filled. A call is charged with what it has, up to what there is
-// more of since it began.
+// tells how much there is on the machine, and how much is in the pieces that a process
+// has open, but not in those that it has only mapped: a call is charged with their
+// size, up to what there is more of on the machine since it began.
 
 // sharedMemory remembers how much there was.
 type sharedMemory struct {
@@ -23,11 +23,7 @@ type sharedMemory struct {
 }
 
 // growth is how much more there is on the machine than at the least so far.
-func (s *sharedMemory) growth() uint64 {
-	now, ok := sharedNow()
-	if !ok {
-		return 0
-	}
+func (s *sharedMemory) growth(now uint64) uint64 {
 	if !s.known || now < s.least {
 		s.known, s.least = true, now
 	}
@@ -35,36 +31,39 @@ func (s *sharedMemory) growth() uint64 {
 }
 
 // sharedNow is "Shmem" of /proc/meminfo (proc_meminfo(5)).
-func sharedNow() (bytes uint64, ok bool) {
-	b, err := os.ReadFile("/proc/meminfo")
-	_, rest, found := strings.Cut(string(b), "\nShmem:")
-	if err != nil || !found {
-		return 0, false
-	}
-	_, err = fmt.Sscan(rest, &bytes)
-	return bytes << 10, err == nil
+func sharedNow() (bytes uint64) {
+	b, _ := os.ReadFile("/proc/meminfo")
+	_, rest, _ := strings.Cut(string(b), "\nShmem:")
+	_, _ = fmt.Sscan(rest, &bytes)
+	return bytes << 10
 }
 
 // patience is how many descriptors and mappings are looked at. Whoever has more could
 // hide among them what it has.
 const patience = 100_000
 
-// heldBy is the size of all pieces that processes have open or mapped, each once, and
-// of all that shmget(2) made: those are the call's own, in a namespace of its own.
-// Where there is too much to look through, it is more than any machine has.
-func heldBy(processes []Proc) (sum uint64) {
-	pieces := map[string]uint64{}
+// heldBy tells what is in the pieces that processes have open, each once, and in all
+// that shmget(2) made: those are the call's own, in a namespace of its own. mapped is
+// the size of the others. Where there is too much to look through, it is more than any
+// machine has.
+func heldBy(processes []Proc) (held, mapped uint64) {
+	opened, sizes := map[string]uint64{}, map[string]uint64{}
 	seen := 0
 	for _, p := range processes {
-		seen += openPieces(pieces, p.PID) + mappedPieces(pieces, p.PID)
+		seen += openPieces(opened, p.PID) + mappedPieces(sizes, p.PID)
 		if seen > patience {
-			return math.MaxUint64
+			return 0, math.MaxUint64
 		}
 	}
-	for _, size := range pieces {
-		sum += size
+	for _, size := range opened {
+		held += size
 	}
-	return sum + systemV()
+	for key, size := range sizes {
+		if _, known := opened[key]; !known {
+			mapped += size
+		}
+	}
+	return held + systemV(), mapped
 }
 
 // openPieces are the files without a name that a process has open. It tells how many
