@@ -111,7 +111,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		MaxFrameBytes: d.cfg.Limits.MaxFrameBytes, OutboxBytes: d.cfg.Limits.OutboxBytes,
 		CallsPerConnection: int(d.cfg.Limits.CallsPerConnection),
 		Connections:        int(d.cfg.Limits.Connections), IncomingBytes: d.cfg.Limits.IncomingBytes,
-		Ping: d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle,
+		Ping: d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle, Linger: d.cfg.Limits.Linger,
 	})
 	return nil
 }
