@@ -111,28 +111,36 @@ func (s *Server) unpark(client, conn string) (trail, bool) {
 	return trail{}, false
 }
 
-// hangUp ends a connection of a client that has lost it and does not know yet, and
-// waits for its trail.
+// hangUp waits for the trail of the connection in whose place a client goes on. One
+// that is named is ended for that: the client has lost it, and the daemon does not
+// know yet. One that is not may be in use by another program with the same token,
+// so it must be ending already.
 func (s *Server) hangUp(client, conn string, but *session) {
-	s.mu.Lock()
-	var old *session
-	for ss := range s.sessions {
-		if ss != but && ss.id == conn && ss.who.Name == client {
-			old = ss
-		}
-	}
-	s.mu.Unlock()
-	if old == nil {
-		return
-	}
-	old.conn.Close()
 	// Two connections may each want to go on in the other's place.
 	guard := time.NewTimer(takeOver)
 	defer guard.Stop()
-	select {
-	case <-old.over:
-	case <-guard.C:
+	for _, old := range s.earlier(client, conn, but) {
+		if conn != "" {
+			old.conn.Close()
+		}
+		select {
+		case <-old.over:
+		case <-guard.C:
+			return
+		}
 	}
+}
+
+// earlier are the sessions whose end a client that goes on has to wait for.
+func (s *Server) earlier(client, conn string, but *session) (found []*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ss := range s.sessions {
+		if ss != but && ss.who.Name == client && (ss.id == conn || conn == "" && ss.leaving.Load()) {
+			found = append(found, ss)
+		}
+	}
+	return found
 }
 
 // resume finds where an earlier connection of this client ended; ok is false when

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -170,6 +171,31 @@ func TestWhatIsNotKnownCannotBeResumed(t *testing.T) {
 			t.Errorf("%q was handed out", name)
 		}
 	}
+}
+
+func TestAConnectionGoesOnOnlyWhenTheEarlierOneHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := func(id string) *session {
+			return &session{id: id, who: Token{Name: "agent"}, over: make(chan struct{})}
+		}
+		old, inUse, next := live("old"), live("in use"), live("next")
+		old.leaving.Store(true)
+		s := &Server{sessions: map[*session]struct{}{old: {}, inUse: {}, next: {}}}
+		waited := make(chan struct{})
+		go func() { s.hangUp("agent", "", next); close(waited) }() // ends when old is over
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("did not wait")
+		default:
+		}
+		start := time.Now()
+		close(old.over)
+		<-waited
+		if d := time.Since(start); d != 0 {
+			t.Errorf("waited %v for a connection that is in use", d)
+		}
+	})
 }
 
 func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {

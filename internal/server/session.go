@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -30,7 +31,8 @@ type session struct {
 	out  *outbox
 	wake chan struct{} // capacity 1: there may be something to write
 
-	over chan struct{} // closed when the session has ended and is parked
+	leaving atomic.Bool   // nothing more is read: the session is about to end
+	over    chan struct{} // closed when the session has ended and is parked
 
 	charged int64 // of the server's budget; the reader's alone
 
@@ -86,6 +88,7 @@ func (ss *session) run() {
 		ss.conn.Close()
 	}()
 	ss.read()
+	ss.leaving.Store(true)
 	close(gone)
 	ss.out.close()
 	<-written
@@ -104,6 +107,11 @@ func (ss *session) read() {
 	ss.conn.SetPongHandler(alive)
 	ping := ss.conn.PingHandler()
 	ss.conn.SetPingHandler(func(data string) error { alive(""); return ping(data) })
+	bye := ss.conn.CloseHandler()
+	ss.conn.SetCloseHandler(func(code int, text string) error {
+		ss.leaving.Store(true) // before the answer: a client that has it may come back at once
+		return bye(code, text)
+	})
 	for {
 		alive("")
 		kind, frame, err := ss.receive()
