@@ -62,6 +62,13 @@ type openCase struct {
 	As      string // root or user: only there; empty: everywhere
 	Verdict string // escaped or broken
 	Why     string
+	// Sometimes tells that it is a matter of luck: it may be blocked or usable too.
+	Sometimes bool
+}
+
+// holds reports whether a verdict is what the list says.
+func (o openCase) holds(verdict string) bool {
+	return o.Verdict == verdict || o.Sometimes && (verdict == "blocked" || verdict == "usable")
 }
 
 // readOpenCases reads what is not closed, as it is for whoever runs this.

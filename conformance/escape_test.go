@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,29 +22,37 @@ var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "e
 // own. What is known to be open stands in testdata/escape-open.json: the test fails
 // when something else escapes or breaks, and when something on the list does not.
 func TestEscapeCases(t *testing.T) {
-	playEscapes(t, &attacked, "escape-open.json", worldJob{})
+	playEscapes(t, &attacked, "escape-open.json", 1, worldJob{})
 }
 
 // TestEscapeCasesInTierB plays them where the machine refuses calls a /proc of their
 // own, as default containers do. testdata/escape-open-tier-b.json is what is open there.
 func TestEscapeCasesInTierB(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the cases are played in tier A only")
-	}
-	playEscapes(t, &attackedB, "escape-open-tier-b.json", worldJob{Masked: true})
+	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), worldJob{Masked: true})
 }
 
 // TestEscapeCasesInTierC plays them for an ordinary user on a machine without user
 // namespaces, who has asked for tier C. testdata/escape-open-tier-c.json is what is
 // open there.
 func TestEscapeCasesInTierC(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the cases are played in tier A only")
-	}
+	every := sample(t)
 	if v := landlockVersion(); v < 6 {
 		t.Skipf("tier C needs version 6 of Landlock, and this kernel has %d", v)
 	}
-	playEscapes(t, &attackedC, "escape-open-tier-c.json", worldJob{Bare: true})
+	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, worldJob{Bare: true})
+}
+
+// sample is which part of the cases is played in the lower tiers: one of four, or all
+// with TOOLD_ESCAPE_TIERS=all, which takes some minutes more.
+func sample(t *testing.T) (every int) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: the cases are played in tier A only")
+	}
+	if os.Getenv("TOOLD_ESCAPE_TIERS") == "all" {
+		return 1
+	}
+	return 4
 }
 
 // landlockVersion asks the kernel (landlock_create_ruleset(2)); 0 is none.
@@ -56,9 +65,9 @@ func landlockVersion() int {
 	return int(v)
 }
 
-// playEscapes plays all cases in such worlds and compares what comes of them with a
-// list of what is open.
-func playEscapes(t *testing.T, all *attacks, list string, world worldJob) {
+// playEscapes plays cases in such worlds, one of so many and all that are open, and
+// compares what comes of them with the list of these.
+func playEscapes(t *testing.T, all *attacks, list string, every int, world worldJob) {
 	cases, err := readEscapeCases(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +77,12 @@ func playEscapes(t *testing.T, all *attacks, list string, world worldJob) {
 		t.Fatal(err)
 	}
 	world.Daemon, world.Escape = daemonOrSkip(t), escapeHelper(t)
-	all.begin()
-	for _, c := range cases {
+	all.begin(every)
+	for i, c := range cases {
+		long := strings.HasPrefix(c.ID, "tm-") // a race, tried often
+		if _, listed := open[c.ID]; every > 1 && !listed && (long || i%every != 0) {
+			continue
+		}
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
 			job := world
@@ -82,7 +95,7 @@ func playEscapes(t *testing.T, all *attacks, list string, world worldJob) {
 			all.count(c.ID, got, listed && known.Verdict == got.Verdict)
 			bad := got.Verdict == "escaped" || got.Verdict == "broken"
 			switch {
-			case listed && known.Verdict != got.Verdict:
+			case listed && !known.holds(got.Verdict):
 				t.Errorf("it is %s now, not %s: take it from the list of open cases (%s)\n%s", got.Verdict, known.Verdict, got.Why, got.Output)
 			case bad && !listed:
 				t.Errorf("%s: %s\n%s", got.Verdict, got.Why, got.Output)
@@ -147,16 +160,16 @@ func escapeHelper(t *testing.T) string {
 
 // attacks counts what became of the cases.
 type attacks struct {
-	title  string
-	mu     sync.Mutex
-	played bool
-	got    map[string][]string // by verdict: the cases, with their reasons
+	title string
+	mu    sync.Mutex
+	every int                 // one case of so many was played; 0 = none
+	got   map[string][]string // by verdict: the cases, with their reasons
 }
 
-func (a *attacks) begin() {
+func (a *attacks) begin(every int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.played, a.got = true, map[string][]string{}
+	a.every, a.got = every, map[string][]string{}
 }
 
 func (a *attacks) count(id string, o outcome, known bool) {
@@ -174,8 +187,11 @@ func (a *attacks) count(id string, o outcome, known bool) {
 func (a *attacks) print(w io.Writer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.played {
+	if a.every == 0 {
 		return
+	}
+	if a.every > 1 {
+		fmt.Fprintf(w, "%s: one case of %d and all that are open (TOOLD_ESCAPE_TIERS=all plays the others)\n", a.title, a.every)
 	}
 	for _, verdict := range []string{"escaped", "broken", "not applicable"} {
 		slices.Sort(a.got[verdict])
