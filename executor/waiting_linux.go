@@ -16,8 +16,11 @@ const (
 	lookSeldom = 2 * time.Second // at one that has been silent, and at work, for long
 	longQuiet  = 10 * time.Second
 
-	// starveAfter is how long a program may wait for input that cannot come.
+	// starveAfter is how long a program may wait for input that cannot come, and
+	// starveLooks how often it must have been found waiting meanwhile: a busy machine
+	// may look for the first time when the time is over, and has given it no end yet.
 	starveAfter = 5 * time.Second
+	starveLooks = 6
 
 	mostWaits = 1000 // that are told of one command
 	mostEnds  = 10   // key presses of ^D for one that takes single keys
@@ -27,9 +30,10 @@ const (
 // watch is what Run knows of input that a command waits for. It belongs to the
 // goroutine of Run.
 type watch struct {
-	now  Waiting
-	told int
-	ends int
+	now   Waiting
+	looks int // that found it so
+	told  int
+	ends  int
 }
 
 // look tells when to look again, or that the command waits for what can never
@@ -47,7 +51,9 @@ func (r *running) look(ctx context.Context) (again time.Duration, starved bool) 
 	if r.ended() {
 		r.keepEnded(waits)
 	}
-	if waits && w.Stuck && (r.ended() || w.Deaf) && now.Sub(r.watch.now.Since) >= starveAfter {
+	r.watch.looks++
+	long := now.Sub(r.watch.now.Since) >= starveAfter && r.watch.looks >= starveLooks
+	if waits && w.Stuck && (r.ended() || w.Deaf) && long {
 		return 0, true
 	}
 	if !waits && silent > longQuiet {
@@ -69,7 +75,7 @@ func (r *running) note(w sandbox.Wait, waits bool) {
 		before.Waits = false
 		r.tell(before)
 	}
-	r.watch.now = Waiting{}
+	r.watch.now, r.watch.looks = Waiting{}, 0
 	if waits {
 		since := r.streams.lastOutput()
 		for _, t := range []time.Time{given, r.begun} {
