@@ -42,7 +42,7 @@ func TestEscapeCasesInTierC(t *testing.T) {
 	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, worldJob{Bare: true})
 }
 
-// sample is which part of the cases is played in the lower tiers: one of four, or all
+// sample is which part of the cases is played in the lower tiers: one of eight, or all
 // with TOOLD_ESCAPE_TIERS=all, which takes some minutes more.
 func sample(t *testing.T) (every int) {
 	t.Helper()
@@ -52,7 +52,7 @@ func sample(t *testing.T) (every int) {
 	if os.Getenv("TOOLD_ESCAPE_TIERS") == "all" {
 		return 1
 	}
-	return 4
+	return 8
 }
 
 // landlockVersion asks the kernel (landlock_create_ruleset(2)); 0 is none.
