@@ -117,8 +117,10 @@ func (j *job) terminate() {
 	}
 }
 
-// kill ends all, also those that are started meanwhile.
+// kill ends all, also those that are started meanwhile. The shell's group is killed
+// whether or not the processes of the machine can be listed.
 func (j *job) kill() {
+	j.signal("SIGKILL", false)
 	for range 100 {
 		all := j.members()
 		if len(all) == 0 {
