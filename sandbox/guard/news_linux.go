@@ -1,11 +1,11 @@
 package guard
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,10 +16,32 @@ func (g *Guard) pump() {
 	if g.closed {
 		return
 	}
+	for _, n := range g.read() {
+		g.handle(n)
+	}
+	if g.lost {
+		g.lost = false
+		g.everything()
+	}
+}
+
+// news is what happened under a name of a watched folder.
+type news struct {
+	wd   int32
+	name string
+	mask uint32 // of all that happened there
+}
+
+// read reads what has come until now, in the order in which each name was told
+// first. What is told of a name again and again is one thing: what counts is what is
+// there now, and programs rename without end.
+func (g *Guard) read() []news {
 	size, err := unix.IoctlGetInt(g.fd, unix.TIOCINQ)
 	if err != nil {
-		return
+		return nil
 	}
+	var list []news
+	known := map[news]int{} // without a mask: where in the list it is
 	buf := make([]byte, 64<<10)
 	for taken := 0; taken < size; {
 		n, err := unix.Read(g.fd, buf)
@@ -30,34 +52,43 @@ func (g *Guard) pump() {
 			break
 		}
 		taken += n
-		g.take(buf[:n])
+		list = merge(list, known, buf[:n])
 	}
-	if g.lost {
-		g.lost = false
-		g.everything()
-	}
+	return list
 }
 
-// take handles a block of struct inotify_event (inotify(7)).
-func (g *Guard) take(b []byte) {
+// merge adds a block of struct inotify_event (inotify(7)).
+func merge(list []news, known map[news]int, b []byte) []news {
 	for len(b) >= unix.SizeofInotifyEvent {
 		wd := int32(binary.NativeEndian.Uint32(b))
 		mask := binary.NativeEndian.Uint32(b[4:])
 		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
 		if end > len(b) {
-			return
+			break
 		}
-		name := strings.TrimRight(string(b[unix.SizeofInotifyEvent:end]), "\x00")
+		name := bytes.TrimRight(b[unix.SizeofInotifyEvent:end], "\x00")
 		b = b[end:]
-		switch f := g.tree.watch[wd]; {
-		case mask&unix.IN_Q_OVERFLOW != 0:
-			g.lost = true
-		case f == nil: // of a watch that was given up
-		case mask&unix.IN_IGNORED != 0:
-			g.forget(f)
-		case name != "":
-			g.event(f, name, mask)
+		if i, again := known[news{wd: wd, name: string(name)}]; again {
+			list[i].mask |= mask
+			continue
 		}
+		n := news{wd: wd, name: string(name)}
+		known[n] = len(list)
+		n.mask = mask
+		list = append(list, n)
+	}
+	return list
+}
+
+func (g *Guard) handle(n news) {
+	switch f := g.tree.watch[n.wd]; {
+	case n.mask&unix.IN_Q_OVERFLOW != 0:
+		g.lost = true
+	case f == nil: // of a watch that was given up
+	case n.mask&unix.IN_IGNORED != 0:
+		g.forget(f)
+	case n.name != "":
+		g.event(f, n.name, n.mask)
 	}
 }
 
@@ -108,7 +139,10 @@ func (g *Guard) everything() {
 	for len(next) > 0 {
 		f := next[0]
 		next = next[1:]
-		g.enter(f)
+		found := g.enter(f)
+		if f.kind == ignored {
+			next = append(next, found...) // what is in its place
+		}
 		for _, sub := range f.children {
 			next = append(next, sub)
 		}

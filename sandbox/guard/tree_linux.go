@@ -186,6 +186,9 @@ func (g *Guard) enter(f *folder) []*folder {
 		return nil
 	}
 	defer dir.Close()
+	if g.another(f, dir) && !f.root {
+		return g.anew(f)
+	}
 	g.addWatch(f, dir)
 	entries, _ := dir.ReadDir(-1) // what could be read counts
 	there := make(map[string]bool, len(entries))
@@ -234,29 +237,6 @@ func openFolder(path string) (int, error) {
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
-}
-
-const newsOf = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
-
-func (g *Guard) addWatch(f *folder, dir *os.File) {
-	t := &g.tree
-	if f.wd >= 0 {
-		return
-	}
-	if len(t.watch) < t.most {
-		wd, err := unix.InotifyAddWatch(g.fd, fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), newsOf)
-		if err == nil {
-			f.wd = int32(wd)
-			t.watch[f.wd] = f
-			delete(t.dark, f)
-			return
-		}
-	}
-	if t.dark == nil {
-		t.dark = map[*folder]struct{}{}
-	}
-	t.dark[f] = struct{}{}
-	t.limit = true
 }
 
 // meet takes notice of what is in a folder under a name. It returns the folder

@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// latest is the number of the latest watch. Each has the next number, so that it tells
+// how often folders were taken for new ones.
+func latest(g *Guard) int32 { return slices.Max(slices.Collect(maps.Keys(g.tree.watch))) }
+
+// queued is how many events the kernel keeps for a program that does not read them.
+func queued(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watched tells whether a guard takes away what a call puts under a protected name in
+// a repository that it makes in a folder.
+func watched(g *Guard, c *Call, dir string, t *testing.T) bool {
+	t.Helper()
+	hook := dir + "/.git/hooks/pre-commit"
+	put(t, hook)
+	for _, i := range c.End() {
+		if i.Path == hook {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAFolderThatIsRenamedWithoutEndIsLookedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, ws := project(t)
+	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	put(t, ws+"/d/file")
+	if err := os.Symlink("mine", ws+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	c := g.Begin(nil)
+	g.mu.Lock() // the news wait
+	before := latest(g)
+	for range 1001 {
+		if err := unix.Renameat2(unix.AT_FDCWD, ws+"/d", unix.AT_FDCWD, ws+"/link", unix.RENAME_EXCHANGE); err != nil {
+			g.mu.Unlock()
+			t.Skip("this file system exchanges no names: " + err.Error())
+		}
+	}
+	g.pump()
+	after := latest(g)
+	g.mu.Unlock()
+	if after > before+2 {
+		t.Errorf("after 1001 renames there were %d watches more", after-before)
+	}
+	if !watched(g, c, ws+"/link", t) {
+		t.Error("the folder is not watched any more")
+	}
+}
+
+func TestAFolderThatIsMovedIntoANewOneStaysWatched(t *testing.T) {
+	t.Parallel()
+	_, ws := project(t)
+	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	put(t, ws+"/d/sub/file")
+	c := g.Begin(nil)
+	g.mu.Lock() // the new folder is met when the other is in it already
+	put(t, ws+"/new/file")
+	rename(t, ws+"/d", ws+"/new/d")
+	g.pump()
+	g.mu.Unlock()
+	if !watched(g, c, ws+"/new/d/sub", t) {
+		t.Error("the folder is not watched any more")
+	}
+}
+
+func TestAFolderThatIsReplacedWhileNewsAreLostIsWatched(t *testing.T) {
+	t.Parallel()
+	_, ws := project(t)
+	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	put(t, ws+"/d/sub/file")
+	put(t, ws+"/p")
+	c := g.Begin(nil)
+	g.mu.Lock() // the queue runs over
+	for range queued(t)/4 + 1 {
+		rename(t, ws+"/p", ws+"/q")
+		rename(t, ws+"/q", ws+"/p")
+	}
+	rename(t, ws+"/d", ws+"/e")
+	put(t, ws+"/d/sub/file")
+	g.pump()
+	g.mu.Unlock()
+	if !watched(g, c, ws+"/d/sub", t) {
+		t.Error("the new folder is not watched")
+	}
+}
