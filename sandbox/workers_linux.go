@@ -287,7 +287,7 @@ type worker struct {
 	err     error
 	process *Process
 	door    *os.File // by which it is given connections
-	world   *world   // what it was made from, but
+	world   *steady  // what it was made from, but
 	kept    *world   // for what it protects
 
 	// Guarded by workers.mu.
@@ -329,7 +329,7 @@ func (w *worker) launch(ctx context.Context) error {
 	theirs := os.NewFile(uintptr(door[1]), "door")
 	defer theirs.Close()
 	p := w.profile
-	w.world = look(append([]string{p.Workspace}, p.Write...), p.Hide)
+	w.world = &steady{world: look(append([]string{p.Workspace}, p.Write...), p.Hide)}
 	w.kept = look(nil, p.Protect) // apart: it may be long, and who reads need not know
 	w.process, err = Start(ctx, Command{
 		Argv: []string{"/proc/self/exe", regular.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",

@@ -68,14 +68,19 @@ func (w *world) close() {
 }
 
 func (w *world) now() []place {
-	places := make([]place, 0, len(w.folders)+len(w.files))
-	for _, path := range w.folders {
-		places = append(places, folderAt(path))
-	}
-	for _, path := range w.files {
-		places = append(places, fileAt(path))
+	places := make([]place, len(w.folders)+len(w.files))
+	for i := range places {
+		places[i] = w.at(i)
 	}
 	return places
+}
+
+// at looks at one place, the folders before the files.
+func (w *world) at(i int) place {
+	if i < len(w.folders) {
+		return folderAt(w.folders[i])
+	}
+	return fileAt(w.files[i-len(w.folders)])
 }
 
 func folderAt(path string) place {
