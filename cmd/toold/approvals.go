@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,14 +48,9 @@ func denyCommand(g *global) *cobra.Command {
 	})
 }
 
-// dialApprover connects to the running daemon with the approver's token.
-func (g *global) dialApprover(ctx context.Context) (*client.Client, error) {
-	return g.dial(ctx, "approver")
-}
-
 // dial connects to the running daemon with the token of a role.
 func (g *global) dial(ctx context.Context, role string) (*client.Client, error) {
-	cfg, err := g.load()
+	cfg, err := g.remote()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +77,7 @@ func daemonURL(cfg config.Config) string {
 }
 
 func (g *global) listApprovals(ctx context.Context) error {
-	c, err := g.dialApprover(ctx)
+	c, err := g.dial(ctx, "approver")
 	if err != nil {
 		return err
 	}
@@ -93,7 +87,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 		return &exitError{exitFailed, err}
 	}
 	if g.json {
-		return json.NewEncoder(g.std.out).Encode(list)
+		return g.emit(list)
 	}
 	for _, r := range list {
 		g.printApproval(r)
@@ -108,7 +102,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 func (g *global) watchApprovals(ctx context.Context) error {
 	ctx, interrupted := interruptible(ctx)
 	defer interrupted.stop()
-	c, err := g.dialApprover(ctx)
+	c, err := g.dial(ctx, "approver")
 	if err != nil {
 		return err
 	}
@@ -123,10 +117,7 @@ func (g *global) watchApprovals(ctx context.Context) error {
 
 func (g *global) printApproval(r message.ApprovalRequest) {
 	if g.json {
-		line, err := message.Encode(r)
-		if err == nil {
-			fmt.Fprintf(g.std.out, "%s\n", line)
-		}
+		g.emit(r)
 		return
 	}
 	fmt.Fprintf(g.std.out, "%s  %s  %s\n", r.ID, oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
@@ -139,9 +130,7 @@ func (g *global) printApproval(r message.ApprovalRequest) {
 // printResolved tells that a question is not open any more.
 func (g *global) printResolved(r message.ApprovalResolved) {
 	if g.json {
-		if line, err := message.Encode(r); err == nil {
-			fmt.Fprintf(g.std.out, "%s\n", line)
-		}
+		g.emit(r)
 		return
 	}
 	fmt.Fprintf(g.std.out, "%s  %s\n", r.ID, oneLine(resolvedText(r)))
@@ -176,7 +165,7 @@ func untilText(expires string) string {
 // decide answers one waiting call, named by the approval's id or by its own.
 func (g *global) decide(ctx context.Context, d client.Decision) error {
 	id := d.ApprovalID
-	c, err := g.dialApprover(ctx)
+	c, err := g.dial(ctx, "approver")
 	if err != nil {
 		return err
 	}
@@ -189,17 +178,12 @@ func (g *global) decide(ctx context.Context, d client.Decision) error {
 	case err != nil:
 		return &exitError{exitFailed, err}
 	}
-	if g.json {
-		answer := map[string]any{"id": id, "approve": d.Approve}
-		if w := d.Widen.Recorded(); w != nil {
-			answer["widened"] = w
-		}
-		return json.NewEncoder(g.std.out).Encode(answer)
-	}
-	word := "denied"
+	answer, word := map[string]any{"id": id, "approve": d.Approve}, "denied "
 	if d.Approve {
-		word = "approved"
+		word = "approved "
 	}
-	fmt.Fprintln(g.std.err, word, id)
-	return nil
+	if w := d.Widen.Recorded(); w != nil {
+		answer["widened"] = w
+	}
+	return g.done(answer, word+id)
 }

@@ -58,7 +58,7 @@ func callCommand(g *global) *cobra.Command {
 func callOperands(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return errors.New("name a tool and what it works on: toold call bash 'ls -la'; see toold call --help")
+		return errors.New("name a tool and what it works on: toold call bash 'ls -la'")
 	case len(args) > 2:
 		return fmt.Errorf("%s takes one operand, got %d; quote a command: toold call bash 'ls -la'", args[0], len(args)-1)
 	}
@@ -231,11 +231,7 @@ func (c *callRun) forwardInput(peer *peer) {
 // finish prints the return and chooses the exit code.
 func (c *callRun) finish(ret message.ToolReturn) error {
 	if c.json {
-		line, err := message.Encode(ret)
-		if err != nil {
-			return &exitError{callNotRun, err}
-		}
-		if _, err := fmt.Fprintf(c.std.out, "%s\n", line); err != nil {
+		if err := c.emit(ret); err != nil {
 			return &exitError{callNotRun, err}
 		}
 	} else {

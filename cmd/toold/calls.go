@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -33,7 +32,7 @@ func cancelCommand(g *global) *cobra.Command {
 func withMessage(use, short, usage string, run func(ctx context.Context, id, message string) error) *cobra.Command {
 	var message string
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		Use: use, Short: short, Args: one,
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0], message) },
 	}
 	cmd.Flags().StringVarP(&message, "message", "m", "", usage)
@@ -51,7 +50,7 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 		return &exitError{exitFailed, err}
 	}
 	if g.json {
-		return json.NewEncoder(g.std.out).Encode(list)
+		return g.emit(list)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(g.std.err, "no call runs or waits; those that have ended: toold calls --all")
@@ -120,11 +119,7 @@ func (g *global) cancel(ctx context.Context, id, reason string) error {
 	if err := gone(ctx, c, id); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if g.json {
-		return json.NewEncoder(g.std.out).Encode(map[string]any{"tool_call_id": id, "cancelled": true})
-	}
-	fmt.Fprintln(g.std.err, "cancelled", id)
-	return nil
+	return g.done(map[string]any{"tool_call_id": id, "cancelled": true}, "cancelled "+id)
 }
 
 // gone waits until a call is not listed any more.

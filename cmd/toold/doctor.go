@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -204,7 +203,7 @@ func (g *global) printFindings(findings []finding) error {
 		}
 	}
 	if g.json {
-		if err := json.NewEncoder(g.std.out).Encode(findings); err != nil {
+		if err := g.emit(findings); err != nil {
 			return &exitError{exitFailed, err}
 		}
 	} else {

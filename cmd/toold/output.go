@@ -30,7 +30,7 @@ type outputRun struct {
 func outputCommand(g *global) *cobra.Command {
 	o := &outputRun{global: g}
 	cmd := &cobra.Command{
-		Use: "output ID", Short: "Print what a call has printed", Args: cobra.ExactArgs(1),
+		Use: "output ID", Short: "Print what a call has printed", Args: one,
 		Long: "Print the recorded output of a call, running or ended, byte for byte. With --json each\n" +
 			"piece is a line with its offsets; binary pieces are in base64.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,11 +98,7 @@ func (o *outputRun) piece(answer message.Output, data []byte) error {
 		if len(data) == 0 && !answer.EOF && answer.Gap == nil {
 			return nil
 		}
-		line, err := message.Encode(answer)
-		if err == nil {
-			_, err = fmt.Fprintf(o.std.out, "%s\n", line)
-		}
-		return err
+		return o.emit(answer)
 	}
 	if answer.Gap != nil && answer.Offset >= answer.Gap.To {
 		fmt.Fprintf(o.std.err, "toold: %d bytes are not kept here\n", answer.Gap.To-answer.Gap.From)

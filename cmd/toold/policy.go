@@ -16,10 +16,7 @@ import (
 )
 
 func policyCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "policy", Short: "Write, check, try and improve the policy; nothing is run", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := &cobra.Command{Use: "policy", Short: "Write, check, try and improve the policy; nothing is run"}
 	cmd.AddCommand(policyInitCommand(g), policyCheckCommand(g), policyExplainCommand(g), policyTestCommand(g),
 		policySuggestCommand(g), policyDiffCommand(g), policySchemaCommand(g))
 	return cmd
@@ -70,17 +67,6 @@ func (j *judge) effects(tool string, arguments json.RawMessage) ([]policy.Effect
 	return inv.Effects(), nil
 }
 
-// print writes what a program reads, or what a person does.
-func (g *global) print(v any, text string) error {
-	if !g.json {
-		_, err := fmt.Fprint(g.std.out, text)
-		return err
-	}
-	enc := json.NewEncoder(g.std.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
-
 func policyInitCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "init [FILE]", Short: "Write a commented policy to start from", Args: cobra.MaximumNArgs(1),
@@ -108,7 +94,11 @@ func (g *global) initPolicy(args []string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("cannot write the policy: %w", err)}
 	}
-	return g.print(map[string]string{"policy": path}, fmt.Sprintf("%s\nChange it, then: toold policy check %[1]s && toold serve --policy %[1]s\n", path))
+	if err := g.print(map[string]string{"policy": path}, path+"\n"); err != nil || g.json {
+		return err
+	}
+	fmt.Fprintf(g.std.err, "change it, then: toold policy check %s && toold serve --policy %[1]s\n", path)
+	return nil
 }
 
 // starterPath is where a policy is written that has been given no place.

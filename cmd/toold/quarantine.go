@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -22,19 +21,19 @@ func quarantineCommand(g *global) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return g.listQuarantine() },
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "restore ID", Short: "Put something back to where it was; nothing is replaced", Args: cobra.ExactArgs(1),
+		Use: "restore ID", Short: "Put something back to where it was; nothing is replaced", Args: one,
 		Long: "Put something back to where it was. Nothing is replaced and no link followed. Do it while\n" +
 			"no call runs in that workspace: else it is taken away again.",
 		RunE: func(_ *cobra.Command, args []string) error { return g.restore(args[0]) },
 	}, &cobra.Command{
-		Use: "remove ID", Short: "Remove something for good", Args: cobra.ExactArgs(1),
+		Use: "remove ID", Short: "Remove something for good", Args: one,
 		RunE: func(_ *cobra.Command, args []string) error { return g.discard(args[0]) },
 	})
 	return cmd
 }
 
 func (g *global) listQuarantine() error {
-	cfg, err := g.inspect()
+	cfg, err := g.remote()
 	if err != nil {
 		return err
 	}
@@ -43,7 +42,7 @@ func (g *global) listQuarantine() error {
 		return &exitError{exitFailed, err}
 	}
 	if g.json {
-		return json.NewEncoder(g.std.out).Encode(append([]guard.Item{}, items...))
+		return g.emit(append([]guard.Item{}, items...))
 	}
 	if len(items) == 0 {
 		fmt.Fprintln(g.std.err, "nothing was taken away")
@@ -61,7 +60,7 @@ func (g *global) listQuarantine() error {
 }
 
 func (g *global) restore(id string) error {
-	cfg, err := g.inspect()
+	cfg, err := g.remote()
 	if err != nil {
 		return err
 	}
@@ -69,20 +68,18 @@ func (g *global) restore(id string) error {
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	fmt.Fprintln(g.std.err, "put back:", tools.Visible(path))
-	return nil
+	return g.done(map[string]any{"id": id, "restored": path}, "put back: "+tools.Visible(path))
 }
 
 func (g *global) discard(id string) error {
-	cfg, err := g.inspect()
+	cfg, err := g.remote()
 	if err != nil {
 		return err
 	}
 	if err := guard.Discard(quarantine(cfg), id); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	fmt.Fprintln(g.std.err, "removed", tools.Visible(id))
-	return nil
+	return g.done(map[string]any{"id": id, "removed": true}, "removed "+tools.Visible(id))
 }
 
 // quarantineFinding tells how much was taken away and is kept.

@@ -68,7 +68,7 @@ func reloadCommand(g *global) *cobra.Command {
 }
 
 func (g *global) reload(ctx context.Context) error {
-	cfg, err := g.load()
+	cfg, err := g.remote()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (g *global) reload(ctx context.Context) error {
 		return &exitError{exitUnreachable, err}
 	}
 	if g.json {
-		if err := json.NewEncoder(g.std.out).Encode(answer); err != nil {
+		if err := g.emit(answer); err != nil {
 			return &exitError{exitFailed, err}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/message"
 )
 
 // stdio is the program's three standard files. Standard output carries data
@@ -44,15 +45,16 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // run is the whole program; it returns the exit code.
 func run(ctx context.Context, args []string, std stdio) int {
-	root := newRoot(std)
+	g := &global{std: std}
+	root := newRoot(g)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
-	var coded *exitError
-	if !errors.As(err, &coded) {
-		coded = &exitError{exitUsage, err}
+	coded := &exitError{exitFailed, err}
+	if !errors.As(err, &coded) && !g.understood {
+		coded = &exitError{exitUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if coded.err != nil {
 		fmt.Fprintf(std.err, "toold: %v\n", coded.err)
@@ -65,10 +67,11 @@ type global struct {
 	std     stdio
 	options config.Options
 	json    bool
+
+	understood bool // the command line
 }
 
-func newRoot(std stdio) *cobra.Command {
-	g := &global{std: std}
+func newRoot(g *global) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toold",
 		Short: "Run an agent's tool calls under a policy, in a sandbox, on the record",
@@ -79,9 +82,10 @@ func newRoot(std stdio) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetIn(std.in)
-	root.SetOut(std.out)
-	root.SetErr(std.err)
+	root.PersistentPreRun = func(*cobra.Command, []string) { g.understood = true }
+	root.SetIn(g.std.in)
+	root.SetOut(g.std.out)
+	root.SetErr(g.std.err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.options.Path, "config", "", "configuration `file` (TOOLD_CONFIG)")
 	flags.StringVarP(&g.options.Workspace, "workspace", "C", "", "`folder` that calls may change; default: the current one (TOOLD_WORKSPACE)")
@@ -95,19 +99,70 @@ func newRoot(std stdio) *cobra.Command {
 	root.RunE = serve.RunE
 	root.AddCommand(serve, callCommand(g), callsCommand(g), showCommand(g), outputCommand(g), cancelCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
 		policyCommand(g), reloadCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if !cmd.Runnable() { // it only holds others
+			cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 
-// inspect is load for what runs no call.
-func (g *global) inspect() (config.Config, error) {
-	looking := *g
-	looking.options.Inspect = true
-	return looking.load()
+// one wants exactly the operand that the use of a command names.
+func one(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return fmt.Errorf("one operand is wanted, got %d: %s", len(args), cmd.UseLine())
 }
 
-// load reads the configuration and prints its warnings.
-func (g *global) load() (config.Config, error) {
-	cfg, err := config.Load(g.options)
+// print writes what a program reads, or what a person does.
+func (g *global) print(v any, text string) error {
+	if g.json {
+		return g.emit(v)
+	}
+	return g.out(text)
+}
+
+// out writes text to standard output.
+func (g *global) out(text string) error {
+	if _, err := g.std.out.WriteString(text); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("cannot print: %w", err)}
+	}
+	return nil
+}
+
+// done tells that something was done.
+func (g *global) done(v map[string]any, text string) error {
+	if g.json {
+		return g.emit(v)
+	}
+	fmt.Fprintln(g.std.err, text)
+	return nil
+}
+
+// emit writes a line of JSON.
+func (g *global) emit(v any) error {
+	line, err := message.Encode(v)
+	if err != nil {
+		return err
+	}
+	return g.out(string(line) + "\n")
+}
+
+// load reads the configuration for running calls, or judging them.
+func (g *global) load() (config.Config, error)    { return g.loadFor(config.RunCalls) }
+func (g *global) inspect() (config.Config, error) { return g.loadFor(config.JudgeCalls) }
+
+// remote reads the configuration for what a running daemon is asked, or what one has
+// left. A person may ask that from any folder.
+func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
+
+// loadFor reads the configuration and prints its warnings.
+func (g *global) loadFor(purpose config.Purpose) (config.Config, error) {
+	options := g.options
+	options.For = purpose
+	cfg, err := config.Load(options)
 	if err != nil {
 		return cfg, &exitError{exitConfig, err}
 	}

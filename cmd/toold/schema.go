@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
@@ -17,8 +15,7 @@ func schemaCommand(g *global) *cobra.Command {
 			if err != nil {
 				return &exitError{exitFailed, err}
 			}
-			_, err = fmt.Fprintf(g.std.out, "%s\n", schema)
-			return err
+			return g.out(string(schema) + "\n")
 		},
 	}
 }
@@ -31,8 +28,7 @@ func policySchemaCommand(g *global) *cobra.Command {
 			if err != nil {
 				return &exitError{exitFailed, err}
 			}
-			_, err = fmt.Fprintf(g.std.out, "%s\n", schema)
-			return err
+			return g.out(string(schema) + "\n")
 		},
 	}
 }

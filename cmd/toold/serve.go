@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -98,7 +97,7 @@ func (g *global) ready(d *daemon) error {
 		if d.cfg.Socket != "" {
 			addresses["unix"] = d.cfg.Socket
 		}
-		return json.NewEncoder(g.std.out).Encode(map[string]any{
+		return g.emit(map[string]any{
 			"ready": true, "version": version, "pid": os.Getpid(), "workspace": d.cfg.Workspace,
 			"addresses": addresses, "token_files": tokenFiles(d.cfg), "policy": d.policies.state(),
 		})

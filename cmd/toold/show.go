@@ -16,7 +16,7 @@ import (
 
 func showCommand(g *global) *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Print what the journal knows of a call", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Print what the journal knows of a call", Args: one,
 		Long: "Prints a call as it stands in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, and what came of it. No daemon is needed.",
 		RunE: func(cmd *cobra.Command, args []string) error { return g.show(cmd.Context(), args[0]) },
 	}
@@ -39,7 +39,7 @@ type shownCall struct {
 }
 
 func (g *global) show(ctx context.Context, id string) error {
-	cfg, err := g.inspect()
+	cfg, err := g.remote()
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +14,7 @@ func tokenCommand(g *global) *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "show [NAME]", Short: "Print a token (default: agent)", Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := g.load()
+			cfg, err := g.remote()
 			if err != nil {
 				return err
 			}
@@ -39,9 +38,5 @@ func (g *global) showToken(files map[string]string, name string) error {
 	if err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; `toold serve` makes the tokens when it first starts", err)}
 	}
-	if g.json {
-		return json.NewEncoder(g.std.out).Encode(map[string]string{"name": name, "file": file, "token": secret})
-	}
-	_, err = fmt.Fprintln(g.std.out, secret)
-	return err
+	return g.print(map[string]string{"name": name, "file": file, "token": secret}, secret+"\n")
 }

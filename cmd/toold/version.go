@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -19,14 +18,10 @@ func versionCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if g.json {
-				return json.NewEncoder(g.std.out).Encode(map[string]any{
-					"version": version, "protocol": protocolVersion, "go": runtime.Version(),
-					"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision(),
-				})
-			}
-			_, err := fmt.Fprintf(g.std.out, "toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision())
-			return err
+			return g.print(map[string]any{
+				"version": version, "protocol": protocolVersion, "go": runtime.Version(),
+				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision(),
+			}, fmt.Sprintf("toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision()))
 		},
 	}
 }

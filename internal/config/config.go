@@ -96,9 +96,7 @@ type Options struct {
 	// paths count from Dir.
 	Listen, Workspace, Policy, StateDir, LogLevel string
 
-	// Inspect says that nothing will run: what would make running calls unsafe,
-	// such as a state directory that they could write, is a warning then.
-	Inspect bool
+	For Purpose // what the configuration is read for
 
 	Dir    string              // empty = the working directory
 	Getenv func(string) string // nil = os.Getenv
@@ -137,11 +135,11 @@ type loader struct {
 	faults       []error
 	warnings     []string
 	configFolder string // $XDG_CONFIG_HOME/toold; empty when unknown
-	inspect      bool   // see Options
+	purpose      Purpose
 }
 
 func newLoader(o Options) (*loader, error) {
-	l := &loader{getenv: o.Getenv, dir: o.Dir, inspect: o.Inspect}
+	l := &loader{getenv: o.Getenv, dir: o.Dir, purpose: o.For}
 	if l.getenv == nil {
 		l.getenv = os.Getenv
 	}

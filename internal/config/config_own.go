@@ -54,24 +54,20 @@ func (l *loader) apart(c *Config, raw file) {
 }
 
 func (l *loader) notIn(own ownFile, places []string, root string, mounts []mount) {
-	say := func(format string, args ...any) { l.fail(own.at, format, args...) }
-	if l.inspect {
-		say = func(format string, args ...any) { l.warn("no call could run so: "+format, args...) }
-	}
 	for _, place := range places {
 		why := ""
 		switch {
 		case within(place, root):
 			why = "lies inside"
 		case within(root, place):
-			say("%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
+			l.unsafe(own.at, "%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
 			return
 		case shows(mounts, root, place):
 			why = "can be seen through a mount in"
 		default:
 			continue
 		}
-		say("%s %s %s %s, which calls may write: they could alter what binds them, or the record of what they did; "+
+		l.unsafe(own.at, "%s %s %s %s, which calls may write: they could alter what binds them, or the record of what they did; "+
 			"work in a project folder (--workspace), or keep it elsewhere (--state-dir, --config, --policy)", own.what, own.path, why, root)
 		return
 	}

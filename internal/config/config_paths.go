@@ -40,13 +40,16 @@ func (l *loader) paths(c *Config, raw file) {
 // workspace resolves the folder in which calls work. The root is refused: every
 // file of the machine would be the workspace's.
 func (l *loader) workspace(s scalar) string {
+	if l.purpose == ReachDaemon {
+		return ""
+	}
 	path := l.dir
 	if s.set {
 		path = l.absolute(s)
 	}
 	real, err := directory(path)
 	if err != nil {
-		l.fail(s, "workspace: %v: name an existing folder with --workspace", err)
+		l.fail(s, "the workspace must be an existing folder: %v", err)
 		return ""
 	}
 	if real == "/" {
@@ -81,7 +84,7 @@ func (l *loader) stateDir(s scalar) string {
 	}
 	base := l.xdg("XDG_STATE_HOME", ".local/state")
 	if base == "" {
-		l.faults = append(l.faults, errors.New("cannot tell where to keep state: neither HOME nor XDG_STATE_HOME is set; use --state-dir"))
+		l.faults = append(l.faults, errors.New("cannot tell where to keep state: neither HOME nor XDG_STATE_HOME holds an absolute path; use --state-dir"))
 		return ""
 	}
 	return canonical(filepath.Join(base, "toold"))

@@ -202,13 +202,19 @@ func TestAnUnsafeStateDirectoryHindersOnlyWhatRuns(t *testing.T) {
 	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "lies inside") {
 		t.Errorf("to run calls: %v", err)
 	}
-	o.Inspect = true
+	o.For = JudgeCalls
 	got, err := Load(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.HasPrefix(w, "no call could run so: the state directory") }) {
 		t.Errorf("warnings are %q", got.Warnings)
+	}
+	for _, o.Workspace = range []string{m.home, "/", filepath.Join(m.home, "missing")} {
+		o.For = ReachDaemon
+		if got, err := Load(o); err != nil || len(got.Warnings) > 0 || got.Workspace != "" {
+			t.Errorf("to reach a daemon from %s: %q, %q, %v", o.Workspace, got.Workspace, got.Warnings, err)
+		}
 	}
 }
 
@@ -253,7 +259,7 @@ func TestFaultsOfTheFileAreShownWhereTheyStand(t *testing.T) {
 		{"version: 1\nsandbox: {caches: [/]}\n", `sandbox.caches[0] cannot be /: it holds your home`},
 		{"version: 1\nsandbox: {caches: [/usr/lib]}\n", `it belongs to the system`},
 		{"version: 1\nworkspace: /\n", `:2:12: the workspace cannot be /`},
-		{"version: 1\nworkspace: /none\n", `workspace: cannot find /none: no such file or directory: name an existing folder`},
+		{"version: 1\nworkspace: /none\n", `the workspace must be an existing folder: cannot find /none`},
 		{"version: 1\nworkspace: /etc/passwd\n", `/etc/passwd is not a folder`},
 		{"version: 1\nworkspace: ''\n", `a path is empty`},
 		{"version: 1\npolicy: none.yaml\n", `policy: cannot find`},
