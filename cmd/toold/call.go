@@ -73,7 +73,7 @@ type callRun struct {
 	quiet        bool
 	background   bool   // it runs on after its return
 	id           string // of the call; only its own questions are answered
-	live         printer
+	live         live
 	asked        bool // the policy asked a person
 	answers      bool // somebody here answers its questions
 }
@@ -99,13 +99,21 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err := c.answerQuestions(ctx, peer); err != nil {
 		return err
 	}
+	c.live.std, c.live.record = c.std, c.recordOf(peer)
+	c.live.failed = func() { peer.agent.Cancel(c.id, "its output cannot be printed") }
+	c.live.start(ctx)
 	ret, err := c.make(ctx, peer, args[0], arguments)
+	c.live.close()
 	if err != nil {
 		return &exitError{callNotRun, err}
 	}
+	if !c.json {
+		c.live.fill(ctx, "stdout", ret.StdoutBytes)
+		c.live.fill(ctx, "stderr", ret.StderrBytes)
+	}
 	finished := c.finish(ret)
-	if c.live.err != nil {
-		return &exitError{callNotRun, fmt.Errorf("cannot print the output: %w", c.live.err)}
+	if problem := c.live.problem(); problem != nil && ctx.Err() == nil {
+		return &exitError{callNotRun, problem}
 	}
 	return finished
 }
@@ -156,38 +164,11 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 			}
 		},
 		Waiting: c.sayWaiting,
-		Output: func(d message.OutputDelta, data []byte) {
-			if c.json {
-				return
-			}
-			if !c.live.print(c.std, d.Stream, data) {
-				peer.agent.Cancel(c.id, "its output cannot be printed")
-			}
-		},
+		Output:  c.live.take,
 	}
 	stopCancel := context.AfterFunc(ctx, func() { peer.agent.Cancel(c.id, "interrupted at the terminal") })
 	defer stopCancel()
 	return peer.agent.Call(context.WithoutCancel(ctx), client.Call{ID: c.id, Tool: tool, Arguments: arguments}, events)
-}
-
-// printer writes a call's live output. After an error it writes nothing more.
-type printer struct {
-	err error
-	mid bool // the last byte on standard output ended no line
-}
-
-// print reports whether it may go on.
-func (p *printer) print(std stdio, stream string, data []byte) bool {
-	out := std.out
-	if stream == "stderr" {
-		out = std.err
-	} else if len(data) > 0 {
-		p.mid = data[len(data)-1] != '\n'
-	}
-	if p.err == nil {
-		_, p.err = out.Write(data)
-	}
-	return p.err == nil
 }
 
 // say prints a line about the call to standard error.
@@ -248,11 +229,11 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
 	case ret.Background != nil:
-		c.live.print(c.std, "stdout", []byte(ret.Background.CallID+"\n"))
+		c.live.print("stdout", []byte(ret.Background.CallID+"\n"))
 		c.say("it runs on: toold output --follow %[1]s, toold cancel %[1]s", ret.Background.CallID)
 		return
 	case ret.ExitCode == nil && ret.Status == "success":
-		c.live.print(c.std, "stdout", []byte(ret.Result))
+		c.live.print("stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:
 		fmt.Fprintf(c.std.err, "toold: %s\n", tools.Visible(c.failure(ret)))
 		return

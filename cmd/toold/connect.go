@@ -21,6 +21,7 @@ type peer struct {
 	secret  func(role string) (string, error) // token of the first client with a role
 	agent   *client.Client
 	person  *client.Client // answers questions; nil when nobody does
+	reader  *client.Client // of recorded output; nil until it is needed
 	tty     *os.File       // where person is asked; nil with --yes
 	private func() error   // stops a private daemon; nil for a running one
 
@@ -28,7 +29,7 @@ type peer struct {
 }
 
 func (p *peer) close() {
-	for _, c := range []*client.Client{p.agent, p.person} {
+	for _, c := range []*client.Client{p.agent, p.person, p.reader} {
 		if c != nil {
 			c.Close()
 		}
@@ -42,10 +43,20 @@ func (p *peer) close() {
 	}
 }
 
+// dial connects once more, with the token of a role.
+func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client.Client, error) {
+	secret, err := p.secret(role)
+	if err != nil {
+		return nil, err
+	}
+	o.URL, o.Token, o.Name, o.Version = p.url, secret, "toold call", version
+	return client.Dial(ctx, o)
+}
+
 // connect reaches the running daemon of this workspace, or starts a private one.
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
 	if !c.private {
-		p, err := reach(ctx, cfg)
+		p, err := reach(ctx, cfg, c.output())
 		switch {
 		case err != nil && !errors.Is(err, errNoDaemon):
 			return nil, &exitError{callNotRun, err}
@@ -59,20 +70,24 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 	if c.background {
 		return nil, &exitError{callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace)}
 	}
-	return startPrivate(ctx, cfg)
+	return startPrivate(ctx, cfg, c.output())
 }
+
+// output is how the call wants its live output: as cheap as it can be had, or not at
+// all.
+func (c *callRun) output() client.Options { return client.Options{Silent: c.json, Binary: !c.json} }
 
 // errNoDaemon says that nothing listens where a daemon would.
 var errNoDaemon = errors.New("no toold is running there")
 
 // reach connects to a running daemon as an agent.
-func reach(ctx context.Context, cfg config.Config) (*peer, error) {
+func reach(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
 	p := &peer{url: daemonURL(cfg), secret: func(role string) (string, error) { return secretOnDisk(cfg, role) }}
-	secret, err := p.secret("agent")
+	_, err := p.secret("agent")
 	if err != nil {
 		return nil, fmt.Errorf("%w (%v)", errNoDaemon, err)
 	}
-	p.agent, err = client.Dial(ctx, client.Options{URL: p.url, Token: secret, Name: "toold call", Version: version})
+	p.agent, err = p.dial(ctx, "agent", output)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: %s: %v", errNoDaemon, p.url, err)
 	}
@@ -95,7 +110,7 @@ func secretOnDisk(cfg config.Config, role string) (string, error) {
 
 // startPrivate runs a daemon in this process, with tokens that nobody else
 // knows, and connects to it over a real socket.
-func startPrivate(ctx context.Context, cfg config.Config) (*peer, error) {
+func startPrivate(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
 	cfg.WarmShells = 0             // there is one call
 	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
@@ -127,12 +142,10 @@ func startPrivate(ctx context.Context, cfg config.Config) (*peer, error) {
 			return "", fmt.Errorf("no token in the configuration has the role %s", role)
 		},
 	}
-	secret, err := p.secret("agent")
-	if err == nil {
-		p.agent, err = client.Dial(ctx, client.Options{URL: p.url, Token: secret, Name: "toold call", Version: version})
-	}
-	if err != nil {
-		p.close()
+	if p.agent, err = p.dial(ctx, "agent", output); err != nil {
+		if died := p.private(); died != nil {
+			err = died // that is why
+		}
 		return nil, &exitError{callNotRun, err}
 	}
 	return p, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/sandbox"
@@ -187,7 +188,7 @@ func portFinding(ctx context.Context, cfg config.Config) finding {
 // healthy tells whether a daemon of this state folder serves the address: it
 // knows the agent's token.
 func healthy(ctx context.Context, cfg config.Config) bool {
-	p, err := reach(ctx, cfg)
+	p, err := reach(ctx, cfg, client.Options{Silent: true})
 	if err != nil {
 		return false
 	}

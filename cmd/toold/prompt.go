@@ -25,12 +25,8 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 		}
 		p.tty = tty
 	}
-	secret, err := p.secret("approver")
-	if err != nil {
-		return &exitError{callNotRun, err}
-	}
-	p.person, err = client.Dial(ctx, client.Options{URL: p.url, Token: secret, Name: "toold call", Version: version})
-	if err != nil {
+	var err error
+	if p.person, err = p.dial(ctx, "approver", client.Options{Silent: true}); err != nil {
 		return &exitError{callNotRun, err}
 	}
 	c.answers = true
