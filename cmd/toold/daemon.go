@@ -65,6 +65,9 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err != nil {
 		return err
 	}
+	if err := makeStateDir(d.cfg); err != nil {
+		return err
+	}
 	uncached := d.openCaches(ctx)
 	if uncached != nil && !errors.Is(uncached, sandbox.ErrUnavailable) {
 		return uncached
@@ -113,6 +116,14 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		Connections:        int(d.cfg.Limits.Connections), IncomingBytes: d.cfg.Limits.IncomingBytes,
 		Ping: d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle, Linger: d.cfg.Limits.Linger,
 	})
+	return nil
+}
+
+// makeStateDir makes the folder of all that is kept.
+func makeStateDir(cfg config.Config) error {
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("cannot make the state folder: %w; choose another one with --state-dir", err)}
+	}
 	return nil
 }
 

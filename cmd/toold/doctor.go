@@ -153,6 +153,9 @@ func runningPolicyFinding(ctx context.Context, cfg config.Config) []finding {
 	return []finding{{Name: "policy of the running daemon", OK: true, Is: last.Policy}}
 }
 
+// stateRoom is what a journal and the output of some calls need.
+const stateRoom = 8 << 20
+
 // stateFinding writes where the journal will.
 func stateFinding(cfg config.Config) finding {
 	mend := "choose another folder with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir
@@ -164,7 +167,7 @@ func stateFinding(cfg config.Config) finding {
 	if err != nil {
 		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
 	}
-	_, err = f.WriteString("probe")
+	_, err = f.Write(make([]byte, stateRoom))
 	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(probe))
 	if err != nil {
 		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
@@ -228,8 +231,9 @@ func printFinding(g *global, f finding) {
 	}
 	is := f.Is
 	if len(is) > longFinding {
-		is = strings.ReplaceAll(is, "; ", "\n      ")
+		is = strings.ReplaceAll(is, "; ", "\n")
 	}
+	is = strings.ReplaceAll(is, "\n", "\n      ")
 	fmt.Fprintf(g.std.out, "%s  %s", word, f.Name)
 	if is != "" {
 		fmt.Fprintf(g.std.out, ": %s", is)
