@@ -64,19 +64,23 @@ func trial(ctx context.Context, launch func(p Profile, tmp string) (prefix []str
 	return nil
 }
 
-// trialFolder makes the folders that trialScript works in.
+// trialFolder makes the folders that trialScript works in, or leaves nothing.
 func trialFolder() (string, error) {
-	dir, err := os.MkdirTemp("", "toold-trial-")
+	made, err := os.MkdirTemp("", "toold-trial-")
 	if err != nil {
 		return "", err
 	}
-	if dir, err = Resolve(dir); err != nil {
-		return "", err
-	}
+	dir, err := Resolve(made)
 	for _, name := range []string{"in", "out", "hidden"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			return "", err
+		if err == nil {
+			err = os.Mkdir(filepath.Join(dir, name), 0o700)
 		}
 	}
-	return dir, os.WriteFile(filepath.Join(dir, "hidden", "secret"), []byte("secret\n"), 0o600)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "hidden", "secret"), []byte("secret\n"), 0o600)
+	}
+	if err != nil {
+		os.RemoveAll(made)
+	}
+	return dir, err
 }
