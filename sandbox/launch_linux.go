@@ -114,6 +114,9 @@ func (p *Process) connect() (theirs *os.File, err error) {
 // firstWord is what the helper says first, as an error unless the command runs.
 func (p *Process) firstWord() (helper.Event, error) {
 	event, err := p.first()
+	// The command runs before its start is told, and may have met a limit by then.
+	for ; err == nil && p.noteTrouble(event); event, err = p.next() {
+	}
 	switch {
 	case err != nil:
 		return helper.Event{}, unavailable("hear from the helper", err)

@@ -231,13 +231,9 @@ func (p *Process) listen() {
 			p.signalled <- struct{}{} // one waits for each
 		case helper.EventGiven, helper.EventFailed:
 			p.blank.answered(event)
-		case helper.EventLimit:
-			if alone != nil && p.limit != helper.LimitMemory {
-				p.limit = event.Text
-			}
-		case helper.EventRefused:
+		case helper.EventLimit, helper.EventRefused:
 			if alone != nil {
-				p.refused = append(p.refused, event.Text)
+				p.noteTrouble(event)
 			}
 		case helper.EventLeft:
 			p.left = &event
@@ -247,6 +243,17 @@ func (p *Process) listen() {
 			once(&alone)
 		}
 	}
+}
+
+// noteTrouble keeps what a command met, and reports whether the event tells of such.
+func (p *Process) noteTrouble(e helper.Event) bool {
+	switch {
+	case e.Kind == helper.EventRefused:
+		p.refused = append(p.refused, e.Text)
+	case e.Kind == helper.EventLimit && p.limit != helper.LimitMemory:
+		p.limit = e.Text
+	}
+	return e.Kind == helper.EventRefused || e.Kind == helper.EventLimit
 }
 
 // noteMet learns from the call's control group which limit it has met. When memory
