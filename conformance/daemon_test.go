@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -213,20 +213,21 @@ func (d *daemon) kill() {
 	<-d.exited
 }
 
-// boundedLog keeps the beginning of the daemon's log and counts the rest.
+// boundedLog keeps the end of the daemon's log and counts all of it.
 type boundedLog struct {
 	mu    sync.Mutex
-	kept  bytes.Buffer
+	kept  []byte
 	bytes int64
 }
 
-const keptLog = 64 << 10
+const keptLog = 4000
 
 func (l *boundedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes += int64(len(p))
-	l.kept.Write(p[:min(len(p), max(0, keptLog-l.kept.Len()))])
+	l.kept = append(l.kept, p...)
+	l.kept = slices.Delete(l.kept, 0, max(0, len(l.kept)-keptLog))
 	return len(p), nil
 }
 
@@ -236,13 +237,9 @@ func (l *boundedLog) size() int64 {
 	return l.bytes
 }
 
-// text returns the last lines of what was kept.
+// text returns what was kept.
 func (l *boundedLog) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := l.kept.String()
-	if len(text) > 4000 {
-		text = "…" + text[len(text)-4000:]
-	}
-	return "daemon's log:\n" + text
+	return "daemon's log:\n" + string(l.kept)
 }

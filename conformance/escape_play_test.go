@@ -27,6 +27,7 @@ type escapePlayer struct {
 	agent    *client.Client
 	before   int64             // resident memory of the daemon, bytes
 	vars     map[string]string // what the scripts of the case see
+	ret      []byte            // what the last call returned
 }
 
 // playEscape plays a case and judges it.
@@ -37,6 +38,9 @@ func playEscape(ctx context.Context, job worldJob) outcome {
 	got, err := p.play(limit)
 	if err != nil {
 		got = outcome{Verdict: "broken", Why: "cannot be played: " + err.Error()}
+	}
+	if got.bad() {
+		got.Output += fmt.Sprintf("\nreturn: %.4000s\n%s", p.ret, p.daemon.scene())
 	}
 	if err := p.end(); err != nil && got.Verdict != "escaped" {
 		got = outcome{Verdict: "broken", Why: err.Error(), Output: got.Output}
@@ -224,8 +228,8 @@ func (p *escapePlayer) note(ret message.ToolReturn) {
 	if peak := memory(p.daemon.pid, "VmHWM"); peak > p.before {
 		p.vars["GROWTH"] = fmt.Sprint(peak - p.before)
 	}
-	text, _ := json.Marshal(ret)
-	os.WriteFile(p.f.ret, text, 0o644)
+	p.ret, _ = json.Marshal(ret)
+	os.WriteFile(p.f.ret, p.ret, 0o644)
 	if input := pending(p.f.slave); input != "" || strings.Contains(ret.Result, "TIOCSTI: OK") {
 		p.vars["INJECTED"] = "1"
 	}

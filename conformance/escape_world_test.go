@@ -48,6 +48,9 @@ type outcome struct {
 	Output  string // the end of what the call returned
 }
 
+// bad tells whether the sandbox has failed.
+func (o outcome) bad() bool { return o.Verdict == "escaped" || o.Verdict == "broken" }
+
 // playInWorld plays a case in a world of its own.
 func playInWorld(ctx context.Context, job worldJob) (outcome, error) {
 	for _, dir := range []string{"/mnt", "/srv", "/opt", "/home"} {

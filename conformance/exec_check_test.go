@@ -116,7 +116,7 @@ func (r *run) check(ctx context.Context, expect map[string]json.RawMessage) (rea
 	}
 	reasons = append(reasons, r.always()...)
 	if len(reasons) > 0 {
-		reasons = append(reasons, fmt.Sprintf("call %s: %s", r.id, r.story()))
+		reasons = append(reasons, fmt.Sprintf("call %s: %s", r.id, story(r.about, r.sent)))
 	}
 	return reasons
 }
@@ -164,20 +164,6 @@ func (r *run) oneAnswer() (reasons []string) {
 		}
 	}
 	return reasons
-}
-
-// story is what the client saw, for a reason.
-func (r *run) story() string {
-	var b strings.Builder
-	for i, f := range r.about {
-		if i == 10 && len(r.about) > 14 {
-			fmt.Fprintf(&b, "\n  … %d more", len(r.about)-14)
-		}
-		if i < 10 || i >= len(r.about)-4 {
-			fmt.Fprintf(&b, "\n  %6.3f s %.500s", f.at.Sub(r.sent).Seconds(), text(f.value))
-		}
-	}
-	return b.String()
 }
 
 // status is how the call ended, in the words of the cases.

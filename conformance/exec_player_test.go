@@ -42,26 +42,30 @@ func playExec(ctx context.Context, program, base string, c execCase, found func(
 			reasons = append(reasons, err.Error())
 		}
 	}()
-	if err := p.prepare(ctx); err != nil {
-		return []string{"cannot prepare: " + err.Error()}, nil
+	if reasons = p.play(ctx, found); len(reasons) > 0 {
+		reasons = append(reasons, p.daemon.scene())
 	}
-	if c.Options.ReuseIDOf != "" {
-		other, ok := found(c.Options.ReuseIDOf)
+	return reasons, p.late.all()
+}
+
+func (p *execPlayer) play(ctx context.Context, found func(id string) (execCase, bool)) []string {
+	if err := p.prepare(ctx); err != nil {
+		return []string{"cannot prepare: " + err.Error()}
+	}
+	if id := p.c.Options.ReuseIDOf; id != "" {
+		other, ok := found(id)
 		if !ok {
-			other = execCase{ID: c.Options.ReuseIDOf, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
+			other = execCase{ID: id, Tool: "bash", Arguments: map[string]json.RawMessage{"command": json.RawMessage(`"true"`)}}
 		}
 		if err := p.first(ctx, other); err != nil {
-			return []string{"cannot use the id first: " + err.Error()}, nil
+			return []string{"cannot use the id first: " + err.Error()}
 		}
 	}
-	reasons = p.repeat(ctx)
+	reasons := p.repeat(ctx)
 	if len(reasons) == 0 {
 		reasons = p.afterwards(ctx)
 	}
-	if len(reasons) > 0 && p.daemon != nil && !p.daemon.alive() {
-		reasons = append(reasons, "the daemon is not there any more: "+p.daemon.log.text())
-	}
-	return reasons, p.late.all()
+	return reasons
 }
 
 func (p *execPlayer) prepare(ctx context.Context) (err error) {

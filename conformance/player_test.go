@@ -66,7 +66,9 @@ func play(ctx context.Context, program, base string, c wireCase) (reasons, late 
 	}
 	reasons = p.verify(ctx)
 	if len(reasons) > 0 {
+		frames, _ := p.rec.all()
 		reasons = append(reasons, p.notes...)
+		reasons = append(reasons, "the clients saw:"+story(frames, p.begun), p.daemon.scene())
 	}
 	return reasons, p.late.all()
 }
