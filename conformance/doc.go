@@ -43,6 +43,11 @@
 // when anything else is, and when something on that list is not any more. What a policy
 // refuses to run as written runs once more as a program into which no policy sees.
 //
+// Cases that load the machine or measure time are played first, one after the other
+// (TestExecCasesThatLoad, TestEscapeCasesThatLoad, TestWireCasesThatMeasure); all
+// others side by side, three for each processor unless -parallel says otherwise. What
+// fails tells the end of the daemon's log, its processes and the load of the machine.
+//
 // Limits of time in the cases are those of a machine that has nothing else to do.
 // Here they are as many times longer as a loop of bash takes longer when a limit was
 // missed, and a case of which only the time was wrong is played again, alone, up to

@@ -22,24 +22,36 @@ var attacked, attackedB, attackedC = attacks{title: "escape"}, attacks{title: "e
 // own. What is known to be open stands in testdata/escape-open.json: the test fails
 // when something else escapes or breaks, and when something on the list does not.
 func TestEscapeCases(t *testing.T) {
-	playEscapes(t, &attacked, "escape-open.json", 1, worldJob{})
+	t.Parallel()
+	playEscapes(t, &attacked, "escape-open.json", 1, worldJob{}, false)
+}
+
+// TestEscapeCasesThatLoad plays those that take all that the machine has, one after
+// the other and before all that run side by side, in the tiers that have limits.
+func TestEscapeCasesThatLoad(t *testing.T) {
+	playEscapes(t, &attacked, "escape-open.json", 1, worldJob{}, true)
+	t.Run("InTierB", func(t *testing.T) {
+		playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), worldJob{Masked: true}, true)
+	})
 }
 
 // TestEscapeCasesInTierB plays them where the machine refuses calls a /proc of their
 // own, as default containers do. testdata/escape-open-tier-b.json is what is open there.
 func TestEscapeCasesInTierB(t *testing.T) {
-	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), worldJob{Masked: true})
+	t.Parallel()
+	playEscapes(t, &attackedB, "escape-open-tier-b.json", sample(t), worldJob{Masked: true}, false)
 }
 
 // TestEscapeCasesInTierC plays them for an ordinary user on a machine without user
 // namespaces, who has asked for tier C. testdata/escape-open-tier-c.json is what is
 // open there.
 func TestEscapeCasesInTierC(t *testing.T) {
+	t.Parallel()
 	every := sample(t)
 	if v := landlockVersion(); v < 6 {
 		t.Skipf("tier C needs version 6 of Landlock, and this kernel has %d", v)
 	}
-	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, worldJob{Bare: true})
+	playEscapes(t, &attackedC, "escape-open-tier-c.json", every, worldJob{Bare: true}, false)
 }
 
 // sample is which part of the cases is played in the lower tiers: one of eight, or all
@@ -66,8 +78,9 @@ func landlockVersion() int {
 }
 
 // playEscapes plays cases in such worlds, one of so many and all that are open, and
-// compares what comes of them with the list of these.
-func playEscapes(t *testing.T, all *attacks, list string, every int, world worldJob) {
+// compares what comes of them with the list of these. Alone are those that load the
+// machine; the others run side by side.
+func playEscapes(t *testing.T, all *attacks, list string, every int, world worldJob, alone bool) {
 	cases, err := readEscapeCases(namedFiles("TOOLD_CASES_ESCAPE", "escape.jsonl", "escape-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
@@ -80,24 +93,26 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 	all.begin(every)
 	for i, c := range cases {
 		long := strings.HasPrefix(c.ID, "tm-") // a race, tried often
-		if _, listed := open[c.ID]; every > 1 && !listed && (long || i%every != 0) {
+		_, listed := open[c.ID]
+		if every > 1 && !listed && (long || i%every != 0) || strings.HasPrefix(c.ID, "rs-") != alone {
 			continue
 		}
 		t.Run(c.ID, func(t *testing.T) {
-			t.Parallel()
+			if !alone {
+				t.Parallel()
+			}
 			job := world
 			job.Case = c
 			got := outcome{Verdict: "not applicable", Why: job.cannotPlay()}
 			if got.Why == "" {
-				got = playAlone(t, job)
+				got = playCase(t, job)
 			}
 			known, listed := open[c.ID]
 			all.count(c.ID, got, listed && known.Verdict == got.Verdict)
-			bad := got.Verdict == "escaped" || got.Verdict == "broken"
 			switch {
 			case listed && !known.holds(got.Verdict):
 				t.Errorf("it is %s now, not %s: take it from the list of open cases (%s)\n%s", got.Verdict, known.Verdict, got.Why, got.Output)
-			case bad && !listed:
+			case got.bad() && !listed:
 				t.Errorf("%s: %s\n%s", got.Verdict, got.Why, got.Output)
 			case got.Verdict == "not applicable":
 				t.Skip("not applicable: " + got.Why)
@@ -121,7 +136,7 @@ func TestEscapeRunnerSeesEscapes(t *testing.T) {
 			if c.MustNotHappen == "" {
 				want = "broken"
 			}
-			got := playAlone(t, worldJob{Daemon: bin, Escape: helper, Case: c, Profile: "full"})
+			got := playCase(t, worldJob{Daemon: bin, Escape: helper, Case: c, Profile: "full"})
 			if got.Verdict != want {
 				t.Errorf("nothing confines it, and it is %s, not %s: %s\n%s", got.Verdict, want, got.Why, got.Output)
 			}
@@ -129,16 +144,9 @@ func TestEscapeRunnerSeesEscapes(t *testing.T) {
 	}
 }
 
-// playAlone plays a case, one that takes all the machine has without others beside
-// it.
-func playAlone(t *testing.T, job worldJob) outcome {
-	if strings.HasPrefix(job.Case.ID, "rs-") {
-		exclusive.Lock()
-		defer exclusive.Unlock()
-	} else {
-		exclusive.RLock()
-		defer exclusive.RUnlock()
-	}
+// playCase plays a case in a world of its own.
+func playCase(t *testing.T, job worldJob) outcome {
+	defer turn(false)()
 	got, err := playInWorld(t.Context(), job)
 	if err != nil {
 		return outcome{Verdict: "broken", Why: err.Error()}
@@ -169,7 +177,10 @@ type attacks struct {
 func (a *attacks) begin(every int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.every, a.got = every, map[string][]string{}
+	a.every = every
+	if a.got == nil {
+		a.got = map[string][]string{}
+	}
 }
 
 func (a *attacks) count(id string, o outcome, known bool) {

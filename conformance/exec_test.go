@@ -15,13 +15,23 @@ import (
 // TestExecCases plays the case files against the daemon. Cases that take minutes
 // run beside all others.
 func TestExecCases(t *testing.T) {
+	t.Parallel()
+	playExecs(t, false)
+}
+
+// TestExecCasesThatLoad plays the cases that load the machine, one after the other and
+// before all that run side by side.
+func TestExecCasesThatLoad(t *testing.T) { playExecs(t, true) }
+
+func playExecs(t *testing.T, alone bool) {
 	lines, err := readExecCases(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := daemonOrSkip(t)
+	found := finder(slices.Clone(lines))
+	lines = slices.DeleteFunc(lines, func(l execLine) bool { return loads(l.c) != alone })
 	executed.begin(len(lines))
-	found := finder(lines)
 	slow := map[string]chan []string{}
 	for _, l := range lines {
 		if l.err == nil && l.c.Options.Slow && !testing.Short() {
@@ -38,18 +48,19 @@ func TestExecCases(t *testing.T) {
 				executed.skip(l.c.ID, why)
 				t.Skip("not applicable: " + why)
 			}
-			if result := slow[l.c.ID]; result != nil {
+			if !alone {
 				t.Parallel()
+			}
+			if result := slow[l.c.ID]; result != nil {
 				report(t, l.c.ID, <-result)
 				return
 			}
-			t.Parallel()
 			if l.err != nil {
 				report(t, l.c.ID, []string{fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)})
 				return
 			}
 			try := execTrial(t.Context(), bin, l.c, found)
-			report(t, l.c.ID, try.play(l.c.ID, t.TempDir(), turns(loads(l.c))))
+			report(t, l.c.ID, try.play(l.c.ID, t.TempDir(), turn))
 		})
 	}
 }

@@ -23,15 +23,15 @@ type trial func(base string) (reasons, late []string)
 // play plays a case in folders of its own below base. It is played again, and says
 // so, while all that is wrong with it is that it was late. take is called for each
 // attempt and gives it its turn on the machine.
-func (try trial) play(id, base string, take func(attempt int) (release func())) []string {
+func (try trial) play(id, base string, take func(again bool) (done func())) []string {
 	for n := 1; ; n++ {
 		dir := filepath.Join(base, strconv.Itoa(n))
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return []string{err.Error()}
 		}
-		release := take(n)
+		done := take(n > 1)
 		reasons, late := try(dir)
-		release()
+		done()
 		if len(reasons) > 0 || len(late) == 0 || n == attempts {
 			return append(reasons, late...)
 		}
@@ -39,25 +39,22 @@ func (try trial) play(id, base string, take func(attempt int) (release func())) 
 	}
 }
 
-// exclusive is held for writing by cases that measure time or load the machine.
+// exclusive is held for writing by a case that is played again.
 var exclusive sync.RWMutex
 
-// turns gives a case the machine for itself if it has to have it, and whenever it
-// is played again.
-func turns(alone bool) func(attempt int) (release func()) {
-	return func(attempt int) func() {
-		if alone || attempt > 1 {
-			exclusive.Lock()
-			return exclusive.Unlock
-		}
-		exclusive.RLock()
-		return exclusive.RUnlock
+// turn gives a case the machine for itself when it is played again.
+func turn(again bool) (done func()) {
+	if again {
+		exclusive.Lock()
+		return exclusive.Unlock
 	}
+	exclusive.RLock()
+	return exclusive.RUnlock
 }
 
-// beside lets a case run beside all others, also beside those that have the machine
-// for themselves.
-func beside(int) (release func()) { return func() {} }
+// beside lets a case run beside all others, also beside one that has the machine for
+// itself.
+func beside(bool) (done func()) { return func() {} }
 
 // lateness collects what a case did too late.
 type lateness struct {

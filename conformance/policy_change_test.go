@@ -23,6 +23,7 @@ func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it reloads the policy some thousand times")
 	}
+	t.Parallel()
 	court := newCourt(t)
 	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {

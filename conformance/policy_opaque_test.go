@@ -10,6 +10,7 @@ import (
 // TestFewBenignCommandsAreOpaque measures how many of the benign commands cannot
 // be known before they run: each of them is a question that no rule can spare.
 func TestFewBenignCommandsAreOpaque(t *testing.T) {
+	t.Parallel()
 	court := newCourt(t)
 	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {

@@ -16,6 +16,7 @@ const fewestRewrites = 20
 // is not allowed in other ways that mean the same. None of them is allowed either.
 // With -short it takes a few of the commands.
 func TestNoSpellingOfACommandIsMorePermissive(t *testing.T) {
+	t.Parallel()
 	court := newCourt(t)
 	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {

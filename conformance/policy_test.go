@@ -27,6 +27,7 @@ var decided policyTally
 // TestPolicyCases asks the daemon how it would decide the calls of the case
 // files. Nothing of them runs.
 func TestPolicyCases(t *testing.T) {
+	t.Parallel()
 	court := newCourt(t)
 	cases, err := readPolicyCases(court.places, namedFiles("TOOLD_CASES_POLICY", "policy.jsonl")...)
 	if err != nil {
@@ -47,6 +48,7 @@ func TestPolicyCases(t *testing.T) {
 // TestPolicyRunnerFailsFalseCases plays cases that expect the wrong decision. A
 // runner that passes one of them would pass anything.
 func TestPolicyRunnerFailsFalseCases(t *testing.T) {
+	t.Parallel()
 	court := newCourt(t)
 	court.policies = filepath.Join("testdata", "policies")
 	cases, err := readPolicyCases(court.places, filepath.Join("testdata", "policy-false.jsonl"))

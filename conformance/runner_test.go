@@ -20,13 +20,14 @@ func TestRunnerFailsFalseCases(t *testing.T) {
 	bin := daemonOrSkip(t)
 	for _, l := range cases {
 		t.Run(l.id, func(t *testing.T) {
-			t.Parallel()
+			if !measures(l.c) {
+				t.Parallel()
+			}
 			want := l.c.MustFail
 			var reasons []string
 			if l.err != nil {
 				reasons, want = []string{l.err.Error()}, "unknown field"
 			} else {
-				defer turns(measures(l.c))(1)()
 				bad, late := play(t.Context(), bin, t.TempDir(), l.c)
 				reasons = append(bad, late...)
 			}

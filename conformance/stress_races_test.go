@@ -24,7 +24,7 @@ func TestStressConnectsThatChangeWhileTheyAreJudged(t *testing.T) {
 				Command:       fmt.Sprintf("cd @WS@ && timeout 100 ./racer %d @WS@/g.sock %s 0 %d", mode, bad, tries),
 				MustNotHappen: "grep -q 'RACEHIT\\|unix:.*ipc.sock' @LOG@", MustHappen: "grep -q 'mode' $SBOUT",
 			}
-			got := playAlone(t, job)
+			got := playCase(t, job)
 			if got.Verdict != "blocked" {
 				t.Fatalf("%s: %s\n%s", got.Verdict, got.Why, got.Output)
 			}

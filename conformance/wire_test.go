@@ -5,12 +5,15 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +32,10 @@ func TestMain(m *testing.M) {
 	if world() {
 		return
 	}
+	if err := playMoreAtOnce(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	code := m.Run()
 	underTest.remove()
 	if err := summarise(os.Getenv("TOOLD_CASES_RESULTS")); err != nil {
@@ -37,6 +44,20 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// playMoreAtOnce sets how many cases are played side by side, unless -parallel says
+// so: the usual number is that of processors, and most cases wait most of the time.
+func playMoreAtOnce() error {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if told {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(casesPerProcessor*runtime.GOMAXPROCS(0)))
+}
+
+const casesPerProcessor = 3
 
 // summarise prints what the cases came to, also into a file if one is named: the go
 // command shows what a package prints only with -v, or when it fails.
@@ -57,15 +78,27 @@ func summarise(file string) error {
 
 // TestWireCases plays the case files against the daemon.
 func TestWireCases(t *testing.T) {
+	t.Parallel()
+	playWire(t, false)
+}
+
+// TestWireCasesThatMeasure plays the cases that measure time, one after the other and
+// before all that run side by side.
+func TestWireCasesThatMeasure(t *testing.T) { playWire(t, true) }
+
+func playWire(t *testing.T, alone bool) {
 	cases, err := readCases(namedFiles("TOOLD_CASES_WIRE", "wire.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := daemonOrSkip(t)
+	cases = slices.DeleteFunc(cases, func(l line) bool { return measures(l.c) != alone })
 	results.begin(len(cases))
 	for _, l := range cases {
 		t.Run(l.id, func(t *testing.T) {
-			t.Parallel()
+			if !alone {
+				t.Parallel()
+			}
 			playLine(t, bin, l)
 		})
 	}
@@ -111,7 +144,7 @@ func playLine(t *testing.T, bin string, l line) {
 		reasons = []string{fmt.Sprintf("%s: unknown dialect %q", l.place, l.c.Dialect)}
 	default:
 		try := trial(func(base string) (reasons, late []string) { return play(t.Context(), bin, base, l.c) })
-		reasons = try.play(l.id, t.TempDir(), turns(measures(l.c)))
+		reasons = try.play(l.id, t.TempDir(), turn)
 	}
 	results.count(l.id, reasons)
 	for _, why := range reasons {
