@@ -114,13 +114,14 @@ func TestAScriptCannotTellThatItsShellWaited(t *testing.T) {
 					scripts = append(scripts, "x=$(ps -eo args=); echo \"$x\" | sed 's/ *$//'", "pgrep -fc .", "ls -A /tmp /dev /run $PWD; wc -l </proc/self/mountinfo")
 				}
 				for _, c.Script = range scripts {
-					fresh := see(t, c).plain()
-					waited := seeWaited(t, c).plain()
-					for again := see(t, c).plain(); again != fresh; again = see(t, c).plain() {
+					fresh, waited := see(t, c).plain(), seeWaited(t, c).plain()
+					for fresh != waited {
+						again := see(t, c).plain()
+						if again == fresh {
+							t.Errorf("%.80q: fresh (-), waited (+):\n%s", c.Script, cmp.Diff(fresh, waited))
+							break
+						}
 						fresh, waited = again, seeWaited(t, c).plain() // the machine has changed meanwhile
-					}
-					if diff := cmp.Diff(fresh, waited); diff != "" {
-						t.Errorf("%.80q: fresh (-), waited (+):\n%s", c.Script, diff)
 					}
 				}
 			})
