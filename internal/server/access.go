@@ -40,8 +40,8 @@ func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK
 
 // holder needs a token, in "Authorization: Bearer".
 func holder(s *Server, r *http.Request) (Token, int) {
-	secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110 section 11.1
 		return Token{}, http.StatusUnauthorized
 	}
 	given := sha256.Sum256([]byte(secret))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/toold/toold/internal/journal"
@@ -72,9 +71,9 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 // serveMessages is list_messages for HTTP: the same fields as query parameters,
 // the same answer.
 func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token) {
-	m, err := listFromQuery(r.URL.Query())
-	if err != nil {
-		writeJSON(w, http.StatusBadRequest, message.Errorf(message.InvalidArguments, "%v", err))
+	m, e := listFromQuery(r.URL.Query())
+	if e != nil {
+		writeJSON(w, http.StatusBadRequest, e)
 		return
 	}
 	page, e := s.list(r.Context(), (&session{who: who}).client(), m)
@@ -88,30 +87,32 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token
 	}
 }
 
-func listFromQuery(q url.Values) (*message.ListMessages, error) {
-	m := &message.ListMessages{
-		RequestID: q.Get("request_id"), Before: q.Get("before"), After: q.Get("after"), Limit: 100,
-		RunID: q.Get("run_id"), StepID: q.Get("step_id"), AgentID: q.Get("agent_id"),
-		ConversationID: q.Get("conversation_id"), CallID: q.Get("tool_call_id"), OTID: q.Get("otid"), Status: q.Get("status"),
-	}
-	if types := q.Get("message_types"); types != "" {
-		m.MessageTypes = strings.Split(types, ",")
-	}
-	switch q.Get("order") {
-	case "", "desc":
-	case "asc":
-		m.Ascending = true
-	default:
-		return nil, errors.New("order must be asc or desc")
-	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 1000 {
-			return nil, errors.New("limit must be a number from 1 to 1000")
+// listFromQuery reads query parameters as the fields of a list_messages, by the same
+// rules.
+func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
+	fields := map[string]any{}
+	for name, values := range q {
+		switch value := values[0]; {
+		case len(values) > 1:
+			return nil, message.Errorf(message.InvalidArguments, "%.80q is there twice; send it once", name)
+		case name == "limit":
+			fields[name] = json.Number(value)
+		case name == "message_types":
+			fields[name] = strings.Split(value, ",")
+		default:
+			fields[name] = value
 		}
-		m.Limit = n
 	}
-	return m, nil
+	fields["message_type"] = "list_messages"
+	frame, err := message.Encode(fields)
+	if err != nil {
+		return nil, message.Errorf(message.InvalidArguments, "limit must be a number from 1 to 1000")
+	}
+	in, refused := message.NewDecoder(message.DecoderOptions{}).Decode(frame)
+	if len(refused) > 0 {
+		return nil, refused[0]
+	}
+	return in[0].(*message.ListMessages), nil
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
