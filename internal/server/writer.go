@@ -21,6 +21,7 @@ type feed struct {
 	watcher *dispatch.Watcher
 	shown   bool     // of a background call: its events and output, not only its end; see visible
 	events  int      // of the call's events, written
+	started bool     // tool_started is one of them
 	offsets [2]int64 // of the call's streams, written
 	channel uint32   // of the call in binary frames; 0 = none
 }
@@ -168,6 +169,9 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 			return true, w.conclude(f, call, final)
 		}
 	}
+	if !f.started {
+		return false, nil // the output that there is came after the events were read
+	}
 	return w.stream(f, call, shown)
 }
 
@@ -210,9 +214,11 @@ func (w *writer) catchUp(capture *tools.Capture, s tools.Stream, from int64) int
 	return from
 }
 
-// opened gives a starting call its channel, when the client wants binary output.
+// opened notes that a call starts, and gives it its channel when the client wants
+// binary output.
 func (w *writer) opened(f *feed, event any) any {
 	started, ok := event.(message.ToolStarted)
+	f.started = f.started || ok
 	if !ok || w.ss.wanted() != binary {
 		return event
 	}
