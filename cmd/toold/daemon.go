@@ -150,7 +150,7 @@ func callLimits(cfg config.Config) dispatch.Limits {
 	return dispatch.Limits{
 		Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
 		PerConnection: int(cfg.Limits.ConcurrentPerConn), Background: int(cfg.Limits.BackgroundCalls),
-		AskedHosts:  int(cfg.Limits.AskedHosts),
+		BackgroundEach: int(cfg.Limits.BackgroundPerConn), AskedHosts: int(cfg.Limits.AskedHosts),
 		ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
 		SpoolTotal: cfg.Limits.SpoolTotal, SpoolKeep: cfg.Limits.SpoolKeep,
 		Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
@@ -361,7 +361,7 @@ func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
 			"max_timeout_ms":   d.cfg.Limits.MaxTimeout.Milliseconds(),
 			"concurrent_calls": d.cfg.Limits.ConcurrentCalls, "concurrent_per_connection": d.cfg.Limits.ConcurrentPerConn,
 			"calls_per_connection": d.cfg.Limits.CallsPerConnection, "background_calls": d.cfg.Limits.BackgroundCalls,
-			"background_timeout_ms": d.cfg.Limits.BackgroundTimeout.Milliseconds(),
+			"background_per_connection": d.cfg.Limits.BackgroundPerConn, "background_timeout_ms": d.cfg.Limits.BackgroundTimeout.Milliseconds(),
 		},
 	}
 	ack.Sandbox.Proxy = d.held.Proxy

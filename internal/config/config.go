@@ -76,6 +76,7 @@ type Limits struct {
 	CallsPerConnection int64         // not yet answered
 	ConcurrentPerConn  int64         // of ConcurrentCalls; further ones wait
 	BackgroundCalls    int64         // running on after their return; 0 = none
+	BackgroundPerConn  int64         // of BackgroundCalls; more are refused
 	BackgroundTimeout  time.Duration // the longest life of one
 	AskedHosts         int64         // that one running call may put before a person
 	Connections        int64         // of all clients

@@ -43,7 +43,7 @@ func defaults() Config {
 			QuarantineTotal: 256 * mib, QuarantineKeep: 30 * 24 * time.Hour,
 			CachesTotal: 8 * gib, CachesKeep: 30 * 24 * time.Hour,
 			ConcurrentCalls: 64, ConcurrentPerConn: 32, WaitingCalls: 1024, CallsPerConnection: 256,
-			BackgroundCalls: 16, BackgroundTimeout: 8 * time.Hour, AskedHosts: 32,
+			BackgroundCalls: 16, BackgroundPerConn: 8, BackgroundTimeout: 8 * time.Hour, AskedHosts: 32,
 			Connections: 1024, IncomingBytes: 256 * mib,
 			Timeout: 120 * time.Second, MaxTimeout: 600 * time.Second, Grace: 2 * time.Second,
 			Ping: 30 * time.Second, Idle: 90 * time.Second,
@@ -212,6 +212,7 @@ func (l *loader) limits(d *Limits, raw file) {
 	l.count(&d.CallsPerConnection, r.CallsPerConnection, "limits.calls_per_connection", bounds{1, 1e6})
 	l.count(&d.ConcurrentPerConn, r.ConcurrentPerConn, "limits.concurrent_per_connection", bounds{1, 10000})
 	l.count(&d.BackgroundCalls, r.BackgroundCalls, "limits.background_calls", bounds{0, 10000})
+	l.count(&d.BackgroundPerConn, r.BackgroundPerConn, "limits.background_per_connection", bounds{1, 10000})
 	l.duration(&d.BackgroundTimeout, r.BackgroundTimeout, "limits.background_timeout", time.Second, 30*24*time.Hour)
 	l.count(&d.AskedHosts, r.AskedHosts, "limits.asked_hosts", bounds{0, 4096})
 	l.size(&d.SpoolTotal, r.SpoolTotal, "limits.spool_total", bounds{0, 0})

@@ -65,6 +65,7 @@ type file struct {
 		CallsPerConnection scalar `yaml:"calls_per_connection"`
 		ConcurrentPerConn  scalar `yaml:"concurrent_per_connection"`
 		BackgroundCalls    scalar `yaml:"background_calls"`
+		BackgroundPerConn  scalar `yaml:"background_per_connection"`
 		BackgroundTimeout  scalar `yaml:"background_timeout"`
 		AskedHosts         scalar `yaml:"asked_hosts"`
 		SpoolKeep          scalar `yaml:"spool_keep"`

@@ -138,13 +138,18 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	all, own := d.backgroundCalls(c.conn)
+	tooMany := func(which string) *refusal {
+		return &refusal{message.TooManyCalls, which + "; nothing ran. Cancel one that is not needed (list_calls names them), or run this one without background"}
+	}
 	switch {
 	case d.stopping:
 		return nil, &refusal{message.Shutdown, "toold is stopping; nothing ran. Send the call again under a new id when it is back"}
-	case d.running >= d.opt.Limits.Background:
-		return nil, &refusal{message.TooManyCalls, fmt.Sprintf("%d background calls run already (limits.background_calls); nothing ran. Cancel one that is not needed (list_calls names them), or run this one without background", d.running)}
+	case all >= d.opt.Limits.Background:
+		return nil, tooMany(fmt.Sprintf("%d background calls run already (limits.background_calls)", all))
+	case own >= d.opt.Limits.BackgroundEach:
+		return nil, tooMany(fmt.Sprintf("%d background calls that this connection began run already (limits.background_per_connection)", own))
 	}
-	d.running++
 	d.admit(c)
 	d.waiting-- // it has its place
 	for l := range d.audience {
@@ -153,6 +158,21 @@ func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refu
 		}
 	}
 	return told, nil
+}
+
+// backgroundCalls counts the background calls that run: all, and those that one
+// connection began. Called with mu held.
+func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
+	for _, c := range d.calls {
+		if c.of == nil {
+			continue
+		}
+		all++
+		if c.conn == conn {
+			own++
+		}
+	}
+	return all, own
 }
 
 // liveOn takes a background call from its start to its end.
@@ -211,7 +231,7 @@ func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
 		return running
 	}
 	rec, err := d.opt.Journal.Find(context.Background(), c.client, ret.Background.CallID)
-	if err != nil || len(rec.Result) == 0 {
+	if err != nil {
 		return nil
 	}
 	return d.ended(rec)

@@ -56,6 +56,7 @@ type Limits struct {
 	PerConnection   int // of them, those of one connection
 	Waiting         int // calls that wait for a place or a person
 	Background      int // calls that run on after their return; 0 = none may
+	BackgroundEach  int // of them, those that one connection began
 	AskedHosts      int // that one running call may put before a person; 0 = none
 	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
@@ -80,7 +81,6 @@ type Dispatcher struct {
 	calls    map[string]*Call // unanswered calls by client scope and id
 	waiting  int              // calls admitted and not yet running
 	held     int64            // bytes of the arguments of calls
-	running  int              // background calls
 	spooled  int64            // bytes recorded since Tend looked
 	unsaved  map[journal.Key]unsaved
 	fences   fences
@@ -212,9 +212,6 @@ func (d *Dispatcher) forget(c *Call) {
 	defer d.mu.Unlock()
 	delete(d.calls, c.key)
 	d.held -= int64(len(c.asked.Arguments))
-	if c.of != nil {
-		d.running--
-	}
 }
 
 // notWaiting tells that a call runs now or is answered.

@@ -141,6 +141,25 @@ func TestBackgroundCallsTakeNothingFromOthers(t *testing.T) {
 	write(t, conn, `{"message_type":"cancel","all":true}`)
 }
 
+func TestNoConnectionTakesAllPlacesOfBackgroundCalls(t *testing.T) {
+	ts := newLimitedServer(t, policy.Allow, echoing, func(l *dispatch.Limits, o *Options) {
+		l.Background, l.BackgroundEach, o.CallsPerConnection = 2, 1, 2
+	})
+	first, second := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
+	write(t, first, backgroundCall("a"))
+	running, _ := handleOf(t, first)
+	write(t, first, backgroundCall("b"))
+	if ret, _ := until(t, first, "tool_return_message"); !strings.Contains(ret, "too_many_calls") || !strings.Contains(ret, "limits.background_per_connection") {
+		t.Errorf("a second one of the connection got %s", ret)
+	}
+	write(t, second, backgroundCall("c"))
+	handleOf(t, second)
+	write(t, first, `{"message_type":"cancel","tool_call_id":"`+running+`"}`)
+	until(t, first, `"background_ended"`)
+	write(t, first, backgroundCall("d"))
+	handleOf(t, first)
+}
+
 // goodbyeTo ends a connection; when it returns the server writes nothing to it any
 // more.
 func goodbyeTo(t *testing.T, conn *websocket.Conn) {
