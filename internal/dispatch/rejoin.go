@@ -10,51 +10,71 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Rejoin attaches to a call by its Key: to one that runs, or to the recorded return
-// of one that has ended, which is told as a replay. It is nil when there is neither.
-// wake is as for Watch.
+// Rejoin attaches to a call by its Key: to one that runs, or to the return of one
+// that has ended, which is told as a replay. Where there is neither, an error_message
+// says so. wake is as for Watch.
 func (d *Dispatcher) Rejoin(key string, wake func()) *Watcher {
 	d.mu.Lock()
 	c := d.calls[key]
 	d.mu.Unlock()
 	if c == nil {
-		c = d.recordedAs(key)
-	}
-	if c == nil {
-		return nil
+		c = d.endedAs(key)
 	}
 	return c.Watch(wake)
 }
 
-// recordedAs is a call of the journal by its key; nil when there is none with a
-// return.
-func (d *Dispatcher) recordedAs(key string) *Call {
+// endedAs is a call that does not run, by its key.
+func (d *Dispatcher) endedAs(key string) *Call {
 	parts := strings.SplitN(key, "\x00", 3)
-	rec, err := d.opt.Journal.Find(context.Background(), parts[0], parts[2])
-	if err != nil || rec.AgentID != parts[1] || len(rec.Result) == 0 {
-		return nil
+	client, agent, id := parts[0], parts[1], parts[2]
+	rec, err := d.opt.Journal.Find(context.Background(), client, id)
+	if err == nil && rec.AgentID == agent {
+		if c := d.ended(rec); c != nil {
+			return c
+		}
 	}
-	return d.ended(rec)
+	c := d.quietCall(message.OpenLetta, client, agent, message.ToolCall{ID: id})
+	e := message.Errorf(message.NotFound, "what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", id)
+	e.CallID = id
+	c.emit(Final{Err: e})
+	return c
 }
 
 // ended is a call of the journal, with its return and nothing else to tell; nil when
-// the return cannot be read.
+// there is no return, or it cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
-	ret, err := message.DecodeReturn(rec.Result)
-	if err != nil {
-		d.opt.Log.Error("cannot read a recorded return", zap.String("call", rec.ID), zap.Error(err))
+	ret := d.returnOf(rec)
+	if ret == nil {
 		return nil
 	}
-	c, _ := d.newCall(Submission{
-		Client: rec.Client, Request: &message.Request{Dialect: message.Dialect(rec.Dialect), AgentID: rec.AgentID},
-		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool},
-	})
-	c.stop(nil)
+	c := d.quietCall(message.Dialect(rec.Dialect), rec.Client, rec.AgentID, message.ToolCall{ID: rec.ID, Name: rec.Tool})
 	c.rec = rec.Key
 	if rec.BackgroundOf != "" {
 		c.of = &Call{ID: rec.BackgroundOf}
 	}
 	ret.Replayed = c.of == nil
-	c.emit(Final{Return: &ret, Background: d.backgroundOf(c, &ret)})
+	c.emit(Final{Return: ret, Background: d.backgroundOf(c, ret)})
 	return c
+}
+
+// quietCall is a call that never runs.
+func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, asked message.ToolCall) *Call {
+	c, _ := d.newCall(Submission{Client: client, Request: &message.Request{Dialect: dialect, AgentID: agent}, Call: asked})
+	c.stop(nil)
+	return c
+}
+
+// returnOf is the return of a recorded call; nil when it has none, or it cannot be
+// read. One that could not be journalled is still at hand.
+func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
+	if len(rec.Result) == 0 {
+		ret, _ := d.save(context.Background(), rec.Key)
+		return ret
+	}
+	ret, err := message.DecodeReturn(rec.Result)
+	if err != nil {
+		d.opt.Log.Error("cannot read a recorded return", zap.String("call", rec.ID), zap.Error(err))
+		return nil
+	}
+	return &ret
 }

@@ -113,12 +113,26 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	if err := os.Rename(away, file); err != nil {
 		t.Fatal(err)
 	}
+	wake := make(chan struct{}, 1)
+	back := final(t, b.Rejoin(key("agent", "", "call_1"), func() { wake <- struct{}{} }), wake)
+	if back.Return == nil || back.Return.ID != first.Return.ID || !back.Return.Replayed {
+		t.Errorf("who comes back gets %+v", back)
+	}
 	again := b.call(t, "call_1", `{}`)
 	if again.Return == nil || again.Return.ID != first.Return.ID || !again.Return.Replayed || b.tool.ran.Load() != 1 {
 		t.Fatalf("the repeat got %+v after %d runs", again, b.tool.ran.Load())
 	}
 	if stored, err := b.journal.Find(t.Context(), "agent", "call_1"); err != nil || len(stored.Result) == 0 {
 		t.Errorf("it was not journalled with the repeat: %+v, %v", stored, err)
+	}
+}
+
+func TestWhoComesBackForACallThatNobodyKnowsIsToldSo(t *testing.T) {
+	b := newBench(t, policy.Allow, &probe{})
+	wake := make(chan struct{}, 1)
+	f := final(t, b.Rejoin(key("agent", "", "call_1"), func() { wake <- struct{}{} }), wake)
+	if f.Err == nil || f.Err.Type != message.NotFound || f.Err.CallID != "call_1" || !strings.Contains(f.Err.Message, "send it again") {
+		t.Errorf("got %+v", f)
 	}
 }
 

@@ -11,30 +11,62 @@ import (
 )
 
 const (
-	maxTrails = 256 // of ended connections that are remembered
-	maxSteps  = 256 // of a connection
+	maxTrails = 256  // of ended connections that are remembered
+	maxPieces = 256  // of output, of a connection
+	maxEnds   = 1024 // of calls, of a connection
 
 	takeOver = 5 * time.Second // how long a connection may take to end for another that goes on in its place
 )
 
-// step is one thing that a connection wrote: a piece of output, or the end of a
-// call.
-type step struct {
-	seq    int64  // of the piece, endless in a binary frame, which has none; of an end, that of the piece before
+// piece is a piece of output that a connection wrote.
+type piece struct {
+	seq    int64  // endless in a binary frame, which has none
 	call   string // its key
-	end    bool
 	stream tools.Stream
-	from   int64 // of a piece: how far the client had the stream before
+	from   int64 // how far the client had the stream before
+}
+
+// noSeq is the number of a piece that has none.
+const noSeq = math.MaxInt64
+
+// ending is the end of a call as a connection wrote it.
+type ending struct {
+	seq  int64  // of the piece before
+	call string // its key
+	at   time.Time
+}
+
+// history is what a connection wrote last. It belongs to its writer.
+type history struct {
+	pieces []piece
+	cut    bool // there were pieces before
+	ends   []ending
+	lost   ending // the last one before those in ends; the zero value when there is none
+}
+
+func (h *history) wrote(p piece) {
+	if len(h.pieces) == maxPieces {
+		h.pieces = append(h.pieces[:0], h.pieces[maxPieces/2:]...)
+		h.cut = true
+	}
+	h.pieces = append(h.pieces, p)
+}
+
+func (h *history) told(e ending) {
+	if len(h.ends) == maxEnds {
+		h.lost = h.ends[maxEnds/2-1]
+		h.ends = append(h.ends[:0], h.ends[maxEnds/2:]...)
+	}
+	h.ends = append(h.ends, e)
 }
 
 // trail is what an ended connection leaves for the one that goes on in its place:
-// the calls whose end it had still to write, and its last steps.
+// the calls whose end it had still to write, and what it wrote last.
 type trail struct {
 	conn, client string
 	until        time.Time
 	calls        []position
-	steps        []step
-	cut          bool // there were steps before
+	history
 }
 
 // position is how far a connection was with a call.
@@ -44,23 +76,21 @@ type position struct {
 	offsets [2]int64
 }
 
-// note records a step. The writer calls it.
-func (ss *session) note(s step) {
-	if len(ss.steps) == maxSteps {
-		ss.steps = append(ss.steps[:0], ss.steps[maxSteps/2:]...)
-		ss.forgot = true
-	}
-	ss.steps = append(ss.steps, s)
-}
-
 // trail is what the session leaves. Its writer has ended.
 func (ss *session) trail() trail {
-	t := trail{conn: ss.id, client: ss.who.Name, until: time.Now().Add(ss.srv.opt.Linger), steps: ss.steps, cut: ss.forgot}
+	t := trail{conn: ss.id, client: ss.who.Name, until: time.Now().Add(ss.srv.opt.Linger), history: ss.last}
+	if time.Since(t.lost.at) > ss.srv.opt.Idle {
+		t.lost = ending{} // the client has answered since, and so has received it
+	}
 	for _, f := range ss.following() {
 		t.calls = append(t.calls, position{f.watcher.Call().Key(), f.shown, f.offsets})
 	}
 	return t
 }
+
+// knows reports whether no end is forgotten that a client may lack which has
+// received everything up to the piece with number seq.
+func (t *trail) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
 
 // after is where the calls stand for a client that has received everything up to
 // the piece with number seq. Ends that it may not have received are to be told
@@ -68,19 +98,25 @@ func (ss *session) trail() trail {
 func (t *trail) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
 	at := func(key string) int { return slices.IndexFunc(calls, func(p position) bool { return p.call == key }) }
-	for i, s := range slices.Backward(t.steps) {
-		switch known := at(s.call); {
-		case s.seq < seq:
-			return calls
-		case s.end && known < 0:
-			calls = append(calls, position{call: s.call})
-		case !s.end && s.seq > seq && known >= 0:
-			calls[known].offsets[s.stream] = s.from
+	for i, p := range slices.Backward(t.pieces) {
+		if p.seq <= seq {
+			break
+		}
+		if known := at(p.call); known >= 0 {
+			calls[known].offsets[p.stream] = p.from
 		}
 		if i == 0 && t.cut { // it is not known what the client has
 			for n := range calls {
 				calls[n].offsets = [2]int64{}
 			}
+		}
+	}
+	for _, e := range slices.Backward(t.ends) {
+		if e.seq < seq {
+			break
+		}
+		if at(e.call) < 0 {
+			calls = append(calls, position{call: e.call})
 		}
 	}
 	return calls
@@ -151,14 +187,12 @@ func (ss *session) resume(r *message.Resume) (goOn func(), ok bool) {
 	}
 	ss.srv.hangUp(ss.who.Name, r.ConnID, ss)
 	t, ok := ss.srv.unpark(ss.who.Name, r.ConnID)
-	if !ok {
+	if !ok || !t.knows(r.LastEventSeq) {
 		return nil, false
 	}
 	return func() {
 		for _, p := range t.after(r.LastEventSeq) {
-			if w := ss.srv.opt.Dispatch.Rejoin(p.call, ss.poke); w != nil {
-				ss.followFrom(w, p)
-			}
+			ss.followFrom(ss.srv.opt.Dispatch.Rejoin(p.call, ss.poke), p)
 		}
 	}, true
 }
@@ -186,6 +220,3 @@ func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	}
 	ss.poke()
 }
-
-// noSeq is the number of a piece that has none.
-const noSeq = math.MaxInt64

@@ -200,18 +200,16 @@ func TestAConnectionGoesOnOnlyWhenTheEarlierOneHasEnded(t *testing.T) {
 
 func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
 	t.Parallel()
-	left := trail{
-		calls: []position{{call: "a", offsets: [2]int64{30, 7}}, {call: "b", offsets: [2]int64{5, 0}}},
-		steps: []step{
+	left := trail{calls: []position{{call: "a", offsets: [2]int64{30, 7}}, {call: "b", offsets: [2]int64{5, 0}}}, history: history{
+		pieces: []piece{
 			{seq: 4, call: "a", from: 10},
-			{seq: 4, call: "x", end: true},
 			{seq: 5, call: "a", from: 20},
 			{seq: 6, call: "a", stream: tools.Stderr, from: 3},
-			{seq: 6, call: "y", end: true},
 			{seq: 7, call: "y", from: 1},
 			{seq: noSeq, call: "b", from: 2},
 		},
-	}
+		ends: []ending{{seq: 4, call: "x"}, {seq: 6, call: "y"}},
+	}}
 	a := func(out, err int64) position { return position{call: "a", offsets: [2]int64{out, err}} }
 	b := position{call: "b", offsets: [2]int64{2, 0}}
 	for seq, want := range map[int64][]position{
@@ -233,13 +231,35 @@ func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
 	}
 }
 
-func TestTheStepsOfAConnectionAreBounded(t *testing.T) {
+func TestAHistoryIsBoundedAndKnowsWhatItForgot(t *testing.T) {
 	t.Parallel()
-	ss := &session{}
-	for i := range int64(3 * maxSteps) {
-		ss.note(step{seq: i})
+	var left trail
+	for i := range int64(3 * maxEnds) {
+		left.wrote(piece{seq: i})
+		left.told(ending{seq: i, at: time.Now()})
 	}
-	if n := len(ss.steps); n > maxSteps || !ss.forgot || ss.steps[n-1].seq != 3*maxSteps-1 {
-		t.Errorf("%d steps, the last %+v", n, ss.steps[n-1])
+	if n := len(left.pieces); n > maxPieces || !left.cut || left.pieces[n-1].seq != 3*maxEnds-1 {
+		t.Errorf("%d pieces, the last %+v", n, left.pieces[n-1])
+	}
+	if n := len(left.ends); n > maxEnds || left.ends[n-1].seq != 3*maxEnds-1 {
+		t.Errorf("%d ends, the last %+v", n, left.ends[n-1])
+	}
+	if oldest := left.ends[0].seq; left.knows(oldest-1) || !left.knows(oldest) {
+		t.Errorf("the oldest end comes after piece %d, and it knows %v, before that %v", oldest, left.knows(oldest), left.knows(oldest-1))
+	}
+}
+
+// TestManyPiecesMakeNoEndForgotten has a client that reads slowly: much output of
+// one call follows the end of another.
+func TestManyPiecesMakeNoEndForgotten(t *testing.T) {
+	t.Parallel()
+	var left trail
+	left.wrote(piece{seq: 1, call: "short"})
+	left.told(ending{seq: 1, call: "short", at: time.Now()})
+	for seq := range int64(2 * maxPieces) {
+		left.wrote(piece{seq: seq + 2, call: "long", from: seq})
+	}
+	if got := left.after(0); !left.knows(0) || len(got) != 1 || got[0].call != "short" {
+		t.Errorf("told again are %+v", got)
 	}
 }

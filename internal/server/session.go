@@ -36,9 +36,7 @@ type session struct {
 
 	charged int64 // of the server's budget; the reader's alone
 
-	// These are the writer's alone; see trail.
-	steps  []step // what was written last
-	forgot bool   // what was written before that
+	last history // what was written last; the writer's alone
 
 	mu       sync.Mutex
 	feeds    []*feed         // calls this session follows

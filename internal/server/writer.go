@@ -232,16 +232,16 @@ func (w *writer) opened(f *feed, event any) any {
 // has the stream up to what the feed says. A call that started before the client
 // asked for binary output goes on as it began.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
-	now := step{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
+	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	if f.channel != 0 {
-		w.ss.note(now)
+		w.ss.last.wrote(now)
 		o := message.BinaryOutput{Channel: f.channel, Stream: s.String(), Offset: at, Data: p}
 		w.frame = o.AppendBinary(w.frame[:0])
 		return w.frameOut(websocket.BinaryMessage, w.frame)
 	}
 	w.seq++
 	now.seq = w.seq
-	w.ss.note(now)
+	w.ss.last.wrote(now)
 	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at, EventSeq: w.seq}
 	if from := f.offsets[s]; at > from {
 		d.Gap = &message.Gap{From: from, To: at}
@@ -254,7 +254,7 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 // the call is done for this session.
 func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) error {
 	defer f.watcher.Detach()
-	w.ss.note(step{call: call.Key(), end: true, seq: w.seq})
+	w.ss.last.told(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
 	if final.Err != nil {
 		return w.send(final.Err)
