@@ -56,7 +56,9 @@ func (p *Process) Signal(sig syscall.Signal) { p.signal(helper.OrderSignal, sig)
 func (p *Process) SignalShell(sig syscall.Signal) { p.signal(helper.OrderSignalOne, sig) }
 
 func (p *Process) signal(order string, sig syscall.Signal) {
-	p.order(helper.Order{Kind: order, Signal: int(sig)})
+	if !p.order(helper.Order{Kind: order, Signal: int(sig)}) {
+		return
+	}
 	select {
 	case <-p.signalled:
 	case <-p.gone:

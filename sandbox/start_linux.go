@@ -298,13 +298,21 @@ func (p *Process) Runnable(ctx context.Context) bool {
 	return ok && event.Runnable || !ok && ctx.Err() != nil
 }
 
-// order tells the helper. One that is gone needs no orders; one that an
-// unconfined call has stopped has to be woken for them.
-func (p *Process) order(o helper.Order) {
-	_, _ = p.control.Write(o.Encode())
+// order tells the helper, without waiting, and reports whether it was told. One that
+// is gone needs no orders, nor does one whose socket is full: it is stopped and reads
+// none. One that an unconfined call has stopped is woken for them.
+func (p *Process) order(o helper.Order) (told bool) {
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		told = unix.Sendto(int(fd), o.Encode(), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil) == nil
+	})
 	if p.cookie != "" {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	}
+	return told
 }
 
 // destroy kills the helper, and with it, where there are namespaces, everything.
