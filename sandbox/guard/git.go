@@ -86,3 +86,30 @@ func leadsTo(dir, text string) string {
 	}
 	return filepath.Clean(target)
 }
+
+// named are the files and folders, as they are written, which a configuration of git
+// has it obey beside its own: hooks of a folder, and configurations that it includes.
+func named(config string) (hooks, worktree string, included []string) {
+	section := ""
+	for line := range strings.SplitSeq(config, "\n") {
+		line = strings.Trim(line, " \t\r")
+		if m := sectionLine.FindStringSubmatch(line); m != nil {
+			section = strings.ToLower(m[1])
+			continue
+		}
+		m := keyLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		value := unquote.Replace(strings.TrimSpace(m[2]))
+		switch section + "." + strings.ToLower(m[1]) {
+		case "core.hookspath":
+			hooks = value
+		case "core.worktree":
+			worktree = value
+		case "include.path", "includeif.path":
+			included = append(included, value)
+		}
+	}
+	return hooks, worktree, included
+}

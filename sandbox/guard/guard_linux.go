@@ -30,7 +30,7 @@ type Guard struct {
 	incidents []Incident         // of the active calls
 	unproven  map[string]*folder // files that calls may have made, judged by content when one ends
 	existing  []string           // what stands in Existing; nil = to be looked for
-	links     map[string]link    // of the protected names: those that are symbolic links
+	links     map[string]link    // on the ways to them: symbolic links, and what is missing (zero)
 	told      []string           // what follow was told last
 	late      *unswept           // what calls may have left that have ended; nil = nothing
 	found     []Incident         // of late, for the next call's return
@@ -245,8 +245,12 @@ func (g *Guard) look() []string {
 	g.existing, g.links = []string{}, map[string]link{}
 	for f := range g.tree.holders {
 		dir := f.path()
+		list := g.elsewhere(f, dir)
 		for _, name := range g.wanted(f) {
-			if path := g.real(filepath.Join(dir, name)); path != "" {
+			list = append(list, filepath.Join(dir, name))
+		}
+		for _, path := range list {
+			if path = g.real(path); path != "" {
 				g.existing = append(g.existing, path)
 			}
 		}
@@ -269,24 +273,6 @@ func (g *Guard) wanted(f *folder) []string {
 		list = append(list[:len(list):len(list)], ".git")
 	}
 	return list
-}
-
-// real is where a protected path leads to, if that is in a root: what is outside
-// cannot be changed in any case. "" = nowhere. It takes notice of links.
-func (g *Guard) real(path string) string {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return ""
-	}
-	if info.Mode()&os.ModeSymlink == 0 {
-		return path
-	}
-	g.links[path] = linkOf(info)
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil || !g.inRoot(target) {
-		return ""
-	}
-	return target
 }
 
 func (g *Guard) inRoot(path string) bool {

@@ -22,6 +22,8 @@ const (
 func (g *Guard) judge(f *folder, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	switch {
+	case len(g.links) > 0 && g.astray(f.path()+"/"+name, mode.IsDir()):
+		g.suspect(f, name, obey)
 	case f.kind == plain && name == ".git":
 		g.judgeRepository(f, mode)
 	case f.obeyed && slices.Contains(g.names.plain, name):

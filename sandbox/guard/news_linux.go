@@ -101,13 +101,13 @@ func (g *Guard) event(f *folder, name string, mask uint32) {
 			g.forget(old)
 		}
 	}
-	if mask&(unix.IN_MOVED_FROM|unix.IN_DELETE) != 0 {
+	path := f.path() + "/" + name
+	if g.leads(path) {
 		g.existing = nil
 	}
-	if mask&unix.IN_ISDIR == 0 && f.kind == plain && !f.bare && !g.matters(f, name) {
+	if _, noted := g.links[path]; mask&unix.IN_ISDIR == 0 && f.kind == plain && !f.bare && !g.matters(f, name) && !noted {
 		return
 	}
-	path := f.path() + "/" + name
 	mode, ok := modeOf(path)
 	if !ok {
 		return

@@ -14,7 +14,7 @@ import (
 type reach struct {
 	Since   time.Time       // when it began
 	Covered map[string]bool // what was there and read-only for it, with all in it
-	Links   map[string]link // symbolic links under protected names; their targets are covered, they are not
+	Links   map[string]link // on the ways of protected names: symbolic links, whose targets are covered and they are not; zero where something was missing
 	Granted []string        // what it was allowed to change all the same
 }
 

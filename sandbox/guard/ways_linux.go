@@ -1,0 +1,140 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mostLinks is how many links the kernel follows on one way (path_resolution(7)).
+const mostLinks = 40
+
+// real is where a protected path leads to, if that is in a root: what is outside
+// cannot be changed in any case. "" = nowhere. It takes notice of what a call could
+// make or replace so that it leads elsewhere: the links on the way, and what is missing.
+func (g *Guard) real(path string) string {
+	at, ahead := "/", parts(path)
+	for links := 0; len(ahead) > 0; {
+		next := filepath.Join(at, ahead[0])
+		info, err := os.Lstat(next)
+		switch {
+		case err != nil:
+			g.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))
+			return ""
+		case info.Mode()&os.ModeSymlink == 0:
+			at, ahead = next, ahead[1:]
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > mostLinks {
+			return ""
+		}
+		if g.inRoot(next) {
+			g.links[next] = linkOf(info)
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		ahead = append(parts(target), ahead[1:]...)
+	}
+	if !g.inRoot(at) {
+		return ""
+	}
+	return at
+}
+
+// leads reports whether a path, or one in it, is on the way to what stands in existing.
+func (g *Guard) leads(path string) bool {
+	below := func(other string) bool { return other == path || strings.HasPrefix(other, path+"/") }
+	if slices.ContainsFunc(g.existing, below) {
+		return true
+	}
+	for noted := range g.links {
+		if below(noted) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts are the names of a path. Those of ".." stay: they count from where a link leads.
+func parts(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// misses notes that a protected path leads to end, and that the first of the way that
+// is missing is next. A path whose name is protected is looked at anyway.
+func (g *Guard) misses(next, end string) {
+	for _, path := range []string{next, end} {
+		if g.inRoot(path) && g.options.name(path) == "" {
+			g.links[path] = link{}
+		}
+	}
+}
+
+// astray reports whether what has come at a path leads a protected name elsewhere: it
+// replaces a link, or is where one leads, or it is a link on the way to there.
+func (g *Guard) astray(path string, isDir bool) bool {
+	was, noted := g.links[path]
+	if !noted || was != (link{}) || !isDir {
+		return noted
+	}
+	for other := range g.links {
+		if strings.HasPrefix(other, path+"/") {
+			return false // a folder on the way
+		}
+	}
+	return true
+}
+
+// mostIncluded is how deep configurations are followed that include others, as git does.
+const mostIncluded = 10
+
+// elsewhere lists what git obeys as it obeys what is in a git folder at dir, but which is
+// elsewhere: the folder of hooks and the configurations that its own names, and what its
+// hooks are links to.
+func (g *Guard) elsewhere(f *folder, dir string) (list []string) {
+	if !f.gitParts() {
+		return nil
+	}
+	hooks, err := os.ReadDir(dir + "/hooks")
+	for _, e := range hooks {
+		if err == nil && e.Type()&os.ModeSymlink != 0 {
+			list = append(list, dir+"/hooks/"+e.Name())
+		}
+	}
+	work := dir
+	if f.kind == gitDir {
+		work = filepath.Dir(dir)
+	}
+	for next, depth := []string{dir + "/config"}, 0; len(next) > 0 && depth < mostIncluded; depth++ {
+		var deeper []string
+		for _, config := range next {
+			text, err := readText(config)
+			if err != nil {
+				continue
+			}
+			hooks, worktree, included := named(text)
+			if worktree != "" {
+				work = against(dir, worktree)
+			}
+			if hooks != "" {
+				list = append(list, against(work, hooks))
+			}
+			for _, path := range included {
+				deeper = append(deeper, against(filepath.Dir(config), path))
+			}
+		}
+		list, next = append(list, deeper...), deeper
+	}
+	return list
+}
+
+// against is a path that may count from dir.
+func against(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return dir + "/" + path
+}

@@ -1,0 +1,43 @@
+package guard_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWhatProtectedNamesLeadToIsListed(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, repository+`mkdir v1 scripts hooks2 .githooks && echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc
+echo >scripts/pc; ln -s ../../scripts/pc .git/hooks/pre-commit; : >more.cfg; echo "[include] path = no" >deep.cfg
+git config include.path ../shared.cfg; printf '[include]\n\tpath = "deep.cfg"\n[includeIf "gitdir:/"]\n\tpath = more.cfg\n' >shared.cfg
+git config core.hooksPath .githooks; git init -q n; git -C n config core.hooksPath /etc`)
+	want := []string{".git/config", ".git/hooks", ".githooks", "deep.cfg", "more.cfg", "n/.git/config", "n/.git/hooks", "scripts/pc", "shared.cfg", "v1/envrc"}
+	if diff := cmp.Diff(want, p.existing()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		setup, call string
+		want        []string
+	}{
+		"a link in the middle":     {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `mkdir v2; echo evil >v2/envrc; ln -sfn v2 cur`, []string{"cur"}},
+		"what was missing":         {`ln -s cfg/envrc .envrc`, `mkdir cfg; echo evil >cfg/envrc; echo fine >cfg/other`, []string{"cfg/envrc"}},
+		"a link to what is":        {`ln -s cfg/envrc .envrc; mkdir v; echo >v/envrc`, `ln -s v cfg`, []string{"cfg"}},
+		"a file by another name":   {`ln -s cfg/envrc .envrc; mkdir cfg`, `echo evil >cfg/new; mv cfg/new cfg/envrc`, []string{"cfg/envrc"}},
+		"a folder by another name": {`ln -s cfg/envrc .envrc`, `mkdir new; echo evil >new/envrc; mv new cfg`, []string{"cfg/envrc"}},
+		"a missing folder":         {repository + `git config core.hooksPath tools/hooks`, `mkdir -p tools/hooks`, []string{"tools/hooks"}},
+		"the same again":           {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `touch v1/x; ln -s v1 other; rm other`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProject(t, c.setup)
+			if diff := cmp.Diff(c.want, p.call(c.call)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
