@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ func (j *job) gone() {
 // member is a process of the machine.
 type member struct {
 	pid, parent int
+	runs        bool // or waits for a disk
 	command     string
 }
 
@@ -100,7 +102,7 @@ func processes() []member {
 		pid, err := strconv.Atoi(words[0])
 		parent, err2 := strconv.Atoi(words[1])
 		if errors.Join(err, err2) == nil && pid != ps.Process.Pid {
-			all = append(all, member{pid, parent, strings.Join(words[3:], " ")})
+			all = append(all, member{pid, parent, strings.ContainsAny(words[2][:1], "RDU"), strings.Join(words[3:], " ")})
 		}
 	}
 	return all
@@ -108,6 +110,11 @@ func processes() []member {
 
 // alive reports whether a process of the job lives.
 func (j *job) alive() bool { return len(j.members()) > 0 }
+
+// runnable reports whether a process of the job has something to do.
+func (j *job) runnable() bool {
+	return slices.ContainsFunc(j.members(), func(m member) bool { return m.runs })
+}
 
 // terminate asks all to end.
 func (j *job) terminate() {

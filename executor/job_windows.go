@@ -76,6 +76,10 @@ func (j *job) alive() bool {
 	return err == nil && counted.active > 0
 }
 
+// runnable would need a look at every thread: a child that says nothing counts as
+// one that waits.
+func (j *job) runnable() bool { return false }
+
 // terminate has no way to ask: a grace follows in which the command may end.
 func (j *job) terminate() {}
 

@@ -39,7 +39,7 @@ type plainOutput struct {
 }
 
 // How long the children of a command that has ended are heard: until nothing came
-// for plainQuiet, but not longer than plainMost.
+// for plainQuiet and none of them runs, but not longer than plainMost.
 const (
 	plainQuiet = 60 * time.Millisecond
 	plainMost  = 1500 * time.Millisecond
@@ -228,14 +228,19 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	return reason
 }
 
-// settle hears out the children of a command that ended by itself.
+// settle hears out the children of a command that ended by itself: those that run
+// may still say something.
 func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, plainMost)
 	defer cancel()
+	ended := time.Now()
 	for {
-		rest := plainQuiet - p.idle()
-		if rest <= 0 || !p.job.alive() {
-			return
+		rest := plainQuiet - min(p.idle(), time.Since(ended))
+		if rest <= 0 {
+			if !p.job.runnable() {
+				return
+			}
+			rest = plainQuiet
 		}
 		select {
 		case <-eof:
