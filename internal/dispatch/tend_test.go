@@ -39,6 +39,7 @@ func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
 	b.tool.background = true
 	b.tool.run = serving().run
 	running := b.begin(t, "running")
+	printed(t, running)
 	age(t, b, "old")
 	age(t, b, running.ID)
 	if err := b.sweep(t.Context()); err != nil {
@@ -54,6 +55,22 @@ func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
 	}
 	if err := b.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// printed waits until a running call has printed something.
+func printed(t *testing.T, c *Call) {
+	t.Helper()
+	for {
+		changed := c.Capture().Changed()
+		if n, _, _ := c.Capture().Totals(); n > 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatal("it prints nothing")
+		}
 	}
 }
 

@@ -3,12 +3,14 @@
 // It is one SQLite file, journal.db, which several daemons may share. A call's
 // row moves through its states and never back; a message's row is never
 // changed, and a hash chain shows if it was. What must outlive a power cut
-// before something happens (a decision and the intent to run it, a return
-// before it is sent) is synced to the disk; the rest outlives the death of the
-// daemon but may be lost with the machine. Two things are written some
-// milliseconds late, with what comes next: the process of a call and that its
-// return was delivered. The process ends with its daemon, and a return without
-// the mark may have been delivered in any case.
+// before something happens (a decision, the intent to run it, the return of what
+// ran before it was recorded) is synced to the disk. The rest, the return of a call
+// with an intent among it, outlives the death of the daemon at once and the
+// machine's some milliseconds later: of a call whose return a power cut takes away it
+// is known that it ran and not what came of it, which is as true of its effects. Two
+// things are written some milliseconds late, with what comes next: the process of a
+// call and that its return was delivered. The process ends with its daemon, and a
+// return without the mark may have been delivered in any case.
 //
 // What several callers want to write at the same time is committed together.
 //
@@ -104,6 +106,9 @@ func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err err
 	j.read.SetMaxOpenConns(4)
 	if j.write.conn, err = j.db.Conn(ctx); err == nil {
 		err = j.write.tx(synced, func() error { return j.write.migrate(ctx) })
+	}
+	if err == nil {
+		err = j.write.syncOurselves(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())

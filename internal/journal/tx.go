@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// durability says when a transaction is on the disk.
-type durability string
+// durability says when a record is on the disk. Once its transaction has committed
+// it outlives the daemon in any case.
+type durability int
 
 const (
-	synced durability = "PRAGMA synchronous = FULL"   // when it has committed
-	lazy   durability = "PRAGMA synchronous = NORMAL" // with the next synced one, or at a checkpoint
+	soon   durability = iota // within about laterAfter
+	synced                   // before its writer goes on
 )
 
 // laterAfter is how long a record for which nobody waits may wait for others to
-// be written with it.
+// be written with it, and how long one that is soon on the disk may wait for that.
 const laterAfter = 20 * time.Millisecond
 
 // checkpointAfter is how much is written, in bytes, until it is copied from the log
@@ -40,38 +41,53 @@ type writer struct {
 	conn  *sql.Conn
 	path  string               // of the database
 	file  os.FileInfo          // of what was opened there
-	set   durability           // of the connection
 	head  *head                // of the chain, once this transaction has read it
 	fresh int                  // bytes written since the last checkpoint, about
 	stmts map[string]*sql.Stmt // by their text
 
+	disk disk
+
 	alarms sync.WaitGroup // one while alarm runs
 
-	mu    sync.Mutex
-	queue []*job      // not begun, in their order
-	alarm *time.Timer // writes what nobody waits for; nil while there is none of it
+	mu     sync.Mutex
+	queue  []*job      // not begun, in their order
+	alarm  *time.Timer // writes what nobody waits for, and syncs; nil while there is none of it
+	closed bool        // there is no alarm any more
 }
 
 // job is what one caller wants in a transaction.
 type job struct {
-	durability
 	do     func() error // may run again, after all that it did was undone
 	failed func(error)  // of a job for which nobody waits
-	err    error        // valid when done is closed
+	err    error        // valid when done is closed, as is
+	number int64        // that of its transaction; see disk
 	done   chan struct{}
 }
 
 func newWriter(path string) (*writer, error) {
 	file, err := os.Stat(path)
-	return &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}}, err
+	return &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}, disk: disk{turn: make(chan struct{}, 1)}}, err
+}
+
+// syncOurselves takes that over from SQLite, where there is a log to sync.
+func (w *writer) syncOurselves(ctx context.Context) error {
+	found, err := w.disk.open(w.path)
+	if err != nil || !found {
+		return err
+	}
+	_, err = w.conn.ExecContext(ctx, "PRAGMA synchronous = NORMAL")
+	return err
 }
 
 // tx runs do in a transaction that holds the database's write lock from its
 // start, and undoes all of it when do fails. The jobs of several callers may
 // share a transaction; when one of them fails each gets its own, so do must be
 // able to run twice. It uses the writer by row, exec and append only.
+//
+// When what was committed cannot be brought to the disk, that is an error too,
+// although others can read it.
 func (w *writer) tx(d durability, do func() error) error {
-	j := &job{durability: d, do: do, done: make(chan struct{})}
+	j := &job{do: do, done: make(chan struct{})}
 	w.mu.Lock()
 	w.queue = append(w.queue, j)
 	w.mu.Unlock()
@@ -82,7 +98,16 @@ func (w *writer) tx(d durability, do func() error) error {
 		<-w.turn
 	}
 	<-j.done
-	return j.err
+	switch {
+	case j.err != nil:
+		return j.err
+	case d == synced:
+		return w.disk.sync(j.number)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.remind()
+	return nil
 }
 
 // later is tx for what nobody waits for: it is written with the next
@@ -90,15 +115,26 @@ func (w *writer) tx(d durability, do func() error) error {
 func (w *writer) later(do func() error, failed func(error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue = append(w.queue, &job{durability: lazy, do: do, failed: failed, done: make(chan struct{})})
-	if w.alarm == nil {
-		w.alarms.Add(1)
-		w.alarm = time.AfterFunc(laterAfter, func() {
-			defer w.alarms.Done()
-			w.flush()
-			w.checkpoint()
-		})
+	w.queue = append(w.queue, &job{do: do, failed: failed, done: make(chan struct{})})
+	w.remind()
+}
+
+// remind has all that is there after laterAfter written and synced. Called with mu
+// held.
+func (w *writer) remind() {
+	if w.alarm != nil || w.closed {
+		return
 	}
+	w.alarms.Add(1)
+	w.alarm = time.AfterFunc(laterAfter, func() {
+		defer w.alarms.Done()
+		w.mu.Lock()
+		w.alarm = nil
+		w.mu.Unlock()
+		w.settle()
+		_ = w.disk.sync(w.disk.committed.Load()) // who needs to know meets the same error
+		w.checkpoint()
+	})
 }
 
 // flush writes what waits.
@@ -139,10 +175,6 @@ func (w *writer) waiting() []*job {
 	defer w.mu.Unlock()
 	jobs := w.queue
 	w.queue = nil
-	if w.alarm != nil && w.alarm.Stop() {
-		w.alarms.Done()
-	}
-	w.alarm = nil
 	return jobs
 }
 
@@ -153,6 +185,7 @@ func (w *writer) commit(jobs []*job) {
 		if j.err = err; err != nil && len(jobs) > 1 {
 			j.err = w.together([]*job{j})
 		}
+		j.number = w.disk.committed.Load()
 		close(j.done)
 		if j.err != nil && j.failed != nil {
 			j.failed(j.err)
@@ -166,7 +199,7 @@ func (w *writer) together(jobs []*job) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	if err := w.begin(jobs); err != nil {
+	if err := w.begin(); err != nil {
 		return err
 	}
 	var err error
@@ -177,6 +210,7 @@ func (w *writer) together(jobs []*job) error {
 	}
 	if err == nil {
 		if _, err = w.exec(context.Background(), "COMMIT"); err == nil {
+			w.disk.committed.Add(1)
 			return nil
 		}
 	}
@@ -186,22 +220,10 @@ func (w *writer) together(jobs []*job) error {
 	return err
 }
 
-// begin starts a transaction that is as durable as its jobs demand.
-func (w *writer) begin(jobs []*job) error {
+// begin starts a transaction.
+func (w *writer) begin() error {
 	if err := w.present(); err != nil {
 		return err
-	}
-	d := lazy
-	for _, j := range jobs {
-		if j.durability == synced {
-			d = synced
-		}
-	}
-	if w.set != d {
-		if _, err := w.exec(context.Background(), string(d)); err != nil {
-			return err
-		}
-		w.set = d
 	}
 	w.head = nil
 	w.fresh += eachTransaction
@@ -249,11 +271,17 @@ func (w *writer) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// close writes what waits and closes the connection.
+// close writes and syncs what waits and closes the connection.
 func (w *writer) close() error {
+	w.mu.Lock()
+	w.closed = true
+	if w.alarm != nil && w.alarm.Stop() {
+		w.alarms.Done()
+	}
+	w.mu.Unlock()
 	w.turn <- struct{}{}
 	w.commit(w.waiting())
-	var errs []error
+	errs := []error{w.disk.sync(w.disk.committed.Load())}
 	for _, s := range w.stmts {
 		errs = append(errs, s.Close())
 	}
@@ -262,7 +290,7 @@ func (w *writer) close() error {
 	}
 	<-w.turn
 	w.alarms.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.disk.close())...)
 }
 
 // scanner is a row that can be read into variables.

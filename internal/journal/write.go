@@ -11,7 +11,7 @@ import (
 // Receive records a call and its message. A call that is recorded already is
 // returned as it stands, and fresh is false: nothing is changed.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
-	return j.receive(ctx, lazy, c, Received, Decision{}, func(Key) error { return nil })
+	return j.receive(ctx, soon, c, Received, Decision{}, func(Key) error { return nil })
 }
 
 // Begin is Receive and Intend in one: the call, the decision and the intent are
@@ -98,11 +98,11 @@ func (j *Journal) Started(k Key, process, spoolDir string, failed func(error)) {
 // should be quick; it may run again, with another number.
 type Builder func(seq int64) (id string, body []byte, err error)
 
-// Finish records a call's return. All of it is on the disk when Finish returns;
-// only then may the return be sent. A call has one return: the second Finish is
-// ErrState.
+// Finish records a call's return. When it returns, the record outlives the daemon,
+// and only then may the return be sent; some milliseconds later it outlives the
+// machine. A call has one return: the second Finish is ErrState.
 func (j *Journal) Finish(ctx context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
-	err = j.write.tx(synced, func() error {
+	err = j.write.tx(soon, func() error {
 		var c Call
 		var s State
 		err := j.write.row(ctx, findAsked, k).Scan(&c.Client, &c.ID, &c.AgentID, &c.ConversationID, &c.RunID, &c.StepID, &s)
@@ -143,7 +143,7 @@ func saying(what string, failed func(error)) func(error) {
 // a person, and returns its sequence number. Seq and Time are set by the
 // journal; see Message for its ID.
 func (j *Journal) Append(ctx context.Context, m Message) (seq int64, err error) {
-	err = j.write.tx(lazy, func() error {
+	err = j.write.tx(soon, func() error {
 		m.Time = time.Now()
 		seq, err = j.write.append(ctx, m, nil)
 		return err
