@@ -180,9 +180,7 @@ func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, 
 	defer d.wg.Done()
 	defer c.stop(nil)
 	defer c.widened.Close()
-	final := d.conclude(c, d.executeSafely(ctx, c, inv, outcome{decision: said}))
-	d.forget(c)
-	c.emit(final)
+	d.answer(c, d.executeSafely(ctx, c, inv, outcome{decision: said}))
 	d.opt.Log.Info("background call ended", zap.String("call", c.ID), zap.String("begun_by", c.of.ID))
 }
 

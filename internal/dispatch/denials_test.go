@@ -39,6 +39,7 @@ func TestDenialsAreToldJournalledAndCounted(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Denials != 2 {
 		t.Errorf("the list tells %+v, %v", list, err)
 	}
+	b.stop(t) // a call is logged after it is answered
 	for _, line := range b.logged.FilterMessage("call returned").All()[:1] {
 		if n := line.ContextMap()["denials"]; n != int64(2) {
 			t.Errorf("the log counts %v", n)

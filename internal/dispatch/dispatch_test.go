@@ -106,6 +106,14 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 	return b
 }
 
+// stop ends the dispatcher, and waits for what calls do after they are answered.
+func (b *bench) stop(t *testing.T) {
+	t.Helper()
+	if err := b.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // submit starts a call and returns it with its watcher.
 func (b *bench) submit(id, args string) (*Watcher, <-chan struct{}) {
 	wake := make(chan struct{}, 1)
@@ -337,6 +345,7 @@ func TestTheLogHoldsNoArguments(t *testing.T) {
 		return tools.Result{}
 	}})
 	b.call(t, "call_1", `{"x": "argument-content"}`)
+	b.stop(t) // a call is logged after it is answered
 	if b.logged.Len() == 0 {
 		t.Fatal("a finished call is not logged")
 	}

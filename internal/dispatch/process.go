@@ -34,22 +34,26 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
 	defer func() { c.widened.Close() }()
-	final := d.answer(ctx, c, refused)
+	if refused != nil {
+		d.notWaiting()
+		d.answer(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
+		return
+	}
+	d.answer(c, d.process(ctx, c))
+}
+
+// answer journals a call's return and tells it to the watchers.
+func (d *Dispatcher) answer(c *Call, out outcome) {
+	final, fresh := d.conclude(c, out)
 	if c.fenced {
 		d.unfence(c)
 	}
 	// A repeat from here on is answered from the journal, as a replay.
 	d.forget(c)
 	c.emit(final)
-}
-
-// answer brings the call to its end.
-func (d *Dispatcher) answer(ctx context.Context, c *Call, refused *refusal) Final {
-	if refused != nil {
-		d.notWaiting()
-		return d.conclude(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
+	if fresh {
+		d.logReturn(c, out, final.Return) // nobody waits for it
 	}
-	return d.conclude(c, d.process(ctx, c))
 }
 
 // process judges the call and runs it. A panic of a tool is an internal error

@@ -14,8 +14,8 @@ import (
 
 // conclude journals the call's return. One that cannot be journalled is told all
 // the same, since the call must be answered; of a call that is not in the journal
-// at all nothing else is told.
-func (d *Dispatcher) conclude(c *Call, out outcome) Final {
+// at all nothing else is told. fresh is that the return is new, and the call's own.
+func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := message.NewToolReturn(d.returnOptions(c, out))
 	var frame []byte
 	var err error
@@ -24,15 +24,14 @@ func (d *Dispatcher) conclude(c *Call, out outcome) Final {
 	}
 	switch {
 	case c.known != nil:
-		return d.replay(c, *c.known)
+		return d.replay(c, *c.known), false
 	case c.lost != nil:
-		return Final{Return: d.unrecorded(c, *c.lost)}
+		return Final{Return: d.unrecorded(c, *c.lost)}, false
 	case err != nil:
 		d.opt.Log.Error("cannot journal a return", zap.String("call", c.ID), zap.Error(err))
 		d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, out)})
 	}
-	d.logReturn(c, out, ret)
-	return Final{Return: &ret, Frame: frame, Background: out.started}
+	return Final{Return: &ret, Frame: frame, Background: out.started}, true
 }
 
 // record journals a return, and with it its call if that is not recorded yet. The
@@ -129,7 +128,7 @@ func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 	opt.Result = text
 }
 
-func (d *Dispatcher) logReturn(c *Call, out outcome, ret message.ToolReturn) {
+func (d *Dispatcher) logReturn(c *Call, out outcome, ret *message.ToolReturn) {
 	fields := []zap.Field{
 		zap.String("call", c.ID), zap.String("client", c.client), zap.String("tool", c.tool),
 		zap.String("status", ret.Status), zap.Duration("ran", out.took), zap.Duration("total", time.Since(c.born)),
