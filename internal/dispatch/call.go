@@ -83,7 +83,7 @@ func (c *Call) Key() string { return c.key }
 func (c *Call) BackgroundOf() *Call { return c.of }
 
 // Watch adds a watcher. wake is called, without blocking, whenever there may be
-// something new to read.
+// something new to read, and at once when there is something already.
 func (c *Call) Watch(wake func()) *Watcher {
 	w := &Watcher{call: c, wake: wake}
 	c.mu.Lock()
@@ -93,9 +93,21 @@ func (c *Call) Watch(wake func()) *Watcher {
 		c.leaving = nil
 	}
 	c.watchers[w] = struct{}{}
-	wake()
+	if c.hasNews() {
+		wake()
+	}
 	return w
 }
+
+// HasNews reports whether there is something to read from the beginning.
+func (c *Call) HasNews() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hasNews()
+}
+
+// hasNews is HasNews with mu held.
+func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 
 // Call returns the call that is watched.
 func (w *Watcher) Call() *Call { return w.call }

@@ -218,5 +218,7 @@ func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	if !fresh {
 		w.Detach()
 	}
-	ss.poke()
+	if c.HasNews() { // else it wakes the writer when it has some
+		ss.poke()
+	}
 }
