@@ -37,11 +37,12 @@ type Pool struct {
 	work sync.WaitGroup // the keeper, and helpers on their way out
 
 	mu     sync.Mutex
-	ready  []*readyShell // oldest first
-	shape  *Command      // of the last call
-	last   time.Time     // when a call began or ended
-	epoch  int           // counts Flush
-	off    bool          // this machine's bash cannot wait
+	ready  []*readyShell      // oldest first
+	empty  []*sandbox.Process // helpers whose calls have ended, oldest first
+	shape  *Command           // of the last call
+	last   time.Time          // when a call began or ended
+	epoch  int                // counts Flush
+	off    bool               // this machine's bash cannot wait
 	closed bool
 }
 
@@ -91,10 +92,12 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	old := p.ready
 	p.ready, p.closed = nil, true
+	empty := p.idle(0)
 	p.mu.Unlock()
 	for _, s := range old {
 		s.close()
 	}
+	p.dismiss(empty)
 	p.work.Wait()
 }
 
@@ -162,7 +165,46 @@ func (p *Pool) retirer() func(*sandbox.Process) {
 	if p == nil {
 		return nil
 	}
-	return func(helper *sandbox.Process) { p.aside(func() { helper.End() }) }
+	return p.retire
+}
+
+// retire has a helper ended when calls rest: the end of its namespaces takes a
+// processor for as long as a small command, which the answer of its call, and the
+// next call, would wait for. Of more than the keeper starts at a time the oldest end
+// at once.
+func (p *Pool) retire(helper *sandbox.Process) {
+	p.mu.Lock()
+	p.empty = append(p.empty, helper)
+	most := p.size
+	if p.off || p.closed { // there is no keeper
+		most = 0
+	}
+	over := p.idle(most)
+	p.mu.Unlock()
+	p.dismiss(over)
+}
+
+// idle takes the oldest of the empty helpers, but for so many. Called with mu held.
+func (p *Pool) idle(keep int) []*sandbox.Process {
+	n := max(0, len(p.empty)-keep)
+	over := slices.Clone(p.empty[:n])
+	p.empty = slices.Delete(p.empty, 0, n)
+	return over
+}
+
+// dismiss ends empty helpers.
+func (p *Pool) dismiss(helpers []*sandbox.Process) {
+	for _, helper := range helpers {
+		p.aside(func() { helper.End() })
+	}
+}
+
+// dismissAll ends the helpers that are empty.
+func (p *Pool) dismissAll() {
+	p.mu.Lock()
+	all := p.idle(0)
+	p.mu.Unlock()
+	p.dismiss(all)
 }
 
 // discard ends shells that were not used.
@@ -219,8 +261,9 @@ func (p *Pool) disproven(ctx context.Context) bool {
 		return false
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.off = true
+	p.mu.Unlock()
+	p.dismissAll()
 	return true
 }
 
@@ -261,6 +304,7 @@ func (p *Pool) expire(before time.Time) {
 // meets the same failure and tells it.
 func (p *Pool) refill(ctx context.Context) {
 	for p.quiet(ctx) {
+		p.dismissAll()
 		c, epoch := p.wanted()
 		if c == nil {
 			return

@@ -291,3 +291,35 @@ func await(t *testing.T, holds func() bool) {
 		}
 	}
 }
+
+// The end of a sandbox that is empty is put off until calls rest, but not for ever
+// more of them.
+func TestFewEmptySandboxesAreKeptAndNoneForLong(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
+	p := filled(t, 1, c)
+	var helpers []int
+	for range 4 {
+		c.Script, c.Started = "true", func(s Started) { helpers = append(helpers, s.PID) }
+		if _, err := p.Run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		p.mu.Lock()
+		if n := len(p.empty); n > 1 {
+			t.Errorf("%d helpers without a process are kept", n)
+		}
+		p.mu.Unlock()
+	}
+	p.refill(t.Context()) // as when calls rest
+	p.mu.Lock()
+	if n := len(p.empty); n > 0 {
+		t.Errorf("%d helpers are kept although no call runs", n)
+	}
+	p.mu.Unlock()
+	p.Close()
+	for _, pid := range helpers {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("helper %d lives: %v", pid, err)
+		}
+	}
+}
