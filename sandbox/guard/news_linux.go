@@ -37,7 +37,7 @@ type news struct {
 // there now, and programs rename without end.
 func (g *Guard) read() []news {
 	size, err := unix.IoctlGetInt(g.fd, unix.TIOCINQ)
-	if err != nil {
+	if err != nil || size == 0 {
 		return nil
 	}
 	var list []news
