@@ -41,12 +41,15 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	// When memory runs out a call goes before the daemon. Where the file cannot
 	// be written the machine's own order holds.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
-	if s.Namespaces {
-		if err := buildView(s, handed); err != nil {
-			return 0, false, err
-		}
+	if s.Given {
+		err = checkGiven(s)
+	} else if s.Namespaces {
+		err = buildView(s, handed)
 	}
-	if s.Loopback {
+	if err != nil {
+		return 0, false, err
+	}
+	if s.Loopback && !s.Given {
 		if err := raiseLoopback(); err != nil {
 			return 0, false, stage("bring up the loopback", err)
 		}
@@ -59,11 +62,11 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	if err := limit(s); err != nil {
 		return 0, false, err
 	}
-	if s.Namespaces {
+	if s.Namespaces && !s.Given {
 		if err := dropCapabilities(); err != nil {
 			return 0, false, stage("drop capabilities", err)
 		}
-	} else if s.Listed {
+	} else if s.Listed || s.Given {
 		if err := renounce(); err != nil {
 			return 0, false, stage("drop capabilities", err)
 		}

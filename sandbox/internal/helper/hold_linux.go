@@ -44,6 +44,12 @@ func run() int {
 	if len(spec.Overlays) > 0 {
 		return serveOverlays(spec.Overlays)
 	}
+	if spec.Given {
+		if handed, err = takeStreams(&spec, handed); err != nil {
+			send(failure(err))
+			return 125
+		}
+	}
 	h := &holder{spec: spec, alone: make(chan struct{})}
 	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
 	boundUser(&spec)

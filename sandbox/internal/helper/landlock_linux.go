@@ -98,6 +98,11 @@ func (r ruleset) fill(s *Spec) error {
 	if !s.Namespaces {
 		return nil
 	}
+	if s.Given { // what the file tools run: it need not be in the view
+		if err := r.add("/proc/self/exe", rightsRead); err != nil {
+			return err
+		}
+	}
 	// All of these are private to the view, so a missing one is no loss.
 	for path, rights := range map[string]uint64{
 		"/tmp": write, "/var/tmp": write, "/dev/shm": write, "/proc": rightsRead | landlock.AccessFSWriteFile,

@@ -106,12 +106,8 @@ func buildView(s *Spec, handed []int) error {
 }
 
 func takeRoots(roots []Root) ([]tree, error) {
-	roots = slices.Clone(roots)
-	slices.SortStableFunc(roots, func(a, b Root) int {
-		return strings.Count(a.Path, "/") - strings.Count(b.Path, "/")
-	})
 	var trees []tree
-	for _, r := range roots {
+	for _, r := range byDepth(roots) {
 		attr := uint64(attrQuiet)
 		if !r.Writable {
 			attr = attrLocked
@@ -129,6 +125,15 @@ func takeRoots(roots []Root) ([]tree, error) {
 		trees = append(trees, t)
 	}
 	return trees, nil
+}
+
+// byDepth are the roots, those above others first.
+func byDepth(roots []Root) []Root {
+	roots = slices.Clone(roots)
+	slices.SortStableFunc(roots, func(a, b Root) int {
+		return strings.Count(a.Path, "/") - strings.Count(b.Path, "/")
+	})
+	return roots
 }
 
 // mustBe refuses a folder that is not the one that was chosen when the root was.
@@ -171,10 +176,16 @@ func takeNodes(terminal bool) ([]tree, error) {
 	return nodes, nil
 }
 
-// takeResolver takes what /etc/resolv.conf points to when that is below /run.
-func takeResolver() []tree {
+// resolverBelowRun is what /etc/resolv.conf points to when that is below /run.
+func resolverBelowRun() (path string, ok bool) {
 	path, err := filepath.EvalSymlinks("/etc/resolv.conf")
-	if err != nil || !strings.HasPrefix(path, "/run/") {
+	return path, err == nil && strings.HasPrefix(path, "/run/")
+}
+
+// takeResolver takes it.
+func takeResolver() []tree {
+	path, ok := resolverBelowRun()
+	if !ok {
 		return nil
 	}
 	t, err := take(path, false)
@@ -197,6 +208,9 @@ func takeSockets(paths []string) (list []tree) {
 	}
 	return list
 }
+
+// shmBytes is the room in /dev/shm.
+const shmBytes = 256 << 20
 
 // perFile is how many bytes of room there are for each file, also an empty one: the
 // kernel has about half as much memory for it.
@@ -251,8 +265,13 @@ func buildDev(nodes []tree) error {
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"); err != nil {
 		return stage("mount /dev/pts", err)
 	}
-	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, "mode=1777,size=256m,nr_inodes=16k"))
+	options := fmt.Sprintf("mode=1777,size=%d,nr_inodes=16k", shmBytes)
+	return stage("mount /dev/shm", unix.Mount("tmpfs", "/dev/shm", "tmpfs", flagsPlain, options))
 }
+
+// procLocked are the parts of /proc that change the machine: root's files are root's
+// here too.
+var procLocked = [...]string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"}
 
 // buildProc mounts the /proc of the new pid namespace. The kernel allows it only
 // where the /proc outside is not masked, as it is in default containers.
@@ -260,7 +279,7 @@ func buildProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", flagsPlain|unix.MS_NOEXEC, ""); err != nil {
 		return stage("mount /proc", err)
 	}
-	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"} {
+	for _, path := range procLocked {
 		t, err := take(path, false)
 		if errors.Is(err, unix.ENOENT) {
 			continue

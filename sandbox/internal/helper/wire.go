@@ -14,6 +14,7 @@ type Spec struct {
 	Listed     bool // no view hides anything: Landlock lets it read nothing but Roots. Goes with Shared, without Namespaces
 	Offline    bool // with Listed: it makes no sockets but pairs
 	Counted    bool // a control group bounds the number of its processes
+	Given      bool // with Namespaces: bwrap has made them and the view: look whether they hold. The streams of the command come first of Handed
 	Loopback   bool // it has a network namespace of its own: bring its loopback up
 	Landlock   bool
 	Seccomp    bool
@@ -25,6 +26,8 @@ type Spec struct {
 	Hide     []string
 	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
 	Protect  []string // canonical paths below writable roots that stay as they are
+	Fixed    []Root   // with Given: which of Protect there are, and, writable, the folders on the way to them and to Hide
+	Outside  []string // with Given: the namespaces of the daemon, as readlink(2) names them, none of which it may be in
 	TmpBytes uint64
 
 	Ports    []uint64 // with Loopback: connections to these and questions for names go to the daemon by EventDoors
@@ -225,6 +228,15 @@ func (s *Spec) Encode() ([]byte, error) {
 	f.texts("hide", s.Hide)
 	f.texts("socket", s.Sockets)
 	f.texts("protect", s.Protect)
+	f.texts("outside", s.Outside)
+	for _, r := range s.Fixed {
+		if r.Writable {
+			f.text("pin", r.Path)
+		} else {
+			f.text("fixed", r.Path)
+		}
+		f.text("fixed-is", r.Is)
+	}
 	for _, port := range s.Ports {
 		f.number("port", port)
 	}
@@ -245,7 +257,7 @@ func (s *Spec) Encode() ([]byte, error) {
 
 func (s *Spec) truths() map[string]*bool {
 	return map[string]*bool{
-		"namespaces": &s.Namespaces, "shared": &s.Shared, "listed": &s.Listed, "offline": &s.Offline, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
+		"namespaces": &s.Namespaces, "given": &s.Given, "shared": &s.Shared, "listed": &s.Listed, "offline": &s.Offline, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
 		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe, "hold": &s.Hold,
 	}
 }
@@ -281,6 +293,10 @@ func DecodeSpec(b []byte) (Spec, error) {
 		"env":    func(v string) { s.Env = append(s.Env, v) },
 
 		"protect":    func(v string) { s.Protect = append(s.Protect, v) },
+		"outside":    func(v string) { s.Outside = append(s.Outside, v) },
+		"pin":        func(v string) { s.Fixed = append(s.Fixed, Root{Path: v, Writable: true}) },
+		"fixed":      func(v string) { s.Fixed = append(s.Fixed, Root{Path: v}) },
+		"fixed-is":   func(v string) { last(&s.Fixed).Is = v },
 		"cache":      func(v string) { s.Caches = append(s.Caches, Cache{Path: v}) },
 		"cache-from": func(v string) { last(&s.Caches).From = v },
 		"lower":      func(v string) { s.Overlays = append(s.Overlays, Overlay{Lower: v}) },

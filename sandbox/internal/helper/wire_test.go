@@ -10,11 +10,12 @@ import (
 
 func fullSpec() Spec {
 	return Spec{
-		Namespaces: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true, Hold: true,
+		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true, Hold: true,
 		Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
 		Hide:  []string{"/home/u/.ssh", "/a=b"}, Protect: []string{"/work space/.git/config"},
 		Sockets: []string{"/run/s"},
-		Room:    5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Fixed:   []Root{{"/work space/.git", true, "8:2"}, {"/work space/.git/config", false, "8:3"}}, Outside: []string{"net:[4026531840]"},
+		Room: 5, TmpBytes: 1, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
 		Ports: []uint64{80, 65535}, Caches: []Cache{{"/c", ""}, {"/d e", "/own"}}, Handed: 2, Overlays: []Overlay{{"/l", "/u", "/w"}},
 		Dir: "/tmp/x\xff", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}

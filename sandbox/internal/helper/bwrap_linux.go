@@ -1,0 +1,224 @@
+package helper
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// BwrapArguments are those by which bwrap(1), 0.8 or later, makes the namespaces and
+// the view of a specification that is Given: the view of buildView, as far as bwrap
+// knows how to make it. The specification learns what is there now, so that the helper
+// can see whether that is what it got.
+//
+// console is the terminal of the call, "" where it has none. empty gives a descriptor
+// with nothing to read, by the number that it will have in bwrap; bwrap takes one for
+// each hidden file.
+//
+// bwrap finds paths by their names, at its own time, and follows links. See checkView.
+func (s *Spec) BwrapArguments(console string, empty func() (fd int, err error)) ([]string, error) {
+	if err := s.lookAtRoots(); err != nil {
+		return nil, err
+	}
+	a := s.bwrapNamespaces()
+	a = append(a, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+	if console != "" {
+		a = append(a, "--dev-bind-try", console, "/dev/console")
+	}
+	for _, path := range procLocked { // the machine's own, of which each shows what concerns who looks
+		a = append(a, "--ro-bind-try", path, path)
+	}
+	a = append(append(a, s.bwrapPrivate()...), s.bwrapGiven()...)
+	for _, r := range byDepth(slices.Concat(s.Roots, s.pins())) {
+		how := "--bind-try" // the helper sees what is missing
+		if !r.Writable {
+			how = "--ro-bind-try"
+		}
+		a = append(a, how, s.source(r.Path), r.Path)
+	}
+	for _, r := range s.Fixed {
+		if !r.Writable {
+			a = append(a, "--ro-bind-try", s.source(r.Path), r.Path)
+		}
+	}
+	hidden, err := s.bwrapHidden(empty)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(a, hidden...), "--remount-ro", "/dev", "--chdir", "/"), nil
+}
+
+// bwrapNamespaces asks for the namespaces, and for no capability in them: the helper
+// needs none, and where AppArmor gives bwrap's children none there are none.
+//
+// bwrap could be bound to the life of who started it (--die-with-parent). That would be
+// a thread of the daemon's, which may end before; the helper sees the daemon's end by
+// its socket, as everywhere.
+func (s *Spec) bwrapNamespaces() []string {
+	a := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--new-session", "--cap-drop", "ALL"}
+	if s.Loopback {
+		a = append(a, "--unshare-net")
+	}
+	return a
+}
+
+// bwrapPrivate are the folders of privateFolders. How many files they may hold cannot
+// be told to bwrap.
+func (s *Spec) bwrapPrivate() []string {
+	private := func(path, mode string, bytes uint64) []string {
+		a := []string{"--perms", mode, "--tmpfs", path}
+		if bytes > 0 {
+			a = append([]string{"--size", strconv.FormatUint(bytes, 10)}, a...)
+		}
+		return a
+	}
+	var a []string
+	for _, path := range []string{"/tmp", "/var/tmp"} {
+		if isFolder(path) {
+			a = append(a, private(path, "1777", s.TmpBytes)...)
+		}
+	}
+	if isFolder("/run") {
+		a = append(a, private("/run", "0755", 1<<20)...)
+	}
+	return append(a, private("/dev/shm", "1777", shmBytes)...)
+}
+
+// bwrapGiven puts into the private folders what a call is to find there: caches, the
+// resolver's file, and sockets of the machine. Those in a root are there with it.
+func (s *Spec) bwrapGiven() (a []string) {
+	for _, c := range s.Caches {
+		if Covered(c.Path) || isFolder(c.Path) {
+			a = append(a, "--bind", c.From, c.Path)
+		}
+	}
+	files := slices.Clone(s.Sockets)
+	if path, ok := resolverBelowRun(); ok {
+		files = append(files, path)
+	}
+	for _, path := range files {
+		if Covered(path) && !s.inRoot(path) {
+			a = append(a, "--ro-bind-try", path, path)
+		}
+	}
+	return a
+}
+
+// bwrapHidden covers what is hidden. What lies in a folder that is covered anyway is
+// left out: there is nothing to be covered, and bwrap would make it.
+func (s *Spec) bwrapHidden(empty func() (int, error)) ([]string, error) {
+	var a, folders []string
+	for _, path := range s.hiddenHere() {
+		if slices.ContainsFunc(folders, func(f string) bool { return below(path, f) }) {
+			continue
+		}
+		if isFolder(s.source(path)) {
+			folders = append(folders, path)
+			a = append(a, "--size", "4096", "--perms", "0000", "--tmpfs", path, "--remount-ro", path)
+			continue
+		}
+		fd, err := empty()
+		if err != nil {
+			return nil, err
+		}
+		a = append(a, "--perms", "0000", "--ro-bind-data", strconv.Itoa(fd), path)
+	}
+	return a, nil
+}
+
+// hiddenHere are the hidden paths that lead to something in the view, without links
+// and in an order in which a folder comes before what is in it.
+func (s *Spec) hiddenHere() []string {
+	var list []string
+	for _, path := range s.Hide {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil { // not there, or not to be reached, which holds for calls too
+			continue
+		}
+		if _, err := os.Lstat(s.source(real)); err == nil && (s.inRoot(real) || s.source(real) != real || !Covered(real)) {
+			list = append(list, real)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// lookAtRoots notes what is at the roots now, and at the pinned and the protected paths
+// below them. No link is followed.
+func (s *Spec) lookAtRoots() error {
+	for i, r := range s.Roots {
+		is, err := identityAt(r.Path)
+		if err != nil {
+			return stage("open root "+r.Path, err)
+		}
+		if r.Is == "" {
+			s.Roots[i].Is = is
+		}
+	}
+	note := func(path string, writable bool) error {
+		is, err := identityAt(s.source(path))
+		if err == nil && !(writable && slices.ContainsFunc(s.Roots, func(r Root) bool { return r.Path == path })) {
+			s.Fixed = append(s.Fixed, Root{path, writable, is})
+		}
+		return except(err, unix.ENOENT, unix.ENOTDIR)
+	}
+	for _, dir := range waysTo(s.writable(), slices.Concat(s.Hide, s.Protect)) {
+		if err := note(dir, true); err != nil {
+			return stage("pin "+dir, err)
+		}
+	}
+	for _, path := range s.Protect {
+		if err := note(path, false); err != nil {
+			return stage("protect "+path, err)
+		}
+	}
+	return nil
+}
+
+func identityAt(path string) (string, error) {
+	fd, err := locate(path)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return "", err
+	}
+	return FolderID(uint64(st.Dev), st.Ino), nil
+}
+
+// pins are those of Fixed that can be written.
+func (s *Spec) pins() []Root {
+	return slices.DeleteFunc(slices.Clone(s.Fixed), func(r Root) bool { return !r.Writable })
+}
+
+// source is where what the view has at path lies outside of it.
+func (s *Spec) source(path string) string {
+	if s.inRoot(path) {
+		return path
+	}
+	for _, c := range s.Caches {
+		if below(path, c.Path) {
+			return filepath.Join(c.From, path[len(c.Path):])
+		}
+	}
+	return path
+}
+
+func (s *Spec) inRoot(path string) bool {
+	return slices.ContainsFunc(s.Roots, func(r Root) bool { return path == r.Path || below(path, r.Path) })
+}
+
+// below reports whether path lies in the folder dir and is another.
+func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
+
+// isFolder reports whether a folder is at path, and no link to one.
+func isFolder(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}

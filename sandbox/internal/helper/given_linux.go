@@ -1,0 +1,242 @@
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where bwrap has made the namespaces and the view, it has started the helper in
+// them. The helper has no right to change either any more, and needs none: it looks at
+// what it got, and refuses what is not what was asked for. From there on it goes on as
+// it does in namespaces of its own making.
+
+// streams is how many descriptors of the command come with a specification that is
+// Given: bwrap's own streams are not the call's.
+const streams = 3
+
+// takeStreams puts the streams of the call in the place of bwrap's, and makes the
+// terminal the controlling one. It returns what is left of the descriptors.
+func takeStreams(s *Spec, handed []int) ([]int, error) {
+	if len(handed) < streams {
+		return nil, stage("take the streams", errGarbled)
+	}
+	for to, fd := range handed[:streams] {
+		if err := unix.Dup3(fd, to, 0); err != nil {
+			return nil, stage("take the streams", err)
+		}
+		unix.Close(fd)
+	}
+	if s.Terminal {
+		if err := unix.IoctlSetInt(0, unix.TIOCSCTTY, 0); err != nil {
+			return nil, stage("take the terminal", err)
+		}
+	}
+	return handed[streams:], nil
+}
+
+// checkGiven makes sure that the process is in namespaces and in a view as the
+// specification asks for, and has no capabilities.
+func checkGiven(s *Spec) error {
+	if err := checkNamespaces(s.Outside); err != nil {
+		return stage("look at the namespaces", err)
+	}
+	if err := checkCapabilities(); err != nil {
+		return stage("look at the capabilities", err)
+	}
+	mounts, err := readMountTable()
+	if err != nil {
+		return stage("look at the view", err)
+	}
+	return checkView(s, mounts)
+}
+
+// checkNamespaces refuses to be in one of those that are named as readlink(2) names
+// them (namespaces(7)).
+func checkNamespaces(outside []string) error {
+	if os.Getpid() != 1 {
+		return errors.New("the helper is not the first process of a namespace")
+	}
+	if len(outside) == 0 {
+		return errGarbled
+	}
+	for _, name := range outside {
+		kind, _, _ := strings.Cut(name, ":")
+		own, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			return err
+		}
+		if own == name {
+			return fmt.Errorf("the %s namespace is the machine's", kind)
+		}
+	}
+	return nil
+}
+
+// checkCapabilities refuses those that bwrap should have dropped.
+func checkCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		return err
+	}
+	if have != [2]unix.CapUserData{} {
+		return errors.New("bwrap has left capabilities")
+	}
+	return nil
+}
+
+// checkView looks for everything of a view on which something depends. No link is
+// followed on the way, and what is found must be what the daemon saw at that path: a
+// call that runs beside could have put a link in bwrap's way for a moment.
+func checkView(s *Spec, mounts mountTable) error {
+	if err := mounts.checkWritable(s); err != nil {
+		return stage("make / read-only", err)
+	}
+	for _, path := range procLocked {
+		if err := mounts.checkAt(Root{Path: path}); except(err, unix.ENOENT) != nil {
+			return stage("make "+path+" read-only", err)
+		}
+	}
+	for _, r := range s.Roots {
+		if err := mounts.checkAt(r); err != nil {
+			return stage("open root "+r.Path, err)
+		}
+	}
+	fixed := map[string]bool{}
+	for _, r := range s.Fixed {
+		fixed[r.Path] = true
+		if err := mounts.checkAt(r); except(err, unix.ENOENT, unix.ENOTDIR) != nil {
+			return stage("fasten "+r.Path, err)
+		}
+	}
+	for _, path := range s.Protect {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err == nil && !fixed[path] {
+			return stage("protect "+path, errors.New("it came while the sandbox was made"))
+		}
+	}
+	for _, path := range s.Hide {
+		if err := mounts.checkHidden(path); err != nil {
+			return stage("hide "+path, err)
+		}
+	}
+	return nil
+}
+
+// checkAt makes sure that at the path is a mount of its own, read-only if it should be,
+// of what was there.
+func (m mountTable) checkAt(r Root) error {
+	fd, err := locate(r.Path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := m.checkMount(fd, !r.Writable); err != nil {
+		return err
+	}
+	return r.mustBe(fd)
+}
+
+// checkMount makes sure that an opened path is the root of a mount.
+func (m mountTable) checkMount(fd int, readOnly bool) error {
+	var st unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil {
+		return err
+	}
+	switch at, ok := m[st.Mnt_id]; {
+	case !ok || st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0:
+		return errors.New("there is no mount of its own: it was changed while the sandbox was made")
+	case readOnly && at.writable:
+		return errors.New("it can be written")
+	}
+	return nil
+}
+
+// checkHidden makes sure that what path leads to, if there is anything, is empty and
+// closed.
+func (m mountTable) checkHidden(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
+	}
+	defer unix.Close(fd)
+	if err := m.checkMount(fd, true); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	folder := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	if st.Mode&0o777 != 0 || !folder && st.Size != 0 {
+		return errors.New("it is not covered")
+	}
+	return nil
+}
+
+// checkWritable refuses every mount that can be written, seen and reached but is not
+// the call's own or one of its roots.
+func (m mountTable) checkWritable(s *Spec) error {
+	roots := s.writable()
+	for id, at := range m {
+		in := func(r Root) bool { return r.Writable && (at.point == r.Path || below(at.point, r.Path)) }
+		if !at.writable || private(at.point) || slices.ContainsFunc(roots, in) {
+			continue
+		}
+		var st unix.Statx_t
+		if unix.Statx(unix.AT_FDCWD, at.point, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st) == nil && st.Mnt_id == id {
+			return fmt.Errorf("%s can be written", at.point)
+		}
+	}
+	return nil
+}
+
+// private reports whether a mount point is that of a mount which every call has for
+// itself.
+func private(point string) bool {
+	return slices.Contains([]string{"/tmp", "/var/tmp", "/run", "/proc"}, point) || below(point, "/dev")
+}
+
+// mountPoint is one mount of the view.
+type mountPoint struct {
+	point    string
+	writable bool
+}
+
+// mountTable are the mounts of the view by their ids.
+type mountTable map[uint64]mountPoint
+
+// readMountTable reads those of this process (proc_pid_mountinfo(5)).
+func readMountTable() (mountTable, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	return parseMountTable(string(b))
+}
+
+func parseMountTable(text string) (mountTable, error) {
+	m := mountTable{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			return nil, fmt.Errorf("cannot read the mount %q", line)
+		}
+		var id uint64
+		if _, err := fmt.Sscan(f[0], &id); err != nil {
+			return nil, fmt.Errorf("cannot read the mount %q", line)
+		}
+		m[id] = mountPoint{unescapeMount(f[4]), !slices.Contains(strings.Split(f[5], ","), "ro")}
+	}
+	return m, nil
+}
+
+// unescapeMount undoes what the kernel does to blanks, tabs, newlines and backslashes.
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
