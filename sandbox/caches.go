@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type Cache struct {
 type Caches struct {
 	folders []cacheFolder
 	lock    *os.File // held as long as a call can change what the caches hold
+	private bool     // no overlay can be given to calls: see withoutOverlays
 }
 
 // CacheStore is a folder in which OpenCaches keeps what calls change.
@@ -71,6 +73,8 @@ func (c *Caches) Problems() map[string]error {
 		for _, f := range c.folders {
 			if f.reason != nil {
 				problems[f.path] = f.reason
+			} else if c.private && f.tree != nil {
+				problems[f.path] = errPrivate
 			}
 		}
 	}
@@ -103,3 +107,14 @@ func (c *Caches) kind() string {
 	}
 	return cachesOverlay
 }
+
+// withoutOverlays are the same caches for calls that cannot be given a mount: all they
+// see is what they have put there.
+func (c *Caches) withoutOverlays() *Caches {
+	if c == nil {
+		return nil
+	}
+	return &Caches{folders: c.folders, lock: c.lock, private: true}
+}
+
+var errPrivate = errors.New("an overlay cannot be passed through bwrap")

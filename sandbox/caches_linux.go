@@ -212,7 +212,7 @@ func (c *Caches) give(spec *helper.Spec) (handed []*os.File) {
 		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return within(f.path, r.Path) }) {
 			continue
 		}
-		if f.tree != nil {
+		if f.tree != nil && !c.private {
 			handed = append(handed, f.tree)
 			spec.Caches = append(spec.Caches, helper.Cache{Path: f.path})
 		} else {

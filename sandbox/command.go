@@ -99,7 +99,7 @@ func (p Profile) report(landlock int, brokered bool) Report {
 	}
 	var enforced []string
 	switch p.Tier {
-	case TierA:
+	case TierA, TierBwrap:
 		enforced = append(enforced, "namespaces")
 	case TierB:
 		enforced = append(enforced, "namespaces-but-pid")

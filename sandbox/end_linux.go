@@ -15,6 +15,7 @@ func (p *Process) reap() bool {
 	// Ends with the helper. Nobody waits for it longer than endWithin.
 	go func() {
 		_ = p.cmd.Wait() // its status says nothing about the command
+		p.via.wait()
 		close(reaped)
 	}()
 	patience := time.NewTimer(endWithin)

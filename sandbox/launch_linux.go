@@ -17,36 +17,75 @@ import (
 // launch starts the helper and tells it what to do.
 func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 	p.command = c
+	if spec.Given {
+		var err error
+		if p.via, err = newBwrap(c, &spec); err != nil {
+			return unavailable("prepare bwrap", err)
+		}
+		defer p.via.letGo()
+	}
+	return p.begin(spec, handed)
+}
+
+// begin is launch once all is prepared.
+func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
+	c := p.command
+	if spec.Given {
+		handed = append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, handed...)
+		spec.Handed = uint64(len(handed))
+	}
 	b, err := spec.Encode()
 	if err != nil {
 		return &StageError{Stage: "specification", Err: err}
 	}
-	theirs, err := p.connect()
-	if err != nil {
-		return &StageError{Stage: "control socket", Err: err}
+	if err := p.clone(spec); err != nil {
+		return err
 	}
-	limits := c.Profile.Limits
-	p.group, err = c.Profile.Groups.New(cgroup.Limits{Processes: limits.Processes, MemoryBytes: limits.MemoryBytes})
-	if err != nil {
-		p.control.Close()
-		theirs.Close()
-		return unavailable("make a control group", err)
-	}
-	p.cmd = helperCommand(c, spec, theirs)
-	err = p.group.Start(p.cmd)
-	theirs.Close()
-	if err != nil {
-		p.control.Close()
-		_ = p.group.End()
-		return unavailable("clone", err)
-	}
-	if p.identity, err = identityOf(p.cmd.Process.Pid); err != nil {
+	if p.identity, err = identityOf(p.PID()); err != nil {
 		p.abandon()
 		return unavailable("read the helper's identity", err)
 	}
 	if err := p.sendSpec(b, handed, c.Extra); err != nil {
 		p.abandon()
 		return unavailable("instruct the helper", err)
+	}
+	return nil
+}
+
+// clone starts the helper, through bwrap if that makes the namespaces.
+func (p *Process) clone(spec helper.Spec) error {
+	c := p.command
+	theirs, err := p.connect()
+	if err != nil {
+		return &StageError{Stage: "control socket", Err: err}
+	}
+	defer theirs.Close()
+	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
+	if p.via != nil && limits.Processes > 0 {
+		limits.Processes++ // bwrap itself
+	}
+	if p.group, err = c.Profile.Groups.New(limits); err != nil {
+		p.control.Close()
+		return unavailable("make a control group", err)
+	}
+	p.cmd = helperCommand(c, spec, theirs)
+	if p.via != nil {
+		p.cmd = p.via.command(theirs)
+	}
+	if err = p.group.Start(p.cmd); err != nil {
+		p.via.wait()
+		p.control.Close()
+		_ = p.group.End()
+		return unavailable("clone", err)
+	}
+	if p.via == nil {
+		return nil
+	}
+	if err = p.via.find(p.cmd.Process.Pid); err != nil {
+		if !p.abandon() {
+			return unavailable(launcherBwrap, err)
+		}
+		return p.unavailable(launcherBwrap, err)
 	}
 	return nil
 }
@@ -77,7 +116,7 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 		return event, nil
 	}
 	if p.abandon() && errors.Is(err, io.EOF) {
-		err = unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
+		err = p.unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))

@@ -62,7 +62,7 @@ func feature(name, detail string, err error) Feature {
 }
 
 // probe lets a helper confine itself and end.
-func probe(ctx context.Context, spec helper.Spec) (helper.Event, error) {
+func probe(ctx context.Context, spec helper.Spec, handed ...*os.File) (helper.Event, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return helper.Event{}, err
@@ -70,7 +70,7 @@ func probe(ctx context.Context, spec helper.Spec) (helper.Event, error) {
 	defer null.Close()
 	spec.Probe, spec.Dir = true, "/"
 	var p Process
-	if err := p.launch(Command{Stdin: null, Stdout: null, Stderr: null}, spec, nil); err != nil {
+	if err := p.launch(Command{Stdin: null, Stdout: null, Stderr: null}, spec, handed); err != nil {
 		return helper.Event{}, err
 	}
 	event, err := p.await(ctx)
@@ -79,5 +79,7 @@ func probe(ctx context.Context, spec helper.Spec) (helper.Event, error) {
 	}
 	p.control.Close()
 	p.doors.close()
-	return event, p.cmd.Wait()
+	err = p.cmd.Wait()
+	p.via.wait()
+	return event, err
 }

@@ -47,6 +47,7 @@ type Profile struct {
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
 	Names     []string // names that a call cannot write anywhere in what is writable; for macOS, see seatbelt
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
+	Launcher  string   // who makes the namespaces, for Choose: "native", "bwrap" or, as ever else, bwrap where toold itself cannot
 	Tier      Tier     // what the machine gives; see Choose
 	Degraded  string   // why it is not TierA, for the Report
 	Sockets   []string // local sockets of the machine that may be connected to; missing ones are skipped
@@ -81,10 +82,10 @@ type Report struct {
 	// "cgroup" or "cgroup:memory": a control group bounds processes, or memory as well.
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"` // whether the host's network could be reached
-	// Tier is "A" where every layer held a process, "B" where processes had no
-	// namespace of their own, "C" where there were no namespaces at all; "path" for a
-	// file tool that the daemon's check of the path has refused before anything was
-	// opened; "none" in danger-full-access.
+	// Tier is "A" where every layer held a process, "A-bwrap" where that was so and bwrap
+	// had made the namespaces, "B" where processes had no namespace of their own, "C" where
+	// there were no namespaces at all; "path" for a file tool that the daemon's check of the
+	// path has refused before anything was opened; "none" in danger-full-access.
 	Tier string `json:"tier"`
 	// Degraded tells why the tier is not A, and what would mend it.
 	Degraded string `json:"degraded,omitempty"`

@@ -23,6 +23,7 @@ const endWithin = 3 * time.Second
 type Process struct {
 	cmd      *exec.Cmd
 	control  *os.File
+	via      *bwrap // what cmd is, and who started the helper; nil when cmd is the helper
 	group    *cgroup.Group
 	identity string
 	report   Report
@@ -67,7 +68,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
 		answers: make(chan helper.Event, 4), signalled: make(chan struct{}, 1),
 	}
-	if c.Profile.Mode == FullAccess || c.Profile.Tier != TierA { // no namespace ends with the helper
+	if c.Profile.Mode == FullAccess || !c.Profile.Tier.apart() { // no namespace ends with the helper
 		p.cookie = "TOOLD_CALL=" + rand.Text()
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], p.cookie)
 	}
@@ -120,12 +121,15 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 // confine asks for the layers of the profile's tier.
 func (p Profile) confine(spec *helper.Spec) {
 	spec.Landlock, spec.Seccomp = true, true
-	spec.Shared = p.Tier != TierA
+	spec.Shared = !p.Tier.apart()
 	if p.Tier == TierC {
 		spec.Listed, spec.Offline = true, !p.Network
 		return
 	}
 	spec.Namespaces, spec.Loopback = true, !p.Network
+	if p.Tier == TierBwrap {
+		spec.Given, spec.Outside = true, outside(p.Network)
+	}
 }
 
 // listedRoots are all folders that a call in tier C can open anything in.
@@ -268,7 +272,12 @@ func (p *Process) noteMet() {
 }
 
 // PID returns the helper's process number.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+func (p *Process) PID() int {
+	if p.via != nil && p.via.helper != nil {
+		return p.via.helper.Pid
+	}
+	return p.cmd.Process.Pid
+}
 
 // Identity names the helper beyond the reuse of process numbers; see KillIdentity.
 func (p *Process) Identity() string { return p.identity }
@@ -316,7 +325,13 @@ func (p *Process) order(o helper.Order) (told bool) {
 }
 
 // destroy kills the helper, and with it, where there are namespaces, everything.
-func (p *Process) destroy() { _ = p.cmd.Process.Kill() }
+func (p *Process) destroy() {
+	if p.via != nil && p.via.helper != nil {
+		_ = p.via.helper.Kill() // and bwrap ends with it; to kill bwrap would leave it
+		return
+	}
+	_ = p.cmd.Process.Kill()
+}
 
 // End kills what is left of the call, waits until it and its helper are gone,
 // and returns what had been left. It must be called once.

@@ -23,12 +23,24 @@ func Try(ctx context.Context, p Profile) (Report, error) {
 	if p.Tier == TierC && os.Geteuid() == 0 {
 		return Report{}, &StageError{Stage: "tier C", Err: errRootListed, Advice: "start toold as an ordinary user"}
 	}
-	var spec helper.Spec
-	p.confine(&spec)
-	spec.Ports = p.ports()
-	event, err := probe(ctx, spec)
+	spec, handed, err := p.trial()
+	if err != nil {
+		return Report{}, &StageError{Stage: "profile", Err: err}
+	}
+	event, err := probe(ctx, spec, handed...)
 	if err != nil {
 		return Report{}, err
 	}
 	return p.report(event.ABI, event.Brokered), nil
+}
+
+// trial is what the helper of Try is told. What bwrap makes of a view depends on what is
+// in it, so that it is tried with all of it.
+func (p Profile) trial() (spec helper.Spec, handed []*os.File, err error) {
+	if p.Tier == TierBwrap {
+		return Command{Profile: p}.spec()
+	}
+	p.confine(&spec)
+	spec.Ports = p.ports()
+	return spec, nil, nil
 }

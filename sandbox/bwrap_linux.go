@@ -1,0 +1,245 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// bwrapPath is where distributions have bwrap(1). It is looked for nowhere else: what
+// lies in the PATH may be a call's work. AppArmor's profile names this path, too.
+const bwrapPath = "/usr/bin/bwrap"
+
+// trustBwrap refuses a bwrap that another than root could have changed. Calls under p
+// could when they may write its folder.
+func trustBwrap(p Profile) error {
+	if p.Mode == WorkspaceWrite && p.inRoot(bwrapPath) {
+		return fmt.Errorf("calls may write the folder of %s", bwrapPath)
+	}
+	for _, path := range []string{"/", "/usr", "/usr/bin", bwrapPath} {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return fmt.Errorf("cannot use %s: %w", bwrapPath, err)
+		}
+		if !rootOwns(&st) || st.Mode&0o022 != 0 {
+			return fmt.Errorf("cannot trust %s: %s can be changed by others than root", bwrapPath, path)
+		}
+	}
+	return nil
+}
+
+// rootOwns reports whether a file is root's. In a user namespace in which root has no
+// number its files have the one that stands for all such users (user_namespaces(7)).
+func rootOwns(st *unix.Stat_t) bool {
+	if st.Uid == 0 {
+		return true
+	}
+	known, err := os.ReadFile("/proc/self/uid_map")
+	for line := range strings.Lines(string(known)) {
+		if f := strings.Fields(line); err == nil && len(f) == 3 && f[0] == "0" {
+			return false
+		}
+	}
+	return err == nil && fmt.Sprint(st.Uid) == setting("kernel/overflowuid") && int(st.Uid) != os.Getuid()
+}
+
+// outside names the namespaces of the daemon that a call is not to be in.
+func outside(network bool) (names []string) {
+	kinds := []string{"user", "mnt", "pid", "ipc", "uts"}
+	if !network {
+		kinds = append(kinds, "net")
+	}
+	for _, kind := range kinds {
+		if name, err := os.Readlink("/proc/self/ns/" + kind); err == nil { // the helper misses one less
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// The descriptors that bwrap is started with.
+const (
+	bwrapControl = helper.ControlFD + iota // for the helper, like the next
+	bwrapProgram
+	bwrapArgs
+	bwrapInfo
+	bwrapEmpty // and further ones
+)
+
+// bwrap starts one helper, and outlives it.
+type bwrap struct {
+	said   *os.File    // its standard error
+	word   string      // the first line of it; set by wait
+	helper *os.Process // nil until it is found, like the next
+	pidfd  int         // the same for wait
+
+	// What is let go when the helper has been found.
+	program    *os.File // this binary, which need not be in the view
+	args       *os.File
+	info, told *os.File // bwrap's end of a pipe, and ours
+	null       *os.File
+	empty      []*os.File
+}
+
+// newBwrap prepares to start a helper by bwrap. The specification learns what the
+// helper shall find. Who gets a bwrap must let go of what only the start needs, and wait.
+func newBwrap(c Command, spec *helper.Spec) (b *bwrap, err error) {
+	b = &bwrap{}
+	defer func() {
+		if err != nil {
+			b.letGo()
+			b.said.Close()
+		}
+	}()
+	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	// Without the right to read: a program may be one that can only be run.
+	program, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	b.program = os.NewFile(uintptr(program), "program")
+	if b.told, b.info, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if b.said, err = memoryFile("said", nil); err != nil {
+		return nil, err
+	}
+	args, err := spec.BwrapArguments(c.terminalName(), b.oneEmpty)
+	if err != nil {
+		return nil, err
+	}
+	b.args, err = memoryFile("arguments", []byte(strings.Join(args, "\x00")+"\x00"))
+	return b, err
+}
+
+// oneEmpty opens a file with nothing in it for bwrap.
+func (b *bwrap) oneEmpty() (int, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return -1, err
+	}
+	b.empty = append(b.empty, null)
+	return bwrapEmpty + len(b.empty) - 1, nil
+}
+
+func (b *bwrap) letGo() {
+	for _, f := range append([]*os.File{b.null, b.program, b.args, b.info, b.told}, b.empty...) {
+		f.Close() // allowed on nil
+	}
+}
+
+// command is bwrap, which starts this binary as the first process of the namespaces.
+// bwrap waits for it outside of them, in a session of its own.
+func (b *bwrap) command(control *os.File) *exec.Cmd {
+	return &exec.Cmd{
+		Path: bwrapPath,
+		Args: []string{"bwrap", "--info-fd", fmt.Sprint(bwrapInfo), "--args", fmt.Sprint(bwrapArgs), "--", fmt.Sprintf("/proc/self/fd/%d", bwrapProgram), helper.Marker},
+		Env:  []string{"GOMAXPROCS=2"}, Dir: "/",
+		Stdin: b.null, Stdout: b.null, Stderr: b.said,
+		ExtraFiles:  append([]*os.File{control, b.program, b.args, b.info}, b.empty...),
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+}
+
+// find waits until bwrap has made the process that becomes the helper.
+func (b *bwrap) find(pid int) error {
+	b.info.Close() // so that bwrap's end is heard
+	var told struct {
+		PID int `json:"child-pid"`
+	}
+	err := json.NewDecoder(io.LimitReader(b.told, 4<<10)).Decode(&told)
+	if err != nil {
+		return err // bwrap has ended
+	}
+	fd, err := unix.PidfdOpen(told.PID, 0)
+	if err != nil {
+		return err
+	}
+	found, err := os.FindProcess(told.PID) // by a handle, so never another with that number
+	row, gone := helper.Process(told.PID)
+	if err == nil && gone == nil && row.Parent == pid {
+		b.helper, b.pidfd = found, fd
+		return nil
+	}
+	unix.Close(fd)
+	return errors.Join(err, gone, unix.ESRCH) // or its number is another's by now
+}
+
+// wait waits until the helper is gone, which it is with the last process of its
+// namespace, and lets all go. It is called once, when bwrap has ended.
+func (b *bwrap) wait() {
+	if b == nil {
+		return
+	}
+	if b.helper != nil {
+		fds := []unix.PollFd{{Fd: int32(b.pidfd), Events: unix.POLLIN}}
+		for {
+			if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		unix.Close(b.pidfd)
+		_ = b.helper.Release()
+	}
+	text := make([]byte, 400)
+	n, _ := b.said.ReadAt(text, 0)
+	b.word, _, _ = strings.Cut(strings.TrimPrefix(string(text[:n]), "bwrap: "), "\n")
+	b.said.Close()
+}
+
+// unavailable is the error of a helper that is gone: in bwrap's words, if it had any.
+func (p *Process) unavailable(stage string, err error) *StageError {
+	if p.via != nil && p.via.word != "" {
+		stage, err = launcherBwrap, errors.New(p.via.word)
+	}
+	return unavailable(stage, err)
+}
+
+// memoryFile makes a file in memory that is read from its beginning.
+func memoryFile(name string, content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(content)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// terminalName is the path of the command's terminal, "" where it has none or nobody
+// can tell.
+func (c Command) terminalName() (name string) {
+	if !c.Terminal {
+		return ""
+	}
+	raw, err := c.Stdin.SyscallConn()
+	if err != nil {
+		return ""
+	}
+	err = control(raw, func(fd int) (err error) {
+		name, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+		return err
+	})
+	if err != nil || !strings.HasPrefix(name, "/dev/") {
+		return "" // only ttyname(3) misses it
+	}
+	return name
+}

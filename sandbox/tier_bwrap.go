@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+)
+
+// The words of Profile.Launcher.
+const (
+	launcherNative = "native"
+	launcherBwrap  = "bwrap"
+)
+
+// withBwrap says what a call in tier A-bwrap cannot have, and what does not bound it.
+const withBwrap = "there are no connections by name (network: proxy), calls see of tool caches only what they have put there, and the files in their /tmp are bounded by size and not by number"
+
+// chooseBwrap finds out whether bwrap makes the namespaces where toold cannot, or shall
+// not, for which failed is nil.
+func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, Report, error) {
+	if err := trustBwrap(p); err != nil {
+		return p, Report{}, &StageError{Stage: launcherBwrap, Err: err, Advice: "install it as the distribution has it: sudo apt-get install bubblewrap"}
+	}
+	b := p.bwrapped()
+	report, err := Try(ctx, b)
+	if err != nil {
+		return p, Report{}, err
+	}
+	why, mend := "as sandbox.launcher says", ""
+	if failed != nil {
+		why, mend = fmt.Sprintf("toold itself cannot: %s: %v", failed.Stage, failed.Err), "; "+failed.Advice
+	}
+	b.Degraded = fmt.Sprintf("bwrap makes the namespaces (%s), so %s", why, withBwrap)
+	if p.Groups == nil && os.Getuid() == 0 {
+		b.Degraded += "; nor are the processes of a call of root"
+	}
+	b.Degraded += mend
+	report.Degraded = b.Degraded
+	return b, report, nil
+}
+
+// bwrapped is the profile for tier A-bwrap: what takes rights inside of the namespaces
+// is off.
+func (p Profile) bwrapped() Profile {
+	p.Tier, p.Ports, p.Caches = TierBwrap, nil, p.Caches.withoutOverlays()
+	return p
+}
