@@ -20,12 +20,12 @@ func approvalsCommand(g *global) *cobra.Command {
 		Use: "approvals", Short: "List the calls that wait for a person", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
-				return g.watchApprovals(cmd.Context())
+				return g.watch(cmd.Context())
 			}
 			return g.listApprovals(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "stay, and print what comes; while this runs, an approver is connected")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "the same as toold watch")
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 		return g.emit(list)
 	}
 	for _, r := range list {
-		g.printApproval(r)
+		fmt.Fprintf(g.std.out, "%s  %s", r.ID, asked(r))
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(g.std.err, "no call waits for a person")
@@ -98,42 +98,15 @@ func (g *global) listApprovals(ctx context.Context) error {
 	return nil
 }
 
-// watchApprovals prints approvals as they come until interrupted.
-func (g *global) watchApprovals(ctx context.Context) error {
-	ctx, interrupted := interruptible(ctx)
-	defer interrupted.stop()
-	c, err := g.dial(ctx, "approver")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	fmt.Fprintf(g.std.err, "toold: waiting for questions about calls in %s; answer with `toold approve ID` or `toold deny ID`; Ctrl-C ends\n", c.Hello().Workspace)
-	err = c.Approvals(ctx, client.ApprovalEvents{Requested: g.printApproval, Resolved: g.printResolved})
-	if ctx.Err() != nil {
-		return nil
-	}
-	return &exitError{exitUnreachable, fmt.Errorf("the daemon is gone: %w", err)}
-}
-
-func (g *global) printApproval(r message.ApprovalRequest) {
-	if g.json {
-		g.emit(r)
-		return
-	}
-	fmt.Fprintf(g.std.out, "%s  %s  %s\n", r.ID, oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
-	fmt.Fprintf(g.std.out, "%s    %s asks: %s\n", question(r, "    "), oneLine(r.Rule), oneLine(r.Reason))
+// asked is a question for people, but for its id.
+func asked(r message.ApprovalRequest) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
+	fmt.Fprintf(&b, "%s    %s asks: %s\n", question(r, "    "), oneLine(r.Rule), oneLine(r.Reason))
 	if flags := wideningFlags(r.MayWiden); len(flags) > 0 {
-		fmt.Fprintf(g.std.out, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))
+		fmt.Fprintf(&b, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))
 	}
-}
-
-// printResolved tells that a question is not open any more.
-func (g *global) printResolved(r message.ApprovalResolved) {
-	if g.json {
-		g.emit(r)
-		return
-	}
-	fmt.Fprintf(g.std.out, "%s  %s\n", r.ID, oneLine(resolvedText(r)))
+	return b.String()
 }
 
 func resolvedText(r message.ApprovalResolved) string {

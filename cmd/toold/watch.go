@@ -1,42 +1,134 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 
-	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
 )
 
-// guarded reports whether calls may write something in which names are protected, be it
-// that a person lets them.
-func guarded(cfg config.Config) bool {
-	return max(cfg.Sandbox.Mode, cfg.Widen.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
-}
-
-func guardOptions(cfg config.Config) guard.Options {
-	return guard.Options{
-		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
-		Quarantine: quarantine(cfg), Report: cfg.ProtectReport,
+func watchCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "watch", Short: "Show the calls that wait for a person as they come, and answer them", Args: cobra.NoArgs,
+		Long: "Shows each call that waits for a person, with a number, and what becomes of it. A line\n" +
+			"typed here answers one:\n\n" +
+			"  yes 1\n" +
+			"  yes 1 --network full     (widens its sandbox, as far as approval.widen lets it)\n" +
+			"  no 1 use make instead    (the words go to the agent)\n\n" +
+			"While this runs an approver is connected.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context()) },
 	}
 }
 
-// quarantine is the folder in which is kept what was taken away.
-func quarantine(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }
+// watcher shows questions and takes their answers. Each answer names its question, so
+// that nothing typed before one came, or meant for another, decides it.
+type watcher struct {
+	*global
+	client *client.Client
 
-// watchFinding tells whether the workspace can be watched for protected names.
-func watchFinding(cfg config.Config) finding {
-	f := finding{Name: "protected names", OK: true}
-	if !guarded(cfg) {
-		f.Is = "not watched for: sandbox.protect is empty, or calls can write nothing"
-		return f
+	mu   sync.Mutex
+	last int
+	open map[int]string // ids of approvals by their numbers
+}
+
+// watch goes on until interrupted, or until the daemon is gone.
+func (g *global) watch(ctx context.Context) error {
+	ctx, interrupted := interruptible(ctx)
+	defer interrupted.stop()
+	c, err := g.dial(ctx, "approver")
+	if err != nil {
+		return err
 	}
-	folders, why, unseen := guard.Survey(guardOptions(cfg))
-	f.Is, f.OK = fmt.Sprintf("%d folders to watch", folders), !unseen
-	if why != "" {
-		f.Is += "; " + why
-		f.Mend = fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_watches=%d, or work in a smaller folder", 3*folders)
+	defer c.Close()
+	fmt.Fprintf(g.std.err, "toold: waiting for questions about calls in %s; answer with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
+	w := &watcher{global: g, client: c, open: map[int]string{}}
+	// Ends at the end of standard input, or with the program.
+	go w.answers(ctx)
+	err = c.Approvals(ctx, client.ApprovalEvents{Requested: w.requested, Resolved: w.resolved})
+	if ctx.Err() != nil {
+		return nil
 	}
-	return f
+	return &exitError{exitUnreachable, fmt.Errorf("the daemon is gone: %w", err)}
+}
+
+func (w *watcher) requested(r message.ApprovalRequest) {
+	w.mu.Lock()
+	w.last++
+	number := w.last
+	w.open[number] = r.ID
+	w.mu.Unlock()
+	w.print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, asked(r)))
+}
+
+func (w *watcher) resolved(r message.ApprovalResolved) {
+	name := r.ID
+	w.mu.Lock()
+	for number, id := range w.open {
+		if id == r.ID {
+			name = fmt.Sprintf("[%d] %s", number, r.ID)
+			delete(w.open, number)
+		}
+	}
+	w.mu.Unlock()
+	w.print(r, fmt.Sprintf("%s  %s\n", name, oneLine(resolvedText(r))))
+}
+
+// answers acts on the lines that are typed.
+func (w *watcher) answers(ctx context.Context) {
+	lines := bufio.NewScanner(w.std.in)
+	for lines.Scan() {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		d, err := w.answer(lines.Text())
+		if err == nil {
+			_, err = w.client.Decide(ctx, d)
+		}
+		var refused *message.Error
+		switch {
+		case errors.As(err, &refused):
+			fmt.Fprintln(w.std.err, "toold:", oneLine(refused.Message))
+		case err != nil && ctx.Err() == nil:
+			fmt.Fprintln(w.std.err, "toold:", oneLine(err.Error()))
+		}
+	}
+}
+
+// answer reads a line. Everything but a clear yes to a question that is open decides
+// nothing, or is a no.
+func (w *watcher) answer(line string) (d client.Decision, err error) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	number, err := strconv.Atoi(which)
+	w.mu.Lock()
+	id, open := w.open[number]
+	waiting := slices.Sorted(maps.Keys(w.open))
+	w.mu.Unlock()
+	if err != nil || !open {
+		return d, fmt.Errorf("no question has the number %q; those that wait: %v", which, waiting)
+	}
+	d = client.Decision{ApprovalID: id, Reason: strings.TrimSpace(rest)}
+	switch strings.ToLower(word) {
+	case "y", "yes":
+		d.Approve = true
+	case "n", "no":
+		return d, nil
+	default:
+		return d, fmt.Errorf("say yes %d, or no %[1]d and why", number)
+	}
+	if strings.HasPrefix(d.Reason, "--") {
+		d.Widen, err = parseWidening(d.Reason)
+		d.Reason = ""
+	}
+	return d, err
 }
