@@ -245,18 +245,15 @@ func (g *Guard) look() []string {
 	g.existing, g.links = []string{}, map[string]link{}
 	for f := range g.tree.holders {
 		dir := f.path()
-		list := g.elsewhere(f, dir)
 		for _, name := range g.wanted(f) {
-			list = append(list, filepath.Join(dir, name))
+			g.existing = append(g.existing, g.real(filepath.Join(dir, name), true))
 		}
-		for _, path := range list {
-			if path = g.real(path); path != "" {
-				g.existing = append(g.existing, path)
-			}
+		for _, path := range g.elsewhere(f, dir) {
+			g.existing = append(g.existing, g.real(path, false))
 		}
 	}
 	slices.Sort(g.existing)
-	g.existing = slices.Compact(g.existing)
+	g.existing = slices.DeleteFunc(slices.Compact(g.existing), func(path string) bool { return path == "" })
 	return g.existing
 }
 

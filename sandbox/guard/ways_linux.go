@@ -12,15 +12,18 @@ const mostLinks = 40
 
 // real is where a protected path leads to, if that is in a root: what is outside
 // cannot be changed in any case. "" = nowhere. It takes notice of what a call could
-// make or replace so that it leads elsewhere: the links on the way, and what is missing.
-func (g *Guard) real(path string) string {
+// make or replace so that it leads elsewhere: the links on the way, and what is missing
+// behind them. named tells that the path itself is watched for.
+func (g *Guard) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
 		next := filepath.Join(at, ahead[0])
 		info, err := os.Lstat(next)
 		switch {
-		case err != nil:
+		case err != nil && (links > 0 || !named):
 			g.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))
+			return ""
+		case err != nil:
 			return ""
 		case info.Mode()&os.ModeSymlink == 0:
 			at, ahead = next, ahead[1:]
@@ -63,11 +66,11 @@ func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// misses notes that a protected path leads to end, and that the first of the way that
-// is missing is next. A path whose name is protected is looked at anyway.
+// misses notes that a protected path leads to end, and that the first of the way
+// that is missing is next.
 func (g *Guard) misses(next, end string) {
 	for _, path := range []string{next, end} {
-		if g.inRoot(path) && g.options.name(path) == "" {
+		if g.inRoot(path) {
 			g.links[path] = link{}
 		}
 	}
@@ -95,7 +98,7 @@ const mostIncluded = 10
 // elsewhere: the folder of hooks and the configurations that its own names, and what its
 // hooks are links to.
 func (g *Guard) elsewhere(f *folder, dir string) (list []string) {
-	if !f.gitParts() {
+	if !f.gitParts() || f.fresh { // a call's own is judged when it ends
 		return nil
 	}
 	hooks, err := os.ReadDir(dir + "/hooks")

@@ -41,3 +41,16 @@ func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
 		})
 	}
 }
+
+// What git makes of a new repository comes bit by bit, while others look.
+func TestARepositoryThatIsBeingMadeIsNotTakenApart(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "")
+	c := p.Begin(nil)
+	p.sh("mkdir -p n/.git")
+	p.existing()
+	p.sh("mkdir n/.git/info n/.git/hooks; echo >n/.git/info/exclude; echo >n/.git/hooks/x.sample")
+	if diff := cmp.Diff([]string(nil), p.taken(c.End())); diff != "" {
+		t.Error(diff)
+	}
+}
