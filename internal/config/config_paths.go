@@ -23,6 +23,10 @@ func secrets() []string {
 		"~/.docker/config.json", "~/.git-credentials", "~/.netrc", "~/.npmrc", "~/.pypirc", "~/.pgpass", "~/.my.cnf",
 		"~/.cargo/credentials", "~/.cargo/credentials.toml", "~/.gem/credentials", "~/.m2/settings.xml",
 		"~/.password-store", "~/.vault-token", "~/.terraform.d/credentials.tfrc.json", "~/.local/share/keyrings",
+		"~/.config/hub", "~/.config/glab-cli", "~/.config/rclone", "~/.config/doctl", "~/.config/containers/auth.json", "~/.fly", "~/.s3cfg", "~/.boto",
+		"~/.pulumi/credentials.json", "~/.m2/settings-security.xml", "~/.composer/auth.json", "~/.config/composer/auth.json", "~/.cache/huggingface/token",
+		"~/.mozilla", "~/.thunderbird", "~/.config/google-chrome", "~/.config/chromium", "~/.config/BraveSoftware",
+		"~/.bash_history", "~/.zsh_history", "~/.psql_history", "~/.mysql_history",
 		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
 	}
 }
