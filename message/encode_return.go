@@ -15,6 +15,7 @@ type EncodedReturn struct {
 }
 
 const (
+	returnBegins = `{"message_type":"tool_return_message",`
 	mirrorBegins = `,"result":`
 	numberBegins = `,"seq_id":`
 )
@@ -52,9 +53,9 @@ func (e EncodedReturn) Record(seq int64) []byte {
 }
 
 // WholeReturn makes the frame of a return of its record. What is no record, as the
-// frame itself, it returns as it is.
+// frame itself or another message, it returns as it is.
 func WholeReturn(record []byte) []byte {
-	if bytes.Contains(record, []byte(mirrorBegins)) {
+	if !bytes.HasPrefix(record, []byte(returnBegins)) || bytes.Contains(record, []byte(mirrorBegins)) {
 		return record
 	}
 	r, err := DecodeReturn(record)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/policy"
@@ -24,5 +26,35 @@ func TestAQueryOverHTTPIsCheckedAsAFrameIs(t *testing.T) {
 		if res := get(t, ts.URL+"/v1/messages"+query, token); res.StatusCode != want {
 			t.Errorf("GET /v1/messages%s: %s, want %d", query, res.Status, want)
 		}
+	}
+}
+
+// TestTheRecordShowsWhatWasAsked, and not only what was answered.
+func TestTheRecordShowsWhatWasAsked(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"))
+	until(t, conn, "tool_return_message")
+	write(t, conn, `{"message_type":"list_messages","request_id":"q1","order":"asc"}`)
+	page, _ := until(t, conn, `"messages"`)
+	var got struct {
+		Messages []struct {
+			Type string `json:"message_type"`
+			Call struct {
+				ID   string `json:"tool_call_id"`
+				Name string `json:"tool_name"`
+			} `json:"tool_call"`
+			Result string `json:"result"`
+		}
+	}
+	if err := json.Unmarshal([]byte(page), &got); err != nil || len(got.Messages) != 2 {
+		t.Fatalf("%v: %s", err, page)
+	}
+	asked, answered := got.Messages[0], got.Messages[1]
+	if asked.Type != "approval_request_message" || asked.Call.ID != "call_1" || asked.Call.Name != "shout" || strings.Contains(page, `"tool_call_id":""`) {
+		t.Errorf("what was asked is listed as %+v in %s", asked, page)
+	}
+	if answered.Type != "tool_return_message" || answered.Result == "" {
+		t.Errorf("what was answered is listed as %+v", answered)
 	}
 }
