@@ -124,6 +124,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 // TestEscapeRunnerSeesEscapes plays attacks against a daemon that confines nothing.
 // Each must be seen: where one is not, "blocked" would mean nothing.
 func TestEscapeRunnerSeesEscapes(t *testing.T) {
+	t.Parallel()
 	cases, err := readEscapeCases(filepath.Join("testdata", "escape-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)

@@ -107,6 +107,7 @@ func execNotApplicable(l execLine) string {
 // TestExecRunnerFailsFalseCases plays cases that expect what does not happen. A
 // runner that passes one of them would pass anything.
 func TestExecRunnerFailsFalseCases(t *testing.T) {
+	t.Parallel()
 	lines, err := readExecCases(filepath.Join("testdata", "exec-false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +123,7 @@ func TestExecRunnerFailsFalseCases(t *testing.T) {
 			if l.err != nil {
 				reasons = []string{l.err.Error()}
 			} else {
+				defer turn(false)()
 				bad, late := playExec(t.Context(), bin, t.TempDir(), l.c, finder(lines))
 				reasons = append(bad, late...)
 			}

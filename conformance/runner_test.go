@@ -13,6 +13,7 @@ import (
 // TestRunnerFailsFalseCases plays cases that expect what does not happen. A
 // runner that passes one of them would pass anything.
 func TestRunnerFailsFalseCases(t *testing.T) {
+	t.Parallel()
 	cases, err := readCases(filepath.Join("testdata", "false.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -20,14 +21,13 @@ func TestRunnerFailsFalseCases(t *testing.T) {
 	bin := daemonOrSkip(t)
 	for _, l := range cases {
 		t.Run(l.id, func(t *testing.T) {
-			if !measures(l.c) {
-				t.Parallel()
-			}
+			t.Parallel()
 			want := l.c.MustFail
 			var reasons []string
 			if l.err != nil {
 				reasons, want = []string{l.err.Error()}, "unknown field"
 			} else {
+				defer turn(false)()
 				bad, late := play(t.Context(), bin, t.TempDir(), l.c)
 				reasons = append(bad, late...)
 			}
