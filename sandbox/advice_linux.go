@@ -27,9 +27,11 @@ func unavailable(stage string, err error) *StageError {
 func advise(stage string) string {
 	switch {
 	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Getuid() != 0:
-		return "AppArmor restricts user namespaces here: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+		return "AppArmor restricts user namespaces here: toold doctor prints the command that gives toold a profile; for all programs: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
 	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
 		return "the kernel is told to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case stage == launcherBwrap:
+		return "bwrap is to be of 0.8 or later, as the distribution has it: bwrap --version"
 	case stage == "mount /proc":
 		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
 	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):

@@ -31,7 +31,8 @@ const maxStores = 16
 // overlays must not share one.
 //
 // An existing folder becomes an overlay (Linux 6.15); where the kernel or a file
-// system has none, calls see a private folder in its place, and Problems tells.
+// system has none, or toold can make no namespace for it, calls see a private folder in
+// its place, and Problems tells.
 // Who gets Caches must call Close.
 func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
 	store, lock, err := lockStore(store)
@@ -139,6 +140,14 @@ func (c *Caches) mount(ctx context.Context, overlays []helper.Overlay) error {
 		return nil
 	}
 	p, err := maker(spec)
+	if errors.Is(err, ErrUnavailable) {
+		for i, o := range overlays {
+			if o.Lower != "" {
+				c.folders[i].reason = err
+			}
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}

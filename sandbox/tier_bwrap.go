@@ -32,7 +32,7 @@ func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, R
 	}
 	b.Degraded = fmt.Sprintf("bwrap makes the namespaces (%s), so %s", why, withBwrap)
 	if p.Groups == nil && os.Getuid() == 0 {
-		b.Degraded += "; nor are the processes of a call of root"
+		b.Degraded += ", and without a control group nothing bounds the number of processes of a call of root"
 	}
 	b.Degraded += mend
 	report.Degraded = b.Degraded

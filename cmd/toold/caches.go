@@ -32,8 +32,23 @@ func (d *daemon) openCaches(ctx context.Context) (err error) {
 	if err := readyStore(d.cfg); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
 	}
-	if d.cfg.Sandbox.Caches, err = sandbox.OpenCaches(ctx, cacheStore(d.cfg), d.cfg.Caches); err != nil {
+	if d.caches, err = sandbox.OpenCaches(ctx, cacheStore(d.cfg), d.cfg.Caches); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
+	}
+	d.cfg.Sandbox.Caches = d.caches
+	return nil
+}
+
+// withoutNamespace tells why the caches are not what they could be, where toold makes
+// namespaces for everything but for them.
+func withoutNamespace(p sandbox.Profile, caches *sandbox.Caches) error {
+	if p.Tier != sandbox.TierA && p.Tier != sandbox.TierB {
+		return nil
+	}
+	for path, why := range caches.Problems() {
+		if errors.Is(why, sandbox.ErrUnavailable) {
+			return fmt.Errorf("cannot show calls the tool cache %s: %w", path, why)
+		}
 	}
 	return nil
 }
@@ -58,13 +73,13 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 	}
 	defer os.RemoveAll(store)
 	caches, err := sandbox.OpenCaches(ctx, store, cfg.Caches)
-	if errors.Is(err, sandbox.ErrUnavailable) {
-		return finding{Name: f.Name, Is: "none without the sandbox"}
-	}
 	if err != nil {
 		return finding{Name: f.Name, Is: err.Error(), Mend: "correct what is named, or do without: sandbox.caches: []"}
 	}
 	defer caches.Close()
+	if withoutNamespace(cfg.Sandbox, caches) != nil {
+		return finding{Name: f.Name, Is: "none without the sandbox"}
+	}
 	f.Is = "what calls change goes to " + cacheStore(cfg)
 	if stores, err := sandbox.CacheStores(cacheFolder(cfg)); err == nil && len(stores) > 0 {
 		total := int64(0)
@@ -72,6 +87,9 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 			total += s.Bytes
 		}
 		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s of at most %s", size(total), size(cfg.Limits.CachesTotal))
+	}
+	if cfg.Sandbox.Tier == sandbox.TierBwrap {
+		f.Is += "; calls see nothing else there in tier A-bwrap"
 	}
 	problems := caches.Problems()
 	for _, path := range slices.Sorted(maps.Keys(problems)) {

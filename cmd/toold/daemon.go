@@ -39,6 +39,7 @@ type daemon struct {
 	log       *zap.Logger
 	policies  *policies
 	held      sandbox.Report
+	caches    *sandbox.Caches
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
 	server    *server.Server
@@ -68,16 +69,15 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err := makeStateDir(d.cfg); err != nil {
 		return err
 	}
-	uncached := d.openCaches(ctx)
-	if uncached != nil && !errors.Is(uncached, sandbox.ErrUnavailable) {
-		return uncached
+	if err = d.openCaches(ctx); err != nil {
+		return err
 	}
 	d.cfg.Sandbox.Groups, d.ungrouped = cgroup.Open()
 	if d.cfg.Sandbox, d.held, err = confinement(ctx, d.cfg); err != nil {
 		return err
 	}
-	if uncached != nil && d.cfg.Sandbox.Tier != sandbox.TierC {
-		return uncached
+	if err = withoutNamespace(d.cfg.Sandbox, d.caches); err != nil {
+		return &exitError{exitFailed, err}
 	}
 	if err = d.listen(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (d *daemon) close() {
 	d.guard.Close()
 	d.shells.Close()
 	d.files.Close()
-	d.cfg.Sandbox.Caches.Close()
+	d.caches.Close()
 	d.cfg.Sandbox.Groups.Close()
 	for _, l := range d.listeners {
 		l.Close()

@@ -35,7 +35,7 @@ func doctorCommand(g *global) *cobra.Command {
 }
 
 func (g *global) doctor(ctx context.Context) error {
-	findings := append(confinementFindings(ctx), groupsFinding())
+	findings := append(append(confinementFindings(ctx), apparmorFindings()...), groupsFinding())
 	cfg, err := config.Load(g.options)
 	if err != nil {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
@@ -90,13 +90,18 @@ func groupsFinding() finding {
 
 // tierFinding tells what calls are held by here, all in all, and settles the profile.
 func tierFinding(ctx context.Context, cfg *config.Config) finding {
+	groups, _ := cgroup.Open() // groupsFinding tells why there are none
+	defer groups.Close()
+	cfg.Sandbox.Groups = groups
 	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
 	cfg.Sandbox = profile
+	cfg.Sandbox.Groups = nil
 	if err != nil {
 		return finding{Name: "sandbox", Is: err.Error(), Mend: "until then no command runs"}
 	}
-	f := finding{Name: "sandbox", OK: held.Degraded == "", Is: describe(held)}
-	if !f.OK {
+	wanted := profile.Tier == sandbox.TierBwrap && profile.Launcher == "bwrap"
+	f := finding{Name: "sandbox", OK: held.Degraded == "" || wanted, Is: describe(held)}
+	if held.Degraded != "" {
 		f.Is += "; " + held.Degraded
 	}
 	return f

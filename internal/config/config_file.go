@@ -35,6 +35,7 @@ type file struct {
 		Write          []scalar `yaml:"write"`
 		Read           []scalar `yaml:"read"`
 		Hide           []scalar `yaml:"hide"`
+		Launcher       scalar   `yaml:"launcher"`
 		AllowDegraded  scalar   `yaml:"allow_degraded"`
 		Protect        []scalar `yaml:"protect"`
 		ProtectMissing scalar   `yaml:"protect_missing"`

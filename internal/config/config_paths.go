@@ -149,6 +149,8 @@ func (l *loader) sandbox(c *Config, raw file) {
 	l.apart(c, raw)
 	p.Hide = l.hidden(c, r.Hide)
 	p.Sockets = l.sockets(c, r.UnixSockets)
+	p.Launcher = "auto"
+	l.word(&p.Launcher, r.Launcher, "sandbox.launcher", "auto", "native", "bwrap")
 	lowest := "tier-b"
 	l.word(&lowest, r.AllowDegraded, "sandbox.allow_degraded", "none", "tier-b", "tier-c")
 	c.Lowest = map[string]sandbox.Tier{"tier-b": sandbox.TierB, "tier-c": sandbox.TierC}[lowest]

@@ -25,6 +25,22 @@ func TestTierCHasToBeAskedFor(t *testing.T) {
 	}
 }
 
+func TestLaunchersHaveNames(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for text, want := range map[string]string{
+		"":                             "auto",
+		"sandbox: {launcher: native}":  "native",
+		"sandbox: {launcher: bwrap}":   "bwrap",
+		"sandbox: {launcher: /my/one}": "",
+	} {
+		got, err := m.loadText(t, "version: 1\n"+text+"\n")
+		if want == "" && (err == nil || !strings.Contains(err.Error(), "sandbox.launcher")) || want != "" && (err != nil || got.Sandbox.Launcher != want) {
+			t.Errorf("%q: the launcher is %q, %v", text, got.Sandbox.Launcher, err)
+		}
+	}
+}
+
 func TestFoldersToReadAreNamed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
