@@ -96,7 +96,10 @@ func (b Bounds) Offer(p sandbox.Profile) *Offer {
 		o.Host = b.Hosts
 	}
 	if p.Tier == sandbox.TierC { // see errTierC
-		o.Write, o.Host = nil, nil
+		o.Write = nil
+	}
+	if unnamed(p) {
+		o.Host = nil
 		o.Network = slices.DeleteFunc(o.Network, func(n string) bool { return n == Proxy.String() })
 	}
 	if len(o.Profile)+len(o.Write)+len(o.Network)+len(o.Host) == 0 {
@@ -143,6 +146,8 @@ func (b Bounds) Check(p sandbox.Profile, w Words) (*Grant, error) {
 		return nil, errors.New("nothing confines the call, so there is nothing to widen")
 	case p.Tier == sandbox.TierC && (w.Write != "" || w.Host != "" || w.Network == Proxy.String()):
 		return nil, errTierC
+	case unnamed(p) && (w.Host != "" || w.Network == Proxy.String()):
+		return nil, errUnnamed
 	}
 	g := &Grant{words: w, ports: b.Ports}
 	for _, check := range []func(*Grant, sandbox.Profile) error{b.profile, b.net, b.single, b.folder} {
@@ -154,6 +159,13 @@ func (b Bounds) Check(p sandbox.Profile, w Words) (*Grant, error) {
 }
 
 var errTierC = errors.New("calls run in tier C here, without a view of the files and a network of their own: neither a folder nor a host nor the network proxy can be added")
+
+// unnamed reports whether calls can make no connections by name on this machine.
+func unnamed(p sandbox.Profile) bool {
+	return p.Tier == sandbox.TierBwrap || p.Tier == sandbox.TierC
+}
+
+var errUnnamed = errors.New("calls run in tier A-bwrap here, in a network that toold cannot lead anywhere: neither a host nor the network proxy can be added")
 
 // profile checks the mode that is asked for.
 func (b Bounds) profile(g *Grant, p sandbox.Profile) error {

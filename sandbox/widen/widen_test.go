@@ -64,6 +64,8 @@ func TestWhatIsNotClearOrBeyondTheBoundsIsRefused(t *testing.T) {
 	reading.Mode = sandbox.ReadOnly
 	proxied, open, degraded := p, p, p
 	degraded.Tier = sandbox.TierC
+	given := p
+	given.Tier = sandbox.TierBwrap
 	proxied.Ports, open.Network = []uint16{443}, true
 	for _, row := range []struct {
 		name string
@@ -115,6 +117,8 @@ func TestWhatIsNotClearOrBeyondTheBoundsIsRefused(t *testing.T) {
 		{"a folder in tier C", b, degraded, Words{Write: base + "/data/out"}, "tier C"},
 		{"a host in tier C", b, degraded, Words{Host: "pypi.org"}, "tier C"},
 		{"hosts by name in tier C", b, degraded, Words{Network: "proxy"}, "tier C"},
+		{"a host in tier A-bwrap", b, given, Words{Host: "pypi.org"}, "tier A-bwrap"},
+		{"hosts by name in tier A-bwrap", b, given, Words{Network: "proxy"}, "tier A-bwrap"},
 		{"anything where all is open", b, sandbox.Profile{Mode: sandbox.FullAccess}, Words{Write: base + "/data/out"}, "nothing to widen"},
 	} {
 		g, err := row.b.Check(row.p, row.w)
@@ -231,6 +235,8 @@ func TestPeopleAreOfferedWhatTheyMayAdd(t *testing.T) {
 	reading.Mode, proxied.Ports, open.Network = sandbox.ReadOnly, []uint16{443}, true
 	degraded := p
 	degraded.Tier = sandbox.TierC
+	given := p
+	given.Tier = sandbox.TierBwrap
 	few := Bounds{Hosts: []string{"pypi.org"}, Write: data}
 	for _, row := range []struct {
 		name string
@@ -242,6 +248,7 @@ func TestPeopleAreOfferedWhatTheyMayAdd(t *testing.T) {
 		{"to one who reads", b, reading, &Offer{Profile: []string{"workspace-write", "danger-full-access"}, Write: data, Network: []string{"proxy", "full"}, Host: []string{"*"}}},
 		{"beside a proxy", b, proxied, &Offer{Profile: []string{"danger-full-access"}, Write: data, Network: []string{"full"}, Host: []string{"*"}}},
 		{"with the network", b, open, &Offer{Profile: []string{"danger-full-access"}, Write: data}},
+		{"in tier A-bwrap", b, given, &Offer{Profile: []string{"danger-full-access"}, Network: []string{"full"}, Write: []string{base + "/data"}}},
 		{"in tier C", b, degraded, &Offer{Profile: []string{"danger-full-access"}, Network: []string{"full"}}},
 		{"with everything", b, sandbox.Profile{Mode: sandbox.FullAccess}, nil},
 		{"few", few, p, &Offer{Write: data, Host: []string{"pypi.org"}}},
