@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,22 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/policy"
 )
-
-// openRecord opens the journal of a configuration, and does not make one.
-func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
-	if _, err := os.Stat(filepath.Join(cfg.StateDir, "journal.db")); err != nil {
-		return nil, &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}
-	}
-	j, err := journal.Open(ctx, cfg.StateDir, journal.Self())
-	if err != nil {
-		return nil, &exitError{exitFailed, err}
-	}
-	return j, nil
-}
 
 // past is a call of the journal with what it does.
 type past struct {

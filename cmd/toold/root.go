@@ -24,6 +24,7 @@ const (
 	exitConfig      = 3 // configuration or policy is invalid
 	exitUnreachable = 4 // no daemon answers
 	exitNotPending  = 5 // nobody waits for that answer
+	exitTampered    = 6 // the journal was changed
 	exitInterrupted = 130
 )
 
@@ -97,7 +98,7 @@ func newRoot(g *global) *cobra.Command {
 
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
-	root.AddCommand(serve, callCommand(g), callsCommand(g), showCommand(g), outputCommand(g), cancelCommand(g), watchCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
+	root.AddCommand(serve, callCommand(g), callsCommand(g), logCommand(g), showCommand(g), auditCommand(g), outputCommand(g), cancelCommand(g), watchCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
 		policyCommand(g), reloadCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

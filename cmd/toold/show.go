@@ -18,7 +18,9 @@ func showCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Print what the journal knows of a call", Args: one,
 		Long: "Prints a call as it stands in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, and what came of it. No daemon is needed.",
-		RunE: func(cmd *cobra.Command, args []string) error { return g.show(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.withRecord(cmd.Context(), func(ctx context.Context, log *journal.Journal) error { return g.show(ctx, log, args[0]) })
+		},
 	}
 }
 
@@ -38,30 +40,21 @@ type shownCall struct {
 	Return       *message.ToolReturn `json:"return"`   // null: it has none yet
 }
 
-func (g *global) show(ctx context.Context, id string) error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
-	log, err := openRecord(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
+func (g *global) show(ctx context.Context, log *journal.Journal, id string) error {
 	rec, err := log.FindAny(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
-		return &exitError{exitFailed, fmt.Errorf("the journal has no call %q; toold calls --all lists the latest", id)}
+		return fmt.Errorf("the journal has no call %q; toold log lists what it has", id)
 	}
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	arguments, err := log.Arguments(ctx, rec.Key)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	s, err := shown(rec, arguments)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.print(s, s.String())
 }

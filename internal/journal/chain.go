@@ -187,6 +187,17 @@ func (j *Journal) Verify(ctx context.Context) error {
 	return nil
 }
 
+// Link returns the hash of a message, and so of all before it; number 0 stands for the
+// last. Who keeps it elsewhere can tell later whether the chain was made anew. The
+// error is ErrNotFound if there is no such message.
+func (j *Journal) Link(ctx context.Context, number int64) (seq int64, hash []byte, err error) {
+	err = j.read.QueryRowContext(ctx, "SELECT seq, hash FROM messages WHERE ? IN (0, seq) ORDER BY seq DESC LIMIT 1", number).Scan(&seq, &hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil, ErrNotFound
+	}
+	return seq, hash, err
+}
+
 const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,
 	run_id, step_id, otid, tool_call_id, status, body`
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -23,6 +24,7 @@ const (
 	findLatest = "SELECT " + callColumns + callTables + "WHERE c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
 	listUntold = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.background_of <> '' AND c.state = 'returned' ORDER BY c.id LIMIT ?"
+	listLatest = "SELECT " + callColumns + callTables + "WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
 	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND (? = '' OR c.client = ?) ORDER BY c.id DESC LIMIT ?"
 )
 
@@ -53,6 +55,15 @@ func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error)
 // their order; the zero Key starts at the first.
 func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, error) {
 	return j.records(ctx, listCalls, after, limit)
+}
+
+// Latest returns at most limit calls recorded before the one with key before, the
+// latest first; the zero Key starts at the last.
+func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, error) {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	return j.records(ctx, listLatest, before, limit)
 }
 
 // Ended returns at most limit calls that have their return, the latest first. An

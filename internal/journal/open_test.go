@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -58,6 +59,43 @@ func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
 	must(t, err)
 	if diff := cmp.Diff(map[journal.Key]bool{waiting: true}, still); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
+	t.Parallel()
+	j := open(t, t.TempDir())
+	ctx := t.Context()
+	if _, _, err := j.Link(ctx, 0); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("an empty journal has a link: %v", err)
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		must(t, cycle(ctx, j, call(id)))
+	}
+	var ids []string
+	for before := journal.Key(0); ; {
+		page, err := j.Latest(ctx, before, 2)
+		must(t, err)
+		for _, rec := range page {
+			ids, before = append(ids, rec.ID), rec.Key
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"third", "second", "first"}, ids); diff != "" {
+		t.Error(diff)
+	}
+	last, hash, err := j.Link(ctx, 0)
+	must(t, err)
+	must(t, cycle(ctx, j, call("fourth")))
+	seq, again, err := j.Link(ctx, last)
+	must(t, err)
+	if seq != last || len(hash) == 0 || !bytes.Equal(hash, again) {
+		t.Errorf("link %d is %x, was %x", seq, again, hash)
+	}
+	if _, _, err := j.Link(ctx, 1000); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("message 1000: %v", err)
 	}
 }
 

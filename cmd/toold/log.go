@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/journal"
+)
+
+// openRecord opens the journal of a configuration, and does not make one.
+func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
+	if _, err := os.Stat(filepath.Join(cfg.StateDir, "journal.db")); err != nil {
+		return nil, &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}
+	}
+	j, err := journal.Open(ctx, cfg.StateDir, journal.Self())
+	if err != nil {
+		return nil, &exitError{exitFailed, err}
+	}
+	return j, nil
+}
+
+// logRun is one `toold log`.
+type logRun struct {
+	*global
+	since              string
+	most               int
+	tool, action, text string // "" = any
+}
+
+func logCommand(g *global) *cobra.Command {
+	l := &logRun{global: g}
+	cmd := &cobra.Command{
+		Use: "log", Short: "List the calls of the journal, the latest last", Args: cobra.NoArgs,
+		Long: "Lists the calls of the journal: when each was asked, what was decided, how it ended and\n" +
+			"what it was. toold show ID tells all of one. No daemon is needed. With --json each call is\n" +
+			"a line, as of toold show.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return l.withRecord(cmd.Context(), l.run) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&l.since, "since", "36500d", "how far to look back, e.g. `30d` or 12h")
+	flags.IntVarP(&l.most, "lines", "n", 100, "at most so many `calls`, the latest")
+	flags.StringVar(&l.tool, "tool", "", "only calls of a `tool`")
+	flags.StringVar(&l.action, "decision", "", "only calls that were decided so: allow, ask or deny")
+	flags.StringVar(&l.text, "grep", "", "only calls whose line holds a `text`")
+	return cmd
+}
+
+// logged is a call and its text on one line.
+type logged struct {
+	journal.Record
+	arguments []byte
+	text      string
+}
+
+func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
+	back, err := age(l.since)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	calls, err := l.collect(ctx, record, time.Now().Add(-back))
+	if err != nil {
+		return err
+	}
+	slices.Reverse(calls)
+	if l.json {
+		return l.lines(calls)
+	}
+	table := tabwriter.NewWriter(l.std.out, 0, 0, 2, ' ', 0)
+	for _, c := range calls {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", c.ReceivedAt.Local().Format(time.DateTime), orDefault(c.Decision.Action, "-"), ending(c.Record), oneLine(c.ID), c.text)
+	}
+	return table.Flush()
+}
+
+// collect reads the journal backwards.
+func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
+	for before := journal.Key(0); ; {
+		page, err := record.Latest(ctx, before, 100)
+		if err != nil || len(page) == 0 {
+			return calls, err
+		}
+		for _, rec := range page {
+			if len(calls) == l.most || rec.ReceivedAt.Before(since) {
+				return calls, nil
+			}
+			before = rec.Key
+			arguments, err := record.Arguments(ctx, rec.Key)
+			if err != nil {
+				return nil, err
+			}
+			if c := (logged{rec, arguments, callText(rec.Tool, arguments)}); l.wants(c) {
+				calls = append(calls, c)
+			}
+		}
+	}
+}
+
+func (l *logRun) wants(c logged) bool {
+	return (l.tool == "" || l.tool == c.Tool || l.tool == c.Canonical) &&
+		(l.action == "" || l.action == c.Decision.Action) && strings.Contains(c.text, l.text)
+}
+
+func (l *logRun) lines(calls []logged) error {
+	for _, c := range calls {
+		s, err := shown(c.Record, c.arguments)
+		if err == nil {
+			err = l.emit(s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ending says how a call ended, or how far it is.
+func ending(rec journal.Record) string {
+	switch {
+	case rec.ErrorType != "":
+		return rec.ErrorType
+	case rec.ExitCode != nil:
+		return fmt.Sprintf("exit %d", *rec.ExitCode)
+	}
+	return orDefault(rec.Status, string(rec.State))
+}
