@@ -59,9 +59,10 @@ func builtinPaths() []Rule {
 		},
 		{
 			ID: "builtin:process-memory", Action: Deny, Ops: []Kind{Read, Write}, Reason: "it is an alias of another process's files or memory",
-			Paths: []string{
-				"/proc/*/environ", "/proc/*/mem", "/proc/*/root/**", "/proc/*/cwd/**", "/proc/*/fd/**", "/proc/*/map_files/**", "/proc/*/maps",
-				"/proc/*/task/*/{environ,mem,maps}", "/proc/*/task/*/{root,cwd,fd}/**", "/proc/kcore", "/dev/mem", "/dev/kmem", "/dev/fd/**",
+			Paths: []string{ // what is open, but not the list of it: that tells what a program has inherited
+				"/proc/*/environ", "/proc/*/mem", "/proc/*/root/**", "/proc/*/cwd/**", "/proc/*/fd/*/**", "/proc/*/map_files/**", "/proc/*/maps",
+				"/proc/*/task/*/{environ,mem,maps}", "/proc/*/task/*/{root,cwd}/**", "/proc/*/task/*/fd/*/**", "/proc/kcore", "/dev/mem", "/dev/kmem",
+				"/dev/fd/*/**",
 			},
 		},
 		{
