@@ -49,7 +49,11 @@ func (c *Client) GetOutput(ctx context.Context, q message.GetOutput) (message.Ou
 	if err != nil {
 		return answer, nil, err
 	}
-	data, err := bytesOf(answer.Data, answer.DataB64)
+	text := ""
+	if answer.Data != nil {
+		text = *answer.Data
+	}
+	data, err := bytesOf(text, answer.DataB64)
 	return answer, data, err
 }
 

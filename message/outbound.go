@@ -236,16 +236,16 @@ type Messages struct {
 
 // Output answers get_output.
 type Output struct {
-	MessageType string `json:"message_type"` // "output"
-	RequestID   string `json:"request_id"`
-	CallID      string `json:"tool_call_id"`
-	Stream      string `json:"stream"`
-	Data        string `json:"data,omitempty"`
-	DataB64     string `json:"data_b64,omitempty"`
-	Offset      int64  `json:"offset"` // of the first byte; later than asked for where output is not kept
-	NextOffset  int64  `json:"next_offset"`
-	EOF         bool   `json:"eof"`           // nothing more is kept, and nothing more will come
-	Gap         *Gap   `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
+	MessageType string  `json:"message_type"` // "output"
+	RequestID   string  `json:"request_id"`
+	CallID      string  `json:"tool_call_id"`
+	Stream      string  `json:"stream"`
+	Data        *string `json:"data,omitempty"`     // empty where there is nothing to return
+	DataB64     string  `json:"data_b64,omitempty"` // instead of data where the bytes are not UTF-8
+	Offset      int64   `json:"offset"`             // of the first byte; later than asked for where output is not kept
+	NextOffset  int64   `json:"next_offset"`
+	EOF         bool    `json:"eof"`           // nothing more is kept, and nothing more will come
+	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
 }
 
 // Approvals answers list_approvals.

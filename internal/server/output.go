@@ -65,7 +65,8 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 		answer.Gap = &message.Gap{From: answer.NextOffset, To: total}
 	}
 	if utf8.Valid(p) {
-		answer.Data = string(p)
+		text := string(p)
+		answer.Data = &text
 	} else {
 		answer.DataB64 = base64.StdEncoding.EncodeToString(p)
 	}

@@ -53,10 +53,10 @@ func TestOutputIsReadByStreamAndOffset(t *testing.T) {
 			want          message.Output
 		}{
 			{"stdout", 0, 0, message.Output{DataB64: "b25lIP/+", NextOffset: 6, EOF: !running}},
-			{"stdout", 1, 2, message.Output{Data: "ne", Offset: 1, NextOffset: 3}},
-			{"stderr", 0, 0, message.Output{Data: "two ", NextOffset: 4, EOF: !running}},
-			{"stderr", 4, 0, message.Output{Offset: 4, NextOffset: 4, EOF: !running}},
-			{"combined", 2, 5, message.Output{Data: "e two", Offset: 2, NextOffset: 7}},
+			{"stdout", 1, 2, message.Output{Data: text("ne"), Offset: 1, NextOffset: 3}},
+			{"stderr", 0, 0, message.Output{Data: text("two "), NextOffset: 4, EOF: !running}},
+			{"stderr", 4, 0, message.Output{Data: text(""), Offset: 4, NextOffset: 4, EOF: !running}},
+			{"combined", 2, 5, message.Output{Data: text("e two"), Offset: 2, NextOffset: 7}},
 			{"combined", 8, 2, message.Output{DataB64: "//4=", Offset: 8, NextOffset: 10, EOF: !running}},
 		} {
 			c.want.MessageType, c.want.RequestID, c.want.CallID, c.want.Stream = "output", "q", "call_1", c.stream
@@ -71,6 +71,9 @@ func TestOutputIsReadByStreamAndOffset(t *testing.T) {
 	}
 }
 
+// text is the data of an answer.
+func text(s string) *string { return &s }
+
 func TestWhatIsNotKeptIsMarked(t *testing.T) {
 	ts := newLimitedServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
@@ -81,11 +84,11 @@ func TestWhatIsNotKeptIsMarked(t *testing.T) {
 	write(t, conn, call("call_1"))
 	until(t, conn, "tool_return_message")
 	out := fetch(t, conn, "stdout", 0, 0)
-	if len(out.Data) != 100 || !out.EOF || out.Gap == nil || *out.Gap != (message.Gap{From: 100, To: 1000}) {
-		t.Errorf("got %d bytes, eof %v, gap %+v", len(out.Data), out.EOF, out.Gap)
+	if out.Data == nil || len(*out.Data) != 100 || !out.EOF || out.Gap == nil || *out.Gap != (message.Gap{From: 100, To: 1000}) {
+		t.Errorf("got %+v", out)
 	}
 	out = fetch(t, conn, "stdout", 500, 0)
-	if out.Data != "" || !out.EOF || out.Gap == nil || *out.Gap != (message.Gap{From: 500, To: 1000}) {
+	if out.Data == nil || *out.Data != "" || !out.EOF || out.Gap == nil || *out.Gap != (message.Gap{From: 500, To: 1000}) {
 		t.Errorf("beyond what is kept: %+v", out)
 	}
 }
@@ -98,7 +101,7 @@ func TestACallThatPrintedNothingHasEmptyOutput(t *testing.T) {
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"))
 	until(t, conn, "tool_return_message")
-	if out := fetch(t, conn, "combined", 0, 0); !out.EOF || out.Data != "" || out.Gap != nil {
+	if out := fetch(t, conn, "combined", 0, 0); !out.EOF || out.Data == nil || *out.Data != "" || out.Gap != nil {
 		t.Errorf("got %+v", out)
 	}
 }
