@@ -24,7 +24,7 @@ type reading struct {
 
 // parse reads the words after the command's name.
 func (f *form) parse(words []Word) parsed {
-	r := reading{form: f, out: parsed{covered: true}}
+	r := reading{form: f, out: parsed{covered: true, operands: make([]Operand, 0, len(words))}, words: make([]Word, 0, len(words))}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {

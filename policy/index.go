@@ -19,6 +19,7 @@ type ruleSet struct {
 	env            map[string]bool // variables that may be set
 	envLike        []string        // patterns of such
 	needed         map[string]bool // words under which asking and denying command rules are filed
+	anyAlways      bool            // some for any program need no word, or one that equivalents brings
 }
 
 func newRuleSet() *ruleSet {
@@ -70,6 +71,7 @@ func (s *ruleSet) sort() {
 	}
 	s.anyName.sort()
 	s.anyName.blocks.addKeys(s.needed)
+	s.anyAlways = len(s.anyName.blocks.any) > 0 || s.anyName.blocks.hasSome(broughtWords)
 	s.blocks.sort()
 	s.allows.sort()
 }
@@ -102,9 +104,11 @@ func (p *Policy) needs(word string) bool {
 }
 
 // mayBlock reports whether an asking or denying command rule may be about a program.
-func (p *Policy) mayBlock(name string) bool {
+// named tells that a word of its command is one under which rules are filed: without
+// one, those for any program are not about it, but for some.
+func (p *Policy) mayBlock(name string, named bool) bool {
 	for _, s := range p.sets {
-		if list := s.byName[name]; list != nil && list.asks() || s.anyName.asks() {
+		if list := s.byName[name]; list != nil && list.asks() || s.anyAlways || named && s.anyName.asks() {
 			return true
 		}
 	}
@@ -230,7 +234,7 @@ func (l *commandList) blocking(c *command) []int32 {
 		unknown = unknown || c.argv[i] == Word{Dynamic: true}
 	}
 	if hasOtherNames(c.name) {
-		for _, r := range c.readings() {
+		for r := range readings(c.name, c.argv[1:]) {
 			for i, w := range r.head {
 				found = l.blocks.appendWord(found, w, i == 0 && c.name == "npm")
 			}
@@ -279,6 +283,16 @@ func (f *filed) add(at int32, keys []string) {
 	for _, key := range keys {
 		f.by[key] = append(f.by[key], at)
 	}
+}
+
+// hasSome reports whether a rule is filed under one of some texts.
+func (f *filed) hasSome(texts string) bool {
+	for text := range strings.FieldsSeq(texts) {
+		if f.by[text] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // addKeys adds the texts under which rules are filed to a set.

@@ -18,7 +18,7 @@ func linkUsage(argv []Word) (Usage, bool) {
 	}
 	links := linksMade(operands)
 	folders := outermost(links)
-	var out []Operand
+	out := make([]Operand, 0, 2*len(operands))
 	for _, o := range operands {
 		if links[o.Word] || strings.HasPrefix(o.Word.Text, "/") {
 			out = append(out, o)

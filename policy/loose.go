@@ -16,7 +16,7 @@ func (p *pattern) loose(argv []Word) bool {
 // readings are the ways in which its operands may be taken; see the function.
 func (c *command) readings() []sense {
 	if c.taken == nil {
-		c.taken = readings(c.name, c.argv[1:])
+		c.taken = slices.Collect(readings(c.name, c.argv[1:]))
 	}
 	return c.taken
 }
@@ -234,12 +234,21 @@ func skipGlobals(name string, words []Word) []Word {
 	return words
 }
 
-// isField reports whether a word is one of a list with blanks between.
+// isField reports whether a word is one of a list with single blanks between. It is
+// asked for each word of long commands.
 func isField(list, word string) bool {
-	for f := range strings.FieldsSeq(list) {
-		if f == word {
-			return true
-		}
+	if word == "" {
+		return false
 	}
-	return false
+	for at := 0; ; {
+		i := strings.Index(list[at:], word)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(word)
+		if (from == 0 || list[from-1] == ' ') && (to == len(list) || list[to] == ' ') {
+			return strings.IndexByte(word, ' ') < 0
+		}
+		at = from + 1
+	}
 }

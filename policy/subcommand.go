@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -74,22 +75,30 @@ func (s sense) operands() []Word {
 	return slices.Concat(s.head, s.rest)
 }
 
-// readings are the ways in which a program may take its operands: which of them
+// readings yields the ways in which a program may take its operands: which of them
 // is the subcommand, and what else it may be called.
-func readings(name string, words []Word) []sense {
-	if globalOptions[name] == "" {
-		operands := operandsOf(words)
-		return append([]sense{{rest: operands}}, renamed(name, operands)...)
-	}
-	var out []sense
-	for _, rest := range subcommands(name, words) {
-		operands := operandsOf(rest)
-		out = append(append(out, sense{rest: operands}), renamed(name, operands)...)
-		if len(out) > maxReadings {
-			break
+func readings(name string, words []Word) iter.Seq[sense] {
+	return func(yield func(sense) bool) {
+		if globalOptions[name] == "" {
+			senses(name, operandsOf(words), yield)
+			return
+		}
+		n := 0
+		counted := func(s sense) bool {
+			n++
+			return yield(s)
+		}
+		for _, rest := range subcommands(name, words) {
+			if !senses(name, operandsOf(rest), counted) || n > maxReadings {
+				return
+			}
 		}
 	}
-	return out
+}
+
+// senses yields operands as they are, and as they may be called.
+func senses(name string, operands []Word, yield func(sense) bool) bool {
+	return yield(sense{rest: operands}) && renamed(name, operands, yield)
 }
 
 // subcommands returns the words from each place on where the subcommand may
@@ -127,10 +136,11 @@ func hasOtherNames(name string) bool {
 	return subcommandNames[name] != "" || name == "podman" || name == "kubectl"
 }
 
-// renamed returns the operands with each other name of the subcommand.
-func renamed(name string, operands []Word) (out []sense) {
+// renamed yields the operands with each other name of the subcommand. It reports
+// whether yield wants more.
+func renamed(name string, operands []Word, yield func(sense) bool) bool {
 	if len(operands) == 0 || operands[0].Dynamic {
-		return nil
+		return true
 	}
 	switch name {
 	case "podman":
@@ -140,18 +150,21 @@ func renamed(name string, operands []Word) (out []sense) {
 			operands = append([]Word{{Text: first}}, operands[1:]...)
 		}
 	case "kubectl":
-		return resources(operands)
+		return resources(operands, yield)
 	case "yarn", "pnpm", "bun":
-		out = scripts(operands)
+		if !scripts(operands, yield) {
+			return false
+		}
 	}
 	for _, g := range groups(name, operands[0].Text) {
-		if n := named(g, name, operands); n > 0 {
-			for _, other := range g {
-				out = append(out, sense{other, operands[n:]})
+		n := named(g, name, operands)
+		for i := 0; n > 0 && i < len(g); i++ {
+			if !yield(sense{g[i], operands[n:]}) {
+				return false
 			}
 		}
 	}
-	return out
+	return true
 }
 
 // prepend puts the words of a name before others.
@@ -179,31 +192,31 @@ func kebab(s string) string {
 	return b.String()
 }
 
-// scripts returns the operands of programs that take "run x" and "x" for one, and
+// scripts yields the operands of programs that take "run x" and "x" for one, and
 // pass commands on to the parts of a workspace.
-func scripts(operands []Word) (out []sense) {
+func scripts(operands []Word, yield func(sense) bool) bool {
 	run := []Word{{Text: "run"}}
 	switch operands[0].Text {
 	case "run", "run-script", "exec":
-		if len(operands) > 1 {
-			out = append(out, sense{rest: operands[1:]})
-		}
-		return out
+		return len(operands) == 1 || yield(sense{rest: operands[1:]})
 	case "workspace", "workspaces", "recursive", "multi", "m", "npm":
 		for i := 1; i < len(operands) && i < 6; i++ {
-			out = append(out, sense{rest: operands[i:]}, sense{run, operands[i:]})
+			if !yield(sense{rest: operands[i:]}) || !yield(sense{run, operands[i:]}) {
+				return false
+			}
 		}
-		return out
+		return true
 	}
-	return []sense{{run, operands}}
+	return yield(sense{run, operands})
 }
 
-// resources returns the operands of kubectl with each name of the kind of object:
+// resources yields the operands of kubectl with each name of the kind of object:
 // "pod/x", "pods x" and "po x" are one.
-func resources(operands []Word) (out []sense) {
+func resources(operands []Word, yield func(sense) bool) bool {
 	if len(operands) < 2 || operands[1].Dynamic {
-		return nil
+		return true
 	}
+	n := 0
 	for kind := range strings.SplitSeq(strings.ToLower(operands[1].Text), ",") {
 		kind, object, split := strings.Cut(kind, "/")
 		kind, _, _ = strings.Cut(kind, ".") // deployments.apps
@@ -216,14 +229,19 @@ func resources(operands []Word) (out []sense) {
 			if split {
 				head = append(head, Word{Text: object})
 			}
-			out = append(out, sense{head, operands[2:]})
+			if !yield(sense{head, operands[2:]}) {
+				return false
+			}
 		}
-		if len(out) > maxReadings {
-			break
+		if n += len(names); n > maxReadings {
+			return true
 		}
 	}
-	return out
+	return true
 }
+
+// broughtWords are the words that equivalents, and other names of them, bring into a command.
+const broughtWords = "exec x compose"
 
 // equivalents returns other commands that mean this one: what a rule says of them
 // holds for it. Those of programs that are not wanted may be left out.
@@ -243,9 +261,10 @@ func equivalents(c command, wanted func(program string) bool) (out [][]Word) {
 			return runsPackage(name, rest)
 		}
 	case name == "npx" || name == "bunx" || name == "pnpx":
-		if wanted("npx") || wanted("npm") {
-			rest = unversioned(rest)
+		if !wanted("npx") && !wanted("npm") {
+			return nil
 		}
+		rest = unversioned(rest)
 		if name != "npx" || !slices.Equal(rest, c.argv[1:]) {
 			as("npx", rest)
 		}
@@ -285,17 +304,25 @@ func unversioned(words []Word) []Word {
 		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
 			continue
 		}
-		if at := strings.LastIndexByte(w.Text, '@'); at > 0 {
+		if name := unversionedName(w.Text); name != w.Text {
 			if shared {
 				words, shared = slices.Clone(words), false
 			}
-			words[i].Text = w.Text[:at]
+			words[i].Text = name
 		}
 		if i == 0 || !isField(globalOptions["npx"], words[i-1].Text) {
 			return words
 		}
 	}
 	return words
+}
+
+// unversionedName is the name of a package without its version.
+func unversionedName(s string) string {
+	if at := strings.LastIndexByte(s, '@'); at > 0 {
+		return s[:at]
+	}
+	return s
 }
 
 // withoutVersion takes the version away from a program that another runs: npx npm@10.

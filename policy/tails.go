@@ -24,10 +24,10 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
 	if len(e.Argv) == 0 {
 		return
 	}
-	s := search{policy: p, consider: consider, noted: make(map[*rule]bool), left: maxScan}
+	s := search{policy: p, consider: consider, left: maxScan}
 	c := p.command(e.Argv)
 	s.command(c, e.Dirs)
-	for _, argv := range equivalents(c, p.mayBlock) {
+	for _, argv := range equivalents(c, p.wanted(&c)) {
 		s.command(p.command(argv), e.Dirs)
 	}
 	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
@@ -65,7 +65,8 @@ type command struct {
 func (p *Policy) command(argv []Word) command {
 	c := command{argv: argv}
 	for i, w := range argv {
-		if w.Dynamic || p.needs(w.Text) {
+		name := unversionedName(w.Text)
+		if w.Dynamic || p.needs(w.Text) || len(name) < len(w.Text) && p.needs(name) {
 			c.needed = append(c.needed, i)
 		}
 	}
@@ -73,6 +74,13 @@ func (p *Policy) command(argv []Word) command {
 		c.name = baseName(argv[0].Text)
 	}
 	return c
+}
+
+// wanted tells of which programs rules may be that ask or deny, as far as these have
+// the words of c.
+func (p *Policy) wanted(c *command) func(program string) bool {
+	named := len(c.needed) > 0 && c.needed[0] < c.before+len(c.argv)
+	return func(program string) bool { return p.mayBlock(program, named) }
 }
 
 // next drops the first word.
@@ -94,7 +102,7 @@ func (s *search) tail(c command) {
 	c.name = withoutVersion(c.name)
 	s.command(c, nil)
 	c.argv = c.argv[:min(len(c.argv), 6*scanWindow)]
-	for _, other := range equivalents(c, s.policy.mayBlock) {
+	for _, other := range equivalents(c, s.policy.wanted(&c)) {
 		s.left -= len(other)
 		s.command(s.policy.command(other), nil)
 	}
@@ -115,13 +123,16 @@ func (s *search) command(c command, dirs []string) {
 		for _, i := range found {
 			cp := list.list[i]
 			if cp.rule = s.policy.current(cp.rule); cp.rule != nil && !s.noted[cp.rule] && cp.blocks(&c, dirs) {
+				if s.noted == nil {
+					s.noted = make(map[*rule]bool)
+				}
 				s.noted[cp.rule] = true
 				s.denied = s.denied || cp.rule.Action == Deny
 				s.consider(cp.rule, c.argv)
 			}
 		}
 	}
-	if c.taken != nil {
+	if c.taken != nil || hasOtherNames(c.name) {
 		s.left -= len(c.argv)
 	}
 }

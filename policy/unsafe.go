@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // unsafeFlags lists, for programs that people allow with "**", the flags that
@@ -192,9 +193,18 @@ var codeFlags = map[string]string{
 	"systemd-run": "*",
 }
 
+// codeFlagLists are codeFlags, each flag apart.
+var codeFlagLists = sync.OnceValue(func() map[string][]string {
+	out := make(map[string][]string)
+	for name, flags := range codeFlags {
+		out[name] = strings.Fields(flags)
+	}
+	return out
+})
+
 // runsFlag reports whether a flag of the command carries a command.
 func runsFlag(name string, argv []Word) bool {
-	list := strings.Fields(codeFlags[name])
+	list := codeFlagLists()[name]
 	if len(list) == 0 {
 		return false
 	}
@@ -222,6 +232,16 @@ var codeCommands = []string{
 	"npm exec", "npm x", "npm explore", "yarn exec", "yarn dlx", "pnpm exec", "pnpm dlx",
 }
 
+// codeSubcommands are codeCommands in parts: the words of each by its program.
+var codeSubcommands = sync.OnceValue(func() map[string][][]string {
+	out := make(map[string][][]string)
+	for _, c := range codeCommands {
+		words := strings.Fields(c)
+		out[words[0]] = append(out[words[0]], words[1:])
+	}
+	return out
+})
+
 // runsWords reports whether a command is one of codeCommands.
 func runsWords(argv []Word) bool {
 	_, ok := runsWordsAt(argv)
@@ -231,13 +251,13 @@ func runsWords(argv []Word) bool {
 // runsWordsAt is runsWords with the index of the last word that tells so.
 func runsWordsAt(argv []Word) (at int, ok bool) {
 	name := baseName(argv[0].Text)
-	if name != "git" && name != "npm" && name != "yarn" && name != "pnpm" {
+	subcommands, some := codeSubcommands()[name]
+	if !some {
 		return 0, false
 	}
 	words := skipGlobals(name, argv[1:])
-	for _, c := range codeCommands {
-		program, subcommand, _ := strings.Cut(c, " ")
-		if these := strings.Fields(subcommand); program == name && beginsWith(words, these) {
+	for _, these := range subcommands {
+		if beginsWith(words, these) {
 			return len(argv) - len(words) + len(these) - 1, true
 		}
 	}
@@ -295,7 +315,7 @@ func isInlineCode(argv []Word) bool {
 // isCodeFlag reports whether a word is one of the flags before code, alone, with
 // the code attached, or bundled with other letters.
 func isCodeFlag(flags, word string) bool {
-	for _, f := range strings.Fields(flags) {
+	for f := range strings.FieldsSeq(flags) {
 		switch {
 		case word == f:
 			return true
