@@ -2,7 +2,6 @@ package bash
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -36,12 +35,17 @@ type analyser struct {
 // analyse lists everything a script can do, as far as it is known before it
 // runs. It is never empty. dir is where the script starts.
 func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
-	w := &walker{analyser: a, steps: maxSteps, paths: maxPaths, canonical: make(map[string]string), globs: make(map[string]globbed), seen: make(map[effectKey]bool), scanned: make(map[string]bool), repositories: make(map[string]bool), names: make(map[syntax.Node]map[string]bool), readonly: make(map[string]bool), arrays: make(map[string]bool)}
+	room := len(script) / 32 // of what a long text holds
+	w := &walker{
+		analyser: a, steps: maxSteps, paths: maxPaths, told: told{seen: make(map[effectKey]struct{}, room)},
+		canonical: make(map[string]string, room), globs: make(map[string]globbed), repositories: make(map[string]bool),
+		names: make(map[syntax.Node]map[string]bool), readonly: make(map[string]bool), arrays: make(map[string]bool),
+	}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
-			effects = w.effects
+			effects = w.told.all()
 		}
 	}()
 	s := &state{
@@ -57,17 +61,17 @@ func (a *analyser) analyse(script, dir string) (effects []policy.Effect) {
 	if w.steps <= 0 {
 		w.exhausted()
 	}
-	if len(w.effects) == 0 {
+	if len(w.told.blocks) == 0 {
 		// Only assignments, comments and the like: bash itself, doing nothing.
 		w.exec([]policy.Word{{Text: ":"}}, s, script)
 	}
-	return w.effects
+	return w.told.all()
 }
 
 // walker goes through one script in the order bash would.
 type walker struct {
 	*analyser
-	effects []policy.Effect
+	told    told
 	steps   int // left
 	paths   int // letters of paths that may still be told
 	depth   int
@@ -90,12 +94,11 @@ type walker struct {
 	readonly map[string]bool // variables that cannot be set
 	arrays   map[string]bool // variables that may be arrays
 
-	// What was asked before: the file system's answers, and effects on paths.
+	// What was asked before: the file system's answers, and texts that were scanned.
 	canonical    map[string]string
 	repositories map[string]bool // folders in which git finds another repository than the workspace's
 	globs        map[string]globbed
-	seen         map[effectKey]bool
-	scanned      map[string]bool
+	scanned      map[string]struct{}
 	names        map[syntax.Node]map[string]bool // variables that a part of the script assigns
 }
 
@@ -103,59 +106,6 @@ type walker struct {
 type globbed struct {
 	names    []string
 	complete bool
-}
-
-// effectKey tells effects on paths, hosts and variables apart. It is small: a
-// hostile text has thousands of them.
-type effectKey struct {
-	text, more              string
-	port                    int
-	kind                    uint8
-	tree, possible, unknown bool
-}
-
-// keyOf returns what tells an effect apart from others.
-func keyOf(e policy.Effect) effectKey {
-	key := effectKey{kind: uint8(e.Kind), tree: e.Tree, possible: e.Possible, unknown: e.Unknown}
-	switch e.Kind {
-	case policy.Net:
-		key.text, key.more, key.port = e.Host, e.Scheme+" "+e.Method, e.Port
-	case policy.Env:
-		key.text = e.Name
-	case policy.Opaque:
-		key.text = e.Why
-	default:
-		key.text, key.more = e.Path, e.Canonical
-		if e.Part != "" {
-			key.more += "\x00" + e.Part
-		}
-	}
-	return key
-}
-
-// add records an effect; on paths and variables, once.
-func (w *walker) add(e policy.Effect) {
-	if e.Kind != policy.Exec {
-		key := keyOf(e)
-		if w.seen[key] {
-			return
-		}
-		w.seen[key] = true
-	}
-	if len(w.effects) == cap(w.effects) {
-		w.effects = slices.Grow(w.effects, len(w.effects)+4) // append itself grows in many small steps
-	}
-	w.effects = append(w.effects, e)
-}
-
-// opaque records that something cannot be known.
-func (w *walker) opaque(why, source string) {
-	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
-}
-
-// exec records that a command runs.
-func (w *walker) exec(argv []policy.Word, s *state, source string) {
-	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Source: source})
 }
 
 // script analyses a text. Statements before a syntax error are judged too: bash
@@ -210,40 +160,6 @@ func (w *walker) script(text string, s *state) {
 	parser.StmtsSeq(strings.NewReader(text))(each) // a range statement would panic when it is told after its end
 	w.source = outer
 	w.inner--
-}
-
-// exhausted records that the bounds of the analysis are used up.
-func (w *walker) exhausted() { w.opaque("it holds too much to be followed", "") }
-
-// scan records what could be commands in a text that is not followed, for the
-// rules that deny: its words between all that may part two commands, without
-// quotes. It takes no part in what may be allowed, since the text is Opaque.
-func (w *walker) scan(text string) {
-	for segment := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }) {
-		segment = strings.TrimSpace(segment)
-		if segment == "" || w.scanned[segment] {
-			continue
-		}
-		w.scanned[segment] = true
-		fields := strings.Fields(withoutQuotes.Replace(segment))
-		if len(fields) == 0 {
-			continue
-		}
-		argv := make([]word, len(fields))
-		for i, f := range fields {
-			argv[i].text, argv[i].dynamic = cutDynamic(f)
-		}
-		w.suffixes(argv, segment)
-	}
-}
-
-// withoutQuotes removes what does not change which command a word names.
-var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
-
-// cutDynamic returns the part of a word before its first expansion.
-func cutDynamic(s string) (text string, dynamic bool) {
-	text, _, dynamic = strings.Cut(s, "$")
-	return text, dynamic
 }
 
 // syntaxProblem returns the parser's message without its position.

@@ -11,20 +11,21 @@ import (
 // reports whether nothing remains to be said of the command.
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
-	switch {
-	case listed("exit times : true false", name):
-	case name == "return":
+	switch name {
+	case "exit", "times", ":", "true", "false":
+	case "return":
 		w.doubts.left = true
-	case listed("break continue", name):
+	case "break", "continue":
 		w.doubts.broken = true
-	case listed(evaluating, name):
+	case "export", "declare", "typeset", "local", "readonly", "let", "alias", "enable", "bind", "complete", "compgen", "compopt", "fc", "history", "coproc", "hash", "caller":
+		// They define commands, or evaluate their words.
 		w.opaque("the builtin "+name+" changes how the shell works", source)
-	case listed("exec command builtin", name):
+	case "exec", "command", "builtin":
 		return w.indirect(args, s, source)
-	case listed("printf test [", name):
+	case "printf", "test", "[":
 		w.evaluates(args, s, source)
 		return false
-	case name == "." || name == "source":
+	case ".", "source":
 		w.opaque("it runs what stands in a file", source)
 		return false
 	default:
@@ -32,9 +33,6 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	}
 	return true
 }
-
-// evaluating are builtins that define commands, or evaluate their words.
-const evaluating = "export declare typeset local readonly let alias enable bind complete compgen compopt fc history coproc hash caller"
 
 // stateful follows the builtins that change variables, folders or options.
 func (w *walker) stateful(name string, rest []word, s *state, source string) bool {

@@ -20,6 +20,9 @@ func (w *walker) call(c *syntax.CallExpr, s *state) {
 	}
 	before := make(map[string]value)
 	for _, as := range c.Assigns {
+		if w.steps <= 0 {
+			break
+		}
 		if as.Name != nil {
 			before[as.Name.Value] = s.vars[as.Name.Value]
 		}
@@ -174,7 +177,7 @@ func (w *walker) fromPipe(s *state, source string) {
 		if o.Word.Dynamic {
 			continue
 		}
-		for _, e := range w.pathEffects(policy.Read, o.Word.Text, s) {
+		for e := range w.pathEffects(policy.Read, o.Word.Text, s) {
 			e.Tree, e.Part, e.Possible, e.Source = true, o.Part, true, source
 			w.add(e)
 		}
@@ -204,13 +207,13 @@ func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
 // expanded replaces patterns by the names they match now, and by their own text
 // for the names they will match.
 func (w *walker) expanded(args []word, s *state) []policy.Word {
-	var out []policy.Word
+	out := make([]policy.Word, 0, len(args))
 	for _, a := range args {
 		if len(out) > maxWords {
 			return append(out, policy.Word{Dynamic: true})
 		}
 		if !a.glob {
-			out = append(out, policyWords([]word{a})...)
+			out = appendWords(out, []word{a})
 			continue
 		}
 		out = append(out, policy.Word{Text: operandText(unescape(a.text, false))})
@@ -252,13 +255,6 @@ func (w *walker) glob(pattern string) ([]string, bool) {
 // globSteps is what it costs to list folders.
 const globSteps = 20
 
-// suffixes records, for the rules that deny, what is not followed: a program that
-// is not known, since such a one may run any of its words.
-func (w *walker) suffixes(args []word, source string) {
-	argv := append([]policy.Word{{Text: "?"}}, policyWords(args)...)
-	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
-}
-
 // operandText makes a file name that looks like a flag an operand.
 func operandText(name string) string {
 	if strings.HasPrefix(name, "-") {
@@ -280,7 +276,7 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 		if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
 			continue
 		}
-		for _, e := range w.pathEffects(policy.Read, text, s) {
+		for e := range w.pathEffects(policy.Read, text, s) {
 			e.Possible, e.Source = true, source
 			w.add(e)
 			e.Kind = policy.Write

@@ -71,13 +71,16 @@ func (w *walker) refusal(name string, v value) string {
 	switch {
 	case numericNames[name] && !v.isNumeric():
 		return "the shell evaluates what " + name + " is set to"
-	case w.readonly[name] || listed("UID EUID PPID BASHOPTS SHELLOPTS BASH_VERSINFO", name):
+	case w.readonly[name] || fixedNames[name]:
 		return name + " cannot be set"
 	case name == "FUNCNEST":
 		return "FUNCNEST ends functions early"
 	}
 	return ""
 }
+
+// fixedNames are variables that bash lets nobody set.
+var fixedNames = map[string]bool{"UID": true, "EUID": true, "PPID": true, "BASHOPTS": true, "SHELLOPTS": true, "BASH_VERSINFO": true}
 
 // isNumeric reports whether a value is empty or certainly a number.
 func (v value) isNumeric() bool {

@@ -34,7 +34,7 @@ func (w *walker) operandPaths(usage policy.Usage, s *state, of func(policy.Opera
 		if o.Word.Dynamic || !of(o) {
 			continue
 		}
-		for _, e := range w.pathEffects(o.Kind, o.Word.Text, s) {
+		for e := range w.pathEffects(o.Kind, o.Word.Text, s) {
 			out = append(out, e.Path)
 		}
 	}

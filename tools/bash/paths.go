@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"iter"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -50,11 +51,9 @@ func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 		w.socket(host, source)
 		return
 	}
-	effects := w.pathEffects(o.Kind, text, s)
-	if effects == nil && !neutralPaths[text] {
-		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
-	}
-	for _, e := range effects {
+	known := neutralPaths[text]
+	for e := range w.pathEffects(o.Kind, text, s) {
+		known = true
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
 		if o.Link && !strings.HasSuffix(text, "/") {
 			e.Canonical = w.linkItself(e.Path)
@@ -64,33 +63,32 @@ func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 		}
 		w.add(e)
 	}
+	if !known {
+		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
+	}
 }
 
-// pathEffects resolves a literal path from every folder the shell may be in. Nil
-// means that the folder is not known, or that the path is a neutral device.
-func (w *walker) pathEffects(kind policy.Kind, text string, s *state) []policy.Effect {
-	if neutralPaths[text] {
-		return nil
-	}
-	dirs := s.dirs
-	if strings.HasPrefix(text, "/") {
-		dirs = []string{""}
-	}
-	var out []policy.Effect
-	for _, dir := range dirs {
-		raw := dir + "/" + strings.TrimPrefix(text, "/")
-		if w.paths -= len(raw); w.paths <= 0 {
-			w.exhausted()
-			break
+// pathEffects resolves a literal path from every folder the shell may be in. There
+// is none where the folder is not known, and for the path of a neutral device.
+func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[policy.Effect] {
+	return func(yield func(policy.Effect) bool) {
+		dirs := s.dirs
+		if strings.HasPrefix(text, "/") {
+			dirs = []string{""}
 		}
-		e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)}
-		w.throughMoved(e.Path)
-		out = append(out, e)
-		if w.steps <= 0 {
-			break
+		for i := 0; i < len(dirs) && !neutralPaths[text]; i++ {
+			raw := dirs[i] + "/" + strings.TrimPrefix(text, "/")
+			if w.paths -= len(raw); w.paths <= 0 {
+				w.exhausted()
+				return
+			}
+			e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)}
+			w.throughMoved(e.Path)
+			if !yield(e) || w.steps <= 0 {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // linkItself resolves all of a path but its last component: removing or renaming

@@ -127,7 +127,10 @@ func (w *walker) lookUp(path string) string {
 	if folder == "" {
 		return ""
 	}
-	here := strings.TrimSuffix(folder, "/") + path[i:]
+	here := path
+	if folder != path[:i] {
+		here = strings.TrimSuffix(folder, "/") + path[i:]
+	}
 	mode, err := w.resolver.Mode(here)
 	if err == nil && mode&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrNotExist) {
 		return here

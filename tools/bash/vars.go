@@ -25,6 +25,12 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	}
 	if as.Array != nil {
 		for _, e := range as.Array.Elems {
+			if _, plain := plainText(e.Value); plain && e.Index == nil {
+				continue
+			}
+			if w.steps--; w.steps <= 0 {
+				break
+			}
 			if e.Index != nil {
 				w.index(e.Index, s)
 			}
@@ -94,6 +100,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: name})
 	}
 	w.changes++
+	w.steps--
 	if why := w.refusal(name, v); why != "" {
 		w.opaque(why, name)
 	}
@@ -112,6 +119,9 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	exported, readonly, array := c.Variant.Value == "export", c.Variant.Value == "readonly", false
 	for _, as := range c.Args {
+		if w.steps <= 0 {
+			break
+		}
 		if as.Name == nil {
 			flags := w.declareFlags(c, as, s)
 			exported = exported || strings.Contains(flags, "x")
@@ -133,8 +143,12 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 			w.assign(as, s, exported)
 		}
 		w.scope(c.Variant.Value, name, s)
-		w.arrays[name] = w.arrays[name] || array
-		w.readonly[name] = w.readonly[name] || readonly
+		if array {
+			w.arrays[name] = true
+		}
+		if readonly {
+			w.readonly[name] = true
+		}
 	}
 }
 

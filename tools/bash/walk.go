@@ -25,7 +25,9 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 		s = w.fork(s)
 	}
 	for _, r := range stmt.Redirs {
-		w.steps--
+		if w.steps--; w.steps <= 0 {
+			return
+		}
 		w.redirect(r, s)
 	}
 	if w.mayFail(stmt.Redirs) {

@@ -20,9 +20,13 @@ type word struct {
 
 // words expands a list of words.
 func (w *walker) words(list []*syntax.Word, s *state) []word {
-	var out []word
+	out := make([]word, 0, len(list))
 	for i, wd := range list {
-		out = append(out, w.word(wd, s)...)
+		if text, ok := plainText(wd); ok {
+			out = append(out, word{text: text})
+		} else {
+			out = append(out, w.word(wd, s)...)
+		}
 		if len(out) > maxWords {
 			w.opaque("a command has too many words", "")
 			from, to := int(list[i].Pos().Offset()), int(list[len(list)-1].End().Offset())
@@ -51,6 +55,12 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	if wd == nil {
 		return nil
 	}
+	if text, ok := plainText(wd); ok {
+		return []word{{text: text}}
+	}
+	if !hasBraces(wd) {
+		return w.parts(wd.Parts, s)
+	}
 	// The tree stays as it is: it may be walked again.
 	split := *wd
 	split.Parts = slices.Clone(wd.Parts)
@@ -70,6 +80,28 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 		return out
 	}
 	return w.parts(wd.Parts, s)
+}
+
+// plainText returns the text of a word that bash takes as it is written: most are.
+func plainText(wd *syntax.Word) (text string, ok bool) {
+	if wd == nil || len(wd.Parts) != 1 {
+		return "", false
+	}
+	lit, ok := wd.Parts[0].(*syntax.Lit)
+	if !ok || lit.Value == "" || strings.ContainsAny(lit.Value, "~\\*?[]{}") {
+		return "", false
+	}
+	return lit.Value, true
+}
+
+// hasBraces reports whether a brace stands in a word outside of quotes.
+func hasBraces(wd *syntax.Word) bool {
+	for _, p := range wd.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // parts expands a word without braces.
@@ -216,7 +248,11 @@ const procSubst = "/dev/fd/63"
 
 // policyWords turns words into what rules are matched with.
 func policyWords(words []word) []policy.Word {
-	out := make([]policy.Word, 0, len(words))
+	return appendWords(make([]policy.Word, 0, len(words)), words)
+}
+
+// appendWords is policyWords after other words.
+func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
 		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}
 		if wd.glob {
