@@ -141,6 +141,7 @@ func hostilePaths(base string) []string {
 }
 
 func TestHostileArgumentsOfFileToolsReachNothing(t *testing.T) {
+	t.Parallel()
 	s := newHostileSite(t)
 	before := s.outside()
 	for _, path := range hostilePaths(s.base) {
@@ -237,6 +238,7 @@ func hostileCalls() []hostileCall {
 }
 
 func TestHostileArgumentsOfFileToolsAreRefusedOrMeanWhatTheySay(t *testing.T) {
+	t.Parallel()
 	s := newHostileSite(t)
 	before := s.outside()
 	for _, c := range hostileCalls() {

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,9 +20,25 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(waiting{m}, map[string]func(){
 		"toold": func() { main() },
 	})
+}
+
+// waiting runs more tests side by side than there are processors, unless -parallel
+// says otherwise: scripts wait most of the time.
+type waiting struct{ *testing.M }
+
+func (w waiting) Run() int {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+	return w.M.Run()
 }
 
 // scriptEnv gives a script a home of its own and a port that nobody uses.
@@ -42,12 +62,16 @@ func scriptEnv(e *testscript.Env) error {
 	return nil
 }
 
+// portsGiven counts what freePort has looked at, so that it gives no port twice.
+var portsGiven atomic.Int64
+
 // freePort looks for a port that nobody has. It is none of those that the kernel
 // gives to whoever connects: these may be taken again before the script uses one.
 func freePort() (int, error) {
 	var err error
 	for range 100 {
-		port := 10000 + rand.IntN(20000) // ip_local_port_range begins at 32768 (ip(7))
+		const from, count = 10000, 20000 // ip_local_port_range begins at 32768 (ip(7))
+		port := from + (37*os.Getpid()+int(portsGiven.Add(1)))%count
 		var l net.Listener
 		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			return port, l.Close()
@@ -65,6 +89,7 @@ func needsSandbox(tb testing.TB) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	needsSandbox(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", Setup: scriptEnv, RequireExplicitExec: true, Cmds: scriptCommands(),
@@ -74,6 +99,7 @@ func TestScripts(t *testing.T) {
 // TestEveryCommandOfTheReadmeWorks runs the README's blocks as a reader would:
 // one after the other, the commands of the clone in a copy of the clone.
 func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
+	t.Parallel()
 	needsSandbox(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
