@@ -262,7 +262,7 @@ func buildDev(nodes []tree) error {
 	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o1777), os.WriteFile(emptyFile, nil, 0)); err != nil {
 		return stage("fill /dev", err)
 	}
-	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"); err != nil {
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=512"); err != nil {
 		return stage("mount /dev/pts", err)
 	}
 	options := fmt.Sprintf("mode=1777,size=%d,nr_inodes=16k", shmBytes)
