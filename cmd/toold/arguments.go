@@ -26,17 +26,22 @@ type callFlags struct {
 func (f *callFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.raw, "arguments", "", "all arguments as one `JSON` object")
-	flags.StringVar(&f.cwd, "cwd", "", "bash: `folder` to run in, from the workspace")
-	flags.Int64Var(&f.timeout, "timeout", 0, "bash: `milliseconds` after which the command is stopped")
-	flags.StringVar(&f.terminal, "terminal", "", "bash: split, single or off")
-	flags.BoolVar(&f.stdin, "stdin", false, "bash: send this program's standard input to the command")
-	flags.BoolVar(&f.background, "background", false, "bash: let it run on in the running daemon; print its id")
+	f.registerBash(cmd)
 	flags.Int64Var(&f.offset, "offset", 0, "read_file: first `line`, counted from 1")
 	flags.Int64Var(&f.limit, "limit", 0, "read_file: number of `lines`")
 	flags.StringVar(&f.content, "content", "", "write_file: the new content; - takes standard input")
 	flags.StringVar(&f.old, "old", "", "edit_file: the text to replace")
 	flags.StringVar(&f.replace, "new", "", "edit_file: the text to put there")
 	flags.BoolVar(&f.all, "all", false, "edit_file: replace every match")
+}
+
+func (f *callFlags) registerBash(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.cwd, "cwd", "", "bash: `folder` to run in, from the workspace")
+	flags.Int64Var(&f.timeout, "timeout", 0, "bash: `milliseconds` after which the command is stopped")
+	flags.StringVar(&f.terminal, "terminal", "", "bash: split, single or off")
+	flags.BoolVar(&f.stdin, "stdin", false, "bash: send this program's standard input to the command")
+	flags.BoolVar(&f.background, "background", false, "bash: let it run on in the running daemon; print its id")
 }
 
 // argument is where a flag of the command line goes.

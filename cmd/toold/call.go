@@ -47,10 +47,15 @@ func callCommand(g *global) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	c.flags.register(cmd)
+	c.register(cmd)
+	return cmd
+}
+
+// register adds what every call has.
+func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "answer questions of the policy with yes (never its denials)")
 	cmd.Flags().BoolVar(&c.private, "private", false, "start a private daemon even when one is running")
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
-	return cmd
 }
 
 // callOperands wants a tool and at most one operand. More is mostly a command

@@ -64,7 +64,7 @@ type logged struct {
 func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	back, err := age(l.since)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
 	calls, err := l.collect(ctx, record, time.Now().Add(-back))
 	if err != nil {

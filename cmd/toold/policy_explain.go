@@ -47,7 +47,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 			}
 			arguments, err := flags.build(cmd, orDefault(tool, "bash"), operand(args), g.std.in)
 			if err != nil {
-				return err
+				return &exitError{exitUsage, err}
 			}
 			j.policy = j.policy.For(client, agent)
 			e, err := j.explain(orDefault(tool, "bash"), arguments)
@@ -91,7 +91,7 @@ func operand(words []string) []string {
 
 func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string) error {
 	if len(args) != 1 {
-		return errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push")
+		return &exitError{exitUsage, errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push")}
 	}
 	log, err := openRecord(cmd.Context(), j.cfg)
 	if err != nil {

@@ -87,7 +87,7 @@ func age(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text)
+		return 0, &exitError{exitUsage, fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text)}
 	}
 	return d, nil
 }
