@@ -2,7 +2,8 @@
 // Its tests start the real daemon, play testdata/wire.jsonl against it and check
 // what a client would see, what is on disk and what ran; ask it how it would decide
 // the calls of testdata/policy.jsonl; run the commands of testdata/exec.jsonl; and try
-// to get out of the sandbox by those of testdata/escape.jsonl.
+// to get out of the sandbox by those of testdata/escape.jsonl. Files that end in -own
+// hold further cases of these kinds.
 //
 // It contains no code but tests. The format of a wire case:
 //

@@ -24,7 +24,7 @@ func TestExecCases(t *testing.T) {
 func TestExecCasesThatLoad(t *testing.T) { playExecs(t, true) }
 
 func playExecs(t *testing.T, alone bool) {
-	lines, err := readExecCases(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl")...)
+	lines, err := readExecCases(namedFiles("TOOLD_CASES_EXEC", "exec.jsonl", "exec-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestWireCases(t *testing.T) {
 func TestWireCasesThatMeasure(t *testing.T) { playWire(t, true) }
 
 func playWire(t *testing.T, alone bool) {
-	cases, err := readCases(namedFiles("TOOLD_CASES_WIRE", "wire.jsonl")...)
+	cases, err := readCases(namedFiles("TOOLD_CASES_WIRE", "wire.jsonl", "wire-own.jsonl")...)
 	if err != nil {
 		t.Fatal(err)
 	}
