@@ -31,7 +31,7 @@ func advise(stage string) string {
 	case setting("kernel/unprivileged_userns_clone") == "0" && os.Getuid() != 0:
 		return "the kernel is told to refuse user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
 	case stage == launcherBwrap:
-		return "bwrap is to be of 0.8 or later, as the distribution has it: bwrap --version"
+		return "bwrap 0.8 or later is needed, as the distribution has it (bwrap --version); SECURITY.md tells what it cannot do"
 	case stage == "mount /proc":
 		return "parts of /proc are masked, as in default containers: start the container with --security-opt systempaths=unconfined"
 	case stage == "clone", strings.HasPrefix(stage, "mount "), strings.HasPrefix(stage, "make "):

@@ -52,18 +52,15 @@ func rootOwns(st *unix.Stat_t) bool {
 	return err == nil && fmt.Sprint(st.Uid) == setting("kernel/overflowuid") && int(st.Uid) != os.Getuid()
 }
 
-// outside names the namespaces of the daemon that a call is not to be in.
-func outside(network bool) (names []string) {
-	kinds := []string{"user", "mnt", "pid", "ipc", "uts"}
-	if !network {
-		kinds = append(kinds, "net")
-	}
-	for _, kind := range kinds {
-		if name, err := os.Readlink("/proc/self/ns/" + kind); err == nil { // the helper misses one less
-			names = append(names, name)
+// give asks bwrap for the namespaces and the view of a specification. The helper
+// refuses when one of the daemon's namespaces is missing here.
+func give(spec *helper.Spec) {
+	spec.Given = true
+	for _, kind := range spec.NamespaceKinds() {
+		if name, err := os.Readlink("/proc/self/ns/" + kind); err == nil {
+			spec.Outside = append(spec.Outside, name)
 		}
 	}
-	return names
 }
 
 // The descriptors that bwrap is started with.

@@ -234,14 +234,14 @@ func TestCachesArePrivateInTierBwrap(t *testing.T) {
 	out := visible(t)
 	cache := filepath.Join(out, "cache")
 	files(t, map[string]string{filepath.Join(cache, "of-the-machine"): "x"})
-	caches, err := sandbox.OpenCaches(t.Context(), filepath.Join(out, "store"), []sandbox.Cache{{Path: cache}})
+	caches, err := sandbox.OpenCaches(t.Context(), filepath.Join(out, "store"), []sandbox.Cache{{Path: cache}, {Path: filepath.Join(out, "none"), Env: "OWN"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer caches.Close()
 	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t), Caches: caches})
-	got, _ := runTier(t, p, `ls "$C"; echo x >"$C/new"; ls "$C"`, "C="+cache)
-	if got != "new\n" {
+	got, _ := runTier(t, p, `ls "$C"; echo x >"$C/new"; ls "$C"; echo x >"$OWN/own"; ls "$OWN"`, append(p.Caches.Env(), "C="+cache)...)
+	if got != "new\nown\n" {
 		t.Errorf("it printed %q", got)
 	}
 	if len(p.Caches.Problems()) != 1 {

@@ -128,7 +128,7 @@ func (p Profile) confine(spec *helper.Spec) {
 	}
 	spec.Namespaces, spec.Loopback = true, !p.Network
 	if p.Tier == TierBwrap {
-		spec.Given, spec.Outside = true, outside(p.Network)
+		give(spec)
 	}
 }
 

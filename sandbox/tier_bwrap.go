@@ -13,7 +13,8 @@ const (
 )
 
 // withBwrap says what a call in tier A-bwrap cannot have, and what does not bound it.
-const withBwrap = "there are no connections by name (network: proxy), calls see of tool caches only what they have put there, and the files in their /tmp are bounded by size and not by number"
+const withBwrap = "there are no connections by name (network: proxy), calls see of tool caches only what they have put there, " +
+	"and nothing bounds the number of files in their /tmp nor what they take of inotify"
 
 // chooseBwrap finds out whether bwrap makes the namespaces where toold cannot, or shall
 // not, for which failed is nil.

@@ -42,7 +42,7 @@ func takeStreams(s *Spec, handed []int) ([]int, error) {
 // checkGiven makes sure that the process is in namespaces and in a view as the
 // specification asks for, and has no capabilities.
 func checkGiven(s *Spec) error {
-	if err := checkNamespaces(s.Outside); err != nil {
+	if err := checkNamespaces(s); err != nil {
 		return stage("look at the namespaces", err)
 	}
 	if err := checkCapabilities(); err != nil {
@@ -55,22 +55,30 @@ func checkGiven(s *Spec) error {
 	return checkView(s, mounts)
 }
 
-// checkNamespaces refuses to be in one of those that are named as readlink(2) names
-// them (namespaces(7)).
-func checkNamespaces(outside []string) error {
+// NamespaceKinds are those of a call, as they are called in /proc/PID/ns (namespaces(7)).
+func (s *Spec) NamespaceKinds() []string {
+	kinds := []string{"user", "mnt", "pid", "ipc", "uts"}
+	if s.Loopback {
+		kinds = append(kinds, "net")
+	}
+	return kinds
+}
+
+// checkNamespaces refuses to be in one of the daemon's.
+func checkNamespaces(s *Spec) error {
 	if os.Getpid() != 1 {
 		return errors.New("the helper is not the first process of a namespace")
 	}
-	if len(outside) == 0 {
+	kinds := s.NamespaceKinds()
+	if len(s.Outside) != len(kinds) {
 		return errGarbled
 	}
-	for _, name := range outside {
-		kind, _, _ := strings.Cut(name, ":")
+	for i, kind := range kinds {
 		own, err := os.Readlink("/proc/self/ns/" + kind)
 		if err != nil {
 			return err
 		}
-		if own == name {
+		if own == s.Outside[i] {
 			return fmt.Errorf("the %s namespace is the machine's", kind)
 		}
 	}
@@ -180,12 +188,13 @@ func (m mountTable) checkHidden(path string) error {
 }
 
 // checkWritable refuses every mount that can be written, seen and reached but is not
-// the call's own or one of its roots.
+// the call's own nor in what it may write.
 func (m mountTable) checkWritable(s *Spec) error {
 	roots := s.writable()
 	for id, at := range m {
 		in := func(r Root) bool { return r.Writable && (at.point == r.Path || below(at.point, r.Path)) }
-		if !at.writable || private(at.point) || slices.ContainsFunc(roots, in) {
+		locked := func(r Root) bool { return !r.Writable && below(at.point, r.Path) }
+		if !at.writable || private(at.point) || slices.ContainsFunc(roots, in) && !slices.ContainsFunc(s.Fixed, locked) {
 			continue
 		}
 		var st unix.Statx_t

@@ -27,7 +27,7 @@ type Spec struct {
 	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
 	Protect  []string // canonical paths below writable roots that stay as they are
 	Fixed    []Root   // with Given: which of Protect there are, and, writable, the folders on the way to them and to Hide
-	Outside  []string // with Given: the namespaces of the daemon, as readlink(2) names them, none of which it may be in
+	Outside  []string // with Given: the daemon's namespaces of the NamespaceKinds in turn, as readlink(2) tells them; it may be in none
 	TmpBytes uint64
 
 	Ports    []uint64 // with Loopback: connections to these and questions for names go to the daemon by EventDoors
