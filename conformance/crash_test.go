@@ -33,6 +33,7 @@ func TestStressAKilledDaemonLeavesNothing(t *testing.T) {
 	}
 	for name, settings := range map[string]map[string]any{
 		"confined":   nil,
+		"read-only":  {"sandbox": map[string]any{"profile": "read-only"}},
 		"unconfined": {"sandbox": map[string]any{"profile": "danger-full-access", "i_understand_full_access": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,10 +142,14 @@ func (w *wreck) call(ctx context.Context, c *client.Client, agent int) client.Ca
 		began := "echo " + id + " >>began; "
 		script := map[string]any{"command": began + []string{
 			"true", "seq 1 2000", strings.ReplaceAll(sixWays, "MARK", w.mark), "trap '' TERM; sleep " + w.mark + " & sleep " + w.mark, "sleep " + w.mark + " & echo left",
-		}[(agent+i)%5], "terminal": []string{"split", "off", "single"}[i%3], "background": (agent+i)%5 == 3}
+			"echo x >.envrc; mkdir -p made/.git/hooks; echo x >made/.git/hooks/pre-commit; rm -rf made", // which goes to the quarantine
+		}[(agent+i)%6], "terminal": []string{"split", "off", "single"}[i%3], "background": (agent+i)%6 == 3}
 		call := client.Call{ID: id, Tool: "bash", Arguments: script}
 		if i%4 == 3 {
 			call = client.Call{ID: id, Tool: "write_file", Arguments: map[string]any{"path": "written", "content": strings.Repeat(id+"\n", 10_000)}}
+		}
+		if i%8 == 6 {
+			call = client.Call{ID: id, Tool: "read_file", Arguments: map[string]any{"path": "written"}}
 		}
 		if _, err := c.Call(ctx, call, client.Events{}); err != nil {
 			return call
