@@ -40,7 +40,8 @@
 // reaches them. Its checks are scripts that run outside afterwards. Each case is
 // escaped, broken (something that must work does not), blocked or usable. What is
 // known to be open stands in testdata/escape-open.json with the reason, and in
-// testdata/escape-open-tier-b.json for worlds that refuse calls a /proc; the tests fail
+// testdata/escape-open-tier-b.json for worlds that refuse calls a /proc, and its like
+// for the other tiers; the tests fail
 // when anything else is, and when something on that list is not any more. What a policy
 // refuses to run as written runs once more as a program into which no policy sees.
 //

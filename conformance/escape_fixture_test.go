@@ -209,6 +209,9 @@ func (f *fixture) site(job worldJob) (*site, error) {
 			return nil, err
 		}
 	}
+	if job.Bwrap {
+		box["launcher"] = "bwrap"
+	}
 	profile := job.Case.Profile
 	if job.Profile != "" {
 		profile = job.Profile

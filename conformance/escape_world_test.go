@@ -38,6 +38,7 @@ type worldJob struct {
 	Case    escapeCase
 	Masked  bool   // calls get no /proc of their own: tier B
 	Bare    bool   // an ordinary user who can make no namespaces: tier C
+	Bwrap   bool   // bwrap makes the namespaces of calls: tier A-bwrap
 	Profile string // replaces that of the case, if any
 }
 
@@ -285,6 +286,11 @@ func (j worldJob) cannotPlay() string {
 	}
 	if j.Bare {
 		if why := j.Case.notInTierC(); why != "" {
+			return why
+		}
+	}
+	if j.Bwrap {
+		if why := j.Case.notInTierBwrap(); why != "" {
 			return why
 		}
 	}

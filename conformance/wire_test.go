@@ -68,6 +68,7 @@ func summarise(file string) error {
 	decided.print(&text)
 	attackedC.print(&text)
 	attackedB.print(&text)
+	attackedBwrap.print(&text)
 	attacked.print(&text)
 	fmt.Print(text.String())
 	if file == "" {

@@ -1,0 +1,43 @@
+//go:build linux
+
+package conformance
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+var attackedBwrap = attacks{title: "escape in tier A-bwrap"}
+
+// TestEscapeCasesInTierBwrap plays them where bwrap makes the namespaces and the view.
+// testdata/escape-open-tier-a-bwrap.json is what is open there.
+func TestEscapeCasesInTierBwrap(t *testing.T) {
+	t.Parallel()
+	playEscapes(t, &attackedBwrap, "escape-open-tier-a-bwrap.json", sample(t), bwrapWorld(t), false)
+}
+
+// TestEscapeCasesThatLoadInTierBwrap plays those that take all that the machine has.
+func TestEscapeCasesThatLoadInTierBwrap(t *testing.T) {
+	playEscapes(t, &attackedBwrap, "escape-open-tier-a-bwrap.json", sample(t), bwrapWorld(t), true)
+}
+
+// bwrapWorld is a world with bwrap; without one the test is skipped.
+func bwrapWorld(t *testing.T) worldJob {
+	t.Helper()
+	if _, err := os.Stat("/usr/bin/bwrap"); err != nil {
+		t.Skipf("tier A-bwrap needs bubblewrap: %v", err)
+	}
+	return worldJob{Bwrap: true}
+}
+
+// notInTierBwrap tells what of a case tier A-bwrap has nothing of, "" if nothing.
+func (c escapeCase) notInTierBwrap() string {
+	switch kind, _, _ := strings.Cut(c.ID, "-"); {
+	case kind == "eg" || c.byName():
+		return "there are no connections by name"
+	case kind == "dg":
+		return "the case is about another kernel"
+	}
+	return ""
+}
