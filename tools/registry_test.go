@@ -2,6 +2,8 @@ package tools
 
 import (
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +47,25 @@ func TestRegistryRefusesNamesThatCouldBeConfused(t *testing.T) {
 	} {
 		if _, err := NewRegistry(tools...); err == nil {
 			t.Errorf("%v accepted", tools)
+		}
+	}
+}
+
+func TestTheContractListsEveryNameOfATool(t *testing.T) {
+	t.Parallel()
+	contract, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{} // of the table, by the tool's own name
+	for line := range strings.Lines(string(contract)) {
+		if name, rest, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "`"); ok && strings.HasPrefix(line, "| `") {
+			rows[name] += rest
+		}
+	}
+	for alias, name := range aliases() {
+		if !strings.Contains(rows[name], "`"+alias+"`") {
+			t.Errorf("docs/protocol.md does not list %q as a name of %s", alias, name)
 		}
 	}
 }
