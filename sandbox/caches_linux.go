@@ -165,6 +165,7 @@ func maker(spec helper.Spec) (*Process, error) {
 		return nil, err
 	}
 	defer null.Close()
+	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
 	b, err := spec.Encode()
 	if err != nil {
 		return nil, err

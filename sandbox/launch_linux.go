@@ -34,6 +34,7 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 		handed = append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, handed...)
 		spec.Handed = uint64(len(handed))
 	}
+	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
 	b, err := spec.Encode()
 	if err != nil {
 		return &StageError{Stage: "specification", Err: err}

@@ -159,21 +159,24 @@ func (p Profile) ports() (ports []uint64) {
 	return ports
 }
 
-// helperCommand is this binary again, in fresh namespaces. The identity mapping
-// keeps the user's number; it would lose all capabilities at exec, so those that
-// the set-up needs are ambient.
+// helperCommand is this binary again, in fresh namespaces. Nobody has a number in them
+// until it gives the user the one that it had; all capabilities would be lost at exec,
+// so those that the set-up needs are ambient.
+//
+// The new process shares the daemon's memory until it is this binary (CLONE_VM), and
+// that waits for it (CLONE_VFORK), as in every other start. os/exec would have it copy
+// the page tables, because it has the parent map the user meanwhile; and whatever the
+// daemon wrote to afterwards would be a page fault.
 func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}
 	if spec.Namespaces {
-		sys.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		sys.Cloneflags = unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 		if !spec.Shared {
 			sys.Cloneflags |= unix.CLONE_NEWPID
 		}
 		if spec.Loopback {
 			sys.Cloneflags |= unix.CLONE_NEWNET
 		}
-		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE}
 		if len(spec.Ports) > 0 {
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_BIND_SERVICE)

@@ -41,6 +41,12 @@ func run() int {
 	if err != nil {
 		return 125 // the daemon is gone or is not one; nobody is left to tell
 	}
+	if spec.Namespaces && !spec.Given {
+		if err := nameUser(&spec); err != nil {
+			send(failure(stage("clone", err))) // of which it is a part
+			return 125
+		}
+	}
 	if len(spec.Overlays) > 0 {
 		return serveOverlays(spec.Overlays)
 	}

@@ -37,6 +37,8 @@ type Spec struct {
 
 	Processes, OpenFiles, FileBytes, MemoryBytes uint64 // 0 = unlimited
 
+	User, Group uint64 // who the daemon is, and who the helper makes itself in the namespaces that it was cloned into
+
 	Dir  string
 	Argv []string // Argv[0] is an absolute path
 	Env  []string
@@ -265,6 +267,7 @@ func (s *Spec) truths() map[string]*bool {
 func (s *Spec) numbers() map[string]*uint64 {
 	return map[string]*uint64{
 		"tmp-bytes": &s.TmpBytes, "room": &s.Room, "processes": &s.Processes, "open-files": &s.OpenFiles, "handed": &s.Handed,
+		"user": &s.User, "group": &s.Group,
 		"file-bytes": &s.FileBytes, "memory-bytes": &s.MemoryBytes,
 	}
 }
