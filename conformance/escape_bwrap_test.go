@@ -3,7 +3,7 @@
 package conformance
 
 import (
-	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -25,8 +25,10 @@ func TestEscapeCasesThatLoadInTierBwrap(t *testing.T) {
 // bwrapWorld is a world with bwrap; without one the test is skipped.
 func bwrapWorld(t *testing.T) worldJob {
 	t.Helper()
-	if _, err := os.Stat("/usr/bin/bwrap"); err != nil {
-		t.Skipf("tier A-bwrap needs bubblewrap: %v", err)
+	out, err := exec.CommandContext(t.Context(), "/usr/bin/bwrap", "--unshare-user", "--disable-userns", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc",
+		"--size", "4096", "--tmpfs", "/tmp", "true").CombinedOutput()
+	if err != nil {
+		t.Skipf("tier A-bwrap needs bubblewrap 0.8 or later: %v: %s", err, out)
 	}
 	return worldJob{Bwrap: true}
 }

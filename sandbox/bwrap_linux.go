@@ -33,6 +33,9 @@ func trustBwrap(p Profile) error {
 		if !rootOwns(&st) || st.Mode&0o022 != 0 {
 			return fmt.Errorf("cannot trust %s: %s can be changed by others than root", bwrapPath, path)
 		}
+		if path == bwrapPath && st.Mode&unix.S_ISUID != 0 {
+			return fmt.Errorf("%s runs as root (setuid), and then limits the size of no folder", bwrapPath)
+		}
 	}
 	return nil
 }

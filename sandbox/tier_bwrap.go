@@ -20,7 +20,7 @@ const withBwrap = "there are no connections by name (network: proxy), calls see 
 // not, for which failed is nil.
 func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, Report, error) {
 	if err := trustBwrap(p); err != nil {
-		return p, Report{}, &StageError{Stage: launcherBwrap, Err: err, Advice: "install it as the distribution has it: sudo apt-get install bubblewrap"}
+		return p, Report{}, &StageError{Stage: launcherBwrap, Err: err, Advice: "bubblewrap 0.8 or later is needed, as the distribution has it: sudo apt-get install bubblewrap"}
 	}
 	b := p.bwrapped()
 	report, err := Try(ctx, b)
