@@ -8,6 +8,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +42,9 @@ var (
 
 // Options tells Dial where the daemon is and who asks.
 type Options struct {
-	URL     string // for example "ws://127.0.0.1:7717/v1/ws"
-	Socket  string // path of a Unix socket to dial instead of the host of URL; URL may then be empty
+	URL     string      // for example "ws://127.0.0.1:7717/v1/ws"
+	Socket  string      // path of a Unix socket to dial instead of the host of URL; URL may then be empty
+	TLS     *tls.Config // for wss://; nil: the machine's certificates decide whom to trust
 	Token   string
 	Name    string // of the program, for the daemon's record
 	Version string
@@ -101,7 +103,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if url == "" && o.Socket != "" {
 		url = "ws://localhost/v1/ws"
 	}
-	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second}
+	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, TLSClientConfig: o.TLS}
 	if o.Socket != "" {
 		dialer.NetDialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", o.Socket)

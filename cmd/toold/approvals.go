@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
-	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/message"
 )
 
@@ -46,34 +45,6 @@ func denyCommand(g *global) *cobra.Command {
 	return withMessage("deny ID", "Refuse a waiting call", "why; the agent reads it", func(ctx context.Context, id, reason string) error {
 		return g.decide(ctx, client.Decision{ApprovalID: id, Reason: reason})
 	})
-}
-
-// dial connects to the running daemon with the token of a role.
-func (g *global) dial(ctx context.Context, role string) (*client.Client, error) {
-	cfg, err := g.remote()
-	if err != nil {
-		return nil, err
-	}
-	secret, err := secretOnDisk(cfg, role)
-	if err != nil {
-		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)}
-	}
-	c, err := client.Dial(ctx, client.Options{URL: daemonURL(cfg), Token: secret, Name: "toold", Version: version, Silent: true})
-	if errors.Is(err, client.ErrUnreachable) {
-		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err)}
-	}
-	if err != nil {
-		return nil, &exitError{exitUnreachable, err}
-	}
-	return c, nil
-}
-
-// daemonURL is where the daemon of a configuration is reached.
-func daemonURL(cfg config.Config) string {
-	if cfg.TLS.Cert != "" {
-		return "wss://" + cfg.Listen + "/v1/ws"
-	}
-	return "ws://" + cfg.Listen + "/v1/ws"
 }
 
 func (g *global) listApprovals(ctx context.Context) error {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
-	"syscall"
 
 	"go.uber.org/zap"
 
@@ -17,7 +17,7 @@ import (
 
 // peer is the daemon a call is made to, and the connections to it.
 type peer struct {
-	url     string
+	at      client.Options                    // where it is
 	secret  func(role string) (string, error) // token of the first client with a role
 	agent   *client.Client
 	person  *client.Client // answers questions; nil when nobody does
@@ -49,8 +49,9 @@ func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client
 	if err != nil {
 		return nil, err
 	}
-	o.URL, o.Token, o.Name, o.Version = p.url, secret, "toold call", version
-	return client.Dial(ctx, o)
+	at := p.at
+	at.Token, at.Name, at.Version, at.Silent, at.Binary = secret, "toold call", version, o.Silent, o.Binary
+	return client.Dial(ctx, at)
 }
 
 // connect reaches the running daemon of this workspace, or starts a private one.
@@ -77,37 +78,6 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 // all.
 func (c *callRun) output() client.Options { return client.Options{Silent: c.json, Binary: !c.json} }
 
-// errNoDaemon says that nothing listens where a daemon would.
-var errNoDaemon = errors.New("no toold is running there")
-
-// reach connects to a running daemon as an agent.
-func reach(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
-	p := &peer{url: daemonURL(cfg), secret: func(role string) (string, error) { return secretOnDisk(cfg, role) }}
-	_, err := p.secret("agent")
-	if err != nil {
-		return nil, fmt.Errorf("%w (%v)", errNoDaemon, err)
-	}
-	p.agent, err = p.dial(ctx, "agent", output)
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w: %s: %v", errNoDaemon, p.url, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the daemon at %s refuses this client: %w", p.url, err)
-	}
-	return p, nil
-}
-
-func secretOnDisk(cfg config.Config, role string) (string, error) {
-	for _, t := range cfg.Tokens {
-		for _, r := range t.Roles {
-			if r == role {
-				return readToken(tokenFile(cfg.StateDir, t.Name))
-			}
-		}
-	}
-	return "", fmt.Errorf("no token in the configuration has the role %s", role)
-}
-
 // startPrivate runs a daemon in this process, with tokens that nobody else
 // knows, and connects to it over a real socket.
 func startPrivate(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
@@ -129,18 +99,9 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	// Ends when stop has been called and the daemon has drained.
 	go func() { served <- d.serve(ctx) }()
 	p := &peer{
-		url:     d.socketURL(),
+		at:      client.Options{URL: d.socketURL()},
 		private: func() error { stop(); return <-served },
-		secret: func(role string) (string, error) {
-			for _, s := range secrets {
-				for _, r := range s.Roles {
-					if string(r) == role {
-						return s.Secret, nil
-					}
-				}
-			}
-			return "", fmt.Errorf("no token in the configuration has the role %s", role)
-		},
+		secret:  func(role string) (string, error) { return secretOf(secrets, role) },
 	}
 	if p.agent, err = p.dial(ctx, "agent", output); err != nil {
 		if died := p.private(); died != nil {
@@ -149,4 +110,18 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 		return nil, &exitError{callNotRun, err}
 	}
 	return p, nil
+}
+
+// secretOf is the first token with a role.
+func secretOf(tokens []server.Token, role string) (string, error) {
+	for _, t := range tokens {
+		if slices.Contains(t.Roles, server.Role(role)) {
+			return t.Secret, nil
+		}
+	}
+	return "", noSuchRole(role)
+}
+
+func noSuchRole(role string) error {
+	return fmt.Errorf("no token in the configuration has the role %s", role)
 }

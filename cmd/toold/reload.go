@@ -98,14 +98,19 @@ func askReload(ctx context.Context, cfg config.Config, method string) (answer se
 	if err != nil {
 		return answer, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)
 	}
+	at, err := endpoint(cfg)
+	if err != nil {
+		return answer, err
+	}
 	// The address of the socket, as a web address.
-	url := "http" + strings.TrimPrefix(strings.TrimSuffix(daemonURL(cfg), "/v1/ws"), "ws") + "/v1/reload"
+	url := "http" + strings.TrimPrefix(strings.TrimSuffix(at.URL, "/v1/ws"), "ws") + "/v1/reload"
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return answer, err
 	}
 	req.Header.Set("Authorization", "Bearer "+secret)
-	res, err := http.DefaultClient.Do(req)
+	web := http.Client{Transport: &http.Transport{TLSClientConfig: at.TLS, DisableKeepAlives: true}}
+	res, err := web.Do(req)
 	if err != nil {
 		return answer, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)
 	}

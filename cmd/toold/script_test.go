@@ -3,8 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net/http"
 	"os"
 	"os/exec"
@@ -31,6 +37,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"signal-daemon":  signalDaemon,
 		"list-returns":   listReturns,
 		"until-decided":  untilDecided,
+		"certificate":    makeCertificate,
 	}
 }
 
@@ -61,6 +68,20 @@ func awaitDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 // awaitFile waits until something stands in a file.
 func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 	until(ts, "the file", func() bool { info, err := os.Stat(ts.MkAbs(args[0])); return err == nil && info.Size() > 0 })
+}
+
+// makeCertificate writes a certificate that nobody signed, for a name that is not this
+// machine's, and its key: certificate CERT KEY.
+func makeCertificate(ts *testscript.TestScript, _ bool, args []string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	of := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"box.example"}, NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	ts.Check(err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
 }
 
 // noneRuns checks that no process has a text in its command line. What a script starts

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/config"
+)
+
+// dial connects to the running daemon with the token of a role.
+func (g *global) dial(ctx context.Context, role string) (*client.Client, error) {
+	cfg, err := g.remote()
+	if err != nil {
+		return nil, err
+	}
+	secret, err := secretOnDisk(cfg, role)
+	if err != nil {
+		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)}
+	}
+	at, err := endpoint(cfg)
+	if err != nil {
+		return nil, &exitError{exitConfig, err}
+	}
+	at.Token, at.Name, at.Version, at.Silent = secret, "toold", version, true
+	c, err := client.Dial(ctx, at)
+	if errors.Is(err, client.ErrUnreachable) {
+		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; start one with `toold serve`, or name another with --listen", err)}
+	}
+	if err != nil {
+		return nil, &exitError{exitUnreachable, err}
+	}
+	return c, nil
+}
+
+// errNoDaemon says that nothing listens where a daemon would.
+var errNoDaemon = errors.New("no toold is running there")
+
+// reach connects to a running daemon as an agent.
+func reach(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
+	at, err := endpoint(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{at: at, secret: func(role string) (string, error) { return secretOnDisk(cfg, role) }}
+	if _, err := p.secret("agent"); err != nil {
+		return nil, fmt.Errorf("%w (%v)", errNoDaemon, err)
+	}
+	p.agent, err = p.dial(ctx, "agent", output)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w: %s: %v", errNoDaemon, at.URL, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the daemon at %s refuses this client: %w", at.URL, err)
+	}
+	return p, nil
+}
+
+func secretOnDisk(cfg config.Config, role string) (string, error) {
+	for _, t := range cfg.Tokens {
+		if slices.Contains(t.Roles, role) {
+			return readToken(tokenFile(cfg.StateDir, t.Name))
+		}
+	}
+	return "", noSuchRole(role)
+}
+
+// endpoint is where the daemon of a configuration is reached from this machine.
+func endpoint(cfg config.Config) (at client.Options, err error) {
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil {
+		return at, fmt.Errorf("cannot tell where the daemon listens: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	at.URL = "ws://" + net.JoinHostPort(host, port) + "/v1/ws"
+	if cfg.TLS.Cert != "" {
+		at.URL = "wss://" + net.JoinHostPort(host, port) + "/v1/ws"
+		at.TLS, err = pinned(cfg.TLS.Cert)
+	}
+	return at, err
+}
+
+// pinned trusts the certificate in a file and no other, whatever names it has and
+// whoever signed it: the daemon's own is known.
+func pinned(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the certificate of the daemon: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("cannot read the certificate of the daemon: %s holds none", file)
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // of names and signers; VerifyConnection does more
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
+				return errors.New("who answers there has another certificate than " + file)
+			}
+			return nil
+		},
+	}, nil
+}
