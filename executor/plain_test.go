@@ -5,6 +5,8 @@ package executor
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -71,11 +73,12 @@ func TestAPlainCommandGivesOutputAndExit(t *testing.T) {
 
 func TestAPlainCommandsLeftoversAreKilledAndTold(t *testing.T) {
 	t.Parallel()
-	exit, stdout, _ := runPlainly(t, t.Context(), Command{Script: "sleep 4711.25 & (sleep 4711.25 &); echo done"})
-	if stdout.String() != "done\n" || exit.Reason != Exited || len(exit.Leftovers) != 2 || !strings.Contains(exit.Leftovers[0].Command, "4711.25") {
+	sleep := fmt.Sprintf("sleep 4711.%d", os.Getpid()) // others may run this test too
+	exit, stdout, _ := runPlainly(t, t.Context(), Command{Script: sleep + " & (" + sleep + " &); echo done"})
+	if stdout.String() != "done\n" || exit.Reason != Exited || len(exit.Leftovers) != 2 || !strings.Contains(exit.Leftovers[0].Command, sleep) {
 		t.Errorf("got %q, %+v", stdout, exit)
 	}
-	survives(t, "sleep 4711.25")
+	survives(t, sleep)
 }
 
 func TestAPlainCommandHearsOutItsChildren(t *testing.T) {
@@ -88,27 +91,35 @@ func TestAPlainCommandHearsOutItsChildren(t *testing.T) {
 
 func TestAPlainCommandIsStoppedWithItsTree(t *testing.T) {
 	t.Parallel()
-	for name, timeout := range map[string]time.Duration{"cancel": 0, "timeout": time.Second} {
-		ctx, cancel := context.WithCancel(t.Context())
-		out := newHeard()
-		// Ends with the first output.
-		go func() {
-			<-out.came
-			if timeout == 0 {
-				cancel()
-			}
-		}()
-		exit, _, _ := runPlainly(t, ctx, Command{
-			Script: "trap '' TERM; sleep 4712.5 & setsid sleep 4712.5 & echo started; kill -STOP $$; wait",
-			Grace:  10 * time.Millisecond, Timeout: timeout, Stdout: out,
-		})
-		cancel()
-		want := map[string]Reason{"cancel": Stopped, "timeout": TimedOut}[name]
-		if exit.Reason != want || exit.Signal != "SIGKILL" {
-			t.Errorf("%s: %+v", name, exit)
-		}
+	sleep := fmt.Sprintf("sleep 4712.%d", os.Getpid())
+	c := Command{
+		Script: "trap '' TERM; " + sleep + " & setsid " + sleep + " & echo started; kill -STOP $$; wait",
+		Grace:  10 * time.Millisecond,
 	}
-	survives(t, "sleep 4712.5")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := newHeard()
+	c.Stdout = out
+	// Ends with the first output.
+	go func() {
+		<-out.came
+		cancel()
+	}()
+	if exit, _, _ := runPlainly(t, ctx, c); exit.Reason != Stopped || exit.Signal != "SIGKILL" {
+		t.Errorf("cancel: %+v", exit)
+	}
+	c.Stdout = nil
+	for c.Timeout = time.Second; c.Timeout < 5*time.Minute; c.Timeout *= 2 {
+		exit, stdout, _ := runPlainly(t, t.Context(), c)
+		if stdout.String() == "" && exit.Reason == TimedOut {
+			continue // its time was over before it was ready
+		}
+		if exit.Reason != TimedOut || exit.Signal != "SIGKILL" {
+			t.Errorf("timeout: %+v", exit)
+		}
+		break
+	}
+	survives(t, sleep)
 }
 
 func TestAPlainCommandTakesInputAndSignals(t *testing.T) {
