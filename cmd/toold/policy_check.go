@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -25,6 +26,32 @@ type checked struct {
 	Policy   string   `json:"policy"`
 	Rules    int      `json:"rules"`
 	Warnings []string `json:"warnings"`
+	Faults   []fault  `json:"faults,omitempty"`
+}
+
+// fault is why a file cannot be used, and where it stands.
+type fault struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+// faultsOf are the faults that an error tells of.
+func faultsOf(err error) []fault {
+	var several interface{ Unwrap() []error }
+	var placed *config.Error
+	switch {
+	case errors.As(err, &several):
+		var list []fault
+		for _, err := range several.Unwrap() {
+			list = append(list, faultsOf(err)...)
+		}
+		return list
+	case errors.As(err, &placed):
+		return []fault{{placed.File, placed.Line, placed.Column, placed.Message}}
+	}
+	return []fault{{Message: err.Error()}}
 }
 
 func (g *global) checkPolicy(files []string) error {
@@ -36,6 +63,7 @@ func (g *global) checkPolicy(files []string) error {
 		files = []string{cfg.Policy}
 	}
 	list := []checked{}
+	var failed []error
 	var text strings.Builder
 	for _, file := range files {
 		if file != "" {
@@ -43,7 +71,9 @@ func (g *global) checkPolicy(files []string) error {
 		}
 		c, err := checkFile(cfg)
 		if err != nil {
-			return err
+			failed = append(failed, err)
+			list = append(list, checked{Policy: policyName(cfg), Warnings: []string{}, Faults: faultsOf(err)})
+			continue
 		}
 		list = append(list, c)
 		fmt.Fprintf(&text, "%s: %s, %s\n", c.Policy, count(c.Rules, "rule"), count(len(c.Warnings), "warning"))
@@ -51,7 +81,10 @@ func (g *global) checkPolicy(files []string) error {
 			fmt.Fprintf(&text, "warning: %s\n", oneLine(w))
 		}
 	}
-	return g.print(list, text.String())
+	if err := g.print(list, text.String()); err != nil || len(failed) == 0 {
+		return err
+	}
+	return &exitError{exitConfig, errors.Join(failed...)}
 }
 
 func checkFile(cfg config.Config) (checked, error) {
