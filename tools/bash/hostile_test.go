@@ -88,6 +88,33 @@ func TestWhatIsBeyondTheBoundsIsNeverAllowed(t *testing.T) {
 	}
 }
 
+// TestALongDocumentIsNoHostileText writes files as long as a script may be: what stands
+// in them is no work for the analysis, and no reason for a question.
+func TestALongDocumentIsNoHostileText(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	tool := newTool(ws).(*tool)
+	p := judging(t, ws, 0)
+	for name, line := range map[string]string{
+		"prose":   "He said that it's done; then, while we waited (for a case), nobody did.\n",
+		"Go":      "func f%d(x []int) (err error) {\n\tif x[0] > 1 && y { return fmt.Errorf(`a %s`, b) }\n}\n",
+		"Python":  "for i in range(%d):\n    if x[i] == '\\n':\n        print(f\"{i}\")\n",
+		"shell":   "while read -r x; do case $x in a) sudo id;; esac; done < \"$1\"\n",
+		"JSON":    `{"a%d": [1, {"b": "c\\n"}]},` + "\n",
+		"numbers": "1 2 3 4 5 6 7 8 9\n",
+		"letters": "a b c d e f g\n",
+		"lines":   "\n",
+	} {
+		script := fill("cat > src/notes.txt <<'EOF'\n", line, "EOF\n")
+		if len(script) < hostileSize-200 {
+			t.Errorf("%s: it has %d bytes", name, len(script))
+		}
+		if d := p.Decide(tool.analyser.analyse(script, ws)); d.Action != policy.Allow {
+			t.Errorf("%s: %v by %s: %s", name, d.Action, d.Rule, d.Reason)
+		}
+	}
+}
+
 // fill repeats a piece up to the size of the longest script; %d in it is the
 // number of the repetition.
 func fill(before, piece, after string) string {

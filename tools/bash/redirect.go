@@ -12,7 +12,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		w.opaque("a redirection sets a variable", w.text(r))
 	}
 	if r.Hdoc != nil {
-		w.word(r.Hdoc, s)
+		w.document(r.Hdoc, s)
 	}
 	if r.Word == nil {
 		return
@@ -21,6 +21,17 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		return // the word is only the mark of the end
 	}
 	w.target(r.Op, w.single(r.Word, s), s, w.text(r))
+}
+
+// document walks what is expanded in a here-document: variables, arithmetic and
+// substitutions. Braces and ~ are text there (bash(1), Here Documents).
+func (w *walker) document(doc *syntax.Word, s *state) {
+	b := &builder{}
+	for _, p := range doc.Parts {
+		if _, text := p.(*syntax.Lit); !text {
+			w.part(p, b, s, false)
+		}
+	}
 }
 
 // target records what is opened by a redirection.
