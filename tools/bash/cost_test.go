@@ -28,10 +28,11 @@ func (c *counted) Mode(path string) (fs.FileMode, error) {
 }
 
 // TestNoTextCostsTooMuch counts what hostile texts make the analysis and the
-// decision do, which is the same on every machine: questions to the file system, and
-// pieces of memory. It runs alone, since memory is counted for all of the process.
+// decision do, which is the same on every machine: questions to the file system,
+// effects, memory and the pieces of it. It runs alone, since memory is counted for
+// all of the process.
 func TestNoTextCostsTooMuch(t *testing.T) {
-	const questions, megabytes = 4000, 64
+	const questions, effects, megabytes, pieces = 3000, 10000, 32, 250000
 	ws, _ := workspace(t)
 	p := judging(t, ws, 100)
 	for name, script := range hostileScripts() {
@@ -40,10 +41,12 @@ func TestNoTextCostsTooMuch(t *testing.T) {
 		tool.analyser.resolver = files
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		p.Decide(tool.analyser.analyse(script, ws))
+		found := tool.analyser.analyse(script, ws)
+		p.Decide(found)
 		runtime.ReadMemStats(&after)
-		if made := (after.TotalAlloc - before.TotalAlloc) >> 20; files.asked > questions || made > megabytes {
-			t.Errorf("%s: %d questions to the file system, %d MiB of memory taken", name, files.asked, made)
+		made, taken := after.Mallocs-before.Mallocs, (after.TotalAlloc-before.TotalAlloc)>>20
+		if files.asked > questions || len(found) > effects || taken > megabytes || made > pieces {
+			t.Errorf("%s: %d questions to the file system, %d effects, %d MiB of memory in %d pieces", name, files.asked, len(found), taken, made)
 		}
 	}
 }
