@@ -233,7 +233,7 @@ func (l *commandList) blocking(c *command) []int32 {
 		found = l.blocks.appendWord(found, c.argv[i], false)
 		unknown = unknown || c.argv[i] == Word{Dynamic: true}
 	}
-	if hasOtherNames(c.name) {
+	if c.other {
 		for r := range readings(c.name, c.argv[1:]) {
 			for i, w := range r.head {
 				found = l.blocks.appendWord(found, w, i == 0 && c.name == "npm")

@@ -57,6 +57,7 @@ type command struct {
 	name   string  // of its program
 	needed []int   // the places of the words that rules need, counted from before
 	before int     // words before it in the command that it is an end of
+	other  bool    // its operands may be taken for others than are written
 	taken  []sense // see readings
 }
 
@@ -96,6 +97,9 @@ func (c *command) next() {
 
 // tail tries the end of a command as a command of its own.
 func (s *search) tail(c command) {
+	if c.argv[0] == (Word{Dynamic: true}) {
+		return // no rule is about a program of which nothing is known
+	}
 	if s.left <= 0 {
 		c.argv = c.argv[:min(len(c.argv), scanWindow)]
 	}
@@ -114,6 +118,7 @@ func (s *search) command(c command, dirs []string) {
 	if len(c.argv) == 0 {
 		return
 	}
+	c.other = hasOtherNames(c.name)
 	for list := range s.policy.named(c.name) {
 		found := list.blocking(&c)
 		s.left -= min(len(c.needed), len(c.argv)) + len(c.argv)*len(found)
@@ -132,7 +137,7 @@ func (s *search) command(c command, dirs []string) {
 			}
 		}
 	}
-	if c.taken != nil || hasOtherNames(c.name) {
+	if c.taken != nil || c.other {
 		s.left -= len(c.argv)
 	}
 }

@@ -15,7 +15,7 @@ const (
 	maxSteps  = 3000    // statements, repetitions of loops included; long ones count more
 	maxDepth  = 60      // of nested syntax
 	maxInner  = 12      // of texts that are scripts: bash -c, eval, functions
-	maxWords  = 2048    // of one command, after expansion
+	maxWords  = 1024    // of one command, after expansion
 	maxBraces = 256     // alternatives of one word
 	maxItems  = 24      // of a for loop that are followed one by one
 	maxDirs   = 4       // folders the shell may be in

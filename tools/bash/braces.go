@@ -39,7 +39,7 @@ func braces(parts []syntax.WordPart) ([][]syntax.WordPart, bool) {
 			continue
 		}
 		choices, ok := braceChoices(b)
-		if !ok || len(out)*len(choices) > maxBraces || len(out)*len(choices)*len(parts) > maxWords {
+		if !ok || len(out)*len(choices) > maxBraces || len(out)*len(choices)*len(parts) > 8*maxBraces {
 			return nil, false
 		}
 		var next [][]syntax.WordPart

@@ -226,6 +226,9 @@ func (w *walker) variable(v value, b *builder, quoted bool) {
 		b.literal(v.text, true)
 	default:
 		for i, field := range splitFields(v.text) {
+			if i > maxWords {
+				break // more is too much in any case
+			}
 			if i > 0 {
 				b.cut()
 			}

@@ -142,7 +142,7 @@ func (w *walker) lookUp(path string) string {
 // file system.
 func (w *walker) follow(path string) string {
 	n := strings.Count(path, "/")
-	w.steps -= n/2 + n*n>>12 // a long path is read again at each question
+	w.steps -= n/2 + n*n>>9 // a long path is read again at each question
 	return w.resolver.Canonical(path)
 }
 
