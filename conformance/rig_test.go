@@ -20,9 +20,10 @@ import (
 // rig is a daemon under load, for stress tests and benchmarks. Its policy allows
 // everything, and an approver agrees to what no policy can allow.
 type rig struct {
-	tb     testing.TB
-	site   *site
-	daemon *daemon
+	tb      testing.TB
+	program string
+	site    *site
+	daemon  *daemon
 }
 
 // newRig starts a daemon; settings, which may be nil, are added to its
@@ -36,29 +37,36 @@ func newRig(tb testing.TB, settings map[string]any) *rig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &rig{tb: tb}
+	r := &rig{tb: tb, program: program}
 	if r.site, err = newExecSite(tb.TempDir(), execCase{}); err != nil {
 		tb.Fatal(err)
 	}
 	if err := r.site.add(settings); err != nil {
 		tb.Fatal(err)
 	}
-	limit, cancel := context.WithTimeout(tb.Context(), patience)
-	defer cancel()
-	if r.daemon, err = startDaemon(limit, program, r.site); err != nil {
-		tb.Fatal(err)
-	}
+	r.restart()
 	tb.Cleanup(func() {
 		if err := r.daemon.stop(syscall.SIGTERM); err != nil {
 			tb.Error(err)
 		}
 	})
+	return r
+}
+
+// restart starts the daemon, which does not run, and an approver.
+func (r *rig) restart() {
+	r.tb.Helper()
+	limit, cancel := context.WithTimeout(r.tb.Context(), patience)
+	defer cancel()
+	var err error
+	if r.daemon, err = startDaemon(limit, r.program, r.site); err != nil {
+		r.tb.Fatal(err)
+	}
 	yes, err := approver(limit, r.daemon)
 	if err != nil {
-		tb.Fatal(err)
+		r.tb.Fatal(err)
 	}
-	tb.Cleanup(yes.hangUp)
-	return r
+	r.tb.Cleanup(yes.hangUp)
 }
 
 // add adds settings to the configuration of a site.

@@ -50,12 +50,18 @@ type daemon struct {
 	listeners []net.Listener
 }
 
-// newDaemon opens everything a daemon needs and listens; it serves nothing yet.
+// newDaemon opens everything a daemon needs, answers the calls of a crashed
+// predecessor and listens; it serves nothing yet.
 func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.Token, error), log *zap.Logger) (*daemon, error) {
 	d := &daemon{cfg: cfg, log: log}
 	if err := d.open(ctx, tokens, log); err != nil {
 		d.close()
 		return nil, err
+	}
+	// Being told to stop meanwhile does not leave them unanswered.
+	if err := d.calls.Recover(context.WithoutCancel(ctx)); err != nil {
+		d.close()
+		return nil, &exitError{exitFailed, err}
 	}
 	return d, nil
 }
@@ -157,15 +163,10 @@ func callLimits(cfg config.Config) dispatch.Limits {
 	}
 }
 
-// serve answers the calls of a crashed predecessor, serves until ctx ends, and
-// then drains: every running call is stopped and answered before the
-// connections close.
+// serve serves until ctx ends, and then drains: every running call is stopped and
+// answered before the connections close.
 func (d *daemon) serve(ctx context.Context) error {
 	defer d.close()
-	// Being told to stop meanwhile does not leave them unanswered.
-	if err := d.calls.Recover(context.WithoutCancel(ctx)); err != nil {
-		return &exitError{exitFailed, err}
-	}
 	tending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var tended sync.WaitGroup
 	// Both end with stop.

@@ -1,0 +1,128 @@
+//go:build linux
+
+package conformance
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toold/toold/client"
+)
+
+// small ends the daemon and puts a small file system into a folder of its, for as long
+// as the test lasts.
+func (r *rig) small(dir, options string) {
+	r.tb.Helper()
+	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
+		r.tb.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		r.tb.Skipf("cannot mount a small file system (%v): run as root to test a full disk", err)
+	}
+	r.tb.Cleanup(func() {
+		if err := errors.Join(r.daemon.stop(syscall.SIGTERM), syscall.Unmount(dir, syscall.MNT_DETACH)); err != nil {
+			r.tb.Error(err)
+		}
+	})
+}
+
+// TestAFullStateFolderCostsNoCallItsAnswer fills the disk on which the journal is. What
+// cannot be written down does not run, and is answered; when there is room again all
+// goes on. A daemon does not say that it is ready when it cannot write.
+func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.small(r.site.state, "size=4m,mode=700")
+	ballast := filepath.Join(r.site.state, "ballast")
+	fill := func() { _ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600) } // as much as there is room for
+	room := func() {
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.restart()
+	c := r.dial(client.Options{})
+	r.bash(c, "echo before", "off", client.Events{})
+	fill()
+	refused := 0
+	for range 200 { // until the room inside of the journal is used up too
+		ret, err := r.try(c, "echo x >>ran", "off", client.Events{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ret.Status != "success" {
+			refused++
+			if !strings.Contains(ret.Result, "nothing ran") || !strings.Contains(ret.Result, "full") {
+				t.Fatalf("refused with %q", ret.Result)
+			}
+		}
+		if refused == 3 {
+			break
+		}
+	}
+	if refused == 0 {
+		t.Error("a full disk went unnoticed")
+	}
+	room()
+	r.bash(c, "echo after", "off", client.Events{})
+	fill()
+	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if d, err := startDaemon(t.Context(), r.program, r.site); err == nil {
+		// There may be room inside of the journal: then it can write.
+		r.daemon = d
+		if ret, err := r.try(r.dial(client.Options{}), "true", "off", client.Events{}); err != nil {
+			t.Errorf("a daemon that was ready on a full disk: %v, %+v", err, ret)
+		}
+		return
+	} else if !strings.Contains(err.Error(), "full") {
+		t.Error(err)
+	}
+	room()
+	r.restart()
+	r.bash(r.dial(client.Options{}), "echo again", "off", client.Events{})
+}
+
+// TestAFullWorkspaceLeavesOldFilesAsTheyAre writes more than there is room for, and into
+// a tree that is read-only.
+func TestAFullWorkspaceLeavesOldFilesAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.small(r.site.workspace, "size=2m,mode=755")
+	const content = "old content\n"
+	old := filepath.Join(r.site.workspace, "old")
+	if err := os.WriteFile(old, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.restart()
+	c := r.dial(client.Options{})
+	fails := func(what, tool string, args map[string]any) {
+		t.Helper()
+		ret, err := c.Call(t.Context(), client.Call{Tool: tool, Arguments: args}, client.Events{})
+		if err != nil || ret.Status != "error" || ret.Result == "" {
+			t.Errorf("%s: %v, %+v", what, err, ret)
+		}
+		got, err := os.ReadFile(old)
+		list, err2 := os.ReadDir(r.site.workspace)
+		if err != nil || err2 != nil || string(got) != content || len(list) != 1 {
+			t.Errorf("%s: the old file holds %.30q (%v), and there are %d files (%v)", what, got, err, len(list), err2)
+		}
+	}
+	big := strings.Repeat("z", 3<<20)
+	fails("a write", "write_file", map[string]any{"file_path": "old", "content": big})
+	fails("a new file", "write_file", map[string]any{"file_path": "new", "content": big})
+	fails("an edit", "edit_file", map[string]any{"file_path": "old", "old_string": "old", "new_string": big})
+	if err := syscall.Mount("", r.site.workspace, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	fails("a write into a read-only tree", "write_file", map[string]any{"file_path": "old", "content": "new content\n"})
+	fails("an edit in a read-only tree", "edit_file", map[string]any{"file_path": "old", "old_string": "old", "new_string": "new"})
+	if ret := r.bash(c, "cat old", "off", client.Events{}); !strings.Contains(ret.Result, content) {
+		t.Errorf("a read-only tree cannot be read: %+v", ret)
+	}
+}
