@@ -23,10 +23,16 @@ func cacheStore(cfg config.Config) string {
 	return filepath.Join(cacheFolder(cfg), filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
 }
 
-// openCaches makes the tool caches ready where calls may write at all and are
-// confined.
+// caching tells whether calls have tool caches: where they may write at all and are
+// confined, or where a person may let one do so.
+func caching(cfg config.Config) bool {
+	mode := max(cfg.Sandbox.Mode, min(cfg.Widen.Mode, sandbox.WorkspaceWrite))
+	return mode == sandbox.WorkspaceWrite && len(cfg.Caches) > 0
+}
+
+// openCaches makes the tool caches of calls ready.
 func (d *daemon) openCaches(ctx context.Context) (err error) {
-	if d.cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(d.cfg.Caches) == 0 {
+	if !caching(d.cfg) {
 		return nil
 	}
 	if err := readyStore(d.cfg); err != nil {
@@ -60,8 +66,8 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 		f.Is = "none in tier C"
 		return f
 	}
-	if cfg.Sandbox.Mode != sandbox.WorkspaceWrite || len(cfg.Caches) == 0 {
-		f.Is = "none: sandbox.caches is empty, or the profile is another than workspace-write"
+	if !caching(cfg) {
+		f.Is = "none: sandbox.caches is empty, or no call may have the profile workspace-write"
 		return f
 	}
 	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
