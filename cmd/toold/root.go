@@ -99,7 +99,7 @@ func newRoot(g *global) *cobra.Command {
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
 	root.AddCommand(serve, callCommand(g), execCommand(g), callsCommand(g), logCommand(g), showCommand(g), auditCommand(g), outputCommand(g), cancelCommand(g), watchCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
-		policyCommand(g), reloadCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
+		policyCommand(g), reloadCommand(g), configCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if !cmd.Runnable() { // it only holds others
