@@ -226,6 +226,32 @@ func TestAShellWaitsForItsScriptInTierBwrap(t *testing.T) {
 	}
 }
 
+// The daemon's end of a pipe does not wait for what is not there. The call's does.
+func TestStreamsWaitInTierBwrap(t *testing.T) {
+	t.Parallel()
+	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t)})
+	streams := sandbox.NewStreams(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	call, err := sandbox.Start(t.Context(), sandbox.Command{
+		Argv: []string{"/bin/bash", "-c", "head -c 1000000 /dev/zero; echo $? >&2"}, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: "/",
+		Stdin: streams.Null, Stdout: w, Stderr: streams.Out, Profile: p,
+	})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	<-call.Exited()
+	call.End()
+	if printed := streams.Printed(t); len(b) != 1_000_000 || err != nil || printed != "0\n" {
+		t.Errorf("read %d bytes, %v; it printed %q", len(b), err, printed)
+	}
+}
+
 // Of a tool cache a call sees what calls have put there, and nothing of the machine's.
 func TestCachesArePrivateInTierBwrap(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ type Profile struct {
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
 	Names     []string // names that a call cannot write anywhere in what is writable; for macOS, see seatbelt
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
-	Launcher  string   // who makes the namespaces, for Choose: "native", "bwrap" or, as ever else, bwrap where toold itself cannot
+	Launcher  string   // who makes the namespaces, for Choose: "native", "bwrap", or with any other word bwrap where toold itself cannot
 	Tier      Tier     // what the machine gives; see Choose
 	Degraded  string   // why it is not TierA, for the Report
 	Sockets   []string // local sockets of the machine that may be connected to; missing ones are skipped

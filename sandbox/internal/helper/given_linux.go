@@ -26,7 +26,7 @@ func takeStreams(s *Spec, handed []int) ([]int, error) {
 		return nil, stage("take the streams", errGarbled)
 	}
 	for to, fd := range handed[:streams] {
-		if err := unix.Dup3(fd, to, 0); err != nil {
+		if err := errors.Join(unix.Dup3(fd, to, 0), unix.SetNonblock(to, false)); err != nil { // as os/exec gives them
 			return nil, stage("take the streams", err)
 		}
 		unix.Close(fd)
