@@ -15,14 +15,26 @@ import (
 
 // reader is a tool that takes its input when it is told to.
 type reader struct {
-	next chan struct{} // one value for each piece
-	got  []string
+	next   chan struct{} // one value for each piece
+	signal chan struct{} // gets a value for each signal
+	got    []string
+}
+
+func newReader() *reader {
+	return &reader{next: make(chan struct{}), signal: make(chan struct{}, 1)}
 }
 
 func (r *reader) run(ctx context.Context, io tools.IO) tools.Result {
 	io.Started(tools.Started{PID: 1, Terminal: "split"})
 	var kept []tools.Input
+	wanted := 0
 	for {
+		if wanted > 0 && len(kept) > 0 {
+			r.got = append(r.got, string(kept[0].Data))
+			kept[0].Taken()
+			kept = kept[1:]
+			wanted--
+		}
 		select {
 		case <-ctx.Done():
 			return tools.Result{Failure: tools.Cancelled, IsError: true}
@@ -32,20 +44,16 @@ func (r *reader) run(ctx context.Context, io tools.IO) tools.Result {
 				continue
 			}
 			r.got = append(r.got, in.Signal)
+			r.signal <- struct{}{}
 		case <-r.next:
-			if len(kept) == 0 {
-				return tools.Result{}
-			}
-			r.got = append(r.got, string(kept[0].Data))
-			kept[0].Taken()
-			kept = kept[1:]
+			wanted++
 		}
 	}
 }
 
 func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
 	t.Parallel()
-	r := &reader{next: make(chan struct{})}
+	r := newReader()
 	conn := dial(t, newCallServer(t, policy.Allow, r.run))
 	write(t, conn, call("c1"))
 	until(t, conn, "tool_started")
@@ -57,6 +65,7 @@ func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
 	if !strings.Contains(frame, `"q3"`) || len(before) != 0 {
 		t.Errorf("got %s after %q: a signal does not wait for data", frame, before)
 	}
+	<-r.signal // it was answered when it was on its way
 	r.next <- struct{}{}
 	if frame, _ := until(t, conn, `"input_taken"`); !strings.Contains(frame, `"q1"`) {
 		t.Errorf("got %s", frame)
@@ -78,7 +87,7 @@ func TestInputIsAnsweredWhenItIsTaken(t *testing.T) {
 
 func TestAFloodOfUnreadInputIsRefused(t *testing.T) {
 	t.Parallel()
-	r := &reader{next: make(chan struct{})}
+	r := newReader()
 	conn := dial(t, newCallServer(t, policy.Allow, r.run))
 	write(t, conn, call("c1"))
 	until(t, conn, "tool_started")
