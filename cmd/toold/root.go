@@ -100,6 +100,13 @@ func newRoot(g *global) *cobra.Command {
 	root.RunE = serve.RunE
 	root.AddCommand(serve, callCommand(g), execCommand(g), callsCommand(g), logCommand(g), showCommand(g), auditCommand(g), outputCommand(g), cancelCommand(g), watchCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
 		policyCommand(g), reloadCommand(g), configCommand(g), doctorCommand(g), quarantineCommand(g), tokenCommand(g), schemaCommand(g), versionCommand(g))
+	for name, complete := range map[string]completion{
+		"call": toolNames, "approve": g.completed(questions), "deny": g.completed(questions),
+		"cancel": g.completed(openCalls), "output": g.completed(allCalls), "show": g.completed(allCalls),
+	} {
+		cmd, _, _ := root.Find([]string{name}) // it is one of those above
+		cmd.ValidArgsFunction = complete
+	}
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if !cmd.Runnable() { // it only holds others

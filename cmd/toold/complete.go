@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+)
+
+// completionTime is how long a shell waits at most for what could be typed.
+const completionTime = 2 * time.Second
+
+type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// completed offers the ids that a running daemon knows as the one operand of a command.
+func (g *global) completed(ids func(context.Context, *client.Client) []string) completion {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		c, err := g.dial(ctx, "approver")
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer c.Close()
+		return ids(ctx, c), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// questions are the approvals that wait, with what they are about.
+func questions(ctx context.Context, c *client.Client) (ids []string) {
+	list, _ := c.ListApprovals(ctx) // without an answer nothing is offered
+	for _, r := range list {
+		ids = append(ids, r.ID+"\t"+oneLine(r.Preview.Text))
+	}
+	return ids
+}
+
+// openCalls are the calls that have not ended, with what they are.
+func openCalls(ctx context.Context, c *client.Client) []string { return callIDs(ctx, c, false) }
+
+// allCalls are also the latest that have.
+func allCalls(ctx context.Context, c *client.Client) []string { return callIDs(ctx, c, true) }
+
+func callIDs(ctx context.Context, c *client.Client, ended bool) (ids []string) {
+	list, _ := c.ListCalls(ctx, ended)
+	for _, i := range list {
+		ids = append(ids, oneLine(i.CallID)+"\t"+state(i)+" "+oneLine(i.Preview))
+	}
+	return ids
+}
+
+// toolNames offers the tools as the first operand of call, files as the second.
+func toolNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var names []string
+	for _, a := range arguments() {
+		if n := len(names); n == 0 || names[n-1] != a.tool {
+			names = append(names, a.tool)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
