@@ -10,8 +10,9 @@ import (
 )
 
 // pageBytes bounds the bodies of a page's messages, of which a client could
-// otherwise ask for a thousand of many megabytes each.
-const pageBytes = 8 << 20
+// otherwise ask for a thousand of many megabytes each. A frame repeats what a body
+// has once, and each client that does not read may have such a frame waiting.
+const pageBytes = 1 << 20
 
 // Query selects messages. Empty fields select all.
 type Query struct {
