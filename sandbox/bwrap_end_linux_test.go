@@ -147,8 +147,9 @@ func TestACallOutlivesItsBwrapAndEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var state string
 	var parent int
-	if _, err := fmt.Sscanf(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " S %d", &parent); err != nil {
+	if _, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent); err != nil {
 		t.Fatalf("%v: %s", err, stat)
 	}
 	if err := unix.Kill(parent, unix.SIGKILL); err != nil {

@@ -179,19 +179,16 @@ func failureOf(e helper.Event) error {
 // sendSpec passes the specification in a memory file: a packet is too small for
 // a long script.
 func (p *Process) sendSpec(spec []byte, handed []*os.File, extra *os.File) error {
-	fd, err := unix.MemfdCreate("specification", unix.MFD_CLOEXEC)
+	file, err := memoryFile("specification", spec)
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(uintptr(fd), "specification")
 	defer file.Close()
-	if _, err := file.Write(spec); err != nil {
-		return err
-	}
+	files := append([]*os.File{file}, handed...)
 	if extra != nil {
-		handed = append(handed[:len(handed):len(handed)], extra)
+		files = append(files, extra)
 	}
-	return p.sendRights([]int{fd}, handed)
+	return p.sendRights(nil, files)
 }
 
 // sendRights passes the files after the descriptors. The files stay open until it

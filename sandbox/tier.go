@@ -46,7 +46,7 @@ func Choose(ctx context.Context, p Profile, lowest Tier) (Profile, Report, error
 	if err == nil || p.Mode == FullAccess || !errors.As(err, &failed) {
 		return p, report, err
 	}
-	if p.Launcher == launcherNative {
+	if p.Launcher == launcherNative || !failed.ofNamespaces() {
 		return chooseLower(ctx, p, lowest, failed)
 	}
 	b, report, errBwrap := chooseBwrap(ctx, p, failed)

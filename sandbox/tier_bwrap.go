@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // The words of Profile.Launcher.
@@ -38,6 +39,12 @@ func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, R
 	b.Degraded += mend
 	report.Degraded = b.Degraded
 	return b, report, nil
+}
+
+// ofNamespaces reports whether somebody else who makes the namespaces and the view may
+// do better.
+func (e *StageError) ofNamespaces() bool {
+	return !slices.Contains([]string{"profile", "landlock", "seccomp"}, e.Stage)
 }
 
 // bwrapped is the profile for tier A-bwrap: what takes rights inside of the namespaces
