@@ -8,7 +8,7 @@
 // with an intent among it, outlives the death of the daemon at once and the
 // machine's some milliseconds later: of a call whose return a power cut takes away it
 // is known that it ran and not what came of it, which is as true of its effects. Two
-// things are written some milliseconds late, with what comes next: the process of a
+// things are written some milliseconds late, when nobody waits: the process of a
 // call and that its return was delivered. The process ends with its daemon, and a
 // return without the mark may have been delivered in any case.
 //

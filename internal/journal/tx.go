@@ -51,6 +51,7 @@ type writer struct {
 
 	mu     sync.Mutex
 	queue  []*job      // not begun, in their order
+	late   []*job      // those for which nobody waits
 	alarm  *time.Timer // writes what nobody waits for, and syncs; nil while there is none of it
 	closed bool        // there is no alarm any more
 }
@@ -94,7 +95,7 @@ func (w *writer) tx(d durability, do func() error) error {
 	select {
 	case <-j.done:
 	case w.turn <- struct{}{}:
-		w.commit(w.waiting())
+		w.commit(w.waiting(false))
 		<-w.turn
 	}
 	<-j.done
@@ -110,12 +111,12 @@ func (w *writer) tx(d durability, do func() error) error {
 	return nil
 }
 
-// later is tx for what nobody waits for: it is written with the next
-// transaction, at the latest after laterAfter. failed is told when it cannot be.
+// later is tx for what nobody waits for: it is written laterAfter from now, or when
+// somebody wants to read, in a transaction that holds up no other. failed is told when it cannot be.
 func (w *writer) later(do func() error, failed func(error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue = append(w.queue, &job{do: do, failed: failed, done: make(chan struct{})})
+	w.late = append(w.late, &job{do: do, failed: failed, done: make(chan struct{})})
 	w.remind()
 }
 
@@ -140,7 +141,7 @@ func (w *writer) remind() {
 // flush writes what waits.
 func (w *writer) flush() {
 	w.turn <- struct{}{}
-	w.commit(w.waiting())
+	w.commit(w.waiting(true))
 	<-w.turn
 }
 
@@ -162,19 +163,24 @@ func (w *writer) checkpoint() {
 // queue is being written for as long as somebody has the turn.
 func (w *writer) settle() {
 	w.mu.Lock()
-	some := len(w.queue) > 0
+	some := len(w.queue)+len(w.late) > 0
 	w.mu.Unlock()
 	if some || len(w.turn) > 0 {
 		w.flush()
 	}
 }
 
-// waiting takes the jobs that have not begun. The caller has the turn.
-func (w *writer) waiting() []*job {
+// waiting takes the jobs that have not begun, or only those for which somebody waits.
+// The caller has the turn.
+func (w *writer) waiting(all bool) []*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	jobs := w.queue
 	w.queue = nil
+	if all {
+		jobs = append(jobs, w.late...)
+		w.late = nil
+	}
 	return jobs
 }
 
@@ -280,7 +286,7 @@ func (w *writer) close() error {
 	}
 	w.mu.Unlock()
 	w.turn <- struct{}{}
-	w.commit(w.waiting())
+	w.commit(w.waiting(true))
 	errs := []error{w.disk.sync(w.disk.committed.Load())}
 	for _, s := range w.stmts {
 		errs = append(errs, s.Close())

@@ -83,14 +83,14 @@ func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
 		now, now, d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened, k)
 }
 
-// Started records the process of a running call and where its output is kept. It
-// does not wait until that is written, which is within some milliseconds: the
-// process of a daemon that dies before then dies with it. failed is told when it
+// Started records the process of a call that runs, or did, and where its output is
+// kept. It does not wait until that is written, which is within some milliseconds:
+// the process of a daemon that dies before then dies with it. failed is told when it
 // cannot be written.
 func (j *Journal) Started(k Key, process, spoolDir string, failed func(error)) {
 	now := time.Now().UnixNano()
 	j.write.later(j.updating(context.Background(), k, `UPDATE calls SET process = ?, spool_dir = ?, started_at = ?
-		WHERE id = ? AND state = 'running'`, process, spoolDir, now, k), saying("process", failed))
+		WHERE id = ? AND state IN ('running', 'returned', 'delivered')`, process, spoolDir, now, k), saying("process", failed))
 }
 
 // Builder makes the id and the body of a return, a JSON object, for its sequence
