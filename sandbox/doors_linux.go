@@ -52,5 +52,5 @@ func (p *Process) first() (helper.Event, error) {
 			return event, err
 		}
 	}
-	return p.next()
+	return p.next(make([]byte, maxEvent))
 }

@@ -155,7 +155,7 @@ func (p *Process) connect() (theirs *os.File, err error) {
 func (p *Process) firstWord() (helper.Event, error) {
 	event, err := p.first()
 	// The command runs before its start is told, and may have met a limit by then.
-	for ; err == nil && p.noteTrouble(event); event, err = p.next() {
+	for ; err == nil && p.noteTrouble(event); event, err = p.next(make([]byte, maxEvent)) {
 	}
 	switch {
 	case err != nil:

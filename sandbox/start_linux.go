@@ -193,8 +193,11 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 	}
 }
 
-func (p *Process) next() (helper.Event, error) {
-	buf := make([]byte, 64<<10)
+// maxEvent is more than any report of a helper has, in bytes.
+const maxEvent = 64 << 10
+
+// next waits for the helper's next report. It uses buf, which has maxEvent bytes.
+func (p *Process) next(buf []byte) (helper.Event, error) {
 	n, err := p.control.Read(buf)
 	if ended(err) {
 		n, err = p.control.Read(buf)
@@ -217,8 +220,9 @@ func (p *Process) listen() {
 	}
 	defer once(&alone)
 	defer once(&exited)
+	buf := make([]byte, maxEvent)
 	for {
-		event, err := p.next()
+		event, err := p.next(buf)
 		if alone != nil && (err != nil || event.Kind == helper.EventExited || event.Kind == helper.EventAlone) {
 			p.noteMet()
 		}
