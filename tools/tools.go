@@ -51,7 +51,7 @@ type Preparing interface {
 	Invocation
 	// Prepare makes ready what Execute needs. It does not wait, and nothing of the
 	// call runs. Of io it may use Profile, Widen and Granted, which are those of
-	// Execute. Execute or Drop follows.
+	// Execute. Execute or Drop follows, when it has returned.
 	Prepare(io IO)
 	// Drop gives up what was made ready. After Execute it does nothing.
 	Drop()

@@ -57,8 +57,12 @@ func TestTheRepeatOfAnEndedCallIsToldItsReturnOnly(t *testing.T) {
 }
 
 // Prepare and Drop say that they were called.
-func (p *probe) Prepare(tools.IO) { p.note("prepared") }
-func (p *probe) Drop()            { p.note("dropped") }
+func (p *probe) Prepare(tools.IO) {
+	if p.note("prepared"); p.prepare != nil {
+		p.prepare()
+	}
+}
+func (p *probe) Drop() { p.note("dropped") }
 
 // note keeps a step for a test of one call, which has made room for it.
 func (p *probe) note(step string) {
@@ -90,6 +94,36 @@ func TestWhatWasPreparedIsDroppedWhenTheIntentCannotBeJournalled(t *testing.T) {
 	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
 	if diff := cmp.Diff([]string{"prepared", "dropped"}, tool.steps); diff != "" || tool.ran.Load() != 0 {
 		t.Errorf("it ran %d times; %s", tool.ran.Load(), diff)
+	}
+}
+
+func TestACallIsPreparedWhileItsIntentIsWritten(t *testing.T) {
+	tool := &probe{steps: []string{}}
+	b := newBench(t, policy.Allow, tool)
+	tool.prepare = func() { // waits for what comes beside it
+		for t.Context().Err() == nil {
+			if rec, err := b.journal.FindAny(t.Context(), "call_1"); err == nil && !rec.IntendedAt.IsZero() {
+				tool.note("intended")
+				return
+			}
+		}
+	}
+	b.call(t, "call_1", `{}`)
+	if diff := cmp.Diff([]string{"prepared", "intended", "dropped"}, tool.steps); diff != "" || tool.ran.Load() != 1 {
+		t.Errorf("it ran %d times; %s", tool.ran.Load(), diff)
+	}
+}
+
+func TestAPanicWhileACallIsPreparedIsItsErrorAlone(t *testing.T) {
+	tool := &probe{steps: []string{}, prepare: func() { panic("a fault") }}
+	b := newBench(t, policy.Allow, tool)
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "a fault in toold")
+	if diff := cmp.Diff([]string{"prepared", "dropped"}, tool.steps); diff != "" || tool.ran.Load() != 0 {
+		t.Errorf("it ran %d times; %s", tool.ran.Load(), diff)
+	}
+	tool.prepare = nil
+	if ret := b.call(t, "call_2", `{}`).Return; ret.Status != "success" {
+		t.Errorf("the next call returned %+v", ret)
 	}
 }
 

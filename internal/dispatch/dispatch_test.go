@@ -31,6 +31,7 @@ type probe struct {
 	reads      bool
 	confined   bool
 	steps      []string // of its preparation
+	prepare    func()   // what that does
 }
 
 func (p *probe) Definition() tools.Definition {

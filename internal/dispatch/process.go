@@ -77,8 +77,10 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 		if leave, refused = d.awaitPlace(ctx, c); refused == nil {
 			defer leave()
 			started()
-			defer prepare(c, inv)()
+			ready, drop := prepare(c, inv)
+			defer drop()
 			refused = d.begin(c, inv, out.decision)
+			ready()
 		}
 	}
 	switch {
@@ -92,14 +94,32 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 }
 
 // prepare lets an invocation make itself ready while the journal writes down that it
-// is to run. drop gives that up; it does nothing once the call has run.
-func prepare(c *Call, inv tools.Invocation) (drop func()) {
+// is to run. ready waits for that, and panics when it has; drop waits and gives it up,
+// which does nothing once the call has run.
+func prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inBackground(inv) {
-		return func() {}
+		return func() {}, func() {}
 	}
-	p.Prepare(tools.IO{Profile: c.profile, Widen: c.widened, Granted: c.granted})
-	return p.Drop
+	io := tools.IO{Profile: c.profile, Widen: c.widened, Granted: c.granted}
+	done := make(chan struct{})
+	var panicked any
+	// Ends when all is ready; drop waits.
+	go func() {
+		defer close(done)
+		defer func() {
+			if panicked = recover(); panicked != nil {
+				panicked = fmt.Sprintf("%v, at %s", panicked, debug.Stack())
+			}
+		}()
+		p.Prepare(io)
+	}()
+	ready = func() {
+		if <-done; panicked != nil {
+			panic(panicked)
+		}
+	}
+	return ready, func() { <-done; p.Drop() }
 }
 
 // rescue makes an outcome of a panic.
