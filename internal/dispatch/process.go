@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -51,6 +52,7 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	// A repeat from here on is answered from the journal, as a replay.
 	d.forget(c)
 	c.emit(final)
+	runtime.Gosched() // to the goroutine that writes it to the client
 	if fresh {
 		d.logReturn(c, out, final.Return) // nobody waits for it
 	}
