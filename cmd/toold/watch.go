@@ -109,12 +109,8 @@ func (w *watcher) answers(ctx context.Context) {
 func (w *watcher) answer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	number, err := strconv.Atoi(which)
-	w.mu.Lock()
-	id, open := w.open[number]
-	waiting := slices.Sorted(maps.Keys(w.open))
-	w.mu.Unlock()
-	if err != nil || !open {
+	id, waiting := w.named(which)
+	if id == "" {
 		return d, fmt.Errorf("no question has the number %q; those that wait: %v", which, waiting)
 	}
 	d = client.Decision{ApprovalID: id, Reason: strings.TrimSpace(rest)}
@@ -124,11 +120,23 @@ func (w *watcher) answer(line string) (d client.Decision, err error) {
 	case "n", "no":
 		return d, nil
 	default:
-		return d, fmt.Errorf("say yes %d, or no %[1]d and why", number)
+		return d, fmt.Errorf("say yes %s, or no %[1]s and why", which)
 	}
 	if strings.HasPrefix(d.Reason, "--") {
 		d.Widen, err = parseWidening(d.Reason)
 		d.Reason = ""
 	}
 	return d, err
+}
+
+// named is the approval with a number, or with that id, and the numbers of all.
+func (w *watcher) named(which string) (id string, waiting []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for number, open := range w.open {
+		if which == strconv.Itoa(number) || which == open {
+			id = open
+		}
+	}
+	return id, slices.Sorted(maps.Keys(w.open))
 }

@@ -16,6 +16,7 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 		"yes 1":                      {ApprovalID: "approval-a", Approve: true},
 		"  Y  12   it is fine  ":     {ApprovalID: "approval-b", Approve: true, Reason: "it is fine"},
 		"no 1":                       {ApprovalID: "approval-a"},
+		"no approval-b":              {ApprovalID: "approval-b"},
 		"n 12 use make -n --verbose": {ApprovalID: "approval-b", Reason: "use make -n --verbose"},
 		"no 1 --network full":        {ApprovalID: "approval-a", Reason: "--network full"},
 		"yes 1 --network full":       {ApprovalID: "approval-a", Approve: true, Widen: message.Widening{Network: "full"}},
@@ -28,7 +29,7 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", line, diff)
 		}
 	}
-	for _, line := range []string{"y", "yes", "yes 2", "1", "1 yes", "yes1", "maybe 1", "yes approval-a", "yes 01x", "yes 1 --netwerk full", "yes 1 --network full more"} {
+	for _, line := range []string{"y", "yes", "yes 2", "1", "1 yes", "yes1", "maybe 1", "yes approval", "yes 01", "yes 1 --netwerk full", "yes 1 --network full more"} {
 		if got, err := w.answer(line); err == nil {
 			t.Errorf("%q was taken for %+v", line, got)
 		}
