@@ -281,3 +281,42 @@ func TestTheStoreCanBeRemoved(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// Not parallel: a process that another test forks has the lock for a moment too.
+func TestCachesThatAreTooLargeBeginAnewForLaterCalls(t *testing.T) {
+	h := newCacheHome(t)
+	missing := sandbox.Cache{Path: filepath.Join(h.dir, "later"), Env: "LATER"}
+	caches := h.open(t, sandbox.Cache{Path: h.cache}, missing)
+	requireOverlay(t, caches)
+	env := caches.Env()
+	call := func(script, want string) {
+		t.Helper()
+		c := in(t, executor.Off, script)
+		c.Sandbox.Caches = caches
+		expect(t, c, result{Out: want})
+	}
+	limit := func() {
+		t.Helper()
+		if err := caches.Limit(t.Context(), 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit()
+	call("cd "+h.cache+" && echo x >a/file && head -c 2M /dev/zero >big && ls", "a\nbig\n")
+	if err := os.Mkdir(missing.Path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	limit()
+	call("cd "+h.cache+" && ls && cat a/file", "a\nthe machine's\n")
+	if diff := cmp.Diff(env, caches.Env()); diff != "" {
+		t.Errorf("the variables of calls: %s", diff)
+	}
+	if removed, err := sandbox.RemoveCacheStore(h.store); removed || err != nil {
+		t.Errorf("what a call could still be given was removed: %v, %v", removed, err)
+	}
+	limit()
+	if removed, err := sandbox.RemoveCacheStore(h.store); !removed || err != nil {
+		t.Errorf("the old store: %v, %v", removed, err)
+	}
+	call("echo y >"+h.cache+"/b; ls "+h.cache, "a\nb\n")
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,9 +22,20 @@ type Cache struct {
 // methods may be called from several goroutines, Close from one, when no call
 // that was given the Caches runs any more.
 type Caches struct {
+	now     *atomic.Pointer[cacheSet] // what calls that begin are given
+	private bool                      // no overlay can be given to calls: see withoutOverlays
+
+	// Of Limit and Close.
+	dir    string
+	list   []Cache
+	before *cacheSet // what calls may still be given that began before Limit; nil = nothing
+}
+
+// cacheSet is a store with the caches in it.
+type cacheSet struct {
+	store   string
 	folders []cacheFolder
 	lock    *os.File // held as long as a call can change what the caches hold
-	private bool     // no overlay can be given to calls: see withoutOverlays
 }
 
 // CacheStore is a folder in which OpenCaches keeps what calls change.
@@ -38,6 +50,7 @@ const lockName = "lock"
 
 // cacheFolder is one cache as calls see it.
 type cacheFolder struct {
+	of     string   // Cache.Path
 	path   string   // where calls see it
 	env    string   // NAME=path, for a cache that the machine does not have; may be empty
 	tree   *os.File // the overlay over the machine's folder; nil = from
@@ -56,7 +69,7 @@ const (
 func (c *Caches) Env() []string {
 	var env []string
 	if c != nil {
-		for _, f := range c.folders {
+		for _, f := range c.now.Load().folders {
 			if f.env != "" {
 				env = append(env, f.env)
 			}
@@ -70,7 +83,7 @@ func (c *Caches) Env() []string {
 func (c *Caches) Problems() map[string]error {
 	problems := map[string]error{}
 	if c != nil {
-		for _, f := range c.folders {
+		for _, f := range c.now.Load().folders {
 			if f.reason != nil {
 				problems[f.path] = f.reason
 			} else if c.private && f.tree != nil {
@@ -83,24 +96,39 @@ func (c *Caches) Problems() map[string]error {
 
 // Close lets the folders go. What calls have put there stays for the next time.
 func (c *Caches) Close() {
-	if c == nil {
+	if c != nil {
+		c.before.close()
+		c.now.Load().close()
+	}
+}
+
+func (s *cacheSet) close() {
+	if s == nil {
 		return
 	}
-	for _, f := range c.folders {
+	for _, f := range s.folders {
 		f.tree.Close() // allowed on nil
 	}
-	c.lock.Close()
+	s.lock.Close()
+}
+
+// set is what calls that begin are given; nil for nil.
+func (c *Caches) set() *cacheSet {
+	if c == nil {
+		return nil
+	}
+	return c.now.Load()
 }
 
 // hold reports whether a call may write a path because it lies in a cache.
 func (c *Caches) hold(path string) bool {
-	return c != nil && slices.ContainsFunc(c.folders, func(f cacheFolder) bool { return within(path, f.path) })
+	return c != nil && slices.ContainsFunc(c.now.Load().folders, func(f cacheFolder) bool { return within(path, f.path) })
 }
 
 // kind is the word for a report.
 func (c *Caches) kind() string {
 	switch {
-	case c == nil || len(c.folders) == 0:
+	case c == nil || len(c.now.Load().folders) == 0:
 		return ""
 	case len(c.Problems()) > 0:
 		return cachesPrivate
@@ -114,7 +142,7 @@ func (c *Caches) withoutOverlays() *Caches {
 	if c == nil {
 		return nil
 	}
-	return &Caches{folders: c.folders, lock: c.lock, private: true}
+	return &Caches{now: c.now, private: true}
 }
 
 var errPrivate = errors.New("an overlay cannot be passed through bwrap")

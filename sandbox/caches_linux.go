@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,28 +36,65 @@ const maxStores = 16
 // its place, and Problems tells.
 // Who gets Caches must call Close.
 func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
-	store, lock, err := lockStore(store)
+	set, err := openSet(ctx, store, list, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &Caches{now: new(atomic.Pointer[cacheSet]), dir: store, list: list}
+	c.now.Store(set)
+	return c, nil
+}
+
+// Limit has calls begin with what the machine has, and nothing else, once what they
+// have put into the caches takes more than most bytes. Those that run keep what they
+// have: they have another folder then, which RemoveCacheStore removes when they have
+// ended. It is called from time to time, by one goroutine; each call lets go what one
+// before has replaced.
+func (c *Caches) Limit(ctx context.Context, most int64) error {
+	if c == nil {
+		return nil
+	}
+	c.before.close()
+	c.before = nil
+	old := c.now.Load()
+	if sizeBelow(old.store) <= most {
+		return nil
+	}
+	set, err := openSet(ctx, c.dir, c.list, old.folders)
+	if err != nil {
+		return err
+	}
+	c.before = old
+	c.now.Store(set)
+	return nil
+}
+
+// openSet takes a store and makes the caches of the list in it. Those that old ones
+// have by a variable have it again: the environment of calls does not change.
+func openSet(ctx context.Context, dir string, list []Cache, old []cacheFolder) (*cacheSet, error) {
+	store, lock, err := lockStore(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the tool caches of calls: %w", err)
 	}
-	c := &Caches{lock: lock}
+	s := &cacheSet{store: store, lock: lock}
 	var overlays []helper.Overlay
 	for i, cache := range list {
-		o, folder, err := cache.prepare(store, i)
+		named := slices.ContainsFunc(old, func(f cacheFolder) bool { return f.of == cache.Path && f.env != "" })
+		o, folder, err := cache.prepare(store, i, named)
 		if err != nil {
-			c.Close()
+			s.close()
 			return nil, fmt.Errorf("cannot keep what calls put into %s: %w", cache.Path, err)
 		}
 		if folder.path != "" {
-			c.folders = append(c.folders, folder)
+			s.folders = append(s.folders, folder)
 			overlays = append(overlays, o)
 		}
 	}
-	if err := c.mount(ctx, overlays); err != nil {
-		c.Close()
+	if err := s.mount(ctx, overlays); err != nil {
+		s.close()
 		return nil, err
 	}
-	return c, nil
+	return s, nil
 }
 
 // patience is how long a store may be held by what is on its way out: the calls of
@@ -104,15 +142,15 @@ func lockFolder(dir string, wait time.Duration) (*os.File, error) {
 }
 
 // prepare makes the folders of one cache. A cache that does not exist and that no
-// variable names to its tool yields none.
-func (c Cache) prepare(store string, i int) (helper.Overlay, cacheFolder, error) {
+// variable names to its tool yields none; one that is named is as if it did not exist.
+func (c Cache) prepare(store string, i int, named bool) (helper.Overlay, cacheFolder, error) {
 	sum := sha256.Sum256([]byte(c.Path))
 	own := filepath.Join(store, strings.TrimLeft(filepath.Base(c.Path), ".")+"-"+hex.EncodeToString(sum[:6]))
 	o := helper.Overlay{Lower: c.Path, Upper: filepath.Join(own, "changed"), Work: filepath.Join(own, "work")}
-	f := cacheFolder{path: c.Path, from: filepath.Join(own, "private")}
+	f := cacheFolder{of: c.Path, path: c.Path, from: filepath.Join(own, "private")}
 	info, err := os.Lstat(c.Path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && c.Env != "":
+	case named || errors.Is(err, fs.ErrNotExist) && c.Env != "":
 		o.Lower = ""
 		f.path = fmt.Sprintf("%s/%d-%s", newCaches, i, filepath.Base(c.Path))
 		f.env = c.Env + "=" + f.path
@@ -129,7 +167,7 @@ func (c Cache) prepare(store string, i int) (helper.Overlay, cacheFolder, error)
 
 // mount has a helper make the overlays. The helper ends at once: a mount lives as
 // long as somebody holds it, here the daemon and the sandboxes of its calls.
-func (c *Caches) mount(ctx context.Context, overlays []helper.Overlay) error {
+func (s *cacheSet) mount(ctx context.Context, overlays []helper.Overlay) error {
 	spec := helper.Spec{Namespaces: true}
 	for _, o := range overlays {
 		if o.Lower != "" {
@@ -143,7 +181,7 @@ func (c *Caches) mount(ctx context.Context, overlays []helper.Overlay) error {
 	if errors.Is(err, ErrUnavailable) {
 		for i, o := range overlays {
 			if o.Lower != "" {
-				c.folders[i].reason = err
+				s.folders[i].reason = err
 			}
 		}
 		return nil
@@ -153,7 +191,7 @@ func (c *Caches) mount(ctx context.Context, overlays []helper.Overlay) error {
 	}
 	stop := context.AfterFunc(ctx, p.destroy)
 	defer stop()
-	err = c.receive(p, overlays)
+	err = s.receive(p, overlays)
 	p.control.Close()
 	return errors.Join(err, p.cmd.Wait())
 }
@@ -191,7 +229,7 @@ func maker(spec helper.Spec) (*Process, error) {
 }
 
 // receive takes the overlays in their order, or why there are none.
-func (c *Caches) receive(p *Process, overlays []helper.Overlay) error {
+func (s *cacheSet) receive(p *Process, overlays []helper.Overlay) error {
 	for i, o := range overlays {
 		if o.Lower == "" {
 			continue
@@ -200,7 +238,7 @@ func (c *Caches) receive(p *Process, overlays []helper.Overlay) error {
 		if err != nil {
 			return fmt.Errorf("cannot hear of the tool caches: %w", err)
 		}
-		f := &c.folders[i]
+		f := &s.folders[i]
 		if event.Kind != helper.EventOverlay || len(files) != 1 {
 			f.reason = fmt.Errorf("cannot %s: %w", event.Stage, failureOf(event))
 			continue
@@ -218,7 +256,8 @@ func (c *Caches) give(spec *helper.Spec) (handed []*os.File) {
 	if c == nil {
 		return nil
 	}
-	for _, f := range c.folders {
+	set := c.now.Load()
+	for _, f := range set.folders {
 		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return within(f.path, r.Path) }) {
 			continue
 		}
@@ -229,7 +268,7 @@ func (c *Caches) give(spec *helper.Spec) (handed []*os.File) {
 			spec.Caches = append(spec.Caches, helper.Cache{Path: f.path, From: f.from})
 		}
 	}
-	handed = append(handed, c.lock)
+	handed = append(handed, set.lock)
 	spec.Handed = uint64(len(handed))
 	return handed
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -10,10 +11,12 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	t.Parallel()
 	root := tree(t, map[string]string{"ws/a": "", "ws/link": "-> ../home/.ssh", "ws/.git/config": "", "home/.ssh/id": "", "cache/": "", "ws/out": "-> /etc"})
 	ws, home := filepath.Join(root, "ws"), filepath.Join(root, "home")
+	caches := &Caches{now: new(atomic.Pointer[cacheSet])}
+	caches.now.Store(&cacheSet{folders: []cacheFolder{{path: "/opt/cache"}}})
 	p := Profile{
 		Mode: WorkspaceWrite, Workspace: ws, Hide: []string{filepath.Join(home, ".ssh")},
 		Protect: []string{filepath.Join(ws, ".git/config")},
-		Caches:  &Caches{folders: []cacheFolder{{path: "/opt/cache"}}},
+		Caches:  caches,
 	}
 	readOnly, full := p, p
 	readOnly.Mode, full.Mode = ReadOnly, FullAccess

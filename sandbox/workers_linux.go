@@ -205,7 +205,7 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, er
 		w = s.list[i]
 		s.list = slices.Delete(s.list, i, i+1)
 	} else {
-		w = &worker{profile: p}
+		w = &worker{profile: p, caches: p.Caches.set()}
 		s.running.Add(1)
 		s.makeRoom(p)
 	}
@@ -219,10 +219,10 @@ func (s *workers) pick(p Profile, reads bool) (w *worker, idle *regular.Conn, er
 }
 
 // makeRoom retires the workers that one with this profile makes needless: those that
-// only protect something else, and one too many. The caller holds mu.
+// only protect something else or have older caches, and one too many. The caller holds mu.
 func (s *workers) makeRoom(p Profile) {
 	for _, w := range slices.Clone(s.list) {
-		if w.serves(p, true) || len(s.list) == mostWorkers {
+		if w.serves(p, true) || w.caches != p.Caches.set() || len(s.list) == mostWorkers {
 			s.retire(w)
 		}
 	}
@@ -282,6 +282,7 @@ func (s *workers) close() {
 // started, once.
 type worker struct {
 	profile Profile
+	caches  *cacheSet // of the profile, when the worker was made
 
 	start   sync.Once
 	err     error
@@ -302,7 +303,7 @@ func (w *worker) serves(p Profile, reads bool) bool {
 	if reads {
 		p.Protect = w.profile.Protect
 	}
-	return reflect.DeepEqual(w.profile, p)
+	return w.caches == p.Caches.set() && reflect.DeepEqual(w.profile, p)
 }
 
 // started starts the worker unless that was done. Who comes second waits.

@@ -35,7 +35,8 @@ func (d *daemon) keepTidy(ctx context.Context) {
 			return
 		case <-next.C:
 		}
-		if err := tidy(d.cfg); err != nil {
+		err := errors.Join(d.caches.Limit(ctx, d.cfg.Limits.CachesTotal), tidy(d.cfg))
+		if err != nil && ctx.Err() == nil {
 			d.log.Warn("cannot remove what is kept for too long", zap.Error(err))
 		}
 	}
@@ -49,7 +50,7 @@ func tidy(cfg config.Config) error {
 
 // tidyCaches removes the stores of workspaces that are gone, those that were not used
 // for long, and beyond the limit those that were used least lately. A store that is in
-// use stays; its own daemon empties it when it starts next.
+// use stays; its own daemon leaves it when it is too large (sandbox.Caches.Limit).
 func tidyCaches(cfg config.Config) error {
 	stores, err := sandbox.CacheStores(cacheFolder(cfg))
 	if err != nil {
@@ -65,11 +66,8 @@ func tidyCaches(cfg config.Config) error {
 			continue
 		}
 		removed, err := sandbox.RemoveCacheStore(s.Path)
-		switch {
-		case removed:
-			os.Remove(beside(s.Path, ".of"))
-		case err == nil && s.Bytes > cfg.Limits.CachesTotal:
-			err = os.WriteFile(beside(s.Path, ".full"), nil, 0o600)
+		if others, _ := filepath.Glob(strings.TrimSuffix(ownerOf(s.Path), ".of") + "*/lock"); removed && len(others) == 0 {
+			os.Remove(ownerOf(s.Path))
 		}
 		failed = append(failed, err)
 	}
@@ -82,17 +80,17 @@ func cacheFolder(cfg config.Config) string { return filepath.Join(cfg.StateDir, 
 // second is what the name of a store has when it is not the only one of a workspace.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
-// beside is a file that tells something of a store, or of all those of a workspace.
-func beside(store, what string) string {
+// ownerOf is the file that tells whose all the stores of a workspace are.
+func ownerOf(store string) string {
 	if m := second.FindStringSubmatch(store); m != nil {
 		store = m[1]
 	}
-	return store + what
+	return store + ".of"
 }
 
 // workspaceGone reports whether the workspace of a store does not exist any more.
 func workspaceGone(store string) bool {
-	of, err := os.ReadFile(beside(store, ".of"))
+	of, err := os.ReadFile(ownerOf(store))
 	if err != nil {
 		return false
 	}
@@ -100,22 +98,13 @@ func workspaceGone(store string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// readyStore empties a store that became too large, and notes whose it is.
+// readyStore notes whose a store is.
 func readyStore(cfg config.Config) error {
 	store := cacheStore(cfg)
-	if _, err := os.Lstat(beside(store, ".full")); err == nil {
-		removed, err := sandbox.RemoveCacheStore(store)
-		if removed {
-			err = os.Remove(beside(store, ".full"))
-		}
-		if err != nil {
-			return fmt.Errorf("cannot empty the tool caches of calls: %w", err)
-		}
-	}
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(beside(store, ".of"), []byte(cfg.Workspace+"\n"), 0o600)
+	return os.WriteFile(ownerOf(store), []byte(cfg.Workspace+"\n"), 0o600)
 }
 
 // size writes a number of bytes for people.
