@@ -37,7 +37,7 @@ func (c *Client) open(kind int, raw []byte) *frame {
 	switch {
 	case f.Type == "tool_started" && f.Channel != 0:
 		c.channels[f.Channel] = &channel{callID: f.CallID, ends: map[string]int64{}}
-	case f.Type == "tool_return_message" || f.Type == "background_ended":
+	case f.Type == "tool_return_message" || f.Type == backgroundEnded:
 		for number, ch := range c.channels {
 			if ch.callID == f.CallID {
 				delete(c.channels, number)

@@ -30,11 +30,23 @@ func (c *Client) Stop(ctx context.Context, callID, reason string) error {
 	return err
 }
 
-// BackgroundEnds calls ended for each background call of this client that ends,
-// until ctx ends or the connection does; it returns why.
+const backgroundEnded = "background_ended"
+
+// BackgroundEnds calls ended for each background call of this client that ends, until
+// ctx ends or the connection does; it returns why. The daemon tells an end once, so
+// what came before is kept until somebody asks: 256 at the most.
 func (c *Client) BackgroundEnds(ctx context.Context, ended func(message.BackgroundEnded)) error {
-	w := c.wait(func(f *frame) bool { return f.Type == "background_ended" })
+	w := c.wait(func(f *frame) bool { return f.Type == backgroundEnded })
 	defer c.leave(w)
+	c.mu.Lock()
+	early := c.ends
+	c.ends = nil
+	c.mu.Unlock()
+	for _, f := range early {
+		if err := handle(f, ended); err != nil {
+			return err
+		}
+	}
 	for {
 		f, err := c.next(ctx, w)
 		if err != nil {

@@ -65,6 +65,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	waiters map[*waiter]struct{}
+	ends    []*frame // of background calls, which came when nobody waited for them
 	closed  bool
 	err     error // why the reader returned; set before ended is closed
 }
@@ -224,6 +225,9 @@ func (c *Client) deliver(f *frame) {
 		if w.wants(f) {
 			takers = append(takers, w)
 		}
+	}
+	if len(takers) == 0 && f.Type == backgroundEnded && len(c.ends) < queued {
+		c.ends = append(c.ends, f)
 	}
 	c.mu.Unlock()
 	for _, w := range takers {
