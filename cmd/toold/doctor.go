@@ -37,12 +37,18 @@ func doctorCommand(g *global) *cobra.Command {
 func (g *global) doctor(ctx context.Context) error {
 	findings := append(append(confinementFindings(ctx), apparmorFindings()...), groupsFinding())
 	cfg, err := config.Load(g.options)
-	if err != nil {
-		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
+	if err == nil {
+		findings = append(findings, configFinding(cfg), watchFinding(cfg))
 	} else {
+		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
+		options := g.options
+		options.For = config.JudgeCalls // in the home folder all else may be right
+		cfg, err = config.Load(options)
+	}
+	if err == nil {
 		held := tierFinding(ctx, &cfg)
-		findings = append(findings, terminalFinding(cfg), configFinding(cfg),
-			held, policyFinding(cfg), warmFinding(ctx, cfg), stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg), watchFinding(cfg), quarantineFinding(cfg))
+		findings = append(findings, terminalFinding(cfg), held, policyFinding(cfg), warmFinding(ctx, cfg),
+			stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg), quarantineFinding(cfg))
 		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
