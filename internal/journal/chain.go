@@ -21,18 +21,27 @@ type head struct {
 	hash []byte
 }
 
+// last is the end of the chain. The caller is in a transaction.
+func (w *writer) last(ctx context.Context) (*head, error) {
+	if w.head == nil {
+		seq, hash, err := scanHead(w.row(ctx, queryHead))
+		if err != nil {
+			return nil, err
+		}
+		w.head = &head{seq, hash}
+	}
+	return w.head, nil
+}
+
 // append adds a message at the end of the chain. Without build its id and body
 // are its own. The caller is in a transaction.
 func (w *writer) append(ctx context.Context, m Message, build Builder) (seq int64, err error) {
-	if w.head == nil {
-		var h head
-		if h.seq, h.hash, err = scanHead(w.row(ctx, queryHead)); err != nil {
-			return 0, err
-		}
-		w.head = &h
+	last, err := w.last(ctx)
+	if err != nil {
+		return 0, err
 	}
-	prev := w.head.hash
-	m.Seq = w.head.seq + 1
+	prev := last.hash
+	m.Seq = last.seq + 1
 	if build != nil {
 		if m.ID, m.Body, err = build(m.Seq); err != nil {
 			return 0, err

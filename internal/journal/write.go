@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,35 +12,42 @@ import (
 // Receive records a call and its message. A call that is recorded already is
 // returned as it stands, and fresh is false: nothing is changed.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
-	return j.receive(ctx, soon, c, Received, Decision{}, func(Key) error { return nil })
+	return j.receive(ctx, soon, c, Received, Decision{}, nil)
 }
 
 // Begin is Receive and Intend in one: the call, the decision and the intent are
 // on the disk when Begin returns with fresh.
 func (j *Journal) Begin(ctx context.Context, c Call, d Decision) (rec Record, fresh bool, err error) {
-	return j.receive(ctx, synced, c, Running, d, func(Key) error { return nil })
+	return j.receive(ctx, synced, c, Running, d, nil)
 }
 
 // Answer is Receive and Finish in one, for a call that was refused before it was
 // recorded. With ran it was not: it has run, which only a call may that changes
 // nothing. build is told only for a fresh call.
 func (j *Journal) Answer(ctx context.Context, c Call, ran bool, o Outcome, build Builder) (rec Record, fresh bool, err error) {
-	state, d := Received, Decision{}
+	state := Received
 	if ran {
-		state, d = Running, o.Decision
+		state = Running
 	}
-	return j.receive(ctx, synced, c, state, d, func(k Key) error {
-		_, err := j.finish(ctx, k, c.returned(o), o, build)
-		return err
-	})
+	return j.receive(ctx, synced, c, state, o.Decision, &answer{o, build})
 }
 
-// receive records a call that is in some state already, and does more in the same
-// transaction.
-func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, more func(Key) error) (rec Record, fresh bool, err error) {
+// answer is the return of a call that is recorded with it.
+type answer struct {
+	Outcome
+	build Builder
+}
+
+// receive records a call that is in some state already, with its answer if it has
+// one.
+func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
 	err = j.write.tx(dur, func() error {
 		now := time.Now()
-		key, inserted, err := j.insertCall(ctx, c, s, d, now)
+		r, err := j.write.newRow(ctx, c, s, d, a, now)
+		if err != nil {
+			return err
+		}
+		key, inserted, err := j.insertCall(ctx, r, now)
 		if err != nil {
 			return err
 		}
@@ -52,7 +60,10 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 		}
 		rec = Record{Key: key, Call: c, State: s, Decision: d, Daemon: j.daemon, ReceivedAt: now}
 		rec.MessageType, rec.Message, rec.Arguments = "", nil, nil
-		return more(key)
+		if a != nil {
+			_, err = j.write.append(ctx, c.returned(a.Outcome), a.build)
+		}
+		return err
 	})
 	if err != nil {
 		return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
@@ -197,28 +208,57 @@ func (c *Call) returned(o Outcome) Message {
 	}
 }
 
-// insertCall adds a call's rows unless there is one.
-func (j *Journal) insertCall(ctx context.Context, c Call, s State, d Decision, now time.Time) (k Key, inserted bool, err error) {
-	var decided, intended any // NULL
-	if s == Running {
-		decided, intended = now.UnixNano(), now.UnixNano()
+// row is a call as it is recorded first. What has not happened is NULL.
+type row struct {
+	Call
+	Decision
+	Outcome
+	state                              State
+	decided, intended, returned, reply any
+}
+
+// newRow makes the row of a call that is in some state already. With an answer its
+// message is the second that follows.
+func (w *writer) newRow(ctx context.Context, c Call, s State, d Decision, a *answer, now time.Time) (row, error) {
+	r := row{Call: c, Decision: d, state: s}
+	if s == Running || d != (Decision{}) {
+		r.decided = now.UnixNano()
 	}
-	r, err := j.write.exec(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
+	if s == Running {
+		r.intended = now.UnixNano()
+	}
+	if a == nil {
+		return r, nil
+	}
+	last, err := w.last(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Outcome, r.state, r.returned, r.reply = a.Outcome, Returned, now.UnixNano(), last.seq+2
+	r.Call.Canonical = cmp.Or(a.Canonical, c.Canonical)
+	return r, nil
+}
+
+// insertCall adds a call's rows unless there is one.
+func (j *Journal) insertCall(ctx context.Context, r row, now time.Time) (k Key, inserted bool, err error) {
+	c, d, o := r.Call, r.Decision, r.Outcome
+	done, err := j.write.exec(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
 		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at,
 		decided_at, intended_at, decision_action, decision_by, decision_rule, decision_source, decision_reason,
-		decision_person, decision_widened)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		decision_person, decision_widened, status, error_type, exit_code, signal, sandbox, returned_at, return_seq)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
-		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, s, j.daemon.String(), now.UnixNano(),
-		decided, intended, d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened)
+		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, r.state, j.daemon.String(), now.UnixNano(),
+		r.decided, r.intended, d.Action, d.By, d.Rule, d.Source, d.Reason,
+		d.Person, d.Widened, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, r.returned, r.reply)
 	if err != nil {
 		return 0, false, err
 	}
-	if n, err := r.RowsAffected(); err != nil || n == 0 {
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
 		return 0, false, err
 	}
-	id, err := r.LastInsertId()
+	id, err := done.LastInsertId()
 	if err == nil {
 		_, err = j.write.exec(ctx, "INSERT INTO arguments (call, text) VALUES (?, ?)", id, string(c.Arguments))
 	}
