@@ -43,6 +43,9 @@ func tarUsage(words []Word) Usage {
 				u.Operands = append(u.Operands, Operand{Word: Word{value, w.Dynamic}, Kind: Write})
 			}
 		default:
+			if host, _, ok := strings.Cut(w.Text, ":"); ok && host != "" && !strings.Contains(host, "/") {
+				u.Operands = append(u.Operands, Operand{Word: w, Kind: Net}) // an archive of another machine
+			}
 			u.Operands = append(u.Operands, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
 		}
 	}

@@ -28,7 +28,7 @@ var unsafeFlags = map[string]string{
 	"make":          "-f --file --makefile -C --directory -I --include-dir --eval -E SHELL=* MAKEFLAGS=* .SHELLFLAGS=* CC=* CXX=* MAKEFILES=* -o -W *=*",
 	"curl":          "-o -O -K -T -x -F -d -X -w -D -c -E -u -U -Q -z --output* --remote-name* --config --upload-file --proxy* --preproxy --form* --data* --json --next -: --resolve --connect-to -L --location* --libcurl --trace* --unix-socket --abstract-unix-socket --stderr --dump-header --cookie-jar --engine --netrc* -n --cert* --key* --cacert --capath --request* --write-out --socks* --doh-url --interface --dns-servers --etag-save --create-dirs --output-dir --hsts --alt-svc --url* --variable --expand-* --ftp* --mail* --telnet-option --quote --egd-file --random-file --crlfile --pinnedpubkey --aws-sigv4 --cookie -b --user -e --referer --delegation --krb --pubkey --hostpubmd5 --parallel-immediate",
 	"wget":          "-O -o -a -P -i -e --output* --execute --input-file --post-file --body-file --use-askpass --config --directory-prefix --append-output --load-cookies --save-cookies --warc* --background -b --ca-certificate --rejected-log --hsts-file --base -B -x --method --post-data --body-data",
-	"tar":           "--to-command -I --use-compress-program --checkpoint-action --rsh-command --rmt-command -F --info-script --new-volume-script --index-file -P --absolute-names -C --directory -f --file -T --files-from",
+	"tar":           "--to-command -I --use-compress-program --checkpoint-action --rsh-command --rmt-command -F --info-script --new-volume-script --index-file -P --absolute-names -C --directory -f --file -T --files-from --transform* --xform*",
 	"rsync":         "-e --rsh --rsync-path --daemon --config --log-file --password-file --files-from --temp-dir --write-batch --backup-dir",
 	"sort":          "-o --output --compress-program -T --temporary-directory --files0-from",
 	"rg":            "--pre --hostname-bin -z --search-zip --pre-glob",
@@ -47,17 +47,24 @@ var unsafeFlags = map[string]string{
 	"terraform":     terraformFlags,
 	"tofu":          terraformFlags,
 	"tflint":        "--init --chdir --config -c --fix --call-module-type",
-	"split":         "--filter",
+	"split":         "--filter --additional-suffix",
+	"csplit":        "-b --suffix-format",
 	"zip":           "-TT --unzip-command",
 	"ssh":           "-o -F -E -J -L -R -D -W -i",
 	"scp":           "-o -F -S -J",
-	"gcc":           "-wrapper -fplugin* -specs* -B -o @*",
-	"cc":            "-wrapper -fplugin* -specs* -B -o @*",
+	"gcc":           compilerFlags,
+	"cc":            compilerFlags,
+	"g++":           compilerFlags,
+	"c++":           compilerFlags,
+	"clang":         compilerFlags,
+	"clang++":       compilerFlags,
+	"unzip":         "-:",
+	"install":       "--strip-program*",
 	"man":           "-P --pager -H --html* -C --config-file -M --manpath -X --preprocessor -p",
 	"bash":          "-c -i -l -s -O --rcfile --init-file -o --login",
 	"sh":            "-c -i -l -s -o",
 	"sed":           "-i --in-place -f --file -e --expression -s",
-	"jq":            "-f --from-file -L --rawfile --slurpfile",
+	"jq":            "-f --from-file -L --library-path --rawfile --slurpfile",
 	"perl":          "-e -E -M* -m* -i* -I* -d* -x",
 	"ruby":          "-e -r -i* -I -x",
 	"xxd":           "-r",
@@ -68,8 +75,12 @@ var unsafeFlags = map[string]string{
 var goFlags = map[string]bool{
 	"go": true, "gofmt": true, "goimports": true, "staticcheck": true, "godoc": true, "dlv": true, "stringer": true,
 	"terraform": true, "tofu": true, "packer": true, "vault": true, "consul": true, "nomad": true,
-	"tsc": true, "find": true, "gcc": true, "cc": true, "java": true, "javac": true, "ffmpeg": true,
+	"tsc": true, "find": true, "gcc": true, "cc": true, "g++": true, "c++": true, "clang": true, "clang++": true, "java": true, "javac": true, "ffmpeg": true,
 }
+
+// compilerFlags run other programs than the compiler's own, load plugins, or write
+// elsewhere than beside the source.
+const compilerFlags = "-wrapper -fplugin* -fpass-plugin* -load -specs* --specs* -B* -Xlinker -Wl,*plugin* -fuse-ld=*/* -o* -MF* -dumpdir -dumpbase -fdump-* -save-temps* @*"
 
 // terraformFlags write elsewhere, or load providers and modules. The folder of -chdir
 // is judged as one that is read.
@@ -179,6 +190,7 @@ var codeFlags = map[string]string{
 	"npx":         "-c --call",
 	"make":        "SHELL=* .SHELLFLAGS=* MAKEFLAGS=* --eval",
 	"gcc":         "-wrapper -fplugin*",
+	"install":     "--strip-program",
 	"sed":         "--expression",
 	"less":        "+*",
 	"more":        "+*",
@@ -228,6 +240,8 @@ const codeFromInput = " python python3 python2 node nodejs perl ruby php lua bas
 var codeCommands = []string{
 	"git bisect run", "git submodule foreach", "git filter-branch", "git difftool", "git mergetool",
 	"git instaweb", "git send-email", "git credential", "git daemon",
+	"git svn", "git p4", "git cvsimport", "git cvsexportcommit", "git cvsserver", "git archimport", "git imap-send", "git shell", "git http-backend", "git http-fetch", "git http-push",
+	"git remote-http", "git remote-https", "git remote-ftp", "git remote-ftps", "git web--browse", "git maintenance start", "git maintenance register",
 	"git remote-ext", "git remote-fd", "git merge-index", "git for-each-repo", "git submodule--helper", "git bisect--helper",
 	"npm exec", "npm x", "npm explore", "yarn exec", "yarn dlx", "pnpm exec", "pnpm dlx",
 }

@@ -267,20 +267,32 @@ func operandText(name string) string {
 // the rules that ask and deny.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
-		text := a.Text
-		if i := strings.IndexByte(text, '='); i >= 0 {
-			text = text[i+1:]
-		} else if i := strings.IndexByte(text, '/'); i > 0 && text[0] == '-' {
-			text = text[i:]
-		}
-		if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > 4096 {
-			continue
-		}
-		for e := range w.pathEffects(policy.Read, text, s) {
-			e.Possible, e.Source = true, source
-			w.add(e)
-			e.Kind = policy.Write
-			w.add(e)
+		for _, text := range mayBePaths(a.Text) {
+			if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > maxPath {
+				continue
+			}
+			for e := range w.pathEffects(policy.Read, text, s) {
+				e.Possible, e.Source = true, source
+				w.add(e)
+				e.Kind = policy.Write
+				w.add(e)
+			}
 		}
 	}
+}
+
+// mayBePaths returns what of a word may be a path: all of it, or the value of a flag.
+// In -ofile/x that is file/x, in -rf/x it is /x.
+func mayBePaths(text string) (paths [2]string) {
+	if _, value, ok := strings.Cut(text, "="); ok {
+		return [2]string{value}
+	}
+	i := strings.IndexByte(text, '/')
+	switch {
+	case i <= 0 || text[0] != '-':
+		return [2]string{text}
+	case i <= 2 || text[1] == '-':
+		return [2]string{text[i:]}
+	}
+	return [2]string{text[i:], text[2:]}
 }
