@@ -60,8 +60,6 @@ func TestTheChangeThatADecisionNamesComesTrue(t *testing.T) {
 // changed makes the change that a decision names, asks again, and undoes it. It
 // tells how the promise was broken, "" if it was kept.
 func (c *court) changed(ctx context.Context, l policyLine, before explained) string {
-	limit, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	file := filepath.Join(c.base, l.c.Policy, "policy.yaml")
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -71,9 +69,9 @@ func (c *court) changed(ctx context.Context, l policyLine, before explained) str
 	if err != nil {
 		return err.Error()
 	}
-	accepted := c.follow(limit, l.c.Policy, file, changed)
-	after, why := c.try(limit, l)
-	if err := errors.Join(accepted, c.follow(limit, l.c.Policy, file, string(old))); err != nil {
+	accepted := c.follow(ctx, l.c.Policy, file, changed)
+	after, why := c.try(ctx, l)
+	if err := errors.Join(accepted, c.follow(ctx, l.c.Policy, file, string(old))); err != nil {
 		return err.Error()
 	}
 	for i, e := range before.Effects {
@@ -93,6 +91,8 @@ func (c *court) follow(ctx context.Context, policy, file, text string) error {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	d := c.judges[policy].daemon
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.http+"/v1/reload", nil)
 	if err != nil {

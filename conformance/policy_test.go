@@ -107,6 +107,7 @@ func (c *court) try(ctx context.Context, l policyLine) (explained, string) {
 	if l.err != nil {
 		return explained{}, fmt.Sprintf("%s: cannot read the case: %v", l.place, l.err)
 	}
+	defer turn(false)()
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	j, err := c.judge(limit, l.c.Policy)
