@@ -91,9 +91,6 @@ func (g *Guard) astray(path string, isDir bool) bool {
 	return true
 }
 
-// mostIncluded is how deep configurations are followed that include others, as git does.
-const mostIncluded = 10
-
 // elsewhere lists what git obeys as it obeys what is in a git folder at dir, but which is
 // elsewhere: the folder of hooks and the configurations that its own names, and what its
 // hooks are links to.
@@ -111,27 +108,36 @@ func (g *Guard) elsewhere(f *folder, dir string) (list []string) {
 	if f.kind == gitDir {
 		work = filepath.Dir(dir)
 	}
-	for next, depth := []string{dir + "/config"}, 0; len(next) > 0 && depth < mostIncluded; depth++ {
-		var deeper []string
-		for _, config := range next {
-			text, err := readText(config)
-			if err != nil {
-				continue
-			}
-			hooks, worktree, included := named(text)
-			if worktree != "" {
-				work = against(dir, worktree)
-			}
-			if hooks != "" {
-				list = append(list, against(work, hooks))
-			}
-			for _, path := range included {
-				deeper = append(deeper, against(filepath.Dir(config), path))
+	return append(list, configured(dir, work)...)
+}
+
+// mostIncluded bounds the configurations that are read for one. A call may write one
+// that includes itself, over and over.
+const mostIncluded = 50
+
+// configured lists what the configuration of a git folder names, with what it includes.
+// Hooks count from work, or from the folder that the configuration gives instead.
+func configured(dir, work string) (list []string) {
+	configs := []string{dir + "/config"}
+	for i := 0; i < len(configs); i++ {
+		text, err := readText(configs[i])
+		if err != nil {
+			continue
+		}
+		hooks, worktree, included := named(text)
+		if worktree != "" {
+			work = against(dir, worktree)
+		}
+		if hooks != "" {
+			list = append(list, against(work, hooks))
+		}
+		for _, path := range included {
+			if path = against(filepath.Dir(configs[i]), path); len(configs) <= mostIncluded && !slices.Contains(configs, path) {
+				configs = append(configs, path)
 			}
 		}
-		list, next = append(list, deeper...), deeper
 	}
-	return list
+	return append(list, configs[1:]...)
 }
 
 // against is a path that may count from dir.

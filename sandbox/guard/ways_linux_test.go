@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,14 @@ func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestAConfigurationThatIncludesItselfIsReadOnce(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, repository+`git config include.path config; for i in $(seq 2000); do printf '[include]\n\tpath = config\n\tpath = x%d/../config\n' $i; done >>.git/config`)
+	if list := p.existing(); len(list) > 100 || !slices.Contains(list, ".git/config") {
+		t.Errorf("%d paths are protected", len(list))
 	}
 }
 
