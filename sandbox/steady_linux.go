@@ -33,7 +33,7 @@ type entries struct {
 }
 
 // settled is how long a folder must not have changed to be believed: file systems
-// stamp a change by the tick, of two seconds at worst (FAT).
+// stamp a change by the tick, of two seconds at worst (FAT). Some stamp none: 0.
 const settled = 5 * time.Second
 
 func (s *steady) same() bool {
@@ -86,7 +86,7 @@ func (s *steady) calmAt(now time.Time) *calm {
 		}
 		known[dir] = true
 		e, err := entriesOf(dir)
-		if err != nil || now.Sub(time.Unix(e.changed.Sec, 0)) < settled {
+		if err != nil || e.changed.Sec <= 0 || now.Sub(time.Unix(e.changed.Sec, 0)) < settled {
 			return nil
 		}
 		c.above = append(c.above, e)
