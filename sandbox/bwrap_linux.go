@@ -79,7 +79,8 @@ const (
 type bwrap struct {
 	said   *os.File    // its standard error
 	word   string      // the first line of it; set by wait
-	helper *os.Process // nil until it is found, like the next
+	helper *os.Process // nil until it is found, and then by a handle
+	pid    int         // the same as a number, which outlives it
 	pidfd  int         // the same for wait
 
 	// What is let go when the helper has been found.
@@ -92,35 +93,38 @@ type bwrap struct {
 
 // newBwrap prepares to start a helper by bwrap. The specification learns what the
 // helper shall find. Who gets a bwrap must let go of what only the start needs, and wait.
-func newBwrap(c Command, spec *helper.Spec) (b *bwrap, err error) {
-	b = &bwrap{}
-	defer func() {
-		if err != nil {
-			b.letGo()
-			b.said.Close()
-		}
-	}()
-	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+func newBwrap(c Command, spec *helper.Spec) (*bwrap, error) {
+	b := &bwrap{}
+	if err := b.prepare(c, spec); err != nil {
+		b.letGo()
+		b.said.Close() // allowed on nil
 		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
+	if b.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return err
 	}
 	// Without the right to read: a program may be one that can only be run.
 	program, err := unix.Open("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.program = os.NewFile(uintptr(program), "program")
 	if b.told, b.info, err = os.Pipe(); err != nil {
-		return nil, err
+		return err
 	}
 	if b.said, err = memoryFile("said", nil); err != nil {
-		return nil, err
+		return err
 	}
 	args, err := spec.BwrapArguments(c.terminalName(), b.oneEmpty)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.args, err = memoryFile("arguments", []byte(strings.Join(args, "\x00")+"\x00"))
-	return b, err
+	return err
 }
 
 // oneEmpty opens a file with nothing in it for bwrap.
@@ -169,7 +173,7 @@ func (b *bwrap) find(pid int) error {
 	found, err := os.FindProcess(told.PID) // by a handle, so never another with that number
 	row, gone := helper.Process(told.PID)
 	if err == nil && gone == nil && row.Parent == pid {
-		b.helper, b.pidfd = found, fd
+		b.helper, b.pid, b.pidfd = found, told.PID, fd
 		return nil
 	}
 	unix.Close(fd)

@@ -252,6 +252,19 @@ func TestStreamsWaitInTierBwrap(t *testing.T) {
 	}
 }
 
+func TestAFolderThatIsGoneIsARefusalInTierBwrap(t *testing.T) {
+	t.Parallel()
+	ws := filepath.Join(folder(t), "ws")
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := tierBwrap(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws})
+	if err := os.Remove(ws); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, p, "open root "+ws)
+}
+
 // Of a tool cache a call sees what calls have put there, and nothing of the machine's.
 func TestCachesArePrivateInTierBwrap(t *testing.T) {
 	t.Parallel()

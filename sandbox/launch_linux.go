@@ -20,7 +20,7 @@ func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 	if spec.Given {
 		var err error
 		if p.via, err = newBwrap(c, &spec); err != nil {
-			return unavailable("prepare bwrap", err)
+			return &StageError{Stage: launcherBwrap, Err: err, Advice: advise(launcherBwrap)}
 		}
 		defer p.via.letGo()
 	}

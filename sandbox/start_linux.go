@@ -281,7 +281,7 @@ func (p *Process) noteMet() {
 // PID returns the helper's process number.
 func (p *Process) PID() int {
 	if p.via != nil && p.via.helper != nil {
-		return p.via.helper.Pid
+		return p.via.pid
 	}
 	return p.cmd.Process.Pid
 }
