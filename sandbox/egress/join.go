@@ -31,10 +31,13 @@ func (s *Server) accept(ctx context.Context, l net.Listener, places chan struct{
 			defer leave(places)
 			defer c.Close()
 			// Not before: a listener that waits needs none of all calls' places.
-			if take(ctx, s.opt.Places) {
-				defer leave(s.opt.Places)
-				s.join(ctx, c)
+			if !take(ctx, s.opt.Places) {
+				s.note(c.LocalAddr())
+				reset(c)
+				return
 			}
+			defer leave(s.opt.Places)
+			s.join(ctx, c)
 		})
 	}
 }
@@ -74,24 +77,30 @@ func wake(l net.Listener) {
 	}
 }
 
-// noteLate tells of connections that a call began just before it ended, where
-// nobody has to be asked whether they would have been refused.
+// noteLate tells of connections that a call began just before it ended.
 func (s *Server) noteLate(l net.Listener) {
 	for range maxRefusals {
 		local, ok := late(l)
 		if !ok {
 			return
 		}
-		at, err := netip.ParseAddrPort(local.String())
-		if err != nil {
-			continue
-		}
-		s.mu.Lock()
-		known := s.stands[at.Addr()] != nil
-		s.mu.Unlock()
-		if !known {
-			_ = s.fit(at)
-		}
+		s.note(local)
+	}
+}
+
+// note tells of a connection that comes to nothing because the call has ended, where
+// nobody has to be asked whether it would have been refused.
+func (s *Server) note(local net.Addr) {
+	at, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return
+	}
+	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	s.mu.Lock()
+	known := s.stands[at.Addr()] != nil
+	s.mu.Unlock()
+	if !known {
+		_ = s.fit(at)
 	}
 }
 

@@ -193,3 +193,41 @@ func TestWhatStandsForANameInOneCallIsNothingToAnother(t *testing.T) {
 		t.Errorf("in another call it leads to %+v", to)
 	}
 }
+
+// telling is a listener that tells when it has given a connection.
+type telling struct {
+	net.Listener
+	given chan struct{}
+}
+
+func (l telling) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		close(l.given)
+	}
+	return c, err
+}
+
+func TestAConnectionThatWaitsWhenTheCallEndsIsToldOf(t *testing.T) {
+	t.Parallel()
+	o := Options{Places: make(chan struct{}, 1)}
+	o.Places <- struct{}{} // taken by another call
+	s, l, dns := doors(t, o)
+	clear(s.stands) // so that the address is this machine's
+	given := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	// Ends with ctx.
+	all.Go(func() { s.Serve(ctx, dns, []net.Listener{telling{l, given}}) })
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	<-given
+	cancel()
+	all.Wait()
+	if got := s.Refusals(); len(got) != 1 || got[0].Host != "127.0.0.1" {
+		t.Errorf("told of %v", got)
+	}
+}
