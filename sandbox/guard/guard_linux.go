@@ -129,13 +129,18 @@ func (g *Guard) tell() {
 	}
 }
 
-// Name is the protected name that a canonical path is or lies in; "" when it is
-// none. What is missing is as protected as what is there.
+// Name is the protected name that a canonical path is or lies in, or the path to which
+// one leads; "" when it is none. What is missing is as protected as what is there.
 func (g *Guard) Name(path string) string {
 	if g == nil {
 		return ""
 	}
-	return g.options.name(path)
+	if name := g.options.name(path); name != "" {
+		return name
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ledTo(path)
 }
 
 // Blind tells why not every folder is watched, for people; "" when all are. Such
@@ -176,7 +181,7 @@ func (g *Guard) Begin(granted []string) *Call {
 	}
 	c.existing = []string{}
 	c.Covered, c.Links = map[string]bool{}, map[string]link{}
-	c.Granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return g.options.name(path) == "" })
+	c.Granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return g.options.name(path) == "" && g.ledTo(path) == "" })
 	for _, path := range g.look() {
 		if !c.may(path) {
 			c.existing = append(c.existing, path)

@@ -61,6 +61,16 @@ func (g *Guard) leads(path string) bool {
 	return false
 }
 
+// ledTo is what of existing a path is or lies in.
+func (g *Guard) ledTo(path string) string {
+	for _, led := range g.look() {
+		if path == led || strings.HasPrefix(path, led+"/") {
+			return led
+		}
+	}
+	return ""
+}
+
 // parts are the names of a path. Those of ".." stay: they count from where a link leads.
 func parts(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })

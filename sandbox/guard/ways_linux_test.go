@@ -43,6 +43,20 @@ func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
 	}
 }
 
+func TestWhatAProtectedNameLeadsToCanBeGranted(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, `mkdir cfg; echo >cfg/envrc; ln -s cfg/envrc .envrc`)
+	path := p.dir + "/cfg/envrc"
+	if name := p.Name(path); name != path || p.Name(p.dir+"/cfg/other") != "" {
+		t.Errorf("%s is protected as %q", path, name)
+	}
+	c := p.Begin([]string{path})
+	defer c.End()
+	if slices.Contains(c.Existing(), path) {
+		t.Error("it is read-only for the call to which it was granted")
+	}
+}
+
 func TestAConfigurationThatIncludesItselfIsReadOnce(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, repository+`git config include.path config; for i in $(seq 2000); do printf '[include]\n\tpath = config\n\tpath = x%d/../config\n' $i; done >>.git/config`)
