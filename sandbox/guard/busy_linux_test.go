@@ -126,3 +126,37 @@ func TestAFolderThatIsReplacedWhileNewsAreLostIsWatched(t *testing.T) {
 		t.Error("the new folder is not watched")
 	}
 }
+
+// A call may close a folder when those in it are about to be looked into.
+func TestFoldersThatAreClosedOneAfterTheOtherAreLookedInto(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("root enters every folder")
+	}
+	_, ws := project(t)
+	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	c := g.Begin(nil)
+	g.mu.Lock()
+	put(t, ws+"/hid/r/.git/hooks/pre-commit")
+	root := &folder{name: ws, root: true}
+	hid := &folder{name: "hid", parent: root, fresh: true, wd: -1}
+	r := &folder{name: "r", parent: hid, fresh: true, wd: -1}
+	for _, dir := range []string{"/hid/r", "/hid"} {
+		if err := os.Chmod(ws+dir, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := g.open(r)
+	g.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir.Close()
+	if found := c.End(); len(found) == 0 {
+		t.Error("the hook was not found")
+	}
+}

@@ -183,6 +183,9 @@ func (g *Guard) enter(f *folder) []*folder {
 	}
 	dir, err := g.open(f)
 	if err != nil {
+		if err == unix.EACCES && f.fresh {
+			g.tree.darken(f) // somebody closes it all the time: once more when the call ends
+		}
 		return nil
 	}
 	defer dir.Close()
@@ -219,17 +222,26 @@ func (g *Guard) enter(f *folder) []*folder {
 }
 
 // open opens a folder to list it, without following links. One that its maker
-// has closed to us is opened up, if a call can have made it.
+// has closed to us is opened up, with those above it, if a call can have made it.
 func (g *Guard) open(f *folder) (*os.File, error) {
 	path := f.path()
 	fd, err := openFolder(path)
-	if err == unix.EACCES && f.fresh && soften(path) == nil {
+	if err == unix.EACCES && f.fresh {
+		f.openUp()
 		fd, err = openFolder(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openUp gives us the rights to a folder, after those above it that calls can have made.
+func (f *folder) openUp() {
+	if f.parent != nil && f.parent.fresh {
+		f.parent.openUp()
+	}
+	_ = soften(f.path())
 }
 
 func openFolder(path string) (int, error) {
