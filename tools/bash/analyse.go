@@ -111,9 +111,14 @@ type globbed struct {
 // script analyses a text. Statements before a syntax error are judged too: bash
 // runs them before it comes to the error.
 func (w *walker) script(text string, s *state) {
-	if why := refuse(text); why != "" {
+	veiled := text
+	if w.inner == 0 {
+		veiled = veil(text)
+	}
+	if why := refuse(text, veiled); why != "" {
 		w.opaque(why, "")
 	}
+	text = veiled
 	if len(text) > maxScript {
 		text = text[:maxScript]
 	}

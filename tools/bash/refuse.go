@@ -13,8 +13,9 @@ import (
 // maxScript bounds the text that is analysed.
 const maxScript = 64 << 10
 
-// refuse returns why a text must not be analysed, or "".
-func refuse(script string) string {
+// refuse returns why a text must not be analysed, or "". In what is veiled nothing is
+// for the shell; see veil.
+func refuse(script, veiled string) string {
 	switch {
 	case len(script) > maxScript:
 		return "it is longer than 64 KiB"
@@ -27,11 +28,11 @@ func refuse(script string) string {
 		}
 	}
 	switch {
-	case oddContinuation(script):
+	case oddContinuation(veiled):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
-	case bracesAfterName(script):
+	case bracesAfterName(veiled):
 		return "braces directly after a variable's name are expanded first"
-	case deepAt(script) >= 0:
+	case deepAt(veiled) >= 0:
 		return "it nests too deeply"
 	}
 	return ""
