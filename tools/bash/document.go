@@ -19,12 +19,18 @@ const (
 	harmless  = `(?:mkdir|touch|cd|rm|ls|echo|pwd)(?: [A-Za-z0-9_./@%+:,=-]+)*`
 )
 
+// How many lines are looked at, documents not counted, and how long they may be.
+const (
+	maxVeiling = 64
+	maxVeiled  = 1 << 10
+)
+
 // veil returns a script in which the documents at its beginning that only cat reads,
 // to write them into a file, are made of dots. Nothing in them is for the shell, and
 // two parsers may differ in how they find their ends. All else stays where it is.
 func veil(script string) string {
 	lines := strings.Split(script, "\n")
-	for i := 0; i < len(lines); i++ {
+	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
 		word := documentOf(lines[i])
 		if word == "" && before.MatchString(lines[i]) {
 			continue
