@@ -38,11 +38,9 @@ func readFirst(c io.Reader) (first []byte, name string, err error) {
 	if first[0] < 20 || first[0] > 24 {
 		return first, "", nil
 	}
-	// Any record of TLS begins so, and only a handshake may come first.
+	// Servers differ in the record versions that they accept, so a first byte that is a
+	// content type of TLS decides alone: what follows must be a ClientHello.
 	r := &records{from: c, raw: first}
-	if b, err := r.need(2); err != nil || b[1] != 3 {
-		return r.raw, "", err
-	}
 	head, err := r.message(4)
 	if err != nil {
 		return nil, "", err

@@ -2,10 +2,15 @@ package egress
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"slices"
 	"strings"
@@ -82,7 +87,7 @@ func TestTheNameInTLSIsFoundHoweverItIsSent(t *testing.T) {
 		"a web request":         {"GET / HTTP/1.0\r\n\r\n", ""},
 		"one letter":            {"G", ""},
 		"nothing":               {"", ""},
-		"a byte like TLS":       {"\x16rest", ""},
+		"bytes beside TLS":      {"\x13\x03\x01\x19\x03", ""},
 	} {
 		for way, from := range map[string]io.Reader{
 			"at once": strings.NewReader(c.said), "byte for byte": iotest.OneByteReader(strings.NewReader(c.said)),
@@ -119,6 +124,16 @@ func TestWhatIsOddAboutTLSIsRefused(t *testing.T) {
 			t.Errorf("%s: passed on as %q for %q, %v", what, first, name, err)
 		}
 	}
+	for kind := range 5 {
+		for _, version := range []uint16{0, 0x0002, 0x0103, 0x0200, 0x0201, 0x02ff, 0x0300, 0x0301, 0x0401, 0x0fff, 0x1603, 0xfeff} {
+			said := slices.Clone(good)
+			said[0] = byte(20 + kind)
+			binary.BigEndian.PutUint16(said[1:], version)
+			if _, _, err := readFirst(bytes.NewReader(said)); !errors.Is(err, errHello) && (said[0] != typeHandshake || said[1] != 3) {
+				t.Errorf("content type %d, version %04x: %v", said[0], version, err)
+			}
+		}
+	}
 	if _, _, err := readFirst(bytes.NewReader(good[:len(good)-1])); !errors.Is(err, errEnded) {
 		t.Errorf("one that ends early: %v", err)
 	}
@@ -151,15 +166,61 @@ func TestTLSForAnotherNameIsNotPassedOn(t *testing.T) {
 	}
 }
 
+// A TLS server that accepts record versions that were never assigned is not reached
+// under another name.
+func TestNoRecordVersionHidesTheName(t *testing.T) {
+	t.Parallel()
+	cert := certificate(t)
+	for _, version := range []uint16{0x0000, 0x0103, 0x0201, 0x0302, 0x0401, 0x0fff} {
+		said := greeting(t, "evil.example")
+		binary.BigEndian.PutUint16(said[1:], version)
+		asked := make(chan string, 1)
+		inside, outside := net.Pipe()
+		done := make(chan struct{})
+		// Ends when the pipe is closed.
+		go func() {
+			defer close(done)
+			_ = tls.Server(outside, &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+				asked <- h.ServerName
+				return cert, nil
+			}}).HandshakeContext(t.Context())
+		}()
+		if err := New(Options{}).begin(inside, bytes.NewReader(said), target{name: "pkg.example", port: 443}); err == nil {
+			t.Errorf("record version %04x: the server is asked for %q", version, <-asked)
+		}
+		inside.Close()
+		<-done
+	}
+}
+
+// certificate is one that nobody trusts.
+func certificate(t *testing.T) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
 func FuzzReadFirst(f *testing.F) {
 	f.Add(withExtensions(naming(0, "pkg.example")))
 	f.Add(scattered(withExtensions(naming(0, "pkg.example"))))
 	f.Add([]byte("GET / HTTP/1.0\r\n"))
+	f.Add([]byte{22, 2, 1, 0, 1, 1})
 	f.Fuzz(func(t *testing.T, said []byte) {
 		from := bytes.NewReader(said)
 		first, name, err := readFirst(from)
 		if err != nil {
 			return
+		}
+		if len(first) > 0 && first[0] >= 20 && first[0] <= 24 && (first[0] != typeHandshake || first[1] != 3) {
+			t.Errorf("%.6x is passed on", first)
 		}
 		rest, _ := io.ReadAll(from)
 		if !bytes.Equal(append(first, rest...), said) {
