@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/shlex"
@@ -83,16 +84,25 @@ func unquoted(text string) string {
 	return string(out)
 }
 
-// trustedDirs hold programs that an ordinary user cannot replace.
-var trustedDirs = []string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"}
+// systemDirs hold programs that an ordinary user cannot replace.
+var systemDirs = []string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"}
 
-// trustedName returns the base name of a program in a trusted directory, and
+// SystemProgram returns the base name of a program that is found by PATH or is in
+// a system directory. ok is false for any other program. It is safe for concurrent
+// use.
+func SystemProgram(program string) (name string, ok bool) {
+	i := strings.LastIndexByte(program, '/') + 1
+	if i > 0 && !slices.Contains(systemDirs, program[:i]) {
+		return "", false
+	}
+	return program[i:], true
+}
+
+// trustedName returns the base name of a program in a system directory, and
 // every other name as it is.
 func trustedName(program string) string {
-	for _, dir := range trustedDirs {
-		if name, ok := strings.CutPrefix(program, dir); ok && name != "" && !strings.Contains(name, "/") {
-			return name
-		}
+	if name, ok := SystemProgram(program); ok && name != "" {
+		return name
 	}
 	return program
 }

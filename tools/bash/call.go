@@ -144,7 +144,7 @@ func (w *walker) builtinOrProgram(args []word, s *state, source string) {
 
 // program records that a program runs, and what its words say of files and hosts.
 func (w *walker) program(args []word, s *state, source string) {
-	if name, ok := trusted(args[0].text); ok && name == "git" {
+	if name, ok := policy.SystemProgram(args[0].text); ok && name == "git" {
 		args, s = w.gitFolder(args, s)
 		w.repository(s, source)
 	}

@@ -12,7 +12,7 @@ import (
 // one is judged when it is made: its target, from where it lies. Under another name
 // it leads to what nobody was asked about.
 func (w *walker) links(args []word, usage policy.Usage, s *state) {
-	name, _ := trusted(args[0].text)
+	name, _ := policy.SystemProgram(args[0].text)
 	switch {
 	case len(w.made)+len(w.moved) > maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")

@@ -111,7 +111,7 @@ func (w *walker) socket(address, source string) {
 // host records that a program contacts the host of a URL or of user@host:path. e
 // is what is known already.
 func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
-	name, _ := trusted(program.text)
+	name, _ := policy.SystemProgram(program.text)
 	text := wd.Text
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
@@ -131,7 +131,7 @@ func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
 
 // method is GET for commands that only fetch, and "" where it is not plain.
 func method(args []word) string {
-	switch program, _ := trusted(args[0].text); program {
+	switch program, _ := policy.SystemProgram(args[0].text); program {
 	case "git":
 		if len(args) > 1 && (args[1].text == "clone" || args[1].text == "fetch" || args[1].text == "ls-remote") {
 			return "GET"

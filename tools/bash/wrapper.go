@@ -34,7 +34,7 @@ var shells = map[string]bool{"bash": true, "sh": true, "dash": true, "zsh": true
 // wrapper follows programs that run the command in their words. It reports
 // whether that command says everything.
 func (w *walker) wrapper(args []word, s *state, source string) bool {
-	name, ok := trusted(args[0].text)
+	name, ok := policy.SystemProgram(args[0].text)
 	if !ok {
 		return false
 	}
@@ -78,22 +78,11 @@ func (w *walker) wrapper(args []word, s *state, source string) bool {
 	return true
 }
 
-// trusted returns the base name of a program that is found by PATH, or that lies
-// in a folder of the system.
-func trusted(program string) (string, bool) {
-	i := strings.LastIndexByte(program, '/')
-	switch program[:i+1] {
-	case "", "/bin/", "/usr/bin/", "/usr/local/bin/":
-		return program[i+1:], true
-	}
-	return "", false
-}
-
 // plainName takes a program that is named by a detour, such as /bin/../bin/ls, for
 // what it is.
 func (w *walker) plainName(args []word, s *state) []word {
 	name := args[0].text
-	if _, ok := trusted(name); ok || args[0].dynamic || !strings.HasPrefix(name, "/") && len(s.dirs) != 1 {
+	if _, ok := policy.SystemProgram(name); ok || args[0].dynamic || !strings.HasPrefix(name, "/") && len(s.dirs) != 1 {
 		return args
 	}
 	if !strings.HasPrefix(name, "/") {
@@ -101,7 +90,7 @@ func (w *walker) plainName(args []word, s *state) []word {
 	}
 	i := strings.LastIndexByte(name, '/')
 	real := w.resolve(name[:i+1]) + name[i:]
-	if _, ok := trusted(real); !ok || i+1 == len(name) {
+	if _, ok := policy.SystemProgram(real); !ok || i+1 == len(name) {
 		return args
 	}
 	return append([]word{{text: real}}, args[1:]...)
