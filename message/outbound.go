@@ -188,8 +188,9 @@ type ConnectionDecision struct {
 	CallID      string `json:"tool_call_id"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	Action      string `json:"action"` // "allow" or "deny"
-	By          string `json:"by"`     // "policy", "person" or "deadline"
+	Ports       []int  `json:"ports,omitempty"` // all that a person decided on with one answer, where they are several
+	Action      string `json:"action"`          // "allow" or "deny"
+	By          string `json:"by"`              // "policy", "person" or "deadline"
 	Rule        string `json:"rule"`
 	Source      string `json:"source,omitempty"`
 	Reason      string `json:"reason"`

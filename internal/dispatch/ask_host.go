@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/approval"
@@ -11,66 +15,144 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostAnswer is what a person says about one host. Who has put an element into turn
-// uses the rest; the others wait, and find the answer or ask themselves when the
-// one before them is gone.
-type hostAnswer struct {
+// hostQuestion is one question to a person: about a host, at the ports about which one
+// rule asks. Whoever puts an element into turn uses the rest; the others wait, and find
+// the answer, or ask when the one before them is gone.
+type hostQuestion struct {
+	asks []policy.Decision // one for each port
 	turn chan struct{}     // capacity 1
 	said *message.Decision // nil until there is an answer
-	port uint16            // about which it was asked
 	err  error             // nil = yes
 }
 
-// ask puts a host before a person, once for all ports.
-func (n *connections) ask(ctx context.Context, rules *rules, host string, v policy.Decision) error {
-	n.mu.Lock()
-	h := n.hosts[host]
-	if h == nil {
-		if n.asked >= n.d.opt.Limits.AskedHosts {
-			n.mu.Unlock()
-			return n.tooMany(host, v)
+// questionKey is what an answer counts for.
+type questionKey struct {
+	host         string
+	port         int
+	rule, source string
+}
+
+func keyOf(v policy.Decision) questionKey {
+	return questionKey{v.Effect.Host, v.Effect.Port, v.Rule, v.Source}
+}
+
+// errReplaced reports that another policy settles a question.
+var errReplaced = errors.New("the policy was replaced")
+
+// ask puts a host before a person, once for all ports about which the same rule asks.
+// The host may be contacted when one answer is yes.
+func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decision) error {
+	var refused error
+	for len(asks) > 0 {
+		same, other := asks[:0:0], asks[:0:0]
+		for _, v := range asks {
+			if v.Rule == asks[0].Rule && v.Source == asks[0].Source {
+				same = append(same, v)
+			} else {
+				other = append(other, v)
+			}
 		}
-		n.asked++
-		h = &hostAnswer{turn: make(chan struct{}, 1)}
-		n.hosts[host] = h
+		for _, q := range n.questions(same) {
+			refused = n.answer(ctx, rules, q)
+			if refused == nil || ctx.Err() != nil || errors.Is(refused, errReplaced) {
+				return refused
+			}
+		}
+		asks = other
 	}
-	n.mu.Unlock()
+	return refused
+}
+
+// questions are those about the ports of one rule that were asked before, and last a
+// new one about the ports that are left.
+func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var known []*hostQuestion
+	fresh := &hostQuestion{turn: make(chan struct{}, 1)}
+	for _, v := range asks {
+		if q := n.asked[keyOf(v)]; q == nil {
+			fresh.asks = append(fresh.asks, v)
+		} else if !slices.Contains(known, q) {
+			known = append(known, q)
+		}
+	}
+	if len(fresh.asks) == 0 {
+		return known
+	}
+	if n.count >= n.d.opt.Limits.AskedHosts {
+		if len(known) > 0 {
+			return known
+		}
+		fresh.said, fresh.err = n.tooMany(fresh.asks[0])
+		return []*hostQuestion{fresh}
+	}
+	n.count++
+	for _, v := range fresh.asks {
+		n.asked[keyOf(v)] = fresh
+	}
+	return append(known, fresh)
+}
+
+// answer returns nil when the answer to a question is yes.
+func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion) error {
 	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
+	case q.turn <- struct{}{}:
+		defer func() { <-q.turn }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if h.said == nil {
-		said, err := n.question(ctx, rules, v)
+	if q.said == nil {
+		said, err := n.question(ctx, rules, q.asks)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // who waits is gone; that is no answer
+			return context.Cause(ctx) // whoever waits is gone; that is no answer
 		}
-		h.said, h.port, h.err = said, uint16(v.Effect.Port), err
+		if errors.Is(err, errReplaced) {
+			n.forget(q)
+			return err
+		}
+		q.said, q.err = said, err
 	}
-	return n.tell(host, h.port, *h.said, h.err)
+	return n.tell(q.asks, *q.said, q.err)
 }
 
-// tooMany refuses a host that would be one question too many.
-func (n *connections) tooMany(host string, v policy.Decision) error {
-	why := fmt.Sprintf("denied: a person was asked for %d hosts of this call already (limits.asked_hosts). List the hosts that are needed under sandbox.egress.allow, or write rules for them", n.d.opt.Limits.AskedHosts)
-	said := message.Decision{Action: policy.Deny.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: why}
-	return n.tell(host, uint16(v.Effect.Port), said, errors.New(why))
+// forget makes the ports of a question unasked again.
+func (n *connections) forget(q *hostQuestion) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, v := range q.asks {
+		if n.asked[keyOf(v)] == q {
+			delete(n.asked, keyOf(v))
+		}
+	}
+}
+
+// tooMany refuses what would be one question too many.
+func (n *connections) tooMany(v policy.Decision) (*message.Decision, error) {
+	why := fmt.Sprintf("denied: a person was asked %d times for hosts of this call already (limits.asked_hosts). List the hosts that are needed under sandbox.egress.allow, or write rules for them", n.d.opt.Limits.AskedHosts)
+	return &message.Decision{Action: policy.Deny.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: why}, errors.New(why)
 }
 
 // question asks a person as soon as few enough hosts of the call wait for one. The
 // error is why the host may not be contacted.
-func (n *connections) question(ctx context.Context, rules *rules, v policy.Decision) (*message.Decision, error) {
+func (n *connections) question(ctx context.Context, rules *rules, asks []policy.Decision) (*message.Decision, error) {
 	select {
 	case n.places <- struct{}{}:
 		defer func() { <-n.places }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	v, effects := asks[0], make([]policy.Effect, len(asks))
+	for i := range asks {
+		effects[i] = asks[i].Effect
+	}
 	said := &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
-	q := question{n.call, n.inv, []policy.Effect{v.Effect}, rules, said}
+	q := question{n.call, n.inv, effects, rules, said}
 	patience := n.d.patience(rules)
 	answer, err := n.d.askHost(ctx, q, patience)
+	if errors.Is(err, errReplaced) {
+		return nil, err
+	}
 	said, refused := answered(ctx, said, answer, patience, err)
 	if refused != nil {
 		return said, errors.New(refused.text)
@@ -78,12 +160,15 @@ func (n *connections) question(ctx context.Context, rules *rules, v policy.Decis
 	return said, nil
 }
 
-// askHost asks the connected approvers. A policy that needs no answer any more
-// answers instead of them.
+// askHost asks the connected approvers. A policy that needs no answer any more ends the
+// question with errReplaced.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(q.call, q.inv, q.effects, q.said, expires)
-	shown.Reason = "The running call wants to contact " + q.effects[0].Host + ". " + shown.Reason
+	shown.Reason = fmt.Sprintf("The running call wants to contact %s. A yes opens %s. %s", q.effects[0].Host, portsOf(q.effects), shown.Reason)
+	for i, e := range q.effects {
+		shown.Effects[i].Text = "contact " + net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
+	}
 	waiting, settle := context.WithCancelCause(ctx)
 	judged := make(chan struct{})
 	// Ends when the question does.
@@ -97,7 +182,19 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 	settle(nil)
 	<-judged
 	if settled := (*approval.Settled)(nil); errors.As(err, &settled) {
-		return settled.Verdict, nil
+		return settled.Verdict, errReplaced
 	}
 	return answer, err
+}
+
+// portsOf names the ports of the effects.
+func portsOf(effects []policy.Effect) string {
+	if len(effects) == 1 {
+		return fmt.Sprintf("its port %d, no other", effects[0].Port)
+	}
+	ports := make([]string, len(effects))
+	for i, e := range effects {
+		ports[i] = strconv.Itoa(e.Port)
+	}
+	return "its ports " + strings.Join(ports, ", ") + ", no others"
 }

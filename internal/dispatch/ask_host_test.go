@@ -12,6 +12,7 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 )
 
 // contacting is the connections of a call that tries hosts by itself, under the
@@ -59,6 +60,133 @@ func TestFewHostsOfACallWaitForAPersonAtATime(t *testing.T) {
 	all.Wait()
 }
 
+// answering answers the questions that come as yes tells, and keeps what was shown.
+func answering(t *testing.T, b *bench, yes func(message.ApprovalRequest) bool) (shown func() []string) {
+	t.Helper()
+	person := newHesitant()
+	leave := b.approvals.Join(person)
+	var all []string
+	stop, done := make(chan struct{}), make(chan struct{})
+	// Ends with stop.
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case r := <-person.asked:
+				var effects []string
+				for _, e := range r.Show.Effects {
+					effects = append(effects, e.Text)
+				}
+				all = append(all, strings.Join(effects, ", ")+" by "+r.Show.Rule)
+				_, _ = b.approvals.Resolve(r.ID, approval.Verdict{Approve: yes(r.Show), By: "ann"})
+			}
+		}
+	}()
+	return func() []string {
+		leave()
+		close(stop)
+		<-done
+		return all
+	}
+}
+
+func TestAnAnswerCountsForThePortsThatWereShown(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	shown := answering(t, b, func(r message.ApprovalRequest) bool { return strings.Contains(r.Reason, "80, 443, no others") })
+	for _, c := range []struct {
+		ports []uint16
+		want  bool
+	}{{[]uint16{80, 443}, true}, {[]uint16{443}, true}, {[]uint16{8080}, false}, {[]uint16{80}, true}, {[]uint16{8080}, false}} {
+		if err := n.decide(t.Context(), "h.example", c.ports); (err == nil) != c.want {
+			t.Errorf("%v: %v", c.ports, err)
+		}
+	}
+	want := []string{"contact h.example:80, contact h.example:443 by defaults.net", "contact h.example:8080 by defaults.net"}
+	if got := shown(); !slices.Equal(got, want) {
+		t.Errorf("shown %q, want %q", got, want)
+	}
+	for _, e := range n.call.Events(0) {
+		if d, ok := e.(message.ConnectionDecision); ok && d.Action == "allow" && !slices.Equal(d.Ports, []int{80, 443}) {
+			t.Errorf("recorded as %+v", d)
+		}
+	}
+}
+
+func TestAnAnswerToOneRuleIsNoAnswerToAnother(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		Name: "test", Defaults: policy.Defaults{Net: policy.Ask},
+		Net: []policy.Rule{{ID: "secure", Action: policy.Ask, Hosts: []string{"h.example"}, Schemes: []string{"https"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.SetPolicy(rules)
+	shown := answering(t, b, func(r message.ApprovalRequest) bool { return r.Rule == "defaults.net" })
+	for _, c := range []struct {
+		ports []uint16
+		want  bool
+	}{{[]uint16{80, 443, 8080}, true}, {[]uint16{443}, false}, {[]uint16{8080}, false}, {[]uint16{80}, true}} {
+		if err := n.decide(t.Context(), "h.example", c.ports); (err == nil) != c.want {
+			t.Errorf("%v: %v", c.ports, err)
+		}
+	}
+	want := []string{"contact h.example:80 by defaults.net", "contact h.example:443 by secure", "contact h.example:8080 by secure"}
+	if got := shown(); !slices.Equal(got, want) {
+		t.Errorf("shown %q, want %q", got, want)
+	}
+}
+
+// The next version of the policy is asked anew, port by port.
+func TestAQuestionThatAnotherPolicySettlesIsJudgedAnew(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	person := newHesitant()
+	defer b.approvals.Join(person)()
+	decided := make(chan error)
+	// Ends with the decision.
+	go func() { decided <- n.decide(t.Context(), "h.example", []uint16{80, 443}) }()
+	<-person.asked
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		Name: "test", Defaults: policy.Defaults{Net: policy.Ask},
+		Net: []policy.Rule{{ID: "plain", Action: policy.Deny, Schemes: []string{"http"}, Hosts: []string{"h.example"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.SetPolicy(rules)
+	r := <-person.asked
+	if len(r.Show.Effects) != 1 || r.Show.Effects[0].Text != "contact h.example:443" {
+		t.Errorf("shown %+v", r.Show.Effects)
+	}
+	if _, err := b.approvals.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-decided; err != nil {
+		t.Error(err)
+	}
+	if err := n.decide(t.Context(), "h.example", []uint16{80}); err == nil || !strings.Contains(err.Error(), "plain") {
+		t.Errorf("port 80: %v", err)
+	}
+}
+
+func TestHostsWhoseNamesEndInDigitsAreToldApart(t *testing.T) {
+	t.Parallel()
+	_, n := contacting(t)
+	for host, port := range map[string]uint16{"h.e": 8080, "h.e80": 80, "h.e8": 80} { // no approver is connected
+		if err := n.decide(t.Context(), host, []uint16{port}); err == nil {
+			t.Errorf("%s is let through", host)
+		}
+	}
+	if told := decisions(n.call); len(told) != 3 {
+		t.Errorf("told %q", told)
+	}
+}
+
 func TestACallThatAsksForTooManyHostsIsRefusedTheRest(t *testing.T) {
 	t.Parallel()
 	b, n := contacting(t)
@@ -91,7 +219,7 @@ func TestAnUnansweredHostIsAskedAgain(t *testing.T) {
 	<-person.asked
 	second := make(chan error)
 	// Ends with the answer.
-	go func() { second <- n.decide(t.Context(), "h.example", []uint16{80}) }()
+	go func() { second <- n.decide(t.Context(), "h.example", []uint16{443}) }()
 	leave()
 	if err := <-gone; err == nil {
 		t.Error("a question without an answer lets through")
@@ -175,7 +303,7 @@ func TestDecisionsOnConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	_, n := contacting(t)
 	for i := range maxDecisions { // journalled already
-		n.told[fmt.Sprint(i)] = func() error { return nil }
+		n.told[decisionKey{port: i}] = &decisionRecord{turn: make(chan struct{}, 1), written: true}
 	}
 	for _, host := range []string{"a.good.example", "x.bad.example"} {
 		if err := n.decide(t.Context(), host, []uint16{443}); err == nil || !strings.Contains(err.Error(), "Split it") {

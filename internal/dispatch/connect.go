@@ -36,9 +36,23 @@ type connections struct {
 	places chan struct{}        // one element per host that waits for a person
 
 	mu    sync.Mutex
-	hosts map[string]*hostAnswer
-	asked int                     // hosts put before a person
-	told  map[string]func() error // decisions; each is journalled and told at the first call
+	asked map[questionKey]*hostQuestion
+	count int // of questions put before a person
+	told  map[decisionKey]*decisionRecord
+}
+
+// decisionKey is what makes two decisions on connections the same.
+type decisionKey struct {
+	host         string
+	port         int
+	action, rule string
+}
+
+// decisionRecord is a decision that is written once. Whoever puts an element into turn
+// uses the rest.
+type decisionRecord struct {
+	turn    chan struct{} // capacity 1
+	written bool
 }
 
 // destination is a host and a port of it; 0 = any.
@@ -50,7 +64,7 @@ type destination struct {
 func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
 	n := &connections{
 		d: d, call: c, inv: inv, judged: map[destination]bool{}, places: make(chan struct{}, askedAtOnce),
-		hosts: map[string]*hostAnswer{}, told: map[string]func() error{},
+		asked: map[questionKey]*hostQuestion{}, told: map[decisionKey]*decisionRecord{},
 	}
 	for _, e := range inv.Effects() {
 		if e.Kind == policy.Net && e.Host != "" && !e.Possible {
@@ -63,25 +77,39 @@ func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
 // decide lets the call contact a host at one of the ports, or tells why not. It
 // may wait for a person.
 func (n *connections) decide(ctx context.Context, host string, ports []uint16) error {
-	var asking, denied policy.Decision
-	asks := false
-	rules := n.d.rulesFor(n.call)
-	for _, port := range ports {
-		v, by := n.judge(rules, host, port)
-		switch v.Action {
-		case policy.Allow:
-			return n.tell(host, port, message.Decision{Action: "allow", By: by, Rule: v.Rule, Source: v.Source, Reason: v.Reason}, nil)
-		case policy.Ask:
-			asking, asks = v, true
-		default:
-			denied = v
+	for {
+		err := n.decideBy(ctx, n.d.rulesFor(n.call), host, ports)
+		if !errors.Is(err, errReplaced) {
+			return err
 		}
 	}
-	if !asks {
-		return n.tell(host, ports[0], message.Decision{Action: "deny", By: "policy", Rule: denied.Rule, Source: denied.Source, Reason: denied.Reason},
-			errors.New(deniedByPolicy(denied).text))
+}
+
+// decideBy decides by one version of the rules.
+func (n *connections) decideBy(ctx context.Context, rules *rules, host string, ports []uint16) error {
+	var asks, denied []policy.Decision
+	for _, port := range ports {
+		v, by := n.judge(rules, host, port)
+		v.Effect = contact(host, port)
+		switch v.Action {
+		case policy.Allow:
+			said := message.Decision{Action: "allow", By: by, Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+			return n.tell([]policy.Decision{v}, said, nil)
+		case policy.Ask:
+			asks = append(asks, v)
+		default:
+			denied = append(denied, v)
+		}
 	}
-	return n.ask(ctx, rules, host, asking)
+	if len(asks) > 0 {
+		return n.ask(ctx, rules, asks)
+	}
+	if len(denied) == 0 {
+		return errors.New("denied: no port of the host is known")
+	}
+	v := denied[0]
+	said := message.Decision{Action: "deny", By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+	return n.tell(denied[:1], said, errors.New(deniedByPolicy(v).text))
 }
 
 // judge is the policy's word on one port, or that of the person who has opened the
@@ -122,43 +150,55 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// tell journals a decision and tells it, each once, and hands why on, as a denial. One that
-// lets a connection be made and cannot be journalled is none: who is let through
-// by it waits until it is.
-func (n *connections) tell(host string, port uint16, said message.Decision, why error) error {
+// tell journals a decision about some ports of a host and sends it, each once, and
+// returns why, as a denial. A decision that lets a connection be made and cannot be
+// journalled is none: whoever it lets through waits until it is.
+func (n *connections) tell(about []policy.Decision, said message.Decision, why error) error {
+	host := about[0].Effect.Host
 	if why != nil {
 		why = &sandbox.Denial{
 			Kind: sandbox.DeniedHost, Op: "connect to", Target: host, Exact: true, Setting: said.Rule, Hint: why.Error(),
 		}
 	}
-	key := fmt.Sprint(host, port, said.Action, said.Rule)
-	n.mu.Lock()
-	record, known := n.told[key]
-	if !known && len(n.told) == maxDecisions {
-		n.mu.Unlock()
+	r := n.recordOf(decisionKey{host, about[0].Effect.Port, said.Action, said.Rule})
+	if r == nil {
 		return errors.Join(why, fmt.Errorf("denied: this call has tried %d hosts and ports already. Split it into several calls", maxDecisions))
 	}
-	if !known {
-		record = sync.OnceValue(func() error { return n.record(host, port, said) })
-		n.told[key] = record
-	}
-	n.mu.Unlock()
-	err := record()
-	if err == nil {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.written {
 		return why
 	}
-	n.mu.Lock()
-	delete(n.told, key) // the next one tries again
-	n.mu.Unlock()
-	return errors.Join(why, fmt.Errorf("the decision cannot be journalled: %w", err))
+	if err := n.record(about, said); err != nil {
+		return errors.Join(why, fmt.Errorf("the decision cannot be journalled: %w", err))
+	}
+	r.written = true
+	return why
 }
 
-// record journals a decision, and tells it then.
-func (n *connections) record(host string, port uint16, said message.Decision) error {
+// recordOf is the one record of a decision; nil when there are too many.
+func (n *connections) recordOf(key decisionKey) *decisionRecord {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.told[key]
+	if r == nil && len(n.told) < maxDecisions {
+		r = &decisionRecord{turn: make(chan struct{}, 1)}
+		n.told[key] = r
+	}
+	return r
+}
+
+// record journals a decision, and sends it then.
+func (n *connections) record(about []policy.Decision, said message.Decision) error {
 	c := n.call
 	e := message.ConnectionDecision{
-		MessageType: "connection_decision", CallID: c.ID, Host: host, Port: int(port),
+		MessageType: "connection_decision", CallID: c.ID, Host: about[0].Effect.Host, Port: about[0].Effect.Port,
 		Action: said.Action, By: said.By, Rule: said.Rule, Source: said.Source, Reason: said.Reason,
+	}
+	for _, v := range about {
+		if len(about) > 1 {
+			e.Ports = append(e.Ports, v.Effect.Port)
+		}
 	}
 	body, err := message.Encode(e)
 	if err == nil {

@@ -116,8 +116,7 @@ func TestAPersonDecidesOnAHostOnce(t *testing.T) {
 	answering.Go(func() {
 		for range 2 {
 			r := <-person.asked
-			host := strings.TrimPrefix(r.Show.Effects[0].Text, "contact ")
-			_, _ = b.approvals.Resolve(r.ID, approval.Verdict{Approve: host == "new.example", By: "ann", Reason: "because"})
+			_, _ = b.approvals.Resolve(r.ID, approval.Verdict{Approve: r.Show.Effects[0].Text == "contact new.example:80", By: "ann", Reason: "because"})
 		}
 	})
 	w, wake := b.submit("c1", `{}`)
