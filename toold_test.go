@@ -54,7 +54,7 @@ var layers = []row{
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"cmd/toold", []string{
-		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "executor", "tools", "tools/bash", "tools/files", "client",
+		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/files", "client",
 		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 

@@ -31,8 +31,8 @@ func approvalsCommand(g *global) *cobra.Command {
 func approveCommand(g *global) *cobra.Command {
 	var w message.Widening
 	cmd := withMessage("approve ID", "Let a waiting call run, once", "what the agent is told besides", func(ctx context.Context, id, reason string) error {
-		if lines := w.Lines(); len(lines) > 0 && !g.json {
-			fmt.Fprintf(g.std.err, "this one call gets a wider sandbox:\n%s", bullets(lines))
+		if err := checkWidening(w); err != nil {
+			return &exitError{exitUsage, err}
 		}
 		return g.decide(ctx, client.Decision{ApprovalID: id, Approve: true, Reason: reason, Widen: w})
 	})
@@ -128,6 +128,9 @@ func (g *global) decide(ctx context.Context, d client.Decision) error {
 	}
 	if w := d.Widen.Recorded(); w != nil {
 		answer["widened"] = w
+	}
+	if lines := d.Widen.Lines(); len(lines) > 0 && !g.json {
+		fmt.Fprintf(g.std.err, "this one call gets a wider sandbox:\n%s", bullets(lines))
 	}
 	return g.done(answer, word+id)
 }

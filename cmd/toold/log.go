@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/policy"
 )
 
 // openRecord opens the journal of a configuration, and does not make one.
@@ -43,7 +44,12 @@ func logCommand(g *global) *cobra.Command {
 		Long: "Lists the calls of the journal: when each was asked, what was decided, how it ended and\n" +
 			"what it was. toold show ID tells all of one. No daemon is needed. With --json each call is\n" +
 			"a line, as of toold show.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return l.withRecord(cmd.Context(), l.run) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := l.check(); err != nil {
+				return &exitError{exitUsage, err}
+			}
+			return l.withRecord(cmd.Context(), l.run)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&l.since, "since", "36500d", "how far to look back, e.g. `30d` or 12h")
@@ -52,6 +58,39 @@ func logCommand(g *global) *cobra.Command {
 	flags.StringVar(&l.action, "decision", "", "only calls that were decided so: allow, ask or deny")
 	flags.StringVar(&l.text, "grep", "", "only calls whose line holds a `text`")
 	return cmd
+}
+
+// check rejects flags that no call could match.
+func (l *logRun) check() error {
+	if l.most < 1 {
+		return fmt.Errorf("--lines %d: expected 1 or more", l.most)
+	}
+	return oneOf("--decision", l.action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String())
+}
+
+// oneOf rejects a word that a flag does not know. No word is the absence of the flag.
+func oneOf(flag, word string, known ...string) error {
+	if word == "" || slices.Contains(known, word) {
+		return nil
+	}
+	last := len(known) - 1
+	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
+}
+
+// unknownTool rejects a --tool that is neither in the journal nor one that toold has.
+func (l *logRun) unknownTool() error {
+	registry, err := newRegistry(config.Config{}, nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	if _, _, known := registry.Lookup(l.tool); known {
+		return nil
+	}
+	var names []string
+	for _, d := range registry.Definitions() {
+		names = append(names, d.Name)
+	}
+	return &exitError{exitUsage, oneOf("--tool", l.tool, names...)}
 }
 
 // logged is a call and its text on one line.
@@ -69,6 +108,11 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	calls, err := l.collect(ctx, record, time.Now().Add(-back))
 	if err != nil {
 		return err
+	}
+	if len(calls) == 0 && l.tool != "" {
+		if err := l.unknownTool(); err != nil {
+			return err
+		}
 	}
 	slices.Reverse(calls)
 	if l.json {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
 )
 
 // How often a running call is looked at: soon after it printed, later when it is
@@ -35,6 +36,12 @@ func outputCommand(g *global) *cobra.Command {
 			"piece is a line with its offsets; binary pieces are in base64.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.id = args[0]
+			if err := oneOf("--stream", o.stream, tools.Stdout.String(), tools.Stderr.String(), "combined"); err != nil {
+				return &exitError{exitUsage, err}
+			}
+			if o.offset < 0 {
+				return &exitError{exitUsage, fmt.Errorf("--offset %d: expected 0 or more", o.offset)}
+			}
 			return o.run(cmd.Context())
 		},
 	}

@@ -88,36 +88,52 @@ func openTerminal(in *os.File) (*os.File, error) {
 }
 
 // askPerson reads an answer: yes, no, or yes and what that adds to the sandbox of the
-// call. Everything but a clear yes is a no.
+// call. It asks again until the answer is clear; the end of the input is a no.
 func askPerson(in *bufio.Reader, out io.Writer, may *message.MayWiden) client.Decision {
 	flags := wideningFlags(may)
 	wider := ""
 	if len(flags) > 0 {
 		wider = "[w]iden its sandbox for this once, "
 	}
-	fmt.Fprintf(out, "Run it? [y]es once, %s[n]o; words after it go to the agent as the reason: ", wider)
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return client.Decision{Reason: "the terminal was closed"}
-	}
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	d := client.Decision{Reason: strings.TrimSpace(rest)}
-	switch strings.ToLower(word) {
-	case "y", "yes", "a", "allow":
-		d.Approve = true
-	case "w", "widen":
-		if len(flags) > 0 {
-			d.Widen, d.Approve = askWidening(in, out, flags)
+	for {
+		fmt.Fprintf(out, "Run it? [y]es once, %s[n]o; words after it go to the agent as the reason: ", wider)
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return client.Decision{Reason: "the terminal was closed"}
+		}
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		d := client.Decision{Reason: strings.TrimSpace(rest)}
+		yes, clear := yesOrNo(word)
+		switch word = strings.ToLower(word); {
+		case clear:
+			d.Approve = yes
+			return d
+		case len(flags) == 0 || word != "w" && word != "widen":
+			fmt.Fprintf(out, "%q is neither yes nor no.\n", oneLine(word))
+			continue
+		}
+		if d.Widen, d.Approve = askWidening(in, out, flags); d.Approve {
+			return d
 		}
 	}
-	return d
+}
+
+// yesOrNo reads a clear answer.
+func yesOrNo(word string) (yes, clear bool) {
+	switch strings.ToLower(word) {
+	case "y", "yes", "a", "allow":
+		return true, true
+	case "n", "no", "d", "deny":
+		return false, true
+	}
+	return false, false
 }
 
 // askWidening reads what is added to the sandbox of a call, and whether the person
-// wants what that means.
+// wants what that means. Without a yes to that nothing is decided.
 func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Widening, sure bool) {
 	for {
-		fmt.Fprintf(out, "  It may be given %s.\n  Give it: ", strings.Join(flags, ", "))
+		fmt.Fprintf(out, "  It may be given %s.\n  Give it (nothing goes back): ", strings.Join(flags, ", "))
 		line, err := in.ReadString('\n')
 		if err != nil || strings.TrimSpace(line) == "" {
 			return message.Widening{}, false
@@ -127,11 +143,15 @@ func askWidening(in *bufio.Reader, out io.Writer, flags []string) (w message.Wid
 		}
 		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
 	}
-	fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", bullets(w.Lines()))
-	line, _ := in.ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return w, true
+	for {
+		fmt.Fprintf(out, "  Then, for this one call:\n%s  Sure? [y]es, [n]o: ", bullets(w.Lines()))
+		line, err := in.ReadString('\n')
+		yes, clear := yesOrNo(strings.TrimSpace(line))
+		if clear && yes {
+			return w, true
+		}
+		if clear || err != nil {
+			return message.Widening{}, false
+		}
 	}
-	return message.Widening{}, false
 }

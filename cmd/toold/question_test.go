@@ -34,21 +34,26 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	may := &message.MayWiden{Network: []string{"proxy", "full"}, Write: []string{"/data"}}
+	full := client.Decision{Approve: true, Widen: message.Widening{Network: "full"}}
+	closed := client.Decision{Reason: "the terminal was closed"}
 	for typed, want := range map[string]client.Decision{
-		"y\n":                    {Approve: true},
-		"yes because\n":          {Approve: true, Reason: "because"},
-		"n not now\n":            {Reason: "not now"},
-		"\n":                     {},
-		"":                       {Reason: "the terminal was closed"},
-		"w\n":                    {},
-		"w\n\n":                  {},
-		"w\n--network full\n":    {},
-		"w\n--network full\nn\n": {},
-		"w\n--network full\ny\n": {Approve: true, Widen: message.Widening{Network: "full"}},
+		"y\n":                          {Approve: true},
+		"yes because\n":                {Approve: true, Reason: "because"},
+		"n not now\n":                  {Reason: "not now"},
+		"":                             closed,
+		"y":                            closed, // half a line
+		"\n":                           closed,
+		"w\n":                          closed,
+		"w\n--network full\n":          closed,
+		"w\n\nno thanks\n":             {Reason: "thanks"},
+		"w\n--network full\nn\nn\n":    {},
+		"w\n--network full\ny\n":       full,
+		"w\n--network full\n\nhm\ny\n": full,
+		"w\n--network bogus\n--network full\nyes\n":         full,
 		"widen so\n --network proxy --write /data/x\nyes\n": {Approve: true, Reason: "so", Widen: message.Widening{Network: "proxy", Write: "/data/x"}},
 		"w\nfull\n--netwerk full\n--write=/data\ny\n":       {Approve: true, Widen: message.Widening{Write: "/data"}},
-		"w\n--help\n\n":              {},
-		"w\n--network full more\n\n": {},
+		"w\n--help\n\nn\n":              {},
+		"w\n--network full more\n\nn\n": {},
 	} {
 		var out strings.Builder
 		got := askPerson(bufio.NewReader(strings.NewReader(typed)), &out, may)
@@ -61,7 +66,23 @@ func TestAPersonMayWidenTheSandboxAtTheTerminal(t *testing.T) {
 	}
 	// Where nothing may be added, the word is as unclear as any other.
 	var out strings.Builder
-	if got := askPerson(bufio.NewReader(strings.NewReader("w\n--network full\ny\n")), &out, nil); got.Approve || strings.Contains(out.String(), "widen") {
+	if got := askPerson(bufio.NewReader(strings.NewReader("w\n--network full\ny\n")), &out, nil); !got.Approve || got.Widen != (message.Widening{}) || strings.Contains(out.String(), "widen") {
 		t.Errorf("got %+v: %s", got, out.String())
+	}
+}
+
+func TestAnUnclearAnswerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for _, unclear := range []string{"maybe", "?", "", "  ", "yess", "not", "1", "\x1b[2K", "w"} {
+		for clear, want := range map[string]client.Decision{"y": {Approve: true}, "n no need": {Reason: "no need"}} {
+			var out strings.Builder
+			got := askPerson(bufio.NewReader(strings.NewReader(unclear+"\n"+clear+"\n")), &out, nil)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q, then %q (-want +got):\n%s", unclear, clear, diff)
+			}
+			if n := strings.Count(out.String(), "Run it?"); n != 2 || strings.Contains(out.String(), "\x1b") {
+				t.Errorf("%q: asked %d times: %q", unclear, n, out.String())
+			}
+		}
 	}
 }

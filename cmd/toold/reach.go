@@ -24,7 +24,7 @@ func (g *global) dial(ctx context.Context, role string) (*client.Client, error) 
 	}
 	secret, err := secretOnDisk(cfg, role)
 	if err != nil {
-		return nil, &exitError{exitUnreachable, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)}
+		return nil, &exitError{exitUnreachable, err}
 	}
 	at, err := endpoint(cfg)
 	if err != nil {

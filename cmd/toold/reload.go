@@ -96,7 +96,7 @@ func (g *global) reload(ctx context.Context) error {
 func askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
 	secret, err := secretOnDisk(cfg, "approver")
 	if err != nil {
-		return answer, fmt.Errorf("%w; has a daemon ever run with this state folder?", err)
+		return answer, err
 	}
 	at, err := endpoint(cfg)
 	if err != nil {

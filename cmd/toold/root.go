@@ -107,6 +107,9 @@ func newRoot(g *global) *cobra.Command {
 		cmd, _, _ := root.Find([]string{name}) // it is one of those above
 		cmd.ValidArgsFunction = complete
 	}
+	root.Version = version
+	root.SetVersionTemplate(versionText())
+	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if !cmd.Runnable() { // it only holds others
@@ -114,6 +117,24 @@ func newRoot(g *global) *cobra.Command {
 		}
 	}
 	return root
+}
+
+// helpCommand prints the help of a command, and fails for a name that is none.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Print the help of a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 {
+				err = fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+			}
+			if err != nil {
+				return &exitError{exitUsage, fmt.Errorf("%w; see toold --help", err)}
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }
 
 // one wants exactly the operand that the use of a command names.

@@ -36,7 +36,7 @@ func (g *global) showToken(files map[string]string, name string) error {
 	}
 	secret, err := readToken(file)
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("%w; `toold serve` makes the tokens when it first starts", err)}
+		return &exitError{exitFailed, err}
 	}
 	return g.print(map[string]string{"name": name, "file": file, "token": secret}, secret+"\n")
 }

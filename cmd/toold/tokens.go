@@ -87,6 +87,9 @@ func readOrMakeToken(file string) (string, error) {
 // readToken reads a token, and refuses one that others can read.
 func readToken(file string) (string, error) {
 	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no token %s yet: start the daemon in your project, which makes it: toold serve", file)
+	}
 	if err != nil {
 		return "", fmt.Errorf("cannot read a token: %w", err)
 	}

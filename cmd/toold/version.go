@@ -21,9 +21,14 @@ func versionCommand(g *global) *cobra.Command {
 			return g.print(map[string]any{
 				"version": version, "protocol": protocolVersion, "go": runtime.Version(),
 				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision(),
-			}, fmt.Sprintf("toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision()))
+			}, versionText())
 		},
 	}
+}
+
+// versionText is the version for people.
+func versionText() string {
+	return fmt.Sprintf("toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision())
 }
 
 // revision is the commit the binary was built from, as Go recorded it.

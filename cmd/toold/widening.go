@@ -3,11 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
 )
 
 // wideningFlags are the flags of `toold approve` that a waiting call may be given.
@@ -56,7 +59,18 @@ func parseWidening(line string) (w message.Widening, err error) {
 	case cmd.Flags().NArg() > 0 || w == message.Widening{}:
 		return message.Widening{}, errors.New("say it as it is written above, or nothing to leave it")
 	}
-	return w, nil
+	return w, checkWidening(w)
+}
+
+// checkWidening rejects words that no configuration could allow.
+func checkWidening(w message.Widening) error {
+	if w.Write != "" && !filepath.IsAbs(w.Write) {
+		return fmt.Errorf("--write %q: expected an absolute path", w.Write)
+	}
+	return errors.Join(
+		oneOf("--profile", w.Profile, sandbox.WorkspaceWrite.String(), sandbox.FullAccess.String()),
+		oneOf("--network", w.Network, widen.Proxy.String(), widen.Full.String()),
+	)
 }
 
 // bullets are lines, each with a mark.
