@@ -3,7 +3,9 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -15,12 +17,28 @@ func unavailable(stage string, err error) *StageError {
 		err = no // without "fork/exec /proc/self/exe"
 	}
 	if stage == "clone" && no == syscall.ENOSPC { // user_namespaces(7)
-		return &StageError{
-			Stage: stage, Err: fmt.Errorf("no more user namespaces can be made: %w", no),
-			Advice: "the limit is user.max_user_namespaces, here " + setting("user/max_user_namespaces") + ": sudo sysctl -w user.max_user_namespaces=10000",
-		}
+		kind, advice := namespaceLimit()
+		return &StageError{Stage: stage, Err: fmt.Errorf("no more %s namespaces can be made: %w", kind, no), Advice: advice}
 	}
 	return &StageError{Stage: stage, Err: err, Advice: advise(stage)}
+}
+
+// namespaceLimit finds the limit that most likely refused a namespace, by its kind, and
+// the command that raises it. The kernel does not report which limit it was; each kind
+// has its own, and the lowest is reached first.
+func namespaceLimit() (kind, advice string) {
+	lowest := uint64(math.MaxUint64)
+	for _, k := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
+		limit, err := strconv.ParseUint(setting("user/max_"+k+"_namespaces"), 10, 64)
+		if err == nil && limit < lowest {
+			kind, lowest = k, limit
+		}
+	}
+	if kind == "" {
+		return "user", "look at the limits: sysctl -a | grep namespaces"
+	}
+	key := "user.max_" + kind + "_namespaces"
+	return kind, fmt.Sprintf("the limit is %s, here %d: sudo sysctl -w %[1]s=%[3]d", key, lowest, max(10_000, 2*min(lowest, math.MaxInt32/2)))
 }
 
 // advise names the command that mends a machine on which stage fails.

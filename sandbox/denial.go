@@ -75,10 +75,13 @@ func (p Profile) Denied(path string, change bool) *Denial {
 	}
 	// Where a link leads that the command cannot see is none of its business.
 	for _, step := range append(links, canonical) {
-		if d.Setting, d.Hint = p.invisible(step); d.Setting == settingHide || d.Setting == settingRead {
+		d.Setting, d.Hint = p.invisible(step)
+		switch {
+		case d.Setting == settingRead && change: // it is sandbox.write that would let it
+			d.Setting, d.Hint = "", ""
+		case d.Setting == settingHide || d.Setting == settingRead:
 			return d
-		}
-		if d.Setting != "" {
+		case d.Setting != "":
 			return nil // a private folder, which is the call's
 		}
 	}

@@ -20,6 +20,8 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 	}
 	readOnly, full := p, p
 	readOnly.Mode, full.Mode = ReadOnly, FullAccess
+	listed := p
+	listed.Tier, listed.Read = TierC, []string{"/etc"}
 	for _, tc := range []struct {
 		path        string
 		profile     Profile
@@ -39,6 +41,10 @@ func TestADenialIsConfirmedByTheProfile(t *testing.T) {
 		{"/opt/cache/x", p, "", ""},
 		{"/opt/cache/x", readOnly, "", "sandbox.profile"},
 		{"relative", p, "", ""},
+		{"/tmp/anything", listed, "sandbox.read", "sandbox.write"},
+		{"/etc/passwd", listed, "", "sandbox.write"},
+		{ws + "/link/id", listed, "sandbox.hide", "sandbox.hide"},
+		{ws + "/a", listed, "", ""},
 	} {
 		for _, change := range []bool{false, true} {
 			want := map[bool]string{false: tc.read, true: tc.write}[change]

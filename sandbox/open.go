@@ -24,7 +24,7 @@ func (p Profile) CanRead(canonical string) error {
 func (p Profile) CanWrite(canonical string) error {
 	setting, why := p.invisible(canonical)
 	switch {
-	case why != "":
+	case why != "" && setting != settingRead: // what cannot be read in tier C may only be outside of sandbox.write
 	case p.Mode == FullAccess:
 		return nil
 	case p.Mode != WorkspaceWrite:

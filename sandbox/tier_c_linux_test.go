@@ -26,6 +26,14 @@ func noNamespaces(t *testing.T) bool {
 		}
 		return true
 	}
+	inOwnNamespace(t)
+	return false
+}
+
+// inOwnNamespace runs the calling test again as an ordinary user in a user namespace
+// whose limits it may set.
+func inOwnNamespace(t *testing.T) {
+	t.Helper()
 	const ordinary = 1000
 	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	c.Env = append(os.Environ(), "TOOLD_TEST_BARE=1")
@@ -44,7 +52,33 @@ func noNamespaces(t *testing.T) bool {
 	} else if bytes.Contains(out, []byte("--- SKIP")) {
 		t.Skipf("skipped inside: %s", out)
 	}
-	return false
+}
+
+// The kind of namespace whose limit is reached is named, with a remedy that raises it.
+func TestTheLimitOfNamespacesIsNamed(t *testing.T) {
+	if os.Getenv("TOOLD_TEST_BARE") == "" {
+		inOwnNamespace(t)
+		return
+	}
+	for _, kind := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
+		limit := "/proc/sys/user/max_" + kind + "_namespaces"
+		before, err := os.ReadFile(limit)
+		if err == nil {
+			err = os.WriteFile(limit, []byte("0"), 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = sandbox.Try(t.Context(), sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t)})
+		var failed *sandbox.StageError
+		want := "the limit is user.max_" + kind + "_namespaces, here 0: sudo sysctl -w user.max_" + kind + "_namespaces=10000"
+		if !errors.As(err, &failed) || failed.Advice != want || !strings.Contains(err.Error(), "no more "+kind+" namespaces") {
+			t.Errorf("without %s namespaces: %v, want the advice %q", kind, err, want)
+		}
+		if err := os.WriteFile(limit, bytes.TrimSpace(before), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // tierC is a profile in tier C; the test is skipped where the kernel gives none.
