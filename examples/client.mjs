@@ -15,6 +15,9 @@ const call = {
 
 const ws = new WebSocket(url, { headers: { Authorization: `Bearer ${token}` } });
 ws.on("open", () => ws.send(JSON.stringify({ message_type: "approval_request_message", tool_call: call })));
+let lost = "the connection ended before the return";
+ws.on("error", (e) => { lost = `the connection failed: ${e.message}`; });
+ws.on("close", () => { process.exitCode ??= (console.error(lost), 1); });
 ws.on("message", (frame) => {
   const m = JSON.parse(frame);
   if (m.message_type === "tool_output_delta") process[m.stream].write(m.data ?? Buffer.from(m.data_b64 ?? "", "base64"));

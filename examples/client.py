@@ -21,5 +21,9 @@ async def bash(command):
                 code = m.get("exit_code")
                 print(m.get("result", m.get("message")) if code is None else f"[{m['status']}, exit code {code}]", file=sys.stderr)
                 return 1 if code is None else code
+    return "the connection ended before the return"
 
-sys.exit(asyncio.run(bash(sys.argv[1] if len(sys.argv) > 1 else "echo hello from toold")))
+try:
+    sys.exit(asyncio.run(bash(sys.argv[1] if len(sys.argv) > 1 else "echo hello from toold")))
+except (OSError, websockets.WebSocketException) as e:
+    sys.exit(f"the connection failed: {e}")

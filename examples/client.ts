@@ -16,6 +16,9 @@ const call = { tool_call_id: `call-${randomUUID()}`, tool_name: "bash", argument
 const ws = new WebSocket(url, { headers });
 const end = (text: string, code: number) => { console.error(text); process.exitCode = code; ws.close(); };
 ws.on("open", () => ws.send(JSON.stringify({ message_type: "approval_request_message", tool_call: call })));
+let lost = "the connection ended before the return";
+ws.on("error", (e: Error) => { lost = `the connection failed: ${e.message}`; });
+ws.on("close", () => { process.exitCode ??= (console.error(lost), 1); });
 ws.on("message", (frame) => {
   const m = JSON.parse(frame.toString()) as Frame;
   if (m.message_type === "tool_output_delta") process[m.stream].write(m.data ?? Buffer.from(m.data_b64 ?? "", "base64"));

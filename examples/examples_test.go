@@ -5,8 +5,13 @@ package examples
 import (
 	"bytes"
 	"context"
+	"crypto/sha1"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,6 +183,61 @@ func TestEveryExampleRunsACommand(t *testing.T) {
 	})
 }
 
+// lostConnections are daemons that go away before the return, by the way they do so.
+func lostConnections(t *testing.T) map[string]ready {
+	t.Helper()
+	all := map[string]ready{}
+	for how, end := range map[string][]byte{"closed": {0x88, 2, 3, 0xe9}, "cut": nil} { // a close frame with 1001, or nothing
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, buffered, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			accept := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) // RFC 6455, 1.3
+			fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n\r\n",
+				base64.StdEncoding.EncodeToString(accept[:]))
+			buffered.ReadByte() // of the call
+			conn.Write(end)
+		}))
+		t.Cleanup(s.Close)
+		all[how] = ready{Addresses: map[string]string{"ws": "ws" + strings.TrimPrefix(s.URL, "http")}}
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	all["refused"] = ready{Addresses: map[string]string{"ws": "ws" + strings.TrimPrefix(gone.URL, "http")}}
+	return all
+}
+
+// checkLost runs an example whose daemon goes away: it fails, and says so in a line.
+func checkLost(t *testing.T, argv ...string) {
+	t.Helper()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for how, r := range lostConnections(t) {
+		r.TokenFiles = map[string]string{"agent": token}
+		stdout, stderr, code := run(t, r, append(argv, "true")...)
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "the connection ") {
+			t.Errorf("connection %s: got exit code %d, %q and %q, want 1 and a line that says why", how, code, stdout, stderr)
+		}
+	}
+}
+
+func TestExamplesFailWhenTheConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	t.Run("client.mjs", func(t *testing.T) {
+		checkLost(t, lookPath(t, "node"), beside(t, nodeModules(t, "ws"), "client.mjs"))
+	})
+	t.Run("client.ts", func(t *testing.T) {
+		lookPath(t, "node")
+		modules := nodeModules(t, "tsx")
+		checkLost(t, filepath.Join(modules, ".bin", "tsx"), beside(t, modules, "client.ts"))
+	})
+	t.Run("client.py", func(t *testing.T) { checkLost(t, pythonWithWebsockets(t), "client.py") })
+}
+
 func TestExamplesFitOnAScreen(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"client.mjs", "client.ts", "client.py"} {
@@ -185,8 +245,8 @@ func TestExamplesFitOnAScreen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := bytes.Count(text, []byte("\n")); lines > 25 {
-			t.Errorf("%s has %d lines, want at most 25", name, lines)
+		if lines := bytes.Count(text, []byte("\n")); lines > 30 {
+			t.Errorf("%s has %d lines, want at most 30", name, lines)
 		}
 	}
 }
