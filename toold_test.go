@@ -40,11 +40,12 @@ var layers = []row{
 	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"sandbox/widen", []string{"sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
+	{"internal/statedir", nil, []string{"x/sys"}},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
 	{"tools", []string{"policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"message"}, []string{"websocket"}},
-	{"internal/journal", []string{"message"}, []string{"sqlite"}},
+	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
 	{"internal/config", []string{"policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard", "sandbox/widen"}, []string{"sh"}},
@@ -55,7 +56,7 @@ var layers = []row{
 
 	{"cmd/toold", []string{
 		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/files", "client",
-		"internal/approval", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
+		"internal/approval", "internal/statedir", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -85,7 +85,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err = withoutNamespace(d.cfg.Sandbox, d.caches); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if err = d.listen(); err != nil {
+	if err = d.listen(ctx); err != nil {
 		return err
 	}
 	if d.journal, err = journal.Open(ctx, d.cfg.StateDir, journal.Self()); err != nil {
@@ -291,10 +291,10 @@ func confinement(ctx context.Context, cfg config.Config) (sandbox.Profile, sandb
 }
 
 // listen opens the addresses of the configuration.
-func (d *daemon) listen() error {
-	l, err := net.Listen("tcp", d.cfg.Listen)
+func (d *daemon) listen(ctx context.Context) error {
+	l, err := listenOn(ctx, d.cfg.Listen)
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; is another toold running? choose another address with --listen, e.g. --listen 127.0.0.1:0", d.cfg.Listen, err)}
+		return err
 	}
 	d.listeners = append(d.listeners, l)
 	if d.cfg.TLS.Cert != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 )
@@ -34,11 +35,20 @@ func (g *global) serve(ctx context.Context) error {
 	log := newLogger(g.std.err, cfg.LogLevel)
 	ctx, stop := untilSignalled(ctx)
 	defer stop()
+	lock, err := lockState(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	d, err := newDaemon(ctx, cfg, func() ([]server.Token, error) { return loadTokens(cfg) }, log)
 	if err != nil {
 		return err
 	}
-	if err := g.ready(d); err != nil {
+	err = lock.Publish(statedir.Daemon{PID: os.Getpid(), Version: version, URL: d.socketURL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert})
+	if err == nil {
+		err = g.ready(d)
+	}
+	if err != nil {
 		d.close()
 		return &exitError{exitFailed, err}
 	}

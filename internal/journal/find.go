@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/toold/toold/internal/statedir"
 )
 
 // callColumns are what scanRecord reads, from callTables.
@@ -156,7 +158,14 @@ func (j *Journal) deadDaemons(ctx context.Context) ([]string, error) {
 		if err := rows.Scan(&d); err != nil {
 			return nil, err
 		}
-		if d != j.daemon.String() && !parseIdentity(d).Alive() {
+		if d == j.daemon.String() {
+			continue
+		}
+		alive, err := statedir.Held(j.dir, d)
+		if err != nil {
+			return nil, err
+		}
+		if !alive {
 			dead = append(dead, d)
 		}
 	}

@@ -5,29 +5,20 @@ import (
 	"os"
 )
 
-// Identity names a process beyond the reuse of its pid: by the time it started
-// and by the boot of the machine. The zero Identity names nobody.
+// Identity names a process beyond the reuse of its pid: by the time it started, the
+// boot of the machine and its pid namespace. The zero Identity names no process.
+//
+// It is only a name: whether the process is alive is for package statedir to say.
 type Identity struct {
 	PID   int
 	Start uint64 // clock ticks from boot to its start (proc_pid_stat(5), field 22)
-	Boot  string // random per boot (/proc/sys/kernel/random/boot_id)
+	Boot  string // random per boot (/proc/sys/kernel/random/boot_id), and the pid namespace
 }
 
-// Self returns the identity of this process. Where the system does not tell
-// start times, only the pid is set.
+// Self returns the identity of this process. Where the system does not tell start
+// times, only the pid is set.
 func Self() Identity {
-	start, _, _ := processStart(os.Getpid())
-	return Identity{PID: os.Getpid(), Start: start, Boot: bootID()}
-}
-
-// Alive tells whether the process runs. A zombie does not. Only processes of
-// the caller's own pid namespace are seen.
-func (id Identity) Alive() bool {
-	if id.PID <= 0 || id.Boot != bootID() {
-		return false
-	}
-	start, zombie, ok := processStart(id.PID)
-	return ok && !zombie && start == id.Start
+	return Identity{PID: os.Getpid(), Start: startTime(), Boot: bootID()}
 }
 
 // String is the form in which an identity is stored.

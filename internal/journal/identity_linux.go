@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// bootID changes with every boot of the machine.
+// bootID changes with every boot of the machine, and differs between pid namespaces.
 func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b))
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.TrimSpace(string(boot)) + "/" + namespace
 }
 
-// processStart reads when a process started. ok is false when there is none.
-func processStart(pid int) (start uint64, zombie, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// startTime is when this process started; 0 when that cannot be read.
+func startTime() uint64 {
+	b, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
-		return 0, false, false
+		return 0
 	}
-	// The name in field 2 may hold anything, so count from its last bracket:
-	// the state is the first field after it, the start time the twentieth.
+	// The name in field 2 may hold anything, so count from its last bracket: the start
+	// time is the twentieth field after it.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 20 {
-		return 0, false, false
+		return 0
 	}
-	start, err = strconv.ParseUint(string(fields[19]), 10, 64)
-	state := fields[0][0]
-	return start, state == 'Z' || state == 'X', err == nil
+	start, _ := strconv.ParseUint(string(fields[19]), 10, 64)
+	return start
 }

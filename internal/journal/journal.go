@@ -1,6 +1,7 @@
 // Package journal keeps the durable record of every message and decision.
 //
-// It is one SQLite file, journal.db, which several daemons may share. A call's
+// It is one SQLite file, journal.db, which several processes may share: the daemon,
+// the private daemons of single calls, and commands that read. A call's
 // row moves through its states and never back; a message's row is never
 // changed, and a hash chain shows if it was. What must outlive a power cut
 // before something happens (a decision, the intent to run it, the return of what
@@ -23,12 +24,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
 	"modernc.org/sqlite" // also the database/sql driver "sqlite"
+
+	"github.com/toold/toold/internal/statedir"
 )
 
 // Errors of a Journal.
@@ -46,6 +50,8 @@ var (
 // made in any case.
 type Journal struct {
 	daemon Identity
+	dir    string
+	alive  io.Closer // says for as long as it is open that daemon is alive
 	read   *sql.DB
 	db     *sql.DB // of the one connection in write, and of another for checkpoints
 	write  *writer
@@ -92,28 +98,36 @@ func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err err
 	if err != nil {
 		return nil, err
 	}
-	j = &Journal{daemon: daemon}
-	if j.write, err = newWriter(path); err != nil {
-		return nil, err
-	}
-	if j.db, err = sql.Open("sqlite", address(path, fmt.Sprintf("_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(%d)", autoCheckpoint))); err != nil {
-		return nil, err
-	}
-	j.write.db = j.db
-	if j.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
-		return nil, errors.Join(err, j.db.Close())
-	}
-	j.read.SetMaxOpenConns(4)
-	if j.write.conn, err = j.db.Conn(ctx); err == nil {
-		err = j.write.tx(synced, func() error { return j.write.migrate(ctx) })
-	}
-	if err == nil {
-		err = j.write.syncOurselves(ctx)
-	}
-	if err != nil {
+	j = &Journal{daemon: daemon, dir: filepath.Dir(path)}
+	if err = j.openFiles(ctx, path); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
+}
+
+// openFiles opens all that Close closes.
+func (j *Journal) openFiles(ctx context.Context, path string) (err error) {
+	if j.alive, err = statedir.Hold(j.dir, j.daemon.String()); err != nil {
+		return err
+	}
+	if j.write, err = newWriter(path); err != nil {
+		return err
+	}
+	if j.db, err = sql.Open("sqlite", address(path, fmt.Sprintf("_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(%d)", autoCheckpoint))); err != nil {
+		return err
+	}
+	j.write.db = j.db
+	if j.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
+		return err
+	}
+	j.read.SetMaxOpenConns(4)
+	if j.write.conn, err = j.db.Conn(ctx); err != nil {
+		return err
+	}
+	if err = j.write.tx(synced, func() error { return j.write.migrate(ctx) }); err != nil {
+		return err
+	}
+	return j.write.syncOurselves(ctx)
 }
 
 // prepare makes the directory and the file with modes that keep others out.
@@ -153,5 +167,18 @@ func (j *Journal) Daemon() Identity { return j.daemon }
 // Close waits for writes under way and closes the files. No method may be
 // called afterwards.
 func (j *Journal) Close() error {
-	return errors.Join(j.read.Close(), j.write.close(), j.db.Close())
+	var errs []error
+	if j.read != nil {
+		errs = append(errs, j.read.Close())
+	}
+	if j.write != nil {
+		errs = append(errs, j.write.close())
+	}
+	if j.db != nil {
+		errs = append(errs, j.db.Close())
+	}
+	if j.alive != nil { // the last: what is written above is a living daemon's
+		errs = append(errs, j.alive.Close())
+	}
+	return errors.Join(errs...)
 }

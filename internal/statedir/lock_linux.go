@@ -1,0 +1,52 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockByte locks a byte of f, for f alone or with others. It reports false when
+// somebody else's lock is in the way.
+func lockByte(f *os.File, offset int64, alone bool) (bool, error) {
+	kind := int16(unix.F_RDLCK)
+	if alone {
+		kind = unix.F_WRLCK
+	}
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: offset, Len: 1})
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// byteLocked reports whether another open file has locked a byte.
+func byteLocked(f *os.File, offset int64) (bool, error) {
+	at := unix.Flock_t{Type: unix.F_WRLCK, Start: offset, Len: 1}
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &at)
+	return err == nil && at.Type != unix.F_UNLCK, err
+}
+
+func served(dir string) (bool, error) { return locked(dir, 0) }
+
+func held(dir, name string) (bool, error) { return locked(dir, offset(name)) }
+
+func locked(dir string, offset int64) (bool, error) {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot look for a daemon in %s: %w", dir, err)
+	}
+	defer f.Close()
+	held, err := byteLocked(f, offset)
+	if err != nil {
+		return false, fmt.Errorf("cannot look for a daemon in %s: %w", dir, err)
+	}
+	return held, nil
+}

@@ -1,0 +1,31 @@
+//go:build !linux
+
+package statedir
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// Other systems have no locks that belong to an open file, or not by this name. There
+// only its address keeps a second daemon out, and a process is alive while one with its
+// pid, with which its name begins, exists.
+
+func lockByte(*os.File, int64, bool) (bool, error) { return true, nil }
+
+func served(dir string) (bool, error) {
+	d, err := read(dir)
+	return err == nil && alive(d.PID), nil
+}
+
+func held(_, name string) (bool, error) {
+	var pid int
+	_, err := fmt.Sscan(name, &pid)
+	return err == nil && alive(pid), nil
+}
+
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Signal(syscall.Signal(0)) == nil
+}

@@ -1,0 +1,158 @@
+// Package statedir locks a state directory and says where its daemon can be reached.
+//
+// Two files of the directory are its own. "lock" is empty; processes lock bytes of it
+// with locks that belong to the open file (F_OFD_SETLK), so that the kernel releases
+// them however a process ends, and everybody who can open the file sees them, in
+// whichever container or pid namespace. Byte 0 is locked by the one daemon that serves
+// the directory. Each process that records calls holds a further byte, chosen by its
+// name; see Hold.
+//
+// "daemon.json" says how the daemon is reached; see Daemon. It counts only while byte 0
+// is locked: a daemon that was killed leaves it behind.
+package statedir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	lockName   = "lock"
+	daemonName = "daemon.json"
+)
+
+// Daemon is the content of daemon.json: the daemon that serves the directory.
+type Daemon struct {
+	PID         int    `json:"pid"` // in its own pid namespace
+	Version     string `json:"version"`
+	URL         string `json:"url"`                   // of its WebSocket, e.g. ws://127.0.0.1:7717/v1/ws
+	Socket      string `json:"socket,omitempty"`      // path of its Unix socket
+	Certificate string `json:"certificate,omitempty"` // path of the certificate that a wss URL is served with
+}
+
+// ServedError says that another daemon serves the directory.
+type ServedError struct {
+	Dir    string
+	Daemon Daemon // zero when that daemon has not published itself yet
+}
+
+func (e *ServedError) Error() string {
+	if e.Daemon == (Daemon{}) {
+		return fmt.Sprintf("cannot serve the state directory %s: another toold, which is starting, has locked it", e.Dir)
+	}
+	return fmt.Sprintf("cannot serve the state directory %s: another toold (pid %d) serves it at %s; use that one, or choose another directory with --state-dir", e.Dir, e.Daemon.PID, e.Daemon.URL)
+}
+
+// Lock is the right to serve a directory.
+type Lock struct {
+	dir  string
+	file *os.File
+}
+
+// Serve takes the right to serve dir, which must exist. The error is a *ServedError
+// when another process has it. Close, or the end of the process, gives it up.
+func Serve(dir string) (*Lock, error) {
+	f, err := openLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	switch locked, err := lockByte(f, 0, true); {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("cannot lock the state directory %s: %w", dir, err), f.Close())
+	case !locked:
+		served := &ServedError{Dir: dir}
+		served.Daemon, _ = read(dir) // the message does without it
+		return nil, errors.Join(served, f.Close())
+	}
+	return &Lock{dir, f}, nil
+}
+
+// Publish writes daemon.json, for others to find this daemon.
+func (l *Lock) Publish(d Daemon) error {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(l.dir, daemonName)
+	err = os.WriteFile(path+".new", append(text, '\n'), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write where the daemon is reached: %w", err)
+	}
+	return nil
+}
+
+// Close removes daemon.json and gives the right up. A nil Lock has nothing to close.
+func (l *Lock) Close() error {
+	if l == nil {
+		return nil
+	}
+	err := os.Remove(filepath.Join(l.dir, daemonName))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, l.file.Close())
+}
+
+// Running returns the daemon that serves dir. ok is false when none does, or when it
+// has not published itself yet.
+func Running(dir string) (d Daemon, ok bool, err error) {
+	is, err := served(dir)
+	if !is || err != nil {
+		return Daemon{}, false, err
+	}
+	switch d, err = read(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return Daemon{}, false, nil
+	case err != nil:
+		return Daemon{}, false, fmt.Errorf("cannot read where the daemon of %s is reached: %w", dir, err)
+	}
+	return d, true, nil
+}
+
+func read(dir string) (d Daemon, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, daemonName))
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	return d, err
+}
+
+// Hold marks a process as alive, under a name that no other process has, until the
+// result is closed or the process ends. A name may be held several times.
+func Hold(dir, name string) (io.Closer, error) {
+	f, err := openLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := lockByte(f, offset(name), false); err != nil || !ok {
+		return nil, errors.Join(fmt.Errorf("cannot lock %s: another process has its byte (%v)", f.Name(), err), f.Close())
+	}
+	return f, nil
+}
+
+// Held reports whether a process holds a name.
+func Held(dir, name string) (bool, error) { return held(dir, name) }
+
+// offset is the byte of a name, never 0.
+func offset(name string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return int64(h.Sum64()>>2) + 1
+}
+
+func openLock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the state directory: %w", err)
+	}
+	return f, nil
+}
