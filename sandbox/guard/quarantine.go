@@ -16,6 +16,7 @@ import (
 const (
 	takenFrom  = "taken-from"
 	taken      = "taken"
+	notKept    = "not-kept" // lists what was not copied: links, FIFOs, what was too large
 	cellLayout = "20060102T150405.000Z"
 )
 
@@ -58,7 +59,12 @@ func item(quarantine, id string) (Item, bool) {
 	}
 	from, _ := os.ReadFile(filepath.Join(cell, takenFrom)) // without it the item cannot be put back
 	i := Item{ID: id, From: strings.TrimSuffix(string(from), "\n"), Kept: filepath.Join(cell, taken), At: at}
-	_ = filepath.WalkDir(cell, func(_ string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(cell)
+	if err != nil {
+		return Item{}, false
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // what cannot be read counts nothing
 		}
@@ -76,17 +82,7 @@ func Discard(quarantine, id string) error {
 	if !ok {
 		return fmt.Errorf("the quarantine has no item %q", id)
 	}
-	cell := filepath.Dir(i.Kept)
-	err := os.RemoveAll(cell)
-	if errors.Is(err, fs.ErrPermission) { // whoever made it may have closed its folders
-		_ = filepath.WalkDir(cell, func(path string, d fs.DirEntry, _ error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700)
-			}
-			return nil
-		})
-		err = os.RemoveAll(cell)
-	}
+	err := removeCell(quarantine, i.ID)
 	if err != nil {
 		return fmt.Errorf("cannot remove %s from the quarantine: %w", id, err)
 	}

@@ -3,9 +3,10 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,15 +37,31 @@ func (i Item) putBack() error {
 	}
 	defer unix.Close(dir)
 	name := filepath.Base(i.From)
+	var st unix.Stat_t
+	if err := unix.Fstatat(cell, taken, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("it was not a file, or too large to be kept; %s in its folder says what it was", notKept)
+	}
 	err = unix.Renameat2(cell, taken, dir, name, unix.RENAME_NOREPLACE)
 	if !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	if i.Bytes > mostKept {
-		return fmt.Errorf("it lies on another file system and has more than %d bytes: copy it by hand", mostKept)
-	}
-	if err := unix.Fstatat(dir, name, &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 		return os.ErrExist
 	}
-	return moveAcross(cell, taken, "/proc/self/fd/"+strconv.Itoa(dir)+"/"+name)
+	k := keeper{left: &allowance{i.Bytes, math.MaxInt}}
+	if err := k.copy(entry{cell, taken}, entry{dir, name}, nil); err != nil || len(k.omitted) > 0 {
+		return errors.Join(err, errors.New(strings.Join(k.omitted, "; ")))
+	}
+	return nil
+}
+
+// removeCell removes an item, which may have been made by another version that moved
+// what calls had made.
+func removeCell(quarantine, id string) error {
+	dir, err := unix.Open(quarantine, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return removeTree(dir, id)
 }

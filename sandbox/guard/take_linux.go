@@ -5,27 +5,60 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// take moves what is at path into a folder of its own in the quarantine, beside a
-// file that tells where it was, and returns where it is.
+// allowance is how much may still be kept of what is taken away.
+type allowance struct {
+	bytes   int64
+	entries int
+}
+
+// Of one item.
+const (
+	mostBytes   = 64 << 20
+	mostEntries = 10_000
+	mostDeep    = 64
+)
+
+// take copies what is at path into new files of the quarantine, removes it, and returns
+// where the copy is. Nothing is moved: who holds what was there open holds nothing of the
+// quarantine.
 func take(path, quarantine string) (kept string, err error) {
-	dir, err := openFolder(filepath.Dir(path))
+	dir, err := openPath(filepath.Dir(path))
 	if err != nil {
 		return "", err
 	}
 	defer unix.Close(dir)
+	if mode, err := openUp(dir); err == nil && mode&0o700 != 0o700 {
+		defer func() { _ = changeMode(dir, mode) }()
+	}
 	name := filepath.Base(path)
 	if err := unix.Fstatat(dir, name, &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return "", err
 	}
+	kept, err = keep(dir, name, path, quarantine, &allowance{mostBytes, mostEntries})
+	return kept, errors.Join(err, removeTree(dir, name))
+}
+
+// remove removes what is at path.
+func remove(path string) error {
+	dir, err := openPath(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return removeTree(dir, filepath.Base(path))
+}
+
+// keep copies what is in an open directory under a name into an item of its own, beside
+// the path where it was and a list of what was not copied.
+func keep(dir int, name, path, quarantine string, left *allowance) (kept string, err error) {
 	cell := filepath.Join(quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
 	if err := os.MkdirAll(cell, 0o700); err != nil {
 		return "", err
@@ -33,111 +66,128 @@ func take(path, quarantine string) (kept string, err error) {
 	if err := os.WriteFile(filepath.Join(cell, takenFrom), []byte(path+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	kept = filepath.Join(cell, taken)
-	if err := move(dir, name, path, kept); err != nil {
-		os.RemoveAll(cell)
+	to, err := unix.Open(cell, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
 		return "", err
 	}
-	return kept, nil
+	defer unix.Close(to)
+	k := keeper{left: left}
+	err = k.copy(entry{dir, name}, entry{to, taken}, nil)
+	if len(k.omitted) > 0 {
+		err = errors.Join(err, os.WriteFile(filepath.Join(cell, notKept), []byte(strings.Join(k.omitted, "\n")+"\n"), 0o600))
+	}
+	kept = filepath.Join(cell, taken)
+	if _, missing := os.Lstat(kept); missing != nil {
+		kept = filepath.Join(cell, notKept)
+	}
+	return kept, err
 }
 
-// remove removes what is at path, without following a link.
-func remove(path string) error {
-	dir, err := openFolder(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer unix.Close(dir)
-	root, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(dir))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return root.RemoveAll(filepath.Base(path))
+// entry is a name in an open directory.
+type entry struct {
+	dir  int
+	name string
 }
 
-// move renames, or copies and removes where the quarantine is on another file
-// system. A call may have taken away the rights that this needs.
-func move(dir int, name, path, to string) error {
-	err := unix.Renameat2(dir, name, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EACCES) {
-		_ = soften(filepath.Dir(path))
-		_ = soften(path)
-		err = unix.Renameat2(dir, name, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	}
-	if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EINVAL) {
-		return moveAcross(dir, name, to)
-	}
-	return err
+// keeper copies a tree.
+type keeper struct {
+	left    *allowance
+	omitted []string
 }
 
-// soften gives the owner, who we are, all rights to what is at path.
-func soften(path string) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if err != nil {
-		return err
+// omit notes what is not copied.
+func (k *keeper) omit(path []string, name, why string) {
+	if len(k.omitted) < 100 {
+		k.omitted = append(k.omitted, fmt.Sprintf("%q: %s", strings.Join(append(path, name), "/"), why))
 	}
-	defer unix.Close(fd)
+}
+
+// copy copies files and directories, which get no rights but their owner's, and notes
+// everything else. An error is one of the quarantine.
+func (k *keeper) copy(from, to entry, path []string) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
+	if err := unix.Fstatat(from.dir, from.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil // it is gone
 	}
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), st.Mode&0o7777|0o700)
-}
-
-// mostKept is how much of a tree is copied. The rest is removed all the same.
-const mostKept = 64 << 20
-
-// moveAcross copies and removes. os.Root leads nowhere else, whatever links a
-// call puts into the tree meanwhile.
-func moveAcross(dir int, name, to string) error {
-	from, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(dir))
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	left := int64(mostKept)
-	walked := fs.WalkDir(from.FS(), name, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // a part that cannot be read is not kept
-		}
-		rel, err := filepath.Rel(name, path)
-		if err != nil {
-			return err
-		}
-		return copyEntry(from, path, filepath.Join(to, rel), d.Type(), &left)
-	})
-	if err := from.RemoveAll(name); err != nil {
-		return errors.Join(walked, err)
-	}
-	return walked
-}
-
-func copyEntry(from *os.Root, path, to string, mode fs.FileMode, left *int64) error {
-	switch {
-	case mode.IsDir():
-		return os.Mkdir(to, 0o700)
-	case mode&fs.ModeSymlink != 0:
-		target, err := from.Readlink(path)
-		if err != nil {
-			return nil
-		}
-		return os.Symlink(target, to)
-	case !mode.IsRegular():
-		return os.WriteFile(to, fmt.Appendf(nil, "here was %s\n", mode), 0o600)
-	}
-	in, err := from.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if err != nil {
+	if k.left.entries--; k.left.entries < 0 {
+		k.omit(path, from.name, "too many files")
 		return nil
 	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		if len(path) < mostDeep {
+			return k.copyDir(from, to, path)
+		}
+		k.omit(path, from.name, "too deep")
+	case unix.S_IFREG:
+		return k.copyFile(from, to, path)
+	case unix.S_IFLNK:
+		k.omit(path, from.name, fmt.Sprintf("a symbolic link to %q", linkTarget(from)))
+	default:
+		k.omit(path, from.name, fmt.Sprintf("a FIFO, socket or device (mode %o)", st.Mode))
+	}
+	return nil
+}
+
+func linkTarget(e entry) string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(e.dir, e.name, buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+func (k *keeper) copyDir(from, to entry, path []string) error {
+	if err := unix.Mkdirat(to.dir, to.name, 0o700); err != nil {
+		return err
+	}
+	src, err := openDir(from.dir, from.name)
+	if err != nil {
+		k.omit(path, from.name, err.Error())
+		return nil
+	}
+	in := os.NewFile(uintptr(src), from.name)
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	dst, err := openIn(to.dir, to.name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, io.LimitReader(in, *left))
-	*left -= n
+	defer unix.Close(dst)
+	names, _ := in.Readdirnames(k.left.entries + 1) // what could be read counts
+	path = append(path[:len(path):len(path)], from.name)
+	for _, name := range names {
+		if err := k.copy(entry{src, name}, entry{dst, name}, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) copyFile(from, to entry, path []string) error {
+	src, err := openIn(from.dir, from.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		k.omit(path, from.name, err.Error())
+		return nil
+	}
+	in := os.NewFile(uintptr(src), from.name)
+	defer in.Close()
+	_, st, err := idOf(src)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > k.left.bytes {
+		k.omit(path, from.name, fmt.Sprintf("a file of %d bytes, too large", st.Size))
+		return nil
+	}
+	dst, err := newFile(to, 0o600|st.Mode&0o100)
+	if err != nil {
+		return err
+	}
+	out := os.NewFile(uintptr(dst), to.name)
+	n, err := io.Copy(out, io.LimitReader(in, st.Size))
+	k.left.bytes -= n
 	return errors.Join(err, out.Close())
+}
+
+// newFile makes a new file.
+func newFile(to entry, mode uint32) (int, error) {
+	return unix.Openat(to.dir, to.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 }

@@ -241,7 +241,18 @@ func (f *folder) openUp() {
 	if f.parent != nil && f.parent.fresh {
 		f.parent.openUp()
 	}
-	_ = soften(f.path())
+	if fd, err := openPath(f.path()); err == nil {
+		_, _ = openUp(fd)
+		unix.Close(fd)
+	}
+}
+
+// openPath opens a directory to look at it alone, which takes no right to it.
+func openPath(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
 }
 
 func openFolder(path string) (int, error) {

@@ -1,0 +1,120 @@
+package guard_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/guard"
+)
+
+// Who has opened a directory before it gets a protected name keeps the descriptor.
+func TestADescriptorOfWhatIsTakenAwayLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "")
+	c := p.Begin(nil)
+	p.sh("mkdir -p w/deep/er; echo x >w/file")
+	var held []int
+	for _, dir := range []string{"w", "w/deep", "w/deep/er"} {
+		fd, err := unix.Open(filepath.Join(p.dir, dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		held = append(held, fd)
+	}
+	file, err := os.OpenFile(filepath.Join(p.dir, "w/file"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p.sh("mv w .vscode")
+	p.taken(c.End())
+	for _, fd := range held {
+		if new, err := unix.Openat(fd, "new", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600); err == nil {
+			unix.Close(new)
+			t.Error("a file was made in what was taken away")
+		}
+		if unix.Mkfifoat(fd, "fifo", 0o600) == nil || unix.Symlinkat("/", fd, "link") == nil || unix.Mkdirat(fd, "dir", 0o700) == nil {
+			t.Error("something was made in what was taken away")
+		}
+	}
+	if _, err := file.WriteString("later"); err != nil {
+		t.Fatal(err)
+	}
+	_ = filepath.WalkDir(p.quar, func(path string, d fs.DirEntry, err error) error {
+		if b, _ := os.ReadFile(path); strings.Contains(string(b), "later") {
+			t.Errorf("%s was written from outside", path)
+		}
+		return err
+	})
+}
+
+func TestWhatIsNoFileIsNotedAndRemoved(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "mkdir outside; echo mine >outside/file")
+	taken := p.call(`mkdir w; cd w; mkfifo fifo; ln -s ../outside link; ln ../outside/file hard; truncate -s 300M large
+mkdir closed; echo x >closed/file; chmod 0 closed; printf x >$'\xff\xfe'; d=d; for i in {1..400}; do d=$d/d; done; mkdir -p $d; echo x >$d/x; cd ..; mv w .vscode`)
+	if len(taken) != 1 || taken[0] != ".vscode" {
+		t.Fatalf("taken: %v", taken)
+	}
+	items, err := guard.Items(p.quar)
+	if err != nil || len(items) != 1 {
+		t.Fatalf("%v: %v", items, err)
+	}
+	note, err := os.ReadFile(filepath.Join(filepath.Dir(items[0].Kept), "not-kept"))
+	for _, want := range []string{`".vscode/fifo": a FIFO`, `"../outside"`, `".vscode/large": a file of 314572800 bytes`, "too deep"} {
+		if err != nil || !strings.Contains(string(note), want) {
+			t.Errorf("the note lacks %s: %v", want, err)
+		}
+	}
+	for _, name := range []string{"hard", "closed/file", "\xff\xfe"} {
+		if _, err := os.Lstat(filepath.Join(items[0].Kept, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if b, err := os.ReadFile(p.dir + "/outside/file"); err != nil || string(b) != "mine\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// An item may be one that an earlier version moved into the quarantine while a process
+// still held it.
+func TestRemovingAnItemFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	quarantine, outside := filepath.Join(base, "quarantine"), filepath.Join(base, "outside")
+	tree := filepath.Join(quarantine, "20260101T000000.000Z-OLD/taken/deep")
+	for _, dir := range []string{outside + "/sub", tree} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"a": outside, "z": outside + "/sub", "0": "/"} {
+		if err := os.Symlink(to, filepath.Join(tree, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(tree, 0); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := guard.Tidy(quarantine, time.Hour, 1<<30); err != nil || left != 0 {
+		t.Errorf("%d bytes are left: %v", left, err)
+	}
+	for _, dir := range []string{outside, outside + "/sub"} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v, %v", dir, info, err)
+		}
+	}
+	if list, err := os.ReadDir(quarantine); err != nil || len(list) != 0 {
+		t.Errorf("%v is left: %v", list, err)
+	}
+}
