@@ -108,15 +108,29 @@ func Resolve(path string) (string, error) {
 	return canonical, err
 }
 
-// ResolveLinks is Resolve, and tells as well where the links are that it
-// followed, each by its canonical path.
+// ResolveLinks is Resolve. It also returns the symbolic links that it followed,
+// each by its canonical path.
 func ResolveLinks(path string) (canonical string, links []string, err error) {
+	canonical, _, links, err = resolve(path, "")
+	return canonical, links, err
+}
+
+// ResolveOutside is Resolve for a path that may lead into dir, an absolute clean
+// path. Below dir nothing is resolved: rest is what the path holds there, as it is
+// written. outside is true when the path does not lead into dir.
+func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
+	canonical, rest, _, err = resolve(path, dir)
+	return canonical, rest, canonical != dir, err
+}
+
+// resolve resolves a path up to the directory stop, and returns the rest.
+func resolve(path, stop string) (canonical, rest string, links []string, err error) {
 	if !filepath.IsAbs(path) {
-		return "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
+		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
 	}
 	root := filepath.VolumeName(path) + string(filepath.Separator)
 	done, rest := root, path[len(root):]
-	for rest != "" {
+	for rest != "" && done != stop {
 		var name string
 		name, rest = cutComponent(rest)
 		switch name {
@@ -130,12 +144,12 @@ func ResolveLinks(path string) (canonical string, links []string, err error) {
 		target, err := readLink(next)
 		switch {
 		case err != nil:
-			return "", nil, fmt.Errorf("cannot resolve %q: %w", path, err)
+			return "", "", nil, fmt.Errorf("cannot resolve %q: %w", path, err)
 		case target == "":
 			done = next
 			continue
 		case len(links) == maxLinks:
-			return "", nil, fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, maxLinks)
+			return "", "", nil, fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, maxLinks)
 		}
 		links = append(links, next)
 		rest = target + string(filepath.Separator) + rest
@@ -143,7 +157,7 @@ func ResolveLinks(path string) (canonical string, links []string, err error) {
 			done, rest = root, rest[len(filepath.VolumeName(target)):]
 		}
 	}
-	return done, links, nil
+	return done, rest, links, nil
 }
 
 // below puts a name behind a clean path. Join would go through the path again, and

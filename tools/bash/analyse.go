@@ -85,6 +85,8 @@ type walker struct {
 	doubts  doubts          // whether what comes next runs
 	closed  bool            // a descriptor was closed
 
+	procDepth int // how often the path being followed has led from /proc into /proc
+
 	printed []policy.Operand // trees whose names the left side of a pipe prints
 	fed     []policy.Operand // trees whose names the right side is given
 	made    []string         // links that the script makes

@@ -201,6 +201,9 @@ func (t *tool) folder(dir string) (string, error) {
 	if path == "" {
 		return "", fail("cannot be resolved")
 	}
+	if inProc(path) {
+		return "", fail("is in /proc, which differs for each process")
+	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
 )
 
 // builtin follows the builtins that change what is known, or evaluate text. It
@@ -38,9 +40,10 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 func (w *walker) stateful(name string, rest []word, s *state, source string) bool {
 	switch name {
 	case "cd":
-		w.cd(rest, s)
+		w.cd(rest, s, source)
 	case "pushd", "popd":
 		w.changes++
+		w.cdProc(rest, s, source)
 		s.dirs = nil
 	case "shift":
 		w.changes++
@@ -70,8 +73,11 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 }
 
 // cd follows a change of folder.
-func (w *walker) cd(args []word, s *state) {
+func (w *walker) cd(args []word, s *state, source string) {
 	w.changes++
+	if w.cdProc(args, s, source) {
+		s.dirs = nil
+	}
 	for len(args) > 0 && listed("-P -L --", args[0].text) {
 		args = args[1:]
 	}
@@ -94,6 +100,27 @@ func (w *walker) cd(args []word, s *state) {
 	for _, dir := range before {
 		w.cdFrom(dir, target.text, before, s)
 	}
+}
+
+// cdProc records that the shell may enter a directory by one of its names below /proc.
+// It reports whether it certainly does.
+func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
+	for _, a := range args {
+		if a.glob && w.globInProc(a.text, s) {
+			w.opaque("a pattern may match any directory below /proc", source)
+		}
+		if a.dynamic || a.glob {
+			w.guardProc(policy.Operand{Word: policy.Word{Text: literalPrefix(a.text), Dynamic: true}}, s, source)
+			continue
+		}
+		for _, dir := range w.fromDirs(a.text, s) {
+			if kind, _ := procPath(strings.TrimPrefix(dir, procDir)); inProc(dir) && kind != procPlain {
+				w.opaque("it enters a directory by a name below /proc", source)
+				enters = true
+			}
+		}
+	}
+	return enters
 }
 
 // cdFrom adds where cd leads from one folder. It resolves .. by name, unlike the

@@ -195,7 +195,7 @@ func (w *walker) gitFolder(args []word, s *state) ([]word, *state) {
 		if len(rest) == len(args)-1 {
 			s = w.fork(s)
 		}
-		w.cd([]word{{text: "--"}, rest[1]}, s)
+		w.cd([]word{{text: "--"}, rest[1]}, s, "git -C")
 		rest = rest[2:]
 	}
 	if len(rest) == len(args)-1 {
@@ -215,6 +215,9 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 		if !a.glob {
 			out = appendWords(out, []word{a})
 			continue
+		}
+		if w.globInProc(a.text, s) {
+			w.opaque("a pattern may match any file below /proc", a.text)
 		}
 		out = append(out, policy.Word{Text: operandText(unescape(a.text, false))})
 		if len(s.dirs) != 1 {
@@ -268,6 +271,9 @@ func operandText(name string) string {
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
 		for _, text := range mayBePaths(a.Text) {
+			if a.Dynamic && text != "" {
+				w.guardProc(policy.Operand{Word: policy.Word{Text: text, Dynamic: true}}, s, source)
+			}
 			if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > maxPath {
 				continue
 			}

@@ -13,8 +13,8 @@ import (
 
 // neutralPaths can be read and written by everybody, and keep nothing.
 var neutralPaths = map[string]bool{
-	"/dev/null": true, "/dev/stdin": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/tty": true,
-	"/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true, procSubst: true,
+	"/dev/null": true, "/dev/tty": true, "/dev/zero": true, "/dev/random": true, "/dev/urandom": true, "/dev/full": true,
+	procSubst: true, // opened by nothing else: see redirect
 }
 
 // path records that a word is opened as a file.
@@ -36,7 +36,8 @@ func mayBeSocket(before string) bool {
 // operandPath records that an operand is read or written.
 func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 	text := o.Word.Text
-	if o.Word.Dynamic {
+	w.guardProc(o, s, source)
+	if o.Word.Dynamic || !strings.HasPrefix(text, "/") && len(s.dirs) == 0 && text != "" && text != "-" {
 		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
 		return
 	}
@@ -51,20 +52,15 @@ func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 		w.socket(host, source)
 		return
 	}
-	known := neutralPaths[text]
 	for e := range w.pathEffects(o.Kind, text, s) {
-		known = true
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
-		if o.Link && !strings.HasSuffix(text, "/") {
+		if o.Link && !strings.HasSuffix(text, "/") && !inProc(w.resolve(filepath.Dir(e.Path))) {
 			e.Canonical = w.linkItself(e.Path)
 		}
 		if o.Kind == policy.Write && o.Tree && strings.HasSuffix(text, "*") && filepath.Dir(e.Path) == w.workspace {
 			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
 		}
 		w.add(e)
-	}
-	if !known {
-		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
 	}
 }
 
@@ -82,9 +78,15 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 				w.exhausted()
 				return
 			}
-			e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.resolve(raw)}
+			e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.canonicalPath(raw)}
 			w.throughMoved(e.Path)
-			if !yield(e) || w.steps <= 0 {
+			more := false
+			if below, ok := strings.CutPrefix(e.Canonical, procDir); ok && inProc(e.Canonical) {
+				more = w.procEffects(kind, e.Path, below, s, yield)
+			} else {
+				more = yield(e)
+			}
+			if !more || w.steps <= 0 {
 				return
 			}
 		}

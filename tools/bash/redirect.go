@@ -11,6 +11,9 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if r.N != nil && len(r.N.Value) > 0 && r.N.Value[0] == '{' {
 		w.opaque("a redirection sets a variable", w.text(r))
 	}
+	if r.N != nil && len(r.N.Value) > 1 && r.N.Value[0] >= '5' {
+		w.opaque("bash itself may use this descriptor, for a process substitution", w.text(r))
+	}
 	if r.Hdoc != nil {
 		w.document(r.Hdoc, s)
 	}

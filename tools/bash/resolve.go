@@ -17,7 +17,8 @@ import (
 type Resolver interface {
 	// Canonical resolves the symbolic links of a path component by component, as
 	// the kernel does: "link/.." is the parent of the link's target. What does
-	// not exist stays as it is. "" means that it cannot be resolved.
+	// not exist stays as it is, and so does what follows /proc/, which differs for
+	// each process. "" means that the path cannot be resolved.
 	Canonical(path string) string
 	// Glob lists what a pattern matches now, at most limit names. Complete is
 	// false when there are more.
@@ -31,11 +32,14 @@ type hostResolver struct{}
 
 // Canonical resolves path as the file tools do, so that one rule binds both.
 func (hostResolver) Canonical(path string) string {
-	canonical, err := sandbox.Resolve(path)
-	if err != nil {
+	canonical, rest, outside, err := sandbox.ResolveOutside(path, procDir)
+	switch {
+	case err != nil:
 		return ""
+	case outside || rest == "":
+		return canonical
 	}
-	return canonical
+	return canonical + "/" + rest
 }
 
 // Glob expands a pattern; see Resolver.
@@ -126,6 +130,9 @@ func (w *walker) lookUp(path string) string {
 	}
 	if folder == "" {
 		return ""
+	}
+	if inProc(folder) {
+		return folder + path[i:]
 	}
 	here := path
 	if folder != path[:i] {

@@ -1,6 +1,8 @@
 package bash
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,6 +50,77 @@ func TestARuleFollowsProgramsOfEverySystemDirectory(t *testing.T) {
 					t.Errorf("%s: %s: %v by %s", name, script, d.Action, d.Rule)
 				}
 			}
+		}
+	}
+}
+
+// open is a policy that allows everything that is known, unknown paths included,
+// but for one directory of the workspace. The rules about /proc are switched off.
+func open() policy.File {
+	f := policy.File{
+		Defaults: permissive(), Disable: []string{"builtin:process-memory", "builtin:system"},
+		Paths: []policy.Rule{{ID: "vault", Action: policy.Deny, Paths: []string{"${workspace}/vault/**", "${workspace}/.env"}}},
+	}
+	f.Defaults.UnknownRead, f.Defaults.UnknownWrite = policy.Allow, policy.Allow
+	return f
+}
+
+func TestNoPathThroughProcAvoidsARule(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, open())
+	for script, want := range map[string]policy.Action{
+		// What the names lead to is known.
+		"cat /proc/self/cwd/vault/key": policy.Deny, "cat /proc/self/cwd/.env": policy.Deny, "cat /proc/thread-self/cwd/.env": policy.Deny,
+		"cat //proc/./self//cwd/src/../.env": policy.Deny, "cat /proc//self/../self/cwd/.env": policy.Deny, "cat /proc/self/task/7/cwd/.env": policy.Deny,
+		"cat /proc/thread-self/../8/cwd/.env": policy.Deny, "cat /proc/self/root/$PWD/.env": policy.Deny, "cat /proc/net/../cwd/.env": policy.Deny,
+		"cat /proc/self/fd/../cwd/.env": policy.Deny, "cat /dev/fd/../cwd/.env": policy.Deny, "cat /dev/../proc/self/cwd/.env": policy.Deny,
+		"cat < /proc/self/cwd/.env": policy.Deny, "echo x > /proc/self/cwd/vault/key": policy.Deny, "rm /proc/self/cwd/.env": policy.Deny, "cd src; cat /proc/self/cwd/../.env": policy.Deny,
+		"p=/proc/self; cat $p/cwd/.env": policy.Deny, "python3 -m x --file=/proc/self/cwd/.env": policy.Deny, "cat /proc/self/{exe,cwd/.env}": policy.Deny,
+		"cat /proc/self/task/../cwd/.env": policy.Deny, "cat /proc/../proc/self/cwd/.env": policy.Deny, "grep -r x /proc/self/cwd/": policy.Ask,
+		// It may be any file.
+		"cat /proc/$$/cwd/vault_link/key": policy.Ask, "cat /proc/$PPID/cwd/.env": policy.Ask, "cat /proc/${BASHPID}/root/etc/x": policy.Ask, "cat /proc/1/cwd/.env": policy.Ask,
+		"cat /proc/1/root/$PWD/.env": policy.Ask, "cat /proc/1/task/1/cwd/.env": policy.Ask, "cat /proc/self/map_files/*": policy.Ask, "cat /proc/self/exe": policy.Ask,
+		"cat /proc/self/fd/3": policy.Ask, "cat /dev/fd/3/../.env": policy.Ask, "cat /dev/fd/0/../.env": policy.Ask, "exec 3<src; cat /proc/self/fd/3/../.env": policy.Ask,
+		"cat /proc/*/cwd/.env": policy.Ask, "cat /pro?/self/cwd/key": policy.Ask, "cat /*/*/cwd/vault_link/key": policy.Ask, "cat /proc/[0-9]*/cwd/.env": policy.Ask, "cat < /proc/*/cwd/.env": policy.Ask,
+		"cat $(echo /proc/self/cwd/.env; echo a)/proc/x /proc/$(echo self)/cwd/.env": policy.Ask, "x=$(echo cwd); cat /proc/self/$x/.env": policy.Ask, "cat /dev/fd/$RANDOM": policy.Ask, "cat /dev/../pro$RANDOM": policy.Ask,
+		"cat < /proc/$$/cwd/.env": policy.Ask, "echo x > /proc/$$/cwd/.env": policy.Ask, "cp a.txt /proc/$$/cwd/.env": policy.Ask, "mytool --file=/proc/$$/cwd/.env": policy.Ask, "mytool /proc/$$/cwd/.env": policy.Ask,
+		"cd /proc/self/cwd; cat vault_link": policy.Ask, "cd /proc/$$/cwd && cat vault_link/key": policy.Ask, "pushd /proc/$$/cwd; cat vault_link/key": policy.Ask, "cd /proc; cat $$/cwd/.env": policy.Ask, "cd /proc/*/cwd": policy.Ask,
+		"git -C /proc/$$/cwd status": policy.Ask, "ln -s /proc p; cat p/self/cwd/.env": policy.Ask, "ln -s /proc/self p; cat p/cwd/.env": policy.Ask, "ln -s /proc/self/fd/0 p": policy.Ask, "grep -R x /proc/self": policy.Ask, "cp -rL /proc/self x": policy.Ask,
+		"cat ../../../../../../../../proc/$$/cwd/.env": policy.Ask, "find /proc/$$/cwd/ -name key": policy.Ask, "tail -n1 /proc/$!/cwd/.env": policy.Ask, "for p in 1 2; do cat /proc/$p/cwd/.env; done": policy.Ask,
+		// An open file is opened again for something else.
+		"echo x > /dev/stdin < a.txt": policy.Ask, "exec > a.txt; cat /dev/stdout": policy.Ask, "echo x >/proc/self/fd/0": policy.Ask, "exec 63< a.txt; echo x > /dev/fd/63": policy.Ask,
+		// Everyday use.
+		"cat /proc/cpuinfo": policy.Allow, "cat /proc/self/status": policy.Allow, "head -n1 /proc/meminfo": policy.Allow, "cat /proc/loadavg /proc/uptime": policy.Allow, "cat /proc/net/dev": policy.Allow,
+		"cat /dev/stdin < a.txt": policy.Allow, "echo x > /dev/stderr": policy.Allow, "echo x | tee /dev/stderr": policy.Allow, "echo x >/dev/null": policy.Allow, "cat /proc/self/fd/0 < a.txt": policy.Allow,
+		"ls /proc": policy.Allow, "ls /proc/self/fd": policy.Allow, "cat /proc/sys/kernel/ostype": policy.Allow, "diff <(cat a.txt) <(cat b.txt)": policy.Allow, "cat /proc/self/cwd/a.txt": policy.Allow,
+		"ls *": policy.Allow, "cat */main.go": policy.Allow, "ls /usr/*": policy.Allow, "cd src; ls": policy.Allow, "ls /*": policy.Allow, "exec 3<a.txt; cat <&3": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s (%s), want %v", script, d.Action, d.Rule, d.Reason, want)
+		}
+	}
+}
+
+// Where a path through /proc leads does not depend on the process that analyses it.
+func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for name, target := range map[string]string{"own": "/proc/self/cwd", "other": "/proc/1/cwd", "top": "/proc", "input": "/dev/stdin", "again": "/proc/self/cwd/again"} {
+		if err := os.Symlink(target, filepath.Join(ws, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for script, want := range map[string]string{
+		"cat own/a.txt":          "r a.txt; run cat own/a.txt",
+		"cat top/self/cwd/a.txt": "r a.txt; run cat top/self/cwd/a.txt",
+		"cat input":              "run cat input",
+		"cat top/cpuinfo":        "r /proc/cpuinfo; run cat top/cpuinfo",
+		"cat other/a.txt":        "opaque; r ; run cat other/a.txt",
+		"cat again":              "opaque; run cat again",
+		"cd own; cat a.txt":      "opaque; r ?; run cat a.txt",
+	} {
+		if got := shown(analysed(t, ws, script), ws, "/nowhere"); got != want {
+			t.Errorf("%s: %s, want %s", script, got, want)
 		}
 	}
 }

@@ -46,6 +46,8 @@ func (w *walker) single(wd *syntax.Word, s *state) word {
 		return out[0]
 	case len(out) > 1:
 		return word{dynamic: true}
+	case len(out) == 1 && w.globInProc(out[0].text, s):
+		w.opaque("a pattern may match any file below /proc", w.text(wd))
 	}
 	return word{dynamic: true, glob: true} // a file that is there, or a mistake
 }
