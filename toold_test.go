@@ -30,13 +30,14 @@ type row struct {
 // only where a row says so. A new import goes here first, with a reason in the
 // commit.
 var layers = []row{
+	{"internal/loopback", nil, nil},
 	{"message", nil, []string{"jsonschema-go"}},
 	{"policy", nil, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/regular", nil, []string{"x/sys"}},
 	{"sandbox/internal/helper", []string{"sandbox/internal/regular"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
 	{"sandbox", []string{"sandbox/internal/regular", "sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
-	{"sandbox/egress", nil, []string{"x/net/dns"}},
+	{"sandbox/egress", []string{"internal/loopback"}, []string{"x/net/dns"}},
 	{"sandbox/guard", nil, []string{"x/sys"}},
 	{"sandbox/widen", []string{"sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
@@ -44,7 +45,7 @@ var layers = []row{
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
 	{"tools", []string{"policy", "sandbox", "sandbox/widen"}, nil},
-	{"client", []string{"message"}, []string{"websocket"}},
+	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
 	{"internal/config", []string{"policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
@@ -56,7 +57,7 @@ var layers = []row{
 
 	{"cmd/toold", []string{
 		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/files", "client",
-		"internal/approval", "internal/statedir", "internal/journal", "internal/config", "internal/dispatch", "internal/server",
+		"internal/approval", "internal/statedir", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/message"
 )
 
@@ -104,7 +105,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if url == "" && o.Socket != "" {
 		url = "ws://localhost/v1/ws"
 	}
-	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, TLSClientConfig: o.TLS}
+	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, TLSClientConfig: o.TLS, NetDialContext: loopback.Dial}
 	if o.Socket != "" {
 		dialer.NetDialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", o.Socket)

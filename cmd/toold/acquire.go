@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -54,7 +55,7 @@ func lockState(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err
 
 // listenOn listens on a TCP address.
 func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
-	err = released(ctx, func() error { l, err = net.Listen("tcp", address); return err }, inUse)
+	err = released(ctx, func() error { l, err = loopback.Listen("tcp", address); return err }, inUse)
 	if err != nil {
 		return nil, &exitError{exitFailed, fmt.Errorf("cannot listen on %s: %w; is another toold running? choose another address with --listen, e.g. --listen 127.0.0.1:0", address, err)}
 	}

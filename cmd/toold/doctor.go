@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
 )
@@ -188,7 +188,7 @@ func stateFinding(cfg config.Config) finding {
 
 // portFinding tells whether a daemon could listen, or does already.
 func portFinding(ctx context.Context, cfg config.Config) finding {
-	l, err := net.Listen("tcp", cfg.Listen)
+	l, err := loopback.Listen("tcp", cfg.Listen)
 	if err != nil && healthy(ctx, cfg) {
 		return finding{Name: "address", OK: true, Is: "a daemon serves " + cfg.Listen + " already"}
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/policy"
 )
@@ -109,7 +110,7 @@ func askReload(ctx context.Context, cfg config.Config, method string) (answer se
 		return answer, err
 	}
 	req.Header.Set("Authorization", "Bearer "+secret)
-	web := http.Client{Transport: &http.Transport{TLSClientConfig: at.TLS, DisableKeepAlives: true}}
+	web := http.Client{Transport: &http.Transport{DialContext: loopback.Dial, TLSClientConfig: at.TLS, DisableKeepAlives: true}}
 	res, err := web.Do(req)
 	if err != nil {
 		return answer, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toold/toold/internal/loopback"
 )
 
 // Options say how a Server decides and connects. Allow is needed.
@@ -228,8 +230,11 @@ type lookupError struct{ err error }
 func (e *lookupError) Error() string { return e.err.Error() }
 
 // lookup asks this machine for a name as it stands: no search domain makes it
-// another.
+// another. A name of loopback is not looked up: whoever answers must not choose.
 func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if loopback.Is(host) {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+	}
 	if !strings.HasSuffix(host, ".") {
 		host += "."
 	}

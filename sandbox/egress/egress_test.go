@@ -260,3 +260,18 @@ func FuzzParseName(f *testing.F) {
 		}
 	})
 }
+
+// No name server says that loopback is elsewhere.
+func TestLocalhostIsNotLookedUp(t *testing.T) {
+	t.Parallel()
+	s := New(Options{Allow: func(context.Context, string, []uint16) error { return nil }})
+	for _, host := range []string{"localhost", "box.localhost"} {
+		n, err := s.named(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := s.addresses(t.Context(), n, 80); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+			t.Errorf("%s is %v, %v", host, found, err)
+		}
+	}
+}
