@@ -5,7 +5,7 @@ package message
 // nothing.
 func (x *decoding) approvalResponse() {
 	var w wireApproval
-	if faults := bind(x.frame, &w); x.refuse(faults, "", "") {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	switch w.Remember {
@@ -38,7 +38,8 @@ func (x *decoding) approvalResponse() {
 func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 	var answers []ApprovalAnswer
 	for i, item := range items {
-		if x.refuse(item.faults, "", item.CallID) {
+		if x.refuse(item.faults) {
+			x.errs[len(x.errs)-1].CallID = string(item.CallID)
 			continue
 		}
 		if text := item.problem(items[:i]); text != "" {

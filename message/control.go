@@ -29,7 +29,7 @@ func (x *decoding) control(kind string) {
 }
 
 // refuse answers a frame with faults by one error that names them all.
-func (x *decoding) refuse(faults []fault, request, call ident) bool {
+func (x *decoding) refuse(faults []fault) bool {
 	if len(faults) == 0 {
 		return false
 	}
@@ -39,18 +39,13 @@ func (x *decoding) refuse(faults []fault, request, call ident) bool {
 			t = InvalidFrame
 		}
 	}
-	x.answer(x.errorf(t, "%s", sentence(faults)), request, call)
+	x.errorf(t, "%s", sentence(faults))
 	return true
-}
-
-// answer says to which request or call an error belongs.
-func (x *decoding) answer(e *Error, request, call ident) {
-	e.RequestID, e.CallID = string(request), string(call)
 }
 
 func (x *decoding) ping() {
 	var w wirePing
-	if faults := bind(x.frame, &w); x.refuse(faults, "", "") {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	// Letta's own message streams hold pings that expect no answer; they have
@@ -62,7 +57,7 @@ func (x *decoding) ping() {
 
 func (x *decoding) hello() {
 	var w wireHello
-	if faults := bind(x.frame, &w); x.refuse(faults, "", "") {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	switch w.Output {
@@ -89,11 +84,11 @@ func (x *decoding) hello() {
 
 func (x *decoding) cancel() {
 	var w wireCancel
-	if faults := bind(x.frame, &w); x.refuse(faults, "", w.CallID) {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	if (w.CallID != "") == w.All {
-		x.answer(x.errorf(InvalidArguments, "cancel needs either tool_call_id or all: true"), "", w.CallID)
+		x.errorf(InvalidArguments, "cancel needs either tool_call_id or all: true")
 		return
 	}
 	x.emit(&Cancel{CallID: string(w.CallID), All: w.All, Reason: w.Reason})
@@ -101,7 +96,7 @@ func (x *decoding) cancel() {
 
 func (x *decoding) toolInput() {
 	var w wireInput
-	if faults := bind(x.frame, &w); x.refuse(faults, w.RequestID, w.CallID) {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	in := &ToolInput{
@@ -109,7 +104,7 @@ func (x *decoding) toolInput() {
 		EOF: w.EOF, Signal: string(w.Signal), Leader: w.To == "leader", Resize: w.Resize,
 	}
 	if text := w.fill(in); text != "" {
-		x.answer(x.errorf(InvalidArguments, "%s", text), w.RequestID, w.CallID)
+		x.errorf(InvalidArguments, "%s", text)
 		return
 	}
 	x.emit(in)
@@ -152,7 +147,7 @@ func (w *wireInput) fill(in *ToolInput) string {
 
 func (x *decoding) listMessages() {
 	var w wireListMessages
-	if faults := bind(x.frame, &w); x.refuse(faults, w.RequestID, "") {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	limit := 100
@@ -169,7 +164,7 @@ func (x *decoding) listMessages() {
 		text = "status must be success or error"
 	}
 	if text != "" {
-		x.answer(x.errorf(InvalidArguments, "%s", text), w.RequestID, "")
+		x.errorf(InvalidArguments, "%s", text)
 		return
 	}
 	x.emit(&ListMessages{
@@ -190,25 +185,25 @@ func texts(ids []ident) []string {
 
 func (x *decoding) listApprovals() {
 	var w wireListApprovals
-	if faults := bind(x.frame, &w); !x.refuse(faults, w.RequestID, "") {
+	if faults := bind(x.frame, &w); !x.refuse(faults) {
 		x.emit(&ListApprovals{RequestID: string(w.RequestID)})
 	}
 }
 
 func (x *decoding) listCalls() {
 	var w wireListCalls
-	if faults := bind(x.frame, &w); !x.refuse(faults, w.RequestID, "") {
+	if faults := bind(x.frame, &w); !x.refuse(faults) {
 		x.emit(&ListCalls{RequestID: string(w.RequestID), All: w.All})
 	}
 }
 
 func (x *decoding) subscribe() {
 	var w wireSubscribe
-	if faults := bind(x.frame, &w); x.refuse(faults, w.RequestID, "") {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	if len(w.Topics) == 0 {
-		x.answer(x.errorf(InvalidArguments, "subscribe needs topics"), w.RequestID, "")
+		x.errorf(InvalidArguments, "subscribe needs topics")
 		return
 	}
 	x.emit(&Subscribe{RequestID: string(w.RequestID), Topics: texts(w.Topics)})
@@ -216,7 +211,7 @@ func (x *decoding) subscribe() {
 
 func (x *decoding) getOutput() {
 	var w wireGetOutput
-	if faults := bind(x.frame, &w); x.refuse(faults, w.RequestID, w.CallID) {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	if w.Stream == "" {
@@ -232,7 +227,7 @@ func (x *decoding) getOutput() {
 		text = "offset and limit count bytes and cannot be negative"
 	}
 	if text != "" {
-		x.answer(x.errorf(InvalidArguments, "%s", text), w.RequestID, w.CallID)
+		x.errorf(InvalidArguments, "%s", text)
 		return
 	}
 	x.emit(&GetOutput{RequestID: string(w.RequestID), CallID: string(w.CallID), Stream: w.Stream, Offset: w.Offset, Limit: w.Limit})
@@ -241,11 +236,11 @@ func (x *decoding) getOutput() {
 // explainPolicy decodes a call that will not run and hence may lack an id.
 func (x *decoding) explainPolicy() {
 	var w wireExplainPolicy
-	if faults := bind(x.frame, &w); x.refuse(faults, w.RequestID, "") {
+	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
 	if w.Call == nil {
-		x.answer(x.errorf(InvalidArguments, "explain_policy needs a call with a name and arguments"), w.RequestID, "")
+		x.errorf(InvalidArguments, "explain_policy needs a call with a name and arguments")
 		return
 	}
 	if w.Call.CallID == "" {
@@ -256,7 +251,6 @@ func (x *decoding) explainPolicy() {
 		e = Errorf(InvalidArguments, "%s", call.Invalid)
 	}
 	if e != nil {
-		x.answer(e, w.RequestID, "")
 		x.errs = append(x.errs, e)
 		return
 	}

@@ -44,17 +44,12 @@ func (d *Decoder) Held() int { return d.bytes }
 // error.
 func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 	x := &decoding{frame: frame}
-	if err := checkFrame(frame); err != nil {
-		x.errorf(InvalidFrame, "%v; send one JSON object per text frame", err)
-		return nil, x.errs
-	}
-	top, err := splitObject(frame)
-	if err != nil {
-		x.errorf(InvalidFrame, "the frame %v; send one JSON object per text frame, and several calls in its tool_calls", err)
-		return nil, x.errs
-	}
-	if kind := x.discriminate(top); kind != "" {
-		d.decode(x, kind)
+	x.run(d)
+	if len(x.errs) > 0 {
+		about := ReferenceOf(frame)
+		for _, e := range x.errs {
+			e.Refer(about)
+		}
 	}
 	return x.in, x.errs
 }
@@ -65,6 +60,21 @@ type decoding struct {
 	alias bool // the kind came from "type"
 	in    []Inbound
 	errs  []*Error
+}
+
+func (x *decoding) run(d *Decoder) {
+	if err := checkFrame(x.frame); err != nil {
+		x.errorf(InvalidFrame, "%v; send one JSON object per text frame", err)
+		return
+	}
+	top, err := splitObject(x.frame)
+	if err != nil {
+		x.errorf(InvalidFrame, "the frame %v; send one JSON object per text frame, and several calls in its tool_calls", err)
+		return
+	}
+	if kind := x.discriminate(top); kind != "" {
+		d.decode(x, kind)
+	}
 }
 
 func (x *decoding) errorf(t ErrorType, format string, args ...any) *Error {

@@ -155,7 +155,7 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := bind(x.frame, &w)
-	act := !x.refuse(faults, "", "") && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
+	act := !x.refuse(faults) && (w.StopReason == "requires_approval" || w.StopReason == "end_turn")
 	var kept []*collection
 	for _, run := range d.runs {
 		if w.RunID != "" && run.origin.RunID != "" && run.origin.RunID != w.RunID {

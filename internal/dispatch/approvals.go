@@ -48,13 +48,12 @@ func effectLines(effects []policy.Effect) []message.EffectLine {
 	return lines
 }
 
-// Explain tells how a call of a client would be decided, without running it.
-func (d *Dispatcher) Explain(client, requestID string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
-	inv, refused := d.build(context.Background(), &Call{ID: asked.ID, asked: asked})
+// Explain returns how a call of a client would be decided. Nothing runs, and nothing is
+// recorded.
+func (d *Dispatcher) Explain(client string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
+	inv, refused := d.build(context.Background(), asked)
 	if refused != nil {
-		e := message.Errorf(message.InvalidArguments, "%s", refused.text)
-		e.RequestID = requestID
-		return message.PolicyExplanation{}, e
+		return message.PolicyExplanation{}, message.Errorf(message.InvalidArguments, "%s", refused.text)
 	}
 	effects, current := inv.Effects(), d.rules.Load().policy.For(client, "")
 	verdict, lines := current.Decide(effects), effectLines(effects)
@@ -63,8 +62,8 @@ func (d *Dispatcher) Explain(client, requestID string, asked message.ToolCall) (
 		lines[i].Action, lines[i].Rule = alone.Action.String(), alone.Rule
 	}
 	return message.PolicyExplanation{
-		MessageType: "policy_explanation", RequestID: requestID,
-		Action: verdict.Action.String(), Rule: verdict.Rule, Source: verdict.Source,
+		MessageType: "policy_explanation",
+		Action:      verdict.Action.String(), Rule: verdict.Rule, Source: verdict.Source,
 		Reason: verdict.Reason, Change: verdict.Change, Effects: lines,
 	}, nil
 }

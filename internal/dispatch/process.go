@@ -70,7 +70,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	}
 	defer started()
 	defer d.rescue(c, &out)
-	inv, refused := d.build(ctx, c)
+	inv, refused := d.parse(ctx, c)
 	if refused == nil {
 		out.decision, refused = d.authorise(ctx, c, inv)
 	}
@@ -168,28 +168,37 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 	}
 }
 
-// build parses the call into an invocation. It waits while as many calls are
-// parsed as may be at once, and gives up waiting when ctx ends.
-func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *refusal) {
+// parse builds the invocation of a call. A call with long arguments is recorded first.
+func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *refusal) {
 	if len(c.asked.Arguments) > longArguments {
 		if refused := d.receive(c); refused != nil {
 			return nil, refused
 		}
 	}
+	inv, refused := d.build(ctx, c.asked)
+	if refused == nil {
+		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
+	}
+	return inv, refused
+}
+
+// build builds an invocation and records nothing. It waits while as many are being built
+// as may be at once, and gives up waiting when ctx ends.
+func (d *Dispatcher) build(ctx context.Context, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
 		defer func() { <-d.builds }()
 	case <-ctx.Done():
 		return nil, stopped(ctx)
 	}
-	tool, _, ok := d.opt.Registry.Lookup(c.asked.Name)
-	if c.asked.Invalid != "" {
-		return nil, &refusal{message.InvalidArguments, c.asked.Invalid}
+	tool, _, ok := d.opt.Registry.Lookup(asked.Name)
+	if asked.Invalid != "" {
+		return nil, &refusal{message.InvalidArguments, asked.Invalid}
 	}
 	if !ok {
-		return nil, &refusal{message.UnknownTool, fmt.Sprintf("unknown tool %q; the tools are %s", c.asked.Name, toolNames(d.opt.Registry))}
+		return nil, &refusal{message.UnknownTool, fmt.Sprintf("unknown tool %q; the tools are %s", asked.Name, toolNames(d.opt.Registry))}
 	}
-	inv, err := tool.Build(c.asked.Arguments)
+	inv, err := tool.Build(asked.Arguments)
 	var bad *tools.ArgumentError
 	switch {
 	case errors.As(err, &bad):
@@ -199,7 +208,6 @@ func (d *Dispatcher) build(ctx context.Context, c *Call) (tools.Invocation, *ref
 	case inBackground(inv) && d.opt.Limits.Background == 0:
 		return nil, &refusal{message.InvalidArguments, "background: this toold runs nothing on after the return (limits.background_calls is 0, or it was started for one call only: start one with `toold serve`). Run it without background"}
 	}
-	c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
 	return inv, nil
 }
 

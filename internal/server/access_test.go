@@ -19,8 +19,9 @@ import (
 
 const agentSecret = "agent-secret-agent-secret-agent-secret"
 
-// newTestServer returns a server that has no calls to serve.
-func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Server) {
+// newTestServer returns a server that has no calls to serve. What changes later, changes
+// it once it is made.
+func newTestServer(t *testing.T, change func(*Options), later ...func(*Options)) (*Server, *httptest.Server) {
 	t.Helper()
 	opt := Options{
 		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),
@@ -42,6 +43,9 @@ func newTestServer(t *testing.T, change func(*Options)) (*Server, *httptest.Serv
 		opt.Dispatch = dispatch.New(dispatch.Options{Journal: j})
 	}
 	s := New(opt)
+	for _, change := range later {
+		change(&s.opt)
+	}
 	ts := httptest.NewServer(s.handler())
 	t.Cleanup(ts.Close)
 	t.Cleanup(func() { s.Shutdown(context.Background()) })

@@ -14,19 +14,26 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// handle acts on one decoded message. Every refusal is answered, and a fault of
-// toold's own costs the client no more than this frame.
-func (ss *session) handle(m message.Inbound) {
+// safely acts on a frame, or on one call of it. A fault of toold's own is answered and
+// costs the client no more than that.
+func (ss *session) safely(callID string, act func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			ref := message.NewID("fault")
 			ss.srv.opt.Log.Error("a frame panicked", zap.String("conn", ss.id), zap.String("reference", ref), zap.Any("panic", p), zap.Stack("stack"))
-			ss.refuse(message.InternalError, "", "", "a fault in toold; report it with the reference "+ref)
+			ss.refuse(message.InternalError, callID, "a fault in toold; report it with the reference "+ref)
 		}
 	}()
+	act()
+}
+
+// handle acts on one decoded message. Every refusal is answered.
+func (ss *session) handle(m message.Inbound) {
 	switch m := m.(type) {
 	case *message.Request:
-		ss.request(m)
+		for _, call := range m.Calls {
+			ss.safely(call.ID, func() { ss.request(m, call) })
+		}
 	case *message.ApprovalResponse:
 		ss.answer(m)
 	case *message.Cancel:
@@ -48,27 +55,27 @@ func (ss *session) handle(m message.Inbound) {
 	case *message.ExplainPolicy:
 		ss.explain(m)
 	case *message.Subscribe:
-		ss.refuse(message.UnsupportedFrame, m.RequestID, "", "subscribe is not served by this version; approvers get approvals without it")
+		ss.refuse(message.UnsupportedFrame, "", "subscribe is not served by this version; approvers get approvals without it")
 	default:
-		ss.refuse(message.UnsupportedFrame, "", "", "this message is understood but not served")
+		ss.refuse(message.UnsupportedFrame, "", "this message is understood but not served")
 	}
 }
 
 // refuse answers a frame with an error_message.
-func (ss *session) refuse(t message.ErrorType, requestID, callID, text string) {
+func (ss *session) refuse(t message.ErrorType, callID, text string) {
 	e := message.Errorf(t, "%s", text)
-	e.RequestID, e.CallID = requestID, callID
+	e.CallID = callID
 	ss.reply(e)
 }
 
 // may checks a role and answers the frame when it is missing.
-func (ss *session) may(what, requestID, callID string, roles ...Role) bool {
+func (ss *session) may(what, callID string, roles ...Role) bool {
 	for _, r := range roles {
 		if ss.who.has(r) {
 			return true
 		}
 	}
-	ss.refuse(message.NotAuthorized, requestID, callID, "the token "+ss.who.Name+" may not "+what+"; it needs the role "+string(roles[0]))
+	ss.refuse(message.NotAuthorized, callID, "the token "+ss.who.Name+" may not "+what+"; it needs the role "+string(roles[0]))
 	return false
 }
 
@@ -81,26 +88,24 @@ func (ss *session) client() string {
 	return ss.who.Name
 }
 
-func (ss *session) request(m *message.Request) {
-	for _, call := range m.Calls {
-		if !ss.may("request calls", "", call.ID, Agent) {
-			continue
-		}
-		sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Request: m, Call: call, Wake: ss.poke}
-		if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
-			sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
-		}
-		ss.follow(ss.srv.opt.Dispatch.Submit(sub))
+func (ss *session) request(m *message.Request, call message.ToolCall) {
+	if !ss.may("request calls", call.ID, Agent) {
+		return
 	}
+	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Request: m, Call: call, Wake: ss.poke}
+	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
+		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
+	}
+	ss.follow(ss.srv.opt.Dispatch.Submit(sub))
 }
 
 func (ss *session) answer(m *message.ApprovalResponse) {
 	for _, a := range m.Answers {
-		if !ss.may("decide on calls", "", a.CallID, Approver) {
+		if !ss.may("decide on calls", a.CallID, Approver) {
 			continue
 		}
 		if m.Remember != "" && m.Remember != "once" {
-			ss.refuse(message.InvalidArguments, "", a.CallID, `remember: this version knows only "once"; the call still waits`)
+			ss.refuse(message.InvalidArguments, a.CallID, `remember: this version knows only "once"; the call still waits`)
 			continue
 		}
 		if e := ss.decide(a); e != nil {
@@ -156,7 +161,7 @@ func (ss *session) named(callID string) *dispatch.Call {
 }
 
 func (ss *session) cancel(m *message.Cancel) {
-	if !ss.may("cancel calls", "", m.CallID, Agent, Approver, Admin) {
+	if !ss.may("cancel calls", m.CallID, Agent, Approver, Admin) {
 		return
 	}
 	if m.All {
@@ -172,16 +177,16 @@ func (ss *session) cancel(m *message.Cancel) {
 		ss.srv.opt.Dispatch.Fence(context.Background(), ss.who.Name, m.CallID) {
 		why = "; if a call with it comes later, it is answered as cancelled and does not run"
 	}
-	ss.refuse(message.NotRunning, "", m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown"+why)
+	ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown"+why)
 }
 
 func (ss *session) input(m *message.ToolInput) {
-	if !ss.may("send input", m.RequestID, m.CallID, Agent, Approver, Admin) {
+	if !ss.may("send input", m.CallID, Agent, Approver, Admin) {
 		return
 	}
 	c := ss.named(m.CallID)
 	if c == nil {
-		ss.refuse(message.NotRunning, m.RequestID, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
+		ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return
 	}
 	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, Leader: m.Leader}
@@ -189,7 +194,6 @@ func (ss *session) input(m *message.ToolInput) {
 		in.Resize = &tools.Size{Rows: m.Resize.Rows, Cols: m.Resize.Cols}
 	}
 	if e := c.Input(in, ss.taken(m)); e != nil {
-		e.RequestID = m.RequestID
 		ss.reply(e)
 	}
 }
@@ -260,7 +264,7 @@ func (ss *session) pong(m *message.Ping) {
 }
 
 func (ss *session) listApprovals(m *message.ListApprovals) {
-	if !ss.may("see approvals", m.RequestID, "", Approver, Observer, Admin) {
+	if !ss.may("see approvals", "", Approver, Observer, Admin) {
 		return
 	}
 	list := []message.ApprovalRequest{}
@@ -271,10 +275,11 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
-	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, m.RequestID, m.Call)
+	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, m.Call)
 	if e != nil {
 		ss.reply(e)
 		return
 	}
+	answer.RequestID = m.RequestID
 	ss.reply(answer)
 }

@@ -28,12 +28,11 @@ type recording interface {
 }
 
 func (ss *session) getOutput(m *message.GetOutput) {
-	if !ss.may("read output", m.RequestID, m.CallID, Agent, Observer, Approver, Admin) {
+	if !ss.may("read output", m.CallID, Agent, Observer, Approver, Admin) {
 		return
 	}
 	answer, e := ss.output(m)
 	if e != nil {
-		e.RequestID, e.CallID = m.RequestID, m.CallID
 		ss.reply(e)
 		return
 	}
@@ -168,12 +167,12 @@ func stream(name string) tools.Stream {
 
 // listCalls answers with the calls that the client may see.
 func (ss *session) listCalls(m *message.ListCalls) {
-	if !ss.may("list calls", m.RequestID, "", Agent, Observer, Approver, Admin) {
+	if !ss.may("list calls", "", Agent, Observer, Approver, Admin) {
 		return
 	}
 	list, err := ss.srv.opt.Dispatch.List(context.Background(), ss.client(), m.All)
 	if err != nil {
-		ss.refuse(message.InternalError, m.RequestID, "", fmt.Sprint(err))
+		ss.refuse(message.InternalError, "", fmt.Sprint(err))
 		return
 	}
 	ss.reply(message.Calls{MessageType: "calls", RequestID: m.RequestID, Calls: list})

@@ -13,7 +13,7 @@ import (
 )
 
 func (ss *session) listMessages(m *message.ListMessages) {
-	if !ss.may("read the journal", m.RequestID, "", Agent, Observer, Approver, Admin) {
+	if !ss.may("read the journal", "", Agent, Observer, Approver, Admin) {
 		return
 	}
 	page, e := ss.srv.list(context.Background(), ss.client(), m)
@@ -39,7 +39,6 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 		e = message.Errorf(message.InternalError, "the journal cannot be read: %v", err)
 	}
 	if e != nil {
-		e.RequestID = m.RequestID
 		return message.Messages{}, e
 	}
 	answer := message.Messages{

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gorilla/websocket"
 	"go.uber.org/zap"
@@ -34,7 +33,8 @@ type session struct {
 	leaving atomic.Bool   // nothing more is read: the session is about to end
 	over    chan struct{} // closed when the session has ended and is parked
 
-	charged int64 // of the server's budget; the reader's alone
+	charged int64  // of the server's budget; the reader's alone
+	frame   []byte // being handled; the reader's alone
 
 	last history // what was written last; the writer's alone
 
@@ -167,15 +167,13 @@ func (ss *session) linger() {
 
 // accept acts on one frame. It reports whether the connection goes on.
 func (ss *session) accept(kind int, frame []byte) bool {
+	ss.frame = frame
+	defer func() { ss.frame = nil }()
 	var in []message.Inbound
-	var bad []*message.Error
-	switch {
-	case kind != websocket.TextMessage:
-		bad = []*message.Error{message.Errorf(message.UnsupportedFrame, "binary frames are not understood; send one JSON object per text frame")}
-	case !utf8.Valid(frame):
-		bad = []*message.Error{message.Errorf(message.InvalidFrame, "the text frame is not valid UTF-8 (RFC 6455 §8.1); send JSON in UTF-8")}
-	default:
-		in, bad = ss.dec.Decode(frame)
+	bad := []*message.Error{message.Errorf(message.UnsupportedFrame, "binary frames are not understood; send one JSON object per text frame")}
+	if kind == websocket.TextMessage {
+		bad = nil
+		ss.safely("", func() { in, bad = ss.dec.Decode(frame) })
 	}
 	for _, e := range bad {
 		ss.reply(e)
@@ -185,14 +183,22 @@ func (ss *session) accept(kind int, frame []byte) bool {
 		return false
 	}
 	for _, m := range in {
-		ss.handle(m)
+		ss.safely("", func() { ss.handle(m) })
 	}
 	return true
 }
 
-// reply answers a frame of the client's own.
+// reply answers the frame that is being handled. An error refers to it.
 func (ss *session) reply(v any) {
-	if frame, err := ss.encode(v); err == nil {
+	frame, err := message.Encode(v)
+	if err != nil {
+		v = ss.unencodable(err)
+	}
+	if e, ok := v.(*message.Error); ok {
+		e.Refer(message.ReferenceOf(ss.frame))
+		frame, err = message.Encode(e)
+	}
+	if err == nil {
 		ss.out.reply(frame)
 	}
 }

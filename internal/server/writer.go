@@ -288,22 +288,20 @@ func (w *writer) send(v any) error {
 	frame, ok := v.([]byte)
 	if !ok {
 		var err error
-		if frame, err = w.ss.encode(v); err != nil {
+		if frame, err = message.Encode(v); err != nil {
+			frame, err = message.Encode(w.ss.unencodable(err))
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return w.frameOut(websocket.TextMessage, frame)
 }
 
-// encode turns a message into a frame. A message that cannot be encoded becomes
-// an error_message.
-func (ss *session) encode(v any) ([]byte, error) {
-	frame, err := message.Encode(v)
-	if err != nil {
-		ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", ss.id), zap.Error(err))
-		return message.Encode(message.Errorf(message.InternalError, "toold could not encode its answer"))
-	}
-	return frame, nil
+// unencodable is sent in place of a message that cannot be encoded.
+func (ss *session) unencodable(err error) *message.Error {
+	ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", ss.id), zap.Error(err))
+	return message.Errorf(message.InternalError, "toold could not encode its answer")
 }
 
 func (w *writer) frameOut(kind int, frame []byte) error {

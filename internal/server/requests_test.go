@@ -1,0 +1,81 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+const observerSecret = "observer-secret-observer-secret-observer"
+
+// asking is a request of each kind that carries a request_id.
+var asking = []string{
+	`{"message_type":"list_messages","request_id":"q"}`,
+	`{"message_type":"list_calls","request_id":"q"}`,
+	`{"message_type":"list_approvals","request_id":"q"}`,
+	`{"message_type":"get_output","request_id":"q","tool_call_id":"c"}`,
+	`{"message_type":"explain_policy","request_id":"q","call":{"tool_call_id":"c","tool_name":"shout","arguments":{}}}`,
+	`{"message_type":"tool_input","request_id":"q","tool_call_id":"c","eof":true}`,
+	`{"message_type":"cancel","request_id":"q","tool_call_id":"c"}`,
+}
+
+func TestALongCommandIsExplainedAndNotRecorded(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	for _, size := range []int{3000, 5000, 1 << 19} {
+		write(t, conn, fmt.Sprintf(`{"message_type":"explain_policy","request_id":"q%d","call":{"tool_call_id":"c","tool_name":"shout","arguments":{"text":%q}}}`, size, strings.Repeat("x", size)))
+		answer := read(t, conn)
+		if !strings.Contains(answer, `"policy_explanation"`) || !strings.Contains(answer, fmt.Sprintf(`"request_id":"q%d"`, size)) {
+			t.Errorf("%d bytes were answered by %.300s", size, answer)
+		}
+	}
+	write(t, conn, `{"message_type":"list_messages","request_id":"all"}`)
+	if list := read(t, conn); !strings.Contains(list, `"messages":[]`) {
+		t.Errorf("explaining was recorded: %.300s", list)
+	}
+}
+
+// TestAFaultIsAnsweredWithItsRequestID takes everything away on which a server relies.
+func TestAFaultIsAnsweredWithItsRequestID(t *testing.T) {
+	_, ts := newTestServer(t, func(o *Options) {
+		o.Tokens = append(o.Tokens, Token{Name: "all", Secret: observerSecret, Roles: []Role{Observer, Admin}})
+	}, func(o *Options) { o.Dispatch, o.Journal, o.Approvals = nil, nil, nil })
+	conn := dialAs(t, ts, observerSecret)
+	for _, frame := range asking {
+		write(t, conn, frame)
+		if answer := read(t, conn); !strings.Contains(answer, `"internal_error"`) || !strings.Contains(answer, `"request_id":"q"`) {
+			t.Errorf("%s was answered by %s", frame, answer)
+		}
+	}
+}
+
+func TestARefusalCarriesTheRequestID(t *testing.T) {
+	_, ts := newTestServer(t, nil)
+	conn := dialAs(t, ts, agentSecret)
+	many := make([]string, 300)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"f%d":0`, i)
+	}
+	for name, frame := range map[string]string{
+		"lacks its role":        `{"message_type":"list_approvals","request_id":"q"}`,
+		"of no known type":      `{"message_type":"telepathy","request_id":"q"}`,
+		"with a faulty field":   `{"message_type":"list_calls","request_id":"q","all":"yes"}`,
+		"with a faulty call":    `{"message_type":"explain_policy","request_id":"q","call":{"name":"shout"}}`,
+		"without a type":        `{"request_id":"q"}`,
+		"with many members":     `{"message_type":"list_calls","request_id":"q",` + strings.Join(many, ",") + `}`,
+		"nested too deeply":     `{"message_type":"list_calls","request_id":"q","all":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`,
+		"cut short":             `{"message_type":"list_calls","request_id":"q","all":tr`,
+		"with an escaped name":  `{"message_type":"telepathy","request\u005fid":"q"}`,
+		"whose id comes late":   `{"message_type":"telepathy","a":{"request_id":"x"},"b":["request_id","x"],"c":"}","request_id":"q"}`,
+		"that decides nothing":  `{"message_type":"approval_response_message","request_id":"q"}`,
+		"that cancels nothing":  `{"message_type":"cancel","request_id":"q"}`,
+		"of an unknown version": `{"message_type":"hello","request_id":"q","protocol":9}`,
+	} {
+		write(t, conn, frame)
+		if answer := read(t, conn); !strings.Contains(answer, `"error_message"`) || !strings.Contains(answer, `"request_id":"q"`) {
+			t.Errorf("a frame %s was answered by %s", name, answer)
+		}
+	}
+}
