@@ -94,9 +94,8 @@ const (
 
 // CallInfo is one call in a list.
 type CallInfo struct {
-	CallID       string     `json:"tool_call_id"`
-	Client       string     `json:"client"`
-	AgentID      string     `json:"agent_id,omitempty"`
+	CallID string `json:"tool_call_id"`
+	Asker
 	ToolName     string     `json:"tool_name"`
 	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that began it
 	State        CallState  `json:"state"`

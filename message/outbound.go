@@ -118,10 +118,11 @@ type ToolDefinition struct {
 // toold's own that carries "tool_call", since that is what the family's
 // readers look for in a request.
 type ApprovalRequest struct {
-	MessageType string       `json:"message_type"` // "approval_request_message"
-	ID          string       `json:"id"`           // the approval's id
-	Date        string       `json:"date"`
-	CallID      string       `json:"tool_call_id"`
+	MessageType string `json:"message_type"` // "approval_request_message"
+	ID          string `json:"id"`           // the approval's id
+	Date        string `json:"date"`
+	CallID      string `json:"tool_call_id"`
+	Asker
 	ToolCall    ApprovalCall `json:"tool_call"`
 	Rule        string       `json:"rule"`
 	Source      string       `json:"source,omitempty"`
@@ -130,7 +131,6 @@ type ApprovalRequest struct {
 	Effects     []EffectLine `json:"effects"`
 	ExpiresAt   string       `json:"expires_at"`
 	Suggestions []string     `json:"suggestions"`
-	AgentID     string       `json:"agent_id,omitempty"`
 
 	MayWiden *MayWiden `json:"may_widen,omitempty"` // what a yes may add to the sandbox; absent = nothing
 }

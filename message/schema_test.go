@@ -141,7 +141,9 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 		ApprovalRequest{
 			MessageType: "approval_request_message", ToolCall: ApprovalCall{Arguments: json.RawMessage(`{}`)},
 			Effects: []EffectLine{{Kind: "exec"}}, Suggestions: []string{},
+			Asker: Asker{Client: "agent", Program: &Program{Name: "p"}, Description: "d"},
 		},
+		Calls{MessageType: "calls", Calls: []CallInfo{{CallID: "c", Asker: Asker{Client: "agent"}}}},
 		Messages{MessageType: "messages", Messages: []json.RawMessage{json.RawMessage(`{}`)}},
 	}
 	for _, frame := range frames {

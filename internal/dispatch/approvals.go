@@ -17,6 +17,7 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 		ID:          message.NewID("approval"),
 		Date:        time.Now().UTC().Format(time.RFC3339Nano),
 		CallID:      c.ID,
+		Asker:       c.asker(),
 		ToolCall: message.ApprovalCall{
 			ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name,
 			Arguments: shownArguments(c.asked.Arguments),
@@ -26,7 +27,6 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 		Effects:     shownEffects(inv, effects),
 		ExpiresAt:   expires.UTC().Format(time.RFC3339Nano),
 		Suggestions: []string{},
-		AgentID:     c.req.AgentID,
 	}
 }
 

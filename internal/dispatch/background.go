@@ -111,7 +111,7 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context.Context, *refusal) {
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
-	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Request: parent.req, Call: asked})
+	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Program: parent.program, Request: parent.req, Call: asked})
 	c.of, c.linger, c.profile, c.granted = parent, forEver, parent.profile, parent.granted
 	c.progress.preview = parent.progress.preview
 	told, refused := d.admitBackground(c)

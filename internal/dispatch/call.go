@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,20 +27,22 @@ type Call struct {
 	ID      string // tool_call_id, unique per client only
 	Dialect message.Dialect
 
-	client string
-	conn   string // whose turn it uses; see queue
-	of     *Call  // of a background call: the call that began it
-	key    string // client, agent and id: weak generators repeat ids across agents
-	tool   string // canonical name; as asked when there is no such tool
-	hash   string // of tool and arguments
-	req    *message.Request
-	asked  message.ToolCall
-	rec    journal.Key // zero until the call is recorded
-	born   time.Time
-	stop   context.CancelCauseFunc
-	linger time.Duration // below zero: for ever
-	input  *inbox
-	begun  chan struct{} // closed when its process runs, or the call has ended without
+	client  string
+	conn    string // whose turn it uses; see queue
+	program *message.Program
+	asker   func() message.Asker
+	of      *Call  // of a background call: the call that began it
+	key     string // client, agent and id: weak generators repeat ids across agents
+	tool    string // canonical name; as asked when there is no such tool
+	hash    string // of tool and arguments
+	req     *message.Request
+	asked   message.ToolCall
+	rec     journal.Key // zero until the call is recorded
+	born    time.Time
+	stop    context.CancelCauseFunc
+	linger  time.Duration // below zero: for ever
+	input   *inbox
+	begun   chan struct{} // closed when its process runs, or the call has ended without
 
 	// These are for the call's goroutine only.
 	profile string          // of the sandbox, as the policy wants it
@@ -141,11 +142,7 @@ func (c *Call) Capture() *tools.Capture {
 // Cancel stops the call. The reason may be empty; the return repeats it.
 // Cancelling twice, or too late, is harmless.
 func (c *Call) Cancel(reason string) {
-	const most = 500
-	if len(reason) > most {
-		reason = strings.ToValidUTF8(reason[:most], "") + "…"
-	}
-	c.stop(cancelled{reason})
+	c.stop(cancelled{shortened(reason, 500)})
 }
 
 // tell emits an event, as soon as the call is recorded: the repeat of a call that

@@ -107,8 +107,9 @@ func New(opt Options) *Dispatcher {
 
 // Submission is one call as a session hands it over.
 type Submission struct {
-	Client  string // the token's name, not the connection: it scopes the call's id
-	Conn    string // the connection: places to run are handed out to connections in turn
+	Client  string           // the token's name, not the connection: it scopes the call's id
+	Conn    string           // the connection: places to run are handed out to connections in turn
+	Program *message.Program // as the connection calls itself; nil: it said nothing
 	Request *message.Request
 	Call    message.ToolCall
 	TooMany string // not empty: the session has too many calls, and the refusal says so
@@ -161,9 +162,9 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	req := *s.Request
 	req.Frame, req.Calls = nil, nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
-	return &Call{
+	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
-		client: s.Client, conn: s.Conn, key: key(s.Client, s.Request.AgentID, s.Call.ID),
+		client: s.Client, conn: s.Conn, program: s.Program, key: key(s.Client, s.Request.AgentID, s.Call.ID),
 		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,
@@ -171,7 +172,9 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 		begun:    make(chan struct{}),
 		watchers: make(map[*Watcher]struct{}),
 		progress: progress{state: message.CallReceived},
-	}, ctx
+	}
+	c.asker = sync.OnceValue(c.findAsker)
+	return c, ctx
 }
 
 // key is a call's identity.

@@ -41,7 +41,7 @@ func (c *Call) info() message.CallInfo {
 	p, capture := c.progress, c.capture
 	c.mu.Unlock()
 	i := message.CallInfo{
-		CallID: c.ID, Client: c.client, AgentID: c.req.AgentID, ToolName: c.asked.Name,
+		CallID: c.ID, Asker: c.asker(), ToolName: c.asked.Name,
 		State: p.state, Preview: p.preview, PID: p.pid,
 		ReceivedAt: message.Instant(c.born), StartedAt: message.Instant(p.startedAt),
 	}
@@ -60,7 +60,8 @@ func (c *Call) info() message.CallInfo {
 // recordInfo tells of a call that is answered.
 func recordInfo(rec journal.Record) message.CallInfo {
 	i := message.CallInfo{
-		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, ToolName: rec.Tool, BackgroundOf: rec.BackgroundOf,
+		CallID: rec.ID, ToolName: rec.Tool, BackgroundOf: rec.BackgroundOf,
+		Asker: message.Asker{Client: rec.Client, AgentID: rec.AgentID, ConversationID: rec.ConversationID},
 		State: message.CallEnded, ReceivedAt: message.Instant(rec.ReceivedAt), StartedAt: message.Instant(rec.IntendedAt),
 		EndedAt: message.Instant(rec.ReturnedAt), Outcome: rec.Status, ExitCode: rec.ExitCode, Signal: rec.Signal,
 	}

@@ -168,11 +168,7 @@ const longestTold = 1024
 // printed.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		text = strings.ReplaceAll(tools.Visible(tools.Redact(text, d.opt.Redact)), "\n", `\n`)
-		if len(text) > longestTold {
-			text = strings.ToValidUTF8(text[:longestTold], "") + "…"
-		}
-		return text
+		return shortened(strings.ReplaceAll(tools.Visible(tools.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
 	}
 	return message.Denial{
 		Kind: message.DenialKind(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

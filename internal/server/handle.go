@@ -92,7 +92,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 	if !ss.may("request calls", call.ID, Agent) {
 		return
 	}
-	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Request: m, Call: call, Wake: ss.poke}
+	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Request: m, Call: call, Wake: ss.poke}
 	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
 		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 	}
@@ -216,6 +216,10 @@ func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 }
 
 func (ss *session) hello(m *message.Hello) {
+	ss.program = nil
+	if m.ClientName != "" {
+		ss.program = &message.Program{Name: m.ClientName, Version: m.Version}
+	}
 	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
 	ack := ss.srv.opt.Greeting
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id

@@ -79,3 +79,40 @@ func TestARefusalCarriesTheRequestID(t *testing.T) {
 		}
 	}
 }
+
+func TestWaitingCallsShowWhoAsks(t *testing.T) {
+	ts := newCallServer(t, policy.Ask, hello)
+	agent, approver := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
+	write(t, approver, `{"message_type":"ping","nonce":"here"}`)
+	until(t, approver, "here")
+	long := strings.Repeat("é", 5000)
+	write(t, agent, `{"message_type":"hello","client":{"name":"my-agent","version":"1.2"}}`,
+		`{"message_type":"approval_request_message","agent_id":"agent-7","conversation_id":"conv-2","tool_call":{"tool_call_id":"c","tool_name":"shout","arguments":{"description":"publish it","justification":"`+long+`"}}}`)
+	question, _ := until(t, approver, `"approval_request_message"`)
+	write(t, approver, `{"message_type":"list_approvals","request_id":"q1"}`, `{"message_type":"list_calls","request_id":"q2"}`)
+	waiting, _ := until(t, approver, `"q1"`)
+	calls, _ := until(t, approver, `"q2"`)
+	for name, frame := range map[string]string{"the question": question, "list_approvals": waiting, "list_calls": calls} {
+		for _, want := range []string{
+			`"client":"agent"`, `"program":{"name":"my-agent","version":"1.2"}`, `"agent_id":"agent-7"`, `"conversation_id":"conv-2"`,
+			`"description":"publish it"`, `"justification":"` + strings.Repeat("é", 1000) + `…"`,
+		} {
+			if !strings.Contains(frame, want) {
+				t.Errorf("%s lacks %.100s: %.600s", name, want, frame)
+			}
+		}
+	}
+}
+
+func TestWhoAsksNeedSayNothing(t *testing.T) {
+	ts := newCallServer(t, policy.Ask, hello)
+	agent, approver := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
+	write(t, approver, `{"message_type":"ping","nonce":"here"}`)
+	until(t, approver, "here")
+	write(t, agent, `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c","tool_name":"shout","arguments":{"description":{"a":1}}}}`)
+	question, _ := until(t, approver, `"approval_request_message"`)
+	head, _, _ := strings.Cut(question, `"tool_call":`)
+	if !strings.Contains(head, `"client":"agent"`) || strings.Contains(head, "program") || strings.Contains(head, "description") {
+		t.Errorf("got %s", question)
+	}
+}

@@ -33,8 +33,9 @@ type session struct {
 	leaving atomic.Bool   // nothing more is read: the session is about to end
 	over    chan struct{} // closed when the session has ended and is parked
 
-	charged int64  // of the server's budget; the reader's alone
-	frame   []byte // being handled; the reader's alone
+	charged int64            // of the server's budget; the reader's alone
+	frame   []byte           // being handled; the reader's alone
+	program *message.Program // what said hello; the reader's alone
 
 	last history // what was written last; the writer's alone
 

@@ -1,0 +1,42 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/toold/toold/message"
+)
+
+// longestWords bounds the description and the justification of a call that people are
+// shown, in bytes.
+const longestWords = 2000
+
+// findAsker returns who asks for the call. It parses the arguments; Call.asker does so
+// once.
+func (c *Call) findAsker() message.Asker {
+	a := message.Asker{
+		Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID,
+	}
+	var words struct{ Description, Justification json.RawMessage }
+	if json.Unmarshal(c.asked.Arguments, &words) == nil {
+		a.Description, a.Justification = firstWords(words.Description), firstWords(words.Justification)
+	}
+	return a
+}
+
+// firstWords returns the beginning of the text that a JSON string holds.
+func firstWords(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return shortened(text, longestWords)
+}
+
+// shortened returns text, cut after most bytes.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
