@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
 )
 
 // small ends the daemon and puts a small file system into a folder of its, for as long
@@ -46,7 +47,20 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 	}
 	r.restart()
 	c := r.dial(client.Options{})
-	r.bash(c, "echo before", "off", client.Events{})
+	once := client.Call{ID: "once", Tool: "bash", Arguments: map[string]any{"command": "echo once | tee -a once"}}
+	r.same(c, once, "")
+	held := client.Call{ID: "held", Tool: "bash", Arguments: map[string]any{"command": "echo held >>once; until [ -e go ]; do read -t 0.05 <> <(:); done; echo done"}}
+	ended := make(chan message.ToolReturn, 1)
+	began := make(chan struct{})
+	// Ends when the file go is there.
+	go func() {
+		ret, err := r.dial(client.Options{}).Call(t.Context(), held, client.Events{Started: func(message.ToolStarted) { close(began) }})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- ret
+	}()
+	<-began
 	fill()
 	refused := 0
 	for range 200 { // until the room inside of the journal is used up too
@@ -67,6 +81,18 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 	if refused == 0 {
 		t.Error("a full disk went unnoticed")
 	}
+	// What ran is not run again, and nobody is told that it did not run.
+	r.same(c, once, "once")
+	if err := os.WriteFile(filepath.Join(r.site.workspace, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first := <-ended
+	if again := r.same(c, held, "done"); again.ID != first.ID {
+		t.Errorf("a return in memory is repeated as %+v, was %+v", again, first)
+	}
+	if text, err := os.ReadFile(filepath.Join(r.site.workspace, "once")); err != nil || string(text) != "once\nheld\n" {
+		t.Errorf("ran: %q, %v", text, err)
+	}
 	room()
 	r.bash(c, "echo after", "off", client.Events{})
 	fill()
@@ -86,6 +112,16 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 	room()
 	r.restart()
 	r.bash(r.dial(client.Options{}), "echo again", "off", client.Events{})
+}
+
+// same makes a call and wants its result. Unless result is empty the call is a repeat.
+func (r *rig) same(c *client.Client, call client.Call, result string) message.ToolReturn {
+	r.tb.Helper()
+	ret, err := c.Call(r.tb.Context(), call, client.Events{})
+	if err != nil || ret.Status != "success" || !strings.Contains(ret.Result, result) || ret.Replayed != (result != "") {
+		r.tb.Errorf("call %s: %v, %+v", call.ID, err, ret)
+	}
+	return ret
 }
 
 // TestAFullWorkspaceLeavesOldFilesAsTheyAre writes more than there is room for, and into

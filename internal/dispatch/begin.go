@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 
 	"go.uber.org/zap"
 
@@ -55,7 +56,10 @@ func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *
 	switch {
 	case err != nil:
 		d.opt.Log.Error("cannot journal a call", zap.String("call", c.ID), zap.Error(err))
-		c.lost = &refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + ". Ask the operator to look at the state directory (toold doctor); the same id may be sent again then"}
+		c.lost = notJournalled(err, fresh)
+		if fresh {
+			c.rec = rec.Key
+		}
 		return c.lost
 	case !fresh:
 		c.known = &rec
@@ -68,6 +72,19 @@ func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *
 		c.emit(event)
 	}
 	return nil
+}
+
+// notJournalled is the refusal of a call that could not be recorded, or may not be on
+// the disk.
+func notJournalled(err error, recorded bool) *refusal {
+	const operator = ". Ask the operator to look at the state directory (toold doctor)"
+	switch {
+	case errors.Is(err, journal.ErrUnknown):
+		return &refusal{message.InternalError, "the call was not run now, and whether it ran before is unknown, because the journal cannot be read: " + err.Error() + operator + ", then send the call again with the same id: if it ran, it does not run twice"}
+	case recorded:
+		return &refusal{message.InternalError, "the call cannot be brought to the disk, so nothing ran: " + err.Error() + operator + ", then send the call again under a new id"}
+	}
+	return &refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + operator + "; the same id may be sent again then"}
 }
 
 // replay answers a call that the journal knows.

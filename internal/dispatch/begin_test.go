@@ -36,7 +36,7 @@ func TestNothingIsToldOfAReadThatCannotBeJournalled(t *testing.T) {
 	b.journal.Close()
 	w, wake := b.submit("call_1", `{}`)
 	f := final(t, w, wake)
-	wantError(t, f, message.InternalError, "cannot be journalled")
+	wantError(t, f, message.InternalError, "cannot journal")
 	if text, err := json.Marshal(f.Return); err != nil || strings.Contains(string(text), "what was read") || f.Frame != nil {
 		t.Errorf("the return is %s, %v", text, err)
 	}
@@ -91,7 +91,7 @@ func TestWhatWasPreparedIsDroppedWhenTheIntentCannotBeJournalled(t *testing.T) {
 	tool := &probe{steps: []string{}}
 	b := newBench(t, policy.Allow, tool)
 	b.journal.Close()
-	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "was not run")
 	if diff := cmp.Diff([]string{"prepared", "dropped"}, tool.steps); diff != "" || tool.ran.Load() != 0 {
 		t.Errorf("it ran %d times; %s", tool.ran.Load(), diff)
 	}

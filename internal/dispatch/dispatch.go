@@ -135,7 +135,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	if d.stopping {
 		d.mu.Unlock()
 		w := c.Watch(s.Wake)
-		c.emit(Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping; nothing ran. Send the call again when it is back"})})
+		c.emit(Final{Return: d.unrecorded(c, refusal{message.Shutdown, "toold is stopping and takes no call. Send it again with the same id when toold is back: if it has run, it does not run twice"})})
 		return w
 	}
 	d.admit(c)

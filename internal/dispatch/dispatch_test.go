@@ -217,7 +217,7 @@ func TestARepeatOfARunningCallAttachesToIt(t *testing.T) {
 func TestNothingRunsWhenTheDecisionCannotBeJournalled(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	b.journal.Close()
-	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "was not run")
 	if n := b.tool.ran.Load(); n != 0 {
 		t.Errorf("the tool ran %d times", n)
 	}
@@ -316,7 +316,7 @@ func TestShutdownAnswersWhatRunsAndWhatComes(t *testing.T) {
 	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Shutdown {
 		t.Errorf("the running call got %+v", f.Return)
 	}
-	wantError(t, b.call(t, "call_2", `{}`), message.Shutdown, "nothing ran")
+	wantError(t, b.call(t, "call_2", `{}`), message.Shutdown, "takes no call")
 }
 
 func TestTooManyCallsAreRefused(t *testing.T) {

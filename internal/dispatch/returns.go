@@ -26,7 +26,12 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	case c.known != nil:
 		return d.replay(c, *c.known), false
 	case c.lost != nil:
-		return Final{Return: d.unrecorded(c, *c.lost)}, false
+		lost := outcome{refused: c.lost}
+		ret := message.NewToolReturn(d.returnOptions(c, lost))
+		if c.rec != 0 { // a repeat finds the call
+			d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, lost)})
+		}
+		return Final{Return: &ret}, false
 	case err != nil:
 		d.opt.Log.Error("cannot journal a return", zap.String("call", c.ID), zap.Error(err))
 		d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, out)})

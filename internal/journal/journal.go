@@ -41,6 +41,7 @@ var (
 	ErrState    = errors.New("the call is past that state")
 	ErrTampered = errors.New("the journal was changed from outside")
 	ErrGone     = errors.New("journal.db was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
+	ErrUnknown  = errors.New("whether the call was recorded before is unknown")
 )
 
 // Journal is an open journal. Its methods may be called at the same time.
@@ -53,7 +54,8 @@ type Journal struct {
 	dir    string
 	alive  io.Closer // says for as long as it is open that daemon is alive
 	read   *sql.DB
-	db     *sql.DB // of the one connection in write, and of another for checkpoints
+	known  *sql.Conn // one of read, which stays on the file that was opened first; see recorded
+	db     *sql.DB   // of the one connection in write, and of another for checkpoints
 	write  *writer
 }
 
@@ -120,11 +122,21 @@ func (j *Journal) openFiles(ctx context.Context, path string) (err error) {
 	if j.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
 		return err
 	}
-	j.read.SetMaxOpenConns(4)
+	j.read.SetMaxOpenConns(5)
 	if j.write.conn, err = j.db.Conn(ctx); err != nil {
 		return err
 	}
 	if err = j.write.tx(synced, func() error { return j.write.migrate(ctx) }); err != nil {
+		return err
+	}
+	if j.known, err = j.read.Conn(ctx); err != nil {
+		return err
+	}
+	// SQLite opens the file when it reads first, not before.
+	if err = j.known.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM calls LIMIT 1)").Scan(new(int)); err != nil {
+		return err
+	}
+	if _, err = j.known.ExecContext(ctx, "PRAGMA busy_timeout = 2000"); err != nil {
 		return err
 	}
 	return j.write.syncOurselves(ctx)
@@ -155,9 +167,10 @@ func prepare(dir string) (path string, err error) {
 }
 
 // address is the driver's name for the file. Another process may hold the lock
-// for as long as it writes, hence the time to wait (milliseconds).
+// for as long as it writes, hence the time to wait (milliseconds). Without the file
+// nothing is opened: an empty one in its place would know no call.
 func address(path, options string) string {
-	u := url.URL{Scheme: "file", Path: path, RawQuery: "_pragma=busy_timeout(10000)&" + options}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=busy_timeout(10000)&" + options}
 	return u.String()
 }
 
@@ -168,6 +181,9 @@ func (j *Journal) Daemon() Identity { return j.daemon }
 // called afterwards.
 func (j *Journal) Close() error {
 	var errs []error
+	if j.known != nil {
+		errs = append(errs, j.known.Close())
+	}
 	if j.read != nil {
 		errs = append(errs, j.read.Close())
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -65,6 +67,12 @@ type job struct {
 	done   chan struct{}
 }
 
+// unsyncedError says that a transaction was committed, and others can read it, but that
+// it could not be brought to the disk.
+type unsyncedError struct{ error }
+
+func (e *unsyncedError) Unwrap() error { return e.error }
+
 func newWriter(path string) (*writer, error) {
 	file, err := os.Stat(path)
 	return &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}, disk: disk{turn: make(chan struct{}, 1)}}, err
@@ -85,8 +93,8 @@ func (w *writer) syncOurselves(ctx context.Context) error {
 // share a transaction; when one of them fails each gets its own, so do must be
 // able to run twice. It uses the writer by row, exec and append only.
 //
-// When what was committed cannot be brought to the disk, that is an error too,
-// although others can read it.
+// When what was committed cannot be brought to the disk, the error is an
+// *unsyncedError.
 func (w *writer) tx(d durability, do func() error) error {
 	j := &job{do: do, done: make(chan struct{})}
 	w.mu.Lock()
@@ -103,7 +111,10 @@ func (w *writer) tx(d durability, do func() error) error {
 	case j.err != nil:
 		return j.err
 	case d == synced:
-		return w.disk.sync(j.number)
+		if err := w.disk.sync(j.number); err != nil {
+			return &unsyncedError{err}
+		}
+		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,11 +248,14 @@ func (w *writer) begin() error {
 	return err
 }
 
-// present tells whether the file that was opened is still the one that the next
-// daemon will find. SQLite would go on writing to a deleted file and say nothing.
+// present returns an error unless the file that was opened is still the one that the
+// next daemon will find. SQLite would go on writing to a deleted file and say nothing.
 func (w *writer) present() error {
 	now, err := os.Stat(w.path)
-	if err != nil || !os.SameFile(now, w.file) {
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cannot look at the journal: %w", err)
+	case err != nil || !os.SameFile(now, w.file):
 		return ErrGone
 	}
 	return nil

@@ -10,7 +10,12 @@ import (
 )
 
 // Receive records a call and its message. A call that is recorded already is
-// returned as it stands, and fresh is false: nothing is changed.
+// returned as it stands, and fresh is false: nothing is changed. That needs no write: it
+// works for as long as the journal can be read.
+//
+// An error says that the call was not recorded before and is not now, unless it is
+// ErrUnknown. With fresh the call is recorded, but may not be on the disk. Either way
+// it must not run.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
 	return j.receive(ctx, soon, c, Received, Decision{}, nil)
 }
@@ -65,10 +70,31 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 		}
 		return err
 	})
-	if err != nil {
+	var unsynced *unsyncedError
+	switch {
+	case err == nil || errors.As(err, &unsynced) && !fresh:
+		return rec, fresh, nil
+	case unsynced != nil:
+		return rec, true, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
+	}
+	rec, looked := j.recorded(ctx, c)
+	switch {
+	case looked == nil:
+		return rec, false, nil
+	case errors.Is(looked, ErrNotFound):
 		return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	}
-	return rec, fresh, nil
+	return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, err, ErrUnknown, looked)
+}
+
+// recorded returns the call that is recorded with the identity of c, for when it cannot
+// be written. The error is ErrNotFound only when there certainly is none.
+func (j *Journal) recorded(ctx context.Context, c Call) (Record, error) {
+	rec, err := scanRecord(j.known.QueryRowContext(ctx, findCall, c.Client, c.AgentID, c.ID))
+	if errors.Is(err, ErrNotFound) {
+		err = cmp.Or(j.write.present(), err) // other processes may write to another file
+	}
+	return rec, err
 }
 
 // Decide records a decision that does not start the call: with state Waiting

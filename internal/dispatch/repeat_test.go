@@ -1,0 +1,134 @@
+package dispatch
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// broken is a way in which a journal can be read and not written, or not even read.
+type broken struct {
+	name    string
+	do      func(t *testing.T, dir string)
+	unknown bool // what is not in the file that was opened may be in another
+}
+
+// ways are all of them. Root has every permission: conformance tries that as another
+// user.
+func ways() []broken {
+	file := func(dir string) string { return filepath.Join(dir, "journal.db") }
+	all := []broken{
+		{"moved", func(t *testing.T, dir string) { check(t, os.Rename(file(dir), file(dir)+".away")) }, true},
+		{"deleted", func(t *testing.T, dir string) { check(t, os.Remove(file(dir))) }, true},
+		{"replaced", func(t *testing.T, dir string) {
+			check(t, os.Rename(file(dir), file(dir)+".away"))
+			check(t, os.WriteFile(file(dir), nil, 0o600))
+		}, true},
+		{"locked", func(t *testing.T, dir string) {
+			other, err := sql.Open("sqlite", file(dir))
+			check(t, err)
+			other.SetMaxOpenConns(1)
+			_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+			check(t, err)
+			t.Cleanup(func() { other.Close() })
+		}, false},
+		{"without permission", func(t *testing.T, dir string) {
+			check(t, os.Chmod(dir, 0))
+			t.Cleanup(func() { check(t, os.Chmod(dir, 0o700)) })
+		}, true},
+	}
+	if os.Getuid() == 0 {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARepeatIsAnsweredThoughNothingCanBeJournalled: only what certainly has not run is
+// said not to have.
+func TestARepeatIsAnsweredThoughNothingCanBeJournalled(t *testing.T) {
+	t.Parallel()
+	for _, way := range ways() {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, policy.Allow, &probe{})
+			first := b.call(t, "call_1", `{}`)
+			way.do(t, b.dir)
+			for _, args := range []string{`{}`, `{ }`} {
+				again := b.call(t, "call_1", args)
+				if again.Return == nil || !again.Return.Replayed || again.Return.ID != first.Return.ID || again.Return.Result != first.Return.Result {
+					t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
+				}
+			}
+			if e := b.call(t, "call_1", `{"other":1}`).Err; e == nil || !strings.Contains(e.Message, "other arguments") {
+				t.Errorf("other arguments: %v", e)
+			}
+			fresh := b.call(t, "call_2", `{}`).Return
+			if said := strings.Contains(fresh.Result, "nothing ran"); fresh.Status != "error" || said == way.unknown || way.unknown != strings.Contains(fresh.Result, "unknown") {
+				t.Errorf("a new call: %q", fresh.Result)
+			}
+			if n := b.tool.ran.Load(); n != 1 {
+				t.Errorf("the tool ran %d times", n)
+			}
+		})
+	}
+}
+
+// TestAReturnThatIsOnlyInMemoryIsThatOfTheRepeat: the call ran, and could not be
+// journalled when it ended.
+func TestAReturnThatIsOnlyInMemoryIsThatOfTheRepeat(t *testing.T) {
+	t.Parallel()
+	for _, way := range ways() {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			var dir atomic.Value
+			b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
+				way.do(t, dir.Load().(string))
+				return tools.Result{Text: "done"}
+			}})
+			dir.Store(b.dir)
+			first := b.call(t, "call_1", `{}`)
+			if first.Return == nil || first.Return.Result != "done" {
+				t.Fatalf("got %+v", first)
+			}
+			again := b.call(t, "call_1", `{}`)
+			if again.Return == nil || !again.Return.Replayed || again.Return.ID != first.Return.ID || again.Return.Result != "done" {
+				t.Errorf("got %+v, %v, want a replay of %+v", again.Return, again.Err, first.Return)
+			}
+			if n := b.tool.ran.Load(); n != 1 {
+				t.Errorf("the tool ran %d times", n)
+			}
+		})
+	}
+}
+
+// TestACallThatRanInTheLastDaemonIsFound, although this one can write nothing.
+func TestACallThatRanInTheLastDaemonIsFound(t *testing.T) {
+	t.Parallel()
+	old := newBench(t, policy.Allow, &probe{})
+	first := old.call(t, "call_1", `{}`)
+	old.stop(t)
+	check(t, old.journal.Close())
+	j, err := journal.Open(t.Context(), old.dir, journal.Self())
+	check(t, err)
+	t.Cleanup(func() { j.Close() })
+	b := newBenchOn(t, j, policy.Allow, &probe{})
+	check(t, os.Rename(filepath.Join(old.dir, "journal.db"), filepath.Join(old.dir, "away")))
+	if again := b.call(t, "call_1", `{}`); again.Return == nil || again.Return.ID != first.Return.ID {
+		t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
+	}
+}
