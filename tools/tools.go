@@ -129,6 +129,9 @@ type IO struct {
 	// with ctx. It may be called from several goroutines while Execute runs. Nil
 	// refuses all.
 	Connect func(ctx context.Context, host string, ports []uint16) error
+	// Revoked waits until a host that Connect has let through must not be contacted at
+	// the port any more, and returns why; nil when ctx ends first.
+	Revoked func(ctx context.Context, host string, port uint16) error
 	// Profile names the sandbox that the policy wants for this call; "" means
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.

@@ -142,7 +142,7 @@ func (d *daemon) usePolicy(p *policy.Policy) {
 
 // egressOptions are those of the connections of all calls.
 func egressOptions(e config.Egress) egress.Options {
-	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: make(chan struct{}, connectionPlaces())}
+	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: egress.NewPlaces(connectionPlaces())}
 }
 
 // listed are the hosts that calls may contact without being asked for.

@@ -112,6 +112,25 @@ func (n *connections) decideBy(ctx context.Context, rules *rules, host string, p
 	return n.tell(denied[:1], said, errors.New(deniedByPolicy(v).text))
 }
 
+// revoked waits until a policy denies a connection that exists, and returns why. A
+// policy that would only ask leaves it as it is.
+func (n *connections) revoked(ctx context.Context, host string, port uint16) error {
+	for {
+		rules := n.d.rulesFor(n.call)
+		v, _ := n.judge(rules, host, port)
+		if v.Action == policy.Deny {
+			v.Effect = contact(host, port)
+			said := message.Decision{Action: "deny", By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+			return n.tell([]policy.Decision{v}, said, errors.New(deniedByPolicy(v).text))
+		}
+		select {
+		case <-rules.replaced:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // judge is the policy's word on one port, or that of the person who has opened the
 // network for one host: it outweighs a rule that asks, not one that denies.
 func (n *connections) judge(rules *rules, host string, port uint16) (v policy.Decision, by string) {

@@ -145,3 +145,32 @@ func TestAQuestionAboutAHostEndsWithTheCall(t *testing.T) {
 		t.Errorf("got %q, %q", answers, decisions(w.Call()))
 	}
 }
+
+// A connection outlives a policy that would ask about its host, and ends with one that
+// denies it.
+func TestAPolicyThatDeniesAHostRevokesItsConnections(t *testing.T) {
+	t.Parallel()
+	b, n := contacting(t)
+	if err := n.decide(t.Context(), "a.good.example", []uint16{443}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	// Ends with the last policy.
+	go func() { ended <- n.revoked(t.Context(), "a.good.example", 443) }()
+	for _, action := range []policy.Action{policy.Ask, policy.Deny} {
+		rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+			Name: "test", Net: []policy.Rule{{ID: "later", Action: action, Hosts: []string{"*.good.example"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.SetPolicy(rules)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "later") {
+		t.Errorf("got %v", err)
+	}
+	want := []string{"a.good.example allow policy good", "a.good.example deny policy later"}
+	if diff := cmp.Diff(want, decisions(n.call)); diff != "" {
+		t.Error(diff)
+	}
+}

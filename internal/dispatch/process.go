@@ -235,6 +235,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact})
 	c.setCapture(out.capture)
 	begin := time.Now()
+	hosts := d.connections(c, inv)
 	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
 	out.result = inv.Execute(ctx, tools.IO{
 		Output: func(s tools.Stream, p []byte) {
@@ -247,7 +248,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		},
 		Input:   c.input.pieces,
 		Profile: c.profile, Widen: c.widened, Granted: c.granted,
-		Connect: d.connections(c, inv).decide,
+		Connect: hosts.decide, Revoked: hosts.revoked,
 	})
 	out.took = time.Since(begin)
 	c.input.close()

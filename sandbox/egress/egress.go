@@ -37,10 +37,13 @@ type Options struct {
 	// asked for.
 	OtherNames bool
 
-	// Places has an element for each connection that is carried, of all Servers that
-	// share it; when it is full, others wait. Each takes six descriptors. Nil = no
-	// bound but that of each call.
-	Places chan struct{}
+	// Revoked waits until host must not be contacted at port any more and returns why,
+	// or nil when ctx ends: a connection that exists ends with it. It is called from
+	// several goroutines. Nil = what was allowed stays so.
+	Revoked func(ctx context.Context, host string, port uint16) error
+	// Places bounds the connections of all Servers that share it. Nil = no bound but
+	// that of each call.
+	Places *Places
 
 	// Lookup finds the addresses of a name; nil = as this machine does.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -59,6 +62,7 @@ const (
 	maxNames       = 4096 // of a call
 	maxQuestions   = 128  // that wait for an answer at a time
 	maxConnections = 256  // of a call at a time; more wait
+	maxLookups     = 8    // of a call at a time; each takes descriptors of the daemon
 	maxRefusals    = 16   // that are remembered
 
 	freshFor    = time.Minute // how long addresses of a name are used
@@ -67,8 +71,10 @@ const (
 
 // Server serves one call.
 type Server struct {
-	opt   Options
-	ports []uint16 // on which it listens
+	opt     Options
+	ports   []uint16      // on which it listens
+	lookups chan struct{} // one element for each that is made
+	held    int           // of Places, which guards it
 
 	mu       sync.Mutex
 	names    map[string]*name
@@ -96,7 +102,10 @@ func New(o Options) *Server {
 	if o.Dial == nil {
 		o.Dial = dial
 	}
-	return &Server{opt: o, names: map[string]*name{}, stands: map[netip.Addr]*name{}}
+	if o.Places == nil {
+		o.Places = NewPlaces(4 * maxConnections)
+	}
+	return &Server{opt: o, lookups: make(chan struct{}, maxLookups), names: map[string]*name{}, stands: map[netip.Addr]*name{}}
 }
 
 // Serve answers the questions for names that come to dns and joins the connections
@@ -116,12 +125,11 @@ func (s *Server) Serve(ctx context.Context, dns net.PacketConn, listeners []net.
 	defer stop()
 	// Ends when the socket is closed.
 	all.Go(func() { s.answerQuestions(ctx, dns) })
-	places := make(chan struct{}, maxConnections)
 	for _, l := range listeners {
 		// Ends with ctx.
 		all.Go(func() {
 			defer l.Close()
-			s.accept(ctx, l, places)
+			s.accept(ctx, l)
 			s.noteLate(l)
 		})
 	}
@@ -202,7 +210,7 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	if n.found != nil && time.Since(n.since) < freshFor {
 		return n.found, nil
 	}
-	all, err := s.opt.Lookup(ctx, n.host)
+	all, err := s.lookup(ctx, n.host)
 	if err != nil {
 		return nil, &lookupError{err}
 	}
@@ -222,6 +230,17 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	}
 	n.found, n.since = found, time.Now()
 	return found, nil
+}
+
+// lookup finds the addresses of a name; few at a time, since each takes descriptors.
+func (s *Server) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	select {
+	case s.lookups <- struct{}{}:
+		defer func() { <-s.lookups }()
+		return s.opt.Lookup(ctx, host)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // lookupError is a name that is allowed and cannot be found.

@@ -11,53 +11,33 @@ import (
 	"time"
 )
 
-// accept joins the connections of a listener until ctx ends. places bounds those of
-// the call that are open.
-func (s *Server) accept(ctx context.Context, l net.Listener, places chan struct{}) {
+// accept joins the connections of a listener until ctx ends. Of those that wait for a
+// place it takes one; the others wait in the kernel, where they take no descriptor.
+func (s *Server) accept(ctx context.Context, l net.Listener) {
 	var open sync.WaitGroup
 	defer open.Wait()
-	for take(ctx, places) {
+	for {
 		c, err := l.Accept()
-		if err != nil {
-			leave(places)
-			if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
-				return
-			}
-			pause(ctx) // no descriptor is left, or who connected is gone
+		switch {
+		case err == nil:
+		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
+			return
+		default:
+			pause(ctx) // no descriptor is left, or whoever connected is gone
 			continue
+		}
+		if !s.opt.Places.take(ctx, s) {
+			s.note(c.LocalAddr())
+			reset(c)
+			c.Close()
+			return
 		}
 		// Ends with the connection or ctx.
 		open.Go(func() {
-			defer leave(places)
+			defer s.opt.Places.leave(s)
 			defer c.Close()
-			// Not before: a listener that waits needs none of all calls' places.
-			if !take(ctx, s.opt.Places) {
-				s.note(c.LocalAddr())
-				reset(c)
-				return
-			}
-			defer leave(s.opt.Places)
 			s.join(ctx, c)
 		})
-	}
-}
-
-// take waits for a place; a room that is nil has no end of them.
-func take(ctx context.Context, room chan struct{}) bool {
-	if room == nil {
-		return true
-	}
-	select {
-	case room <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func leave(room chan struct{}) {
-	if room != nil {
-		<-room
 	}
 }
 
@@ -113,6 +93,8 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 		return
 	}
 	defer out.Close()
+	ctx, end := context.WithCancel(ctx)
+	defer s.endWhenRevoked(ctx, end, c, to)()
 	stop := context.AfterFunc(ctx, func() { c.Close(); out.Close() })
 	defer stop()
 	done := make(chan struct{})
@@ -129,6 +111,24 @@ func (s *Server) join(ctx context.Context, c net.Conn) {
 	}()
 	pass(c, out)
 	<-done
+}
+
+// endWhenRevoked resets a connection when its host must not be contacted any more,
+// until the function that it returns is called.
+func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c net.Conn, to target) (stop func()) {
+	if s.opt.Revoked == nil {
+		return end
+	}
+	var watching sync.WaitGroup
+	// Ends with ctx.
+	watching.Go(func() {
+		if err := s.opt.Revoked(ctx, to.host(), to.port); err != nil {
+			_ = s.refuse(to.host(), to.port, err)
+			reset(c)
+			end()
+		}
+	})
+	return func() { end(); watching.Wait() }
 }
 
 // begin passes on what the call says first, unless that is TLS for another name than
@@ -175,6 +175,14 @@ type target struct {
 	name  string // "" = an address was meant
 	port  uint16
 	found []netip.Addr
+}
+
+// host is what was decided on.
+func (t target) host() string {
+	if t.name == "" && len(t.found) > 0 {
+		return t.found[0].String()
+	}
+	return t.name
 }
 
 // connect makes the connection for which an address of the call's network stands.

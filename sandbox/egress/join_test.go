@@ -2,6 +2,8 @@ package egress
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"runtime"
@@ -72,15 +74,20 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-func TestAsManyConnectionsAsThereArePlaces(t *testing.T) {
+// One call that wants all connections leaves some to each other.
+func TestPlacesAreSharedFairly(t *testing.T) {
 	t.Parallel()
-	const places, tried = 8, 40
-	h := &held{full: make(chan struct{}), want: places}
-	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: make(chan struct{}, places)})
+	const places, tried, most = 8, 40, 2
+	h := &held{full: make(chan struct{}), want: most}
+	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Places: NewPlaces(places)})
+	other := &held{full: make(chan struct{}), want: 1}
+	s2, l2, dns2 := doors(t, Options{Lookup: publicly, Dial: other.dial, Places: s.opt.Places})
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
 	// Ends with stop.
 	serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
+	// Ends with stop.
+	serving.Go(func() { s2.Serve(ctx, dns2, []net.Listener{l2}) })
 	for range tried {
 		c, err := net.Dial("tcp4", l.Addr().String())
 		if err != nil {
@@ -89,20 +96,26 @@ func TestAsManyConnectionsAsThereArePlaces(t *testing.T) {
 		defer c.Close()
 	}
 	<-h.full
+	c, err := net.Dial("tcp4", l2.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	<-other.full // though the first call wants more than all
 	stop()
 	serving.Wait()
-	if h.most != places || h.open != 0 {
-		t.Errorf("%d connections at a time, want %d; %d are left", h.most, places, h.open)
+	if h.most != most || h.open != 0 {
+		t.Errorf("%d connections at a time, want %d; %d are left", h.most, most, h.open)
 	}
-	if n := len(s.opt.Places); n != 0 {
-		t.Errorf("%d places are taken when nothing runs", n)
+	if p := s.opt.Places; p.free != places || s.held != 0 || s2.held != 0 {
+		t.Errorf("%d places are free when nothing runs; %d and %d are held", p.free, s.held, s2.held)
 	}
 }
 
 // Calls that contact nobody must not take places from those that do.
 func TestAListenerThatWaitsTakesNoPlace(t *testing.T) {
 	t.Parallel()
-	places := make(chan struct{}, 1)
+	places := NewPlaces(1)
 	h := &held{full: make(chan struct{}), want: 1}
 	ctx, stop := context.WithCancel(t.Context())
 	var serving sync.WaitGroup
@@ -210,8 +223,7 @@ func (l telling) Accept() (net.Conn, error) {
 
 func TestAConnectionThatWaitsWhenTheCallEndsIsToldOf(t *testing.T) {
 	t.Parallel()
-	o := Options{Places: make(chan struct{}, 1)}
-	o.Places <- struct{}{} // taken by another call
+	o := Options{Places: NewPlaces(0)} // all are taken by other calls
 	s, l, dns := doors(t, o)
 	clear(s.stands) // so that the address is this machine's
 	given := make(chan struct{})
@@ -230,4 +242,66 @@ func TestAConnectionThatWaitsWhenTheCallEndsIsToldOf(t *testing.T) {
 	if got := s.Refusals(); len(got) != 1 || got[0].Host != "127.0.0.1" {
 		t.Errorf("told of %v", got)
 	}
+}
+
+// A call that has as many connections as it may have leaves one for every other.
+func TestEveryCallGetsAPlace(t *testing.T) {
+	t.Parallel()
+	const n = 85
+	p := NewPlaces(n)
+	for call := range 40 {
+		s := New(Options{Places: p})
+		for got := 0; ; got++ {
+			if _, ok := p.try(s); !ok {
+				if got == 0 {
+					t.Fatalf("call %d gets no place; %d are free", call, p.free)
+				}
+				break
+			}
+		}
+	}
+}
+
+func TestAConnectionEndsWhenItsHostIsRevoked(t *testing.T) {
+	t.Parallel()
+	revoke := make(chan error)
+	h := &held{full: make(chan struct{}), want: 1}
+	s, l, dns := doors(t, Options{Lookup: publicly, Dial: h.dial, Revoked: func(ctx context.Context, host string, port uint16) error {
+		select {
+		case err := <-revoke:
+			return fmt.Errorf("%s: %w", host, err)
+		case <-ctx.Done():
+			return nil
+		}
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	// Ends with stop.
+	serving.Go(func() { s.Serve(ctx, dns, []net.Listener{l}) })
+	kept, ended := dialTo(t, l), make(chan error)
+	// Ends with the connection.
+	go func() {
+		_, err := kept.Read(make([]byte, 1))
+		ended <- err
+	}()
+	<-h.full
+	revoke <- errors.New("denied from now on")
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("the connection ends with %v", err)
+	}
+	stop()
+	serving.Wait()
+	if got := s.Refusals(); len(got) != 1 || got[0].Host != "pkg.example" || !strings.Contains(got[0].Why.Error(), "from now on") {
+		t.Errorf("the refusals are %+v", got)
+	}
+}
+
+func dialTo(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }

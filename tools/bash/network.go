@@ -11,7 +11,7 @@ import (
 // network carries the connections of one call to where its caller lets them go.
 func (v *invocation) network(io tools.IO) *egress.Server {
 	o := v.tool.options.Egress
-	o.Allow = io.Connect
+	o.Allow, o.Revoked = io.Connect, io.Revoked
 	if o.Allow == nil {
 		o.Allow = func(context.Context, string, []uint16) error {
 			return errors.New("nobody decides on connections here")
