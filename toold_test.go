@@ -42,6 +42,7 @@ var layers = []row{
 	{"sandbox/widen", []string{"sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
 	{"internal/statedir", nil, []string{"x/sys"}},
+	{"internal/workspaces", []string{"internal/statedir"}, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
 	{"tools", []string{"policy", "sandbox", "sandbox/widen"}, nil},

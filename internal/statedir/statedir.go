@@ -12,6 +12,7 @@
 package statedir
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 const (
@@ -155,4 +157,29 @@ func openLock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("cannot lock the state directory: %w", err)
 	}
 	return f, nil
+}
+
+// Alone calls do while no other process is in a call of Alone with the same name. It
+// waits for its turn until ctx ends.
+func Alone(ctx context.Context, dir, name string, do func() error) error {
+	f, err := openLock(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		switch locked, err := lockByte(f, offset(name), true); {
+		case err != nil:
+			return fmt.Errorf("cannot lock the state directory %s: %w", dir, err)
+		case locked:
+			return do()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -1,0 +1,35 @@
+package workspaces
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Discover returns the workspace of somebody who works in dir, a canonical path: the
+// registered one that contains it, else the root of the git repository, else dir itself.
+// A repository that is not the user's own, or that contains the user's home, does not
+// count: whoever can write above a directory would choose what calls may change.
+func Discover(registered []string, dir, home string) string {
+	if root := Containing(registered, dir); root != "" {
+		return root
+	}
+	for at := dir; at != filepath.Dir(at) && (home == "" || !Within(home, at)); at = filepath.Dir(at) {
+		if info, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			if owned(info) && !containsAny(at, registered) {
+				return at
+			}
+			break
+		}
+	}
+	return dir
+}
+
+// containsAny reports whether a registered workspace lies in dir.
+func containsAny(dir string, registered []string) bool {
+	for _, root := range registered {
+		if Within(root, dir) {
+			return true
+		}
+	}
+	return false
+}

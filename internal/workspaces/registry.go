@@ -1,0 +1,179 @@
+// Package workspaces keeps the directories that a person has registered for agents to
+// work in, and opens what the calls of each share when it is first needed.
+//
+// A Registry is a file of the state directory, which calls cannot see. Only commands
+// that a person runs change it; nothing on the wire does. A Set serves the registered
+// workspaces: it follows the file, so a change holds from the next call on.
+package workspaces
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/statedir"
+)
+
+const (
+	fileName      = "workspaces.json"
+	formatVersion = 1
+)
+
+// Workspace is one registered directory.
+type Workspace struct {
+	Path    string    `json:"path"` // canonical
+	AddedAt time.Time `json:"added_at"`
+}
+
+// content is what the file holds.
+type content struct {
+	Version    int         `json:"version"`
+	Workspaces []Workspace `json:"workspaces"`
+}
+
+// Registry is the list of workspaces in a state directory. Its methods may be called
+// from several processes at the same time.
+type Registry struct{ dir string }
+
+// In returns the registry of a state directory.
+func In(stateDir string) Registry { return Registry{stateDir} }
+
+func (r Registry) path() string { return filepath.Join(r.dir, fileName) }
+
+// List returns the workspaces, sorted by path. A registry that was never written is
+// empty; one that cannot be read is an error.
+func (r Registry) List() ([]Workspace, error) {
+	text, err := os.ReadFile(r.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the list of workspaces: %w", err)
+	}
+	var c content
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("cannot read the list of workspaces in %s: %w; correct it, or remove it and register them again: toold workspaces add PATH", r.path(), err)
+	}
+	if c.Version != formatVersion {
+		return nil, fmt.Errorf("cannot read the list of workspaces in %s: it has version %d, and this toold reads version %d", r.path(), c.Version, formatVersion)
+	}
+	for _, w := range c.Workspaces {
+		if !filepath.IsAbs(w.Path) || filepath.Clean(w.Path) != w.Path || w.Path == "/" {
+			return nil, fmt.Errorf("cannot read the list of workspaces in %s: %q is not the path of a workspace", r.path(), w.Path)
+		}
+	}
+	return c.Workspaces, nil
+}
+
+// NestedError says that a workspace would contain another or lie in it. A call may write
+// all of its own workspace and nothing of another, so they are kept apart.
+type NestedError struct{ Path, Other string }
+
+func (e *NestedError) Error() string {
+	how := "lies in the workspace"
+	if Within(e.Other, e.Path) {
+		how = "contains the workspace"
+	}
+	return fmt.Sprintf("cannot register %s: it %s %s; use that one, or remove it first: toold workspaces remove %[3]s", e.Path, how, e.Other)
+}
+
+// Add registers a directory by its canonical path. It reports whether it is new. The
+// error may be a *NestedError.
+func (r Registry) Add(ctx context.Context, path string) (added bool, err error) {
+	err = r.change(ctx, func(list []Workspace) ([]Workspace, error) {
+		for _, w := range list {
+			switch {
+			case w.Path == path:
+				return list, nil
+			case Within(w.Path, path) || Within(path, w.Path):
+				return nil, &NestedError{path, w.Path}
+			}
+		}
+		added = true
+		return append(list, Workspace{path, time.Now().UTC().Truncate(time.Second)}), nil
+	})
+	return added && err == nil, err
+}
+
+// Remove takes a directory off the list. It reports whether it was on it.
+func (r Registry) Remove(ctx context.Context, path string) (removed bool, err error) {
+	err = r.change(ctx, func(list []Workspace) ([]Workspace, error) {
+		kept := slices.DeleteFunc(slices.Clone(list), func(w Workspace) bool { return w.Path == path })
+		removed = len(kept) < len(list)
+		return kept, nil
+	})
+	return removed && err == nil, err
+}
+
+// change replaces the list by what edit makes of it, unless that is the same.
+func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspace, error)) error {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the state directory: %w", err)
+	}
+	return statedir.Alone(ctx, r.dir, fileName, func() error {
+		list, err := r.List()
+		if err != nil {
+			return err
+		}
+		next, err := edit(list)
+		if err != nil || slices.Equal(next, list) {
+			return err
+		}
+		slices.SortFunc(next, func(a, b Workspace) int { return strings.Compare(a.Path, b.Path) })
+		return r.write(next)
+	})
+}
+
+// write replaces the file at once: a reader sees the old list or the new one.
+func (r Registry) write(list []Workspace) error {
+	text, err := json.MarshalIndent(content{formatVersion, append([]Workspace{}, list...)}, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(r.dir, fileName+".*")
+	if err != nil {
+		return fmt.Errorf("cannot write the list of workspaces: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), r.path())
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("cannot write the list of workspaces: %w", err)
+	}
+	return nil
+}
+
+// Containing returns the workspace that a canonical path lies in, "" if none.
+func Containing(list []string, path string) string {
+	i := slices.IndexFunc(list, func(root string) bool { return Within(path, root) })
+	if i < 0 {
+		return ""
+	}
+	return list[i]
+}
+
+// Paths returns the paths of workspaces.
+func Paths(list []Workspace) []string {
+	paths := make([]string, len(list))
+	for i, w := range list {
+		paths[i] = w.Path
+	}
+	return paths
+}
+
+// Within reports whether path is root or lies below it. Both are clean.
+func Within(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+}
