@@ -58,7 +58,7 @@ var layers = []row{
 
 	{"cmd/toold", []string{
 		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/files", "client",
-		"internal/approval", "internal/statedir", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server",
+		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -37,7 +37,7 @@ func (f *callFlags) register(cmd *cobra.Command) {
 
 func (f *callFlags) registerBash(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.cwd, "cwd", "", "bash: `folder` to run in, from the workspace")
+	flags.StringVar(&f.cwd, "cwd", "", "bash: `directory` to run in; default: the current one")
 	flags.Int64Var(&f.timeout, "timeout", 0, "bash: `milliseconds` after which the command is stopped")
 	flags.StringVar(&f.terminal, "terminal", "", "bash: split, single or off")
 	flags.BoolVar(&f.stdin, "stdin", false, "bash: send this program's standard input to the command")
@@ -82,8 +82,9 @@ func background(arguments json.RawMessage) bool {
 	return false
 }
 
-// build makes the JSON object of a call from TOOL, the operand and the flags.
-func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in io.Reader) (json.RawMessage, error) {
+// build makes the JSON object of a call from TOOL, the operand and the flags. from makes
+// the paths that a person gave those that the tool wants.
+func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		if len(operands) > 0 {
 			return nil, errors.New("--arguments holds the whole call; leave the operand out")
@@ -100,7 +101,9 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 		if !ok {
 			return nil, fmt.Errorf("cannot tell which argument of %s %q is; the tools with an operand are bash, read_file, write_file and edit_file; for others use --arguments", tool, operands[0])
 		}
-		args[name] = operands[0]
+		if args[name] = operands[0]; name == "file_path" {
+			args[name] = from(operands[0])
+		}
 	}
 	if f.content == "-" && cmd.Flags().Changed("content") {
 		text, err := io.ReadAll(in)
@@ -117,6 +120,9 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 			return nil, fmt.Errorf("--%s belongs to %s, not to %s", a.flag, a.tool, tool)
 		}
 		args[a.name] = a.value(f)
+	}
+	if dir := from(f.cwd); tool == "bash" && dir != "" {
+		args["cwd"] = dir
 	}
 	return json.Marshal(args)
 }

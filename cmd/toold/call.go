@@ -88,7 +88,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	arguments, err := c.flags.build(cmd, args[0], args[1:], c.std.in)
+	arguments, err := c.flags.build(cmd, args[0], args[1:], c.std.in, c.from)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/toold/toold/internal/config"
 )
 
 func configCommand(g *global) *cobra.Command {
@@ -32,7 +30,7 @@ func (g *global) checkConfig(files []string) error {
 	if len(files) == 1 {
 		options.Path = files[0]
 	}
-	cfg, err := config.Load(options)
+	cfg, err := g.readConfig(options)
 	if err != nil {
 		if g.json {
 			g.emit(checkedConfig{Config: options.Path, Warnings: []string{}, Faults: faultsOf(err)})

@@ -54,16 +54,21 @@ func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client
 	return client.Dial(ctx, at)
 }
 
-// connect reaches the running daemon of this workspace, or starts a private one.
+// connect reaches the running daemon, or starts a private one.
 func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error) {
+	if c.below != "" {
+		c.say("workspace %s, in %s", cfg.Workspace, c.below)
+	}
 	if !c.private {
-		p, err := reach(ctx, cfg, c.output())
+		p, err := c.reach(ctx, cfg, c.output())
 		switch {
-		case err != nil && !errors.Is(err, errNoDaemon):
+		case errors.Is(err, errNoDaemon):
+			c.say("no daemon is running; this call starts a private one (one that stays: toold serve)")
+		case err != nil:
 			return nil, &exitError{callNotRun, err}
-		case err == nil && p.agent.Hello().Workspace == cfg.Workspace:
+		case p.agent.Hello().Workspace == cfg.Workspace:
 			return p, nil
-		case err == nil:
+		default:
 			c.say("the running daemon serves %s; this call gets a private one", p.agent.Hello().Workspace)
 			p.close()
 		}

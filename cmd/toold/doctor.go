@@ -36,20 +36,20 @@ func doctorCommand(g *global) *cobra.Command {
 
 func (g *global) doctor(ctx context.Context) error {
 	findings := append(append(confinementFindings(ctx), apparmorFindings()...), groupsFinding())
-	cfg, err := config.Load(g.options)
+	cfg, err := g.readConfig(g.options)
 	if err == nil {
 		findings = append(findings, configFinding(cfg), watchFinding(cfg))
 	} else {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 		options := g.options
 		options.For = config.JudgeCalls // in the home folder all else may be right
-		cfg, err = config.Load(options)
+		cfg, err = g.readConfig(options)
 	}
 	if err == nil {
 		held := tierFinding(ctx, &cfg)
 		findings = append(findings, terminalFinding(cfg), held, policyFinding(cfg), warmFinding(ctx, cfg),
-			stateFinding(cfg), cacheFinding(ctx, cfg), portFinding(ctx, cfg), quarantineFinding(cfg))
-		findings = append(findings, runningPolicyFinding(ctx, cfg)...)
+			stateFinding(cfg), cacheFinding(ctx, cfg), g.portFinding(ctx, cfg), quarantineFinding(cfg))
+		findings = append(findings, g.runningPolicyFinding(ctx, cfg)...)
 	}
 	return g.printFindings(findings)
 }
@@ -151,10 +151,10 @@ func policyFinding(cfg config.Config) finding {
 	return found
 }
 
-// runningPolicyFinding tells whether a running daemon follows its policy files as
-// they are; nothing when none runs.
-func runningPolicyFinding(ctx context.Context, cfg config.Config) []finding {
-	last, err := askReload(ctx, cfg, http.MethodGet)
+// runningPolicyFinding reports whether the running daemon follows its policy files as
+// they are; it returns nothing when none runs.
+func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []finding {
+	last, err := g.askReload(ctx, cfg, http.MethodGet)
 	switch {
 	case err != nil:
 		return nil
@@ -186,28 +186,22 @@ func stateFinding(cfg config.Config) finding {
 	return finding{Name: "state folder", OK: true, Is: cfg.StateDir}
 }
 
-// portFinding tells whether a daemon could listen, or does already.
-func portFinding(ctx context.Context, cfg config.Config) finding {
-	l, err := loopback.Listen("tcp", cfg.Listen)
-	if err != nil && healthy(ctx, cfg) {
-		return finding{Name: "address", OK: true, Is: "a daemon serves " + cfg.Listen + " already"}
+// portFinding finds the running daemon, or tries whether one could listen.
+func (g *global) portFinding(ctx context.Context, cfg config.Config) finding {
+	p, err := g.reach(ctx, cfg, client.Options{Silent: true})
+	switch {
+	case err == nil:
+		p.close()
+		return finding{Name: "address", OK: true, Is: "a daemon serves " + p.at.URL + " already"}
+	case !errors.Is(err, errNoDaemon):
+		return finding{Name: "address", Is: err.Error(), Mend: "restart the daemon: toold serve"}
 	}
+	l, err := loopback.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return finding{Name: "address", Is: err.Error(), Mend: "choose another address with --listen, e.g. --listen 127.0.0.1:0"}
 	}
 	l.Close()
 	return finding{Name: "address", OK: true, Is: cfg.Listen + " is free"}
-}
-
-// healthy tells whether a daemon of this state folder serves the address: it
-// knows the agent's token.
-func healthy(ctx context.Context, cfg config.Config) bool {
-	p, err := reach(ctx, cfg, client.Options{Silent: true})
-	if err != nil {
-		return false
-	}
-	p.close()
-	return true
 }
 
 func (g *global) printFindings(findings []finding) error {

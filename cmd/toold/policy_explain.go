@@ -45,7 +45,7 @@ func policyExplainCommand(g *global) *cobra.Command {
 			if cmd.ArgsLenAtDash() < 0 && tool == "" && !cmd.Flags().Changed("arguments") {
 				return g.explainRecorded(cmd, j, args)
 			}
-			arguments, err := flags.build(cmd, orDefault(tool, "bash"), operand(args), g.std.in)
+			arguments, err := flags.build(cmd, orDefault(tool, "bash"), operand(args), g.std.in, g.from)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}

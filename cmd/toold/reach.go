@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"syscall"
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/statedir"
 )
 
 // dial connects to the running daemon with the token of a role.
@@ -26,9 +28,9 @@ func (g *global) dial(ctx context.Context, role string) (*client.Client, error) 
 	if err != nil {
 		return nil, &exitError{exitUnreachable, err}
 	}
-	at, err := endpoint(cfg)
+	at, err := g.endpoint(cfg)
 	if err != nil {
-		return nil, &exitError{exitConfig, err}
+		return nil, &exitError{exitUnreachable, err}
 	}
 	at.Token, at.Name, at.Version, at.Silent = secret, "toold", version, true
 	c, err := client.Dial(ctx, at)
@@ -41,12 +43,12 @@ func (g *global) dial(ctx context.Context, role string) (*client.Client, error) 
 	return c, nil
 }
 
-// errNoDaemon says that nothing listens where a daemon would.
-var errNoDaemon = errors.New("no toold is running there")
+// errNoDaemon says that no daemon runs.
+var errNoDaemon = errors.New("no daemon is running")
 
-// reach connects to a running daemon as an agent.
-func reach(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
-	at, err := endpoint(cfg)
+// reach connects to the running daemon as an agent.
+func (g *global) reach(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
+	at, err := g.endpoint(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -73,19 +75,34 @@ func secretOnDisk(cfg config.Config, role string) (string, error) {
 	return "", noSuchRole(role)
 }
 
-// endpoint is where the daemon of a configuration is reached from this machine.
-func endpoint(cfg config.Config) (at client.Options, err error) {
-	host, port, err := net.SplitHostPort(cfg.Listen)
+// endpoint is where the daemon of a state directory is reached, whatever its port, unless
+// --listen names an address. A token is sent to no address on which no daemon of the
+// directory listens.
+func (g *global) endpoint(cfg config.Config) (at client.Options, err error) {
+	where := statedir.Daemon{URL: "ws://" + cfg.Listen + "/v1/ws", Certificate: cfg.TLS.Cert}
+	if cfg.TLS.Cert != "" {
+		where.URL = "wss://" + cfg.Listen + "/v1/ws"
+	}
+	if g.options.Listen == "" {
+		running, ok, err := statedir.Running(cfg.StateDir)
+		switch {
+		case err != nil:
+			return at, err
+		case !ok:
+			return at, fmt.Errorf("%w with the state directory %s; start one in your project: toold serve", errNoDaemon, cfg.StateDir)
+		}
+		where = running
+	}
+	u, err := url.Parse(where.URL)
 	if err != nil {
 		return at, fmt.Errorf("cannot tell where the daemon listens: %w", err)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "" || ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
 	}
-	at.URL = "ws://" + net.JoinHostPort(host, port) + "/v1/ws"
-	if cfg.TLS.Cert != "" {
-		at.URL = "wss://" + net.JoinHostPort(host, port) + "/v1/ws"
-		at.TLS, err = pinned(cfg.TLS.Cert)
+	at.URL = u.String()
+	if where.Certificate != "" {
+		at.TLS, err = pinned(where.Certificate)
 	}
 	return at, err
 }

@@ -73,7 +73,7 @@ func (g *global) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := askReload(ctx, cfg, http.MethodPost)
+	answer, err := g.askReload(ctx, cfg, http.MethodPost)
 	if err != nil {
 		return &exitError{exitUnreachable, err}
 	}
@@ -94,12 +94,12 @@ func (g *global) reload(ctx context.Context) error {
 
 // askReload asks the running daemon to reload (POST), or what the last reload came
 // to (GET).
-func askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
+func (g *global) askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
 	secret, err := secretOnDisk(cfg, "approver")
 	if err != nil {
 		return answer, err
 	}
-	at, err := endpoint(cfg)
+	at, err := g.endpoint(cfg)
 	if err != nil {
 		return answer, err
 	}

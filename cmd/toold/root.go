@@ -69,7 +69,8 @@ type global struct {
 	options config.Options
 	json    bool
 
-	understood bool // the command line
+	understood bool   // the command line
+	below      string // where in a discovered workspace the person works; "" = at its root
 }
 
 func newRoot(g *global) *cobra.Command {
@@ -89,7 +90,7 @@ func newRoot(g *global) *cobra.Command {
 	root.SetErr(g.std.err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&g.options.Path, "config", "", "configuration `file` (TOOLD_CONFIG)")
-	flags.StringVarP(&g.options.Workspace, "workspace", "C", "", "`folder` that calls may change; default: the current one (TOOLD_WORKSPACE)")
+	flags.StringVarP(&g.options.Workspace, "workspace", "C", "", "`directory` that calls may change; default: the registered workspace or the git repository that contains the current one, else that itself (TOOLD_WORKSPACE)")
 	flags.StringVar(&g.options.Policy, "policy", "", "policy `file` (TOOLD_POLICY)")
 	flags.StringVar(&g.options.StateDir, "state-dir", "", "`folder` of journal and tokens (TOOLD_STATE_DIR)")
 	flags.StringVar(&g.options.Listen, "listen", "", "`host:port` to serve on or to reach (TOOLD_LISTEN)")
@@ -187,11 +188,17 @@ func (g *global) inspect() (config.Config, error) { return g.loadFor(config.Judg
 // left. A person may ask that from any folder.
 func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
 
+// readConfig reads the configuration of somebody who works in the current directory.
+func (g *global) readConfig(options config.Options) (config.Config, error) {
+	options.Discover = g.discover
+	return config.Load(options)
+}
+
 // loadFor reads the configuration and prints its warnings.
 func (g *global) loadFor(purpose config.Purpose) (config.Config, error) {
 	options := g.options
 	options.For = purpose
-	cfg, err := config.Load(options)
+	cfg, err := g.readConfig(options)
 	if err != nil {
 		return cfg, &exitError{exitConfig, err}
 	}

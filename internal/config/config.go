@@ -99,6 +99,10 @@ type Options struct {
 
 	For Purpose // what the configuration is read for
 
+	// Discover returns the workspace of somebody who works in dir, where no setting names
+	// one; nil = dir itself. Both paths are canonical.
+	Discover func(stateDir, dir string) (string, error)
+
 	Dir    string              // empty = the working directory
 	Getenv func(string) string // nil = os.Getenv
 }
@@ -137,10 +141,11 @@ type loader struct {
 	warnings     []string
 	configFolder string // $XDG_CONFIG_HOME/toold; empty when unknown
 	purpose      Purpose
+	discover     func(stateDir, dir string) (string, error)
 }
 
 func newLoader(o Options) (*loader, error) {
-	l := &loader{getenv: o.Getenv, dir: o.Dir, purpose: o.For}
+	l := &loader{getenv: o.Getenv, dir: o.Dir, purpose: o.For, discover: o.Discover}
 	if l.getenv == nil {
 		l.getenv = os.Getenv
 	}

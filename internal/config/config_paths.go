@@ -33,8 +33,8 @@ func secrets() []string {
 
 // paths settles the workspace, the state directory, the socket and the policy.
 func (l *loader) paths(c *Config, raw file) {
-	c.Workspace = l.workspace(raw.Workspace)
 	c.StateDir = l.stateDir(raw.StateDir)
+	c.Workspace = l.workspace(raw.Workspace, c.StateDir)
 	if l.text(&c.Socket, raw.Socket, "socket"); c.Socket != "" {
 		c.Socket = l.absolute(raw.Socket)
 	}
@@ -43,7 +43,7 @@ func (l *loader) paths(c *Config, raw file) {
 
 // workspace resolves the folder in which calls work. The root is refused: every
 // file of the machine would be the workspace's.
-func (l *loader) workspace(s scalar) string {
+func (l *loader) workspace(s scalar, stateDir string) string {
 	if l.purpose == ReachDaemon {
 		return ""
 	}
@@ -55,6 +55,12 @@ func (l *loader) workspace(s scalar) string {
 	if err != nil {
 		l.fail(s, "the workspace must be an existing folder: %v", err)
 		return ""
+	}
+	if !s.set && l.discover != nil && stateDir != "" {
+		if real, err = l.discover(stateDir, real); err != nil {
+			l.faults = append(l.faults, err)
+			return ""
+		}
 	}
 	if real == "/" {
 		l.fail(s, "the workspace cannot be /: every file would be inside it; name a project folder with --workspace")
