@@ -44,10 +44,9 @@ func isCodeWord(argv []Word, i int) bool {
 	if strings.HasPrefix(name, "python") && strings.HasSuffix(argv[i-1].Text, "m") && isField(codeModules, text) {
 		return strings.HasPrefix(argv[i-1].Text, "-")
 	}
-	if _, interprets := inlineCode[name]; !interprets {
-		return false
-	}
-	return text == "/dev/stdin" || strings.HasPrefix(text, "/dev/fd/") || strings.HasPrefix(text, "/proc/self/fd/") || strings.HasPrefix(text, "data:")
+	_, interprets := inlineCode[name]
+	reader, script := runsFiles(interpreterName(name))
+	return (interprets || reader || script) && (mayNameInput(argv[i]) || strings.HasPrefix(text, "data:"))
 }
 
 // scriptIn reports whether the script of a command, or a flag, is one of some

@@ -297,9 +297,9 @@ const alwaysCode = " awk gawk mawk nawk eval source . ed ex m4 at batch crontab 
 
 // isInlineCode reports whether a command carries code that no rule has seen.
 func isInlineCode(argv []Word) bool {
-	name := baseName(argv[0].Text)
+	name := interpreterName(baseName(argv[0].Text))
 	switch {
-	case runsFlag(name, argv) || runsWords(argv):
+	case runsFlag(name, argv) || runsWords(argv) || takesInput(argv):
 		return true
 	case strings.Contains(alwaysCode, " "+name+" "):
 		return true

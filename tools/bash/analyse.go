@@ -85,6 +85,9 @@ type walker struct {
 	doubts  doubts          // whether what comes next runs
 	closed  bool            // a descriptor was closed
 
+	input string // what the next command finds on its standard input, as far as it is known
+	said  string // what the left side of a pipe prints, as far as it is known
+
 	procDepth int // how often the path being followed has led from /proc into /proc
 
 	printed []policy.Operand // trees whose names the left side of a pipe prints

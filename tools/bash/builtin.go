@@ -29,6 +29,9 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		return false
 	case ".", "source":
 		w.opaque("it runs what stands in a file", source)
+		if len(rest) > 0 && w.isInput(rest[0], s) {
+			w.fromInput(s)
+		}
 		return false
 	default:
 		return w.stateful(name, rest, s, source)

@@ -149,6 +149,8 @@ func (w *walker) program(args []word, s *state, source string) {
 		w.repository(s, source)
 	}
 	w.exec(policyWords(args), s, source)
+	w.say(args)
+	w.inputByDetour(args, s, source)
 	usage := policy.Describe(w.expanded(args, s))
 	contact := policy.Effect{Kind: policy.Net, Source: source, Method: method(args)}
 	for _, o := range usage.Operands {

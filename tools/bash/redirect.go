@@ -14,8 +14,11 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if r.N != nil && len(r.N.Value) > 1 && r.N.Value[0] >= '5' {
 		w.opaque("bash itself may use this descriptor, for a process substitution", w.text(r))
 	}
+	first := r.N == nil || r.N.Value == "0"
 	if r.Hdoc != nil {
-		w.document(r.Hdoc, s)
+		if text := w.document(r.Hdoc, s); first {
+			w.input = text
+		}
 	}
 	if r.Word == nil {
 		return
@@ -23,18 +26,22 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		return // the word is only the mark of the end
 	}
-	w.target(r.Op, w.single(r.Word, s), s, w.text(r))
+	wd := w.single(r.Word, s)
+	if r.Op == syntax.WordHdoc && first {
+		w.input = wd.text
+	}
+	w.target(r.Op, wd, s, w.text(r))
 }
 
 // document walks what is expanded in a here-document: variables, arithmetic and
-// substitutions. Braces and ~ are text there (bash(1), Here Documents).
-func (w *walker) document(doc *syntax.Word, s *state) {
+// substitutions. Braces and ~ are text there (bash(1), Here Documents). It returns
+// the text as far as it is known.
+func (w *walker) document(doc *syntax.Word, s *state) string {
 	b := &builder{}
 	for _, p := range doc.Parts {
-		if _, text := p.(*syntax.Lit); !text {
-			w.part(p, b, s, false)
-		}
+		w.part(p, b, s, true)
 	}
+	return b.raw.String()
 }
 
 // target records what is opened by a redirection.

@@ -124,3 +124,37 @@ func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
 		}
 	}
 }
+
+// A program whose code comes from its input runs what no rule has seen.
+func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
+	t.Parallel()
+	f := open()
+	f.Commands = []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}}
+	decide := judge(t, f)
+	for script, want := range map[string]policy.Action{
+		`make -f /dev/stdin <<< "$(printf 'x:\n\tgit push')"`: policy.Ask, "make all -f /dev/stdin < a.txt": policy.Ask, "make -f- < a.txt": policy.Ask, "make -f - < a.txt": policy.Ask, "make --file=- < a.txt": policy.Ask,
+		"make all --makefile=/proc/self/fd/0 < a.txt": policy.Ask, "make -f/dev/fd/0 < a.txt": policy.Ask, "make -f <(cat a.txt)": policy.Ask, "cat a.txt | make x -f /dev/stdin": policy.Ask, "make -sf /dev/stdin < a.txt": policy.Ask,
+		"make -f /dev/../dev/stdin < a.txt": policy.Ask, "cd /dev; make -f stdin < /w/a": policy.Ask, "make -f ../../../../../../../dev/stdin < a.txt": policy.Ask, "make -f /proc/thread-self/fd/0 < a.txt": policy.Ask,
+		"make x -f $(echo /dev/stdin) < a.txt": policy.Ask, "make x -f /dev/$(echo stdin) < a.txt": policy.Ask, "gmake -f /dev/stdin < a.txt": policy.Ask, "exec 3< a.txt; make -f /dev/fd/3": policy.Ask,
+		"ninja -f /dev/stdin < a.txt": policy.Ask, "cmake -P /dev/stdin < a.txt": policy.Ask, "cmake -P <(cat a.txt)": policy.Ask, "just -f - x < a.txt": policy.Ask, "rake -f /dev/stdin < a.txt": policy.Ask, "ansible-playbook /dev/stdin < a.txt": policy.Ask,
+		"python3 /dev/stdin < a.txt": policy.Ask, "python3 < a.txt": policy.Ask, "python3.12 /dev/fd/0 < a.txt": policy.Ask, "python3.12 < a.txt": policy.Ask, "ruby /proc/self/fd/0 < a.txt": policy.Ask, "perl <(cat a.txt)": policy.Ask, "node -r /dev/stdin a.js": policy.Ask, "lua - < a.txt": policy.Ask,
+		"Rscript /dev/stdin < a.txt": policy.Ask, "julia /dev/stdin < a.txt": policy.Ask, "tclsh /dev/stdin < a.txt": policy.Ask, "tclsh < a.txt": policy.Ask, "octave < a.txt": policy.Ask, "gdb -x /dev/stdin < a.txt": policy.Ask, "psql db < a.txt": policy.Ask, "psql -f - db < a.txt": policy.Ask,
+		"sqlite3 x.db < a.txt": policy.Ask, "mysql db < a.txt": policy.Ask, "parallel < a.txt": policy.Ask, "cat a.txt | parallel -j2": policy.Ask, "vim -S /dev/stdin < a.txt": policy.Ask, "curl -K - < a.txt": policy.Ask, "curl --config /dev/stdin < a.txt": policy.Ask,
+		"wget -i - < a.txt": policy.Ask, "bash < a.txt": policy.Ask, "bash <(cat a.txt)": policy.Ask, "sh -s < a.txt": policy.Ask, "source /dev/stdin < a.txt": policy.Ask, ". <(cat a.txt)": policy.Ask, "script -q /dev/null < a.txt": policy.Ask, "su < a.txt": policy.Ask,
+		"unknowntool -c /dev/stdin < a.txt": policy.Ask, "unknowntool --config=<(cat a.txt)": policy.Ask, "docker build - < a.txt": policy.Ask, "docker compose -f - up < a.txt": policy.Ask, "gcc @/dev/stdin < a.txt": policy.Ask, "npx eslint -c /dev/stdin . < a.txt": policy.Ask,
+		"env make -f /dev/stdin < a.txt": policy.Ask, "timeout 5 make x -f - < a.txt": policy.Ask, "find . -exec make -f /dev/stdin {} ';'": policy.Ask, "xargs make -f /dev/stdin < a.txt": policy.Ask,
+		// What the shell is given is known.
+		"bash <<< 'git push'": policy.Deny, "bash <<'E'\ngit push\nE": policy.Deny, "sh -s <<< 'cd src; git push origin'": policy.Deny, "bash -x <<E\ngit push\nE": policy.Deny, "env bash <<< 'git push'": policy.Deny, "bash /dev/stdin <<< 'git push'": policy.Deny,
+		"bash - <<< 'git push'": policy.Deny, "{ bash; } <<< 'git push'": policy.Deny, "echo 'git push' | bash": policy.Deny, `printf 'git push\n' | sh`: policy.Deny, "cat <<'E' | bash\ngit push\nE": policy.Deny, "source /dev/stdin <<< 'git push'": policy.Deny,
+		"x='git push'; bash <<< \"$x\"": policy.Deny, "bash <<< \"$(cat a.txt)\"": policy.Ask, "bash <<< 'ls'": policy.Ask,
+		// What is read is data.
+		"cat /dev/stdin < a.txt": policy.Allow, "diff <(cat a.txt) <(cat b.txt)": policy.Allow, "wc -l < a.txt": policy.Allow, "grep -f <(cat a.txt) b.txt": policy.Allow, "sort -u - < a.txt": policy.Allow, "tar xf - < a.txt": policy.Allow, "tee >(cat) < a.txt": policy.Allow,
+		"git commit -F - < a.txt": policy.Allow, "python3 a.py - < a.txt": policy.Allow, "python3 a.py /dev/stdin < a.txt": policy.Allow, "node a.js /dev/fd/0 < a.txt": policy.Allow, "make -f Makefile all": policy.Allow, "make -j2 all": policy.Allow, "psql --version": policy.Allow,
+		"git apply < a.txt": policy.Allow, "curl -d @- http://a.test": policy.Allow, "kubectl apply -f - < a.txt": policy.Allow, "unknowntool - < a.txt": policy.Allow, "sqlite3 x.db 'select 1'": policy.Allow, "while read -r l; do echo \"$l\"; done < <(cat a.txt)": policy.Allow,
+		"jq . <(cat a.txt)": policy.Allow, "comm -12 <(sort a.txt) <(sort b.txt)": policy.Allow, "paste <(cut -f1 a.txt) <(cut -f2 a.txt)": policy.Allow, "parallel echo ::: a b": policy.Allow, "cmake -S . -B build": policy.Allow, "patch -p1 < a.txt": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s (%s), want %v", script, d.Action, d.Rule, d.Reason, want)
+		}
+	}
+}

@@ -24,6 +24,7 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
 		s = w.fork(s)
 	}
+	defer func(input string) { w.input = input }(w.input)
 	for _, r := range stmt.Redirs {
 		if w.steps--; w.steps <= 0 {
 			return
@@ -118,12 +119,12 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 
 // pipe walks both sides of a pipe. The right one may read what the left one names.
 func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
-	printed, fed := w.printed, w.fed
-	w.printed = nil
+	printed, fed, said, input := w.printed, w.fed, w.said, w.input
+	w.printed, w.said = nil, ""
 	w.apart(func() { w.stmt(c.X, w.fork(s)) })
-	w.fed = slices.Concat(fed, w.printed)
+	w.fed, w.input = slices.Concat(fed, w.printed), w.said
 	w.apart(func() { w.stmt(c.Y, w.fork(s)) })
-	w.fed, w.printed = fed, slices.Concat(printed, w.printed)
+	w.fed, w.printed, w.input, w.said = fed, slices.Concat(printed, w.printed), input, said
 }
 
 // ends reports whether a statement certainly leaves the script.

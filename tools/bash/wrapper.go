@@ -258,6 +258,9 @@ func (w *walker) shell(name string, args []word, s *state, source string) bool {
 		w.opaque("an option of the shell is not followed", source)
 		return false
 	}
+	if !command && (len(args) == 0 || args[0].text == "-" || args[0].text == "-s" || w.isInput(args[0], s)) {
+		w.fromInput(s)
+	}
 	if !command || len(args) == 0 {
 		return false
 	}
@@ -283,6 +286,8 @@ func shellOptions(args []word) (rest []word, command, ok bool) {
 			return nil, false, true
 		case flag == "--noprofile" || flag == "--norc":
 			continue
+		case flag == "-s":
+			return append([]word{{text: flag}}, args...), false, true
 		case strings.Trim(flag[1:], "ceuxo") != "":
 			return nil, false, false
 		}
