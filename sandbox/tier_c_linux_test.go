@@ -157,6 +157,7 @@ echo 1 >/proc/$V/oom_score_adj
 echo >/dev/udp/127.0.0.1/53
 ipcmk -M 4096
 ipcmk -Q
+perl -e 'require "syscall.ph"; exit(syscall(&SYS_inotify_init1, 0) < 0)'
 unshare -U true
 unshare -m true
 cat $READ/hidden

@@ -137,13 +137,17 @@ func (n *connections) judge(rules *rules, host string, port uint16) (v policy.De
 	v = n.judgeRules(rules, host, port)
 	lets, alone := n.call.widened.Lets(host, port)
 	switch {
+	case v.Action == policy.Deny && alone && !lets:
+		v.Change = "" // no rule would help
 	case v.Action == policy.Deny:
 	case lets:
 		v.Action, v.Reason = policy.Allow, "A person has let this call contact "+host+"."
 		return v, "person"
 	case alone:
-		v.Action, v.Rule, v.Source = policy.Deny, "sandbox.network", "configuration"
-		v.Reason = "The network of calls is off, and a person has opened it for another host alone."
+		return policy.Decision{
+			Action: policy.Deny, Rule: "sandbox.network", Source: "configuration",
+			Reason: "The network of calls is off, and a person has opened it for " + n.call.widened.Words().Host + " alone, in this call. No rule opens it further: tell the user what else is needed.",
+		}, "policy"
 	}
 	return v, "policy"
 }

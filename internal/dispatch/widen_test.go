@@ -243,8 +243,11 @@ func TestAHostThatAPersonHasAddedIsReachedAndNoOther(t *testing.T) {
 	if diff := cmp.Diff(want, decisions(w.Call())); diff != "" {
 		t.Error(diff)
 	}
-	if answers["new.example"] != "" || !strings.Contains(answers["other.example"], "opened it for another host alone") {
+	if answers["new.example"] != "" || !strings.Contains(answers["other.example"], "opened it for new.example alone, in this call. No rule opens it further") {
 		t.Errorf("got %q", answers)
+	}
+	if strings.Contains(answers["x.bad.example"]+answers["other.example"], "would change") {
+		t.Errorf("the advice is about a rule: %q", answers)
 	}
 	if len(h.asked) != 0 {
 		t.Error("a person was asked about a host")

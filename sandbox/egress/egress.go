@@ -55,7 +55,11 @@ type Options struct {
 type Refusal struct {
 	Host string
 	Port uint16 // 0 = already its name was refused
-	Why  error
+	// Address is the one that was refused of those that Host has; the zero value
+	// means the host itself. Others tells that others of them may be contacted.
+	Address netip.Addr
+	Others  bool
+	Why     error
 }
 
 const (
@@ -145,17 +149,22 @@ func (s *Server) Refusals() []Refusal {
 }
 
 func (s *Server) refuse(host string, port uint16, why error) error {
+	s.remember(Refusal{Host: host, Port: port, Why: why})
+	return why
+}
+
+// remember keeps the first refusals, each once.
+func (s *Server) remember(refused Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.refusals {
-		if r.Host == host && (r.Port == port || r.Port == 0) {
-			return why
+		if r.Host == refused.Host && r.Address == refused.Address && (r.Port == refused.Port || r.Port == 0) {
+			return
 		}
 	}
 	if len(s.refusals) < maxRefusals {
-		s.refusals = append(s.refusals, Refusal{host, port, why})
+		s.refusals = append(s.refusals, refused)
 	}
-	return why
 }
 
 // allowed asks whether host may be contacted.
@@ -214,22 +223,32 @@ func (s *Server) addresses(ctx context.Context, n *name, port uint16) ([]netip.A
 	if err != nil {
 		return nil, &lookupError{err}
 	}
-	var found []netip.Addr
+	if len(all) == 0 {
+		return nil, &lookupError{errors.New("no addresses")}
+	}
+	found, err := s.public(n.host, all)
+	if len(found) > 0 {
+		n.found, n.since = found, time.Now()
+		err = nil
+	}
+	return found, err
+}
+
+// public returns the addresses that may be contacted of those that a host has, and why
+// the last of the others may not.
+func (s *Server) public(host string, all []netip.Addr) (found []netip.Addr, refused error) {
 	for _, a := range all {
-		if why := s.unfit(a); why != nil {
-			err = s.refuse(n.host, port, fmt.Errorf("%s has the address %s: %w", n.host, a, why))
-			continue
+		if s.unfit(a) == nil {
+			found = append(found, a.Unmap())
 		}
-		found = append(found, a.Unmap())
 	}
-	if len(found) == 0 {
-		if err == nil {
-			err = &lookupError{errors.New("no addresses")}
+	for _, a := range all {
+		if err := s.unfit(a); err != nil {
+			refused = fmt.Errorf("%s has the address %s: %w", host, a, err)
+			s.remember(Refusal{Host: host, Address: a, Others: len(found) > 0, Why: refused})
 		}
-		return nil, err
 	}
-	n.found, n.since = found, time.Now()
-	return found, nil
+	return found, refused
 }
 
 // lookup finds the addresses of a name; few at a time, since each takes descriptors.

@@ -7,17 +7,23 @@ import (
 	"slices"
 )
 
-// notPublic are the networks that no public name should lead to: the IANA registries
-// of special-purpose addresses, but for those that are public services.
+// notPublic are the networks that no public name should lead to: the IANA registries of
+// special-purpose addresses, multicast and what is reserved. Of IPv6 only 2000::/3 is
+// assigned to hosts, so all else is refused: loopback, mapped and translated IPv4
+// (::/8, 64:ff9b::/96, 64:ff9b:1::/48), 100::/64, 5f00::/16, fc00::/7, fe80::/10,
+// fec0::/10, ff00::/8 and what is registered later.
 func notPublic() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-		"192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-		"224.0.0.0/3", // multicast, reserved, broadcast
-		"::/8",        // unspecified, loopback, IPv4 in several disguises
-		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
-		"fc00::/7", "fe80::/9", "ff00::/8",
+		"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
+		"192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+		"224.0.0.0/3",      // multicast, reserved, broadcast
+		"168.63.129.16/32", // the host of a virtual machine of Azure
+
+		"::/3", "4000::/2", "8000::/1",
+		"2001::/23", // Teredo, ORCHID, benchmarks and others
+		"2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(s))
 	}

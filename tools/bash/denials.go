@@ -108,6 +108,13 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 	if h.Port != 0 {
 		d.Kind, d.Op, d.Target = sandbox.DeniedHost, "connect to", net.JoinHostPort(h.Host, strconv.Itoa(int(h.Port)))
 	}
+	if h.Address.IsValid() {
+		d.Kind, d.Op = sandbox.DeniedHost, "connect to"
+		if h.Others {
+			d.Target = h.Address.String()
+			d.Hint += "; the other addresses of " + h.Host + " were not refused"
+		}
+	}
 	if by := (*sandbox.Denial)(nil); errors.As(h.Why, &by) {
 		d.Setting, d.Hint = by.Setting, by.Hint
 	} else if key := egressKey.FindString(d.Hint); key != "" {

@@ -51,8 +51,12 @@ func newInternet(t testing.TB) *internet {
 }
 
 func (i *internet) lookup(_ context.Context, host string) ([]netip.Addr, error) {
-	if a, ok := i.names[host]; ok {
-		return []netip.Addr{netip.MustParseAddr(a)}, nil
+	var found []netip.Addr
+	for a := range strings.FieldsSeq(i.names[host]) {
+		found = append(found, netip.MustParseAddr(a))
+	}
+	if found != nil {
+		return found, nil
 	}
 	return nil, errors.New("no such host")
 }
@@ -130,6 +134,7 @@ func TestWhatIsNotAllowedIsNotReached(t *testing.T) {
 		{"10.0.0.1", "80", "10.0.0.1:80: 10.0.0.1: that is no public address"},
 		{"metadata.example", "80", "metadata.example: metadata.example has the address 169.254.169.254: that is no public address"},
 		{"mapped.example", "80", "mapped.example has the address ::ffff:10.0.0.1: that is no public address"},
+		{"metadata.example", "80", "cannot connect to metadata.example: metadata.example has"},
 		{"a..example", "80", ""},
 	} {
 		i := newInternet(t)
@@ -141,6 +146,22 @@ func TestWhatIsNotAllowedIsNotReached(t *testing.T) {
 		}
 		if !strings.Contains(r.Text, c.tells) || c.tells == "" && strings.Contains(r.Text, "refused") {
 			t.Errorf("%s: the return says %q, want %q", c.host, r.Text, c.tells)
+		}
+	}
+}
+
+// Of several addresses those that are public are used, and the others named.
+func TestAHostWithMixedAddressesIsReachedAtThePublicOnes(t *testing.T) {
+	t.Parallel()
+	i := newInternet(t)
+	i.names["mixed.example"] = "10.0.0.1 93.184.216.36"
+	r, out := i.run(t, "get mixed.example", nil, nil)
+	if out != "hello mixed.example\n" || r.IsError || !slices.Equal(i.dialed, []string{"93.184.216.36:80"}) {
+		t.Errorf("dialed %q, printed %q, %+v", i.dialed, out, r)
+	}
+	for _, want := range []string{"cannot connect to 10.0.0.1: mixed.example has the address 10.0.0.1", "the other addresses of mixed.example were not refused"} {
+		if !strings.Contains(r.Text, want) || strings.Contains(r.Text, "look up") {
+			t.Errorf("the return says %q, want %q", r.Text, want)
 		}
 	}
 }

@@ -7,5 +7,8 @@ const nativeArch = unix.AUDIT_ARCH_AARCH64
 // refusedHere are the refused calls that only this machine has.
 func refusedHere() []uint32 { return nil }
 
+// watchingHere are the calls that begin to watch files and that only this machine has.
+func watchingHere() []uint32 { return nil }
+
 // ofModeHere are the calls about modes that only this machine has.
 func ofModeHere() map[uint32]uint32 { return nil }

@@ -21,11 +21,16 @@ func between() []uint32 {
 	}
 }
 
+// watching are the calls that begin to watch files. What a user has of inotify(7) is
+// shared with the user's other programs, no namespace bounds what a call takes of it,
+// and Landlock does not keep it from watching what is hidden.
+func watching() []uint32 { return append([]uint32{unix.SYS_INOTIFY_INIT1}, watchingHere()...) }
+
 // socketsFilter leaves pairs of sockets, and unless offline those of the machine's
 // network. Nobody would judge where a local one is connected to.
 func socketsFilter(offline bool) []bpf.Instruction {
 	p := one(bpf.LoadAbsolute{Off: offsetNumber, Size: 4})
-	for _, nr := range between() {
+	for _, nr := range append(between(), watching()...) {
 		p = append(p, when(nr, answer(unix.EPERM))...)
 	}
 	if offline {
