@@ -31,7 +31,8 @@ type row struct {
 // commit.
 var layers = []row{
 	{"internal/loopback", nil, nil},
-	{"message", nil, []string{"jsonschema-go"}},
+	{"internal/spell", nil, nil},
+	{"message", []string{"internal/spell"}, []string{"jsonschema-go"}},
 	{"policy", nil, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/regular", nil, []string{"x/sys"}},
 	{"sandbox/internal/helper", []string{"sandbox/internal/regular"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
@@ -45,10 +46,10 @@ var layers = []row{
 	{"internal/workspaces", []string{"internal/statedir"}, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
-	{"tools", []string{"policy", "sandbox", "sandbox/widen"}, nil},
+	{"tools", []string{"internal/spell", "policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
-	{"internal/config", []string{"policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
+	{"internal/config", []string{"internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard", "sandbox/widen"}, []string{"sh"}},
 	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},

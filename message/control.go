@@ -2,6 +2,13 @@ package message
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // control decodes the frames that toold adds to the family.
@@ -147,7 +154,7 @@ func (w *wireInput) fill(in *ToolInput) string {
 
 func (x *decoding) listMessages() {
 	var w wireListMessages
-	if faults := bind(x.frame, &w); x.refuse(faults) {
+	if faults := append(bind(x.frame, &w), unknown(x.frame, w)...); x.refuse(faults) {
 		return
 	}
 	limit := 100
@@ -171,8 +178,34 @@ func (x *decoding) listMessages() {
 		RequestID: string(w.RequestID), Before: string(w.Before), After: string(w.After), Limit: limit,
 		Ascending: w.Order == "asc", RunID: string(w.RunID), StepID: string(w.StepID), AgentID: string(w.AgentID),
 		ConversationID: string(w.ConversationID), CallID: string(w.CallID), OTID: string(w.OTID),
+		GroupID: string(w.GroupID), SenderID: string(w.SenderID),
 		MessageTypes: texts(w.MessageTypes), Status: w.Status,
 	})
+}
+
+// unknown finds the members of a frame that its wire type does not have. Most frames may
+// have them; a filter that is ignored would select everything.
+func unknown(frame json.RawMessage, wire any) (faults []fault) {
+	o, err := splitObject(frame)
+	if err != nil {
+		return nil // bind says so
+	}
+	var names []string
+	for i := range reflect.TypeOf(wire).NumField() {
+		name, _, _ := strings.Cut(reflect.TypeOf(wire).Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	for _, m := range o {
+		if m.key == "type" || slices.Contains(names, m.key) {
+			continue // type may stand for message_type
+		}
+		near := spell.Nearest(m.key[:min(len(m.key), 64)], names)
+		if near != "" {
+			near = fmt.Sprintf("did you mean %s? ", near)
+		}
+		faults = append(faults, fault{field: m.key, text: "is no field of this frame; " + near + "its fields are " + strings.Join(names, ", ")})
+	}
+	return faults
 }
 
 func texts(ids []ident) []string {

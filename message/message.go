@@ -31,6 +31,8 @@ type Request struct {
 	ConversationID string
 	RunID          string
 	StepID         string
+	GroupID        string
+	SenderID       string
 	Calls          []ToolCall
 	Frame          json.RawMessage // the frame (or collected fragments) as received, for the journal
 }
@@ -96,6 +98,8 @@ type ListMessages struct {
 	ConversationID string
 	CallID         string
 	OTID           string
+	GroupID        string
+	SenderID       string
 	MessageTypes   []string
 	Status         string
 }

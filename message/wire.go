@@ -15,12 +15,15 @@ type origin struct {
 	ConversationID ident `json:"conversation_id,omitempty"`
 	RunID          ident `json:"run_id,omitempty"`
 	StepID         ident `json:"step_id,omitempty"`
+	GroupID        ident `json:"group_id,omitempty" jsonschema:"of agents that work together"`
+	SenderID       ident `json:"sender_id,omitempty" jsonschema:"who has the agent do it"`
 }
 
 func (o origin) request(d Dialect, frame json.RawMessage) *Request {
 	return &Request{
 		Dialect: d, ID: string(o.ID), OTID: string(o.OTID), AgentID: string(o.AgentID),
-		ConversationID: string(o.ConversationID), RunID: string(o.RunID), StepID: string(o.StepID), Frame: frame,
+		ConversationID: string(o.ConversationID), RunID: string(o.RunID), StepID: string(o.StepID),
+		GroupID: string(o.GroupID), SenderID: string(o.SenderID), Frame: frame,
 	}
 }
 
@@ -157,6 +160,8 @@ type wireListMessages struct {
 	ConversationID ident   `json:"conversation_id,omitempty"`
 	CallID         ident   `json:"tool_call_id,omitempty"`
 	OTID           ident   `json:"otid,omitempty"`
+	GroupID        ident   `json:"group_id,omitempty"`
+	SenderID       ident   `json:"sender_id,omitempty"`
 	MessageTypes   []ident `json:"message_types,omitempty"`
 	Status         string  `json:"status,omitempty" jsonschema:"success or error"`
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // Decode reads the arguments of a call into a T, a struct of which every
@@ -205,7 +207,7 @@ func unknownArgument(arguments []*argument, name string) error {
 			if strings.EqualFold(n, name) {
 				return &ArgumentError{Field: shorten(name), Problem: fmt.Sprintf("unknown argument; did you mean %q? Names are case-sensitive", n)}
 			}
-			if d := editDistance(n, shorten(name)); d <= distance {
+			if d := spell.Distance(n, shorten(name)); d <= distance {
 				best, distance = a.name, d
 			}
 		}
@@ -215,26 +217,4 @@ func unknownArgument(arguments []*argument, name string) error {
 		hint = fmt.Sprintf("did you mean %q? ", best)
 	}
 	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(names, ", ")}
-}
-
-// editDistance counts the single-byte changes that turn a into b
-// (Levenshtein). Both are short.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

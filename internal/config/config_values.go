@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // fail records what is wrong with a setting, at the place it was written.
@@ -57,7 +59,7 @@ func (l *loader) word(dst *string, s scalar, key string, words ...string) {
 		return
 	}
 	hint := ""
-	if w := nearest(s.text, words); w != "" {
+	if w := spell.Nearest(s.text, words); w != "" {
 		hint = fmt.Sprintf("; did you mean %q?", w)
 	}
 	l.fail(s, "%s cannot be %q: expected %s%s", key, s.text, expected, hint)

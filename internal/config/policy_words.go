@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/toold/toold/policy"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // The words of a policy file that have a meaning. A type that takes one of a
@@ -21,7 +23,7 @@ func oneOf(what string, text []byte, words []string) error {
 	if len(words) > 1 {
 		expected = strings.Join(words[:len(words)-1], ", ") + " or " + expected
 	}
-	if near := nearest(string(text), words); near != "" && len(words) > 1 {
+	if near := spell.Nearest(string(text), words); near != "" && len(words) > 1 {
 		return fmt.Errorf("unknown %s %q: did you mean %s? Expected %s", what, text, near, expected)
 	}
 	return fmt.Errorf("unknown %s %q: expected %s", what, text, expected)

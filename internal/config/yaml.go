@@ -13,6 +13,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // maxSource bounds a configuration or policy file.
@@ -368,7 +370,7 @@ func (d *decoder) unknownKey(key string, at place, fields map[string]reflect.Val
 	if path != "" {
 		path = " in " + path
 	}
-	if near := nearest(key, known); near != "" {
+	if near := spell.Nearest(key, known); near != "" {
 		return d.errorAt(at, "unknown key %q%s: did you mean %q?", key, path, near)
 	}
 	return d.errorAt(at, "unknown key %q%s: expected one of %s", key, path, strings.Join(known, ", "))

@@ -228,6 +228,7 @@ func (n *connections) record(about []policy.Decision, said message.Decision) err
 		_, err = n.d.opt.Journal.Append(context.Background(), journal.Message{
 			ID: message.NewID("message"), Type: e.MessageType, Direction: journal.Out, Client: c.client,
 			AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
+			GroupID: c.req.GroupID, SenderID: c.req.SenderID,
 			CallID: c.ID, Body: body,
 		})
 	}

@@ -21,6 +21,7 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 	return journal.Call{
 		Client: c.client, ID: c.ID, BackgroundOf: of,
 		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
+		GroupID: c.req.GroupID, SenderID: c.req.SenderID,
 		OTID: c.req.OTID, RequestID: c.req.ID, Dialect: string(c.Dialect),
 		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.hash,
 		MessageType: "approval_request_message", Message: c.recordedRequest(),

@@ -83,7 +83,7 @@ func TestACallWhoseCancelCannotBeRecordedStaysFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot be journalled")
+		wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "cannot journal")
 	}
 	if b.Fence(t.Context(), "agent", "call_2") {
 		t.Error("a fence is promised that no journal has")

@@ -54,10 +54,10 @@ func (w *writer) append(ctx context.Context, m Message, build Builder) (seq int6
 	}
 	hash := m.hash(prev)
 	_, err = w.exec(ctx, `INSERT INTO messages (seq, id, ts, message_type, direction, client, agent_id, conversation_id,
-		run_id, step_id, otid, tool_call_id, status, body, prev_hash, hash)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id, prev_hash, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
-		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), prev, hash)
+		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), m.GroupID, m.SenderID, prev, hash)
 	w.head = &head{m.Seq, hash}
 	w.fresh += len(m.Body)
 	return m.Seq, err
@@ -153,6 +153,10 @@ func (m *Message) hash(prev []byte) []byte {
 		field([]byte(s))
 	}
 	field(m.Body)
+	if m.GroupID+m.SenderID != "" { // older messages have neither
+		field([]byte(m.GroupID))
+		field([]byte(m.SenderID))
+	}
 	return h.Sum(nil)
 }
 
@@ -208,14 +212,14 @@ func (j *Journal) Link(ctx context.Context, number int64) (seq int64, hash []byt
 }
 
 const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,
-	run_id, step_id, otid, tool_call_id, status, body`
+	run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id`
 
 // scanMessage reads messageColumns and whatever follows them into more.
 func scanMessage(row scanner, more ...any) (m Message, err error) {
 	var ts int64
 	err = row.Scan(append([]any{
 		&m.Seq, &m.ID, &ts, &m.Type, &m.Direction, &m.Client, &m.AgentID, &m.ConversationID,
-		&m.RunID, &m.StepID, &m.OTID, &m.CallID, &m.Status, &m.Body,
+		&m.RunID, &m.StepID, &m.OTID, &m.CallID, &m.Status, &m.Body, &m.GroupID, &m.SenderID,
 	}, more...)...)
 	m.Time = time.Unix(0, ts).UTC()
 	return m, err

@@ -271,7 +271,7 @@ func TestTheChainShowsEveryChange(t *testing.T) {
 		"the first removed": `DELETE FROM messages WHERE seq = 1`,
 		"one removed":       `DELETE FROM messages WHERE seq = 4`,
 		"the last removed":  `PRAGMA foreign_keys = off; DELETE FROM messages WHERE seq = 10`,
-		"one added":         `INSERT INTO messages SELECT 11, 'new', ts, message_type, direction, client, agent_id, conversation_id, run_id, step_id, otid, tool_call_id, status, body, hash, hash FROM messages WHERE seq = 10`,
+		"one added":         `INSERT INTO messages SELECT 11, 'new', ts, message_type, direction, client, agent_id, conversation_id, run_id, step_id, otid, tool_call_id, status, body, hash, hash, group_id, sender_id FROM messages WHERE seq = 10`,
 		"two swapped":       `UPDATE messages SET seq = 99 WHERE seq = 3; UPDATE messages SET seq = 3 WHERE seq = 5; UPDATE messages SET seq = 5 WHERE seq = 99`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,8 @@ type Query struct {
 	RunID          string
 	StepID         string
 	OTID           string
+	GroupID        string
+	SenderID       string
 	CallID         string
 	Status         string
 	MessageTypes   []string
@@ -108,6 +110,8 @@ func (j *Journal) conditions(ctx context.Context, q Query) (where string, args [
 		{"run_id", q.RunID},
 		{"step_id", q.StepID},
 		{"otid", q.OTID},
+		{"group_id", q.GroupID},
+		{"sender_id", q.SenderID},
 		{"tool_call_id", q.CallID},
 		{"status", q.Status},
 	} {

@@ -13,7 +13,7 @@ import (
 var migrations embed.FS
 
 // version is the newest schema, the one this program works with.
-const version = 4
+const version = 5
 
 // migrate brings the schema up to version. The caller is in a transaction: a
 // second daemon that starts at the same time waits and finds the work done.

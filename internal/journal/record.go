@@ -30,6 +30,8 @@ type Call struct {
 	RunID          string
 	StepID         string
 	OTID           string
+	GroupID        string
+	SenderID       string
 	RequestID      string // of the asking message, as sent; need not be unique
 	Dialect        string
 	Tool           string // as asked
@@ -117,6 +119,8 @@ type Message struct {
 	RunID          string
 	StepID         string
 	OTID           string
+	GroupID        string
+	SenderID       string
 	CallID         string
 	Status         string // of a return
 	Body           []byte // JSON object

@@ -142,7 +142,7 @@ func (j *Journal) Finish(ctx context.Context, k Key, o Outcome, build Builder) (
 	err = j.write.tx(soon, func() error {
 		var c Call
 		var s State
-		err := j.write.row(ctx, findAsked, k).Scan(&c.Client, &c.ID, &c.AgentID, &c.ConversationID, &c.RunID, &c.StepID, &s)
+		err := j.write.row(ctx, findAsked, k).Scan(&c.Client, &c.ID, &c.AgentID, &c.ConversationID, &c.RunID, &c.StepID, &c.GroupID, &c.SenderID, &s)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return ErrNotFound
@@ -161,7 +161,7 @@ func (j *Journal) Finish(ctx context.Context, k Key, o Outcome, build Builder) (
 }
 
 // findAsked reads what the return of a call repeats, and how far it is.
-const findAsked = "SELECT client, tool_call_id, agent_id, conversation_id, run_id, step_id, state FROM calls WHERE id = ?"
+const findAsked = "SELECT client, tool_call_id, agent_id, conversation_id, run_id, step_id, group_id, sender_id, state FROM calls WHERE id = ?"
 
 // Delivered records that a return was written to its client. It does not wait
 // until that is written; failed is told when it cannot be. Repeating it does
@@ -221,7 +221,7 @@ func (c *Call) message(now time.Time) Message {
 	return Message{
 		Time: now, Type: c.MessageType, Direction: In, Client: c.Client,
 		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
-		OTID: c.OTID, CallID: c.ID, Body: c.Message,
+		OTID: c.OTID, GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID, Body: c.Message,
 	}
 }
 
@@ -230,7 +230,7 @@ func (c *Call) returned(o Outcome) Message {
 	return Message{
 		Time: time.Now(), Type: "tool_return_message", Direction: Out, Client: c.Client,
 		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
-		OTID: o.OTID, CallID: c.ID, Status: o.Status,
+		OTID: o.OTID, GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID, Status: o.Status,
 	}
 }
 
@@ -271,13 +271,13 @@ func (j *Journal) insertCall(ctx context.Context, r row, now time.Time) (k Key, 
 	done, err := j.write.exec(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
 		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at,
 		decided_at, intended_at, decision_action, decision_by, decision_rule, decision_source, decision_reason,
-		decision_person, decision_widened, status, error_type, exit_code, signal, sandbox, returned_at, return_seq)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		decision_person, decision_widened, status, error_type, exit_code, signal, sandbox, returned_at, return_seq, group_id, sender_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
 		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, r.state, j.daemon.String(), now.UnixNano(),
 		r.decided, r.intended, d.Action, d.By, d.Rule, d.Source, d.Reason,
-		d.Person, d.Widened, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, r.returned, r.reply)
+		d.Person, d.Widened, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, r.returned, r.reply, c.GroupID, c.SenderID)
 	if err != nil {
 		return 0, false, err
 	}

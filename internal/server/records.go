@@ -29,7 +29,7 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Ascending, Client: client,
 		AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID,
-		OTID: m.OTID, CallID: m.CallID, Status: m.Status, MessageTypes: m.MessageTypes,
+		OTID: m.OTID, GroupID: m.GroupID, SenderID: m.SenderID, CallID: m.CallID, Status: m.Status, MessageTypes: m.MessageTypes,
 	})
 	var e *message.Error
 	switch {
@@ -92,6 +92,8 @@ func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
 	fields := map[string]any{}
 	for name, values := range q {
 		switch value := values[0]; {
+		case name == "message_type":
+			return nil, message.Errorf(message.InvalidArguments, "message_type is no filter; did you mean message_types?")
 		case len(values) > 1:
 			return nil, message.Errorf(message.InvalidArguments, "%.80q is there twice; send it once", name)
 		case name == "limit":

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
 
@@ -21,7 +22,11 @@ func TestAQueryOverHTTPIsCheckedAsAFrameIs(t *testing.T) {
 		"?limit=":              http.StatusBadRequest,
 		"?run_id=a&run_id=b":   http.StatusBadRequest,
 		"?tool_call_id=%00":    http.StatusBadRequest,
-		"?message_type=cancel": http.StatusOK, // no field of a query
+		"?message_type=cancel": http.StatusBadRequest,
+		"?runid=a":             http.StatusBadRequest,
+		"?group=g":             http.StatusBadRequest,
+		"?group_id=g":          http.StatusOK,
+		"?sender_id=u":         http.StatusOK,
 	} {
 		if res := get(t, ts.URL+"/v1/messages"+query, token); res.StatusCode != want {
 			t.Errorf("GET /v1/messages%s: %s, want %d", query, res.Status, want)
@@ -56,5 +61,33 @@ func TestTheRecordShowsWhatWasAsked(t *testing.T) {
 	}
 	if answered.Type != "tool_return_message" || answered.Result == "" {
 		t.Errorf("what was answered is listed as %+v", answered)
+	}
+}
+
+// TestAFilterThatIsNotKnownSelectsNothing, and one that is known selects what it names.
+func TestAFilterThatIsNotKnownSelectsNothing(t *testing.T) {
+	ts := newCallServer(t, policy.Allow, hello)
+	conn := dialAs(t, ts, agentSecret)
+	for _, of := range []string{"1", "2"} {
+		write(t, conn, `{"message_type":"approval_request_message","group_id":"group-`+of+`","sender_id":"user-`+of+`","tool_call":{"tool_call_id":"call_`+of+`","tool_name":"shout","arguments":{"text":"x"}}}`)
+		until(t, conn, "tool_return_message")
+	}
+	for filter, want := range map[string]int{`"group_id":"group-1"`: 2, `"sender_id":"user-2"`: 2, `"group_id":"group-1","sender_id":"user-2"`: 0, `"limit":9`: 4} {
+		write(t, conn, `{"message_type":"list_messages","request_id":"q1",`+filter+`}`)
+		page, _ := until(t, conn, `"messages"`)
+		var got message.Messages
+		if err := json.Unmarshal([]byte(page), &got); err != nil || len(got.Messages) != want {
+			t.Errorf("%s selects %d messages, want %d (%v)", filter, len(got.Messages), want, err)
+		}
+	}
+	for filter, want := range map[string]string{
+		`"runid":"a"`: "did you mean run_id?", `"Group_ID":"a"`: "did you mean group_id?", `"sender":"a"`: "its fields are", `"frobnicate":1`: "group_id",
+		`"run_id":null,"x":null`: "x is no field", `"messagetypes":[]`: "did you mean message_types?",
+	} {
+		write(t, conn, `{"message_type":"list_messages","request_id":"q2",`+filter+`}`)
+		refused, _ := until(t, conn, "error_message")
+		if !strings.Contains(refused, want) || !strings.Contains(refused, `"q2"`) || !strings.Contains(refused, "invalid_arguments") {
+			t.Errorf("%s: %s", filter, refused)
+		}
 	}
 }
