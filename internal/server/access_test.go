@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -215,13 +217,19 @@ func TestAFloodOfBadFramesIsAnsweredAndEndsTheConnection(t *testing.T) {
 }
 
 func TestAFrameOverTheLimitClosesWith1009(t *testing.T) {
-	_, ts := newTestServer(t, func(o *Options) { o.MaxFrameBytes = 1000 })
-	conn := dial(t, ts)
-	if err := conn.WriteMessage(websocket.TextMessage, make([]byte, 5000)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseMessageTooBig) {
-		t.Errorf("the connection ended with %v, want 1009", err)
+	for _, c := range []struct{ limit, size int }{{1000, 5000}, {1 << 20, 1<<20 + 1}, {16 << 20, 21 << 20}} {
+		_, ts := newTestServer(t, func(o *Options) { o.MaxFrameBytes = int64(c.limit) })
+		conn := dialAs(t, ts, agentSecret)
+		frame := `{"message_type":"ping","request_id":"q","nonce":"` + strings.Repeat("x", c.size) + `"}`
+		write(t, conn, frame[:c.limit-100]+`"}`, frame)
+		limit := fmt.Sprintf("at most %d bytes (limits.max_frame_bytes)", c.limit)
+		if e, _ := until(t, conn, limit); !strings.Contains(e, `"invalid_frame"`) {
+			t.Errorf("%d bytes were answered by %.300s", c.size, e)
+		}
+		var closed *websocket.CloseError
+		if _, _, err := conn.ReadMessage(); !errors.As(err, &closed) || closed.Code != websocket.CloseMessageTooBig || !strings.Contains(closed.Text, limit) {
+			t.Errorf("%d bytes: the connection ended with %v, want 1009 and the limit", c.size, err)
+		}
 	}
 }
 
@@ -229,8 +237,9 @@ func TestASilentPeerIsGivenUp(t *testing.T) {
 	s, ts := newTestServer(t, func(o *Options) { o.Ping, o.Idle = 20*time.Millisecond, 100*time.Millisecond })
 	conn := dial(t, ts)
 	conn.SetPingHandler(func(string) error { return nil }) // answers no ping
-	if _, _, err := conn.ReadMessage(); err == nil {
-		t.Fatal("a silent peer was sent a frame")
+	var closed *websocket.CloseError
+	if _, _, err := conn.ReadMessage(); !errors.As(err, &closed) || !strings.Contains(closed.Text, "limits.idle") {
+		t.Errorf("a silent peer was given up with %v", err)
 	}
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)

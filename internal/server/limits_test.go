@@ -62,6 +62,46 @@ func TestConnectionsAreLimited(t *testing.T) {
 	until(t, first, "pong")
 }
 
+// TestPlacesAreKeptForThoseWhoDecide fills a daemon with agents and observers.
+func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
+	const all = 256
+	token := func(name string, role Role) Token {
+		return Token{Name: name, Secret: strings.Repeat(name+"-", 8), Roles: []Role{role}}
+	}
+	observer, agent, approver, admin := token("observer", Observer), token("agent-2", Agent), token("approver", Approver), token("owner", Admin)
+	_, ts := newTestServer(t, func(o *Options) {
+		o.Connections = all
+		o.Tokens = append(o.Tokens, observer, agent, approver, admin)
+	})
+	fill := func(who Token) (n int) {
+		for ; ; n++ {
+			conn, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
+				http.Header{"Authorization": {"Bearer " + who.Secret}})
+			if err != nil {
+				if res == nil || res.StatusCode != http.StatusServiceUnavailable {
+					t.Fatalf("%s number %d: %v, %v", who.Name, n, res, err)
+				}
+				return n
+			}
+			t.Cleanup(func() { conn.Close() })
+			write(t, conn, `{"message_type":"ping","nonce":"counted"}`)
+			until(t, conn, "counted")
+		}
+	}
+	if n := fill(observer); n != 180 { // three quarters of 240
+		t.Errorf("one observer took %d places of %d", n, all)
+	}
+	if n := fill(agent); n != 60 {
+		t.Errorf("the agents got %d places of %d", n, all)
+	}
+	if n := fill(observer); n != 0 {
+		t.Errorf("the observer got %d places more", n)
+	}
+	if n := fill(approver) + fill(admin); n != 16 {
+		t.Errorf("%d places were kept, want 16", n)
+	}
+}
+
 // sendHalf sends the beginning of a frame and returns when the server has read it.
 func sendHalf(t *testing.T, conn *websocket.Conn, text string) {
 	t.Helper()

@@ -8,7 +8,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -126,18 +125,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // serveSocket runs one connection from upgrade to end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) {
-	if s.full() {
+	if why := s.mayConnect(who); why != "" {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, fmt.Sprintf("%d clients are connected already (limits.connections); close one, or try again later", s.opt.Connections), http.StatusServiceUnavailable)
+		http.Error(w, why, http.StatusServiceUnavailable)
 		return
 	}
-	conn, err := s.upgrader.Upgrade(w, r, nil)
+	conn, err := s.upgrader.Upgrade(hijacker{w, s.opt.MaxFrameBytes}, r, nil)
 	if err != nil {
 		return // Upgrade has answered
 	}
 	ss := newSession(s, conn, who)
-	if !s.add(ss) {
-		ss.farewell(websocket.CloseTryAgainLater, "toold is stopping, or serves as many clients as it may")
+	if why := s.add(ss); why != "" {
+		ss.farewell(websocket.CloseTryAgainLater, why)
 		conn.Close()
 		return
 	}
@@ -146,22 +145,22 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) 
 	ss.run()
 }
 
-// full tells whether no further client may connect.
-func (s *Server) full() bool {
+// mayConnect returns why a token may not connect now, or "".
+func (s *Server) mayConnect(who Token) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.sessions) >= s.opt.Connections
+	return s.refusal(who)
 }
 
-func (s *Server) add(ss *session) bool {
+// add counts a session, or returns why it may not be served.
+func (s *Server) add(ss *session) (why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || len(s.sessions) >= s.opt.Connections {
-		return false
+	if why = s.refusal(ss.who); why == "" {
+		s.sessions[ss] = struct{}{}
+		s.joined.Add(1)
 	}
-	s.sessions[ss] = struct{}{}
-	s.joined.Add(1)
-	return true
+	return why
 }
 
 func (s *Server) remove(ss *session) {

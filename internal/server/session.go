@@ -101,7 +101,6 @@ func (ss *session) run() {
 // read takes frames until the connection ends.
 func (ss *session) read() {
 	defer func() { ss.srv.incoming.take(&ss.charged, 0) }()
-	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
 	alive := func(string) error { return ss.conn.SetReadDeadline(time.Now().Add(ss.srv.opt.Idle)) }
 	ss.conn.SetPongHandler(alive)
 	ping := ss.conn.PingHandler()
@@ -111,22 +110,33 @@ func (ss *session) read() {
 		ss.leaving.Store(true) // before the answer: a client that has it may come back at once
 		return bye(code, text)
 	})
+	ss.conn.SetReadLimit(ss.srv.opt.MaxFrameBytes)
 	for {
 		alive("")
 		kind, frame, err := ss.receive()
 		switch {
-		case errors.Is(err, websocket.ErrReadLimit): // the library has sent a close frame
+		case errors.Is(err, websocket.ErrReadLimit): // the client has been sent a close frame
 			ss.endWriting()
 			ss.linger()
 			return
 		case errors.Is(err, errBusy):
 			ss.dismiss(websocket.CloseTryAgainLater, "toold receives too much at once (limits.incoming_bytes); try again later")
 			return
+		case timedOut(err):
+			ss.farewell(websocket.ClosePolicyViolation, "nothing came for a while, not even an answer to a ping (limits.idle)")
+			return
 		case err != nil || !ss.accept(kind, frame):
 			return
 		}
 		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it is less than before: this cannot fail
 	}
+}
+
+// timedOut reports whether a read ended because nothing came. The library hides what the
+// error wraps.
+func timedOut(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }
 
 // goodbye is the last message of an outbox: it becomes a close frame.

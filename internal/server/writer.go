@@ -39,6 +39,9 @@ func (ss *session) write(gone <-chan struct{}) {
 			<-gone // the reader waits for the client to close too, or is about to find that it has
 			return
 		}
+		if errors.Is(err, errGivenUp) {
+			ss.giveUp(gone)
+		}
 		if err != nil {
 			return
 		}
@@ -56,6 +59,15 @@ func (ss *session) write(gone <-chan struct{}) {
 		case <-gone:
 			return
 		}
+	}
+}
+
+// giveUp says why the client gets nothing any more, unless it has left itself.
+func (ss *session) giveUp(gone <-chan struct{}) {
+	select {
+	case <-gone:
+	default:
+		ss.farewell(websocket.ClosePolicyViolation, "too many frames wait for this client to read them; connect again and read faster")
 	}
 }
 

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/message"
+)
+
+// The library refuses a frame by its header, before any of it is read, and closes the
+// connection without a reason. The types of this file put the reason in. Counting the bytes
+// ourselves would mean to hold all that a frame may have before refusing it.
+
+// hijacker gives the library a connection that says why it closes.
+type hijacker struct {
+	http.ResponseWriter
+	limit int64
+}
+
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		return tcpConn{tcp, h.limit}, rw, err
+	}
+	return otherConn{conn, h.limit}, rw, err
+}
+
+// tcpConn keeps the methods with which a TCP connection writes several buffers at once.
+type tcpConn struct {
+	*net.TCPConn
+	limit int64
+}
+
+func (c tcpConn) Write(p []byte) (int, error) { return writeWithReason(c.TCPConn, p, c.limit) }
+
+// otherConn is a connection over TLS or a Unix socket.
+type otherConn struct {
+	net.Conn
+	limit int64
+}
+
+func (c otherConn) Write(p []byte) (int, error) { return writeWithReason(c.Conn, p, c.limit) }
+
+// CloseWrite ends what is written, where the connection can end that alone.
+func (c otherConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// bareTooBig is the close frame with which the library refuses a frame.
+const bareTooBig = "\x88\x02\x03\xf1" // 1009
+
+// writeWithReason writes p or, where p closes because of a frame that is too large, an
+// error_message and a close frame that names the limit.
+func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
+	if string(p) != bareTooBig {
+		return conn.Write(p)
+	}
+	why := fmt.Sprintf("a frame may have at most %d bytes (limits.max_frame_bytes)", limit)
+	answer, err := message.Encode(message.Errorf(message.InvalidFrame, "%s; nothing of this one was read", why))
+	if err != nil {
+		return 0, err
+	}
+	frames := appendFrame(nil, websocket.TextMessage, answer)
+	frames = appendFrame(frames, websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseMessageTooBig, why))
+	if _, err := conn.Write(frames); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// appendFrame appends a frame of a server (RFC 6455 section 5.2) of less than 64 KiB.
+func appendFrame(dst []byte, kind int, payload []byte) []byte {
+	dst = append(dst, 1<<7|byte(kind)) // the last fragment
+	if len(payload) < 126 {
+		dst = append(dst, byte(len(payload)))
+	} else {
+		dst = append(dst, 126, byte(len(payload)>>8), byte(len(payload)))
+	}
+	return append(dst, payload...)
+}
