@@ -320,3 +320,20 @@ for request in (0x5412, 0x5412 | 1 << 32):
         print("refused")'`)
 	expect(t, c, result{Out: "refused\nrefused\n"})
 }
+
+// Page tables are memory too: one for every two MiB of which a byte is read.
+func TestPageTablesCountAsMemory(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	c := in(t, executor.Off, `python3 -c '
+import mmap, time
+m = mmap.mmap(-1, 1 << 38, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)
+for at in range(0, 1 << 37, 1 << 21):
+    m[at]
+time.sleep(20)'`)
+	c.Sandbox.Limits.MemoryBytes = 128 << 20
+	got, e := run(t, c)
+	if diff := cmp.Diff(result{Code: 137, Signal: "SIGKILL"}, got); diff != "" || e.Limit != "memory" {
+		t.Errorf("limit %q %s", e.Limit, diff)
+	}
+}

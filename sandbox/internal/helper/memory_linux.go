@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -51,11 +53,23 @@ func privateMemory(processes []Proc) (sum uint64) {
 	return sum
 }
 
-func privateBytes(pid int) uint64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	var size, resident, shared uint64
-	if _, bad := fmt.Sscan(string(b), &size, &resident, &shared); err != nil || bad != nil || shared > resident {
-		return 0
+// ownFields are the lines of /proc/PID/status (proc_pid_status(5)) about memory that is
+// the process's alone. Page tables count: a process that touches few bytes of many
+// mappings has gigabytes of them and nothing else.
+func ownFields() []string { return []string{"RssAnon", "VmPTE", "VmSwap", "HugetlbPages"} }
+
+func privateBytes(pid int) (sum uint64) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0 // gone
 	}
-	return (resident - shared) * uint64(os.Getpagesize())
+	for line := range strings.Lines(string(b)) {
+		name, rest, _ := strings.Cut(line, ":")
+		var kilobytes uint64
+		if slices.Contains(ownFields(), name) {
+			_, _ = fmt.Sscan(rest, &kilobytes)
+			sum += kilobytes << 10
+		}
+	}
+	return sum
 }
