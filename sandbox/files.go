@@ -37,6 +37,22 @@ func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File
 	return f.workers.open(ctx, p, canonical)
 }
 
+// OpenDir opens a directory by its canonical path as Open opens a file. The names in
+// it are to be read with ReadDir; what they name is to be opened by Open and OpenDir.
+func (f *Files) OpenDir(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	err := p.CanRead(canonical)
+	switch {
+	case err != nil:
+		return nil, Report{}, err
+	case p.Mode == FullAccess:
+		dir, err := openDir(canonical)
+		return dir, p.report(0, false), err
+	case f == nil:
+		return nil, Report{}, errNobodyOpens
+	}
+	return f.workers.openDir(ctx, p, canonical)
+}
+
 // Replace gives a file new content at once and for good: readers see the old file or
 // the new one, a crash or a full disk leaves the old one, and other hard links of it
 // keep the old content. What p.CanWrite refuses is refused before anybody opens it,

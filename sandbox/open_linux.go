@@ -26,6 +26,16 @@ func openFile(canonical string) (*os.File, error) {
 	return impatient(fd, canonical), nil
 }
 
+// openDir opens a directory by its canonical path, with the rights of the daemon. It
+// follows no symbolic link.
+func openDir(canonical string) (*os.File, error) {
+	fd, err := regular.OpenDir(canonical)
+	if err != nil {
+		return nil, explain("open", canonical, err)
+	}
+	return os.NewFile(uintptr(fd), canonical), nil
+}
+
 // impatient makes a file of a non-blocking descriptor whose reads fail where
 // they would have to wait: some regular files of the kernel, such as /proc/kmsg,
 // have more to read only when something happens. os.NewFile would have the

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -18,3 +19,14 @@ func openFile(canonical string) (*os.File, error) { return openPortable(canonica
 // follows no symbolic link. The file must still be r.Old, and writable. Of what is
 // not content only its mode is kept.
 func replaceFile(canonical string, r Replacement) error { return replacePortable(canonical, r) }
+
+// openDir opens a directory by its canonical path, with the rights of the daemon. It
+// follows no symbolic link.
+func openDir(canonical string) (*os.File, error) {
+	dir, err := folderStepwise(canonical, false)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", canonical, plainCause(err))
+	}
+	defer dir.Close()
+	return dir.Open(".")
+}

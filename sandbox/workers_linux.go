@@ -40,14 +40,34 @@ type workers struct {
 	closed bool
 }
 
+// opener is Open or OpenDir of a connection.
+type opener func(c *regular.Conn, path string, meanwhile func()) (fd int, err error)
+
 // open opens a file in the view of a profile. What is protected there can be read.
-func (s *workers) open(ctx context.Context, p Profile, canonical string) (file *os.File, report Report, err error) {
+func (s *workers) open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	fd, report, err := s.opened(ctx, p, canonical, (*regular.Conn).Open)
+	if err != nil {
+		return nil, report, err
+	}
+	return impatient(fd, canonical), report, nil
+}
+
+// openDir is open for a directory.
+func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	fd, report, err := s.opened(ctx, p, canonical, (*regular.Conn).OpenDir)
+	if err != nil {
+		return nil, report, err
+	}
+	return os.NewFile(uintptr(fd), canonical), report, nil
+}
+
+// opened asks a worker for a descriptor.
+func (s *workers) opened(ctx context.Context, p Profile, canonical string, open opener) (fd int, report Report, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, errNoAnswer)
 	defer cancel()
-	fd := -1
 	report, err = s.ask(ctx, p, true, func(w *worker, c *regular.Conn) (err error) {
 		same := false
-		fd, err = c.Open(canonical, func() { same = w.world.same() })
+		fd, err = open(c, canonical, func() { same = w.world.same() })
 		switch {
 		case err == nil && !same:
 			unix.Close(fd)
@@ -59,10 +79,7 @@ func (s *workers) open(ctx context.Context, p Profile, canonical string) (file *
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, report, err
-	}
-	return impatient(fd, canonical), report, nil
+	return fd, report, err
 }
 
 // replace replaces a file in the view of a profile. Who was lost before the file was

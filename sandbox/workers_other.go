@@ -11,7 +11,15 @@ import (
 // held by its checks of the path.
 type workers struct{}
 
-func (*workers) open(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {
+func (w *workers) open(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	return w.opened(p, canonical, openPortable)
+}
+
+func (w *workers) openDir(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {
+	return w.opened(p, canonical, openDir)
+}
+
+func (*workers) opened(p Profile, canonical string, open func(string) (*os.File, error)) (*os.File, Report, error) {
 	_, report, err := Launcher(p, "")
 	if err != nil {
 		return nil, Report{}, err
@@ -20,7 +28,7 @@ func (*workers) open(_ context.Context, p Profile, canonical string) (*os.File, 
 		return nil, Report{}, err
 	}
 	report.Tier, report.Enforced = "path", []string{}
-	f, err := openPortable(canonical)
+	f, err := open(canonical)
 	return f, report, err
 }
 

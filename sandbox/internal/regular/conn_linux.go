@@ -37,6 +37,11 @@ func (c *Conn) Open(path string, meanwhile func()) (fd int, err error) {
 	return c.askFile(question{kind: askOpen, path: path}, meanwhile)
 }
 
+// OpenDir is the function OpenDir. The caller does meanwhile as with Open.
+func (c *Conn) OpenDir(path string, meanwhile func()) (fd int, err error) {
+	return c.askFile(question{kind: askOpenDir, path: path}, meanwhile)
+}
+
 // Begin is the function Begin; content is read from its beginning, wherever its
 // offset is. It returns Draft.File, which is the caller's to close. What is neither
 // committed nor discarded is discarded with the connection.

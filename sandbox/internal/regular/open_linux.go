@@ -36,6 +36,12 @@ func Open(path string) (fd int, err error) {
 	return fd, nil
 }
 
+// OpenDir opens a directory for listing by its canonical path, close-on-exec. Links
+// are refused as Open refuses them.
+func OpenDir(path string) (fd int, err error) {
+	return OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+}
+
 // regular refuses what is not a regular file: reading a pipe may wait for ever,
 // reading a device never end.
 func regular(mode uint32) error {

@@ -64,12 +64,9 @@ func (a *attendant) serve() {
 func (a *attendant) answer(q question, fds []int) error {
 	switch {
 	case q.kind == askOpen && len(fds) == 0:
-		fd, err := Open(q.path)
-		if err != nil {
-			return a.send(answerOf(err))
-		}
-		defer unix.Close(fd)
-		return a.send(answerOf(nil), fd)
+		return a.answerOpened(Open(q.path))
+	case q.kind == askOpenDir && len(fds) == 0:
+		return a.answerOpened(OpenDir(q.path))
 	case q.kind == askBegin && len(fds) == 1 && !q.old, q.kind == askBegin && len(fds) == 2 && q.old:
 		if err := a.begin(q, fds); err != nil {
 			return a.send(answerOf(err))
@@ -85,6 +82,15 @@ func (a *attendant) answer(q question, fds []int) error {
 	}
 	closeAll(fds)
 	return errGarbled
+}
+
+// answerOpened answers with a descriptor, which it closes, or with why there is none.
+func (a *attendant) answerOpened(fd int, err error) error {
+	if err != nil {
+		return a.send(answerOf(err))
+	}
+	defer unix.Close(fd)
+	return a.send(answerOf(nil), fd)
 }
 
 // begin makes a draft of the content in the first descriptor. The second is the

@@ -14,6 +14,7 @@ import (
 // The kinds of questions.
 const (
 	askOpen    = 'o' // answered by the file
+	askOpenDir = 'l' // answered by the directory
 	askBegin   = 'b' // with the content and perhaps the old file; answered by the draft
 	askCommit  = 'c' // of the draft that was begun last on this connection
 	askDiscard = 'd' // of the same
