@@ -52,7 +52,7 @@ var layers = []row{
 	{"internal/config", []string{"internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard", "sandbox/widen"}, []string{"sh"}},
-	{"tools/files", []string{"tools", "policy", "sandbox", "sandbox/guard", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/guard", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},

@@ -42,6 +42,18 @@ type ToolReturn struct {
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
 	Background  *Background `json:"background,omitempty"` // the command runs on, as a call of its own
 	Replayed    bool        `json:"replayed,omitempty"`
+	File        *File       `json:"file,omitempty"` // what the call did to a file
+}
+
+// File is what a call of read_file, write_file or edit_file did to its file.
+type File struct {
+	Path         string `json:"path" jsonschema:"the file's canonical path"`
+	Operation    string `json:"operation" jsonschema:"read, create, write or edit"`
+	Bytes        int64  `json:"bytes" jsonschema:"of the content that was returned, or that the file has now"`
+	Lines        int64  `json:"lines" jsonschema:"of the same"`
+	Replacements int64  `json:"replacements,omitempty" jsonschema:"that an edit made"`
+	TotalLines   *int64 `json:"total_lines,omitempty" jsonschema:"that the file has which was read; absent: too many to count"`
+	NextOffset   int64  `json:"next_offset,omitempty" jsonschema:"the first line that was not returned; absent: there is none"`
 }
 
 // ReturnItem mirrors a return in the list form of the Letta API.

@@ -39,6 +39,7 @@ type ReturnOptions struct {
 	Denials     []Denial // of which the first MaxDenials are told
 	Cause       Cause    // empty: toold did not stop it
 	Background  *Background
+	File        *File
 }
 
 // NewToolReturn makes the return of a call, with every field in all the places
@@ -54,7 +55,7 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
 		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal),
 		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
-		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background,
+		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background, File: o.File,
 	}
 	if r.ID == "" {
 		r.ID = NewID("message")

@@ -199,22 +199,16 @@ func shorten(s string) string {
 }
 
 func unknownArgument(arguments []*argument, name string) error {
-	var names []string
-	best, distance := "", min(3, 1+len(name)/3)
+	var own, all []string
 	for _, a := range arguments {
-		names = append(names, a.name)
-		for _, n := range a.names {
-			if strings.EqualFold(n, name) {
-				return &ArgumentError{Field: shorten(name), Problem: fmt.Sprintf("unknown argument; did you mean %q? Names are case-sensitive", n)}
-			}
-			if d := spell.Distance(n, shorten(name)); d <= distance {
-				best, distance = a.name, d
-			}
-		}
+		own, all = append(own, a.name), append(all, a.names...)
 	}
 	hint := ""
-	if best != "" {
-		hint = fmt.Sprintf("did you mean %q? ", best)
+	if near := spell.Near(shorten(name), all); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q? ", near[0])
+		if strings.EqualFold(near[0], name) {
+			hint += "Names are case-sensitive. "
+		}
 	}
-	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(names, ", ")}
+	return &ArgumentError{Field: shorten(name), Problem: "unknown argument; " + hint + "The arguments are " + strings.Join(own, ", ")}
 }

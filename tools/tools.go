@@ -132,6 +132,10 @@ type IO struct {
 	// Revoked waits until a host that Connect has let through must not be contacted at
 	// the port any more, and returns why; nil when ctx ends first.
 	Revoked func(ctx context.Context, host string, port uint16) error
+	// Judge decides an effect of the call that shows only while it runs, such as the
+	// read of a file that a search comes across. Only what it allows may happen. Nil
+	// allows nothing. It may be called from several goroutines while Execute runs.
+	Judge func(policy.Effect) policy.Decision
 	// Profile names the sandbox that the policy wants for this call; "" means
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.
@@ -204,6 +208,7 @@ type Result struct {
 	IsError bool    // the call did not do what was asked
 	Failure Failure // set when something other than the command decided the end
 	Diff    string  // unified diff of what was changed
+	File    *File   // what was done to a file, by tools that work on one
 
 	// The rest is set by tools that run processes.
 	Exit      *Exit
@@ -213,6 +218,17 @@ type Result struct {
 
 	// Denials are what the sandbox kept from the call. Text tells them already.
 	Denials []sandbox.Denial
+}
+
+// File is what a call did to one file.
+type File struct {
+	Path         string // canonical
+	Operation    string // "read", "create", "write" or "edit"
+	Bytes        int64  // of the content that was returned, or that the file has now
+	Lines        int64  // the same, in lines
+	Replacements int64  // that an edit made
+	TotalLines   *int64 // that a file has which was read; nil = not known
+	NextOffset   int64  // the first line that was not returned; 0 = there is none
 }
 
 // Process is one process of a call.

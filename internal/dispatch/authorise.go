@@ -62,6 +62,20 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 	return said, deniedByPolicy(v)
 }
 
+// judge decides effects of a call that show only while it runs, by the policy that is
+// in force at its start. Nobody is asked again: what the policy asks about is allowed
+// only by the rule for which a person has allowed the call.
+func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
+	rules := d.rulesFor(c).policy
+	return func(e policy.Effect) policy.Decision {
+		v := rules.Decide([]policy.Effect{e})
+		if v.Action == policy.Ask && said.By == "person" && said.Action == policy.Allow.String() && v.Rule == said.Rule {
+			v.Action = policy.Allow
+		}
+		return v
+	}
+}
+
 // question is a call on which a person is to decide.
 type question struct {
 	call    *Call

@@ -249,6 +249,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		Input:   c.input.pieces,
 		Profile: c.profile, Widen: c.widened, Granted: c.granted,
 		Connect: hosts.decide, Revoked: hosts.revoked,
+		Judge: d.judge(c, out.decision),
 	})
 	out.took = time.Since(begin)
 	c.input.close()

@@ -92,6 +92,11 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 		opt.Denials = append(opt.Denials, d.wireDenial(denial))
 	}
 	opt.Diff = tools.Redact(res.Diff, d.opt.Redact)
+	if res.File != nil {
+		f := message.File(*res.File)
+		f.Path = tools.Redact(f.Path, d.opt.Redact)
+		opt.File = &f
+	}
 	if res.Sandbox != nil {
 		held := c.heldBy(*res.Sandbox)
 		opt.Sandbox = &held

@@ -1,7 +1,11 @@
 // Package spell finds the name that a misspelt one was meant to be.
 package spell
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Nearest returns the candidate that word was probably meant to be, or "".
 func Nearest(word string, candidates []string) string {
@@ -12,6 +16,32 @@ func Nearest(word string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// Near returns the candidates that word may have been meant to be, the nearest first, at
+// most three. Case counts little.
+func Near(word string, candidates []string) []string {
+	const most = 3
+	type scored struct {
+		name     string
+		distance int
+	}
+	var near []scored
+	wanted, limit := strings.ToLower(word), min(3, 1+len(word)/3)
+	for _, c := range candidates {
+		if len(c) > len(wanted)+limit || len(wanted) > len(c)+limit {
+			continue
+		}
+		if d := Distance(strings.ToLower(c), wanted); d <= limit {
+			near = append(near, scored{c, d})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b scored) int { return cmp.Compare(a.distance, b.distance) })
+	var list []string
+	for _, c := range near[:min(len(near), most)] {
+		list = append(list, c.name)
+	}
+	return list
 }
 
 // Distance counts the insertions, deletions and substitutions of bytes between a and b

@@ -38,20 +38,40 @@ type change struct {
 	// whether one may be read.
 	unread bool
 
-	// compute makes the new content; done says in a result what was done.
-	compute func(file target, before []byte) (after []byte, done string, err error)
+	compute func(file target, before []byte) (made, error)
 
 	effects []policy.Effect
 	shown   string // fingerprint of what the preview was made of
 }
 
+// made is the new content of a file.
+type made struct {
+	after        []byte
+	done         string // says in a result what was done
+	replacements int64
+}
+
 // state is a file as it is now and as it is to be.
 type state struct {
-	old           *os.File    // nil when there is none
-	seen          fs.FileInfo // of old, before it was read
-	before, after []byte
-	done          string
-	held          sandbox.Report // what confined who opened it
+	made
+	old    *os.File    // nil when there is none
+	seen   fs.FileInfo // of old, before it was read
+	before []byte
+	held   sandbox.Report // what confined who opened it
+}
+
+// did describes the change in a return.
+func (c *change) did(s state) *tools.File {
+	f := &tools.File{
+		Path: c.file.canonical, Operation: "write", Bytes: int64(len(s.after)), Lines: countLines(s.after), Replacements: s.replacements,
+	}
+	switch {
+	case s.old == nil:
+		f.Operation = "create"
+	case !c.fresh:
+		f.Operation = "edit"
+	}
+	return f
 }
 
 func (s state) close() {
@@ -103,8 +123,11 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	result := tools.Result{Text: s.done}
 	if err != nil {
 		result = failed(ctx, err)
-	} else if result.Diff = c.diff(s, resultDiff); result.Diff != "" {
-		result.Text += "\n\n" + result.Diff
+	} else {
+		result.File = c.did(s)
+		if result.Diff = c.diff(s, resultDiff); result.Diff != "" {
+			result.Text += "\n\n" + result.Diff
+		}
 	}
 	result.Sandbox = c.o.report(s.held)
 	return result
@@ -172,7 +195,7 @@ func (c *change) plan(ctx context.Context) (s state, err error) {
 	if err := c.load(ctx, &s); err != nil {
 		return s, err
 	}
-	s.after, s.done, err = c.compute(c.file, s.before)
+	s.made, err = c.compute(c.file, s.before)
 	if err == nil && int64(len(s.after)) > c.o.MaxWrite {
 		err = problem("file_path", "%s would have %d bytes; at most %d can be written", c.file.name(), len(s.after), c.o.MaxWrite)
 	}

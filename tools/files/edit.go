@@ -57,31 +57,33 @@ func (e editor) Build(args json.RawMessage) (tools.Invocation, error) {
 	return &change{
 		o: e.o, busy: e.busy, file: file, verb: "Edit",
 		effects: []policy.Effect{file.effect(policy.Read), file.effect(policy.Write)},
-		compute: func(file target, before []byte) ([]byte, string, error) {
+		compute: func(file target, before []byte) (made, error) {
 			return a.edit(file, before, e.o.MaxWrite)
 		},
 	}, nil
 }
 
 // edit replaces the text in content and says what was done.
-func (a editArguments) edit(file target, content []byte, most int64) (after []byte, done string, err error) {
+func (a editArguments) edit(file target, content []byte, most int64) (made, error) {
 	if why := notText(content, true); why != "" {
-		return nil, "", problem("file_path", "cannot edit %s: %s", file.name(), why)
+		return made{}, problem("file_path", "cannot edit %s: %s", file.name(), why)
 	}
 	f := newFinder(content, a.OldString)
 	places, err := a.places(f, file, content)
 	if err != nil {
-		return nil, "", err
+		return made{}, err
 	}
 	// The largest growth: every newline of the new text becomes two bytes.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
 	if int64(len(content))+int64(len(places))*int64(growth) > most {
-		return nil, "", problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
+		return made{}, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
 	}
 	verbatim := strings.Contains(a.OldString+a.NewString, "\r")
-	after = replaceAt(content, places, a.NewString, !verbatim)
-	done = fmt.Sprintf("Edited %s: %s", file.name(), plural(len(places), "replacement"))
-	return after, done, nil
+	return made{
+		after:        replaceAt(content, places, a.NewString, !verbatim),
+		done:         fmt.Sprintf("Edited %s: %s", file.name(), plural(len(places), "replacement")),
+		replacements: int64(len(places)),
+	}, nil
 }
 
 // mostPlaces bounds the memory that one edit can ask for.

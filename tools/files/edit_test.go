@@ -96,7 +96,7 @@ func FuzzEdit(f *testing.F) {
 			t.Skip()
 		}
 		a := editArguments{OldString: old, NewString: new, ReplaceAll: all}
-		after, _, err := a.edit(target{}, []byte(content), 1<<20)
+		m, err := a.edit(target{}, []byte(content), 1<<20)
 		if err != nil {
 			return
 		}
@@ -109,7 +109,7 @@ func FuzzEdit(f *testing.F) {
 			n = -1
 		}
 		want := strings.Replace(fold(content), old, new, n)
-		got := string(after)
+		got := string(m.after)
 		if got != want && strings.ReplaceAll(got, "\r\n", "\n") != strings.ReplaceAll(want, "\r\n", "\n") {
 			t.Fatalf("%q: %q for %q gives %q, want %q but for line endings", content, new, old, got, want)
 		}

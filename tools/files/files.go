@@ -53,9 +53,17 @@ type target struct {
 // longestPath is PATH_MAX of the kernel without its final NUL.
 const longestPath = 4095
 
-// target resolves a path. Only a leading "~/" is expanded; everything else,
-// "$HOME" and "~user" included, is the name of a file.
+// target resolves the path of a file; see resolve.
 func (o Options) target(asked string) (target, error) {
+	if asked != "" && endsInDirectory(asked) {
+		return target{}, problem("file_path", "%q names a directory; name a file in it", asked)
+	}
+	return o.resolve(asked)
+}
+
+// resolve resolves a path. Only a leading "~/" is expanded; everything else,
+// "$HOME" and "~user" included, is the name of a file.
+func (o Options) resolve(asked string) (target, error) {
 	refuse := func(format string, args ...any) (target, error) {
 		return target{}, &tools.ArgumentError{Field: "file_path", Problem: fmt.Sprintf(format, args...)}
 	}
@@ -67,8 +75,6 @@ func (o Options) target(asked string) (target, error) {
 		return refuse("it has %d bytes; a path has at most %d", len(asked), longestPath)
 	case strings.ContainsFunc(asked, isControl):
 		return refuse("%q holds control characters; for a file with such a name use bash", asked)
-	case endsInDirectory(asked):
-		return refuse("%q names a directory; name a file in it", asked)
 	case home && o.Home == "":
 		return refuse("%q cannot be expanded: there is no home directory; use an absolute path", asked)
 	case home:

@@ -129,15 +129,15 @@ func TestReadReturnsExactlyTheContent(t *testing.T) {
 	w.put("home/h", "at home\n")
 	w.put("~/x", "literal\n")
 	for want, a := range map[string]args{
-		content:                   {"file_path": "a.txt"},
-		"":                        {"file_path": "empty"},
-		"at home\n":               {"path": "~/h"},
-		"literal\n":               {"file_path": "./~/x"},
-		"\ufeffone\r\n":           {"file_path": "a.txt", "offset": 1, "limit": 1},
-		"two\n\n":                 {"file_path": w.root + "/a.txt", "offset": 2, "limit": 2},
-		"\tthree é":               {"file_path": "a.txt", "offset": 4, "limit": 100},
-		"     2\ttwo\n     3\t\n": {"file_path": "a.txt", "offset": 2, "limit": 2, "numbered": true},
-		"two\n\n\tthree é":        {"file_path": "a.txt", "offset": 2, "limit": nil, "encoding": "utf-8", "description": "why"},
+		content:                         {"file_path": "a.txt"},
+		"The file exists and is empty.": {"file_path": "empty"},
+		"at home\n":                     {"path": "~/h"},
+		"literal\n":                     {"file_path": "./~/x"},
+		"\ufeffone\r\n[lines 1-1 of 4; continue with offset 2]\n": {"file_path": "a.txt", "offset": 1, "limit": 1},
+		"two\n\n[lines 2-3 of 4; continue with offset 4]\n":       {"file_path": w.root + "/a.txt", "offset": 2, "limit": 2},
+		"\tthree é": {"file_path": "a.txt", "offset": 4, "limit": 100},
+		"     2\ttwo\n     3\t\n[lines 2-3 of 4; continue with offset 4]\n": {"file_path": "a.txt", "offset": 2, "limit": 2, "numbered": true},
+		"two\n\n\tthree é": {"file_path": "a.txt", "offset": 2, "limit": nil, "encoding": "utf-8", "description": "why"},
 		base64.StdEncoding.EncodeToString([]byte("two\n")): {"file_path": "a.txt", "offset": 2, "limit": 1, "encoding": "base64"},
 	} {
 		if got := w.run("read_file", a); got.Text != want || got.IsError {
@@ -164,7 +164,7 @@ func TestReadRefusesWithTheNextStep(t *testing.T) {
 	}{
 		{args{"file_path": "none"}, []string{"no such file"}},
 		{args{"file_path": "."}, []string{"directory"}},
-		{args{"file_path": "sub/"}, []string{"directory"}},
+		{args{"file_path": "hidden/.."}, []string{"directory"}},
 		{args{"file_path": ""}, []string{"empty"}},
 		{args{"file_path": "a\nb"}, []string{"control"}},
 		{args{"file_path": "three/below"}, []string{"not a directory"}},
@@ -176,8 +176,7 @@ func TestReadRefusesWithTheNextStep(t *testing.T) {
 		{args{"file_path": "three", "limit": 0}, []string{"limit"}},
 		{args{"file_path": "three", "offset": 4}, []string{"3 lines"}},
 		{args{"file_path": "big", "offset": 21}, []string{"20 lines"}},
-		{args{"file_path": "big"}, []string{"220 bytes", "100 bytes", "offset", "limit"}},
-		{args{"file_path": "big", "limit": 15}, []string{"100 bytes"}},
+		{args{"file_path": "big", "limit": 15, "encoding": "base64"}, []string{"100 bytes", "offset", "limit"}},
 		{args{"file_path": "binary"}, []string{"binary", "base64"}},
 		{args{"file_path": "latin1"}, []string{"UTF-8", "base64"}},
 		{args{"file_path": "utf16"}, []string{"UTF-16", "base64"}},
@@ -199,10 +198,10 @@ func TestAPartOfAHugeFileIsReadWithoutLoadingIt(t *testing.T) {
 	if err := os.Truncate(w.root+"/huge", 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.run("read_file", args{"file_path": "huge", "offset": 2, "limit": 1}); got.Text != "second\n" {
+	if got := w.run("read_file", args{"file_path": "huge", "offset": 2, "limit": 1}); !strings.HasPrefix(got.Text, "second\n[lines 2-2 of many more;") {
 		t.Errorf("got %.100q", got.Text)
 	}
-	w.refused("read_file", args{"file_path": "huge", "offset": 3}, "bytes")
+	w.refused("read_file", args{"file_path": "huge", "offset": 3}, "binary")
 }
 
 func TestWriteMakesAndReplacesFiles(t *testing.T) {

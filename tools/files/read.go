@@ -1,8 +1,6 @@
 package files
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"strings"
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -34,12 +30,12 @@ type readArguments struct {
 func (r reader) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "read_file",
-		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d bytes at once: "+
-			"read longer files in parts with offset and limit.", r.o.MaxRead),
+		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d lines and %d KiB, or with limit so many lines and at most %d KiB; "+
+			"where more follows, a last line says how many lines there are and with which offset to continue.", usualLines, usualBytes>>10, r.o.MaxRead>>10),
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
 			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},` +
-			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return."},` +
+			`"limit":{"type":"integer","minimum":1,"description":"Number of lines to return. Lines are not cut then."},` +
 			`"numbered":{"type":"boolean","description":"Put the line number and a tab before each line."},` +
 			`"encoding":{"type":"string","enum":["utf-8","base64"],"description":"base64 returns any bytes, encoded."}},` +
 			`"required":["file_path"],"additionalProperties":false}`),
@@ -51,7 +47,7 @@ func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	inv := read{o: r.o, offset: 1, limit: math.MaxInt64, numbered: a.Numbered, base64: a.Encoding == "base64"}
+	inv := read{o: r.o, offset: 1, numbered: a.Numbered, base64: a.Encoding == "base64"}
 	if a.Offset != nil {
 		inv.offset = *a.Offset
 	}
@@ -61,12 +57,12 @@ func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
 	switch {
 	case inv.offset < 1:
 		return nil, problem("offset", "%d is not a line: lines are counted from 1", inv.offset)
-	case inv.limit < 1:
+	case a.Limit != nil && inv.limit < 1:
 		return nil, problem("limit", "%d lines cannot be read; ask for 1 or more", inv.limit)
 	case inv.numbered && inv.base64:
 		return nil, problem("numbered", "lines cannot be numbered in base64; leave one of the two out")
 	}
-	inv.file, err = r.o.target(a.FilePath)
+	inv.file, err = r.o.resolve(a.FilePath)
 	return inv, err
 }
 
@@ -74,7 +70,7 @@ func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
 type read struct {
 	o             Options
 	file          target
-	offset, limit int64 // in lines; offset from 1
+	offset, limit int64 // in lines; offset from 1, limit 0: as much as is usual
 	numbered      bool
 	base64        bool
 }
@@ -87,7 +83,7 @@ func (r read) Effects() []policy.Effect { return []policy.Effect{r.file.effect(p
 func (r read) Preview() tools.Preview {
 	text := "Read " + r.file.name()
 	switch {
-	case r.limit < math.MaxInt64:
+	case r.limit > 0:
 		text += fmt.Sprintf(", %s from line %d on", plural(r.limit, "line"), r.offset)
 	case r.offset > 1:
 		text += fmt.Sprintf(", from line %d on", r.offset)
@@ -95,11 +91,11 @@ func (r read) Preview() tools.Preview {
 	return tools.Preview{Text: tools.Visible(text)}
 }
 
-func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
-	data, held, err := r.content(ctx)
+func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {
+	e, held, err := r.content(ctx, io)
 	var result tools.Result
 	if err == nil {
-		result.Text, err = r.text(data)
+		result, err = r.result(e)
 	}
 	if err != nil {
 		result = failed(ctx, err)
@@ -108,172 +104,82 @@ func (r read) Execute(ctx context.Context, _ tools.IO) tools.Result {
 	return result
 }
 
-// text is how content is told.
-func (r read) text(data []byte) (string, error) {
-	switch why := notText(data, false); {
-	case r.base64:
-		return base64.StdEncoding.EncodeToString(data), nil
-	case why != "":
-		return "", problem("encoding", "cannot read %s as text: %s", r.file.name(), why)
-	case r.numbered:
-		text := number(string(data), r.offset)
-		if int64(len(text)) > r.o.MaxRead {
-			return "", r.tooLarge("with numbers the lines have more")
-		}
-		return text, nil
+// result puts an excerpt into words.
+func (r read) result(e excerpt) (tools.Result, error) {
+	f := &tools.File{Path: r.file.canonical, Operation: "read", Bytes: e.bytes, Lines: e.lines}
+	if e.total >= 0 {
+		f.TotalLines = &e.total
 	}
-	return string(data), nil
+	if e.more() {
+		f.NextOffset = e.first + e.lines
+	}
+	result := tools.Result{File: f}
+	switch why := notText(e.text, false); {
+	case e.total == 0:
+		result.Text = "The file exists and is empty."
+	case r.base64:
+		result.Text = base64.StdEncoding.EncodeToString(e.text)
+	case why != "":
+		return result, problem("encoding", "cannot read %s as text: %s", r.file.name(), why)
+	default:
+		result.Text = string(e.text) + e.notice()
+	}
+	return result, nil
 }
 
-func (r read) content(ctx context.Context) (data []byte, held sandbox.Report, err error) {
+// content reads the lines asked for.
+func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sandbox.Report, err error) {
 	if r.file.astray != nil {
-		return nil, held, r.file.astray
+		return e, held, r.file.astray
+	}
+	if endsInDirectory(r.file.asked) {
+		return e, held, r.instead(ctx, calls, fmt.Errorf("cannot read %s: it is a directory, not a regular file", r.file.asked))
 	}
 	f, held, err := r.o.Files.Open(ctx, r.o.Profile, r.file.canonical)
 	if err != nil {
-		return nil, held, err
+		return e, held, r.instead(ctx, calls, err)
 	}
 	defer f.Close()
-	if r.offset == 1 && r.limit == math.MaxInt64 {
-		data, err = r.whole(f)
-	} else {
-		data, err = r.part(ctx, &io.LimitedReader{R: f, N: mostScanned})
-	}
-	return data, held, err
+	e, err = r.excerpt(ctx, newLineReader(f))
+	return e, held, err
 }
 
-// part reads the lines asked for.
-func (r read) part(ctx context.Context, in *io.LimitedReader) ([]byte, error) {
-	lines := lineReader{in: bufio.NewReaderSize(in, 32<<10)}
-	err := lines.skip(ctx, r.offset-1)
-	var data []byte
+// excerpt reads the lines asked for from a file.
+func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err error) {
+	err = lines.skip(ctx, r.offset-1)
 	if err == nil {
-		data, err = lines.take(ctx, r.limit, r.o.MaxRead)
+		e, err = lines.excerpt(ctx, r.bounds(), r.numbered)
 	}
 	switch {
-	case errors.Is(err, errTooLong):
-		return nil, r.tooLarge("the lines asked for have more")
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, err
-	case err != nil && in.N <= 0:
-		return nil, problem("offset", "cannot read %s from line %d on: that is beyond the part of a file that is searched for lines; use bash", r.file.name(), r.offset)
-	case len(data) == 0 && r.offset > 1:
-		return nil, problem("offset", "cannot read %s from line %d on: it has %s", r.file.name(), r.offset, plural(lines.done, "line"))
+		return e, err
+	case e.lines == 0 && lines.exhausted():
+		return e, problem("offset", "cannot read %s from line %d on: that is beyond the part of a file that is searched for lines; use bash", r.file.name(), r.offset)
+	case r.base64 && (e.cut || e.full):
+		return e, problem("limit", "cannot read %s at once: the lines asked for have more than %d bytes. Read it in parts: offset is the first line (from 1), limit the number of lines; "+
+			"for parts of very long lines use bash with tail -c and head -c", r.file.name(), r.o.MaxRead)
+	case e.lines == 0 && r.offset > 1:
+		return e, problem("offset", "cannot read %s from line %d on: it has %s", r.file.name(), r.offset, plural(lines.done, "line"))
 	}
-	return data, nil
+	return e, nil
 }
 
-// whole reads a file of no more than MaxRead bytes.
-func (r read) whole(f *os.File) ([]byte, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > r.o.MaxRead {
-		return nil, r.tooLarge(fmt.Sprintf("it has %d bytes", info.Size()))
-	}
-	var data bytes.Buffer
-	data.Grow(int(info.Size()) + bytes.MinRead)
-	// It may grow while it is read, and the size of some files is not known.
-	if _, err := data.ReadFrom(io.LimitReader(f, r.o.MaxRead+1)); err != nil {
-		return nil, err
-	}
-	if int64(data.Len()) > r.o.MaxRead {
-		return nil, r.tooLarge("it has more")
-	}
-	return data.Bytes(), nil
-}
+// How much a read returns that does not say how much it wants.
+const (
+	usualLines = 2000
+	usualBytes = 64 << 10
+	usualLine  = 8 << 10
+)
 
-func (r read) tooLarge(why string) error {
-	return problem("limit", "cannot read %s at once: %s, and a read returns at most %d bytes. Read it in parts: offset is the first line (from 1), limit the number of lines; "+
-		"for parts of very long lines use bash with tail -c and head -c", r.file.name(), why, r.o.MaxRead)
-}
-
-// mostScanned bounds the time that finding a line can take: it costs nothing to
-// make a file that has a hole of some terabytes.
-const mostScanned = 8 << 30
-
-var errTooLong = errors.New("too long")
-
-// lineReader reads lines of any length in constant memory.
-type lineReader struct {
-	in   *bufio.Reader
-	done int64 // lines behind; a last one without an end counts
-	work int
-}
-
-// skip passes n lines; io.EOF when there are fewer. It counts in blocks, which is
-// several times as fast as going from line to line.
-func (l *lineReader) skip(ctx context.Context, n int64) error {
-	within := false // a line
-	for n > 0 {
-		if err := l.stopped(ctx); err != nil {
-			return err
+// bounds are how much of the file is returned.
+func (r read) bounds() bounds {
+	most := r.o.MaxRead
+	if r.limit > 0 || r.base64 {
+		lines := r.limit
+		if lines == 0 {
+			lines = math.MaxInt64
 		}
-		if _, err := l.in.Peek(1); err != nil {
-			if within {
-				l.done++
-			}
-			return err
-		}
-		block, _ := l.in.Peek(l.in.Buffered()) // cannot fail: it is there
-		lines := int64(bytes.Count(block, []byte("\n")))
-		if lines >= n {
-			block, lines = firstLines(block, n), n
-		}
-		within = block[len(block)-1] != '\n'
-		n -= lines
-		l.done += lines
-		_, _ = l.in.Discard(len(block)) // nor can this
+		return bounds{lines: lines, bytes: most, line: most, whole: most}
 	}
-	return nil
-}
-
-// firstLines is the beginning of block, which has n lines at least.
-func firstLines(block []byte, n int64) []byte {
-	end := 0
-	for range n {
-		end += bytes.IndexByte(block[end:], '\n') + 1
-	}
-	return block[:end]
-}
-
-// take returns up to n lines; errTooLong when they have more than most bytes, and
-// what there is with io.EOF when there are fewer.
-func (l *lineReader) take(ctx context.Context, n, most int64) (data []byte, err error) {
-	for n > 0 {
-		if err := l.stopped(ctx); err != nil {
-			return nil, err
-		}
-		piece, err := l.in.ReadSlice('\n')
-		if int64(len(data)+len(piece)) > most {
-			return nil, errTooLong
-		}
-		data = append(data, piece...)
-		switch {
-		case err == nil:
-			n--
-		case !errors.Is(err, bufio.ErrBufferFull): // a line longer than the buffer
-			return data, err
-		}
-	}
-	return data, nil
-}
-
-// stopped looks at ctx from time to time.
-func (l *lineReader) stopped(ctx context.Context) error {
-	if l.work++; l.work%1024 == 0 {
-		return ctx.Err()
-	}
-	return nil
-}
-
-// number puts line numbers before lines.
-func number(text string, first int64) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		fmt.Fprintf(&b, "%6d\t%s", first, line)
-		first++
-	}
-	return b.String()
+	return bounds{lines: usualLines, bytes: min(usualBytes, most), line: min(usualLine, most), whole: most}
 }

@@ -28,3 +28,23 @@ func notText(data []byte, any bool) string {
 	}
 	return "it is not valid UTF-8 (perhaps text in an older encoding)" + next
 }
+
+// countLines counts the lines of data. A last one without an end counts.
+func countLines(data []byte) int64 {
+	n := int64(bytes.Count(data, []byte("\n")))
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// beginning returns at most most bytes of a longer text, not cut inside of a character.
+func beginning(text []byte, most int) []byte {
+	n := min(most, max(len(text)-1, 0))
+	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {
+		if utf8.RuneStart(text[n-back]) {
+			return text[:n-back]
+		}
+	}
+	return text[:n]
+}

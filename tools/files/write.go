@@ -49,8 +49,8 @@ func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
 		o: w.o, busy: w.busy, file: file, fresh: true,
 		verb:    "Write " + plural(len(a.Content), "byte") + " to",
 		effects: []policy.Effect{file.effect(policy.Write)},
-		compute: func(file target, before []byte) ([]byte, string, error) {
-			return []byte(a.Content), fmt.Sprintf("Wrote %s to %s", plural(len(a.Content), "byte"), file.name()), nil
+		compute: func(file target, _ []byte) (made, error) {
+			return made{after: []byte(a.Content), done: fmt.Sprintf("Wrote %s to %s", plural(len(a.Content), "byte"), file.name())}, nil
 		},
 	}
 	// What is replaced is read as well: the diff in the result shows it.

@@ -1,0 +1,108 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/internal/spell"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+const (
+	mostNames  = 4096 // of a directory that are looked at
+	shownNames = 20   // of a directory that was read as a file
+)
+
+// instead adds to the error of a file that could not be opened what can be read
+// instead: what is in the directory, or names that are like the one asked for. It
+// names only what this call may read.
+func (r read) instead(ctx context.Context, io tools.IO, err error) error {
+	var denied *sandbox.Denial
+	if ctx.Err() != nil || errors.As(err, &denied) {
+		return err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w%s", err, r.near(ctx, io))
+	}
+	names, listed := r.names(ctx, io, r.file.canonical)
+	if !listed {
+		return err
+	}
+	list := "it is empty"
+	if len(names) > 0 {
+		list = "it holds " + strings.Join(names[:min(len(names), shownNames)], ", ")
+	}
+	if n := len(names) - shownNames; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("%w; %s. Read a file in it, or list it with glob: {\"path\": %q, \"pattern\": \"*\"}", err, list, r.file.asked)
+}
+
+// near suggests what may have been meant by a path that does not exist, where the
+// first missing name is like others of its directory.
+func (r read) near(ctx context.Context, io tools.IO) string {
+	dir, missing := filepath.Split(r.file.canonical)
+	names, listed := r.names(ctx, io, filepath.Clean(dir))
+	for !listed && filepath.Dir(filepath.Clean(dir)) != filepath.Clean(dir) {
+		dir, missing = filepath.Split(filepath.Clean(dir))
+		names, listed = r.names(ctx, io, filepath.Clean(dir))
+	}
+	find := fmt.Sprintf("glob finds files by name: {\"pattern\": \"**/%s\"}", filepath.Base(r.file.path))
+	near := spell.Near(missing, names)
+	if len(near) == 0 {
+		return "; " + find
+	}
+	for i, name := range near {
+		near[i] = r.o.relative(filepath.Join(dir, name))
+	}
+	return fmt.Sprintf("; did you mean %s? %s", strings.Join(near, " or "), find)
+}
+
+// relative is a path as a call in the workspace writes it.
+func (o Options) relative(path string) string {
+	if rest, ok := strings.CutPrefix(path, o.Workspace+"/"); ok {
+		return rest
+	}
+	return path
+}
+
+// names lists what this call may read in a directory, directories with a slash.
+// listed is false where the directory cannot, or may not, be read.
+func (r read) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
+	if !mayRead(io, dir) {
+		return nil, false
+	}
+	f, _, err := r.o.Files.OpenDir(ctx, r.o.Profile, dir)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(mostNames) // what there is before an error will do
+	for _, e := range entries {
+		name := e.Name()
+		if !mayRead(io, filepath.Join(dir, name)) || r.o.Profile.CanRead(filepath.Join(dir, name)) != nil {
+			continue
+		}
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, tools.Visible(strings.ReplaceAll(name, "\n", `\n`)))
+	}
+	slices.Sort(names)
+	return names, true
+}
+
+// mayRead reports whether the policy lets the call read a canonical path.
+func mayRead(io tools.IO, path string) bool {
+	if io.Judge == nil {
+		return false
+	}
+	return io.Judge(policy.Effect{Kind: policy.Read, Path: path, Canonical: path}).Action == policy.Allow
+}

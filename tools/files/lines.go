@@ -1,0 +1,200 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	// mostScanned bounds the time that finding a line can take: it costs nothing to
+	// make a file that has a hole of some terabytes.
+	mostScanned = 8 << 30
+
+	// mostCounted is how much of a file is read from the first line returned on, to
+	// find the end of lines and to count them.
+	mostCounted = 256 << 20
+
+	// shownOfLine is how much is shown of a line that is too long, in bytes.
+	shownOfLine = 2000
+)
+
+// bounds are how much of a file is returned.
+type bounds struct {
+	lines int64
+	bytes int64 // line numbers and marks included
+	line  int64 // a longer line is cut
+	whole int64 // the longest line that is returned whole when it is asked for
+}
+
+// excerpt is a part of a file.
+type excerpt struct {
+	text  []byte // the lines, with their numbers and with marks where some are cut
+	first int64
+	lines int64
+	bytes int64 // of the file's content in text
+	total int64 // lines of the file; below zero: not known
+	cut   bool  // a line is cut
+	full  bool  // ended because of bounds.bytes
+}
+
+// more reports whether lines follow.
+func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
+
+// notice says after an excerpt what follows it; "" when nothing does.
+func (e excerpt) notice() string {
+	next := e.first + e.lines
+	switch {
+	case !e.more():
+		return ""
+	case e.total < 0:
+		return fmt.Sprintf("[lines %d-%d of many more; continue with offset %d]\n", e.first, next-1, next)
+	default:
+		return fmt.Sprintf("[lines %d-%d of %d; continue with offset %d]\n", e.first, next-1, e.total, next)
+	}
+}
+
+// lineReader reads lines of any length in constant memory.
+type lineReader struct {
+	src  *io.LimitedReader // of in
+	in   *bufio.Reader
+	kept []byte // of the line that was read last
+	done int64  // lines behind; a last one without an end counts
+	work int
+}
+
+func newLineReader(in io.Reader) *lineReader {
+	src := &io.LimitedReader{R: in, N: mostScanned}
+	return &lineReader{src: src, in: bufio.NewReaderSize(src, 32<<10)}
+}
+
+// exhausted reports whether the end that was reached is that of the search.
+func (l *lineReader) exhausted() bool { return l.src.N <= 0 }
+
+// excerpt returns the lines from here on that are within b. numbered puts the number
+// before each.
+func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (excerpt, error) {
+	e := excerpt{first: l.done + 1, total: -1}
+	l.src.N = min(l.src.N, mostCounted)
+	for e.lines < b.lines {
+		line, n, err := l.line(ctx, b.line)
+		if n > 0 && !e.add(line, n, b, numbered) {
+			e.full = true
+			break
+		}
+		if errors.Is(err, io.EOF) {
+			if !l.exhausted() {
+				e.total = l.done
+			}
+			return e, nil
+		}
+		if err != nil {
+			return e, err
+		}
+	}
+	switch err := l.skip(ctx, 1<<62); {
+	case !errors.Is(err, io.EOF):
+		return e, err
+	case !l.exhausted():
+		e.total = l.done
+	}
+	return e, nil
+}
+
+// add appends a line of n bytes, of which there may be only the beginning. It reports
+// whether there was room.
+func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
+	number, shown, mark := e.first+e.lines, line, ""
+	if n > int64(len(line)) {
+		shown = beginning(line, shownOfLine)
+		mark = fmt.Sprintf(" [… %d more bytes of line %d; %s …]\n", n-int64(len(shown)), number, b.rest(number, n))
+	}
+	prefix := ""
+	if numbered {
+		prefix = fmt.Sprintf("%6d\t", number)
+	}
+	if size := int64(len(e.text) + len(prefix) + len(shown) + len(mark)); size > b.bytes && e.lines > 0 {
+		return false
+	}
+	e.text = append(append(append(e.text, prefix...), shown...), mark...)
+	e.lines++
+	e.bytes += int64(len(shown))
+	e.cut = e.cut || mark != ""
+	return true
+}
+
+// rest says how the whole of a line can be read.
+func (b bounds) rest(number, n int64) string {
+	if n <= b.whole {
+		return fmt.Sprintf("offset %d and limit 1 return all of it", number)
+	}
+	return fmt.Sprintf("for the rest use bash: sed -n %dp FILE | tail -c +%d | head -c 20000", number, shownOfLine+1)
+}
+
+// line reads one line, its end included, and keeps at most most bytes of it until the
+// next. n is how many it has. io.EOF comes with the last one.
+func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64, err error) {
+	l.kept = l.kept[:0]
+	for {
+		if err := l.stopped(ctx); err != nil {
+			return nil, 0, err
+		}
+		piece, err := l.in.ReadSlice('\n')
+		n += int64(len(piece))
+		l.kept = append(l.kept, piece[:min(int64(len(piece)), most-int64(len(l.kept)))]...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if n > 0 {
+			l.done++
+		}
+		return l.kept, n, err
+	}
+}
+
+// skip passes n lines; io.EOF when there are fewer. It counts in blocks, which is
+// several times as fast as going from line to line.
+func (l *lineReader) skip(ctx context.Context, n int64) error {
+	within := false // a line
+	for n > 0 {
+		if err := l.stopped(ctx); err != nil {
+			return err
+		}
+		if _, err := l.in.Peek(1); err != nil {
+			if within {
+				l.done++
+			}
+			return err
+		}
+		block, _ := l.in.Peek(l.in.Buffered()) // cannot fail: it is there
+		lines := int64(bytes.Count(block, []byte("\n")))
+		if lines >= n {
+			block, lines = firstLines(block, n), n
+		}
+		within = block[len(block)-1] != '\n'
+		n -= lines
+		l.done += lines
+		_, _ = l.in.Discard(len(block)) // nor can this
+	}
+	return nil
+}
+
+// firstLines is the beginning of block, which has n lines at least.
+func firstLines(block []byte, n int64) []byte {
+	end := 0
+	for range n {
+		end += bytes.IndexByte(block[end:], '\n') + 1
+	}
+	return block[:end]
+}
+
+// stopped looks at ctx from time to time.
+func (l *lineReader) stopped(ctx context.Context) error {
+	if l.work++; l.work%1024 == 0 {
+		return ctx.Err()
+	}
+	return nil
+}
