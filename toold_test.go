@@ -53,12 +53,13 @@ var layers = []row{
 
 	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard", "sandbox/widen"}, []string{"sh"}},
 	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/guard", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
 	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"cmd/toold", []string{
-		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/files", "client",
+		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
 		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 

@@ -12,6 +12,7 @@ type CaptureOptions struct {
 	SpoolBytes int64    // cap on the size of all spool files of the call; 0 = 64 MiB
 	Keep       int      // bytes of head and of tail held in memory, of each stream and of both combined; 0 = 64 KiB
 	Redact     []string // secrets that are replaced by "[redacted]"
+	Call       string   // tool_call_id, for the notice of output that is left out
 }
 
 // Capture records what one call prints: in memory the head and the tail, in
@@ -21,7 +22,8 @@ type CaptureOptions struct {
 //
 // A Capture may be used concurrently. Close ends it; it can be read for ever.
 type Capture struct {
-	dir string
+	dir  string
+	call string
 
 	mu      sync.Mutex
 	redact  [2]redactor
@@ -39,7 +41,7 @@ func NewCapture(o CaptureOptions) *Capture {
 	if o.SpoolBytes <= 0 {
 		o.SpoolBytes = 64 << 20
 	}
-	c := &Capture{dir: o.Dir, spool: spoolWriter{dir: o.Dir, left: o.SpoolBytes, stopped: o.Dir == ""}}
+	c := &Capture{dir: o.Dir, call: o.Call, spool: spoolWriter{dir: o.Dir, left: o.SpoolBytes, stopped: o.Dir == ""}}
 	for s := range c.windows {
 		c.windows[s].keep = o.Keep
 	}
@@ -128,8 +130,8 @@ func (c *Capture) Text(s Stream, limit int) (text []byte, truncated bool) {
 	if missing == 0 {
 		return append(head, tail...), false
 	}
-	notice := fmt.Sprintf("\n[… %d of %d bytes left out here; get_output with stream %q and offset %d returns them …]\n",
-		missing, c.windows[s].total, s, len(head))
+	notice := fmt.Sprintf("\n[… %d of %d bytes left out here; bash_output {\"call_id\": %q, \"stream\": %q, \"offset\": %d} returns them …]\n",
+		missing, c.windows[s].total, c.call, s, len(head))
 	return append(append(head, notice...), tail...), true
 }
 

@@ -136,11 +136,11 @@ func TestAFullDiskDoesNotDisturbTheCommand(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := NewCapture(CaptureOptions{Dir: filepath.Join(blocked, "call"), Keep: 10})
+	c := NewCapture(CaptureOptions{Dir: filepath.Join(blocked, "call"), Keep: 10, Call: "call_1"})
 	c.Write(Stdout, []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	c.Close()
 	text, truncated := c.Text(Stdout, 20)
-	want := "0123456789\n[… 16 of 36 bytes left out here; get_output with stream \"stdout\" and offset 10 returns them …]\nqrstuvwxyz"
+	want := "0123456789\n[… 16 of 36 bytes left out here; bash_output {\"call_id\": \"call_1\", \"stream\": \"stdout\", \"offset\": 10} returns them …]\nqrstuvwxyz"
 	if string(text) != want || !truncated {
 		t.Errorf("got %q, %v", text, truncated)
 	}

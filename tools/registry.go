@@ -24,6 +24,9 @@ func aliases() map[string]string {
 		"Edit":              "edit_file",
 		"Replace":           "edit_file",
 		"replace":           "edit_file",
+		"BashOutput":        "bash_output",
+		"KillBash":          "bash_kill",
+		"KillShell":         "bash_kill",
 	}
 }
 

@@ -136,6 +136,9 @@ type IO struct {
 	// read of a file that a search comes across. Only what it allows may happen. Nil
 	// allows nothing. It may be called from several goroutines while Execute runs.
 	Judge func(policy.Effect) policy.Decision
+	// Calls are the other calls of the same client, agent and conversation. Nil: there
+	// are none.
+	Calls Calls
 	// Profile names the sandbox that the policy wants for this call; "" means
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.
@@ -218,6 +221,42 @@ type Result struct {
 
 	// Denials are what the sandbox kept from the call. Text tells them already.
 	Denials []sandbox.Denial
+}
+
+// Calls are the calls that an Invocation may look at and stop. The methods may be
+// called from several goroutines.
+type Calls interface {
+	// Find returns a call by its tool_call_id; nil when there is no such call.
+	Find(ctx context.Context, id string) (OtherCall, error)
+	// List returns the calls that are not answered, the oldest first; with ended, the
+	// latest that ran a command and are answered come before them.
+	List(ctx context.Context, ended bool) ([]CallStatus, error)
+}
+
+// An OtherCall is one call among Calls.
+type OtherCall interface {
+	// Status is how far it is.
+	Status() CallStatus
+	// Changed returns a channel that is closed when there is more output or another
+	// status than now. Take it before looking, so that nothing is missed in between. For
+	// a call that has ended it is nil.
+	Changed() <-chan struct{}
+	// ReadAt returns at most most bytes of a stream, those at offset or, where these are
+	// not kept, the oldest later ones. from is the offset of the first.
+	ReadAt(s Stream, offset int64, most int) (p []byte, from int64)
+	// Stop stops the call. The channel is closed when it has ended.
+	Stop(reason string) (ended <-chan struct{})
+}
+
+// CallStatus is how far a call is.
+type CallStatus struct {
+	ID         string
+	Background bool
+	State      string // "received", "waiting", "queued", "running" or "ended"
+	What       string // the first line of what it does; "" of an ended one
+	Started    time.Time
+	Bytes      [3]int64 // by Stream, Combined included
+	End        string   // how it ended: "exit code 0"; "" until then
 }
 
 // File is what a call did to one file.

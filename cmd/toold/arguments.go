@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -18,7 +20,7 @@ type callFlags struct {
 	cwd, terminal         string
 	timeout               int64
 	stdin, background     bool
-	offset, limit         int64
+	offset, limit, wait   int64
 	content, old, replace string
 	all                   bool
 }
@@ -27,8 +29,9 @@ func (f *callFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.raw, "arguments", "", "all arguments as one `JSON` object")
 	f.registerBash(cmd)
-	flags.Int64Var(&f.offset, "offset", 0, "read_file: first `line`, counted from 1")
-	flags.Int64Var(&f.limit, "limit", 0, "read_file: number of `lines`")
+	flags.Int64Var(&f.offset, "offset", 0, "read_file: first `line`, counted from 1; bash_output: first byte, from 0")
+	flags.Int64Var(&f.limit, "limit", 0, "read_file: number of `lines`; bash_output: of bytes")
+	flags.Int64Var(&f.wait, "wait", 0, "bash_output: `milliseconds` to wait for output, or for the end")
 	flags.StringVar(&f.content, "content", "", "write_file: the new content; - takes standard input")
 	flags.StringVar(&f.old, "old", "", "edit_file: the text to replace")
 	flags.StringVar(&f.replace, "new", "", "edit_file: the text to put there")
@@ -46,12 +49,34 @@ func (f *callFlags) registerBash(cmd *cobra.Command) {
 
 // argument is where a flag of the command line goes.
 type argument struct {
-	flag, name, tool string
-	value            func(*callFlags) any
+	flag, name string
+	tools      []string
+	value      func(*callFlags) any
+}
+
+// operandTools are the tools that take operands.
+func operandTools() []string {
+	return []string{"bash", "read_file", "write_file", "edit_file", "grep", "glob", "bash_output", "bash_kill"}
+}
+
+// operandNames are the arguments that stand on the command line without a flag, in
+// their order.
+func operandNames(tool string) []string {
+	switch tool {
+	case "bash":
+		return []string{"command"}
+	case "read_file", "write_file", "edit_file":
+		return []string{"file_path"}
+	case "grep", "glob":
+		return []string{"pattern", "path"}
+	case "bash_output", "bash_kill":
+		return []string{"call_id"}
+	}
+	return nil
 }
 
 func arguments() []argument {
-	const bash, read, write, edit = "bash", "read_file", "write_file", "edit_file"
+	bash, read, write, edit := []string{"bash"}, []string{"read_file", "bash_output"}, []string{"write_file"}, []string{"edit_file"}
 	return []argument{
 		{"cwd", "cwd", bash, func(f *callFlags) any { return f.cwd }},
 		{"timeout", "timeout", bash, func(f *callFlags) any { return f.timeout }},
@@ -60,6 +85,7 @@ func arguments() []argument {
 		{"background", "background", bash, func(f *callFlags) any { return f.background }},
 		{"offset", "offset", read, func(f *callFlags) any { return f.offset }},
 		{"limit", "limit", read, func(f *callFlags) any { return f.limit }},
+		{"wait", "wait", []string{"bash_output"}, func(f *callFlags) any { return f.wait }},
 		{"content", "content", write, func(f *callFlags) any { return f.content }},
 		{"old", "old_string", edit, func(f *callFlags) any { return f.old }},
 		{"new", "new_string", edit, func(f *callFlags) any { return f.replace }},
@@ -95,14 +121,13 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 		}
 		return json.RawMessage(f.raw), nil
 	}
-	args := make(map[string]any)
-	if len(operands) > 0 {
-		name, ok := map[string]string{"bash": "command", "read_file": "file_path", "write_file": "file_path", "edit_file": "file_path"}[tool]
-		if !ok {
-			return nil, fmt.Errorf("cannot tell which argument of %s %q is; the tools with an operand are bash, read_file, write_file and edit_file; for others use --arguments", tool, operands[0])
-		}
-		if args[name] = operands[0]; name == "file_path" {
-			args[name] = from(operands[0])
+	names, args := operandNames(tool), make(map[string]any)
+	if len(operands) > len(names) {
+		return nil, fmt.Errorf("cannot tell which argument of %s %q is; the tools with operands are %s; for others use --arguments", tool, operands[len(names)], strings.Join(operandTools(), ", "))
+	}
+	for i, operand := range operands {
+		if args[names[i]] = operand; strings.HasSuffix(names[i], "path") {
+			args[names[i]] = from(operand)
 		}
 	}
 	if f.content == "-" && cmd.Flags().Changed("content") {
@@ -116,13 +141,17 @@ func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in
 		if !cmd.Flags().Changed(a.flag) {
 			continue
 		}
-		if a.tool != tool {
-			return nil, fmt.Errorf("--%s belongs to %s, not to %s", a.flag, a.tool, tool)
+		if !slices.Contains(a.tools, tool) {
+			return nil, fmt.Errorf("--%s belongs to %s, not to %s", a.flag, strings.Join(a.tools, " and "), tool)
 		}
 		args[a.name] = a.value(f)
 	}
-	if dir := from(f.cwd); tool == "bash" && dir != "" {
+	switch dir := from(f.cwd); {
+	case dir == "":
+	case tool == "bash":
 		args["cwd"] = dir
+	case (tool == "grep" || tool == "glob") && args["path"] == nil:
+		args["path"] = dir
 	}
 	return json.Marshal(args)
 }

@@ -30,7 +30,7 @@ const (
 func callCommand(g *global) *cobra.Command {
 	c := &callRun{global: g}
 	cmd := &cobra.Command{
-		Use:   "call TOOL [OPERAND]",
+		Use:   "call TOOL [OPERAND]...",
 		Short: "Make one tool call and print what it prints",
 		Long: "Make one tool call. With no daemon running for this workspace, a private one is started\n" +
 			"and spoken to over a real socket.\n\n" +
@@ -39,6 +39,7 @@ func callCommand(g *global) *cobra.Command {
 			"  toold call write_file note.txt --content hi\n" +
 			"  toold call edit_file note.txt --old hi --new ho\n" +
 			"  toold call --background bash 'npm run dev'   (see toold calls, output, cancel)\n" +
+			"  toold call bash_output background-0b1c --wait 5000\n" +
 			"  toold call bash --arguments '{\"command\": \"make test\", \"timeout\": 300000}'\n\n" +
 			"The exit code is the command's; 124 the time limit passed, 125 toold could not run it,\n" +
 			"126 denied by policy or a person, 127 not found, 128+n a signal; 130 interrupted.\n" +
@@ -58,14 +59,15 @@ func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
 }
 
-// callOperands wants a tool and at most one operand. More is mostly a command
-// that was not quoted.
+// callOperands wants a tool and at most as many operands as it takes. More is mostly
+// a command that was not quoted.
 func callOperands(_ *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return errors.New("name a tool and what it works on: toold call bash 'ls -la'")
-	case len(args) > 2:
-		return fmt.Errorf("%s takes one operand, got %d; quote a command: toold call bash 'ls -la'", args[0], len(args)-1)
+	}
+	most := max(1, len(operandNames(args[0]))) // what is wrong with one that takes none, build says
+	if n := len(args) - 1; n > most {
+		return fmt.Errorf("%s takes at most %d, got %d operands; quote a command: toold call bash 'ls -la'", args[0], most, n)
 	}
 	return nil
 }

@@ -56,11 +56,5 @@ func toolNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.Shell
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	var names []string
-	for _, a := range arguments() {
-		if n := len(names); n == 0 || names[n-1] != a.tool {
-			names = append(names, a.tool)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return operandTools(), cobra.ShellCompDirectiveNoFileComp
 }

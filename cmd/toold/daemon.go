@@ -29,6 +29,7 @@ import (
 	"github.com/toold/toold/sandbox/guard"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
+	"github.com/toold/toold/tools/calls"
 	"github.com/toold/toold/tools/files"
 )
 
@@ -218,7 +219,7 @@ func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard, opener 
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
 	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Guard: g, Files: opener})
-	return tools.NewRegistry(append(all, bash.New(bash.Options{
+	return tools.NewRegistry(append(append(all, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
 		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Guard: g,

@@ -98,7 +98,7 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 	}
 	out.started = c
 	out.result = tools.Result{
-		Text: fmt.Sprintf("Started in the background as %s; it runs on after this return. Its output and its end are known under that id (get_output, list_calls), and cancel stops it. On the command line: toold output %s, toold cancel %s.", c.ID, c.ID, c.ID),
+		Text: fmt.Sprintf("Started in the background as %[1]s; it runs on after this return. Read its output with bash_output {\"call_id\": %[1]q, \"wait\": 5000}, stop it with bash_kill {\"call_id\": %[1]q}; list_calls lists what runs.", c.ID),
 	}
 	if started != nil {
 		out.result.Terminal = started.Terminal
@@ -140,7 +140,7 @@ func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refu
 	defer d.mu.Unlock()
 	all, own := d.backgroundCalls(c.conn)
 	tooMany := func(which string) *refusal {
-		return &refusal{message.TooManyCalls, which + "; nothing ran. Cancel one that is not needed (list_calls names them), or run this one without background"}
+		return &refusal{message.TooManyCalls, which + "; nothing ran. Stop one that is not needed with bash_kill (list_calls lists them), or run this one without background"}
 	}
 	switch {
 	case d.stopping:

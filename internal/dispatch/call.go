@@ -43,6 +43,7 @@ type Call struct {
 	linger  time.Duration // below zero: for ever
 	input   *inbox
 	begun   chan struct{} // closed when its process runs, or the call has ended without
+	ended   chan struct{} // closed when the call has its return
 
 	// These are for the call's goroutine only.
 	profile string          // of the sandbox, as the policy wants it
@@ -160,6 +161,9 @@ func (c *Call) emit(event any) {
 	c.mu.Lock()
 	c.events = append(c.events, event)
 	if _, final := event.(Final); final {
+		if !c.done {
+			close(c.ended)
+		}
 		c.done = true
 		if c.leaving != nil {
 			c.leaving.Stop()

@@ -170,6 +170,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),
 		begun:    make(chan struct{}),
+		ended:    make(chan struct{}),
 		watchers: make(map[*Watcher]struct{}),
 		progress: progress{state: message.CallReceived},
 	}

@@ -232,7 +232,7 @@ func (d *Dispatcher) spool(c *Call) (dir string) {
 // execute runs the invocation. Everything before it has been journalled.
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := d.spool(c)
-	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact})
+	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})
 	c.setCapture(out.capture)
 	begin := time.Now()
 	hosts := d.connections(c, inv)
@@ -249,7 +249,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		Input:   c.input.pieces,
 		Profile: c.profile, Widen: c.widened, Granted: c.granted,
 		Connect: hosts.decide, Revoked: hosts.revoked,
-		Judge: d.judge(c, out.decision),
+		Judge: d.judge(c, out.decision), Calls: others{d, c},
 	})
 	out.took = time.Since(begin)
 	c.input.close()

@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
@@ -16,16 +16,6 @@ import (
 // outputBytes is how much of a call's output get_output returns when it is not
 // told, and at most.
 const outputBytes = 1 << 20
-
-// recording is the output of one call: of a running one in its capture, of an
-// ended one in its files.
-type recording interface {
-	// ReadAt reads at most most bytes from an offset, or from the next later one
-	// that is kept; eof tells that nothing more is kept, and nothing will come.
-	ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
-	// Total is how many bytes the stream has had so far, kept or not.
-	Total(s tools.Stream) int64
-}
 
 func (ss *session) getOutput(m *message.GetOutput) {
 	if !ss.may("read output", m.CallID, Agent, Observer, Approver, Admin) {
@@ -73,11 +63,11 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 }
 
 // recording finds the output of a call.
-func (ss *session) recording(callID string) (recording, *message.Error) {
+func (ss *session) recording(callID string) (dispatch.Recording, *message.Error) {
 	live := ss.srv.opt.Dispatch.Find(ss.client(), callID)
 	for _, c := range live {
-		if capture := c.Capture(); capture != nil {
-			return running{capture}, nil
+		if rec := c.Recording(); rec != nil {
+			return rec, nil
 		}
 	}
 	if len(live) > 0 {
@@ -90,59 +80,7 @@ func (ss *session) recording(callID string) (recording, *message.Error) {
 	if err != nil {
 		return nil, message.Errorf(message.InternalError, "the journal cannot be read: %v", err)
 	}
-	return ended(rec)
-}
-
-// ended opens the output of a call that has its return.
-func ended(rec journal.Record) (recording, *message.Error) {
-	if rec.SpoolDir == "" {
-		return nil, message.Errorf(message.NotFound, "this call started no command, so it left no output; its answer is in its return")
-	}
-	e := &past{}
-	var ret message.ToolReturn
-	if json.Unmarshal(rec.Result, &ret) == nil {
-		e.totals = [2]int64{ret.StdoutBytes, ret.StderrBytes}
-	}
-	spool, err := tools.OpenSpool(rec.SpoolDir)
-	if err != nil && (e.totals != [2]int64{} || rec.ErrorType == string(message.UnknownAfterCrash)) {
-		return nil, message.Errorf(message.NotFound, "the output of this call is not kept any more (limits.spool_keep, limits.spool_total); its return holds the head and the tail")
-	}
-	e.spool = spool
-	return e, nil
-}
-
-// running is the output of a call that runs.
-type running struct{ *tools.Capture }
-
-// Total counts a stream.
-func (r running) Total(s tools.Stream) int64 {
-	stdout, stderr, _ := r.Totals()
-	return [...]int64{stdout, stderr, stdout + stderr}[s]
-}
-
-// past is the output of a call that has ended.
-type past struct {
-	spool  *tools.Spool // nil when the call printed nothing
-	totals [2]int64     // as the return counts them; zero where it does not
-}
-
-// ReadAt reads what is in the files.
-func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
-	if e.spool == nil {
-		return nil, offset, true
-	}
-	p, _ = e.spool.ReadAt(s, offset, most)
-	return p, offset, offset+int64(len(p)) >= e.spool.Size(s)
-}
-
-// Total is what the return says, or what the files hold if that is more: the
-// return of a call that was cut off by a crash counts nothing.
-func (e *past) Total(s tools.Stream) int64 {
-	counted := [...]int64{e.totals[0], e.totals[1], e.totals[0] + e.totals[1]}[s]
-	if e.spool == nil {
-		return counted
-	}
-	return max(counted, e.spool.Size(s))
+	return dispatch.OpenRecording(rec)
 }
 
 // record finds an ended call: an agent's among its own, for others the latest of

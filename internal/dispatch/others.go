@@ -1,0 +1,189 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// others are the calls that a call may look at and stop: those of its client, agent
+// and conversation, itself left out.
+type others struct {
+	d  *Dispatcher
+	of *Call
+}
+
+// live returns those that are not answered, with an id or with any.
+func (o others) live(id string) []*Call {
+	return slices.DeleteFunc(o.d.Find(o.of.client, id), func(c *Call) bool {
+		return c == o.of || c.req.AgentID != o.of.req.AgentID || c.req.ConversationID != o.of.req.ConversationID
+	})
+}
+
+// has reports whether a recorded call is one of them.
+func (o others) has(rec journal.Record) bool {
+	return rec.Client == o.of.client && rec.AgentID == o.of.req.AgentID && rec.ConversationID == o.of.req.ConversationID && rec.ID != o.of.ID
+}
+
+// Find returns a call by its id.
+func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
+	if live := o.live(id); len(live) > 0 {
+		return liveCall{live[0]}, nil
+	}
+	rec, err := o.d.opt.Journal.Find(ctx, o.of.client, id)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot find the call in the journal: %w", err)
+	case !o.has(rec):
+		return nil, nil
+	}
+	return newEndedCall(rec), nil
+}
+
+// List lists the calls.
+func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error) {
+	var list []tools.CallStatus
+	if ended {
+		records, err := o.d.opt.Journal.Ended(ctx, o.of.client, endedShown)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the calls that have ended: %w", err)
+		}
+		for _, rec := range slices.Backward(records) {
+			if o.has(rec) && rec.SpoolDir != "" {
+				list = append(list, newEndedCall(rec).status)
+			}
+		}
+	}
+	live := o.live("")
+	slices.SortFunc(live, func(a, b *Call) int { return a.born.Compare(b.born) })
+	for _, c := range live {
+		list = append(list, liveCall{c}.Status())
+	}
+	return list, nil
+}
+
+// liveCall is a call that is not answered, or was not when it was found.
+type liveCall struct{ *Call }
+
+// Status is how far it is.
+func (c liveCall) Status() tools.CallStatus {
+	i := c.info()
+	s := tools.CallStatus{
+		ID: c.ID, Background: c.of != nil, State: string(i.State), What: i.Preview, Started: c.startedAt(),
+		Bytes: [3]int64{i.StdoutBytes, i.StderrBytes, i.StdoutBytes + i.StderrBytes},
+	}
+	for _, e := range c.Events(0) {
+		if f, ok := e.(Final); ok {
+			s.State, s.End = string(message.CallEnded), endOf(f.Return)
+		}
+	}
+	return s
+}
+
+func (c liveCall) startedAt() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress.startedAt
+}
+
+// Changed is closed when there is more to see.
+func (c liveCall) Changed() <-chan struct{} {
+	select {
+	case <-c.ended:
+		return nil
+	default:
+	}
+	capture := c.Capture()
+	if capture == nil {
+		return c.begun
+	}
+	if _, _, closed := capture.Totals(); closed {
+		return c.ended
+	}
+	return capture.Changed()
+}
+
+// ReadAt reads its output so far.
+func (c liveCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
+	rec := c.Recording()
+	if rec == nil {
+		return nil, offset
+	}
+	p, from, _ = rec.ReadAt(s, offset, most)
+	return p, from
+}
+
+// Stop cancels it.
+func (c liveCall) Stop(reason string) <-chan struct{} {
+	c.Cancel(reason)
+	return c.ended
+}
+
+// endedCall is a call that has its return.
+type endedCall struct {
+	status tools.CallStatus
+	output Recording // nil when there is none
+}
+
+func newEndedCall(rec journal.Record) endedCall {
+	e := endedCall{status: tools.CallStatus{
+		ID: rec.ID, Background: rec.BackgroundOf != "", State: string(message.CallEnded), Started: rec.IntendedAt,
+	}}
+	ret, err := message.DecodeReturn(rec.Result)
+	if err != nil {
+		e.status.End = "no return that can be read"
+		return e
+	}
+	e.status.End = endOf(&ret)
+	e.status.Bytes = [3]int64{ret.StdoutBytes, ret.StderrBytes, ret.StdoutBytes + ret.StderrBytes}
+	if output, missing := OpenRecording(rec); missing == nil {
+		e.output = output
+	}
+	return e
+}
+
+// Status is how it ended.
+func (e endedCall) Status() tools.CallStatus { return e.status }
+
+// Changed is nil: nothing changes any more.
+func (e endedCall) Changed() <-chan struct{} { return nil }
+
+// ReadAt reads its output as far as it is kept.
+func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
+	if e.output == nil {
+		return nil, offset
+	}
+	p, from, _ = e.output.ReadAt(s, offset, most)
+	return p, from
+}
+
+// Stop does nothing.
+func (e endedCall) Stop(string) <-chan struct{} {
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+// endOf says how a call ended.
+func endOf(ret *message.ToolReturn) string {
+	switch {
+	case ret == nil:
+		return "no return of its own"
+	case ret.ExitCode != nil && ret.ErrorType != nil:
+		return fmt.Sprintf("%s, exit code %d", *ret.ErrorType, *ret.ExitCode)
+	case ret.ExitCode != nil:
+		return fmt.Sprintf("exit code %d", *ret.ExitCode)
+	case ret.ErrorType != nil:
+		return string(*ret.ErrorType)
+	}
+	return cmp.Or(ret.Status, "no status")
+}

@@ -1,0 +1,181 @@
+// Package calls provides the tools with which a model follows its other calls:
+// bash_output reads what one has printed, bash_kill stops one, list_calls lists them.
+//
+// They see the calls that tools.IO.Calls holds, those of the same conversation.
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// New makes the three tools. They may be used concurrently.
+func New() []tools.Tool { return []tools.Tool{output{}, killer{}, lister{}} }
+
+// invocation is one parsed call of a tool of this package.
+type invocation struct {
+	name  string // of the tool
+	id    string // of the call it is about; "" for none
+	text  string // for a preview
+	reads bool
+	run   func(ctx context.Context, io tools.IO) (tools.Result, error)
+}
+
+// Effects lists what a policy may deny: that the tool runs. It needs no rule that
+// allows it, since it touches nothing but what the conversation has been allowed.
+func (v invocation) Effects() []policy.Effect {
+	argv := []policy.Word{{Text: v.name}}
+	if v.id != "" {
+		argv = append(argv, policy.Word{Text: v.id})
+	}
+	return []policy.Effect{{Kind: policy.Exec, Argv: argv, Possible: true, Source: v.name}}
+}
+
+// Preview says what the call does.
+func (v invocation) Preview() tools.Preview { return tools.Preview{Text: tools.Visible(v.text)} }
+
+// OnlyReads reports whether the call stops nothing.
+func (v invocation) OnlyReads() bool { return v.reads }
+
+// Execute runs the call.
+func (v invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
+	if io.Calls == nil {
+		io.Calls = none{}
+	}
+	r, err := v.run(ctx, io)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		r = tools.Result{IsError: true, Failure: tools.Cancelled, Text: err.Error()}
+	case err != nil:
+		r = tools.Result{IsError: true, Failure: tools.InvalidArguments, Text: err.Error()}
+	}
+	r.Sandbox = &sandbox.Report{Profile: "none", Enforced: []string{}, Tier: "none"}
+	return r
+}
+
+// none are no calls.
+type none struct{}
+
+func (none) Find(context.Context, string) (tools.OtherCall, error)  { return nil, nil }
+func (none) List(context.Context, bool) ([]tools.CallStatus, error) { return nil, nil }
+
+// find returns the call with an id.
+func find(ctx context.Context, io tools.IO, id string) (tools.OtherCall, error) {
+	call, err := io.Calls.Find(ctx, id)
+	if err == nil && call == nil {
+		err = fmt.Errorf("no call of this conversation has the id %q; list_calls {\"all\": true} lists them", id)
+	}
+	return call, err
+}
+
+// describe is a status in one line.
+func describe(s tools.CallStatus) string {
+	what := ""
+	if s.What != "" {
+		what = ": " + tools.Visible(s.What)
+	}
+	since := ""
+	if !s.Started.IsZero() && s.End == "" {
+		since = fmt.Sprintf(" for %s", time.Since(s.Started).Round(time.Second))
+	}
+	kind := ""
+	if s.Background {
+		kind = ", in the background"
+	}
+	if s.End != "" {
+		return fmt.Sprintf("%s ended (%s)%s, %d bytes of output%s", s.ID, s.End, kind, s.Bytes[tools.Combined], what)
+	}
+	return fmt.Sprintf("%s %s%s%s, %d bytes of output%s", s.ID, s.State, since, kind, s.Bytes[tools.Combined], what)
+}
+
+// killer is the tool bash_kill.
+type killer struct{}
+
+type killArguments struct {
+	CallID        string          `json:"call_id" alias:"shell_id,bash_id,task_id" required:"true"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (killer) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        "bash_kill",
+		Description: "Stops a call of this conversation that still runs, with every process of it (TERM, then KILL), and returns how it ended.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"call_id":{"type":"string","description":"The id of the call, as bash returned it when it began in the background, or as list_calls lists it."}},` +
+			`"required":["call_id"],"additionalProperties":false}`),
+	}
+}
+
+func (k killer) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[killArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	return invocation{name: "bash_kill", id: a.CallID, text: "Stop the call " + a.CallID, run: a.run}, nil
+}
+
+func (a killArguments) run(ctx context.Context, io tools.IO) (tools.Result, error) {
+	call, err := find(ctx, io, a.CallID)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if s := call.Status(); s.End != "" {
+		return tools.Result{Text: fmt.Sprintf("%s had ended already: %s.", s.ID, s.End)}, nil
+	}
+	select {
+	case <-call.Stop("bash_kill was called"):
+	case <-ctx.Done():
+		return tools.Result{}, fmt.Errorf("%s is being stopped, and had not ended yet: %w", a.CallID, ctx.Err())
+	}
+	return tools.Result{Text: fmt.Sprintf("%s was stopped: %s.", a.CallID, call.Status().End)}, nil
+}
+
+// lister is the tool list_calls.
+type lister struct{}
+
+type listArguments struct {
+	All           bool            `json:"all"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (lister) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        "list_calls",
+		Description: "Lists the calls of this conversation that still run, background servers included; with all, also the latest commands that have ended.",
+		Parameters: json.RawMessage(`{"type":"object","properties":{` +
+			`"all":{"type":"boolean","description":"Also list the latest commands that have ended."}},` +
+			`"additionalProperties":false}`),
+	}
+}
+
+func (lister) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[listArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	return invocation{name: "list_calls", text: "List the calls of this conversation", reads: true, run: a.run}, nil
+}
+
+func (a listArguments) run(ctx context.Context, io tools.IO) (tools.Result, error) {
+	list, err := io.Calls.List(ctx, a.All)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if len(list) == 0 {
+		return tools.Result{Text: "No other call of this conversation runs."}, nil
+	}
+	lines := make([]string, len(list))
+	for i, s := range list {
+		lines[i] = describe(s)
+	}
+	return tools.Result{Text: strings.Join(lines, "\n")}, nil
+}

@@ -1,0 +1,178 @@
+package calls
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toold/toold/tools"
+)
+
+const (
+	usualBytes = 30_000
+	mostBytes  = 64 << 10
+	mostWait   = 2 * time.Minute
+)
+
+// output is the tool bash_output.
+type output struct{}
+
+type outputArguments struct {
+	CallID        string          `json:"call_id" alias:"bash_id,shell_id,task_id" required:"true"`
+	Offset        *int64          `json:"offset"`
+	Limit         *int64          `json:"limit"`
+	Wait          int64           `json:"wait"`
+	Stream        string          `json:"stream" enum:"combined|stdout|stderr"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (output) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "bash_output",
+		Description: fmt.Sprintf("Returns what a call of this conversation has printed, running or ended: the end of it, or the part from offset on, at most %d bytes. "+
+			"The first line says whether the call still runs or how it ended, and the next offset.", usualBytes),
+		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+			`"call_id":{"type":"string","description":"The id of the call, as bash returned it when it began in the background, or as list_calls lists it."},`+
+			`"offset":{"type":"integer","minimum":0,"description":"First byte to return. Default: the end of the output."},`+
+			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of bytes to return."},`+
+			`"wait":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds to wait for output from offset on, or for the end of the call."},`+
+			`"stream":{"type":"string","enum":["combined","stdout","stderr"],"description":"Default: combined."}},`+
+			`"required":["call_id"],"additionalProperties":false}`, mostBytes, mostWait.Milliseconds())),
+	}
+}
+
+func (output) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[outputArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	fault := func(field, format string, args ...any) (tools.Invocation, error) {
+		return nil, &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
+	}
+	p := piece{id: a.CallID, offset: -1, limit: usualBytes, wait: time.Duration(a.Wait) * time.Millisecond, stream: streamOf(a.Stream)}
+	switch {
+	case a.Offset != nil && *a.Offset < 0:
+		return fault("offset", "%d is negative; bytes are counted from 0", *a.Offset)
+	case a.Limit != nil && (*a.Limit < 1 || *a.Limit > mostBytes):
+		return fault("limit", "%d is not between 1 and %d bytes", *a.Limit, mostBytes)
+	case a.Wait < 0 || a.Wait > mostWait.Milliseconds():
+		return fault("wait", "%d is not between 0 and %d milliseconds; call again to wait longer", a.Wait, mostWait.Milliseconds())
+	}
+	if a.Offset != nil {
+		p.offset = *a.Offset
+	}
+	if a.Limit != nil {
+		p.limit = *a.Limit
+	}
+	return invocation{name: "bash_output", id: a.CallID, text: "Read the output of the call " + a.CallID, reads: true, run: p.run}, nil
+}
+
+func streamOf(name string) tools.Stream {
+	switch name {
+	case "stdout":
+		return tools.Stdout
+	case "stderr":
+		return tools.Stderr
+	default:
+		return tools.Combined
+	}
+}
+
+// piece is the part of the output that one call asks for.
+type piece struct {
+	id            string
+	offset, limit int64 // offset below zero: the end
+	wait          time.Duration
+	stream        tools.Stream
+}
+
+func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
+	call, err := find(ctx, io, p.id)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	s, err := p.await(ctx, call)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	total := s.Bytes[p.stream]
+	begin := p.offset
+	switch {
+	case begin > total:
+		return tools.Result{}, fmt.Errorf("offset %d is beyond the end: %s of %s has %d bytes so far", begin, p.stream, s.ID, total)
+	case begin < 0:
+		begin = max(0, total-p.limit)
+	}
+	data, from := call.ReadAt(p.stream, begin, int(p.limit))
+	data = whole(data, from, total)
+	if p.offset < 0 && from > 0 {
+		data, from = fromLine(data, from)
+	}
+	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + tools.Clean(data)}, nil
+}
+
+// await waits until there is output to return, the call has ended or the time is up.
+func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatus, error) {
+	timer := time.NewTimer(p.wait)
+	defer timer.Stop()
+	for {
+		changed := call.Changed()
+		s := call.Status()
+		if changed == nil || p.wait == 0 || s.Bytes[p.stream] > max(p.offset, 0) {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return call.Status(), nil
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
+}
+
+// header says in one line how far the call is and which bytes follow.
+func (p piece) header(s tools.CallStatus, from, to int64) string {
+	state := "is " + s.State
+	if s.End != "" {
+		state = "ended: " + s.End
+	}
+	total := max(s.Bytes[p.stream], to)
+	text := fmt.Sprintf("[%s %s; bytes %d-%d of %d of %s", s.ID, state, from, to, total, p.stream)
+	if to < total || s.End == "" {
+		text += fmt.Sprintf("; next offset %d", to)
+	}
+	return text + "]"
+}
+
+// whole cuts a piece that does not reach the end of the output after a line, or after
+// a character where there is no line.
+func whole(data []byte, from, total int64) []byte {
+	if from+int64(len(data)) >= total {
+		return data
+	}
+	if i := bytes.LastIndexByte(data, '\n'); i >= len(data)/2 {
+		return data[:i+1]
+	}
+	for back := 1; back < utf8.UTFMax && back < len(data); back++ {
+		if last := data[len(data)-back:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				return data[:len(data)-back]
+			}
+			break
+		}
+	}
+	return data
+}
+
+// fromLine leaves out the rest of a line that began before.
+func fromLine(data []byte, from int64) ([]byte, int64) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 && i < len(data)/2 {
+		return data[i+1:], from + int64(i) + 1
+	}
+	return data, from
+}
