@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,8 +21,9 @@ import (
 //	enum:"a|b"        the only values of a string
 //	ignored:"true"    accepted with any value and left alone
 //
-// Field types are string, bool, int64 and pointers to them (nil = not given);
-// an ignored field may have any type, json.RawMessage keeps the value.
+// Field types are string, bool, int64, pointers to them (nil = not given), and slices
+// of structs with such fields, each read from an object; an ignored field may have any
+// type, json.RawMessage keeps the value.
 //
 // Nothing is repaired and nothing is guessed: what encoding/json would let
 // pass (repeated keys, other case, unknown keys, trailing data, broken
@@ -142,6 +144,8 @@ func (a *argument) parse(dst reflect.Value, m member) error {
 		return parseBool(dst, m)
 	case reflect.Int64:
 		return parseInt(dst, m)
+	case reflect.Slice:
+		return parseObjects(dst, m)
 	default:
 		return fmt.Errorf("cannot decode argument %q: fields of type %v are not supported", m.name, dst.Type())
 	}
@@ -156,6 +160,28 @@ func (a *argument) parseString(dst reflect.Value, m member) error {
 		return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("%q is not one of %s", s, strings.Join(a.enum, ", "))}
 	}
 	dst.SetString(s)
+	return nil
+}
+
+// parseObjects reads an array of objects into a slice of structs.
+func parseObjects(dst reflect.Value, m member) error {
+	if m.kind() != "an array" {
+		return wrongType(m, "an array of objects")
+	}
+	values := splitArray(m.value)
+	dst.Set(reflect.MakeSlice(dst.Type(), len(values), len(values)))
+	for i, value := range values {
+		members, err := readObject(value)
+		if err == nil {
+			err = fill(dst.Index(i), members)
+		}
+		if fault := (*ArgumentError)(nil); errors.As(err, &fault) {
+			fault.Field = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", m.name, i, fault.Field), ".")
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

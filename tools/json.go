@@ -145,8 +145,21 @@ func splitObject(text json.RawMessage) ([]member, error) {
 	}
 }
 
+// splitArray splits the valid text of an array.
+func splitArray(text json.RawMessage) (values []json.RawMessage) {
+	for text = text[1:]; ; {
+		text = bytes.TrimLeft(text, " \t\r\n,")
+		n := valueLength(text)
+		if n == 0 {
+			return values // at the closing bracket
+		}
+		values = append(values, text[:n])
+		text = text[n:]
+	}
+}
+
 // valueLength measures the value at the start of valid JSON text; 0 when there
-// is none before the object ends.
+// is none before the object or array ends.
 func valueLength(text []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -164,7 +177,7 @@ func valueLength(text []byte) int {
 			if depth--; depth == 0 {
 				return i + 1
 			}
-		case depth == 0 && bytes.IndexByte([]byte(",} \t\r\n"), c) >= 0:
+		case depth == 0 && bytes.IndexByte([]byte(",}] \t\r\n"), c) >= 0:
 			return i // after a number or a word
 		}
 	}

@@ -3,39 +3,16 @@ package tools
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 )
-
-// aliases maps the names that other agents' tool sets use to the canonical
-// ones, where the shape of the arguments is accepted too. Policy and journal
-// only ever see the canonical name.
-func aliases() map[string]string {
-	return map[string]string{
-		"Bash":              "bash",
-		"ShellCommand":      "bash",
-		"shell_command":     "bash",
-		"RunShellCommand":   "bash",
-		"run_shell_command": "bash",
-		"ExecCommand":       "bash",
-		"exec_command":      "bash",
-		"Read":              "read_file",
-		"ReadFile":          "read_file",
-		"Write":             "write_file",
-		"WriteFile":         "write_file",
-		"Edit":              "edit_file",
-		"Replace":           "edit_file",
-		"replace":           "edit_file",
-		"BashOutput":        "bash_output",
-		"KillBash":          "bash_kill",
-		"KillShell":         "bash_kill",
-	}
-}
 
 // Registry holds the tools of a daemon by name. It is constant once made and
 // may be used concurrently.
 type Registry struct {
 	order   []Tool
 	byName  map[string]Tool
-	aliases map[string]string
+	aliases map[string]alias
 }
 
 // NewRegistry makes a Registry. A name must be lower-case letters, digits and
@@ -50,8 +27,8 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 			return nil, fmt.Errorf("cannot register tool %q: the name must be lower-case letters, digits and underscores, at most 64", name)
 		case r.byName[name] != nil:
 			return nil, fmt.Errorf("cannot register tool %q: the name is taken", name)
-		case r.aliases[name] != "":
-			return nil, fmt.Errorf("cannot register tool %q: the name is an alias of %s", name, r.aliases[name])
+		case r.aliases[name].tool != "":
+			return nil, fmt.Errorf("cannot register tool %q: the name is an alias of %s", name, r.aliases[name].tool)
 		}
 		r.byName[name] = tool
 		r.order = append(r.order, tool)
@@ -62,15 +39,35 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 // Lookup finds a tool by its name or an alias, case included, and tells its
 // canonical name.
 func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
-	canonical = name
-	if target := r.aliases[name]; target != "" {
-		canonical = target
-	}
-	tool, ok = r.byName[canonical]
+	other, ok := r.aliases[name]
 	if !ok {
-		return nil, "", false
+		tool, ok = r.byName[name]
+		return tool, name, ok
 	}
-	return tool, canonical, true
+	if tool, ok = r.byName[other.tool]; ok && other.adapt != nil {
+		tool = adapted{tool, other.adapt}
+	}
+	return tool, other.tool, ok
+}
+
+// Unknown says for a model that there is no tool of a name, and what to call instead.
+func (r *Registry) Unknown(name string) string {
+	var own, all []string
+	for _, def := range r.Definitions() {
+		own = append(own, def.Name)
+	}
+	all = append(all, own...)
+	for other, a := range r.aliases {
+		if r.byName[a.tool] != nil {
+			all = append(all, other)
+		}
+	}
+	slices.Sort(all)
+	hint := ""
+	if near := Nearest(name, all); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q? ", near[0])
+	}
+	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, hint, strings.Join(own, ", "))
 }
 
 // Definitions lists the tools in the order in which they were registered.

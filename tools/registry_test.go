@@ -23,10 +23,11 @@ func TestLookupKnowsTheNamesOfOtherToolSets(t *testing.T) {
 	for asked, want := range map[string]string{
 		"bash": "bash", "Bash": "bash", "shell_command": "bash", "run_shell_command": "bash", "exec_command": "bash",
 		"Read": "read_file", "ReadFile": "read_file", "Edit": "edit_file", "replace": "edit_file",
+		"shell": "bash", "local_shell": "bash", "read": "read_file", "edit": "edit_file", "MultiEdit": "edit_file", "write": "",
 		"Write": "", "write_file": "", "BASH": "", "": "", "bash ": "",
 	} {
 		tool, canonical, ok := r.Lookup(asked)
-		if canonical != want || ok != (want != "") || ok != (tool != nil) {
+		if ok && canonical != want || ok != (want != "") || ok != (tool != nil) {
 			t.Errorf("Lookup(%q) = %v, %q, %v; want %q", asked, tool, canonical, ok, want)
 		}
 	}
@@ -64,8 +65,79 @@ func TestTheContractListsEveryNameOfATool(t *testing.T) {
 		}
 	}
 	for alias, name := range aliases() {
-		if !strings.Contains(rows[name], "`"+alias+"`") {
-			t.Errorf("docs/protocol.md does not list %q as a name of %s", alias, name)
+		if !strings.Contains(rows[name.tool], "`"+alias+"`") {
+			t.Errorf("docs/protocol.md does not list %q as a name of %s", alias, name.tool)
+		}
+	}
+}
+
+// echo is a tool that keeps the arguments it was built with.
+type echo struct {
+	name string
+	got  *string
+}
+
+func (e echo) Definition() Definition { return Definition{Name: e.name} }
+
+func (e echo) Build(args json.RawMessage) (Invocation, error) {
+	*e.got = string(args)
+	return nil, nil
+}
+
+func TestArgumentsOfOtherToolSetsAreAdapted(t *testing.T) {
+	t.Parallel()
+	var got string
+	r, err := NewRegistry(echo{"bash", &got}, echo{"read_file", &got}, echo{"grep", &got}, echo{"glob", &got})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, args, want string }{
+		{"shell", `{"command":["bash","-lc","cd x && ls"],"workdir":"/w","timeout_ms":5}`, `{"command":"cd x \u0026\u0026 ls","workdir":"/w","timeout_ms":5}`},
+		{"shell", `{"command":["ls","-la","a b","it's","$HOME",""]}`, `{"command":"ls -la 'a b' 'it'\\''s' '$HOME' ''"}`},
+		{"shell", `{"command":["/usr/bin/zsh","-lc","ls; pwd"]}`, `{"command":"/usr/bin/zsh -lc 'ls; pwd'"}`},
+		{"shell", `{"command":["./bash","-c","ls"]}`, `{"command":"./bash -c ls"}`},
+		{"shell", `{"command":"ls"}`, `{"command":"ls"}`},
+		{"local_shell", `{"type":"exec","command":["ls"],"env":{},"user":null,"working_directory":"/w"}`, `{"command":"ls","working_directory":"/w"}`},
+		{"bash", `{"command":["ls"]}`, `{"command":["ls"]}`},
+		{"Read", `{"file_path":"a"}`, `{"file_path":"a","numbered":true}`},
+		{"Read", `{"file_path":"a","offset":0,"numbered":false}`, `{"file_path":"a","numbered":false}`},
+		{"read", `{"file_path":"a"}`, `{"file_path":"a"}`},
+		{"Grep", `{"pattern":"x"}`, `{"pattern":"x","mode":"files"}`},
+		{"Grep", `{"pattern":"x","output_mode":"content","-n":true}`, `{"pattern":"x","output_mode":"content","-n":true}`},
+		{"grep", `{"pattern":"x"}`, `{"pattern":"x"}`},
+		{"LS", `{"path":"/w"}`, `{"path":"/w","pattern":"*"}`},
+	} {
+		tool, _, ok := r.Lookup(tc.name)
+		if !ok {
+			t.Errorf("%s is unknown", tc.name)
+			continue
+		}
+		if _, err := tool.Build(json.RawMessage(tc.args)); err != nil || got != tc.want {
+			t.Errorf("%s %s: got %s, %v; want %s", tc.name, tc.args, got, err, tc.want)
+		}
+	}
+	tool, _, _ := r.Lookup("shell")
+	for _, args := range []string{`{"command":["ls",1]}`, `{"command":["ls"],"command":["rm"]}`, `{`} {
+		if _, err := tool.Build(json.RawMessage(args)); err == nil {
+			t.Errorf("shell took %s", args)
+		}
+	}
+}
+
+func TestAnUnknownToolIsAnsweredWithANearName(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry(named("bash"), named("read_file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked, want := range map[string]string{
+		"BASH":      `unknown tool "BASH"; did you mean "Bash"? the tools are bash, read_file`,
+		"readfile":  `did you mean "ReadFile"?`,
+		"read_fil":  `did you mean "read_file"?`,
+		"frobulate": `unknown tool "frobulate"; the tools are bash, read_file`,
+	} {
+		if got := r.Unknown(asked); !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %s", asked, got, want)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (j *judge) with(file string) (*judge, error) {
 func (j *judge) effects(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
 	t, _, ok := j.registry.Lookup(tool)
 	if !ok {
-		return nil, fmt.Errorf("unknown tool %q", tool)
+		return nil, errors.New(j.registry.Unknown(tool))
 	}
 	inv, err := t.Build(arguments)
 	if err != nil {

@@ -110,7 +110,7 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string) er
 		return &exitError{exitFailed, err}
 	}
 	j.policy = j.policy.For(rec.Client, rec.AgentID)
-	e, err := j.explain(rec.Canonical, arguments)
+	e, err := j.explain(rec.Tool, arguments) // the arguments have the shape of the name that was asked for
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}

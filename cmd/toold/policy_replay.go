@@ -57,7 +57,7 @@ func (j *judge) history(ctx context.Context, log *journal.Journal, since time.Ti
 			if err != nil {
 				return nil, &exitError{exitFailed, err}
 			}
-			if effects, err := j.effects(rec.Canonical, arguments); err == nil {
+			if effects, err := j.effects(rec.Tool, arguments); err == nil {
 				seen[rec.ArgsHash] = len(calls)
 				calls = append(calls, past{rec, effects, callText(rec.Canonical, arguments)})
 			}

@@ -196,7 +196,7 @@ func (d *Dispatcher) build(ctx context.Context, asked message.ToolCall) (tools.I
 		return nil, &refusal{message.InvalidArguments, asked.Invalid}
 	}
 	if !ok {
-		return nil, &refusal{message.UnknownTool, fmt.Sprintf("unknown tool %q; the tools are %s", asked.Name, toolNames(d.opt.Registry))}
+		return nil, &refusal{message.UnknownTool, d.opt.Registry.Unknown(asked.Name)}
 	}
 	inv, err := tool.Build(asked.Arguments)
 	var bad *tools.ArgumentError

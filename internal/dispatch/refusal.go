@@ -7,7 +7,6 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
-	"github.com/toold/toold/tools"
 )
 
 // refusal is why a call did not run, in the words its caller reads: which rule,
@@ -36,12 +35,4 @@ func deniedByPerson(v approval.Verdict, rule string) *refusal {
 		reason = "no reason given"
 	}
 	return &refusal{message.Denied, fmt.Sprintf("denied by a person (%s), whom rule %s asked. User reason: %s", v.By, rule, reason)}
-}
-
-func toolNames(r *tools.Registry) string {
-	var names []string
-	for _, def := range r.Definitions() {
-		names = append(names, def.Name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -109,7 +109,7 @@ type tool struct {
 // arguments are what a call may say.
 type arguments struct {
 	Command       string          `json:"command" alias:"cmd" required:"true"`
-	Dir           string          `json:"cwd" alias:"workdir,dir_path"`
+	Dir           string          `json:"cwd" alias:"workdir,dir_path,working_directory"`
 	Timeout       *int64          `json:"timeout" alias:"timeout_ms"`
 	Terminal      *string         `json:"terminal" enum:"split|single|off"`
 	Stdin         *string         `json:"stdin" enum:"open|closed"`

@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,12 +18,50 @@ type editor struct {
 }
 
 type editArguments struct {
-	FilePath      string          `json:"file_path" alias:"path" required:"true"`
-	OldString     string          `json:"old_string" alias:"old_str" required:"true"`
-	NewString     string          `json:"new_string" alias:"new_str" required:"true"`
-	ReplaceAll    bool            `json:"replace_all"`
+	FilePath      string          `json:"file_path" alias:"path,filePath" required:"true"`
+	OldString     *string         `json:"old_string" alias:"old_str,oldString"`
+	NewString     *string         `json:"new_string" alias:"new_str,newString"`
+	ReplaceAll    *bool           `json:"replace_all" alias:"replaceAll"`
+	Expected      *int64          `json:"expected_replacements"`
+	Edits         []edit          `json:"edits"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+// edit is one replacement.
+type edit struct {
+	OldString  string `json:"old_string" alias:"old_str,oldString" required:"true"`
+	NewString  string `json:"new_string" alias:"new_str,newString" required:"true"`
+	ReplaceAll bool   `json:"replace_all" alias:"replaceAll"`
+	expected   int64  // replacements; 0 = one, or with ReplaceAll any number
+}
+
+// mostEdits bounds the time that one call can ask for.
+const mostEdits = 100
+
+// list returns the edits of the call, in the order in which they are made.
+func (a editArguments) list() ([]edit, error) {
+	one := edit{ReplaceAll: a.ReplaceAll != nil && *a.ReplaceAll}
+	switch {
+	case a.Edits != nil && (a.OldString != nil || a.NewString != nil || a.ReplaceAll != nil || a.Expected != nil):
+		return nil, problem("edits", "given beside old_string, new_string, replace_all or expected_replacements; put all edits into edits")
+	case len(a.Edits) > mostEdits:
+		return nil, problem("edits", "%d edits; at most %d can be made in one call", len(a.Edits), mostEdits)
+	case a.Edits != nil && len(a.Edits) == 0:
+		return nil, problem("edits", "empty; name at least one edit")
+	case a.Edits != nil:
+		return a.Edits, nil
+	case a.OldString == nil:
+		return nil, problem("old_string", "missing; it is required")
+	case a.NewString == nil:
+		return nil, problem("new_string", "missing; it is required")
+	case a.Expected != nil && *a.Expected < 1:
+		return nil, problem("expected_replacements", "%d is less than 1", *a.Expected)
+	case a.Expected != nil:
+		one.expected, one.ReplaceAll = *a.Expected, one.ReplaceAll || *a.Expected > 1
+	}
+	one.OldString, one.NewString = *a.OldString, *a.NewString
+	return []edit{one}, nil
 }
 
 func (e editor) Definition() tools.Definition {
@@ -44,11 +83,14 @@ func (e editor) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case a.OldString == "":
-		return nil, problem("old_string", "empty; name the text to replace, or use write_file to write a whole file")
-	case a.OldString == a.NewString:
-		return nil, problem("new_string", "the same as old_string; nothing would change")
+	edits, err := a.list()
+	if err != nil {
+		return nil, err
+	}
+	for i, one := range edits {
+		if err := one.check(); err != nil {
+			return nil, numberEdit(err, i, len(edits))
+		}
 	}
 	file, err := e.o.target(a.FilePath)
 	if err != nil {
@@ -58,45 +100,80 @@ func (e editor) Build(args json.RawMessage) (tools.Invocation, error) {
 		o: e.o, busy: e.busy, file: file, verb: "Edit",
 		effects: []policy.Effect{file.effect(policy.Read), file.effect(policy.Write)},
 		compute: func(file target, before []byte) (made, error) {
-			return a.edit(file, before, e.o.MaxWrite)
+			return makeEdits(edits, file, before, e.o.MaxWrite)
 		},
 	}, nil
 }
 
-// edit replaces the text in content and says what was done.
-func (a editArguments) edit(file target, content []byte, most int64) (made, error) {
+// check refuses an edit that cannot change anything.
+func (a edit) check() error {
+	switch {
+	case a.OldString == "":
+		return problem("old_string", "empty; name the text to replace, or use write_file to write a whole file")
+	case a.OldString == a.NewString:
+		return problem("new_string", "the same as old_string; nothing would change")
+	}
+	return nil
+}
+
+// numberEdit says which of several edits an error is about.
+func numberEdit(err error, i, n int) error {
+	var fault *tools.ArgumentError
+	if n > 1 && errors.As(err, &fault) {
+		return problem(fmt.Sprintf("edits[%d].%s", i, fault.Field), "edit %d of %d: %s", i+1, n, fault.Problem)
+	}
+	return err
+}
+
+// makeEdits makes one edit after the other, each in what the one before has made of
+// content.
+func makeEdits(edits []edit, file target, content []byte, most int64) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("file_path", "cannot edit %s: %s", file.name(), why)
 	}
+	m := made{after: content}
+	for i, one := range edits {
+		after, n, err := one.apply(file, m.after, most)
+		if err != nil {
+			return made{}, numberEdit(err, i, len(edits))
+		}
+		m.after = after
+		m.replacements += n
+	}
+	m.done = fmt.Sprintf("Edited %s: %s", file.name(), plural(m.replacements, "replacement"))
+	return m, nil
+}
+
+// apply replaces the text in content, and counts the replacements.
+func (a edit) apply(file target, content []byte, most int64) (after []byte, n int64, err error) {
 	f := newFinder(content, a.OldString)
 	places, err := a.places(f, file, content)
 	if err != nil {
-		return made{}, err
+		return nil, 0, err
 	}
 	// The largest growth: every newline of the new text becomes two bytes.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
 	if int64(len(content))+int64(len(places))*int64(growth) > most {
-		return made{}, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
+		return nil, 0, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
 	}
 	verbatim := strings.Contains(a.OldString+a.NewString, "\r")
-	return made{
-		after:        replaceAt(content, places, a.NewString, !verbatim),
-		done:         fmt.Sprintf("Edited %s: %s", file.name(), plural(len(places), "replacement")),
-		replacements: int64(len(places)),
-	}, nil
+	return replaceAt(content, places, a.NewString, !verbatim), int64(len(places)), nil
 }
 
 // mostPlaces bounds the memory that one edit can ask for.
 const mostPlaces = 1 << 20
 
 // places finds what is to be replaced.
-func (a editArguments) places(f finder, file target, content []byte) ([]place, error) {
+func (a edit) places(f finder, file target, content []byte) ([]place, error) {
 	places := f.find(a.OldString, mostPlaces, !a.ReplaceAll)
 	switch {
 	case len(places) == 0:
 		return nil, problem("old_string", "nothing changed: old_string does not occur in %s; %s", file.name(), notFound(content, a.OldString))
 	case len(places) == mostPlaces:
 		return nil, problem("old_string", "nothing changed: old_string occurs %d times or more in %s, which is too often", mostPlaces, file.name())
+	case a.expected > 0 && int64(len(places)) != a.expected && a.ReplaceAll:
+		return nil, problem("expected_replacements", "nothing changed: old_string occurs %d times in %s, on lines %s, and %s expected",
+			len(places), file.name(), lineList(content, places), plural(a.expected, "replacement"))
 	case len(places) == 1 || a.ReplaceAll:
 		return places, nil
 	}

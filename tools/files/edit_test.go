@@ -86,6 +86,37 @@ func TestEditRefusesWhatIsNotClear(t *testing.T) {
 
 // FuzzEdit verifies against a slow and obvious model that nothing but the
 // replaced bytes changes.
+func TestSeveralEditsAreOneChange(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	w.put("f", "one\ntwo\nthree\ntwo\n")
+	edits := func(list ...args) args { return args{"file_path": "f", "edits": append([]args{}, list...)} }
+	got := w.run("edit_file", edits(
+		args{"old_string": "one", "new_string": "1"},
+		args{"old_string": "two", "new_string": "2", "replace_all": true},
+		args{"old_string": "1\n2", "new_string": "1 2"}, // what the others have made
+	))
+	if got.IsError || w.content("f") != "1 2\nthree\n2\n" || got.File.Replacements != 4 || strings.Count(got.Diff, "--- f") != 1 {
+		t.Errorf("%+v; the file holds %q", got, w.content("f"))
+	}
+	before := w.content("f")
+	w.refused("edit_file", edits(args{"old_string": "three", "new_string": "3"}, args{"old_string": "four", "new_string": "4"}), "edit 2 of 2", "does not occur")
+	w.refused("edit_file", edits(), "empty")
+	w.refused("edit_file", edits(args{"old_string": "a", "new_string": "a"}, args{"old_string": "b", "new_string": "c"}), "edit 1 of 2", "the same")
+	w.refused("edit_file", edits(args{"old_string": "a"}), "edits[0].new_string", "required")
+	w.refused("edit_file", edits(args{"old_string": "a", "new_string": "b", "replaceall": true}), "edits[0].replaceall", "replace_all")
+	w.refused("edit_file", args{"file_path": "f", "edits": []string{"x"}}, "edits[0]", "expected a JSON object")
+	w.refused("edit_file", args{"file_path": "f", "edits": []args{{"old_string": "2", "new_string": "x"}}, "replace_all": true}, "put all edits into edits")
+	w.refused("edit_file", args{"file_path": "f", "new_string": "x"}, "old_string", "required")
+	w.refused("edit_file", args{"file_path": "f", "old_string": "2", "new_string": "x", "expected_replacements": 3}, "occurs 2 times", "3 replacements expected")
+	if w.content("f") != before {
+		t.Errorf("a refused edit changed the file: %q", w.content("f"))
+	}
+	if got := w.run("edit_file", args{"file_path": "f", "old_string": "2", "new_string": "x", "expected_replacements": 2}); got.File.Replacements != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func FuzzEdit(f *testing.F) {
 	f.Add("a\r\nb\nc", "b\n", "x\ny", true)
 	f.Add("aaa", "a", "aa", true)
@@ -95,8 +126,7 @@ func FuzzEdit(f *testing.F) {
 		if old == "" {
 			t.Skip()
 		}
-		a := editArguments{OldString: old, NewString: new, ReplaceAll: all}
-		m, err := a.edit(target{}, []byte(content), 1<<20)
+		m, err := makeEdits([]edit{{OldString: old, NewString: new, ReplaceAll: all}}, target{}, []byte(content), 1<<20)
 		if err != nil {
 			return
 		}

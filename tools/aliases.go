@@ -1,0 +1,168 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// alias is a name that the tool set of another agent uses. Policy and journal see the
+// tool's own name.
+type alias struct {
+	tool string
+	// adapt turns arguments that have another shape there into those of the tool. Nil:
+	// they have the same.
+	adapt func([]member) ([]member, error)
+}
+
+// aliases are the names that other agents use, where the shape of the arguments is
+// accepted too.
+func aliases() map[string]alias {
+	return map[string]alias{
+		"Bash":                {"bash", nil},
+		"shell":               {"bash", scriptOf},
+		"Shell":               {"bash", scriptOf},
+		"local_shell":         {"bash", scriptOf},
+		"ShellCommand":        {"bash", nil},
+		"shell_command":       {"bash", nil},
+		"RunShellCommand":     {"bash", nil},
+		"run_shell_command":   {"bash", nil},
+		"ExecCommand":         {"bash", nil},
+		"exec_command":        {"bash", nil},
+		"BashOutput":          {"bash_output", nil},
+		"KillBash":            {"bash_kill", nil},
+		"KillShell":           {"bash_kill", nil},
+		"Read":                {"read_file", numbered},
+		"read":                {"read_file", nil},
+		"ReadFile":            {"read_file", nil},
+		"Write":               {"write_file", nil},
+		"write":               {"write_file", nil},
+		"WriteFile":           {"write_file", nil},
+		"Edit":                {"edit_file", nil},
+		"edit":                {"edit_file", nil},
+		"MultiEdit":           {"edit_file", nil},
+		"Replace":             {"edit_file", nil},
+		"replace":             {"edit_file", nil},
+		"Grep":                {"grep", filesOnly},
+		"search_file_content": {"grep", nil},
+		"Glob":                {"glob", nil},
+		"LS":                  {"glob", everyName},
+		"list_directory":      {"glob", everyName},
+	}
+}
+
+// adapted is a tool under a name with another shape of arguments.
+type adapted struct {
+	Tool
+	adapt func([]member) ([]member, error)
+}
+
+// Build adapts the arguments for the tool.
+func (a adapted) Build(args json.RawMessage) (Invocation, error) {
+	members, err := readObject(args)
+	if err != nil {
+		return nil, err
+	}
+	if members, err = a.adapt(members); err != nil {
+		return nil, err
+	}
+	return a.Tool.Build(writeObject(members))
+}
+
+// writeObject is the inverse of readObject.
+func writeObject(members []member) json.RawMessage {
+	text := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		name, err := json.Marshal(m.name)
+		if err != nil { // cannot happen: it is a string
+			name = []byte(`""`)
+		}
+		text = append(append(append(text, name...), ':'), m.value...)
+	}
+	return append(text, '}')
+}
+
+// has reports whether one of the names is among members.
+func has(members []member, names ...string) bool {
+	return slices.ContainsFunc(members, func(m member) bool { return slices.Contains(names, m.name) })
+}
+
+// numbered asks for line numbers, which Read returns unless the call says otherwise,
+// and takes offset 0 for the first line.
+func numbered(members []member) ([]member, error) {
+	members = slices.DeleteFunc(members, func(m member) bool { return m.name == "offset" && string(m.value) == "0" })
+	if !has(members, "numbered", "encoding") {
+		members = append(members, member{"numbered", json.RawMessage("true")})
+	}
+	return members, nil
+}
+
+// filesOnly asks for the paths of files, which Grep returns unless the call says
+// otherwise.
+func filesOnly(members []member) ([]member, error) {
+	if !has(members, "mode", "output_mode") {
+		members = append(members, member{"mode", json.RawMessage(`"files"`)})
+	}
+	return members, nil
+}
+
+// everyName asks for all names in a directory.
+func everyName(members []member) ([]member, error) {
+	if has(members, "pattern") {
+		return nil, &ArgumentError{Field: "pattern", Problem: "unknown argument; glob takes one"}
+	}
+	return append(members, member{"pattern", json.RawMessage(`"*"`)}), nil
+}
+
+// scriptOf turns a command that is a list of words into a script.
+func scriptOf(members []member) ([]member, error) {
+	members = slices.DeleteFunc(members, func(m member) bool {
+		return m.name == "type" && string(m.value) == `"exec"` ||
+			(m.name == "env" || m.name == "user") && (string(m.value) == "{}" || string(m.value) == "null")
+	})
+	for i, m := range members {
+		if m.name != "command" || m.kind() != "an array" {
+			continue
+		}
+		var words []string
+		for _, value := range splitArray(m.value) {
+			word, ok := member{value: value}.text()
+			if !ok {
+				return nil, &ArgumentError{Field: "command", Problem: "expected an array of strings, or one string"}
+			}
+			words = append(words, word)
+		}
+		script, err := json.Marshal(commandLine(words))
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode the script: %w", err)
+		}
+		members[i].value = script
+	}
+	return members, nil
+}
+
+// commandLine is a command line as bash reads it: the script of a shell that is called
+// with one, else each word quoted.
+func commandLine(words []string) string {
+	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
+	if len(words) == 3 && slices.Contains(shells, words[0]) && (words[1] == "-c" || words[1] == "-lc") {
+		return words[2]
+	}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsFunc(w, special) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// special reports whether bash may read a character as other than itself.
+func special(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:,@%+", r)
+}
