@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/spell"
 )
 
 // Registry holds the tools of a daemon by name. It is constant once made and
@@ -64,7 +66,7 @@ func (r *Registry) Unknown(name string) string {
 	}
 	slices.Sort(all)
 	hint := ""
-	if near := Nearest(name, all); len(near) > 0 {
+	if near := spell.Near(name, all); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %q? ", near[0])
 	}
 	return fmt.Sprintf("unknown tool %q; %sthe tools are %s", name, hint, strings.Join(own, ", "))

@@ -1,4 +1,4 @@
-// Package files provides the tools read_file, write_file and edit_file.
+// Package files provides the tools read_file, write_file, edit_file, grep and glob.
 //
 // Files are opened and replaced by sandbox.Files, in the view of a command and with
 // no more rights, under the canonical path that was judged, with no symbolic link
@@ -29,7 +29,7 @@ type Options struct {
 	MaxWrite  int64          // bytes of a file that is written or edited; 0 = 16 MiB
 }
 
-// New makes the three tools. They may be used concurrently: changes of one file
+// New makes the tools. They may be used concurrently: changes of one file
 // wait for each other.
 func New(o Options) []tools.Tool {
 	if o.MaxRead <= 0 {
@@ -39,7 +39,7 @@ func New(o Options) []tools.Tool {
 		o.MaxWrite = 16 << 20
 	}
 	busy := &locks{held: make(map[string]*lock)}
-	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}}
+	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, grepper{o}, globber{o}}
 }
 
 // target is the file of a call.

@@ -23,15 +23,15 @@ const (
 // instead adds to the error of a file that could not be opened what can be read
 // instead: what is in the directory, or names that are like the one asked for. It
 // names only what this call may read.
-func (r read) instead(ctx context.Context, io tools.IO, err error) error {
+func (o Options) instead(ctx context.Context, io tools.IO, file target, err error) error {
 	var denied *sandbox.Denial
 	if ctx.Err() != nil || errors.As(err, &denied) {
 		return err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w%s", err, r.near(ctx, io))
+		return fmt.Errorf("%w%s", err, o.near(ctx, io, file))
 	}
-	names, listed := r.names(ctx, io, r.file.canonical)
+	names, listed := o.names(ctx, io, file.canonical)
 	if !listed {
 		return err
 	}
@@ -42,25 +42,25 @@ func (r read) instead(ctx context.Context, io tools.IO, err error) error {
 	if n := len(names) - shownNames; n > 0 {
 		list += fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("%w; %s. Read a file in it, or list it with glob: {\"path\": %q, \"pattern\": \"*\"}", err, list, r.file.asked)
+	return fmt.Errorf("%w; %s. Read a file in it, or list it with glob: {\"path\": %q, \"pattern\": \"*\"}", err, list, file.asked)
 }
 
 // near suggests what may have been meant by a path that does not exist, where the
 // first missing name is like others of its directory.
-func (r read) near(ctx context.Context, io tools.IO) string {
-	dir, missing := filepath.Split(r.file.canonical)
-	names, listed := r.names(ctx, io, filepath.Clean(dir))
+func (o Options) near(ctx context.Context, io tools.IO, file target) string {
+	dir, missing := filepath.Split(file.canonical)
+	names, listed := o.names(ctx, io, filepath.Clean(dir))
 	for !listed && filepath.Dir(filepath.Clean(dir)) != filepath.Clean(dir) {
 		dir, missing = filepath.Split(filepath.Clean(dir))
-		names, listed = r.names(ctx, io, filepath.Clean(dir))
+		names, listed = o.names(ctx, io, filepath.Clean(dir))
 	}
-	find := fmt.Sprintf("glob finds files by name: {\"pattern\": \"**/%s\"}", filepath.Base(r.file.path))
+	find := fmt.Sprintf("glob finds files by name: {\"pattern\": \"**/%s\"}", filepath.Base(file.path))
 	near := spell.Near(missing, names)
 	if len(near) == 0 {
 		return "; " + find
 	}
 	for i, name := range near {
-		near[i] = r.o.relative(filepath.Join(dir, name))
+		near[i] = o.relative(filepath.Join(dir, name))
 	}
 	return fmt.Sprintf("; did you mean %s? %s", strings.Join(near, " or "), find)
 }
@@ -75,11 +75,11 @@ func (o Options) relative(path string) string {
 
 // names lists what this call may read in a directory, directories with a slash.
 // listed is false where the directory cannot, or may not, be read.
-func (r read) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
+func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
 	if !mayRead(io, dir) {
 		return nil, false
 	}
-	f, _, err := r.o.Files.OpenDir(ctx, r.o.Profile, dir)
+	f, _, err := o.Files.OpenDir(ctx, o.Profile, dir)
 	if err != nil {
 		return nil, false
 	}
@@ -87,7 +87,7 @@ func (r read) names(ctx context.Context, io tools.IO, dir string) (names []strin
 	entries, _ := f.ReadDir(mostNames) // what there is before an error will do
 	for _, e := range entries {
 		name := e.Name()
-		if !mayRead(io, filepath.Join(dir, name)) || r.o.Profile.CanRead(filepath.Join(dir, name)) != nil {
+		if !mayRead(io, filepath.Join(dir, name)) || o.Profile.CanRead(filepath.Join(dir, name)) != nil {
 			continue
 		}
 		if e.IsDir() {

@@ -133,11 +133,11 @@ func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sand
 		return e, held, r.file.astray
 	}
 	if endsInDirectory(r.file.asked) {
-		return e, held, r.instead(ctx, calls, fmt.Errorf("cannot read %s: it is a directory, not a regular file", r.file.asked))
+		return e, held, r.o.instead(ctx, calls, r.file, fmt.Errorf("cannot read %s: it is a directory, not a regular file", r.file.asked))
 	}
 	f, held, err := r.o.Files.Open(ctx, r.o.Profile, r.file.canonical)
 	if err != nil {
-		return e, held, r.instead(ctx, calls, err)
+		return e, held, r.o.instead(ctx, calls, r.file, err)
 	}
 	defer f.Close()
 	e, err = r.excerpt(ctx, newLineReader(f))

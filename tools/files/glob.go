@@ -1,0 +1,172 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+const (
+	usualFound = 250 // results of a search that does not say how many it wants
+	mostFound  = 10_000
+)
+
+// globber is the tool glob.
+type globber struct{ o Options }
+
+type globArguments struct {
+	Pattern       string          `json:"pattern" required:"true"`
+	Path          string          `json:"path" alias:"dir_path,directory"`
+	Limit         *int64          `json:"limit" alias:"head_limit,max_results"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (g globber) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "glob",
+		Description: "Lists the files and directories whose path matches a pattern, sorted by path, directories with a slash at the end. " +
+			"** stands for any number of directories: **/*.go finds all Go files, *.go those in path itself. " +
+			"Leaves out .git, node_modules and what the policy does not let you read, and follows no links.",
+		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+			`"pattern":{"type":"string","minLength":1,"description":"The pattern, relative to path, with *, ?, [a-z], {a,b} and **."},`+
+			`"path":{"type":"string","description":"The directory to search, relative to the workspace or absolute. Default: the workspace."},`+
+			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of paths to return. Default: %d."}},`+
+			`"required":["pattern"],"additionalProperties":false}`, mostFound, usualFound)),
+	}
+}
+
+func (g globber) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[globArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	s := search{o: g.o, text: "List the paths that match " + a.Pattern + " in "}
+	if s.names, err = newPathPattern("pattern", a.Pattern, false); err != nil {
+		return nil, err
+	}
+	if err := s.prepare(a.Path, a.Limit); err != nil {
+		return nil, err
+	}
+	s.find = s.list
+	return s, nil
+}
+
+// list finds the paths that match.
+func (s search) list(ctx context.Context, w *walk, found *findings) error {
+	w.visit = func(_ context.Context, path string, e fs.DirEntry) error {
+		path = s.shown(path)
+		if e.IsDir() {
+			path += "/"
+		}
+		return found.add(path)
+	}
+	return w.run(ctx)
+}
+
+// search is one call of glob or grep.
+type search struct {
+	o     Options
+	root  target
+	names pathPattern // of the files
+	limit int
+	text  string // for a preview
+	none  string // when nothing was found
+	find  func(ctx context.Context, w *walk, found *findings) error
+}
+
+// prepare reads the arguments that searches share.
+func (s *search) prepare(path string, limit *int64) (err error) {
+	s.limit, s.none = usualFound, "No path matches."
+	switch {
+	case limit == nil:
+	case *limit < 1 || *limit > mostFound:
+		return problem("limit", "%d is not between 1 and %d", *limit, mostFound)
+	default:
+		s.limit = int(*limit)
+	}
+	if path == "" {
+		path = "."
+	}
+	s.root, err = s.o.resolve(path)
+	if fault := (*tools.ArgumentError)(nil); errors.As(err, &fault) {
+		fault.Field = "path"
+	}
+	return err
+}
+
+// OnlyReads says that searching changes nothing.
+func (s search) OnlyReads() bool { return true }
+
+// Effects lists the read of the directory itself. What is below it is judged path by
+// path when the search comes to it.
+func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect(policy.Read)} }
+
+// Preview says what is searched.
+func (s search) Preview() tools.Preview {
+	return tools.Preview{Text: tools.Visible(s.text + s.root.name())}
+}
+
+// Execute searches.
+func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
+	w := &walk{o: s.o, io: io, root: s.root, want: s.names}
+	found := &findings{most: s.limit}
+	err := s.root.astray
+	if err == nil {
+		err = s.find(ctx, w, found)
+	}
+	var result tools.Result
+	switch {
+	case err != nil && ctx.Err() == nil:
+		result = failed(ctx, s.o.instead(ctx, io, s.root, err))
+	case err != nil:
+		result = failed(ctx, err)
+	default:
+		result.Text = found.text(s.none, w.notes())
+	}
+	result.Sandbox = s.o.report(w.held)
+	return result
+}
+
+// shown is a path below the root as a call would name it.
+func (s search) shown(path string) string {
+	return tools.Visible(strings.ReplaceAll(s.o.relative(filepath.Join(s.root.path, path)), "\n", `\n`))
+}
+
+// findings are the lines of a result.
+type findings struct {
+	most  int
+	lines []string
+	bytes int
+	full  bool
+}
+
+// add adds one result of one or more lines. errEnough says that it found no room.
+func (f *findings) add(line string) error {
+	if len(f.lines) >= f.most || f.bytes+len(line) > usualBytes {
+		f.full = true
+		return errEnough
+	}
+	f.lines = append(f.lines, line)
+	f.bytes += len(line) + 1
+	return nil
+}
+
+// text is what a model reads.
+func (f *findings) text(none string, notes []string) string {
+	lines := f.lines
+	if len(lines) == 0 {
+		lines = []string{none}
+	}
+	if f.full {
+		notes = append([]string{fmt.Sprintf("[the first %d are shown and more follow; narrow path or the pattern, or raise limit (at most %d)]", len(f.lines), mostFound)}, notes...)
+	}
+	return strings.Join(append(lines, notes...), "\n") + "\n"
+}

@@ -1,0 +1,266 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/toold/toold/tools"
+)
+
+const (
+	mostAround  = 50      // lines of context
+	shownOfHit  = 500     // bytes of a line
+	sniffed     = 8 << 10 // bytes that are looked at to tell a binary file
+	longestGrep = 4096    // bytes of a pattern
+)
+
+// grepper is the tool grep.
+type grepper struct{ o Options }
+
+type grepArguments struct {
+	Pattern       string          `json:"pattern" required:"true"`
+	Path          string          `json:"path" alias:"dir_path,directory"`
+	Glob          string          `json:"glob" alias:"include"`
+	Mode          string          `json:"mode" alias:"output_mode" enum:"content|files|count|files_with_matches"`
+	IgnoreCase    bool            `json:"ignore_case" alias:"-i"`
+	Before        *int64          `json:"before" alias:"-B"`
+	After         *int64          `json:"after" alias:"-A"`
+	Context       *int64          `json:"context" alias:"-C"`
+	Limit         *int64          `json:"limit" alias:"head_limit,max_results"`
+	Numbers       json.RawMessage `json:"-n" ignored:"true"`
+	Description   json.RawMessage `json:"description" ignored:"true"`
+	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+func (g grepper) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "grep",
+		Description: "Searches files for lines that match a regular expression (RE2), and returns them as path:line:text, sorted by path. " +
+			"Leaves out .git, node_modules, binary files and what the policy does not let you read, and says so; follows no links.",
+		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
+			`"pattern":{"type":"string","minLength":1,"description":"The regular expression, matched within each line."},`+
+			`"path":{"type":"string","description":"The file or directory to search, relative to the workspace or absolute. Default: the workspace."},`+
+			`"glob":{"type":"string","description":"Search only files whose path matches: *.go, src/**/*.{ts,tsx}."},`+
+			`"mode":{"type":"string","enum":["content","files","count"],"description":"content: the lines (default). files: the paths of files with a match. count: matching lines of each file."},`+
+			`"ignore_case":{"type":"boolean"},`+
+			`"before":{"type":"integer","minimum":0,"maximum":%[1]d,"description":"Lines to show before each match."},`+
+			`"after":{"type":"integer","minimum":0,"maximum":%[1]d,"description":"Lines to show after each match."},`+
+			`"context":{"type":"integer","minimum":0,"maximum":%[1]d,"description":"Lines to show before and after."},`+
+			`"limit":{"type":"integer","minimum":1,"maximum":%[2]d,"description":"Number of matches, or paths, to return. Default: %[3]d."}},`+
+			`"required":["pattern"],"additionalProperties":false}`, mostAround, mostFound, usualFound)),
+	}
+}
+
+func (g grepper) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[grepArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	h := hunt{mode: a.Mode}
+	if h.match, err = compileSearch(a.Pattern, a.IgnoreCase); err != nil {
+		return nil, err
+	}
+	for _, n := range []struct {
+		field string
+		value *int64
+		lines []*int
+	}{
+		{"context", a.Context, []*int{&h.before, &h.after}},
+		{"before", a.Before, []*int{&h.before}},
+		{"after", a.After, []*int{&h.after}},
+	} {
+		if n.value == nil {
+			continue
+		}
+		if *n.value < 0 || *n.value > mostAround {
+			return nil, problem(n.field, "%d lines; expected 0 to %d", *n.value, mostAround)
+		}
+		for _, to := range n.lines {
+			*to = int(*n.value)
+		}
+	}
+	if a.Glob == "" {
+		a.Glob = "**"
+	}
+	h.search = search{o: g.o, text: fmt.Sprintf("Search for %s in ", a.Pattern)}
+	if h.names, err = newPathPattern("glob", a.Glob, true); err != nil {
+		return nil, err
+	}
+	if err := h.prepare(a.Path, a.Limit); err != nil {
+		return nil, err
+	}
+	s := h.search
+	s.none, s.find = "No line matches.", h.files
+	return s, nil
+}
+
+// compileSearch compiles the pattern of a search.
+func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
+	switch {
+	case text == "":
+		return nil, problem("pattern", "empty; expected a regular expression")
+	case len(text) > longestGrep:
+		return nil, problem("pattern", "it has %d bytes; at most %d are taken", len(text), longestGrep)
+	}
+	if ignoreCase {
+		text = "(?i)" + text
+	}
+	match, err := regexp.Compile(text)
+	if err != nil {
+		return nil, problem("pattern", "%v; patterns are RE2: no look-around and no back references, and special characters need a backslash", err)
+	}
+	return match, nil
+}
+
+// hunt is what a call of grep looks for.
+type hunt struct {
+	search
+	match         *regexp.Regexp
+	mode          string
+	before, after int
+}
+
+// files searches the root, a file or a directory.
+func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
+	w.visit = func(ctx context.Context, path string, e fs.DirEntry) error {
+		if e.IsDir() {
+			return nil
+		}
+		err := h.file(ctx, w, path, found)
+		if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
+			w.fault(err)
+			return nil
+		}
+		return err
+	}
+	err := w.run(ctx)
+	if err == nil || ctx.Err() != nil || w.entries > 0 {
+		return err
+	}
+	// It may be one file, which was judged as the call was.
+	if once := h.file(ctx, w, "", found); once == nil || errors.Is(once, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// file searches one file; "" is the root.
+func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) error {
+	f, err := w.open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	if err != nil {
+		return err
+	}
+	w.read += int64(len(data))
+	switch {
+	case w.read > mostRead:
+		return w.stop(fmt.Sprintf("after %d MiB", mostRead>>20))
+	case bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0:
+		w.others["binary"]++
+		return nil
+	case len(data) > mostFile:
+		w.others[fmt.Sprintf("larger than %d MiB; use bash", mostFile>>20)]++
+		return nil
+	}
+	return h.text(ctx, h.shown(path), data, found)
+}
+
+// text searches the content of a file.
+func (h hunt) text(ctx context.Context, name string, data []byte, found *findings) error {
+	e := excerpts{hunt: h, name: name, found: found}
+	count, number := 0, 0
+	for line := range bytes.Lines(data) {
+		if number++; number%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		hit := h.match.Match(bytes.TrimRight(line, "\r\n"))
+		if hit {
+			count++
+		}
+		switch {
+		case h.mode == "count":
+		case hit && strings.HasPrefix(h.mode, "files"):
+			return found.add(name)
+		case !strings.HasPrefix(h.mode, "files"):
+			if err := e.line(number, line, hit); err != nil {
+				return err
+			}
+		}
+	}
+	if count > 0 && h.mode == "count" {
+		return found.add(fmt.Sprintf("%s:%d", name, count))
+	}
+	return e.flush()
+}
+
+// excerpts collects the matching lines of a file with those around them.
+type excerpts struct {
+	hunt
+	name  string
+	found *findings
+	prior []string // lines that may stand before a match
+	block []string // a match, with its lines before and after
+	left  int      // lines that may follow it
+	shown bool     // a block was shown
+	gap   bool     // lines were left out since
+}
+
+// line takes the next line of the file.
+func (e *excerpts) line(number int, line []byte, hit bool) error {
+	switch {
+	case hit:
+		if err := e.flush(); err != nil {
+			return err
+		}
+		if e.shown && e.gap && e.before+e.after > 0 {
+			e.block = append(e.block, "--")
+		}
+		e.block = append(append(e.block, e.prior...), e.format(':', number, line))
+		e.prior, e.left, e.shown, e.gap = nil, e.after, true, false
+	case e.left > 0:
+		e.left--
+		e.block = append(e.block, e.format('-', number, line))
+	case e.before == 0:
+		e.gap = true
+	default:
+		if len(e.prior) == e.before {
+			e.prior, e.gap = e.prior[1:], true
+		}
+		e.prior = append(e.prior, e.format('-', number, line))
+	}
+	return nil
+}
+
+// flush adds the block to what was found.
+func (e *excerpts) flush() error {
+	if len(e.block) == 0 {
+		return nil
+	}
+	block := strings.Join(e.block, "\n")
+	e.block = nil
+	return e.found.add(block)
+}
+
+func (e *excerpts) format(mark byte, number int, line []byte) string {
+	return fmt.Sprintf("%s%c%d%c%s", e.name, mark, number, mark, shownLine(line))
+}
+
+// shownLine is a line as it is shown.
+func shownLine(line []byte) string {
+	line = bytes.TrimRight(line, "\r\n")
+	if len(line) <= shownOfHit {
+		return tools.Visible(string(line))
+	}
+	return tools.Visible(string(beginning(line, shownOfHit))) + "…"
+}

@@ -1,0 +1,287 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// project is a workspace with a few files.
+func project(t *testing.T, change ...func(*Options)) workspace {
+	t.Helper()
+	w := newWorkspace(t, change...)
+	w.put("main.go", "package main\n\nfunc main() {\n\tkey := load()\n\tprintln(key)\n}\n")
+	w.put("lib/load.go", "package lib\r\n\r\nfunc load() string { return \"key\" }\r\n")
+	w.put("lib/load_test.go", "package lib\n")
+	w.put("lib/notes.md", "a key, once more a key\n")
+	w.put("secrets/token", "key=hunter2\n")
+	w.put(".env", "key=hunter2\n")
+	w.put("node_modules/x/index.js", "var key\n")
+	w.put(".git/config", "key\n")
+	w.put("image.png", "\x89PNG\x00key")
+	return w
+}
+
+func (w workspace) search(tool string, a args, io tools.IO) string {
+	w.t.Helper()
+	got := w.must(tool, a).Execute(w.t.Context(), io)
+	if got.Sandbox == nil || got.Sandbox.Profile == "" {
+		w.t.Errorf("%s %v: no sandbox report", tool, a)
+	}
+	if got.IsError {
+		return "error: " + got.Text
+	}
+	return got.Text
+}
+
+const leftOut = "[.git, .hg, .svn and node_modules were left out; name one in path to search it]\n"
+
+func TestGrepFindsLines(t *testing.T) {
+	t.Parallel()
+	w := project(t)
+	io := allowAll()
+	for _, tc := range []struct {
+		a    args
+		want string
+	}{
+		{args{"pattern": `key\b`, "glob": "*.go"}, "lib/load.go:3:func load() string { return \"key\" }\nmain.go:4:\tkey := load()\nmain.go:5:\tprintln(key)\n" + leftOut},
+		{args{"pattern": `\}$`, "path": "lib"}, "lib/load.go:3:func load() string { return \"key\" }\n"},
+		{args{"pattern": "KEY", "path": "lib", "ignore_case": true, "mode": "files"}, "lib/load.go\nlib/notes.md\n"},
+		{args{"pattern": "KEY", "path": "lib", "-i": true, "output_mode": "count"}, "lib/load.go:1\nlib/notes.md:1\n"},
+		{args{"pattern": "load", "path": "main.go", "context": 1}, "main.go-3-func main() {\nmain.go:4:\tkey := load()\nmain.go-5-\tprintln(key)\n"},
+		{args{"pattern": "main", "path": "main.go", "-A": 1}, "main.go:1:package main\nmain.go-2-\nmain.go:3:func main() {\nmain.go-4-\tkey := load()\n"},
+		{args{"pattern": "package|printl", "path": "main.go", "-B": 1}, "main.go:1:package main\n--\nmain.go-4-\tkey := load()\nmain.go:5:\tprintln(key)\n"},
+		{args{"pattern": "package", "glob": "lib/**/*_test.{go,py}"}, "lib/load_test.go:1:package lib\n" + leftOut},
+		{args{"pattern": "var", "path": "node_modules"}, "node_modules/x/index.js:1:var key\n"},
+		{args{"pattern": "zzz", "path": w.root + "/lib"}, "No line matches.\n"},
+		{args{"pattern": "key", "path": "image.png"}, "No line matches.\n[1 file not searched: binary]\n"},
+		{args{"pattern": "package", "path": "lib", "limit": 1}, "lib/load.go:1:package lib\n[the first 1 are shown and more follow; narrow path or the pattern, or raise limit (at most 10000)]\n"},
+	} {
+		if diff := cmp.Diff(tc.want, w.search("grep", tc.a, io)); diff != "" {
+			t.Errorf("%v: %s", tc.a, diff)
+		}
+	}
+}
+
+func TestGlobListsPaths(t *testing.T) {
+	t.Parallel()
+	w := project(t)
+	io := allowAll()
+	for _, tc := range []struct {
+		a    args
+		want string
+	}{
+		{args{"pattern": "**/*.go"}, "lib/load.go\nlib/load_test.go\nmain.go\n" + leftOut},
+		{args{"pattern": "*.go"}, "main.go\n"},
+		{args{"pattern": "*", "path": "lib/"}, "lib/load.go\nlib/load_test.go\nlib/notes.md\n"},
+		{args{"pattern": "lib/load*"}, "lib/load.go\nlib/load_test.go\n"},
+		{args{"pattern": "l?b"}, "lib/\n"},
+		{args{"pattern": "**/[!l]*.{md,go}", "path": "."}, "lib/notes.md\nmain.go\n" + leftOut},
+		{args{"pattern": "**/nothing.*", "path": "lib"}, "No path matches.\n"},
+		{args{"pattern": "**/*", "path": "lib", "limit": 2}, "lib/load.go\nlib/load_test.go\n[the first 2 are shown and more follow; narrow path or the pattern, or raise limit (at most 10000)]\n"},
+	} {
+		if diff := cmp.Diff(tc.want, w.search("glob", tc.a, io)); diff != "" {
+			t.Errorf("%v: %s", tc.a, diff)
+		}
+	}
+}
+
+func TestASearchReadsOnlyWhatThePolicyAllows(t *testing.T) {
+	t.Parallel()
+	w := project(t)
+	var judged []string
+	io := tools.IO{Judge: func(e policy.Effect) policy.Decision {
+		judged = append(judged, e.Canonical)
+		switch strings.TrimPrefix(e.Canonical, w.root) {
+		case "/secrets":
+			return policy.Decision{Action: policy.Deny, Rule: "secrets"}
+		case "/.env":
+			return policy.Decision{Action: policy.Ask, Rule: "dotenv"}
+		}
+		if strings.Contains(e.Canonical, "/secrets/") {
+			t.Errorf("the search came to %s", e.Canonical)
+		}
+		return policy.Decision{Action: policy.Allow}
+	}}
+	got := w.search("grep", args{"pattern": "hunter2"}, io)
+	if want := "No line matches.\n[1 path not searched: rule dotenv]\n[1 path not searched: rule secrets]\n[1 file not searched: binary]\n" + leftOut; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if len(judged) < 7 {
+		t.Errorf("only %q were judged", judged)
+	}
+	if got := w.search("glob", args{"pattern": "**"}, io); strings.Contains(got, "secrets/") || strings.Contains(got, ".env\n") {
+		t.Errorf("listed: %s", got)
+	}
+	// Without a policy nothing is read.
+	if got := w.search("grep", args{"pattern": "key"}, tools.IO{}); strings.Contains(got, ":") && !strings.HasPrefix(got, "No line matches.\n[") {
+		t.Errorf("unjudged: %s", got)
+	}
+}
+
+func TestASearchIsAReadOfItsRoot(t *testing.T) {
+	t.Parallel()
+	w := project(t)
+	if err := os.Symlink("lib", w.root+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"grep", "glob"} {
+		inv := w.must(tool, args{"pattern": "x", "path": "link"})
+		want := []policy.Effect{{Kind: policy.Read, Path: w.root + "/link", Canonical: w.root + "/lib", Source: "link"}}
+		if diff := cmp.Diff(want, inv.Effects()); diff != "" {
+			t.Error(tool, diff)
+		}
+		if r, ok := inv.(tools.Reading); !ok || !r.OnlyReads() {
+			t.Errorf("%s does not only read", tool)
+		}
+	}
+}
+
+func TestASearchFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	outside := t.TempDir()
+	if err := os.WriteFile(outside+"/f", []byte("key\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"out": outside, "file": outside + "/f", "loop": "."} {
+		if err := os.Symlink(to, w.root+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(w.root+"/pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.put("here", "key\n")
+	want := "here:1:key\n[1 path not searched: no regular file]\n[3 symbolic links not followed]\n"
+	if got := w.search("grep", args{"pattern": "key"}, allowAll()); got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestASearchSeesNothingHidden(t *testing.T) {
+	t.Parallel()
+	w := project(t, func(o *Options) { o.Profile.Hide = []string{o.Workspace + "/secrets", o.Workspace + "/.env"} })
+	got := w.search("grep", args{"pattern": "hunter2"}, allowAll())
+	if !strings.HasPrefix(got, "No line matches.\n[2 paths not searched: hidden by the sandbox]\n") {
+		t.Errorf("got %q", got)
+	}
+	if got := w.search("grep", args{"pattern": "hunter2", "path": "secrets"}, allowAll()); !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "sandbox.hide") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A directory that becomes a link after it was listed is not left through it.
+func TestADirectoryThatBecomesALinkIsNotSearched(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	outside := t.TempDir()
+	if err := os.WriteFile(outside+"/f", []byte("key\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.put("a/f", "nothing\n")
+	w.put("d/f", "nothing\n")
+	io := tools.IO{Judge: func(e policy.Effect) policy.Decision {
+		if e.Canonical == w.root+"/d" { // it is listed as a directory, and judged now
+			if err := os.Rename(w.root+"/d", w.root+"/e"); err != nil {
+				t.Error(err)
+			}
+			if err := os.Symlink(outside, w.root+"/d"); err != nil {
+				t.Error(err)
+			}
+		}
+		return policy.Decision{Action: policy.Allow}
+	}}
+	got := w.search("grep", args{"pattern": "key"}, io)
+	if !strings.HasPrefix(got, "No line matches.\n[1 path not searched: cannot be read]\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestSearchArgumentsAreChecked(t *testing.T) {
+	t.Parallel()
+	w := project(t)
+	for _, tc := range []struct {
+		tool  string
+		a     args
+		words []string
+	}{
+		{"grep", args{"pattern": "("}, []string{"pattern", "RE2"}},
+		{"grep", args{"pattern": ""}, []string{"pattern", "empty"}},
+		{"grep", args{"pattern": "x", "context": 51}, []string{"context", "0 to 50"}},
+		{"grep", args{"pattern": "x", "limit": 0}, []string{"limit", "10000"}},
+		{"grep", args{"pattern": "x", "mode": "all"}, []string{"mode", "content, files, count"}},
+		{"grep", args{"pattern": "x", "path": "libb"}, []string{"no such file", "did you mean lib?"}},
+		{"glob", args{"pattern": "/etc/*"}, []string{"pattern", "path"}},
+		{"glob", args{"pattern": "../*"}, []string{"pattern", "path"}},
+		{"glob", args{"pattern": "[z-a]"}, []string{"pattern"}},
+		{"glob", args{"pattern": "*", "path": "main.go"}, []string{"main.go", "not a directory"}},
+	} {
+		w.t = t
+		inv, err := w.build(tc.tool, tc.a)
+		text := fmt.Sprint(err)
+		if err == nil {
+			text = inv.Execute(t.Context(), allowAll()).Text
+		}
+		for _, word := range tc.words {
+			if !strings.Contains(text, word) {
+				t.Errorf("%s %v: %q does not say %q", tc.tool, tc.a, text, word)
+			}
+		}
+	}
+}
+
+func TestASearchThatIsCancelledEnds(t *testing.T) {
+	t.Parallel()
+	w := project(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	io := tools.IO{Judge: func(policy.Effect) policy.Decision {
+		cancel()
+		return policy.Decision{Action: policy.Allow}
+	}}
+	got := w.must("grep", args{"pattern": "key"}).Execute(ctx, io)
+	if got.Failure != tools.Cancelled || !got.IsError {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestALongLineOfAMatchIsCut(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, func(o *Options) { o.Profile.Mode = sandbox.ReadOnly })
+	w.put("f", "key"+strings.Repeat("é", 5000)+"\x1b[31m\n")
+	want := "f:1:key" + strings.Repeat("é", 248) + "…\n"
+	if got := w.search("grep", args{"pattern": "key"}, allowAll()); got != want {
+		t.Errorf("got %q", got)
+	}
+	w.put("f", "key \x1b[31m\u202e\n")
+	if got := w.search("grep", args{"pattern": "key"}, allowAll()); got != "f:1:key \\u{001b}[31m\\u{202e}\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzPathPattern(f *testing.F) {
+	f.Add("**/*.{go,md}", "a/b.go")
+	f.Add("[!a-c]?\\*", "d/e")
+	f.Add("a/**", "a/b/c")
+	f.Fuzz(func(t *testing.T, text, path string) {
+		p, err := newPathPattern("pattern", text, false)
+		if err != nil || !p.matches(path) {
+			return
+		}
+		// Whatever matches is found: no directory above it is left out.
+		for i := range path {
+			if path[i] == '/' && i > 0 && !p.mayHold(path[:i]) && !strings.Contains(path, "//") {
+				t.Errorf("%q matches %q, and %q is not entered", text, path, path[:i])
+			}
+		}
+	})
+}

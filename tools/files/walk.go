@@ -1,0 +1,209 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// The bounds of one search.
+const (
+	mostSearched = 30 * time.Second
+	mostEntries  = 200_000 // of directories
+	mostOpened   = 50_000
+	mostRead     = 1 << 30 // bytes
+	mostFile     = 10 << 20
+)
+
+// walk goes through the files below a directory in the order of their paths. It
+// follows no link. What the policy does not let the call read, and what the sandbox
+// hides, it leaves out and counts.
+type walk struct {
+	o    Options
+	io   tools.IO
+	root target
+	want pathPattern
+	// visit is given each file and directory that matches, by its path below root. It
+	// returns errEnough to end the walk.
+	visit func(ctx context.Context, path string, e fs.DirEntry) error
+
+	held     sandbox.Report // what confined who opened the files
+	entries  int
+	opened   int
+	read     int64
+	judged   map[string]int // left out, by the rule
+	hidden   int            // by the sandbox
+	links    int
+	special  int // pipes, devices, sockets
+	failed   int
+	others   map[string]int // left out for another reason
+	usual    bool           // a directory was left out that searches leave out
+	stopped  string         // why the walk did not come to its end
+	deadline time.Time
+}
+
+var errEnough = errors.New("enough was found")
+
+// run walks. An error is about root itself.
+func (w *walk) run(ctx context.Context) error {
+	w.judged, w.others, w.deadline = make(map[string]int), make(map[string]int), time.Now().Add(mostSearched)
+	err := w.dir(ctx, "")
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// dir walks one directory below root; "" is root.
+func (w *walk) dir(ctx context.Context, rel string) error {
+	entries, err := w.list(ctx, rel)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(w.deadline):
+			return w.stop(fmt.Sprintf("after %s", mostSearched))
+		case w.entries >= mostEntries:
+			return w.stop(fmt.Sprintf("after %d names", mostEntries))
+		}
+		w.entries++
+		if err := w.entry(ctx, strings.TrimPrefix(rel+"/"+e.Name(), "/"), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) stop(why string) error {
+	w.stopped = why
+	return errEnough
+}
+
+// entry goes on with one name in a directory.
+func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
+	inside, matches := e.IsDir() && w.want.mayHold(path), w.want.matches(path)
+	switch {
+	case !inside && !matches:
+		return nil
+	case e.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", "node_modules"}, e.Name()):
+		w.usual = true
+		return nil
+	case e.Type()&fs.ModeSymlink != 0:
+		w.links++
+		return nil
+	case !e.IsDir() && !e.Type().IsRegular():
+		w.special++
+		return nil
+	case !w.may(path):
+		return nil
+	}
+	if matches {
+		if err := w.visit(ctx, path, e); err != nil {
+			return err
+		}
+	}
+	if !inside {
+		return nil
+	}
+	err := w.dir(ctx, path)
+	if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
+		w.fault(err)
+		return nil
+	}
+	return err
+}
+
+// may reports whether the call may read a path, and counts it if not.
+func (w *walk) may(path string) bool {
+	e := policy.Effect{Kind: policy.Read, Path: filepath.Join(w.root.path, path), Canonical: filepath.Join(w.root.canonical, path)}
+	if w.o.Profile.CanRead(e.Canonical) != nil {
+		w.hidden++
+		return false
+	}
+	d := policy.Decision{Rule: "none"}
+	if w.io.Judge != nil {
+		d = w.io.Judge(e)
+	}
+	if d.Action != policy.Allow {
+		w.judged[d.Rule]++
+	}
+	return d.Action == policy.Allow
+}
+
+// list returns the names in a directory, sorted.
+func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
+	dir, held, err := w.o.Files.OpenDir(ctx, w.o.Profile, filepath.Join(w.root.canonical, rel))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	w.held = held
+	entries, err := dir.ReadDir(mostEntries - w.entries + 1)
+	if err != nil && len(entries) == 0 && rel == "" && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("cannot list %s: %w", w.root.asked, err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// open opens a file that was visited.
+func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
+	if w.opened++; w.opened > mostOpened {
+		return nil, w.stop(fmt.Sprintf("after %d files", mostOpened))
+	}
+	f, held, err := w.o.Files.Open(ctx, w.o.Profile, filepath.Join(w.root.canonical, path))
+	if err == nil {
+		w.held = held
+	}
+	return f, err
+}
+
+// fault counts what could not be read.
+func (w *walk) fault(err error) {
+	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
+		w.hidden++
+		return
+	}
+	w.failed++
+}
+
+// notes say what was left out, one line each.
+func (w *walk) notes() (lines []string) {
+	note := func(n int, one, why string) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("[%s %s]", plural(n, one), why))
+		}
+	}
+	if w.stopped != "" {
+		lines = append(lines, fmt.Sprintf("[stopped %s: not everything was searched; narrow path or the pattern of names]", w.stopped))
+	}
+	for _, rule := range slices.Sorted(maps.Keys(w.judged)) {
+		note(w.judged[rule], "path", "not searched: rule "+rule)
+	}
+	note(w.hidden, "path", "not searched: hidden by the sandbox")
+	for _, why := range slices.Sorted(maps.Keys(w.others)) {
+		note(w.others[why], "file", "not searched: "+why)
+	}
+	note(w.failed, "path", "not searched: cannot be read")
+	note(w.special, "path", "not searched: no regular file")
+	note(w.links, "symbolic link", "not followed")
+	if w.usual {
+		lines = append(lines, "[.git, .hg, .svn and node_modules were left out; name one in path to search it]")
+	}
+	return lines
+}
