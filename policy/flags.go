@@ -33,7 +33,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	program := baseName(e.Argv[0].Text)
 	for _, w := range e.Argv[1:] {
 		for _, flag := range r.ForbidFlags {
-			if sameFlag(program, flag, w.Text) {
+			if sameFlag(program, "", flag, w.Text) {
 				return nil, false
 			}
 		}

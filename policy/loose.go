@@ -30,8 +30,9 @@ func (p *pattern) looseAs(c *command) bool {
 	if program.Dynamic && program.Text == "" {
 		return false // an unknown program is Opaque; it is not every program
 	}
+	subcommand := p.subcommand()
 	for _, t := range p.tokens[1:] {
-		if strings.HasPrefix(t[0], "-") && !hasFlag(c.name, t, c.argv[1:]) {
+		if strings.HasPrefix(t[0], "-") && !hasFlag(c.name, subcommand, t, c.argv[1:]) {
 			return false
 		}
 	}
@@ -139,17 +140,27 @@ func anyDynamic(words []Word) bool {
 	return false
 }
 
-// hasFlag reports whether one of the alternatives of a flag may be among words.
-func hasFlag(name string, token []string, words []Word) bool {
-	for _, w := range words {
-		if w.Text == "--" && !w.Dynamic {
-			return false
+// subcommand returns the first operand of a pattern, if it is one word.
+func (p *pattern) subcommand() string {
+	for _, t := range p.tokens[1:] {
+		if !strings.HasPrefix(t[0], "-") {
+			if len(t) == 1 && !strings.Contains(t[0], "*") {
+				return t[0]
+			}
+			break
 		}
-		if w.Dynamic && (w.Text == "" || strings.HasPrefix(w.Text, "-")) {
+	}
+	return ""
+}
+
+// hasFlag reports whether one of the alternatives of a flag may be among words.
+func hasFlag(name, subcommand string, token []string, words []Word) bool {
+	for _, t := range token {
+		if hasOneFlag(name, subcommand, t, words) {
 			return true
 		}
-		for _, t := range token {
-			if strings.HasPrefix(w.Text, "-") && sameFlag(name, t, w.Text) {
+		for _, all := range flagSpellings().together(name, subcommand, t) {
+			if !slices.ContainsFunc(all, func(f string) bool { return !hasOneFlag(name, subcommand, f, words) }) {
 				return true
 			}
 		}
@@ -157,15 +168,30 @@ func hasFlag(name string, token []string, words []Word) bool {
 	return false
 }
 
+// hasOneFlag reports whether a flag of a pattern may be among words.
+func hasOneFlag(name, subcommand, flag string, words []Word) bool {
+	for _, w := range words {
+		switch {
+		case w.Text == "--" && !w.Dynamic:
+			return false
+		case w.Dynamic && (w.Text == "" || strings.HasPrefix(w.Text, "-")):
+			return true
+		case strings.HasPrefix(w.Text, "-") && sameFlag(name, subcommand, flag, w.Text):
+			return true
+		}
+	}
+	return false
+}
+
 // sameFlag compares a flag of a pattern with one of a command.
-func sameFlag(name, pattern, word string) bool {
+func sameFlag(name, subcommand, pattern, word string) bool {
 	if matchToken(pattern, word) {
 		return true
 	}
 	if goFlags[name] {
 		return sameGoFlag(pattern, word)
 	}
-	for _, p := range synonyms(name, pattern) {
+	for _, p := range flagSpellings().synonyms(name, subcommand, pattern) {
 		switch {
 		case strings.HasPrefix(p, "--"):
 			flag, _, _ := strings.Cut(word, "=")
@@ -189,30 +215,6 @@ func sameGoFlag(pattern, word string) bool {
 	pattern, word = strings.TrimLeft(pattern, "-"), strings.TrimLeft(word, "-")
 	name, _, _ := strings.Cut(word, "=")
 	return matchToken(pattern, word) || pattern == name
-}
-
-// synonyms returns every spelling of a flag of a program.
-func synonyms(name, flag string) []string {
-	for _, names := range flagSynonyms[name] {
-		if slices.Contains(names, flag) {
-			return names
-		}
-	}
-	return []string{flag}
-}
-
-// flagSynonyms lists spellings of one flag that have nothing in common.
-var flagSynonyms = map[string][][]string{
-	"rm":      {{"-r", "-R", "--recursive"}, {"-f", "--force"}},
-	"cp":      {{"-r", "-R", "--recursive", "-a", "--archive"}, {"-f", "--force"}},
-	"mv":      {{"-f", "--force"}},
-	"ln":      {{"-f", "--force"}, {"-s", "--symbolic"}},
-	"chmod":   {{"-R", "--recursive"}},
-	"chown":   {{"-R", "--recursive"}},
-	"chgrp":   {{"-R", "--recursive"}},
-	"git":     {{"-f", "--force"}, {"-D", "--delete"}, {"-r", "--recursive"}, {"-i", "--interactive"}},
-	"docker":  {{"-f", "--force"}, {"-v", "--volume"}},
-	"kubectl": {{"-f", "--filename"}, {"-n", "--namespace"}},
 }
 
 // skipGlobals drops the options that stand before a subcommand, with their

@@ -41,6 +41,9 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	if _, err := exec.LookPath(name); err == nil {
 		near = ""
 	}
+	if r.Action != policy.Allow && !policy.KnowsFlags(name) && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
+		l.warn(r, pattern, name, "the flags of {} are not known: their order and bundles make no difference, but a synonym is another flag; list every spelling, as in {-f,--force}")
+	}
 	switch {
 	case assignment.MatchString(name):
 		variable, _, _ := strings.Cut(name, "=")
