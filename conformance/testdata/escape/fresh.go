@@ -50,14 +50,17 @@ func setUserBit(a args) (string, int, error) {
 		return "open", -1, err
 	}
 	at, here := uintptr(unsafe.Pointer(name)), unix.AT_FDCWD
-	const mode, fchmodat2 = 0o4755, 452
-	done := 0
+	mode, done := uint32(0o4755), 0
+	if len(a) > 1 && a.text(1) == "group" {
+		mode = 0o2755
+	}
+	const fchmodat2 = 452
 	for way, try := range map[string]func() (int, error){
 		"chmod":     func() (int, error) { return 0, unix.Chmod(path, mode) },
 		"fchmod":    func() (int, error) { return 0, unix.Fchmod(fd, mode) },
-		"fchmodat":  func() (int, error) { return call(unix.SYS_FCHMODAT, uintptr(here), at, mode) },
-		"fchmodat2": func() (int, error) { return call(fchmodat2, uintptr(here), at, mode, 0) },
-		"high bits": func() (int, error) { return call(unix.SYS_FCHMODAT, uintptr(here), at, mode|1<<32) },
+		"fchmodat":  func() (int, error) { return call(unix.SYS_FCHMODAT, uintptr(here), at, uintptr(mode)) },
+		"fchmodat2": func() (int, error) { return call(fchmodat2, uintptr(here), at, uintptr(mode), 0) },
+		"high bits": func() (int, error) { return call(unix.SYS_FCHMODAT, uintptr(here), at, uintptr(mode)|1<<32) },
 		"mknod":     func() (int, error) { return 0, unix.Mknod(path+".n", unix.S_IFREG|mode, 0) },
 		"open": func() (int, error) {
 			return unix.Open(path+".o", unix.O_CREAT|unix.O_WRONLY, mode)
@@ -66,7 +69,7 @@ func setUserBit(a args) (string, int, error) {
 		_, err := try()
 		for _, p := range []string{path, path + ".n", path + ".o"} {
 			var st unix.Stat_t
-			if unix.Stat(p, &st) == nil && st.Mode&unix.S_ISUID != 0 && st.Size > 0 {
+			if unix.Stat(p, &st) == nil && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
 				fmt.Printf("%s: the bit is set (%v)\n", way, err)
 				done++
 				os.Chmod(p, 0o755)

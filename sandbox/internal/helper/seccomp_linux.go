@@ -64,12 +64,29 @@ func refused() []uint32 {
 	}
 }
 
-// ofMode are the calls that change the mode of a file, with the argument that has it.
+// ofMode are the calls that give a file a mode, with the argument that has it. mkdir
+// does not take the bits of setID.
 func ofMode() map[uint32]uint32 {
-	calls := map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, sysFchmodat2: 2}
+	calls := map[uint32]uint32{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, sysFchmodat2: 2, unix.SYS_MKNODAT: 2}
 	maps.Copy(calls, ofModeHere())
 	return calls
 }
+
+// opening are the calls that make a file if the argument says so, with the argument; the
+// mode is in the next one. That of openat2 lies in memory: there the kernel alone takes
+// the bits away, when the file is written, truncated or extended.
+func opening() map[uint32]uint32 {
+	calls := map[uint32]uint32{unix.SYS_OPENAT: 2}
+	maps.Copy(calls, openingHere())
+	return calls
+}
+
+const (
+	// setID are the bits that give whoever runs a file the rights of its owner or group.
+	setID = unix.S_ISUID | unix.S_ISGID
+	// making are the flags with which a mode counts.
+	making = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+)
 
 // absent are the calls that claim not to exist, so that programs take the older
 // way: io_uring passes requests around every filter, and the flags of clone3
@@ -111,11 +128,15 @@ func filter(brokered bool) []bpf.Instruction {
 	// A lease holds up whoever opens the file for writing, were it read-only here.
 	p = append(p, when(unix.SYS_FCNTL, argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.F_SETLEASE, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
-	// A program in the workspace that gives whoever runs it the rights of its owner
-	// outlives the call. Bits that a file is made with go away when it is written.
+	// A program in the workspace that gives whoever runs it the rights of its owner or
+	// group outlives the call.
 	for nr, mode := range ofMode() {
-		p = append(p, when(nr, argument(mode),
-			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.S_ISUID, SkipTrue: 1}, allow(), answer(unix.EPERM))...)
+		p = append(p, when(nr, withoutSetID(mode)...)...)
+	}
+	for nr, flags := range opening() {
+		p = append(p, when(nr, append([]bpf.Instruction{
+			argument(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: making, SkipTrue: 1}, allow(),
+		}, withoutSetID(flags+1)...)...)...)
 	}
 	p = append(p, when(unix.SYS_PERSONALITY, append(one(argument(0)), oneOf(0, 0xffffffff, noRandomAddresses)...)...)...)
 	p = append(p, when(unix.SYS_SOCKET, sockets(brokered)...)...)
@@ -124,6 +145,13 @@ func filter(brokered bool) []bpf.Instruction {
 		p = append(p, when(unix.SYS_CONNECT, bpf.RetConstant{Val: returnAsk})...)
 	}
 	return append(p, allow())
+}
+
+// withoutSetID allows a mode unless it has bits of setID.
+func withoutSetID(mode uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		argument(mode), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: setID, SkipTrue: 1}, allow(), answer(unix.EPERM),
+	}
 }
 
 // sockets allows TCP, UDP and ping over IP, routing questions over netlink and

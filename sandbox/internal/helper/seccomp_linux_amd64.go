@@ -13,4 +13,9 @@ func refusedHere() []uint32 {
 func watchingHere() []uint32 { return []uint32{unix.SYS_INOTIFY_INIT} }
 
 // ofModeHere are the calls about modes that only this machine has.
-func ofModeHere() map[uint32]uint32 { return map[uint32]uint32{unix.SYS_CHMOD: 1} }
+func ofModeHere() map[uint32]uint32 {
+	return map[uint32]uint32{unix.SYS_CHMOD: 1, unix.SYS_MKNOD: 1, unix.SYS_CREAT: 1}
+}
+
+// openingHere are the calls that make files and that only this machine has.
+func openingHere() map[uint32]uint32 { return map[uint32]uint32{unix.SYS_OPEN: 1} }

@@ -12,3 +12,6 @@ func watchingHere() []uint32 { return nil }
 
 // ofModeHere are the calls about modes that only this machine has.
 func ofModeHere() map[uint32]uint32 { return nil }
+
+// openingHere are the calls that make files and that only this machine has.
+func openingHere() map[uint32]uint32 { return nil }

@@ -71,6 +71,7 @@ func TestEveryCallOfEveryTableHasItsAnswer(t *testing.T) {
 func answerTo(nr uint32, brokered bool) (uint32, bool) {
 	conditional := []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE, unix.SYS_IOCTL, unix.SYS_PERSONALITY, unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_FCNTL}
 	conditional = append(conditional, slices.Collect(maps.Keys(ofMode()))...)
+	conditional = append(conditional, slices.Collect(maps.Keys(opening()))...)
 	switch {
 	case slices.Contains(append(refused(), refusedHere()...), nr):
 		return deny, true
@@ -174,13 +175,36 @@ func TestNoProgramGetsTheRightsOfItsOwner(t *testing.T) {
 	run := machine(t, true)
 	for nr, arg := range ofMode() {
 		for mode, want := range map[uint64]uint32{
-			0o644: returnAllow, 0o755: returnAllow, 0o2775: returnAllow, 0o1777: returnAllow,
+			0o644: returnAllow, 0o755: returnAllow, 0o1777: returnAllow, 0o2775: deny, 0o2000: deny, 0o2755 | 1<<32: deny,
 			0o4755: deny, 0o4000: deny, 0o7777: deny, 0o4755 | 1<<32: deny, 0o755 | 1<<32: returnAllow,
 		} {
 			args := make([]uint64, 3)
 			args[arg] = mode
 			if got := run(nativeArch, nr, args...); got != want {
 				t.Errorf("call %d with mode %#o: got %#x", nr, mode, got)
+			}
+		}
+	}
+}
+
+// A mode counts only when the call makes a file: else the argument may be anything.
+func TestNoFileIsMadeWithTheRightsOfItsOwner(t *testing.T) {
+	t.Parallel()
+	run := machine(t, true)
+	for nr, arg := range opening() {
+		for flags, made := range map[uint64]bool{
+			0: false, unix.O_RDWR: false, unix.O_DIRECTORY: false, unix.O_PATH | unix.O_CLOEXEC: false,
+			unix.O_CREAT | unix.O_WRONLY: true, unix.O_TMPFILE | unix.O_RDWR: true, unix.O_CREAT | 1<<32: true,
+		} {
+			for mode, odd := range map[uint64]bool{0o644: false, 0o755: false, 0o1777: false, 0o4755: true, 0o2755: true, 0o6000: true} {
+				args, want := make([]uint64, 4), uint32(returnAllow)
+				args[arg], args[arg+1] = flags, mode
+				if made && odd {
+					want = deny
+				}
+				if got := run(nativeArch, nr, args...); got != want {
+					t.Errorf("call %d with flags %#x and mode %#o: got %#x, want %#x", nr, flags, mode, got, want)
+				}
 			}
 		}
 	}
