@@ -39,7 +39,7 @@ var layers = []row{
 	{"sandbox/cgroup", nil, []string{"x/sys"}},
 	{"sandbox", []string{"sandbox/internal/regular", "sandbox/internal/helper", "sandbox/cgroup"}, []string{"x/sys"}},
 	{"sandbox/egress", []string{"internal/loopback"}, []string{"x/net/dns"}},
-	{"sandbox/guard", nil, []string{"x/sys"}},
+	{"sandbox/protect", nil, []string{"x/sys"}},
 	{"sandbox/widen", []string{"sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
 	{"internal/statedir", nil, []string{"x/sys"}},
@@ -51,15 +51,15 @@ var layers = []row{
 	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
 	{"internal/config", []string{"internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
-	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/guard", "sandbox/widen"}, []string{"sh"}},
-	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/guard", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/protect", "sandbox/widen"}, []string{"sh"}},
+	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
 	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"cmd/toold", []string{
-		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/guard", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
+		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/protect", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
 		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 

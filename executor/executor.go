@@ -59,6 +59,9 @@ type Command struct {
 	// Input, if set, delivers input, signals and window sizes until it is
 	// closed or the command ends.
 	Input <-chan Input
+	// Abort, if set, ends the command at once when it is closed, by KILL and without
+	// Grace.
+	Abort <-chan struct{}
 }
 
 // Started identifies the running command's helper process.
@@ -103,6 +106,7 @@ const (
 	TimedOut               // Timeout passed
 	Stopped                // ctx ended; context.Cause tells why
 	Starved                // it waited for input where none can come
+	Aborted                // Abort was closed
 )
 
 // Exit is how a command ended. A non-zero code is not an error of Run.

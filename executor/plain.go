@@ -215,12 +215,16 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 		reason = TimedOut
 	case <-ctx.Done():
 		reason = Stopped
+	case <-p.Abort:
+		reason = Aborted
 	}
 	if p.Grace == 0 {
 		p.Grace = 2 * time.Second
 	}
-	p.job.terminate()
-	for left := p.Grace; left > 0 && p.job.alive(); left -= plainQuiet {
+	if reason != Aborted {
+		p.job.terminate()
+	}
+	for left := p.Grace; reason != Aborted && left > 0 && p.job.alive(); left -= plainQuiet {
 		time.Sleep(min(left, plainQuiet))
 	}
 	p.job.kill()

@@ -199,6 +199,8 @@ func (r *running) awaitExit(ctx context.Context) {
 			r.reason = TimedOut
 		case <-ctx.Done():
 			r.reason = Stopped
+		case <-r.Abort:
+			r.reason = Aborted
 		case <-look.C:
 			again, starved := r.look(ctx)
 			if starved {
@@ -215,10 +217,12 @@ func (r *running) awaitExit(ctx context.Context) {
 
 // stop asks all processes of the command to end, and makes those that do not.
 func (r *running) stop() {
-	r.process.SignalAll(syscall.SIGTERM)
-	r.process.SignalAll(syscall.SIGCONT) // a stopped one hears nothing else
-	if r.endsInGrace() {
-		return
+	if r.reason != Aborted {
+		r.process.SignalAll(syscall.SIGTERM)
+		r.process.SignalAll(syscall.SIGCONT) // a stopped one hears nothing else
+		if r.endsInGrace() {
+			return
+		}
 	}
 	r.process.Kill()
 	waitFor(r.process.Alone(), killWithin) // else End takes the helper away

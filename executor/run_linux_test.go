@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -346,5 +347,32 @@ func TestSoftFileLimitIsTheUsers(t *testing.T) {
 	out, err := again.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestFileLimitIsTheUsers") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Who closes Abort wants it to do nothing more, not even in a trap.
+func TestAnAbortedCommandIsKilledAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		for _, profile := range profiles {
+			m := mark(t)
+			c := inFIFO(t, mode, profile, tree(m)+`trap 'echo bye' TERM; echo ready; while :; do sleep `+m+`; done`)
+			abort, out := make(chan struct{}), listenFor("ready")
+			c.Abort, c.Stdout, c.Stderr, c.Grace = abort, out, io.Discard, time.Hour
+			var closer sync.WaitGroup
+			// Ends when the command is ready or the test is over.
+			closer.Go(func() {
+				select {
+				case <-out.come:
+				case <-t.Context().Done():
+				}
+				close(abort)
+			})
+			e, err := executor.Run(t.Context(), c)
+			closer.Wait()
+			if err != nil || e.Reason != executor.Aborted || strings.Contains(out.String(), "bye") || running(t, m) != 0 {
+				t.Errorf("%s %s: %+v, %v, it printed %q", mode, profile, e, err, out.String())
+			}
+		}
 	}
 }

@@ -30,6 +30,7 @@ const (
 	Cancelled          ErrorType = "cancelled"
 	InputNeeded        ErrorType = "input_needed"
 	SandboxUnavailable ErrorType = "sandbox_unavailable"
+	ProtectedPath      ErrorType = "protected_path"
 	TooManyCalls       ErrorType = "too_many_calls"
 	Shutdown           ErrorType = "shutdown"
 	UnknownAfterCrash  ErrorType = "unknown_after_crash"
@@ -40,7 +41,7 @@ func errorTypes() []ErrorType {
 	return []ErrorType{
 		InvalidFrame, UnsupportedFrame, UnknownMessageType, MissingToolCallID, DuplicateToolCall, ApprovalNotPending,
 		NotAuthorized, NotFound, NotRunning, InvalidArguments, InternalError, UnknownTool, Denied, ApprovalTimeout,
-		Timeout, Cancelled, InputNeeded, SandboxUnavailable, TooManyCalls, Shutdown, UnknownAfterCrash,
+		Timeout, Cancelled, InputNeeded, SandboxUnavailable, ProtectedPath, TooManyCalls, Shutdown, UnknownAfterCrash,
 	}
 }
 

@@ -199,6 +199,7 @@ const (
 	Cancelled          Failure = "cancelled" // dispatch refines it by the cause of ctx
 	InputNeeded        Failure = "input_needed"
 	SandboxUnavailable Failure = "sandbox_unavailable"
+	ProtectedPath      Failure = "protected_path"
 	Internal           Failure = "internal_error"
 )
 

@@ -286,6 +286,7 @@ func exitCode(ret message.ToolReturn) int {
 			return callTimedOut
 		case message.Cancelled:
 			return exitInterrupted
+		case message.ProtectedPath: // it ran, and was killed
 		case message.InvalidArguments, message.UnknownTool:
 			if ret.Decision != nil {
 				return exitFailed // they were understood, and did not fit what is on disk

@@ -26,7 +26,7 @@ import (
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/egress"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 	"github.com/toold/toold/tools/calls"
@@ -45,7 +45,7 @@ type daemon struct {
 	calls     *dispatch.Dispatcher
 	server    *server.Server
 	shells    *executor.Pool
-	guard     *guard.Guard
+	guard     *protect.Watcher
 	ungrouped error // why calls have no control groups
 	files     sandbox.Files
 	listeners []net.Listener
@@ -205,24 +205,24 @@ func (d *daemon) close() {
 
 // watchOver guards what calls may write; nil when none may write anything. Those that
 // nothing confines it lets do as they like.
-func watchOver(cfg config.Config) (*guard.Guard, error) {
+func watchOver(cfg config.Config) (*protect.Watcher, error) {
 	if !guarded(cfg) {
 		return nil, nil
 	}
-	return guard.New(guardOptions(cfg))
+	return protect.New(guardOptions(cfg))
 }
 
 // newRegistry makes the tools. Commands run in pool, watched by g, and opener opens
 // files; nil will do for all three where nothing is run.
-func newRegistry(cfg config.Config, pool *executor.Pool, g *guard.Guard, opener *sandbox.Files) (*tools.Registry, error) {
+func newRegistry(cfg config.Config, pool *executor.Pool, g *protect.Watcher, opener *sandbox.Files) (*tools.Registry, error) {
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
-	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Guard: g, Files: opener})
+	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Protect: g, Files: opener})
 	return tools.NewRegistry(append(append(all, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Guard: g,
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Protect: g,
 		MaxBackground: cfg.Limits.BackgroundTimeout, Egress: egressOptions(cfg.Egress),
 	}))...)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 // guarded reports whether calls may write something in which names are protected, be it
@@ -15,8 +15,8 @@ func guarded(cfg config.Config) bool {
 	return max(cfg.Sandbox.Mode, cfg.Widen.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
 }
 
-func guardOptions(cfg config.Config) guard.Options {
-	return guard.Options{
+func guardOptions(cfg config.Config) protect.Options {
+	return protect.Options{
 		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
 		Quarantine: quarantine(cfg), Report: cfg.ProtectReport,
 	}
@@ -32,7 +32,7 @@ func watchFinding(cfg config.Config) finding {
 		f.Is = "not watched for: sandbox.protect is empty, or calls can write nothing"
 		return f
 	}
-	folders, why, unseen := guard.Survey(guardOptions(cfg))
+	folders, why, unseen := protect.Survey(guardOptions(cfg))
 	f.Is, f.OK = fmt.Sprintf("%d folders to watch", folders), !unseen
 	if why != "" {
 		f.Is += "; " + why

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
 
@@ -37,12 +37,12 @@ func (g *global) listQuarantine() error {
 	if err != nil {
 		return err
 	}
-	items, err := guard.Items(quarantine(cfg))
+	items, err := protect.Items(quarantine(cfg))
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
 	if g.json {
-		return g.emit(append([]guard.Item{}, items...))
+		return g.emit(append([]protect.Item{}, items...))
 	}
 	if len(items) == 0 {
 		fmt.Fprintln(g.std.err, "nothing was taken away")
@@ -64,7 +64,7 @@ func (g *global) restore(id string) error {
 	if err != nil {
 		return err
 	}
-	path, err := guard.Restore(quarantine(cfg), id)
+	path, err := protect.Restore(quarantine(cfg), id)
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -76,7 +76,7 @@ func (g *global) discard(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := guard.Discard(quarantine(cfg), id); err != nil {
+	if err := protect.Discard(quarantine(cfg), id); err != nil {
 		return &exitError{exitFailed, err}
 	}
 	return g.done(map[string]any{"id": id, "removed": true}, "removed "+tools.Visible(id))
@@ -85,7 +85,7 @@ func (g *global) discard(id string) error {
 // quarantineFinding tells how much was taken away and is kept.
 func quarantineFinding(cfg config.Config) finding {
 	f := finding{Name: "quarantine", OK: true}
-	items, err := guard.Items(quarantine(cfg))
+	items, err := protect.Items(quarantine(cfg))
 	if err != nil {
 		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + quarantine(cfg)}
 	}

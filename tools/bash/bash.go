@@ -20,7 +20,7 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
 
@@ -47,8 +47,8 @@ type Options struct {
 
 	Resolver Resolver // 0 = the host's file system
 
-	Egress egress.Options // how connections are made where Profile has Ports; each call brings its own Allow
-	Guard  *guard.Guard   // of what commands may not change in the workspace; nil = of nothing. The caller closes it.
+	Egress  egress.Options   // how connections are made where Profile has Ports; each call brings its own Allow
+	Protect *protect.Watcher // of what commands may not change in the workspace; nil = nothing is protected. The caller closes it.
 
 	Pool *executor.Pool // runs the commands; nil = each starts a shell. The caller closes it.
 }
@@ -79,7 +79,7 @@ func New(o Options) tools.Tool {
 		o.Pool.Prepare(t.usual())
 		return t
 	}
-	o.Guard.Follow(func(existing []string) {
+	o.Protect.Follow(func(existing []string) {
 		c := t.usual()
 		c.Sandbox.Protect = existing
 		o.Pool.Prepare(c)
@@ -89,7 +89,7 @@ func New(o Options) tools.Tool {
 
 // guarded reports whether what a profile can write holds what must stay.
 func (o Options) guarded(p sandbox.Profile) bool {
-	return o.Guard != nil && p.Mode == sandbox.WorkspaceWrite
+	return o.Protect != nil && p.Mode == sandbox.WorkspaceWrite
 }
 
 // usual is the command of a call that asks for nothing special, but for its script.

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
 
@@ -20,7 +21,7 @@ const mostDenials = 16
 // refused is what toold itself has kept from a call.
 type refused struct {
 	hosts   []egress.Refusal
-	taken   []guard.Incident
+	taken   []protect.Incident
 	sockets []string
 }
 
@@ -46,7 +47,8 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 	if more > 0 {
 		addLine(r, fmt.Sprintf("So it went with %d more.", more))
 	}
-	r.IsError = r.IsError || len(by.taken) > 0
+	addProjects(r, by.taken)
+	r.IsError = r.IsError || slices.ContainsFunc(by.taken, protect.Incident.Violation)
 }
 
 // addBlind tells in a result that protected names could appear where nobody watches.
@@ -55,7 +57,7 @@ func (v *invocation) addBlind(r *tools.Result) {
 	if !o.guarded(v.profile) || r.Sandbox == nil {
 		return
 	}
-	why, unseen := o.Guard.Blind()
+	why, unseen := o.Protect.Blind()
 	if r.Sandbox.Unwatched = why; unseen {
 		addLine(r, "Notice: "+why+".")
 	}
@@ -84,7 +86,9 @@ func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Deni
 		all = append(all, refusedHost(h))
 	}
 	for _, i := range by.taken {
-		all = append(all, takenAway(i))
+		if i.Violation() {
+			all = append(all, appeared(i))
+		}
 	}
 	return all
 }
@@ -123,17 +127,39 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 	return d
 }
 
-// takenAway is what appeared where commands may not make it.
-func takenAway(i guard.Incident) sandbox.Denial {
-	became := "it was taken away and is kept in " + i.Kept
-	switch {
-	case i.Err != nil:
-		became = fmt.Sprintf("it could not be taken away (%v): tell the user to look at it", i.Err)
-	case i.Kept == "":
-		became = "it is still there: tell the user to look at it"
-	}
+// appeared is what appeared under a protected name.
+func appeared(i protect.Incident) sandbox.Denial {
 	return sandbox.Denial{
 		Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: "sandbox.protect",
-		Hint: fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not make what other programs run or obey (sandbox.protect in the configuration); where it is needed, use write_file: the user is asked", i.Why, became),
+		Hint: fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not make it (sandbox.protect in the configuration); do without it, or use write_file, which asks the user", i.Why, became(i)),
+	}
+}
+
+// became says what was done about an incident.
+func became(i protect.Incident) string {
+	switch {
+	case i.Err != nil:
+		return fmt.Sprintf("it could not be removed (%v): ask the user to look at it", i.Err)
+	case i.Later:
+		return "it is removed as soon as the calls that ran beside this one have ended"
+	case i.Gone:
+		return "it is gone already"
+	case i.Kept != "":
+		return "it was removed, and a copy is in " + i.Kept
+	}
+	return "it is still there: ask the user to look at it"
+}
+
+// addProjects says which files that other programs obey are in projects that the call
+// made.
+func addProjects(r *tools.Result, found []protect.Incident) {
+	var own []string
+	for _, i := range found {
+		if i.Own {
+			own = append(own, oneLine(i.Path))
+		}
+	}
+	if len(own) > 0 {
+		addLine(r, "Notice: a project that this call made has files that other programs run or obey when they are used in it, protected from now on: "+strings.Join(own, ", ")+".")
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 )
@@ -58,7 +58,7 @@ func TestAReturnTellsWhatTheSandboxDenied(t *testing.T) {
 			names := strings.NewReplacer("HIDDEN", hidden, "WS", i.workspace)
 			r, out := i.run(t, names.Replace(c.script), nil, func(o *bash.Options, _ *tools.IO) {
 				o.Profile.Ports, o.Profile.Hide = nil, []string{hidden, i.workspace + "/hidden"}
-				o.Guard = watching(t, i.workspace)
+				o.Protect = watching(t, i.workspace)
 			})
 			var got []string
 			for _, d := range r.Denials {
@@ -81,14 +81,14 @@ func TestAReturnTellsOfFoldersThatNobodyWatches(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(i.workspace, "a/b"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for watches, want := range map[int]string{0: "", 1: "looked through at the end of each call"} {
+	for watches, want := range map[int]string{0: "", 1: "searched at the end of each call"} {
 		r, _ := i.run(t, "true", nil, func(o *bash.Options, _ *tools.IO) {
-			g, err := guard.New(guard.Options{Roots: []string{i.workspace}, Names: []string{".envrc"}, Quarantine: t.TempDir(), Watches: watches})
+			g, err := protect.New(protect.Options{Roots: []string{i.workspace}, Names: []string{".envrc"}, Quarantine: t.TempDir(), Watches: watches})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(g.Close)
-			o.Guard = g
+			o.Protect = g
 		})
 		if got := r.Sandbox.Unwatched; (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("with %d watches the return says %q", watches, got)
@@ -97,9 +97,9 @@ func TestAReturnTellsOfFoldersThatNobodyWatches(t *testing.T) {
 }
 
 // watching is a guard of a workspace.
-func watching(t *testing.T, ws string) *guard.Guard {
+func watching(t *testing.T, ws string) *protect.Watcher {
 	t.Helper()
-	g, err := guard.New(guard.Options{Roots: []string{ws}, Names: []string{".envrc", ".vscode"}, Quarantine: t.TempDir()})
+	g, err := protect.New(protect.Options{Roots: []string{ws}, Names: []string{".envrc", ".vscode"}, Quarantine: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

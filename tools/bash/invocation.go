@@ -55,6 +55,8 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command.Started, command.Waiting, command.Input = v.started(io), waiting(io), relay(ctx, io.Input, relayed)
 	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
 	command.Stdout, command.Stderr = out, complaints
+	abort, watched := v.guarded.violated(ctx)
+	command.Abort = abort
 	network := v.network(io)
 	command.Connect = network.Serve
 	var exit executor.Exit
@@ -66,6 +68,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	exit, err := v.held.Run(ctx, command)
 	stop()
 	<-relayed
+	<-watched
 	return v.result(exit, err)
 }
 
@@ -163,6 +166,9 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	case exit.Reason == executor.Starved:
 		r.IsError, r.Failure = true, tools.InputNeeded
 		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
+	case exit.Reason == executor.Aborted:
+		r.IsError, r.Failure = true, tools.ProtectedPath
+		r.Text = "Command was ended at once, since something appeared under a protected name."
 	case exit.Limit == "memory":
 		r.IsError = true
 		r.Text = fmt.Sprintf("Command was killed for want of memory. Exit code: %d", exit.Code)

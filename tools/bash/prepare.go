@@ -5,7 +5,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
 
@@ -45,7 +45,7 @@ func (v *invocation) Drop() {
 
 // unwatch ends the watch over what the script may not change, and tells what it did
 // to it all the same.
-func (v *invocation) unwatch() (found []guard.Incident) {
+func (v *invocation) unwatch() (found []protect.Incident) {
 	begun := v.guarded
 	v.guarded = watch{}
 	found, v.blind = begun.end()

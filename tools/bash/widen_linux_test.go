@@ -9,7 +9,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
@@ -36,7 +36,7 @@ func newSite(t *testing.T) site {
 	if err := os.WriteFile(s.out+"/.envrc", []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := guard.New(guard.Options{Roots: []string{s.ws}, Names: []string{".envrc", ".vscode", ".git/hooks"}, Quarantine: base + "/quarantine"})
+	g, err := protect.New(protect.Options{Roots: []string{s.ws}, Names: []string{".envrc", ".vscode", ".git/hooks"}, Quarantine: base + "/quarantine"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func newSite(t *testing.T) site {
 	pool := executor.NewPool(1)
 	t.Cleanup(pool.Close)
 	s.o = bash.Options{
-		Workspace: s.ws, Terminal: executor.Off, Env: executor.BaseEnv(executor.EnvOptions{From: os.Environ()}), Guard: g, Pool: pool,
+		Workspace: s.ws, Terminal: executor.Off, Env: executor.BaseEnv(executor.EnvOptions{From: os.Environ()}), Protect: g, Pool: pool,
 		Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: s.ws},
 	}
 	return s
@@ -89,12 +89,13 @@ func TestAFolderIsWritableForTheOneCallAndKeepsWhatIsProtected(t *testing.T) {
 	s := newSite(t)
 	script := `cd ` + s.out + ` || exit 0
 for f in new .envrc .git/hooks/pre-commit; do (echo new >$f) 2>/dev/null && echo wrote $f; done
-mkdir .vscode 2>/dev/null; mv .git elsewhere 2>/dev/null && echo moved; true`
+mv .git elsewhere 2>/dev/null && echo moved
+mkdir .vscode 2>/dev/null && sleep 1000; true`
 	if _, out := s.run(t, script, nil); out != "" {
 		t.Errorf("before: %q", out)
 	}
 	r, out := s.run(t, script, s.grant(t, widen.Words{Write: s.out}))
-	if out != "wrote new\n" || r.Failure != "" || !strings.Contains(r.Text, ".vscode: it appeared") {
+	if out != "wrote new\n" || r.Failure != tools.ProtectedPath || !strings.Contains(r.Text, ".vscode: it appeared") {
 		t.Errorf("widened: %q, %+v", out, r)
 	}
 	if _, err := os.Stat(s.out + "/.vscode"); err == nil {

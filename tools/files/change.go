@@ -145,7 +145,7 @@ func (c *change) carryOut(ctx context.Context, granted []string) (s state, err e
 		return s, err
 	}
 	// What a person has granted is not taken from this call when another runs.
-	watch := c.o.Guard.Begin(granted)
+	watch := c.o.Protect.Begin(append([]string{}, granted...))
 	defer watch.End()
 	release, err := c.busy.acquire(ctx, c.file.canonical)
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *change) carryOut(ctx context.Context, granted []string) (s state, err e
 
 // protected refuses a file that no call may change unless a person has said so.
 func (c *change) protected(granted []string) error {
-	name := c.o.Guard.Name(c.file.canonical)
+	name := c.o.Protect.Name(c.file.canonical)
 	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, c.file.canonical) {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 func TestWhatTheProfileRefusesIsToldAsADenial(t *testing.T) {
@@ -15,12 +15,12 @@ func TestWhatTheProfileRefusesIsToldAsADenial(t *testing.T) {
 	w := newWorkspace(t, func(o *Options) {
 		root = o.Workspace
 		o.Profile.Hide = []string{root + "/hidden"}
-		g, err := guard.New(guard.Options{Roots: []string{root}, Names: []string{".envrc"}, Quarantine: t.TempDir()})
+		g, err := protect.New(protect.Options{Roots: []string{root}, Names: []string{".envrc"}, Quarantine: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(g.Close)
-		o.Guard = g
+		o.Protect = g
 	})
 	w.put("hidden/key", "x")
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
 
@@ -23,10 +23,10 @@ type Options struct {
 	Workspace string // absolute and canonical; relative paths start here
 	Home      string // for a leading "~/"; empty: such paths are refused
 	Profile   sandbox.Profile
-	Files     *sandbox.Files // opens and replaces them; nil will do for danger-full-access. The caller closes it.
-	Guard     *guard.Guard   // of what calls may not change; nil = of nothing. The caller closes it.
-	MaxRead   int64          // bytes that one read returns; 0 = 1 MiB
-	MaxWrite  int64          // bytes of a file that is written or edited; 0 = 16 MiB
+	Files     *sandbox.Files   // opens and replaces them; nil will do for danger-full-access. The caller closes it.
+	Protect   *protect.Watcher // of what calls may not change; nil = nothing is protected. The caller closes it.
+	MaxRead   int64            // bytes that one read returns; 0 = 1 MiB
+	MaxWrite  int64            // bytes of a file that is written or edited; 0 = 16 MiB
 }
 
 // New makes the tools. They may be used concurrently: changes of one file

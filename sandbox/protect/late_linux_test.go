@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"os"
@@ -13,9 +13,9 @@ import (
 
 // scarce is a guard that can watch one folder, and look through none before a call
 // returns. held keeps it from doing so later.
-func scarce(t *testing.T, dir string, held bool) *Guard {
+func scarce(t *testing.T, dir string, held bool) *Watcher {
 	t.Helper()
-	g, err := newGuard(Options{
+	g, err := newWatcher(Options{
 		Roots: []string{filepath.Join(dir, "ws")}, Names: []string{".git", ".git/hooks", ".git/config", ".envrc"},
 		Quarantine: filepath.Join(dir, "quarantine"), Watches: 1,
 	}, 0)
@@ -42,7 +42,7 @@ func put(t *testing.T, path string) {
 
 // attack runs a call that makes a repository deep in a folder that is not watched, and
 // returns what was found at its end.
-func attack(t *testing.T, g *Guard, ws string) []Incident {
+func attack(t *testing.T, g *Watcher, ws string) []Incident {
 	t.Helper()
 	c := g.Begin(nil)
 	put(t, ws+"/a/b/c/.git/hooks/post-checkout")
@@ -113,7 +113,7 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 	if got := attack(t, g, ws); len(got) > 0 {
 		t.Fatalf("all folders were looked through before the return: %v", got)
 	}
-	if blind, unseen := g.Blind(); !unseen || !strings.Contains(blind, "more than can be looked through") {
+	if blind, unseen := g.Blind(); !unseen || !strings.Contains(blind, "more than can be searched") {
 		t.Errorf("the guard tells %q", blind)
 	}
 	later(t, ws)
@@ -121,7 +121,7 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "looked through at the end") {
+	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "searched at the end") {
 		t.Errorf("the guard still tells %q", blind)
 	}
 	if got := told(g.Begin(nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
@@ -135,7 +135,7 @@ func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
 	dir, ws := project(t)
 	g := scarce(t, dir, true)
 	g.mu.Lock()
-	g.tree.looks = mostDark
+	g.looks = mostDark
 	g.mu.Unlock()
 	c := g.Begin(nil)
 	put(t, ws+"/mine/file")
@@ -179,7 +179,7 @@ func TestTheNextGuardFindsWhatWasLeft(t *testing.T) {
 	later(t, ws)
 	g = scarce(t, dir, false)
 	g.mu.Lock()
-	g.tree.looks = mostDark
+	g.looks = mostDark
 	g.mu.Unlock()
 	got := told(g.Begin(nil).End(), ws)
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
@@ -201,7 +201,7 @@ func TestASurveyChangesNothing(t *testing.T) {
 	if folders < 7 || why != "" || unseen {
 		t.Errorf("%d folders, %q, %t", folders, why, unseen)
 	}
-	if _, why, _ := Survey(Options{Roots: []string{ws}, Watches: 2}); !strings.Contains(why, "looked through at the end") {
+	if _, why, _ := Survey(Options{Roots: []string{ws}, Watches: 2}); !strings.Contains(why, "searched at the end") {
 		t.Errorf("with two watches: %q", why)
 	}
 	if got := below(t, ws); got != ".envrc mine/.envrc mine/.git/hooks/pre-commit" {

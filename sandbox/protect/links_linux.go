@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"os"
@@ -14,14 +14,14 @@ const mostLinks = 40
 // cannot be changed in any case. "" = nowhere. It takes notice of what a call could
 // make or replace so that it leads elsewhere: the links on the way, and what is missing
 // behind them. named tells that the path itself is watched for.
-func (g *Guard) real(path string, named bool) string {
+func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
 		next := filepath.Join(at, ahead[0])
 		info, err := os.Lstat(next)
 		switch {
 		case err != nil && (links > 0 || !named):
-			g.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))
+			w.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))
 			return ""
 		case err != nil:
 			return ""
@@ -33,37 +33,42 @@ func (g *Guard) real(path string, named bool) string {
 		if links++; err != nil || links > mostLinks {
 			return ""
 		}
-		if g.inRoot(next) {
-			g.links[next] = linkOf(info)
+		if w.inRoot(next) {
+			w.links[next] = linkOf(info)
 		}
 		if filepath.IsAbs(target) {
 			at = "/"
 		}
 		ahead = append(parts(target), ahead[1:]...)
 	}
-	if !g.inRoot(at) {
+	if !w.inRoot(at) {
 		return ""
 	}
 	return at
 }
 
-// leads reports whether a path, or one in it, is on the way to what stands in existing.
-func (g *Guard) leads(path string) bool {
-	below := func(other string) bool { return other == path || strings.HasPrefix(other, path+"/") }
-	if slices.ContainsFunc(g.existing, below) {
+// leads reports whether a path, or one in it, is on the way to what existing lists, or
+// whether that list is out of date anyway.
+func (w *Watcher) leads(path string) bool {
+	if w.existing == nil {
 		return true
 	}
-	for noted := range g.links {
-		if below(noted) {
-			return true
-		}
+	if _, found := slices.BinarySearch(w.ways, path); found {
+		return true
 	}
-	return false
+	i, _ := slices.BinarySearch(w.ways, path+"/")
+	return i < len(w.ways) && strings.HasPrefix(w.ways[i], path+"/")
 }
 
-// ledTo is what of existing a path is or lies in.
-func (g *Guard) ledTo(path string) string {
-	for _, led := range g.look() {
+// isNoted reports whether links has what is in a folder under a name.
+func (w *Watcher) isNoted(f *folder, name string) bool {
+	_, noted := w.links[f.path()+"/"+name]
+	return noted
+}
+
+// ledTo is what of existing a path has or is in.
+func (w *Watcher) ledTo(path string) string {
+	for _, led := range w.look() {
 		if path == led || strings.HasPrefix(path, led+"/") {
 			return led
 		}
@@ -78,34 +83,40 @@ func parts(path string) []string {
 
 // misses notes that a protected path leads to end, and that the first of the way
 // that is missing is next.
-func (g *Guard) misses(next, end string) {
+func (w *Watcher) misses(next, end string) {
 	for _, path := range []string{next, end} {
-		if g.inRoot(path) {
-			g.links[path] = link{}
+		if w.inRoot(path) {
+			w.links[path] = link{}
 		}
 	}
 }
 
 // astray reports whether what has come at a path leads a protected name elsewhere: it
 // replaces a link, or is where one leads, or it is a link on the way to there.
-func (g *Guard) astray(path string, isDir bool) bool {
-	was, noted := g.links[path]
+func (w *Watcher) astray(f *folder, name string, isDir bool) bool {
+	path := f.path() + "/" + name
+	was, noted := w.links[path]
 	if !noted || was != (link{}) || !isDir {
 		return noted
 	}
-	for other := range g.links {
-		if strings.HasPrefix(other, path+"/") {
-			return false // a folder on the way
-		}
-	}
-	return true
+	return !w.linksBelow(path) // else it is a directory on the way
 }
 
-// elsewhere lists what git obeys as it obeys what is in a git folder at dir, but which is
-// elsewhere: the folder of hooks and the configurations that its own names, and what its
-// hooks are links to.
-func (g *Guard) elsewhere(f *folder, dir string) (list []string) {
-	if !f.gitParts() || f.fresh { // a call's own is judged when it ends
+// linksBelow reports whether links has something that is in a directory.
+func (w *Watcher) linksBelow(dir string) bool {
+	for path := range w.links {
+		if strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// elsewhere lists what git obeys as it obeys what is in a git directory at dir, but which
+// is elsewhere: the directory of hooks and the configurations that its own names, and what
+// its hooks are links to.
+func (w *Watcher) elsewhere(f *folder, dir string) (list []string) {
+	if !f.isGit() || w.ownToSome(f) { // a call's own is judged when it ends
 		return nil
 	}
 	hooks, err := os.ReadDir(dir + "/hooks")
@@ -125,8 +136,8 @@ func (g *Guard) elsewhere(f *folder, dir string) (list []string) {
 // that includes itself, over and over.
 const mostIncluded = 50
 
-// configured lists what the configuration of a git folder names, with what it includes.
-// Hooks count from work, or from the folder that the configuration gives instead.
+// configured lists what the configuration of a git directory names, with what it includes.
+// Hooks count from work, or from the directory that the configuration gives instead.
 func configured(dir, work string) (list []string) {
 	configs := []string{dir + "/config"}
 	for i := 0; i < len(configs); i++ {

@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"errors"
@@ -26,12 +26,12 @@ func Restore(quarantine, id string) (string, error) {
 }
 
 func (i Item) putBack() error {
-	cell, err := openFolder(filepath.Dir(i.Kept))
+	cell, err := openPath(filepath.Dir(i.Kept), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(cell)
-	dir, err := openFolder(filepath.Dir(i.From))
+	dir, err := openPath(filepath.Dir(i.From), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (i Item) putBack() error {
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 		return os.ErrExist
 	}
-	k := keeper{left: &allowance{i.Bytes, math.MaxInt}}
+	k := keeper{left: &allowance{bytes: i.Bytes, entries: math.MaxInt}}
 	if err := k.copy(entry{cell, taken}, entry{dir, name}, nil); err != nil || len(k.omitted) > 0 {
 		return errors.Join(err, errors.New(strings.Join(k.omitted, "; ")))
 	}

@@ -1,10 +1,11 @@
-package guard
+package protect
 
 import (
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,43 +18,34 @@ import (
 type allowance struct {
 	bytes   int64
 	entries int
+	items   int
 }
 
-// Of one item.
+// Of all that one call has left.
 const (
 	mostBytes   = 64 << 20
 	mostEntries = 10_000
+	mostItems   = 200
 	mostDeep    = 64
 )
 
-// take copies what is at path into new files of the quarantine, removes it, and returns
-// where the copy is. Nothing is moved: who holds what was there open holds nothing of the
-// quarantine.
-func take(path, quarantine string) (kept string, err error) {
-	dir, err := openPath(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(dir)
+// allow is what may be kept of what one call has left.
+func allow() *allowance { return &allowance{mostBytes, mostEntries, mostItems} }
+
+// takeAway copies what is in an open directory under a name into the quarantine, as far as
+// the allowance reaches, and removes it. Nothing is moved: who holds what was there open
+// holds nothing of the quarantine.
+func takeAway(dir int, name, path, quarantine string, left *allowance) (kept string, err error) {
 	if mode, err := openUp(dir); err == nil && mode&0o700 != 0o700 {
 		defer func() { _ = changeMode(dir, mode) }()
 	}
-	name := filepath.Base(path)
-	if err := unix.Fstatat(dir, name, &unix.Stat_t{}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if _, err := statAt(dir, name); err != nil {
 		return "", err
 	}
-	kept, err = keep(dir, name, path, quarantine, &allowance{mostBytes, mostEntries})
-	return kept, errors.Join(err, removeTree(dir, name))
-}
-
-// remove removes what is at path.
-func remove(path string) error {
-	dir, err := openPath(filepath.Dir(path))
-	if err != nil {
-		return err
+	if left.items--; left.items >= 0 {
+		kept, err = keep(dir, name, path, quarantine, left)
 	}
-	defer unix.Close(dir)
-	return removeTree(dir, filepath.Base(path))
+	return kept, errors.Join(err, removeTree(dir, name))
 }
 
 // keep copies what is in an open directory under a name into an item of its own, beside
@@ -105,26 +97,26 @@ func (k *keeper) omit(path []string, name, why string) {
 // copy copies files and directories, which get no rights but their owner's, and notes
 // everything else. An error is one of the quarantine.
 func (k *keeper) copy(from, to entry, path []string) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(from.dir, from.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	in, err := statAt(from.dir, from.name)
+	if err != nil {
 		return nil // it is gone
 	}
 	if k.left.entries--; k.left.entries < 0 {
 		k.omit(path, from.name, "too many files")
 		return nil
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
+	switch {
+	case in.mode.IsDir():
 		if len(path) < mostDeep {
 			return k.copyDir(from, to, path)
 		}
 		k.omit(path, from.name, "too deep")
-	case unix.S_IFREG:
+	case in.mode.IsRegular():
 		return k.copyFile(from, to, path)
-	case unix.S_IFLNK:
+	case in.mode == fs.ModeSymlink:
 		k.omit(path, from.name, fmt.Sprintf("a symbolic link to %q", linkTarget(from)))
 	default:
-		k.omit(path, from.name, fmt.Sprintf("a FIFO, socket or device (mode %o)", st.Mode))
+		k.omit(path, from.name, "a FIFO, socket or device: "+in.mode.String())
 	}
 	return nil
 }
@@ -172,22 +164,17 @@ func (k *keeper) copyFile(from, to entry, path []string) error {
 	}
 	in := os.NewFile(uintptr(src), from.name)
 	defer in.Close()
-	_, st, err := idOf(src)
-	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > k.left.bytes {
-		k.omit(path, from.name, fmt.Sprintf("a file of %d bytes, too large", st.Size))
+	st, err := statAt(src, "")
+	if err != nil || !st.mode.IsRegular() || st.size > k.left.bytes {
+		k.omit(path, from.name, fmt.Sprintf("a file of %d bytes, too large", st.size))
 		return nil
 	}
-	dst, err := newFile(to, 0o600|st.Mode&0o100)
+	dst, err := unix.Openat(to.dir, to.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600|st.bits&0o100)
 	if err != nil {
 		return err
 	}
 	out := os.NewFile(uintptr(dst), to.name)
-	n, err := io.Copy(out, io.LimitReader(in, st.Size))
+	n, err := io.Copy(out, io.LimitReader(in, st.size))
 	k.left.bytes -= n
 	return errors.Join(err, out.Close())
-}
-
-// newFile makes a new file.
-func newFile(to entry, mode uint32) (int, error) {
-	return unix.Openat(to.dir, to.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
 }

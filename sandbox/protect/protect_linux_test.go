@@ -1,4 +1,4 @@
-package guard_test
+package protect_test
 
 import (
 	"os"
@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 var protected = []string{
 	".git", ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes",
-	".envrc", ".vscode", ".gitmodules",
+	".envrc", ".vscode", ".gitmodules", ".npmrc",
 }
 
 // project is a workspace with a guard over it. Commands run in it as a call would
@@ -24,7 +24,7 @@ type project struct {
 	t    *testing.T
 	dir  string
 	quar string
-	*guard.Guard
+	*protect.Watcher
 }
 
 func newProject(t *testing.T, setup string) project {
@@ -41,7 +41,7 @@ func newProject(t *testing.T, setup string) project {
 		t.Fatal(err)
 	}
 	p.sh(setup)
-	p.Guard, err = guard.New(guard.Options{Roots: []string{p.dir}, Names: protected, Quarantine: p.quar})
+	p.Watcher, err = protect.New(protect.Options{Roots: []string{p.dir}, Names: protected, Quarantine: p.quar})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +73,13 @@ func (p project) call(script string, granted ...string) []string {
 	return p.taken(c.End())
 }
 
-func (p project) taken(incidents []guard.Incident) []string {
+func (p project) taken(incidents []protect.Incident) []string {
 	p.t.Helper()
 	var paths []string
 	for _, i := range incidents {
+		if !i.Violation() || i.Gone {
+			continue
+		}
 		if i.Err != nil || i.Kept == "" || i.Why == "" {
 			p.t.Errorf("%+v", i)
 		}
@@ -216,15 +219,20 @@ func TestAGrantIsForOneCall(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, repository+"mkdir .vscode")
 	file := filepath.Join(p.dir, ".vscode/settings.json")
-	c := p.Begin([]string{file})
+	beside := p.Begin(nil)
+	c := p.Begin([]string{file, p.dir + "/.npmrc"})
 	if slices.Contains(c.Existing(), filepath.Join(p.dir, ".vscode")) {
 		t.Error("what was granted is protected")
 	}
-	p.sh("echo 1 >.vscode/settings.json; echo 2 >.envrc")
-	if diff := cmp.Diff([]string{".envrc"}, p.taken(c.End())); diff != "" {
+	p.sh("echo 1 >.vscode/settings.json; echo 3 >.npmrc")
+	if got := p.taken(c.End()); got != nil {
+		t.Errorf("%v was taken from its owner", got)
+	}
+	p.sh("echo 2 >.envrc")
+	if diff := cmp.Diff([]string{".envrc"}, p.taken(beside.End())); diff != "" {
 		t.Error(diff)
 	}
-	if got := p.existing(); !slices.Contains(got, ".vscode") {
+	if got := p.existing(); !slices.Contains(got, ".vscode") || !slices.Contains(got, ".npmrc") {
 		t.Errorf("for the next call: %v", got)
 	}
 }
@@ -235,10 +243,14 @@ func TestEveryCallThatRanIsTold(t *testing.T) {
 	before, one, two := p.Begin(nil), p.Begin(nil), p.Begin(nil)
 	before.End()
 	p.sh("echo x >.envrc")
-	for _, c := range []*guard.Call{one, two} {
-		if diff := cmp.Diff([]string{".envrc"}, p.taken(c.End())); diff != "" {
-			t.Error(diff)
-		}
+	<-one.Violated()
+	<-two.Violated()
+	found := one.End()
+	if len(found) != 1 || !found[0].Later || found[0].Path != p.dir+"/.envrc" {
+		t.Errorf("while the other runs: %+v", found)
+	}
+	if diff := cmp.Diff([]string{".envrc"}, p.taken(two.End())); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ const (
 	cellLayout = "20060102T150405.000Z"
 )
 
-// Item is something that was taken away.
+// Item is something that was removed.
 type Item struct {
 	ID    string    `json:"id"`    // names its cell in the quarantine
 	From  string    `json:"from"`  // where it was
@@ -89,9 +89,9 @@ func Discard(quarantine, id string) error {
 	return nil
 }
 
-// Tidy removes what has been in a quarantine for longer than keep and, the oldest
+// Prune removes what has been in a quarantine for longer than keep and, the oldest
 // first, what is over most bytes in all. It returns the bytes that are left.
-func Tidy(quarantine string, keep time.Duration, most int64) (int64, error) {
+func Prune(quarantine string, keep time.Duration, most int64) (int64, error) {
 	items, err := Items(quarantine)
 	left := int64(0)
 	for _, i := range items { // the latest first

@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"os"
@@ -19,9 +19,14 @@ func quarantined(t *testing.T, names ...string) (dir, quarantine string, items m
 	quarantine, items = filepath.Join(dir, "quarantine"), map[string]Item{}
 	for _, name := range names {
 		put(t, filepath.Join(dir, "ws", name))
-		if _, err := take(filepath.Join(dir, "ws", name), quarantine); err != nil {
+		at, err := openPath(filepath.Dir(filepath.Join(dir, "ws", name)), unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := takeAway(at, filepath.Base(name), filepath.Join(dir, "ws", name), quarantine, allow()); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(at)
 	}
 	list, err := Items(quarantine)
 	if err != nil || len(list) != len(names) {
@@ -93,7 +98,7 @@ func TestAQuarantineDoesNotGrowWithoutBound(t *testing.T) {
 	}
 	note := filepath.Join(quarantine, "unseen-123")
 	put(t, note)
-	left, err := Tidy(quarantine, 365*24*time.Hour, 2*each)
+	left, err := Prune(quarantine, 365*24*time.Hour, 2*each)
 	if err != nil || left > 2*each || left == 0 {
 		t.Fatalf("%d bytes are left of %d: %v", left, 3*each, err)
 	}
@@ -101,7 +106,7 @@ func TestAQuarantineDoesNotGrowWithoutBound(t *testing.T) {
 	if _, gone := os.Lstat(oldest); err != nil || len(list) != 2 || gone == nil {
 		t.Errorf("the oldest stayed: %v, %v", list, err)
 	}
-	if left, err = Tidy(quarantine, 0, 1<<30); err != nil || left != 0 {
+	if left, err = Prune(quarantine, 0, 1<<30); err != nil || left != 0 {
 		t.Errorf("%d bytes stay although their time is over: %v", left, err)
 	}
 	if _, err := os.Lstat(note); err != nil {

@@ -1,12 +1,15 @@
-package guard
+package protect
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +26,7 @@ type unswept struct {
 
 // blames reports whether they may have put there without leave what is at a path.
 func (u *unswept) blames(path string) bool {
-	if u == nil || u.may(path) || !u.could(path) {
+	if u == nil || u.may(path) || !u.could(path, false) {
 		return false
 	}
 	changed, _, ok := timesOf(path)
@@ -66,52 +69,74 @@ func stamp() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// leave notes that a call has ended with folders unseen, so that they are looked
-// through now that there is time.
-func (g *Guard) leave(c *Call) {
+// leave notes that a call has ended before everything was searched, so that it is
+// searched now that there is time.
+func (w *Watcher) leave(c *Call) {
 	u := &unswept{time.Now(), c.reach}
-	if old := g.late; old != nil {
+	if old := w.late; old != nil {
 		u.reach = old.join(c.reach)
 	}
-	g.late = u
-	g.options.remember(u)
-	if !g.sweeping && !g.closed {
-		g.sweeping = true
-		// Ends when nothing is left to be looked at, or with Close.
-		g.work.Go(g.sweep)
+	w.late = u
+	w.options.remember(u)
+	if !w.sweeping && !w.closed {
+		w.sweeping = true
+		// Ends when nothing is left to be searched, or with Close.
+		w.work.Go(w.sweep)
 	}
 }
 
-// piece is how many folders are looked through before others may go on.
-const piece = 2000
+// piece is how many folders are read before others may have the lock.
+const piece = 500
 
-// sweep looks through what calls have left unseen.
-func (g *Guard) sweep() {
-	for done := false; !done; {
-		g.mu.Lock()
-		if done = g.closed || len(g.tree.unseen) == 0; !done {
-			g.pump()
-			g.lookAgain(piece)
-			if done = len(g.tree.unseen) == 0; done {
-				g.swept()
-			}
+// sweep searches what calls have left unseen.
+func (w *Watcher) sweep() {
+	w.mu.Lock()
+	for !w.closed && w.search(piece) {
+		w.yield()
+	}
+	w.pump(1 << 16)
+	w.swept()
+	w.sweeping = false
+	w.mu.Unlock()
+	w.tell()
+}
+
+// yield lets others have the lock for a moment.
+func (w *Watcher) yield() {
+	w.mu.Unlock()
+	runtime.Gosched()
+	w.mu.Lock()
+}
+
+// search reads some of the folders that wait for it, and reports whether some still do.
+func (w *Watcher) search(most int) (more bool) {
+	t := &w.tree
+	for ; len(t.unseen) > 0 && most > 0; most-- {
+		f := t.unseen[0]
+		found := w.read(f)
+		t.unseen = append(t.unseen[1:], found...)
+		if t.full && f.kind != forgotten && !f.lost {
+			t.unseen = slices.AppendSeq(t.unseen, maps.Values(f.children))
 		}
-		g.sweeping = !done
-		g.mu.Unlock()
 	}
-	g.tell()
+	if len(t.unseen) > 0 {
+		return true
+	}
+	w.settleTree()
+	t.unseen, t.full, t.short = nil, false, t.short && len(t.dark) > 0
+	return false
 }
 
-// swept notes that all folders have been looked through.
-func (g *Guard) swept() {
-	alone := len(g.active) == 0
-	if g.late != nil {
-		g.judgeUnproven(alone)
-		g.late = nil
-		g.options.forget()
+// swept notes that everything has been searched.
+func (w *Watcher) swept() {
+	if len(w.tree.unseen) > 0 {
+		return
 	}
-	if alone {
-		g.settle()
+	if w.late != nil {
+		w.judgeContents(w.alone(nil))
+		w.found = append(w.found, w.clean(w.due(nil))...)
+		w.late = nil
+		w.options.forget()
 	}
 }
 

@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"maps"
@@ -13,7 +13,7 @@ import (
 
 // latest is the number of the latest watch. Each has the next number, so that it tells
 // how often folders were taken for new ones.
-func latest(g *Guard) int32 { return slices.Max(slices.Collect(maps.Keys(g.tree.watch))) }
+func latest(g *Watcher) int32 { return slices.Max(slices.Collect(maps.Keys(g.tree.watch))) }
 
 // queued is how many events the kernel keeps for a program that does not read them.
 func queued(t *testing.T) int {
@@ -36,9 +36,8 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// watched tells whether a guard takes away what a call puts under a protected name in
-// a repository that it makes in a folder.
-func watched(g *Guard, c *Call, dir string, t *testing.T) bool {
+// seesHook tells whether a Watcher removes a hook from a repository that a call makes.
+func seesHook(g *Watcher, c *Call, dir string, t *testing.T) bool {
 	t.Helper()
 	hook := dir + "/.git/hooks/pre-commit"
 	put(t, hook)
@@ -71,13 +70,13 @@ func TestAFolderThatIsRenamedWithoutEndIsLookedAtOnce(t *testing.T) {
 			t.Skip("this file system exchanges no names: " + err.Error())
 		}
 	}
-	g.pump()
+	g.pump(1 << 20)
 	after := latest(g)
 	g.mu.Unlock()
 	if after > before+2 {
 		t.Errorf("after 1001 renames there were %d watches more", after-before)
 	}
-	if !watched(g, c, ws+"/link", t) {
+	if !seesHook(g, c, ws+"/link", t) {
 		t.Error("the folder is not watched any more")
 	}
 }
@@ -95,9 +94,9 @@ func TestAFolderThatIsMovedIntoANewOneStaysWatched(t *testing.T) {
 	g.mu.Lock() // the new folder is met when the other is in it already
 	put(t, ws+"/new/file")
 	rename(t, ws+"/d", ws+"/new/d")
-	g.pump()
+	g.pump(1 << 20)
 	g.mu.Unlock()
-	if !watched(g, c, ws+"/new/d/sub", t) {
+	if !seesHook(g, c, ws+"/new/d/sub", t) {
 		t.Error("the folder is not watched any more")
 	}
 }
@@ -120,43 +119,9 @@ func TestAFolderThatIsReplacedWhileNewsAreLostIsWatched(t *testing.T) {
 	}
 	rename(t, ws+"/d", ws+"/e")
 	put(t, ws+"/d/sub/file")
-	g.pump()
+	g.pump(1 << 20)
 	g.mu.Unlock()
-	if !watched(g, c, ws+"/d/sub", t) {
+	if !seesHook(g, c, ws+"/d/sub", t) {
 		t.Error("the new folder is not watched")
-	}
-}
-
-// A call may close a folder when those in it are about to be looked into.
-func TestFoldersThatAreClosedOneAfterTheOtherAreLookedInto(t *testing.T) {
-	t.Parallel()
-	if os.Getuid() == 0 {
-		t.Skip("root enters every folder")
-	}
-	_, ws := project(t)
-	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	c := g.Begin(nil)
-	g.mu.Lock()
-	put(t, ws+"/hid/r/.git/hooks/pre-commit")
-	root := &folder{name: ws, root: true}
-	hid := &folder{name: "hid", parent: root, fresh: true, wd: -1}
-	r := &folder{name: "r", parent: hid, fresh: true, wd: -1}
-	for _, dir := range []string{"/hid/r", "/hid"} {
-		if err := os.Chmod(ws+dir, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir, err := g.open(r)
-	g.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir.Close()
-	if found := c.End(); len(found) == 0 {
-		t.Error("the hook was not found")
 	}
 }

@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"maps"
@@ -13,8 +13,8 @@ import (
 // reach is what a call could change.
 type reach struct {
 	Since   time.Time       // when it began
-	Covered map[string]bool // what was there and read-only for it, with all in it
-	Links   map[string]link // on the ways of protected names: symbolic links, whose targets are covered and they are not; zero where something was missing
+	Covered map[string]bool // what was there, and read-only for it
+	Links   map[string]link // on the ways of protected names: symbolic links, which are not covered themselves; zero where something was missing
 	Granted []string        // what it was allowed to change all the same
 }
 
@@ -40,9 +40,10 @@ func (r *reach) may(path string) bool {
 	})
 }
 
-// could reports whether the call can have put there what is at a path. What lies in
-// a covered folder was there before, unless it has changed since.
-func (r *reach) could(path string) bool {
+// could reports whether the call can have put there what is at a path. What is in a
+// covered directory was there before, unless it has changed since; so was, where late is
+// set, what has not changed.
+func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false
 	}
@@ -50,13 +51,21 @@ func (r *reach) could(path string) bool {
 		info, err := os.Lstat(path)
 		return err != nil || linkOf(info) != was
 	}
+	if late && !r.after(path) {
+		return false
+	}
 	for dir := filepath.Dir(path); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		if r.Covered[dir] {
-			changed, _, ok := timesOf(path)
-			return !ok || !changed.Before(r.Since)
+			return r.after(path)
 		}
 	}
 	return true
+}
+
+// after reports whether what is at a path may have changed since the call began.
+func (r *reach) after(path string) bool {
+	changed, _, ok := timesOf(path)
+	return !ok || !changed.Before(r.Since)
 }
 
 // join is what one or the other of two calls could change.

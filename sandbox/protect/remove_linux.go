@@ -1,4 +1,4 @@
-package guard
+package protect
 
 import (
 	"errors"
@@ -98,7 +98,7 @@ func (w *walker) clear() (down string, err error) {
 }
 
 func (w *walker) descend(name string) error {
-	id, _, err := idOf(w.at)
+	here, err := statAt(w.at, "")
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (w *walker) descend(name string) error {
 	}
 	unix.Close(w.at)
 	w.at = next
-	w.above = append(w.above, step{id, name})
+	w.above = append(w.above, step{here.id, name})
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (w *walker) ascend() error {
 	if err != nil {
 		return err
 	}
-	if id, _, err := idOf(up); err != nil || id != last.id {
+	if in, err := statAt(up, ""); err != nil || in.id != last.id {
 		unix.Close(up)
 		return errors.New("a directory was moved while it was being removed")
 	}

@@ -1,4 +1,4 @@
-package guard_test
+package protect_test
 
 import (
 	"io/fs"
@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 // Who has opened a directory before it gets a protected name keeps the descriptor.
@@ -63,7 +63,7 @@ mkdir closed; echo x >closed/file; chmod 0 closed; printf x >$'\xff\xfe'; d=d; f
 	if len(taken) != 1 || taken[0] != ".vscode" {
 		t.Fatalf("taken: %v", taken)
 	}
-	items, err := guard.Items(p.quar)
+	items, err := protect.Items(p.quar)
 	if err != nil || len(items) != 1 {
 		t.Fatalf("%v: %v", items, err)
 	}
@@ -106,7 +106,7 @@ func TestRemovingAnItemFollowsNoLink(t *testing.T) {
 	if err := os.Chmod(tree, 0); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := guard.Tidy(quarantine, time.Hour, 1<<30); err != nil || left != 0 {
+	if left, err := protect.Prune(quarantine, time.Hour, 1<<30); err != nil || left != 0 {
 		t.Errorf("%d bytes are left: %v", left, err)
 	}
 	for _, dir := range []string{outside, outside + "/sub"} {

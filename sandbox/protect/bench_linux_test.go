@@ -1,4 +1,4 @@
-package guard_test
+package protect_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toold/toold/sandbox/guard"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 // BenchmarkAWorkspaceOf10000Folders prints what the first look costs, and each
@@ -29,8 +29,8 @@ func BenchmarkAWorkspaceOf10000Folders(b *testing.B) {
 	if err := os.MkdirAll(filepath.Join(base, ".git/hooks"), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	open := func() *guard.Guard {
-		g, err := guard.New(guard.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
+	open := func() *protect.Watcher {
+		g, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func BenchmarkTripwire(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g, err := guard.New(guard.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
+	g, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package guard_test
+package protect_test
 
 import (
 	"slices"

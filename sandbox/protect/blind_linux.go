@@ -1,0 +1,63 @@
+package protect
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// watches leaves other programs of this user their share of the kernel's limit.
+func (o Options) watches() int {
+	if o.Watches > 0 {
+		return o.Watches
+	}
+	b, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	n, err2 := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || err2 != nil {
+		return 4096
+	}
+	return min(n/2, 1<<16)
+}
+
+// Blind tells why not every directory is watched, for people; "" when all are. Such
+// directories are searched at the end of each call instead. unseen tells that this is not
+// done yet: the rest is searched behind the calls, or by the next Watcher of these roots.
+func (w *Watcher) Blind() (why string, unseen bool) {
+	if w == nil {
+		return "", false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unseen = len(w.tree.unseen) > 0
+	if !w.tree.short && !unseen {
+		return "", false
+	}
+	return blindness(len(w.tree.dark), unseen), unseen
+}
+
+func blindness(dark int, unseen bool) string {
+	switch {
+	case unseen && dark == 0:
+		return "So much changed in the workspace at once that it is still being searched. What appeared under a protected name is removed as soon as it is found; until then do not trust it"
+	case unseen:
+		return fmt.Sprintf("%d directories of the workspace are not watched, more than can be searched before a call returns. What appeared in them under a protected name is removed as soon as it is found; until then do not trust it (raise fs.inotify.max_user_watches, or work in a smaller directory)", dark)
+	}
+	return fmt.Sprintf("%d directories of the workspace are not watched, but searched at the end of each call (fs.inotify.max_user_watches is used up)", dark)
+}
+
+// Survey counts the directories that a Watcher of these roots would have to watch, and
+// tells what its Blind would. It watches nothing and changes nothing.
+func Survey(o Options) (directories int, why string, unseen bool) {
+	w := unwatched(o)
+	w.tree.most = 0
+	for _, root := range o.Roots {
+		w.addRoot(root)
+	}
+	directories = len(w.tree.dark)
+	if dark := directories - o.watches(); dark > 0 {
+		unseen = dark > mostDark
+		why = blindness(dark, unseen)
+	}
+	return directories, why, unseen
+}

@@ -1,0 +1,165 @@
+package protect
+
+import (
+	"maps"
+	"slices"
+)
+
+// A Call is the time in which a call may run. Begin it before anything of the call runs,
+// and End it when nothing of it does any more.
+type Call struct {
+	watcher  *Watcher
+	existing []string
+	number   uint64
+	trusted  bool
+	violated chan struct{}
+	own      []string // protected names in projects that it may have made
+	reach
+}
+
+// mostPending is how many events are handled while a call waits for it and others run.
+const mostPending = 2000
+
+// Begin notes what exists, which has to stay as it is. granted is nil for a command. A
+// call with a list, be it empty, changes nothing else under a protected name than these
+// paths and what is in them; of them those that no name protects do not count.
+func (w *Watcher) Begin(granted []string) *Call {
+	c := &Call{watcher: w, trusted: granted != nil, violated: make(chan struct{}), reach: reach{Since: stamp()}}
+	if w == nil {
+		return c
+	}
+	<-w.ready
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.pump(w.pending()) {
+		w.behind = true
+	}
+	w.calls++
+	c.number = w.calls
+	c.existing = []string{}
+	c.Covered, c.Links = map[string]bool{}, map[string]link{}
+	c.Granted = slices.DeleteFunc(slices.Clone(granted), func(path string) bool { return w.options.name(path) == "" && w.ledTo(path) == "" })
+	for _, path := range w.look() {
+		if !c.may(path) {
+			c.existing = append(c.existing, path)
+			c.Covered[path] = true
+		}
+	}
+	maps.Copy(c.Links, w.links)
+	w.active[c] = struct{}{}
+	return c
+}
+
+// pending is how many events are handled while a call waits. One that floods the queue
+// must not hold up others.
+func (w *Watcher) pending() int {
+	if len(w.active) > 0 {
+		return mostPending
+	}
+	return 1 << 16
+}
+
+// Existing lists what is protected and exists, canonical and sorted. The slice must not
+// be changed.
+func (c *Call) Existing() []string { return c.existing }
+
+// Violated is closed when the call, or one that runs beside it, has made something that
+// it may not make: it has to be ended at once. What it was End returns. A nil Call has
+// none.
+func (c *Call) Violated() <-chan struct{} {
+	if c == nil {
+		return nil
+	}
+	return c.violated
+}
+
+// violate has a call ended.
+func (c *Call) violate() {
+	select {
+	case <-c.violated:
+	default:
+		close(c.violated)
+	}
+}
+
+// made reports whether the call may have made a directory.
+func (c *Call) made(f *folder) bool {
+	return f.seen >= c.number && (f.born.IsZero() || !f.born.Before(c.Since))
+}
+
+// ownToSome reports whether a call that runs may have made a directory.
+func (w *Watcher) ownToSome(f *folder) bool {
+	f = f.base(w.names)
+	for c := range w.active {
+		if c.made(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// alone reports whether no command runs but c.
+func (w *Watcher) alone(c *Call) bool {
+	for other := range w.active {
+		if other != c && !other.trusted {
+			return false
+		}
+	}
+	return true
+}
+
+// End removes what the call has left under protected names, as far as no other call may
+// still need it, and returns what appeared while it ran: also what another call that ran
+// at the time may have made, or one before it, when not everything could be searched at
+// its end. It is called once. A nil Call is none.
+func (c *Call) End() []Incident {
+	if c == nil || c.watcher == nil {
+		return nil
+	}
+	w := c.watcher
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		delete(w.active, c)
+		return nil
+	}
+	searched := w.catchUp(c)
+	w.judgeContents(w.alone(c))
+	list := w.due(c)
+	delete(w.active, c)
+	found := w.clean(list)
+	if searched {
+		w.swept()
+	} else {
+		w.leave(c)
+	}
+	found = append(append(w.found, found...), c.projects()...)
+	w.found = nil
+	if len(w.active) == 0 && w.late == nil {
+		clear(w.unproven)
+	}
+	return found
+}
+
+// catchUp brings the tree up to date. What takes long is left for later when other
+// commands run, since they would wait for it too.
+func (w *Watcher) catchUp(c *Call) (searched bool) {
+	alone, most := w.alone(c), mostPending
+	if alone {
+		most = 1 << 16
+	}
+	drained := w.pump(most)
+	w.openClosed(c)
+	if !w.tree.full {
+		w.tree.unseen = slices.Collect(maps.Keys(w.tree.dark))
+	}
+	if !alone {
+		return drained && !w.search(piece)
+	}
+	for left := w.looks; w.search(min(piece, left)); w.yield() {
+		if left -= piece; left <= 0 {
+			return false
+		}
+	}
+	return drained
+}

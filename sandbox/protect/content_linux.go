@@ -1,0 +1,111 @@
+package protect
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostText is how long a file may be that is judged by its content.
+const mostText = 1 << 20
+
+const todo = "git-rebase-todo"
+
+// content says what is wrong with a file; "" when nothing is. last tells that no call
+// runs that could be writing it.
+func (w *Watcher) content(f *folder, name string, last bool) string {
+	dir := f.path()
+	path := dir + "/" + name
+	mode, ok := modeOf(path)
+	if !ok {
+		return ""
+	}
+	if !mode.IsRegular() {
+		return "it is no regular file"
+	}
+	text, err := readText(path)
+	switch {
+	case err != nil:
+		return "it cannot be read"
+	case text == "" && !last:
+		return "" // it may be about to be written
+	case name == ".git":
+		return w.checkGitFile(dir, text)
+	case name == "hgrc":
+		return checkHgrc(text)
+	case name == todo:
+		return checkTodo(text)
+	case name != "commondir":
+		return checkConfig(text, func(value string) bool { return w.isWorktree(f, value) })
+	case f.kind == worktree && strings.TrimRight(text, "\n") == "../..":
+		return ""
+	}
+	return elsewhere
+}
+
+// modeOf is the type of what is at a path.
+func modeOf(path string) (fs.FileMode, bool) {
+	fd, err := openPath(path, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(fd)
+	in, err := statAt(fd, "")
+	return in.mode, err == nil
+}
+
+// readText reads a regular file without following a link or waiting.
+func readText(path string) (string, error) {
+	fd, err := openPath(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return "", err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if in, err := statAt(fd, ""); err != nil || !in.mode.IsRegular() {
+		return "", fs.ErrInvalid
+	}
+	b, err := io.ReadAll(io.LimitReader(f, mostText+1))
+	if err == nil && len(b) > mostText {
+		err = fs.ErrInvalid
+	}
+	return string(b), err
+}
+
+// checkGitFile says why a .git file in dir leads astray: it may lead to the git directory
+// of a worktree or module of a repository that is watched, and so judged.
+func (w *Watcher) checkGitFile(dir, text string) string {
+	target := leadsTo(dir, text)
+	if real, err := filepath.EvalSymlinks(target); target == "" || err != nil || real != target {
+		return elsewhere
+	}
+	for f := range w.tree.holders {
+		if (f.kind == modules || f.kind == worktree) && f.path() == target {
+			return ""
+		}
+	}
+	return elsewhere
+}
+
+// isWorktree reports whether core.worktree in a module's configuration names the
+// directory whose .git file leads back to the module. No other value is allowed.
+func (w *Watcher) isWorktree(f *folder, value string) bool {
+	if f.kind != modules || value == "" || filepath.IsAbs(value) {
+		return false
+	}
+	module := f.path()
+	dir := filepath.Clean(module + "/" + value)
+	text, err := readText(dir + "/.git")
+	return err == nil && w.inRoot(dir) && leadsTo(dir, text) == module
+}
+
+// hasCommands reports whether a todo of a rebase runs something, and so must not be
+// changed by calls.
+func hasCommands(dir string) bool {
+	text, err := readText(dir + "/" + todo)
+	return err == nil && checkTodo(text) != ""
+}

@@ -1,0 +1,158 @@
+package protect
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	sectionLine = regexp.MustCompile(`^\[([a-zA-Z0-9.-]+)(?:[ \t]+"((?:[^"\\]|\\["\\])*)")?\]$`)
+	keyLine     = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9-]*)[ \t]*(?:=(.*))?$`)
+	transport   = regexp.MustCompile(`^\s*[a-zA-Z0-9+.-]+::`)
+	unquote     = strings.NewReplacer(`"`, "", `\`, "")
+)
+
+// allowed are the settings that git itself writes and that run nothing, by section and
+// key (git-config(1)); of a section with a name in quotes, such as [remote "origin"], by
+// the section alone.
+var allowed = map[string]string{
+	"core":       " repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks sparsecheckout sparsecheckoutcone autocrlf eol safecrlf untrackedcache splitindex commitgraph multipackindex ",
+	"extensions": " objectformat refstorage worktreeconfig partialclone compatobjectformat preciousobjects ",
+	"remote":     " url fetch pushurl tagopt mirror prune promisor partialclonefilter skipfetchall pushdefault gh-resolved ",
+	"branch":     " remote pushremote merge rebase description autosetuprebase ",
+	"submodule":  " url active branch path ignore shallow fetchrecursesubmodules alternatelocation alternateerrorstrategy ",
+	"user":       " name email ",
+	"init":       " defaultbranch ",
+	"pull":       " rebase ff ",
+	"push":       " default autosetupremote ",
+	"gc":         " auto autopacklimit ",
+	"index":      " version threads ",
+	"feature":    " manyfiles experimental ",
+	"lfs":        " repositoryformatversion ",
+}
+
+// checkConfig says why a configuration of git is not allowed; "" when it is. What is not
+// understood is not allowed: git understands more than this does. worktree decides about
+// the values of core.worktree.
+func checkConfig(text string, worktree func(value string) bool) string {
+	section := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.Trim(line, " \t\r")
+		switch {
+		case line == "" || line[0] == '#' || line[0] == ';':
+			continue
+		case strings.HasSuffix(line, `\`):
+			return "a line goes on in the next one"
+		case line[0] == '[':
+			m := sectionLine.FindStringSubmatch(line)
+			if m == nil {
+				return "it has a section that is not understood: " + brief(line)
+			}
+			section = strings.ToLower(m[1])
+			continue
+		}
+		m := keyLine.FindStringSubmatch(line)
+		if m == nil {
+			return "it has a line that is not understood: " + brief(line)
+		}
+		if why := checkSetting(section+"."+strings.ToLower(m[1]), strings.TrimSpace(m[2]), worktree); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func checkSetting(key, value string, worktree func(value string) bool) string {
+	section, name, _ := strings.Cut(key, ".")
+	switch {
+	case key == "core.worktree" && worktree(value):
+		return ""
+	case !strings.Contains(allowed[section], " "+name+" "):
+		return "it sets " + key
+	case transport.MatchString(unquote.Replace(value)):
+		// Such a transport runs a program: "ext::sh -c …" (gitremote-helpers(7)).
+		return "it names a transport of its own: " + brief(value)
+	}
+	return ""
+}
+
+// steps are the commands of a rebase that run nothing (git-rebase(1)).
+var steps = strings.Fields("pick p reword r edit e squash s fixup f drop d break b label l reset t merge m update-ref u noop")
+
+// checkTodo says why the list of what a rebase has still to do is not allowed.
+func checkTodo(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.Fields(line)
+		if len(words) > 0 && words[0][0] != '#' && !slices.Contains(steps, words[0]) {
+			return "git rebase --continue would run commands that it lists: " + brief(line) + " (end the rebase within the call, or with git rebase --abort)"
+		}
+	}
+	return ""
+}
+
+// checkHgrc says why a configuration of Mercurial is not allowed: it may say where the
+// repository came from.
+func checkHgrc(text string) string {
+	section := ""
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRight(line, " \t\r")
+		name, value, set := strings.Cut(line, "=")
+		switch name = strings.TrimSpace(name); {
+		case line == "" || line[0] == '#' || line[0] == ';':
+		case line == "[paths]":
+			section = line
+		case section == "" || !set || name != "default" && name != "default-push" || strings.ContainsAny(value, ";|&`$"):
+			return "it has a line that is not allowed: " + brief(line)
+		}
+	}
+	return ""
+}
+
+func brief(line string) string {
+	if len(line) > 60 {
+		line = strings.ToValidUTF8(line[:60], "") + "…"
+	}
+	return line
+}
+
+// leadsTo is the directory that a .git file in dir names (gitrepository-layout(5));
+// "" when it is no such file.
+func leadsTo(dir, text string) string {
+	target, ok := strings.CutPrefix(strings.TrimRight(text, "\r\n"), "gitdir: ")
+	if !ok || target == "" || strings.ContainsAny(target, "\n\x00") {
+		return ""
+	}
+	if !filepath.IsAbs(target) {
+		target = dir + "/" + target
+	}
+	return filepath.Clean(target)
+}
+
+// named are the paths, as they are written, which a configuration of git has it obey
+// beside its own: a directory of hooks, and configurations that it includes.
+func named(config string) (hooks, worktree string, included []string) {
+	section := ""
+	for line := range strings.SplitSeq(config, "\n") {
+		line = strings.Trim(line, " \t\r")
+		if m := sectionLine.FindStringSubmatch(line); m != nil {
+			section = strings.ToLower(m[1])
+			continue
+		}
+		m := keyLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		value := unquote.Replace(strings.TrimSpace(m[2]))
+		switch section + "." + strings.ToLower(m[1]) {
+		case "core.hookspath":
+			hooks = value
+		case "core.worktree":
+			worktree = value
+		case "include.path", "includeif.path":
+			included = append(included, value)
+		}
+	}
+	return hooks, worktree, included
+}

@@ -1,0 +1,127 @@
+package protect
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+const (
+	obeyed    = "other programs run or obey it"
+	elsewhere = "git would take its configuration and hooks from another directory"
+)
+
+// judge looks at what is in a folder under a name, as far as the name tells what to think
+// of it. What depends on content is judged when calls end: now it may be half written.
+func (w *Watcher) judge(f *folder, name string, mode fs.FileMode) {
+	link := mode&fs.ModeSymlink != 0
+	switch {
+	case len(w.links) > 0 && w.astray(f, name, mode.IsDir()):
+		w.accuse(f, name, obeyed, true)
+	case f.kind == plain && name == ".git":
+		w.judgeRepository(f, mode)
+	case f.kind == plain && w.counts(f, name):
+		w.judgeName(f, name)
+	case f.kind == plain && link && w.names.nested[name] != nil && !f.library:
+		w.accuse(f, name, "other programs would follow it to files that they run or obey", false)
+	case f.kind == hooks && !strings.HasSuffix(name, ".sample"):
+		w.accuse(f, name, "git runs it", true)
+	case f.kind == gitInfo && name == "attributes" && slices.Contains(w.names.git, "info/attributes") && !w.ownToSome(f):
+		w.accuse(f, name, "git runs filters that it names", true)
+	case f.isGit() && link && linkable(name):
+		w.accuse(f, name, "git would follow it to another directory", true)
+	case f.isGit() && name == "commondir" && f.kind != worktree:
+		w.accuse(f, name, elsewhere, true)
+	case f.isGit() && (name == "config" || name == "config.worktree" || name == "commondir"):
+		w.prove(f, name)
+	case (f.kind != plain || f.bare) && !mode.IsRegular() && !mode.IsDir() && !link:
+		w.accuse(f, name, "git would wait for it, or be fed by whoever holds its other end: it is a FIFO, socket or device", true)
+	}
+}
+
+// counts reports whether a name is protected in a folder.
+func (w *Watcher) counts(f *folder, name string) bool {
+	return !f.library && w.names.has(f.name, name)
+}
+
+// judgeName looks at a protected name. A project that the call itself made may hold such
+// files, since nobody has opened it yet. Mercurial's configuration is obeyed by every
+// command of it, so it is judged by its content.
+func (w *Watcher) judgeName(f *folder, name string) {
+	if !f.held[name] {
+		if f.held == nil {
+			f.held = map[string]bool{}
+		}
+		f.held[name] = true
+		w.hold(f)
+	}
+	if f.name == ".hg" && name == "hgrc" {
+		w.prove(f, name)
+		return
+	}
+	w.accuse(f, name, obeyed, false)
+}
+
+// prove has a file judged by its content when a call ends, or at once where the call
+// did not make the directory.
+func (w *Watcher) prove(f *folder, name string) {
+	w.existing = nil
+	path := f.path() + "/" + name
+	by, own, _ := w.suspects(f, path)
+	if by == nil {
+		return
+	}
+	w.unproven[path] = proof{f, name}
+	if !own && name != ".git" && name != "commondir" {
+		if why := w.content(f, name, false); why != "" {
+			w.accuse(f, name, why, true)
+		}
+	}
+}
+
+// linkable reports whether a name in a git directory decides what runs.
+func linkable(name string) bool {
+	switch name {
+	case "hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply":
+		return true
+	}
+	return false
+}
+
+// judgeRepository looks at a .git that is no directory.
+func (w *Watcher) judgeRepository(f *folder, mode fs.FileMode) {
+	switch {
+	case mode.IsDir():
+	case mode.IsRegular():
+		f.gitFile = true
+		w.hold(f)
+		w.prove(f, ".git")
+	case mode&fs.ModeSymlink != 0:
+		w.accuse(f, ".git", "git would follow it to another directory", true)
+	default:
+		w.accuse(f, ".git", "it is a FIFO, socket or device", true)
+	}
+}
+
+// isBare reports whether git would take a directory with such names in it for a git
+// directory (setup.c, is_git_directory).
+func isBare(has func(name string) bool) bool {
+	return has("HEAD") && (has("commondir") || has("refs") && has("objects"))
+}
+
+func bareName(name string) bool {
+	return name == "HEAD" || name == "commondir" || name == "refs" || name == "objects"
+}
+
+// becomeBare takes a folder of the project for a git directory from now on. What is known
+// of the folders in it is forgotten, so that they are read anew.
+func (w *Watcher) becomeBare(f *folder) {
+	f.bare = true
+	w.hold(f)
+	w.forgetID(f) // it is watched for more from now on
+	for name, sub := range f.children {
+		if f.kindBelow(name) != plain {
+			w.drop(sub)
+		}
+	}
+}

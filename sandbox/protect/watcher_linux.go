@@ -1,0 +1,223 @@
+package protect
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Watcher watches the roots for as long as it lives. A nil Watcher protects nothing.
+// Its methods may be called concurrently.
+type Watcher struct {
+	options Options
+	names   names
+	inotify *os.File // kept for its poller; read by raw system calls, with mu held
+	fd      int
+	looks   int // how many folders are read before a call returns
+	work    sync.WaitGroup
+	follow  atomic.Pointer[func([]string)]
+	ready   chan struct{} // closed when the roots have been read for the first time
+
+	mu       sync.Mutex
+	tree     tree
+	here     here
+	calls    uint64 // that have begun
+	active   map[*Call]struct{}
+	findings map[string]*finding // what is to be removed, by path
+	unproven map[string]proof    // files that calls may have made, judged by content when one ends
+	existing []string            // see Call.Existing; nil = to be looked for
+	links    map[string]link     // on the ways to them: symbolic links, and what is missing (zero)
+	ways     []string            // existing and links, sorted
+	told     []string            // what follow got last
+	behind   bool                // calls have begun before all events were handled
+	late     *unswept            // what calls may have left that have ended; nil = nothing
+	found    []Incident          // of late, for the next call's return
+	sweeping bool                // a goroutine searches for them
+	closed   bool
+}
+
+// proof is a file that is judged by its content.
+type proof struct {
+	folder *folder
+	name   string
+}
+
+// New begins to watch. The first Begin waits until every directory has been read.
+func New(o Options) (*Watcher, error) { return newWatcher(o, mostDark) }
+
+// mostDark is how many directories are read before a call returns.
+const mostDark = 200_000
+
+func newWatcher(o Options, looks int) (*Watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, errors.New("cannot watch the workspace for protected names: " + err.Error() + "; raise fs.inotify.max_user_instances (sysctl)")
+	}
+	w := unwatched(o)
+	w.inotify, w.fd, w.looks = os.NewFile(uintptr(fd), "inotify"), fd, looks
+	w.late = w.options.remembered()
+	w.mu.Lock()
+	// Ends with Close.
+	w.work.Go(w.run)
+	return w, nil
+}
+
+// unwatched is a Watcher that has seen nothing yet.
+func unwatched(o Options) *Watcher {
+	return &Watcher{
+		options: o, names: newNames(o.Names), tree: newTree(o.watches()),
+		ready: make(chan struct{}), active: map[*Call]struct{}{}, findings: map[string]*finding{}, unproven: map[string]proof{},
+	}
+}
+
+// Beside returns a Watcher like w, but of another directory: for one call that may write
+// there too. It is nil for a nil Watcher. The caller closes it.
+func (w *Watcher) Beside(root string) (*Watcher, error) {
+	if w == nil {
+		return nil, nil
+	}
+	o := w.options
+	o.Roots = []string{root}
+	return New(o)
+}
+
+// run reads the roots, and then takes the events as they come. It begins with mu held.
+func (w *Watcher) run() {
+	for _, root := range w.options.Roots {
+		w.addRoot(root)
+	}
+	w.swept()
+	w.mu.Unlock()
+	close(w.ready)
+	w.tell()
+	raw, err := w.inotify.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Read(func(uintptr) bool {
+		w.mu.Lock()
+		for !w.closed && !w.pump(1) {
+			w.yield()
+		}
+		done := w.closed
+		w.mu.Unlock()
+		if !done {
+			w.tell()
+		}
+		return done
+	})
+}
+
+// Close ends the watch and waits for its end. Calls that run go on unwatched.
+func (w *Watcher) Close() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.inotify.Close()
+	w.work.Wait()
+}
+
+// Follow has f called with what Call.Existing would be, as soon as that is known
+// and whenever it changes, from goroutines of the Watcher. f must not block for long.
+// There is one follower, set once and before Close.
+func (w *Watcher) Follow(f func(existing []string)) {
+	if w == nil {
+		return
+	}
+	w.follow.Store(&f)
+	// Ends once the directories have been read.
+	w.work.Go(w.tell)
+}
+
+// tell calls the follower when something has changed.
+func (w *Watcher) tell() {
+	f := w.follow.Load()
+	if f == nil {
+		return
+	}
+	w.mu.Lock()
+	now := w.look()
+	changed := !w.closed && (w.told == nil || !slices.Equal(now, w.told))
+	if changed {
+		w.told = now
+	}
+	w.mu.Unlock()
+	if changed {
+		(*f)(now)
+	}
+}
+
+// Name is the protected name that a canonical path has or is in, or the path to which
+// one leads; "" when there is none. What is missing is as protected as what exists.
+func (w *Watcher) Name(path string) string {
+	if w == nil {
+		return ""
+	}
+	if name := w.options.name(path); name != "" {
+		return name
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledTo(path)
+}
+
+// look finds what is protected and exists.
+func (w *Watcher) look() []string {
+	if w.existing != nil || w.closed {
+		return w.existing
+	}
+	list := []string{}
+	w.links = map[string]link{}
+	for f := range w.tree.holders {
+		if f.lost {
+			continue
+		}
+		dir := f.path()
+		for _, name := range w.wanted(f, dir) {
+			list = append(list, w.real(filepath.Join(dir, name), true))
+		}
+		for _, path := range w.elsewhere(f, dir) {
+			list = append(list, w.real(path, false))
+		}
+	}
+	slices.Sort(list)
+	w.existing = slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" })
+	w.ways = slices.Clone(w.existing)
+	for path := range w.links {
+		w.ways = append(w.ways, path)
+	}
+	slices.Sort(w.ways)
+	return w.existing
+}
+
+// wanted are the names to protect in a folder.
+func (w *Watcher) wanted(f *folder, dir string) (list []string) {
+	for name := range f.held {
+		list = append(list, name)
+	}
+	if f.isGit() {
+		list = append(list, w.names.git...)
+	}
+	if w.names.file && f.gitFile {
+		list = append(list, ".git")
+	}
+	if f.kind == rebase && hasCommands(dir) {
+		list = append(list, todo)
+	}
+	return list
+}
+
+func (w *Watcher) inRoot(path string) bool {
+	return slices.ContainsFunc(w.options.Roots, func(root string) bool {
+		return strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	})
+}
