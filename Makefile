@@ -17,8 +17,9 @@ lint:
 	go vet ./...
 	$(TOOL) staticcheck ./...
 
+# The tests with the race detector, and which of them were skipped and why.
 test:
-	go test -race ./...
+	go test -race -json ./... | go run ./.ci/skipped
 
 # Each fuzz target of every package for FUZZTIME, a number of
 # inputs (5000x) or a time (1m).

@@ -53,13 +53,14 @@
 // Limits of time in the cases are those of a machine that has nothing else to do.
 // Here they are as many times longer as a loop of bash takes longer when a limit was
 // missed, and a case of which only the time was wrong is played again, alone, up to
-// three times in all; the output says so. What is wrong is never tried twice. A
+// three times in all; with -v the output says so. What is wrong is never tried twice. A
 // signal waits for what the script prints before it waits.
 //
 // TestStress… put a daemon under load: little every day, much with make stress.
 //
-// Run it with -v: go test hides the output of a package that passes. The last
-// lines are "wire: N passed, M failed, K not applicable", "policy: N passed, M
+// Run it with -v: go test hides the output of a package that passes. Without -v it
+// prints one line for each suite and names what failed; with -v also what was not
+// played and what is known to be open. The lines are "wire: N passed, M failed, K not applicable", "policy: N passed, M
 // failed", "exec: N passed, M failed, K not applicable" and "escape: N blocked, M
 // escaped, U usable, B broken, K not applicable", whichever ran. TOOLD_CASES_WIRE,
 // TOOLD_CASES_POLICY, TOOLD_CASES_EXEC and TOOLD_CASES_ESCAPE name other case files

@@ -173,6 +173,8 @@ type attacks struct {
 	mu    sync.Mutex
 	every int                 // one case of so many was played; 0 = none
 	got   map[string][]string // by verdict: the cases, with their reasons
+	known int                 // of those that escaped or are broken
+	inapt []string            // why cases are not applicable
 }
 
 func (a *attacks) begin(every int) {
@@ -188,29 +190,43 @@ func (a *attacks) count(id string, o outcome, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	why, _, _ := strings.Cut(o.Why, "\n")
+	if o.Verdict == "not applicable" {
+		a.inapt = append(a.inapt, why)
+	}
 	if known {
-		why += " (known to be open)"
+		a.known++
+		why += knownOpen
 	}
 	a.got[o.Verdict] = append(a.got[o.Verdict], id+": "+why)
 }
 
-// print names what escaped, what is broken and what was not played; the last line
-// counts.
+// knownOpen marks a case of escape-open.json: it escapes, and SECURITY.md says so.
+const knownOpen = " (known to be open)"
+
+// print names what escaped although it is not known to, and what is broken, and
+// counts the rest in one line. With -v it also names what is known to escape and
+// what was not played.
 func (a *attacks) print(w io.Writer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.every == 0 {
 		return
 	}
-	if a.every > 1 {
-		fmt.Fprintf(w, "%s: one case of %d and all that are open (TOOLD_ESCAPE_TIERS=all plays the others)\n", a.title, a.every)
-	}
 	for _, verdict := range []string{"escaped", "broken", "not applicable"} {
 		slices.Sort(a.got[verdict])
 		for _, line := range a.got[verdict] {
-			fmt.Fprintf(w, "%s: %s: %s\n", a.title, verdict, line)
+			if testing.Verbose() || verdict != "not applicable" && !strings.HasSuffix(line, knownOpen) {
+				fmt.Fprintf(w, "%s: %s: %s\n", a.title, verdict, line)
+			}
 		}
 	}
-	fmt.Fprintf(w, "%s: %d blocked, %d escaped, %d usable, %d broken, %d not applicable\n", a.title, len(a.got["blocked"]),
-		len(a.got["escaped"]), len(a.got["usable"]), len(a.got["broken"]), len(a.got["not applicable"]))
+	rest := ""
+	if a.known > 0 {
+		rest = fmt.Sprintf("; %d of them are known to be open", a.known)
+	}
+	if a.every > 1 {
+		rest += fmt.Sprintf("; one case of %d and all that are open (TOOLD_ESCAPE_TIERS=all plays the others)", a.every)
+	}
+	fmt.Fprintf(w, "%s: %d blocked, %d escaped, %d usable, %d broken, %d not applicable%s%s\n", a.title, len(a.got["blocked"]),
+		len(a.got["escaped"]), len(a.got["usable"]), len(a.got["broken"]), len(a.got["not applicable"]), because(a.inapt), rest)
 }

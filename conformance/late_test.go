@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -35,7 +36,9 @@ func (try trial) play(id, base string, take func(again bool) (done func())) []st
 		if len(reasons) > 0 || len(late) == 0 || n == attempts {
 			return append(reasons, late...)
 		}
-		fmt.Printf("%s is played again (%d of %d): %s\n", id, n+1, attempts, late[0])
+		if testing.Verbose() {
+			fmt.Printf("%s is played again (%d of %d): %s\n", id, n+1, attempts, late[0])
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -259,7 +260,7 @@ func (r *policyTally) count(c policyCase, d explained, why string) {
 	n[1]++
 }
 
-// print names what failed, the worst first, then counts.
+// print names what failed, the worst first, then counts: with -v for each category.
 func (r *policyTally) print(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -272,12 +273,10 @@ func (r *policyTally) print(w io.Writer) {
 	for _, text := range r.failed {
 		fmt.Fprintln(w, "policy: failed:", text)
 	}
-	names := []string{}
-	for name := range r.categories {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r.categories)) {
+		if !testing.Verbose() {
+			break
+		}
 		fmt.Fprintf(w, "policy: %s: %d passed, %d failed\n", name, r.categories[name][0], r.categories[name][1])
 	}
 	fmt.Fprintf(w, "policy: %d passed, %d failed\n", r.passed, len(r.allowed)+len(r.failed))

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -228,33 +229,46 @@ func (r *tally) count(id string, reasons []string) {
 	r.reasons[id] = reasons
 }
 
-// print names what failed, what was not played and what was not checked; the
-// last line counts.
+// print names what failed, and counts the rest in one line. With -v it also names
+// what was not played and what was not checked.
 func (r *tally) print(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.expected == 0 {
 		return
 	}
-	if r.name == "wire" {
+	if r.name == "wire" && testing.Verbose() {
 		for _, text := range unchecked.sorted() {
 			fmt.Fprintln(w, "wire: not checked:", text)
 		}
 	}
-	ids := []string{}
-	for id := range r.skipped {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		fmt.Fprintf(w, "%s: not applicable: %s: %s\n", r.name, id, r.skipped[id])
+	for _, id := range slices.Sorted(maps.Keys(r.skipped)) {
+		if testing.Verbose() {
+			fmt.Fprintf(w, "%s: not applicable: %s: %s\n", r.name, id, r.skipped[id])
+		}
 	}
 	slices.Sort(r.failed)
 	for _, id := range r.failed {
 		first, _, _ := strings.Cut(r.reasons[id][0], "\n")
 		fmt.Fprintf(w, "%s: failed: %s: %s\n", r.name, id, first)
 	}
-	fmt.Fprintf(w, "%s: %d passed, %d failed, %d not applicable\n", r.name, len(r.passed), len(r.failed), len(r.skipped))
+	fmt.Fprintf(w, "%s: %d passed, %d failed, %d not applicable%s\n", r.name, len(r.passed), len(r.failed), len(r.skipped), because(slices.Collect(maps.Values(r.skipped))))
+}
+
+// because returns the reasons for which cases were not played, each with its count.
+func because(reasons []string) string {
+	count := make(map[string]int)
+	for _, why := range reasons {
+		count[why]++
+	}
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, fmt.Sprintf("%d: %s", count[why], why))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
 }
 
 // notes is a list that several cases add to.
