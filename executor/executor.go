@@ -30,6 +30,7 @@ func (t Terminal) String() string { return [...]string{"split", "single", "off"}
 type Command struct {
 	Script   string // run by bash --noprofile --norc; must not hold NUL
 	Dir      string // absolute; must exist
+	DirIs    string // which folder Dir must be, as sandbox.Pin tells; "" = whichever is there
 	Env      []string
 	Terminal Terminal
 	Rows     uint16 // of the terminal; 0 = 40

@@ -148,7 +148,7 @@ func (h *Held) Drop() {
 // command is what the sandbox starts on these streams.
 func (s *streams) command(c Command, argv []string) sandbox.Command {
 	return sandbox.Command{
-		Argv: argv, Env: c.Env, Dir: c.Dir,
+		Argv: argv, Env: c.Env, Dir: c.Dir, DirIs: c.DirIs,
 		Stdin: s.child[0], Stdout: s.child[1], Stderr: s.child[2],
 		Terminal: c.Terminal != Off, Profile: c.Sandbox,
 	}

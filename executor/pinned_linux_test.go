@@ -1,9 +1,11 @@
 package executor_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/toold/toold/executor"
@@ -54,6 +56,69 @@ func TestAPinnedRootIsTheFolderThatWasChosen(t *testing.T) {
 				t.Errorf("the refusal is not one of the sandbox: %v", err)
 			}
 		})
+	}
+}
+
+// A command runs in the folder that was judged, or not at all.
+func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
+	t.Parallel()
+	for name, swap := range map[string]func(t *testing.T, dir string){
+		"it is still there":      func(*testing.T, string) {},
+		"a link leads elsewhere": func(t *testing.T, dir string) { must(t, os.Remove(dir), os.Symlink("/etc", dir)) },
+		"a link on the way": func(t *testing.T, dir string) {
+			must(t, os.Rename(filepath.Dir(dir), filepath.Dir(dir)+"2"), os.Symlink(filepath.Dir(dir)+"2", filepath.Dir(dir)))
+		},
+		"another folder took its place": func(t *testing.T, dir string) { must(t, os.Rename(dir, dir+"2"), os.Mkdir(dir, 0o700)) },
+		"it was removed and made again": func(t *testing.T, dir string) { must(t, os.Remove(dir), os.Mkdir(dir, 0o700)) },
+	} {
+		for _, mode := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.ReadOnly, sandbox.FullAccess} {
+			t.Run(name+" "+mode.String(), func(t *testing.T) {
+				t.Parallel()
+				c := in(t, executor.Off, "pwd; pwd -P")
+				c.Dir = filepath.Join(c.Dir, "a", "b")
+				c.Sandbox.Mode = mode
+				must(t, os.MkdirAll(c.Dir, 0o700))
+				held, is, err := sandbox.Pin(c.Dir)
+				must(t, err)
+				defer held.Close()
+				c.DirIs = is
+				swap(t, c.Dir)
+				var out bytes.Buffer
+				c.Stdout = &out
+				_, err = executor.Run(t.Context(), c)
+				var refused *sandbox.DirError
+				switch still := name == "it is still there"; {
+				case still && (err != nil || out.String() != c.Dir+"\n"+c.Dir+"\n"):
+					t.Errorf("got %q, %v", out.String(), err)
+				case !still && (!errors.As(err, &refused) || !strings.Contains(err.Error(), "replaced after the call was judged") || out.Len() > 0):
+					t.Errorf("got %q, %v", out.String(), err)
+				}
+			})
+		}
+	}
+}
+
+// A shell that waits is taken for its folder only.
+func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	pool := executor.NewPool(1)
+	defer pool.Close()
+	c := in(t, executor.Off, "pwd -P")
+	dir := filepath.Join(c.Dir, "dir")
+	must(t, os.Mkdir(dir, 0o700))
+	held, is, err := sandbox.Pin(dir)
+	must(t, err)
+	defer held.Close()
+	c.Dir, c.DirIs = dir, is
+	for range 3 {
+		if _, err := pool.Run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := pool.Hold(c)
+	must(t, os.Rename(dir, dir+"2"), os.Symlink("/etc", dir))
+	if _, err := h.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "replaced after") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ type readyShell struct {
 // shape is what a command needs before its script is known.
 func (c Command) shape() Command {
 	return Command{
-		Dir: c.Dir, Env: c.Env, Terminal: c.Terminal, Rows: c.Rows, Cols: c.Cols, Stdin: c.Stdin, Sandbox: c.Sandbox,
+		Dir: c.Dir, DirIs: c.DirIs, Env: c.Env, Terminal: c.Terminal, Rows: c.Rows, Cols: c.Cols, Stdin: c.Stdin, Sandbox: c.Sandbox,
 	}
 }
 

@@ -12,6 +12,9 @@ type Command struct {
 	Argv []string // Argv[0] is an absolute path
 	Env  []string // the whole environment
 	Dir  string   // absolute; entered inside the sandbox
+	// DirIs is which folder Dir must be, as Pin tells; no link may lead to it then. ""
+	// takes whichever is there.
+	DirIs string
 
 	Stdin, Stdout, Stderr *os.File
 	Terminal              bool     // Stdin is a terminal and becomes the controlling one

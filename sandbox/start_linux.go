@@ -92,7 +92,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		return spec, nil, err
 	}
 	spec = helper.Spec{
-		Terminal: c.Terminal, Dir: c.Dir, Argv: c.Argv, Env: c.Env, Hold: c.Hold && c.Room == 0,
+		Terminal: c.Terminal, Dir: c.Dir, DirIs: c.DirIs, Argv: c.Argv, Env: c.Env, Hold: c.Hold && c.Room == 0,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
 		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil,
 	}

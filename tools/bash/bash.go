@@ -95,8 +95,10 @@ func (o Options) guarded(p sandbox.Profile) bool {
 // usual is the command of a call that asks for nothing special, but for its script.
 func (t *tool) usual() executor.Command {
 	o := t.options
+	held, is := pin(o.Workspace)
+	held.Close() // allowed on nil
 	return executor.Command{
-		Dir: o.Workspace, Env: o.Env, Terminal: o.Terminal, Rows: o.Rows, Cols: o.Cols,
+		Dir: o.Workspace, DirIs: is, Env: o.Env, Terminal: o.Terminal, Rows: o.Rows, Cols: o.Cols,
 		Stdin: o.Terminal == executor.Single, Sandbox: o.Profile,
 	}
 }
@@ -163,6 +165,7 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	if v.dir, err = t.folder(a.Dir); err != nil {
 		return nil, err
 	}
+	v.pinned, v.dirIs = pin(v.dir)
 	v.background = a.Background
 	if v.timeout, err = t.timeout(a); err != nil {
 		return nil, err
@@ -214,6 +217,19 @@ func (t *tool) folder(dir string) (string, error) {
 		return "", fail("is not a folder")
 	}
 	return path, nil
+}
+
+// pin holds the folder of a call from when it is judged: the script runs in this one
+// or not at all. Only Linux can tell.
+func pin(dir string) (held *os.File, is string) {
+	held, is, err := sandbox.Pin(dir)
+	switch {
+	case errors.Is(err, sandbox.ErrUnavailable):
+		return nil, ""
+	case err != nil:
+		return nil, "nowhere" // no folder is that
+	}
+	return held, is
 }
 
 // timeout reads the timeout of a call.

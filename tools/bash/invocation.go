@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ type invocation struct {
 	script     string
 	background bool
 	dir        string
+	dirIs      string   // which folder dir is; see sandbox.Pin
+	pinned     *os.File // keeps any other folder from becoming that one
 	timeout    time.Duration
 	terminal   executor.Terminal
 	stdin      bool
@@ -43,6 +46,7 @@ func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.
 
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
+	defer v.pinned.Close() // allowed on nil
 	if !v.prepared {
 		v.Prepare(io)
 	}

@@ -41,6 +41,7 @@ func (v *invocation) Drop() {
 		v.held.Drop()
 	}
 	v.unwatch()
+	v.pinned.Close() // allowed on nil
 }
 
 // unwatch ends the watch over what the script may not change, and tells what it did
@@ -68,7 +69,7 @@ func (v *invocation) env() []string {
 func (v *invocation) command() executor.Command {
 	o := v.tool.options
 	return executor.Command{
-		Script: v.script, Dir: v.dir, Env: v.env(), Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
+		Script: v.script, Dir: v.dir, DirIs: v.dirIs, Env: v.env(), Terminal: v.terminal, Rows: o.Rows, Cols: o.Cols, Stdin: v.stdin,
 		Timeout: v.timeout, Grace: o.Grace, Sandbox: v.profile, WaitAll: v.background,
 	}
 }

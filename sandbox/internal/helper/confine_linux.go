@@ -76,7 +76,7 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	}
 	// In the view, where a hidden or private folder is not the host's, and without
 	// the capability to enter it all the same.
-	if err := unix.Chdir(s.Dir); err != nil {
+	if err := s.enter(); err != nil {
 		return 0, false, stage(StageChdir, err)
 	}
 	if s.Landlock {

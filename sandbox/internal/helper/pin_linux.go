@@ -30,6 +30,46 @@ func pinAll(roots []Root, paths []string) error {
 	return nil
 }
 
+var errReplaced = errors.New("it was replaced after the call was judged; send the call again under a new id")
+
+// enter changes to the directory of the command. With DirIs that must be the one that
+// was judged: no link is followed on the way to it.
+func (s *Spec) enter() error {
+	if s.DirIs == "" {
+		return unix.Chdir(s.Dir)
+	}
+	fd, err := locate(s.Dir)
+	if errors.Is(err, unix.ELOOP) {
+		return errReplaced
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.Fchdir(fd); err != nil {
+		return err
+	}
+	if s.own(s.Dir) {
+		return nil
+	}
+	if (Root{Is: s.DirIs}).mustBe(fd) != nil {
+		return errReplaced
+	}
+	return nil
+}
+
+// own reports whether the view has something of its own at path: then it is not what
+// the host has there.
+func (s *Spec) own(path string) bool {
+	if !s.Namespaces {
+		return false
+	}
+	below := func(dir string) bool { return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
+	caches := slices.ContainsFunc(s.Caches, func(c Cache) bool { return below(c.Path) })
+	root := slices.ContainsFunc(s.Roots, func(r Root) bool { return below(r.Path) })
+	return caches || slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
+}
+
 // waysTo lists the folders between writable roots and the paths, each once and
 // after those above it.
 func waysTo(roots []Root, paths []string) (dirs []string) {

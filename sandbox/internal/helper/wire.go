@@ -39,10 +39,11 @@ type Spec struct {
 
 	User, Group uint64 // who the daemon is, and who the helper makes itself in the namespaces that it was cloned into
 
-	Dir  string
-	Argv []string // Argv[0] is an absolute path
-	Env  []string
-	Room uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it, OrderGo starts it
+	Dir   string
+	DirIs string   // which folder Dir must be, as FolderID tells; "" = whichever is there
+	Argv  []string // Argv[0] is an absolute path
+	Env   []string
+	Room  uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it, OrderGo starts it
 }
 
 // apart reports whether the call's processes have a namespace of their own, which
@@ -252,6 +253,7 @@ func (s *Spec) Encode() ([]byte, error) {
 		f.text("work", o.Work)
 	}
 	f.text("dir", s.Dir)
+	f.text("dir-is", s.DirIs)
 	f.texts("arg", s.Argv)
 	f.texts("env", s.Env)
 	return f.b, f.err
@@ -292,6 +294,7 @@ func DecodeSpec(b []byte) (Spec, error) {
 		"hide":   func(v string) { s.Hide = append(s.Hide, v) },
 		"socket": func(v string) { s.Sockets = append(s.Sockets, v) },
 		"dir":    func(v string) { s.Dir = v },
+		"dir-is": func(v string) { s.DirIs = v },
 		"arg":    func(v string) { s.Argv = append(s.Argv, v) },
 		"env":    func(v string) { s.Env = append(s.Env, v) },
 
