@@ -7,6 +7,7 @@ package calls
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,11 +51,15 @@ func (v invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 		io.Calls = none{}
 	}
 	r, err := v.run(ctx, io)
+	var fault *tools.ArgumentError
 	switch {
-	case ctx.Err() != nil && err != nil:
+	case err == nil:
+	case ctx.Err() != nil:
 		r = tools.Result{IsError: true, Failure: tools.Cancelled, Text: err.Error()}
-	case err != nil:
-		r = tools.Result{IsError: true, Failure: tools.InvalidArguments, Text: err.Error()}
+	case errors.As(err, &fault):
+		r = tools.Result{IsError: true, Failure: tools.InvalidArguments, Text: fault.Problem}
+	default:
+		r = tools.Result{IsError: true, Failure: tools.Internal, Text: err.Error()}
 	}
 	r.Sandbox = &sandbox.Report{Profile: "none", Enforced: []string{}, Tier: "none"}
 	return r
@@ -70,9 +75,14 @@ func (none) List(context.Context, bool) ([]tools.CallStatus, error) { return nil
 func find(ctx context.Context, io tools.IO, id string) (tools.OtherCall, error) {
 	call, err := io.Calls.Find(ctx, id)
 	if err == nil && call == nil {
-		err = fmt.Errorf("no call of this conversation has the id %q; list_calls {\"all\": true} lists them", id)
+		err = fault("call_id", "no call of this conversation has the id %q; list_calls {\"all\": true} lists them", id)
 	}
 	return call, err
+}
+
+// fault is a fault of the arguments.
+func fault(field, format string, args ...any) error {
+	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 // describe is a status in one line.

@@ -50,17 +50,14 @@ func (output) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	fault := func(field, format string, args ...any) (tools.Invocation, error) {
-		return nil, &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
-	}
 	p := piece{id: a.CallID, offset: -1, limit: usualBytes, wait: time.Duration(a.Wait) * time.Millisecond, stream: streamOf(a.Stream)}
 	switch {
 	case a.Offset != nil && *a.Offset < 0:
-		return fault("offset", "%d is negative; bytes are counted from 0", *a.Offset)
+		return nil, fault("offset", "%d is negative; bytes are counted from 0", *a.Offset)
 	case a.Limit != nil && (*a.Limit < 1 || *a.Limit > mostBytes):
-		return fault("limit", "%d is not between 1 and %d bytes", *a.Limit, mostBytes)
+		return nil, fault("limit", "%d is not between 1 and %d bytes", *a.Limit, mostBytes)
 	case a.Wait < 0 || a.Wait > mostWait.Milliseconds():
-		return fault("wait", "%d is not between 0 and %d milliseconds; call again to wait longer", a.Wait, mostWait.Milliseconds())
+		return nil, fault("wait", "%d is not between 0 and %d milliseconds; call again to wait longer", a.Wait, mostWait.Milliseconds())
 	}
 	if a.Offset != nil {
 		p.offset = *a.Offset
@@ -103,7 +100,7 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	begin := p.offset
 	switch {
 	case begin > total:
-		return tools.Result{}, fmt.Errorf("offset %d is beyond the end: %s of %s has %d bytes so far", begin, p.stream, s.ID, total)
+		return tools.Result{}, fault("offset", "offset %d is beyond the end: %s of %s has %d bytes so far", begin, p.stream, s.ID, total)
 	case begin < 0:
 		begin = max(0, total-p.limit)
 	}
