@@ -223,7 +223,7 @@ func newRegistry(cfg config.Config, pool *executor.Pool, g *protect.Watcher, ope
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
 		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Protect: g,
-		MaxBackground: cfg.Limits.BackgroundTimeout, Egress: egressOptions(cfg.Egress),
+		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress),
 	}))...)
 }
 

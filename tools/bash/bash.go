@@ -45,6 +45,9 @@ type Options struct {
 	MaxBackground  time.Duration // of a call that runs on after its return; 0 = MaxBackground
 	Grace          time.Duration // between TERM and KILL; 0 = the executor's
 
+	ReturnBytes int64 // of each stream in a return, for the description; 0 = not said
+	Background  bool  // calls may run on after their return, for the description
+
 	Resolver Resolver // 0 = the host's file system
 
 	Egress  egress.Options   // how connections are made where Profile has Ports; each call brings its own Allow
@@ -148,7 +151,7 @@ func (t *tool) Definition() tools.Definition {
 	}
 	return tools.Definition{
 		Name: "bash", Parameters: schema,
-		Description: "Runs a bash script in the workspace, in a sandbox and on a terminal, and returns its output and exit code.",
+		Description: t.options.describe(),
 	}
 }
 

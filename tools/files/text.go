@@ -22,7 +22,7 @@ func notText(data []byte, any bool) string {
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
 		return "it is UTF-16 text" + next
 	case bytes.IndexByte(data, 0) >= 0:
-		return "it is binary (it holds a NUL byte); read it with encoding \"base64\""
+		return "it is binary (it holds a NUL byte); look at it with bash (file, strings, xxd), or read it with encoding \"base64\""
 	case any || utf8.Valid(data):
 		return ""
 	}

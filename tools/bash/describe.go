@@ -1,0 +1,80 @@
+package bash
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// describe tells a model the rules by which its scripts run, as they are configured.
+func (o Options) describe() string {
+	lines := []string{
+		"Runs a bash script and returns its exit code, if it is not 0, and its output.",
+		fmt.Sprintf("- Directory: it runs in %s unless cwd names another one. Each call is a new shell: cd, variables, functions and jobs do not last until the next.", o.Workspace),
+		"- Files: " + o.describeFiles(),
+		"- Network: " + o.describeNetwork(),
+		fmt.Sprintf("- Time: it is stopped after %s; timeout asks for more, up to %s.", seconds(o.DefaultTimeout), seconds(o.MaxTimeout)),
+	}
+	if o.ReturnBytes > 0 {
+		lines = append(lines, fmt.Sprintf("- Output: of more than %d bytes the beginning and the end are returned; bash_output reads the rest.", o.ReturnBytes))
+	}
+	lines = append(lines,
+		"- Servers and watchers: "+o.describeBackground(),
+		"- Prompts: nobody answers them, so use options such as --yes, -m and --no-pager.",
+		"- Policy: each script is judged before it runs. Some of what it would do may be refused, or wait for a person to allow it; the return says why and what to do instead. "+
+			"Write the names of programs, files and hosts literally: what cannot be known before it runs may have to be asked.",
+	)
+	return strings.Join(lines, "\n")
+}
+
+func (o Options) describeFiles() string {
+	switch {
+	case o.Profile.Mode == sandbox.FullAccess:
+		return "nothing confines it."
+	case o.Profile.Mode != sandbox.WorkspaceWrite:
+		return "it can change none of the machine's."
+	case o.Profile.Tier == sandbox.TierC:
+		return "it can read and write the workspace" + others(o.Profile.Write) + ", and read the system's directories."
+	}
+	return "it can write in the workspace" + others(o.Profile.Write) + " and nowhere else; /tmp is its own and is gone with the call."
+}
+
+// others continues a list of directories.
+func others(dirs []string) string {
+	if len(dirs) == 0 {
+		return ""
+	}
+	return " and in " + strings.Join(dirs, ", ")
+}
+
+func (o Options) describeNetwork() string {
+	switch {
+	case o.Profile.Network:
+		return "open."
+	case len(o.Profile.Ports) > 0:
+		return "only hosts that the policy allows can be contacted, by name; others are refused, or asked of a person while the script waits."
+	}
+	return "off. Nothing can be downloaded."
+}
+
+func (o Options) describeBackground() string {
+	if !o.Background {
+		return "what it starts ends with it; nothing runs on after the return."
+	}
+	return fmt.Sprintf("what it starts ends with it, also with &. With background: true the call returns at once with an id, and the script runs on for at most %s: "+
+		"bash_output reads what it prints, bash_kill stops it, list_calls lists what runs.", seconds(o.MaxBackground))
+}
+
+// seconds writes a duration without units that are zero.
+func seconds(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
