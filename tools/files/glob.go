@@ -116,7 +116,7 @@ func (s search) Preview() tools.Preview {
 
 // Execute searches.
 func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
-	w := &walk{o: s.o, io: io, root: s.root, want: s.names}
+	w := &walk{o: s.o, io: io, root: s.root, want: s.names, most: mostEntries}
 	found := &findings{most: s.limit}
 	err := s.root.astray
 	if err == nil {

@@ -18,7 +18,8 @@ const (
 	mostAround  = 50      // lines of context
 	shownOfHit  = 500     // bytes of a line
 	sniffed     = 8 << 10 // bytes that are looked at to tell a binary file
-	longestGrep = 4096    // bytes of a pattern
+	longestGrep = 1000    // bytes of a pattern
+	longestLine = 64 << 10
 )
 
 // grepper is the tool grep.
@@ -173,18 +174,23 @@ func (h hunt) file(ctx context.Context, w *walk, path string, found *findings) e
 		w.others[fmt.Sprintf("larger than %d MiB; use bash", mostFile>>20)]++
 		return nil
 	}
-	return h.text(ctx, h.shown(path), data, found)
+	return h.text(ctx, w, h.shown(path), data, found)
 }
 
 // text searches the content of a file.
-func (h hunt) text(ctx context.Context, name string, data []byte, found *findings) error {
+func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found *findings) error {
 	e := excerpts{hunt: h, name: name, found: found}
-	count, number := 0, 0
+	count, number, unseen := 0, 0, 0
 	for line := range bytes.Lines(data) {
-		if number++; number%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		// A hostile pattern takes a second or so for as much.
+		if unseen += len(line); unseen >= longestLine {
+			if err := w.inTime(ctx); err != nil {
+				return err
+			}
+			unseen = 0
 		}
-		hit := h.match.Match(bytes.TrimRight(line, "\r\n"))
+		number++
+		hit := h.matches(line)
 		if hit {
 			count++
 		}
@@ -202,6 +208,12 @@ func (h hunt) text(ctx context.Context, name string, data []byte, found *finding
 		return found.add(fmt.Sprintf("%s:%d", name, count))
 	}
 	return e.flush()
+}
+
+// matches reports whether a line matches, by its first bytes where it is very long.
+func (h hunt) matches(line []byte) bool {
+	line = bytes.TrimRight(line, "\r\n")
+	return h.match.Match(line[:min(len(line), longestLine)])
 }
 
 // excerpts collects the matching lines of a file with those around them.

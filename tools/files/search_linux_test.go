@@ -254,6 +254,38 @@ func TestASearchThatIsCancelledEnds(t *testing.T) {
 	}
 }
 
+// However many names there are, and however deep, a search keeps and looks at so many.
+func TestTheNamesThatASearchKeepsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	for i := range 5 {
+		for j := range 10 {
+			w.put(strings.Repeat("0/", i)+fmt.Sprint("f", j), "key\n")
+		}
+	}
+	s := w.must("glob", args{"pattern": "**/f*"}).(search)
+	bounded := &walk{o: s.o, io: allowAll(), root: s.root, want: s.names, most: 25}
+	found := &findings{most: 100}
+	if err := s.find(t.Context(), bounded, found); err != nil {
+		t.Fatal(err)
+	}
+	if bounded.entries != 25 || len(found.lines) > 25 {
+		t.Errorf("%d names were listed, %d were found", bounded.entries, len(found.lines))
+	}
+	if notes := bounded.notes(); len(notes) != 1 || !strings.Contains(notes[0], "stopped after 25 names") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+func TestALongLineIsSearchedAtItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	w.put("f", strings.Repeat("x", longestLine)+"key\n"+strings.Repeat("x", longestLine-3)+"key\n")
+	if got := w.search("grep", args{"pattern": "key", "mode": "count"}, allowAll()); got != "f:1\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestALongLineOfAMatchIsCut(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, func(o *Options) { o.Profile.Mode = sandbox.ReadOnly })

@@ -40,7 +40,8 @@ type walk struct {
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
 	held     sandbox.Report // what confined who opened the files
-	entries  int
+	most     int            // names that are listed
+	entries  int            // names that were
 	opened   int
 	read     int64
 	judged   map[string]int // left out, by the rule
@@ -73,20 +74,22 @@ func (w *walk) dir(ctx context.Context, rel string) error {
 		return err
 	}
 	for _, e := range entries {
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case time.Now().After(w.deadline):
-			return w.stop(fmt.Sprintf("after %s", mostSearched))
-		case w.entries >= mostEntries:
-			return w.stop(fmt.Sprintf("after %d names", mostEntries))
+		if err := w.inTime(ctx); err != nil {
+			return err
 		}
-		w.entries++
 		if err := w.entry(ctx, strings.TrimPrefix(rel+"/"+e.Name(), "/"), e); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// inTime returns an error when the walk has to end.
+func (w *walk) inTime(ctx context.Context) error {
+	if ctx.Err() == nil && time.Now().After(w.deadline) {
+		return w.stop(fmt.Sprintf("after %s", mostSearched))
+	}
+	return ctx.Err()
 }
 
 func (w *walk) stop(why string) error {
@@ -145,15 +148,22 @@ func (w *walk) may(path string) bool {
 	return d.Action == policy.Allow
 }
 
-// list returns the names in a directory, sorted.
+// list returns the names in a directory, sorted. All lists together are bounded, since
+// those of the directories above are kept meanwhile.
 func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
+	if w.entries >= w.most {
+		return nil, w.stop(fmt.Sprintf("after %d names", w.most))
+	}
 	dir, held, err := w.o.Files.OpenDir(ctx, w.o.Profile, filepath.Join(w.root.canonical, rel))
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	w.held = held
-	entries, err := dir.ReadDir(mostEntries - w.entries + 1)
+	entries, err := dir.ReadDir(w.most - w.entries)
+	if w.entries += len(entries); w.entries >= w.most {
+		w.stopped = fmt.Sprintf("after %d names", w.most)
+	}
 	if err != nil && len(entries) == 0 && rel == "" && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("cannot list %s: %w", w.root.asked, err)
 	}
