@@ -45,8 +45,10 @@ type Command struct {
 	Grace   time.Duration // between TERM and KILL; 0 = 2 s
 	Sandbox sandbox.Profile
 
-	// Stdout and Stderr take the output as it comes, each from one goroutine at
-	// a time and never after Run has returned. They must not block.
+	// Stdout and Stderr take the output as it comes, from one goroutine and never
+	// after Run has returned, in the order in which the command wrote it (see
+	// Exit.Exact). They take turns only at line ends; an unfinished line is passed on
+	// when the other stream was quiet for 20 ms. They must not block.
 	Stdout, Stderr io.Writer
 	// Started, if set, is called once when the command runs.
 	Started func(Started)
@@ -124,6 +126,7 @@ type Exit struct {
 	Lost      bool      // its helper was killed from outside, and all of it with the helper
 	Refused   []string  // local sockets of the machine that it was kept from
 	Stuck     bool      // processes of it wait in the kernel, killed but not gone
+	Exact     bool      // the lines of Stdout and Stderr were passed on in the order of the command's writes
 	Duration  time.Duration
 	Sandbox   sandbox.Report
 }

@@ -104,13 +104,13 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 	if ctx.Err() != nil {
 		return c.neverRan(), nil
 	}
-	err := h.process.Release(ctx)
+	err := h.release(ctx)
 	if err != nil && h.waited { // something has changed since that shell was started
 		h.Drop()
 		if h.begin(c); h.err != nil {
 			return Exit{}, h.err
 		}
-		err = h.process.Release(ctx)
+		err = h.release(ctx)
 	}
 	if err != nil && ctx.Err() != nil {
 		return c.neverRan(), nil
@@ -119,6 +119,12 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 		return Exit{}, err
 	}
 	return h.wait(ctx, c), nil
+}
+
+// release lets the command run, once its writes will be reported.
+func (h *Held) release(ctx context.Context) error {
+	h.streams.reader.watch(h.pool)
+	return h.process.Release(ctx)
 }
 
 // holds reports whether c is the command that was made ready.

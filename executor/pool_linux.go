@@ -36,6 +36,8 @@ type Pool struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // the keeper, and helpers on their way out
 
+	reports reportPool
+
 	mu     sync.Mutex
 	ready  []*readyShell      // oldest first
 	empty  []*sandbox.Process // helpers whose calls have ended, oldest first
@@ -99,6 +101,7 @@ func (p *Pool) Close() {
 	}
 	p.dismiss(empty)
 	p.work.Wait()
+	p.reports.close()
 }
 
 // note remembers that a call began or ended.

@@ -107,9 +107,7 @@ func (r *running) wait(ctx context.Context) Exit {
 	disconnect := r.connect()
 	r.awaitExit(ctx)
 	r.settle(ctx, eof)
-	for _, o := range r.streams.out {
-		o.interrupt()
-	}
+	r.streams.reader.interrupt()
 	<-eof
 	disconnect()
 	left := r.end()
@@ -144,19 +142,16 @@ func (r *running) end() []sandbox.Member {
 // listen starts the goroutines of the command. eof is closed when all output was
 // read; finish ends the input and waits for it.
 func (r *running) listen() (eof <-chan struct{}, finish func()) {
-	buffers := &sync.Pool{New: func() any { return new([bufferSize]byte) }}
-	var readers, feeder sync.WaitGroup
 	for _, o := range r.streams.out {
 		o.last.Store(r.begun.UnixNano())
-		// Ends at the end of the stream or by interrupt.
-		readers.Go(func() { o.copy(buffers) })
 	}
 	all := make(chan struct{})
-	// Ends after the readers.
+	// Ends at the end of the streams or by interrupt.
 	go func() {
-		readers.Wait()
+		r.streams.reader.run()
 		close(all)
 	}()
+	var feeder sync.WaitGroup
 	done := make(chan struct{})
 	// Ends when Input is closed or done is.
 	feeder.Go(func() { r.feed(done) })
@@ -298,7 +293,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 func (r *running) exit(left []sandbox.Member) Exit {
 	e := Exit{
 		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
-		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck,
+		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck, Exact: r.streams.reader.exact(),
 	}
 	if r.reason != Exited {
 		e.Waiting = r.watch.now

@@ -1,12 +1,9 @@
 package executor
 
 import (
-	"errors"
 	"io"
 	"os"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -17,14 +14,16 @@ type streams struct {
 	input  *os.File    // the other side of its standard input; nil if there is none
 	ctty   *os.File    // the master of its controlling terminal; nil in Off
 	out    []*stream
+	reader *reader
 
 	lastInput atomic.Int64 // when data was given last, in nanoseconds since the epoch; 0 = never
 	atEnd     atomic.Bool  // the input was ended
 }
 
-// stream is one output of a command and the goroutine that reads it.
+// stream is one output of a command.
 type stream struct {
 	file *os.File
+	name string // of the command's side, if that is a terminal
 	to   io.Writer
 	last *atomic.Int64 // when something came last, in nanoseconds since the epoch
 }
@@ -39,9 +38,14 @@ func openStreams(c Command) (s *streams, err error) {
 		}
 	}()
 	if c.Terminal == Off {
-		return s, s.openPipes(c)
+		err = s.openPipes(c)
+	} else {
+		err = s.openTerminals(c)
 	}
-	return s, s.openTerminals(c)
+	if err == nil {
+		s.reader, err = newReader(s.out)
+	}
+	return s, err
 }
 
 func (s *streams) openTerminals(c Command) error {
@@ -52,7 +56,7 @@ func (s *streams) openTerminals(c Command) error {
 	s.opened = append(s.opened, slave)
 	s.child = [3]*os.File{slave, slave, slave}
 	s.ctty, s.input = master, master
-	s.read(master, c.Stdout)
+	s.add(master, slave.Name(), c.Stdout)
 	if c.Terminal == Split {
 		master, slave, err := openTerminal(c.Rows, c.Cols)
 		if err != nil {
@@ -60,7 +64,7 @@ func (s *streams) openTerminals(c Command) error {
 		}
 		s.opened = append(s.opened, slave)
 		s.child[2] = slave
-		s.read(master, c.Stderr)
+		s.add(master, slave.Name(), c.Stderr)
 	}
 	if !c.Stdin {
 		_, err = s.input.Write(endOfInput())
@@ -76,7 +80,7 @@ func (s *streams) openPipes(c Command) error {
 		}
 		s.opened = append(s.opened, w)
 		s.child[i+1] = w
-		s.read(r, to)
+		s.add(r, "", to)
 	}
 	if !c.Stdin {
 		null, err := os.Open(os.DevNull)
@@ -96,8 +100,8 @@ func (s *streams) openPipes(c Command) error {
 	return nil
 }
 
-func (s *streams) read(f *os.File, to io.Writer) {
-	s.out = append(s.out, &stream{file: f, to: orDiscard(to), last: new(atomic.Int64)})
+func (s *streams) add(f *os.File, name string, to io.Writer) {
+	s.out = append(s.out, &stream{file: f, name: name, to: orDiscard(to), last: new(atomic.Int64)})
 }
 
 // attach sends the output to the writers of c. Nothing reads yet.
@@ -124,6 +128,9 @@ func (s *streams) closeChild() {
 
 // close closes our side.
 func (s *streams) close() {
+	if s.reader != nil {
+		s.reader.close()
+	}
 	for _, o := range s.out {
 		o.file.Close()
 	}
@@ -167,73 +174,3 @@ func (s *streams) pending() (yes bool) {
 
 // given is when the command was given data last.
 func (s *streams) given() time.Time { return time.Unix(0, s.lastInput.Load()) }
-
-// bufferSize: a terminal gives about 4 KiB a read whatever is asked, a pipe is
-// as fast with 32 KiB as with more.
-const bufferSize = 32 << 10
-
-// drainLimit bounds what is read after the end of a command. Neither a terminal
-// nor a pipe can hold more than that, so nothing of the command's own is lost,
-// and a leftover that writes without end is not listened to without end.
-const drainLimit = 1 << 20
-
-// copy reads the stream to its end, or until interrupt; then it takes what is
-// already there and returns. The end of a terminal is believed when it is met
-// twice in a row; see rest.
-func (s *stream) copy(buffers *sync.Pool) {
-	buf := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buf)
-	for ends := 0; ends < 2; {
-		n, err := s.file.Read(buf[:])
-		if n > 0 {
-			s.take(buf[:n])
-		}
-		switch {
-		case err == nil || errors.Is(err, syscall.EINTR):
-			ends = 0
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			s.rest(buf[:])
-			return
-		default:
-			ends++ // io.EOF of a pipe, EIO of a terminal that nobody holds any more
-		}
-	}
-}
-
-func (s *stream) take(b []byte) {
-	s.last.Store(time.Now().UnixNano())
-	_, _ = s.to.Write(b) // a writer that fails must not stop the command
-}
-
-// interrupt makes copy finish with what is there.
-func (s *stream) interrupt() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) }
-
-// rest reads without waiting until nothing is there. The deadline has to be
-// cleared first: it refuses even bytes that have already come.
-//
-// A read of a terminal first waits for the kernel's work that brings what was
-// written. Work that met a full buffer, which has been read meanwhile, has put
-// itself off once more, and only the next read waits for that. So what has come is
-// all read when two reads in a row find nothing.
-func (s *stream) rest(buf []byte) {
-	_ = s.file.SetReadDeadline(time.Time{})
-	raw, err := s.file.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Read(func(fd uintptr) bool {
-		for total, empty := 0, 0; total < drainLimit && empty < 2; {
-			n, err := syscall.Read(int(fd), buf)
-			switch {
-			case errors.Is(err, syscall.EINTR):
-			case err != nil || n <= 0:
-				empty++
-			default:
-				empty = 0
-				total += n
-				s.take(buf[:n])
-			}
-		}
-		return true // never wait
-	})
-}

@@ -19,6 +19,17 @@ const (
 
 func causes() []Cause { return []Cause{ByTimeout, ByCancel, ByClientGone, ByShutdown} }
 
+// Order tells how the order of both streams in a result is known.
+type Order string
+
+// The orders.
+const (
+	OrderExact   Order = "exact"   // the lines stand as the command wrote them
+	OrderArrival Order = "arrival" // some may stand a little early or late
+)
+
+func orders() []Order { return []Order{OrderExact, OrderArrival} }
+
 // Leftover is a process that outlived its command and was killed.
 type Leftover struct {
 	PID     int    `json:"pid"` // as the command saw it: in its own pid namespace where it had one

@@ -33,6 +33,7 @@ type ToolReturn struct {
 	StdoutBytes int64       `json:"stdout_bytes"`
 	StderrBytes int64       `json:"stderr_bytes"`
 	Terminal    *string     `json:"terminal"`
+	Order       Order       `json:"order,omitempty"` // of the lines of both streams in result: "exact" or "arrival"; absent when no command ran
 	Sandbox     *Sandbox    `json:"sandbox"`
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`

@@ -32,6 +32,7 @@ type ReturnOptions struct {
 	StdoutBytes int64
 	StderrBytes int64
 	Terminal    string
+	Order       Order // "exact" or "arrival"; empty when no command ran
 	Sandbox     *Sandbox
 	Decision    *Decision
 	Diff        string
@@ -53,7 +54,7 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 		RunID: optional(o.RunID), StepID: optional(o.StepID), SeqID: o.SeqID,
 		ExitCode: o.ExitCode, Signal: optional(o.Signal), TimedOut: o.TimedOut, Cancelled: o.Cancelled,
 		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
-		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal),
+		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal), Order: o.Order,
 		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
 		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background, File: o.File,
 	}

@@ -117,6 +117,7 @@ func constant(v any) *any { return &v }
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[Order]():           {Type: "string", Enum: enum(orders())},
 		reflect.TypeFor[ident]():           {Type: "string", MaxLength: jsonschema.Ptr(maxIdent)},
 		reflect.TypeFor[ErrorType]():       {Type: "string", Enum: enum(errorTypes())},
 		reflect.TypeFor[Cause]():           {Type: "string", Enum: enum(causes())},

@@ -217,6 +217,7 @@ type Result struct {
 	// The rest is set by tools that run processes.
 	Exit      *Exit
 	Terminal  string
+	Order     string          // of the lines of both streams in Combined: "exact", as they were written, or "arrival"
 	Sandbox   *sandbox.Report // set by every tool: what held while it ran
 	Leftovers []Process       // outlived the command and were killed
 

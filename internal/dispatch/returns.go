@@ -84,7 +84,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	opt.ErrorType = message.ErrorType(res.Failure)
 	opt.TimedOut = res.Failure == tools.Timeout
 	opt.Cancelled = opt.ErrorType == message.Cancelled || opt.ErrorType == message.Shutdown
-	opt.Terminal = res.Terminal
+	opt.Terminal, opt.Order = res.Terminal, message.Order(res.Order)
 	for _, p := range res.Leftovers {
 		opt.Leftovers = append(opt.Leftovers, message.Leftover(p))
 	}

@@ -158,6 +158,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Sandbox = v.unconfined()
 	}
 	r.Exit = &tools.Exit{Code: exit.Code, Signal: exit.Signal}
+	r.Order = map[bool]string{true: "exact", false: "arrival"}[exit.Exact]
 	r.IsError = exit.Code != 0
 	switch {
 	case exit.Reason == executor.TimedOut:

@@ -1,0 +1,190 @@
+package executor_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toold/toold/executor"
+)
+
+// merged is one view of both streams: each write in the order of its delivery.
+type merged struct {
+	all     bytes.Buffer
+	streams [2]bytes.Buffer
+}
+
+type mergedStream struct {
+	to     *merged
+	stream int
+}
+
+func (w mergedStream) Write(p []byte) (int, error) {
+	w.to.all.Write(p)
+	return w.to.streams[w.stream].Write(p)
+}
+
+// alternating scripts number their lines over both streams, in the order in which
+// they write them.
+var alternating = []struct{ name, program, script string }{
+	{"few", "bash", `echo 1; echo 2 >&2; echo 3; echo 4 >&2; echo 5; echo 6 >&2; echo 7; echo 8 >&2`},
+	{"builtins", "bash", `for ((i = 1; i <= 4000; i += 2)); do echo $i; echo $((i + 1)) >&2; done`},
+	{"python", "python3", `python3 -u -c '
+import sys
+for i in range(1, 1001, 2):
+    print(i)
+    print(i + 1, file=sys.stderr)'`},
+	{"make", "make", `make -s -j1`},
+}
+
+// makefile has a test that fails, with its complaint between two lines on standard output.
+const makefile = "all: build test\nbuild:\n\t@echo 1\n\t@echo 2\ntest:\n\t@echo 3; echo 4; echo 5 >&2; echo 6; exit 1\n"
+
+// merge runs a command and returns its merged view and its streams.
+func merge(t testing.TB, pool *executor.Pool, c executor.Command) (*merged, executor.Exit) {
+	t.Helper()
+	var m merged
+	c.Stdout, c.Stderr = mergedStream{&m, 0}, mergedStream{&m, 1}
+	e, err := pool.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &m, e
+}
+
+// misordered runs a script and reports whether its merged view differs from the
+// order in which the script wrote.
+func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, script string) (view string, wrong bool) {
+	t.Helper()
+	c := in(t, mode, script)
+	if err := os.WriteFile(filepath.Join(c.Dir, "Makefile"), []byte(makefile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, _ := merge(t, pool, c)
+	lines := strings.Split(strings.TrimSuffix(m.all.String(), "\n"), "\n")
+	for i, line := range lines {
+		if line != fmt.Sprint(i+1) && !strings.HasPrefix(line, "make:") {
+			return strings.Join(lines[max(0, i-5):min(i+5, len(lines))], " "), true
+		}
+	}
+	return "", false
+}
+
+func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
+	t.Parallel()
+	runs := 10
+	if testing.Short() {
+		runs = 2
+	}
+	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {
+		for _, a := range alternating {
+			t.Run(a.name+"/"+mode.String(), func(t *testing.T) {
+				t.Parallel()
+				requireProgram(t, a.program)
+				pool := executor.NewPool(1)
+				defer pool.Close()
+				for range runs {
+					if view, wrong := misordered(t, pool, mode, a.script); wrong {
+						t.Errorf("misordered: … %s …", view)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A command that waits between its writes leaves no doubt, whatever it writes.
+func TestTheOrderOfLinesIsSaidToBeExactOnlyWhereItIs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, script string
+		mode         executor.Terminal
+		want         bool
+	}{
+		{"one stream", `printf 'a\nb\nc'`, executor.Split, true},
+		{"streams that alternate", alternating[0].script, executor.Split, true},
+		{"streams that alternate on pipes", alternating[0].script, executor.Off, true},
+		{"one terminal for both", alternating[0].script, executor.Single, true},
+		{"the terminal by its other name", `echo a; echo b >/dev/tty; echo c >&2`, executor.Split, false},
+		{"only the terminal by its other name", `echo b >/dev/tty`, executor.Split, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if _, e := merge(t, nil, in(t, test.mode, test.script)); e.Exact != test.want {
+				t.Errorf("Exact is %v, want %v", e.Exact, test.want)
+			}
+		})
+	}
+}
+
+// What a program prints without a line end, as a prompt, appears while it runs.
+func TestAnUnfinishedLineAppearsAndBreaksNoOther(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {
+		c := in(t, mode, `echo warning >&2; printf 'Name: '; read -r name; echo "hello $name"`)
+		c.Stdin = true
+		input := make(chan executor.Input)
+		prompt := listenFor("Name: ")
+		c.Stdout, c.Input = prompt, input
+		var typist sync.WaitGroup
+		// Ends when the prompt has come or the test is over.
+		typist.Go(func() {
+			defer close(input)
+			select {
+			case <-prompt.come:
+				input <- executor.Input{Data: []byte("you\n")}
+			case <-t.Context().Done():
+			}
+		})
+		if _, err := executor.Run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		typist.Wait()
+		if got := prompt.String(); got != "Name: hello you\n" {
+			t.Errorf("%v: got %q", mode, got)
+		}
+	}
+}
+
+// Two processes print pieces of lines at the same time; no line of one may hold a
+// piece of the other's.
+func TestNoLineIsBrokenByTheOtherStream(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {
+		m, _ := merge(t, nil, in(t, mode, `
+			for i in {1..500}; do printf out; printf "put\n"; done &
+			for i in {1..500}; do printf com; printf "plaint\n"; done >&2
+			wait`))
+		for i, line := range strings.SplitAfter(m.all.String(), "\n") {
+			if line != "output\n" && line != "complaint\n" && line != "" {
+				t.Fatalf("%v: line %d is %q", mode, i+1, line)
+			}
+		}
+		if m.streams[0].String() != strings.Repeat("output\n", 500) || m.streams[1].String() != strings.Repeat("complaint\n", 500) {
+			t.Errorf("%v: the streams have %d and %d bytes", mode, m.streams[0].Len(), m.streams[1].Len())
+		}
+	}
+}
+
+// BenchmarkOrder measures the share of runs whose merged view is misordered.
+func BenchmarkOrder(b *testing.B) {
+	requireNamespaces(b)
+	for _, mode := range []executor.Terminal{executor.Split, executor.Off} {
+		for _, a := range alternating {
+			b.Run(a.name+"/"+mode.String(), func(b *testing.B) {
+				count := 0
+				for b.Loop() {
+					if view, wrong := misordered(b, nil, mode, a.script); wrong {
+						b.Logf("misordered: … %s …", view)
+						count++
+					}
+				}
+				b.ReportMetric(100*float64(count)/float64(b.N), "%misordered")
+			})
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// drainLimit bounds what is read of a stream after the end of a command. Neither a
+// terminal nor a pipe can hold more than that, so nothing of the command's own is
+// lost, and a leftover that writes without end is not listened to without end.
+const drainLimit = 1 << 20
+
+// terminalBuffer is what a terminal holds for its reader. Writes that met a full
+// buffer are brought only by the second read that finds nothing.
+const terminalBuffer = 4 << 10
+
+// reader reads the streams of a command and passes them on in one order.
+type reader struct {
+	streams []*stream
+	poll    *os.File // an epoll of the streams and the reports
+	stopped atomic.Bool
+
+	// These belong to the goroutine of run.
+	begun  time.Time
+	merger *merger
+	ends   [2]int // how often in a row the end of a stream was met
+	read   [2]int // bytes since the interrupt
+
+	reports *reports // nil: there are none
+	pool    *Pool    // which lent them
+}
+
+func newReader(streams []*stream) (*reader, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("cannot poll the output: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // else os.File would not poll it
+		unix.Close(fd)
+		return nil, fmt.Errorf("cannot poll the output: %w", err)
+	}
+	r := &reader{streams: streams, poll: os.NewFile(uintptr(fd), "epoll")}
+	for _, s := range streams {
+		if err := withFD(s.file, r.add); err != nil {
+			r.poll.Close()
+			return nil, fmt.Errorf("cannot poll the output: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func (r *reader) add(fd int) error {
+	return withFD(r.poll, func(poll int) error {
+		return unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+	})
+}
+
+// watch has the writes reported from now on, if reports can be had.
+func (r *reader) watch(pool *Pool) {
+	if len(r.streams) < 2 || r.reports != nil {
+		return
+	}
+	reports := pool.borrowReports()
+	if reports == nil {
+		return
+	}
+	if reports.watch(r.streams) != nil || r.add(reports.fd) != nil {
+		pool.returnReports(reports)
+		return
+	}
+	r.reports, r.pool = reports, pool
+}
+
+// close gives up what the reader has. The goroutine of run has ended, or never began.
+func (r *reader) close() {
+	r.poll.Close()
+	if r.reports != nil {
+		r.pool.returnReports(r.reports)
+		r.reports = nil
+	}
+}
+
+// exact reports, after run, whether the order of the output is that of the writes.
+func (r *reader) exact() bool {
+	return len(r.streams) == 1 || r.reports != nil && !r.merger.unsure
+}
+
+// interrupt makes run finish with what is there.
+func (r *reader) interrupt() {
+	r.stopped.Store(true)
+	_ = r.poll.SetReadDeadline(time.Unix(1, 0))
+}
+
+// run reads the streams to their end, or until interrupt; then it takes what is
+// already there and returns.
+func (r *reader) run() {
+	r.begun = time.Now()
+	r.merger = newMerger(r.reports != nil, r.pass)
+	for !r.stopped.Load() && !r.ended() {
+		r.turn(false)
+		r.wait()
+	}
+	for r.turn(true) && r.read[0] < drainLimit && r.read[1] < drainLimit {
+	}
+	r.merger.close(time.Since(r.begun))
+}
+
+func (r *reader) ended() bool {
+	for s := range r.streams {
+		if r.ends[s] < 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// wait returns when something has come, when the merger has something to do, or by
+// interrupt.
+func (r *reader) wait() {
+	deadline := time.Time{}
+	if due, waits := r.merger.due(); waits {
+		deadline = r.begun.Add(due)
+	}
+	_ = r.poll.SetReadDeadline(deadline)
+	if r.stopped.Load() {
+		return // the deadline of interrupt may be overwritten
+	}
+	raw, err := r.poll.SyscallConn()
+	if err != nil {
+		return
+	}
+	var events [3]unix.EpollEvent
+	_ = raw.Read(func(fd uintptr) bool {
+		n, err := unix.EpollWait(int(fd), events[:], 0)
+		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+	})
+}
+
+// turn reads all that has come and settles it: reports, bytes, and both again until
+// there are no more reports, so that the bytes of each report have been read. It
+// reports whether there were bytes.
+func (r *reader) turn(last bool) (some bool) {
+	r.reports.read(r.merger)
+	for again := true; again; {
+		full := false
+		for s := range r.streams {
+			n := r.readAll(s, last)
+			some = some || n > 0
+			full = full || len(r.merger.space(s)) == 0
+		}
+		again = r.reports.read(r.merger) && !full
+	}
+	r.merger.settle(time.Since(r.begun))
+	if len(r.streams) == 1 {
+		r.merger.flush(0) // an unfinished line waits for the other stream alone
+	}
+	return some
+}
+
+// readAll reads a stream until nothing is there, or its space is used up.
+//
+// A read of a terminal first waits for the kernel's work that brings what was written.
+// Work that met a full buffer, which has been read meanwhile, has put itself off once
+// more, and only the next read waits for that. So after much, and last, all is read
+// when two reads in a row find nothing. The end of a terminal is believed when it is
+// met twice in a row, too.
+func (r *reader) readAll(s int, last bool) (total int) {
+	if r.ends[s] >= 2 {
+		return 0
+	}
+	o := r.streams[s]
+	_ = withFD(o.file, func(fd int) error {
+		for empty := 0; empty < 2 && r.ends[s] < 2 && len(r.merger.space(s)) > 0; {
+			n, err := syscall.Read(fd, r.merger.space(s))
+			switch {
+			case n > 0:
+				empty, r.ends[s] = 0, 0
+				total += n
+				o.last.Store(time.Now().UnixNano())
+				r.merger.added(s, n, time.Since(r.begun))
+			case errors.Is(err, syscall.EINTR):
+			case errors.Is(err, syscall.EAGAIN):
+				empty++
+				if total < terminalBuffer && !last {
+					empty++
+				}
+			default:
+				r.ends[s]++ // 0 of a pipe, EIO of a terminal that nobody holds any more
+			}
+		}
+		if r.ends[s] >= 2 {
+			r.forget(fd)
+		}
+		return nil
+	})
+	if last {
+		r.read[s] += total
+	}
+	return total
+}
+
+// forget stops polling a stream that has ended.
+func (r *reader) forget(fd int) {
+	_ = withFD(r.poll, func(poll int) error { return unix.EpollCtl(poll, unix.EPOLL_CTL_DEL, fd, nil) })
+}
+
+func (r *reader) pass(stream int, p []byte) {
+	_, _ = r.streams[stream].to.Write(p) // a writer that fails must not stop the command
+}

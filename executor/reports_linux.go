@@ -1,0 +1,170 @@
+package executor
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostReports bounds the inotify instances of a Pool. A user has 128 by default, for
+// all programs.
+const mostReports = 32
+
+// reports brings the kernel's reports of writes to the streams of one command, in the
+// order of the writes. They cost the writer nothing that could be noticed. nil brings
+// none.
+//
+// It is an inotify instance. One that is closed waits for the kernel for milliseconds,
+// so a Pool keeps it for the next command.
+type reports struct {
+	fd  int
+	wds [2]int // of the streams
+	tty int    // of /dev/tty, through which a terminal is written to under another name
+	buf [4096]byte
+}
+
+func newReports() (*reports, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	return &reports{fd: fd, wds: [2]int{-1, -1}, tty: -1}, nil
+}
+
+// watch begins to report writes to the streams. What was reported before is dropped.
+func (r *reports) watch(streams []*stream) error {
+	for s, o := range streams {
+		err := withFD(o.file, func(fd int) (err error) {
+			name := o.name
+			if name == "" { // both ends of a pipe are one file
+				name = fmt.Sprintf("/proc/self/fd/%d", fd)
+			}
+			r.wds[s], err = unix.InotifyAddWatch(r.fd, name, unix.IN_MODIFY)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if streams[0].name != "" {
+		r.tty, _ = unix.InotifyAddWatch(r.fd, "/dev/tty", unix.IN_MODIFY) // -1, which is no watch, if it fails
+	}
+	return nil
+}
+
+// unwatch ends the reports, and drops those that are there.
+func (r *reports) unwatch() {
+	for _, wd := range []int{r.wds[0], r.wds[1], r.tty} {
+		if wd >= 0 {
+			_, _ = unix.InotifyRmWatch(r.fd, uint32(wd)) // one whose file is gone is gone, too
+		}
+	}
+	r.wds, r.tty = [2]int{-1, -1}, -1
+	for n := 1; n > 0; {
+		n, _ = unix.Read(r.fd, r.buf[:])
+	}
+}
+
+// read passes on all reports that are there, and tells whether there were any.
+func (r *reports) read(m *merger) (some bool) {
+	for more := r != nil; more; {
+		n, err := unix.Read(r.fd, r.buf[:])
+		more = errors.Is(err, unix.EINTR) || n > len(r.buf)-unix.SizeofInotifyEvent
+		for at := 0; at+unix.SizeofInotifyEvent <= n; {
+			wd, mask := int(int32(binary.NativeEndian.Uint32(r.buf[at:]))), binary.NativeEndian.Uint32(r.buf[at+4:])
+			some = r.report(m, wd, mask) || some
+			at += unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(r.buf[at+12:]))
+		}
+	}
+	return some
+}
+
+func (r *reports) report(m *merger, wd int, mask uint32) bool {
+	switch {
+	case mask&unix.IN_Q_OVERFLOW != 0:
+		m.unsure = true
+	case mask&unix.IN_MODIFY == 0:
+		return false
+	case wd == r.tty:
+		m.strayed()
+	case wd == r.wds[0]:
+		m.wrote(0)
+	case wd == r.wds[1]:
+		m.wrote(1)
+	}
+	return true
+}
+
+func (r *reports) close() { unix.Close(r.fd) }
+
+// reportPool lends reports.
+type reportPool struct {
+	mu     sync.Mutex
+	idle   []*reports
+	out    int
+	closed bool
+}
+
+// borrowReports returns reports, or nil if there are too many, or the system gives no
+// more.
+func (p *Pool) borrowReports() *reports {
+	if p == nil {
+		r, _ := newReports()
+		return r
+	}
+	return p.reports.borrow()
+}
+
+// returnReports takes them back.
+func (p *Pool) returnReports(r *reports) {
+	if p == nil {
+		r.close()
+		return
+	}
+	p.reports.giveBack(r)
+}
+
+func (p *reportPool) borrow() *reports {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out >= mostReports {
+		return nil
+	}
+	var r *reports
+	if n := len(p.idle); n > 0 {
+		r = p.idle[n-1]
+		p.idle = p.idle[:n-1]
+	} else if r, _ = newReports(); r == nil {
+		return nil
+	}
+	p.out++
+	return r
+}
+
+func (p *reportPool) giveBack(r *reports) {
+	r.unwatch()
+	p.mu.Lock()
+	p.out--
+	keep := !p.closed
+	if keep {
+		p.idle = append(p.idle, r)
+	}
+	p.mu.Unlock()
+	if !keep {
+		r.close()
+	}
+}
+
+// close closes what is not lent, and what is returned later.
+func (p *reportPool) close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, r := range idle {
+		r.close()
+	}
+}
