@@ -209,11 +209,14 @@ func (m *merger) resolve(final bool) {
 	}
 }
 
-// noteStray gives up the order where bytes of the stray write may be among the new.
+// noteStray gives up the order where bytes of a stray write may be among those that are
+// new or not reported. A terminal of somebody else was written to where there are none.
 func (m *merger) noteStray() {
-	if m.stray && len(m.in[0].buf) > m.in[0].old {
-		m.stray, m.unsure = false, true
+	in := &m.in[0]
+	if m.stray && (len(in.buf) > in.old || in.owed) {
+		m.unsure = true
 	}
+	m.stray = false
 }
 
 // takeUnreported resolves bytes of which no write is reported, behind all that is:
@@ -229,7 +232,7 @@ func (m *merger) takeUnreported(s int) {
 // items counts the lines of a stream, and an unfinished one that is not resolved.
 func (m *merger) items(s int) int {
 	in := &m.in[s]
-	n := bytes.Count(in.buf, []byte{'\n'})
+	n := bytes.Count(in.buf[in.old:], []byte{'\n'})
 	if len(in.buf) > in.old && in.buf[len(in.buf)-1] != '\n' {
 		n++
 	}
@@ -289,13 +292,14 @@ func (m *merger) share(s int, final bool) share {
 // take resolves one run with n items, and emits the lines among them.
 func (m *merger) take(s, n int) {
 	in := &m.in[s]
-	end := 0
+	end, from := 0, in.old // what was unfinished has no line end
 	for range n {
-		line := bytes.IndexByte(in.buf[end:], '\n')
+		line := bytes.IndexByte(in.buf[from:], '\n')
 		if line < 0 {
 			break // the unfinished one stays
 		}
-		end += line + 1
+		end = from + line + 1
+		from = end
 	}
 	goesOn := m.last == s && m.loose && m.now < m.resolved+reportWait
 	m.loose = n > 1 || n > 0 && goesOn || in.owed

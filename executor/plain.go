@@ -29,12 +29,15 @@ type plain struct {
 	out   [2]*plainOutput
 	input *os.File // nil: its input is at its end
 	begun time.Time
+
+	mu     sync.Mutex
+	merger *merger // in the order of arrival
+	due    *time.Timer
 }
 
 // plainOutput is one output and the goroutine that reads it.
 type plainOutput struct {
 	r, w *os.File
-	to   io.Writer
 	last atomic.Int64 // when something came last, in nanoseconds since the epoch
 }
 
@@ -73,13 +76,10 @@ func (p *plain) start() (err error) {
 			p.close()
 		}
 	}()
-	for i, to := range []io.Writer{p.Stdout, p.Stderr} {
-		o := &plainOutput{to: to}
+	for i := range p.out {
+		o := &plainOutput{}
 		if o.r, o.w, err = os.Pipe(); err != nil {
 			return err
-		}
-		if o.to == nil {
-			o.to = io.Discard
 		}
 		p.out[i], ends = o, append(ends, o.w)
 	}
@@ -114,6 +114,9 @@ func (p *plain) wait(ctx context.Context) Exit {
 	if p.Started != nil {
 		p.Started(Started{PID: p.shell.Process.Pid, Sandbox: p.report})
 	}
+	p.merger = newMerger(false, p.pass)
+	p.due = time.AfterFunc(time.Hour, p.passDue)
+	defer p.due.Stop()
 	eof := p.read()
 	done := make(chan struct{})
 	var feeder sync.WaitGroup
@@ -125,6 +128,9 @@ func (p *plain) wait(ctx context.Context) Exit {
 	}
 	left := p.job.end()
 	p.drain(eof)
+	p.mu.Lock()
+	p.merger.close(time.Since(p.begun))
+	p.mu.Unlock()
 	close(done)
 	feeder.Wait()
 	p.close()
@@ -160,10 +166,10 @@ func (p *plain) idle() time.Duration {
 // read starts the readers of the output. eof is closed when they have ended.
 func (p *plain) read() (eof <-chan struct{}) {
 	var readers sync.WaitGroup
-	for _, o := range p.out {
+	for s, o := range p.out {
 		o.last.Store(p.begun.UnixNano())
 		// Ends at the end of the stream or with its deadline.
-		readers.Go(o.copy)
+		readers.Go(func() { p.copy(s) })
 	}
 	all := make(chan struct{})
 	// Ends after the readers.
@@ -174,17 +180,51 @@ func (p *plain) read() (eof <-chan struct{}) {
 	return all
 }
 
-func (o *plainOutput) copy() {
+func (p *plain) copy(s int) {
+	o := p.out[s]
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := o.r.Read(buf)
 		if n > 0 {
 			o.last.Store(time.Now().UnixNano())
-			_, _ = o.to.Write(buf[:n]) // a writer that fails must not stop the command
+			p.add(s, buf[:n])
 		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// add merges what came on a stream.
+func (p *plain) add(s int, b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(b) > 0 {
+		n := copy(p.merger.space(s), b)
+		p.merger.added(s, n, time.Since(p.begun))
+		p.passLocked()
+		b = b[n:]
+	}
+}
+
+// passDue passes on what has waited long enough.
+func (p *plain) passDue() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passLocked()
+}
+
+func (p *plain) passLocked() {
+	p.merger.settle(time.Since(p.begun))
+	if due, waits := p.merger.due(); waits {
+		p.due.Reset(max(0, due-time.Since(p.begun)))
+	}
+}
+
+// pass is called with mu held.
+func (p *plain) pass(s int, b []byte) {
+	if to := []io.Writer{p.Stdout, p.Stderr}[s]; to != nil {
+		_, _ = to.Write(b) // a writer that fails must not stop the command
 	}
 }
 

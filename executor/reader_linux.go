@@ -33,6 +33,7 @@ type reader struct {
 	read   [2]int // bytes since the interrupt
 
 	reports *reports // nil: there are none
+	awaited bool     // a report alone ends wait, too
 	pool    *Pool    // which lent them
 }
 
@@ -47,7 +48,7 @@ func newReader(streams []*stream) (*reader, error) {
 	}
 	r := &reader{streams: streams, poll: os.NewFile(uintptr(fd), "epoll")}
 	for _, s := range streams {
-		if err := withFD(s.file, r.add); err != nil {
+		if err := withFD(s.file, func(fd int) error { return r.control(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN) }); err != nil {
 			r.poll.Close()
 			return nil, fmt.Errorf("cannot poll the output: %w", err)
 		}
@@ -55,9 +56,10 @@ func newReader(streams []*stream) (*reader, error) {
 	return r, nil
 }
 
-func (r *reader) add(fd int) error {
+// control changes what is polled.
+func (r *reader) control(op, fd int, events uint32) error {
 	return withFD(r.poll, func(poll int) error {
-		return unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+		return unix.EpollCtl(poll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
 	})
 }
 
@@ -70,7 +72,7 @@ func (r *reader) watch(pool *Pool) {
 	if reports == nil {
 		return
 	}
-	if reports.watch(r.streams) != nil || r.add(reports.fd) != nil {
+	if reports.watch(r.streams) != nil || r.control(unix.EPOLL_CTL_ADD, reports.fd, 0) != nil {
 		pool.returnReports(reports)
 		return
 	}
@@ -123,6 +125,7 @@ func (r *reader) ended() bool {
 // wait returns when something has come, when the merger has something to do, or by
 // interrupt.
 func (r *reader) wait() {
+	r.awaitReports(r.merger.held)
 	deadline := time.Time{}
 	if due, waits := r.merger.due(); waits {
 		deadline = r.begun.Add(due)
@@ -140,6 +143,21 @@ func (r *reader) wait() {
 		n, err := unix.EpollWait(int(fd), events[:], 0)
 		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 	})
+}
+
+// awaitReports has a report alone end wait, or not: it mostly follows bytes that have
+// been passed on, and a wake for each write would slow down a command that prints much.
+func (r *reader) awaitReports(yes bool) {
+	if r.reports == nil || yes == r.awaited {
+		return
+	}
+	events := uint32(0)
+	if yes {
+		events = unix.EPOLLIN
+	}
+	if r.control(unix.EPOLL_CTL_MOD, r.reports.fd, events) == nil {
+		r.awaited = yes
+	}
 }
 
 // turn reads all that has come and settles it: reports, bytes, and both again until
@@ -195,7 +213,7 @@ func (r *reader) readAll(s int, last bool) (total int) {
 			}
 		}
 		if r.ends[s] >= 2 {
-			r.forget(fd)
+			_ = r.control(unix.EPOLL_CTL_DEL, fd, 0)
 		}
 		return nil
 	})
@@ -203,11 +221,6 @@ func (r *reader) readAll(s int, last bool) (total int) {
 		r.read[s] += total
 	}
 	return total
-}
-
-// forget stops polling a stream that has ended.
-func (r *reader) forget(fd int) {
-	_ = withFD(r.poll, func(poll int) error { return unix.EpollCtl(poll, unix.EPOLL_CTL_DEL, fd, nil) })
 }
 
 func (r *reader) pass(stream int, p []byte) {
