@@ -56,6 +56,7 @@ func callCommand(g *global) *cobra.Command {
 func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "answer questions of the policy with yes (never its denials)")
 	cmd.Flags().BoolVar(&c.private, "private", false, "start a private daemon even when one is running")
+	addRaw(cmd, &c.live.raw)
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
 }
 
@@ -109,6 +110,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	c.live.std, c.live.record = c.std, c.recordOf(peer)
 	c.live.failed = func() { peer.agent.Cancel(c.id, "its output cannot be printed") }
 	c.live.start(ctx)
+	defer c.live.finish()
 	ret, err := c.make(ctx, peer, args[0], arguments)
 	c.live.close()
 	if err != nil {
@@ -117,6 +119,7 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	if !c.json {
 		c.live.fill(ctx, "stdout", ret.StdoutBytes)
 		c.live.fill(ctx, "stderr", ret.StderrBytes)
+		c.live.finish()
 	}
 	finished := c.finish(ret)
 	if problem := c.live.problem(); problem != nil && ctx.Err() == nil {

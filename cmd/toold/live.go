@@ -25,11 +25,13 @@ type piece struct {
 // What could not be kept for that long comes from the daemon's record.
 type live struct {
 	std    stdio
+	raw    bool // a terminal gets every byte
 	record func(context.Context, message.GetOutput) (message.Output, []byte, error)
 	failed func() // called once, when nothing can be printed
 
-	pieces   chan piece
-	printing sync.WaitGroup
+	out, errs printer // of the two streams
+	pieces    chan piece
+	printing  sync.WaitGroup
 
 	// These are the printing goroutine's until close has returned.
 	at      map[string]int64 // what of each stream was printed or is missing
@@ -42,6 +44,7 @@ type live struct {
 // fetched any more.
 func (l *live) start(ctx context.Context) {
 	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
+	l.out, l.errs = newPrinter(l.std.out, l.raw), newPrinter(l.std.err, l.raw)
 	// Ends when close has been called and all is printed.
 	l.printing.Go(func() {
 		for p := range l.pieces {
@@ -63,6 +66,12 @@ func (l *live) take(d message.OutputDelta, data []byte) {
 func (l *live) close() {
 	close(l.pieces)
 	l.printing.Wait()
+}
+
+// finish leaves no colours behind. More may be printed after it.
+func (l *live) finish() {
+	l.out.close()
+	l.errs.close()
 }
 
 // fill prints a stream up to an offset, from the record. After close it belongs to
@@ -87,9 +96,9 @@ func (l *live) fill(ctx context.Context, stream string, to int64) {
 // print writes bytes of a stream where they belong.
 func (l *live) print(stream string, data []byte) {
 	l.at[stream] += int64(len(data))
-	out := l.std.out
+	out := l.out
 	if stream == "stderr" {
-		out = l.std.err
+		out = l.errs
 	} else if len(data) > 0 {
 		l.mid = data[len(data)-1] != '\n'
 	}

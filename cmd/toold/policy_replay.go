@@ -72,7 +72,7 @@ func callText(tool string, arguments json.RawMessage) string {
 		Path    string `json:"file_path"`
 	}
 	if json.Unmarshal(arguments, &a) != nil || a.Command == "" && a.Path == "" {
-		return tool
+		return oneLine(tool)
 	}
 	return oneLine(strings.TrimSpace(tool + " " + a.Command + a.Path))
 }

@@ -154,9 +154,9 @@ func (g *global) print(v any, text string) error {
 	return g.out(text)
 }
 
-// out writes text to standard output.
+// out writes text to standard output, and nothing to a terminal that it would obey.
 func (g *global) out(text string) error {
-	if _, err := g.std.out.WriteString(text); err != nil {
+	if _, err := newPrinter(g.std.out, false).Write([]byte(text)); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("cannot print: %w", err)}
 	}
 	return nil

@@ -105,6 +105,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 		opt.ExitCode, opt.Signal = &res.Exit.Code, res.Exit.Signal
 	}
 	d.addOutput(&opt, out)
+	opt.Result = tools.Mark(opt.Result)
 	return opt
 }
 

@@ -1,0 +1,88 @@
+package tools
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Mark makes characters seen that are not, so that a text which a model reads hides
+// nothing from the person who reads it too: controls of the direction of text,
+// characters without width, tags and variation selectors become ⟨U+202E⟩ and the like.
+// Those stay that the text around them needs: joiners and selectors of emoji, joiners
+// and direction marks beside the letters of scripts that use them, and a byte order
+// mark at the beginning.
+func Mark(text string) string {
+	var b strings.Builder
+	last := rune(-1) // the character before
+	done := 0
+	for i, r := range text {
+		if r >= 0xad && hidden(r) && !needed(last, r, text[i+utf8.RuneLen(r):]) {
+			b.WriteString(text[done:i])
+			b.WriteString(visible(r))
+			done = i + utf8.RuneLen(r)
+		}
+		last = r
+	}
+	if done == 0 {
+		return text
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// invisible are the characters that show as nothing and are not in the category Cf:
+// fillers, combining marks without a shape, selectors.
+const invisible = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+
+// prepended are characters of the category Cf that are seen: signs of numbers.
+const prepended = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+
+// hidden reports whether a character does something and cannot be seen.
+func hidden(r rune) bool {
+	switch {
+	case r == utf8.RuneError:
+		return false
+	case unicode.Is(unicode.Cf, r):
+		return !strings.ContainsRune(prepended, r) && (r < 0x13430 || r > 0x1343f) // the last join hieroglyphs
+	case unicode.Is(unicode.Variation_Selector, r), r >= 0xe0000 && r <= 0xe0fff:
+		return true
+	}
+	return strings.ContainsRune(invisible, r)
+}
+
+// needed reports whether a hidden character does its proper work between the
+// character before and the text after it.
+func needed(before, r rune, after string) bool {
+	next, _ := utf8.DecodeRuneInString(after)
+	switch r {
+	case '\ufeff':
+		return before == -1
+	case '\u200d':
+		return pictures(before) && pictures(next) || unicode.In(before, joining...) && (after == "" || unicode.In(next, joining...) || !unicode.IsLetter(next))
+	case '\u200c':
+		return unicode.In(before, joining...) && unicode.In(next, joining...)
+	case '\u200e', '\u200f', '\u061c':
+		return unicode.In(before, rightToLeft...) || unicode.In(next, rightToLeft...)
+	case '\ufe0e', '\ufe0f':
+		return unicode.In(before, unicode.So, unicode.Sm, unicode.Po) || before == '‼' || before >= '0' && before <= '9' && next == '\u20e3'
+	case '\u180b', '\u180c', '\u180d', '\u180e', '\u180f':
+		return unicode.Is(unicode.Mongolian, before)
+	}
+	return false
+}
+
+// pictures reports whether a character may be part of an emoji.
+func pictures(r rune) bool {
+	return unicode.Is(unicode.So, r) || r == '\ufe0f' || r >= 0x1f3fb && r <= 0x1f3ff || r == '\u2640' || r == '\u2642'
+}
+
+// rightToLeft are the scripts in whose texts marks of direction are in use, joining
+// those that need joiners.
+var (
+	rightToLeft = []*unicode.RangeTable{unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko}
+	joining     = []*unicode.RangeTable{
+		unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Mongolian, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati,
+		unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar,
+	}
+)
