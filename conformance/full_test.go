@@ -4,6 +4,9 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,7 +64,9 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 		ended <- ret
 	}()
 	<-began
+	r.ready(200, "ready")
 	fill()
+	r.ready(503, "full")
 	refused := 0
 	for range 200 { // until the room inside of the journal is used up too
 		ret, err := r.try(c, "echo x >>ran", "off", client.Events{})
@@ -94,6 +99,7 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 		t.Errorf("ran: %q, %v", text, err)
 	}
 	room()
+	r.ready(200, "ready")
 	r.bash(c, "echo after", "off", client.Events{})
 	fill()
 	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
@@ -122,6 +128,66 @@ func (r *rig) same(c *client.Client, call client.Call, result string) message.To
 		r.tb.Errorf("call %s: %v, %+v", call.ID, err, ret)
 	}
 	return ret
+}
+
+// ready waits until /readyz answers so.
+func (r *rig) ready(status int, text string) {
+	r.tb.Helper()
+	var last string
+	if !within(patience, func() bool {
+		res, err := http.Get(r.daemon.http + "/readyz")
+		if err != nil {
+			r.tb.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		last = fmt.Sprint(res.StatusCode, " ", string(body))
+		return res.StatusCode == status && strings.Contains(last, text) && !strings.Contains(last, r.site.state)
+	}) {
+		r.tb.Errorf("/readyz answers %q, want %d and %q", last, status, text)
+	}
+}
+
+// TestADaemonIsNotReadyWithoutItsJournal: what it would write is lost, or cannot be
+// written. It runs nothing meanwhile, and goes on when the file is back.
+func TestADaemonIsNotReadyWithoutItsJournal(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	c := r.dial(client.Options{})
+	once := client.Call{ID: "once", Tool: "bash", Arguments: map[string]any{"command": "echo once | tee -a once"}}
+	r.same(c, once, "")
+	file := filepath.Join(r.site.state, "journal.db")
+	steps := []struct {
+		name     string
+		do, undo func() error
+	}{
+		{"deleted or replaced", func() error { return os.Rename(file, file+".away") }, func() error { return os.Rename(file+".away", file) }},
+		{"deleted or replaced", func() error {
+			return errors.Join(os.Rename(file, file+".away"), os.WriteFile(file, nil, 0o600))
+		}, func() error { return os.Rename(file+".away", file) }},
+		{"deleted or replaced", func() error { return os.Rename(file+"-wal", file+"-wal.away") }, func() error { return os.Rename(file+"-wal.away", file+"-wal") }},
+		{"permission denied", func() error { return os.Chmod(r.site.state, 0) }, func() error { return os.Chmod(r.site.state, 0o700) }},
+	}
+	if os.Getuid() == 0 { // who may do everything
+		steps = steps[:len(steps)-1]
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			t.Fatal(err)
+		}
+		r.ready(503, s.name)
+		r.same(c, once, "once")
+		if ret, err := r.try(c, "echo x >>ran", "off", client.Events{}); err != nil || ret.Status != "error" {
+			t.Errorf("%s: %v, %+v", s.name, err, ret)
+		}
+		if err := s.undo(); err != nil {
+			t.Fatal(err)
+		}
+		r.ready(200, "ready")
+	}
+	if _, err := os.Stat(filepath.Join(r.site.workspace, "ran")); err == nil {
+		t.Error("a call ran that could not be recorded")
+	}
 }
 
 // TestAFullWorkspaceLeavesOldFilesAsTheyAre writes more than there is room for, and into

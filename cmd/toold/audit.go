@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -19,12 +18,16 @@ import (
 func auditCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, or write all of it"}
 	cmd.AddCommand(&cobra.Command{
-		Use: "verify [NUMBER:HASH]", Short: "Check that no message of the journal was changed or removed", Args: cobra.MaximumNArgs(1),
-		Long: "Checks that each message of the journal fits the one before it, and prints number and\n" +
-			"hash of the last. Who owns the machine can make the whole chain anew: keep what is printed\n" +
-			"elsewhere, and name it later, to see that too. Ends with exit code 6 when something was\n" +
-			"changed. No daemon is needed, and none is in the way.",
+		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
+		Long: "Checks each message, call and argument of the journal against the hashes that were recorded\n" +
+			"with it, and that its end is there, which the file head notes. Prints the number of messages\n" +
+			"and a hash of all. Whoever owns the machine can make all hashes anew: keep what is printed\n" +
+			"elsewhere, and name it later, to see that too. Ends with exit code 6 at the first record\n" +
+			"that does not fit. A daemon may run meanwhile.",
 		RunE: func(cmd *cobra.Command, args []string) error { return g.withRecord(cmd.Context(), verifier(g, args)) },
+	}, &cobra.Command{
+		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.accept) },
 	}, &cobra.Command{
 		Use: "export", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.export) },
@@ -58,12 +61,12 @@ func verifier(g *global, noted []string) func(context.Context, *journal.Journal)
 				return err
 			}
 		}
-		last, hash, err := record.Link(ctx, 0)
+		if err := record.Verify(ctx); err != nil {
+			return err
+		}
+		last, hash, err := record.Link(ctx)
 		if errors.Is(err, journal.ErrNotFound) {
 			return g.print(map[string]any{"messages": 0}, "the journal holds no message\n")
-		}
-		if err == nil {
-			err = record.Verify(ctx)
 		}
 		if err != nil {
 			return err
@@ -80,14 +83,22 @@ func hasLink(ctx context.Context, record *journal.Journal, noted string) error {
 	if err != nil || bad != nil || seq < 1 || len(want) == 0 {
 		return &exitError{exitUsage, fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", noted)}
 	}
-	_, hash, err := record.Link(ctx, seq)
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+	linked, err := record.Linked(ctx, seq, want)
+	if err != nil {
 		return err
 	}
-	if !bytes.Equal(hash, want) {
+	if !linked {
 		return fmt.Errorf("%w: message number %d is not the one that was noted", journal.ErrTampered, seq)
 	}
 	return nil
+}
+
+// accept notes the journal as it is.
+func (g *global) accept(ctx context.Context, record *journal.Journal) error {
+	if err := record.Accept(ctx); err != nil {
+		return err
+	}
+	return verifier(g, nil)(ctx, record)
 }
 
 // exported is a message of the journal.

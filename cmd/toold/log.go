@@ -20,6 +20,9 @@ import (
 // openRecord opens the journal of a configuration, and does not make one.
 func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
 	if _, err := os.Stat(filepath.Join(cfg.StateDir, "journal.db")); err != nil {
+		if _, err := os.Stat(filepath.Join(cfg.StateDir, "head")); err == nil {
+			return nil, &exitError{exitTampered, fmt.Errorf("%w: journal.db is missing in %s, where the file head notes its end", journal.ErrTampered, cfg.StateDir)}
+		}
 		return nil, &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}
 	}
 	j, err := journal.Open(ctx, cfg.StateDir, journal.Self())

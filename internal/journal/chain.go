@@ -58,7 +58,7 @@ func (w *writer) append(ctx context.Context, m Message, build Builder) (seq int6
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
 		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), m.GroupID, m.SenderID, prev, hash)
-	w.head = &head{m.Seq, hash}
+	w.head, w.appended = &head{m.Seq, hash}, true
 	w.fresh += len(m.Body)
 	return m.Seq, err
 }
@@ -160,55 +160,22 @@ func (m *Message) hash(prev []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Verify reads every message and checks the chain from the first to the last.
-// The error is ErrTampered and names the first row that does not fit. Who can
-// write the file and knows this program can make a new chain: only a copy of
-// an earlier hash kept elsewhere would show that.
-func (j *Journal) Verify(ctx context.Context) error {
-	snapshot, err := j.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return fmt.Errorf("cannot verify the journal: %w", err)
-	}
-	defer snapshot.Rollback() //nolint:errcheck // nothing was written
-	last, _, err := scanHead(snapshot.QueryRowContext(ctx, queryHead))
-	if err != nil {
-		return err
-	}
-	rows, err := snapshot.QueryContext(ctx, "SELECT "+messageColumns+", prev_hash, hash FROM messages ORDER BY seq")
-	if err != nil {
-		return fmt.Errorf("cannot verify the journal: %w", err)
-	}
-	defer rows.Close()
-	seq, hash := int64(0), []byte{}
-	for rows.Next() {
-		var prev, stored []byte
-		m, err := scanMessage(rows, &prev, &stored)
-		if err != nil {
-			return fmt.Errorf("cannot verify the journal: %w", err)
-		}
-		if m.Seq != seq+1 || !bytes.Equal(prev, hash) || !bytes.Equal(stored, m.hash(prev)) {
-			return fmt.Errorf("%w: message number %d does not fit its hash or the message before it", ErrTampered, m.Seq)
-		}
-		seq, hash = m.Seq, stored
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("cannot verify the journal: %w", err)
-	}
-	if seq != last {
-		return fmt.Errorf("%w: messages after number %d are missing", ErrTampered, seq)
-	}
-	return nil
-}
-
-// Link returns the hash of a message, and so of all before it; number 0 stands for the
-// last. Who keeps it elsewhere can tell later whether the chain was made anew. The
-// error is ErrNotFound if there is no such message.
-func (j *Journal) Link(ctx context.Context, number int64) (seq int64, hash []byte, err error) {
-	err = j.read.QueryRowContext(ctx, "SELECT seq, hash FROM messages WHERE ? IN (0, seq) ORDER BY seq DESC LIMIT 1", number).Scan(&seq, &hash)
+// Link returns the number of the last message and the hash of the last seal, which covers
+// all that is recorded. Who keeps both elsewhere can tell later whether the journal was
+// made anew; see Linked. The error is ErrNotFound if nothing is recorded.
+func (j *Journal) Link(ctx context.Context) (seq int64, hash []byte, err error) {
+	j.write.settle()
+	err = j.read.QueryRowContext(ctx, "SELECT json_extract(body, '$.message'), hash FROM seals ORDER BY seq DESC LIMIT 1").Scan(&seq, &hash)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil, ErrNotFound
 	}
 	return seq, hash, err
+}
+
+// Linked reports whether the journal has a link that Link has returned once.
+func (j *Journal) Linked(ctx context.Context, seq int64, hash []byte) (linked bool, err error) {
+	err = j.read.QueryRowContext(ctx, "SELECT count(*) > 0 FROM seals WHERE hash = ? AND json_extract(body, '$.message') = ?", hash, seq).Scan(&linked)
+	return linked, err
 }
 
 const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,

@@ -188,6 +188,7 @@ func (j *Journal) adopt(ctx context.Context, dead string) ([]Record, error) {
 			return nil, err
 		}
 		list = append(list, r)
+		j.write.touch(r.Key)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 var migrations embed.FS
 
 // version is the newest schema, the one this program works with.
-const version = 5
+const version = 6
 
 // migrate brings the schema up to version. The caller is in a transaction: a
 // second daemon that starts at the same time waits and finds the work done.
@@ -32,6 +32,11 @@ func (w *writer) migrate(ctx context.Context) error {
 		}
 		if _, err := w.conn.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA user_version = %d", text, v)); err != nil {
 			return fmt.Errorf("cannot migrate to schema %d: %w", v, err)
+		}
+		if v == 6 {
+			if err := w.sealAll(ctx); err != nil {
+				return fmt.Errorf("cannot migrate to schema %d: %w", v, err)
+			}
 		}
 	}
 	return nil

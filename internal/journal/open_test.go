@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -66,7 +65,7 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	ctx := t.Context()
-	if _, _, err := j.Link(ctx, 0); !errors.Is(err, journal.ErrNotFound) {
+	if _, _, err := j.Link(ctx); !errors.Is(err, journal.ErrNotFound) {
 		t.Errorf("an empty journal has a link: %v", err)
 	}
 	for _, id := range []string{"first", "second", "third"} {
@@ -86,16 +85,19 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	if diff := cmp.Diff([]string{"third", "second", "first"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	last, hash, err := j.Link(ctx, 0)
+	last, hash, err := j.Link(ctx)
 	must(t, err)
 	must(t, cycle(ctx, j, call("fourth")))
-	seq, again, err := j.Link(ctx, last)
-	must(t, err)
-	if seq != last || len(hash) == 0 || !bytes.Equal(hash, again) {
-		t.Errorf("link %d is %x, was %x", seq, again, hash)
+	for want, link := range map[bool]struct {
+		number int64
+		hash   []byte
+	}{true: {last, hash}, false: {last + 1, hash}} {
+		if linked, err := j.Linked(ctx, link.number, link.hash); err != nil || linked != want {
+			t.Errorf("link %d:%x: %v, %v", link.number, link.hash, linked, err)
+		}
 	}
-	if _, _, err := j.Link(ctx, 1000); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("message 1000: %v", err)
+	if linked, err := j.Linked(ctx, last, []byte("other")); err != nil || linked {
+		t.Errorf("another hash is a link (%v)", err)
 	}
 }
 

@@ -49,11 +49,11 @@ type Call struct {
 // Decision is why a call may run or may not.
 type Decision struct {
 	Action  string // "allow", "ask" or "deny"
-	By      string // "policy", "person" or "deadline"
+	By      string // "policy", "person", "beforehand" or "deadline"
 	Rule    string
 	Source  string // file:line of the rule
 	Reason  string
-	Person  string // who answered, when By is "person"
+	Person  string // who answered, when By is "person" or "beforehand"
 	Widened string // what that person has added to the sandbox of this call, as JSON; "" = nothing
 }
 

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -47,7 +46,19 @@ type writer struct {
 	fresh int                  // bytes written since the last checkpoint, about
 	stmts map[string]*sql.Stmt // by their text
 
-	disk disk
+	// What this transaction has to seal; see seal.
+	appended bool           // it recorded messages
+	touched  map[Key]bool   // calls that it changed
+	given    map[Key]string // hashes of the arguments that it recorded
+	sealing  *note          // its seal; nil when there is nothing to seal
+	sealed   struct {       // reads a call for its digest
+		query   string
+		columns int
+	}
+	tampered error // why the file head is left as it was; nil when it fits
+
+	disk   disk
+	health health
 
 	alarms sync.WaitGroup // one while alarm runs
 
@@ -75,7 +86,10 @@ func (e *unsyncedError) Unwrap() error { return e.error }
 
 func newWriter(path string) (*writer, error) {
 	file, err := os.Stat(path)
-	return &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}, disk: disk{turn: make(chan struct{}, 1)}}, err
+	w := &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}, disk: disk{turn: make(chan struct{}, 1)}}
+	columns, n := sealedColumns()
+	w.sealed.query, w.sealed.columns = fmt.Sprintf(querySealed, columns), n
+	return w, err
 }
 
 // syncOurselves takes that over from SQLite, where there is a log to sync.
@@ -112,6 +126,7 @@ func (w *writer) tx(d durability, do func() error) error {
 		return j.err
 	case d == synced:
 		if err := w.disk.sync(j.number); err != nil {
+			w.health.wrote(err)
 			return &unsyncedError{err}
 		}
 		return nil
@@ -198,9 +213,13 @@ func (w *writer) waiting(all bool) []*job {
 // commit does the jobs, together if that can be. The caller has the turn.
 func (w *writer) commit(jobs []*job) {
 	err := w.together(jobs)
+	if len(jobs) > 0 {
+		w.health.wrote(err)
+	}
 	for _, j := range jobs {
 		if j.err = err; err != nil && len(jobs) > 1 {
 			j.err = w.together([]*job{j})
+			w.health.wrote(j.err)
 		}
 		j.number = w.disk.committed.Load()
 		close(j.done)
@@ -226,7 +245,13 @@ func (w *writer) together(jobs []*job) error {
 		}
 	}
 	if err == nil {
+		err = w.seal(context.Background())
+	}
+	if err == nil {
 		if _, err = w.exec(context.Background(), "COMMIT"); err == nil {
+			if w.sealing != nil {
+				w.disk.sealed.Store(w.sealing)
+			}
 			w.disk.committed.Add(1)
 			return nil
 		}
@@ -242,7 +267,8 @@ func (w *writer) begin() error {
 	if err := w.present(); err != nil {
 		return err
 	}
-	w.head = nil
+	w.head, w.appended, w.sealing = nil, false, nil
+	w.touched, w.given = map[Key]bool{}, map[Key]string{}
 	w.fresh += eachTransaction
 	_, err := w.exec(context.Background(), "BEGIN IMMEDIATE")
 	return err
@@ -251,14 +277,11 @@ func (w *writer) begin() error {
 // present returns an error unless the file that was opened is still the one that the
 // next daemon will find. SQLite would go on writing to a deleted file and say nothing.
 func (w *writer) present() error {
-	now, err := os.Stat(w.path)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cannot look at the journal: %w", err)
-	case err != nil || !os.SameFile(now, w.file):
-		return ErrGone
+	err := same(w.path, w.file)
+	if err == nil && w.disk.opened != nil {
+		err = same(w.path+"-wal", w.disk.opened)
 	}
-	return nil
+	return err
 }
 
 // exec runs a statement. The caller is in a transaction.

@@ -207,6 +207,7 @@ func (j *Journal) updating(ctx context.Context, k Key, query string, args ...any
 			return err
 		}
 		if n, err := r.RowsAffected(); err != nil || n == 1 {
+			j.write.touch(k)
 			return err
 		}
 		if _, err := scanRecord(j.write.row(ctx, findKey, k)); err != nil {
@@ -286,6 +287,7 @@ func (j *Journal) insertCall(ctx context.Context, r row, now time.Time) (k Key, 
 	}
 	id, err := done.LastInsertId()
 	if err == nil {
+		j.write.touch(Key(id), c.Arguments)
 		_, err = j.write.exec(ctx, "INSERT INTO arguments (call, text) VALUES (?, ?)", id, string(c.Arguments))
 	}
 	return Key(id), err == nil, err
@@ -297,6 +299,7 @@ func (j *Journal) finish(ctx context.Context, k Key, m Message, o Outcome, build
 	if seq, err = j.write.append(ctx, m, build); err != nil {
 		return 0, err
 	}
+	j.write.touch(k)
 	now, d := time.Now().UnixNano(), o.Decision
 	var decided any // NULL: no decision came with the outcome, what is recorded stays
 	if d != (Decision{}) {

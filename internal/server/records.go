@@ -55,13 +55,17 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ok\n"))
 }
 
-// serveReady tells whether new calls are taken.
+// serveReady reports whether new calls are taken and can be recorded.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	s.mu.Lock()
 	closing := s.closing
 	s.mu.Unlock()
 	if closing {
 		http.Error(w, "stopping", http.StatusServiceUnavailable)
+		return
+	}
+	if err := s.opt.Journal.Ready(); err != nil {
+		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	w.Write([]byte("ready\n"))

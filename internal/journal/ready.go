@@ -1,0 +1,108 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// health is what is known of whether the journal can be written.
+type health struct {
+	mu     sync.Mutex
+	failed error     // of the last write; nil when it succeeded
+	looked time.Time // when the files were looked at
+	found  error     // what was wrong with them
+}
+
+const (
+	lookEvery = time.Second
+	roomLeast = 512 << 10 // bytes that the disk must have room for
+)
+
+// wrote takes note of what became of a write.
+func (h *health) wrote(err error) {
+	if errors.Is(err, ErrState) || errors.Is(err, ErrNotFound) {
+		err = nil // it could have been written
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = err
+}
+
+// Ready returns why a call may not be recorded now: the last write failed, the files were
+// moved or replaced, may not be written, or there is no room. It looks at most once a
+// second, and then tries a write when the last one failed; a failed write shows at once.
+// A nil Journal is ready: nothing is to be recorded.
+func (j *Journal) Ready() error {
+	if j == nil {
+		return nil
+	}
+	if j.write.tampered != nil {
+		return j.write.tampered
+	}
+	h := &j.write.health
+	h.mu.Lock()
+	failed, found, old := h.failed, h.found, time.Since(h.looked) > lookEvery
+	if old {
+		h.looked = time.Now()
+	}
+	h.mu.Unlock()
+	if !old {
+		return errors.Join(failed, found)
+	}
+	found = j.write.look()
+	if found == nil && failed != nil {
+		_ = j.write.tx(synced, func() error { j.write.appended = true; return nil }) // a seal of nothing new; h knows the error
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.found = found
+	return errors.Join(h.failed, found)
+}
+
+// look checks the files without writing.
+func (w *writer) look() error {
+	if err := w.present(); err != nil {
+		return err
+	}
+	if err := w.disk.failure(); err != nil {
+		return err
+	}
+	for _, name := range []string{w.path, filepath.Dir(w.path)} {
+		if err := writable(name); err != nil {
+			return fmt.Errorf("the journal may not be written: %w", plain(err))
+		}
+	}
+	room, err := roomAt(w.path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot tell whether there is room for the journal: %w", plain(err))
+	case room < roomLeast:
+		return fmt.Errorf("the disk is full: there is room for %d bytes", room)
+	}
+	return nil
+}
+
+// plain is an error without the path in it, which not everybody may read.
+func plain(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// same reports whether a path leads to the file that was opened.
+func same(path string, opened os.FileInfo) error {
+	now, err := os.Stat(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("cannot look at the journal: %w", plain(err))
+	case err != nil || !os.SameFile(now, opened):
+		return ErrGone
+	}
+	return nil
+}
