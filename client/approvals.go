@@ -66,6 +66,8 @@ type Decision struct {
 	Remember   string // "once" (also when empty), "session" or "rule"
 
 	Widen message.Widening // what a yes adds to the sandbox of this one call
+
+	Beforehand bool // it was given before the question, which nobody has read
 }
 
 func (d Decision) fields() fields {
@@ -76,6 +78,9 @@ func (d Decision) fields() fields {
 		f["approvals"] = []fields{answer}
 	} else {
 		f["approval_request_id"] = d.ApprovalID
+	}
+	if d.Beforehand {
+		f["beforehand"] = true
 	}
 	answer["approve"], answer["reason"] = d.Approve, d.Reason
 	if w := d.Widen.Recorded(); w != nil {

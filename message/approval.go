@@ -14,7 +14,7 @@ func (x *decoding) approvalResponse() {
 		x.errorf(InvalidArguments, "remember must be once, session or rule")
 		return
 	}
-	response := &ApprovalResponse{Remember: w.Remember}
+	response := &ApprovalResponse{Remember: w.Remember, Beforehand: w.Beforehand}
 	switch {
 	case len(w.Approvals) > 0 && w.Widen != nil:
 		x.errorf(InvalidArguments, "widen stands beside approvals; put it into the item of the call that it is for")

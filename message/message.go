@@ -49,6 +49,8 @@ type ToolCall struct {
 type ApprovalResponse struct {
 	Answers  []ApprovalAnswer
 	Remember string // "once" (also when absent), "session" or "rule"
+
+	Beforehand bool // given before the question, which nobody has read
 }
 
 // ApprovalAnswer decides one approval, named by CallID or by ApprovalID.

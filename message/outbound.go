@@ -86,11 +86,11 @@ type Sandbox struct {
 // Decision tells why a call ran or did not.
 type Decision struct {
 	Action string `json:"action"` // "allow" or "deny", after people were asked
-	By     string `json:"by"`     // "policy", "person" or "deadline"
+	By     string `json:"by"`     // "policy", "person", "beforehand" (a yes before the question) or "deadline"
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
-	Person string `json:"person,omitempty"` // whose token answered, when By is "person"
+	Person string `json:"person,omitempty"` // whose token answered, when By is "person" or "beforehand"
 
 	Widened *Widening `json:"widened,omitempty"` // what the person has added to the sandbox of this call
 }
@@ -203,7 +203,7 @@ type ConnectionDecision struct {
 	Port        int    `json:"port"`
 	Ports       []int  `json:"ports,omitempty"` // all that a person decided on with one answer, where they are several
 	Action      string `json:"action"`          // "allow" or "deny"
-	By          string `json:"by"`              // "policy", "person" or "deadline"
+	By          string `json:"by"`              // "policy", "person", "beforehand" (a yes before the question) or "deadline"
 	Rule        string `json:"rule"`
 	Source      string `json:"source,omitempty"`
 	Reason      string `json:"reason"`

@@ -112,7 +112,8 @@ type wireApproval struct {
 	Reason            string       `json:"reason,omitempty"`
 	Remember          string       `json:"remember,omitempty" jsonschema:"once (default), session or rule"`
 
-	Widen *wireWidening `json:"widen,omitempty" jsonschema:"with approval_request_id: what the call gets besides"`
+	Widen      *wireWidening `json:"widen,omitempty" jsonschema:"with approval_request_id: what the call gets besides"`
+	Beforehand bool          `json:"beforehand,omitempty" jsonschema:"the answer was given before the question, which nobody has read"`
 }
 
 type wireAnswer struct {

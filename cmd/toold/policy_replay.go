@@ -46,7 +46,7 @@ func (j *judge) history(ctx context.Context, log *journal.Journal, since time.Ti
 				continue
 			}
 			i, known := seen[rec.ArgsHash]
-			if known && calls[i].Decision.By == "person" {
+			if known && byUser(calls[i].Decision) {
 				continue
 			}
 			if known {

@@ -85,7 +85,7 @@ func (j *judge) proposals(calls []past) ([]*proposal, error) {
 	}
 	list := []*proposal{}
 	for _, c := range calls {
-		if c.Decision.By != "person" || c.Decision.Action != policy.Allow.String() || c.Decision.Widened != "" {
+		if !byUser(c.Decision) || c.Decision.Action != policy.Allow.String() || c.Decision.Widened != "" {
 			continue // what needs a wider sandbox, no rule can let run
 		}
 		for _, next := range asking(j.policy.For(c.Client, c.AgentID), c.effects) {
@@ -102,7 +102,7 @@ func (j *judge) proposals(calls []past) ([]*proposal, error) {
 		for _, c := range calls {
 			switch {
 			case !c.newlyAllowed(j.policy, alone):
-			case c.Decision.By == "person" && c.Decision.Action == "allow" && c.decidedBy(all).Action == policy.Allow:
+			case byUser(c.Decision) && c.Decision.Action == "allow" && c.decidedBy(all).Action == policy.Allow:
 				p.Saves, p.IDs = append(p.Saves, c.text), append(p.IDs, c.ID)
 			default:
 				p.Also = append(p.Also, c.text)

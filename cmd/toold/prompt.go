@@ -47,7 +47,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 // asking the person, again when the answer widens what it may not.
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	if c.yes {
-		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes"})
+		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes was given beforehand", Beforehand: true})
 		return
 	}
 	// Ctrl-C leaves the question open on its line.

@@ -130,6 +130,9 @@ func (s shownCall) String() string {
 // decisionText is a decision in words.
 func decisionText(d message.Decision) string {
 	by := d.By
+	if by == "beforehand" {
+		by = "an answer given beforehand, which nobody checked"
+	}
 	if d.Person != "" {
 		by += " (" + d.Person + ")"
 	}
@@ -150,3 +153,6 @@ func outcomeText(r message.ToolReturn) string {
 	}
 	return r.Status
 }
+
+// byUser reports whether a user decided, when asked or beforehand.
+func byUser(d journal.Decision) bool { return d.By == "person" || d.By == "beforehand" }

@@ -47,12 +47,18 @@ type Request[T any] struct {
 	// nobody may give: Resolve returns its error, and the request waits on. It may be
 	// called from several goroutines.
 	Check func(Verdict) error
+
+	// Answered, if set, is given the answer that counts before anybody else learns of it,
+	// on the goroutine of Resolve. It is not called for a request that ends without an
+	// answer.
+	Answered func(Verdict)
 }
 
 // Verdict is an answer. The zero Verdict refuses.
 type Verdict struct {
 	Approve bool
 	By      string // who answered
+	Before  bool   // the answer was given before the question, which nobody has read
 	Reason  string
 	Widen   Widening // what a yes gives besides
 }
@@ -144,9 +150,11 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 
 // giveUp ends e without an answer, unless an answer was first: then that counts.
 func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
-	if !q.finish(e, v) {
+	if !q.claim(e) {
+		<-e.done
 		return e.verdict, nil
 	}
+	q.settle(e, v)
 	return Verdict{}, why
 }
 
@@ -165,28 +173,36 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 			return Request[T]{}, err
 		}
 	}
-	if !q.finish(e, v) {
+	if !q.claim(e) {
 		return Request[T]{}, ErrNotPending
 	}
+	if e.request.Answered != nil {
+		e.request.Answered(v)
+	}
+	q.settle(e, v)
 	return e.request, nil
 }
 
-// finish gives e its verdict and tells everybody. It returns false when e has
-// one already. It compares entries, not ids: an id may be in use again.
-func (q *Queue[T]) finish(e *entry[T], v Verdict) bool {
+// claim ends the wait of e for an answer; the caller settles it. It returns false when
+// e has one already. It compares entries, not ids: an id may be in use again.
+func (q *Queue[T]) claim(e *entry[T]) bool {
 	q.mu.Lock()
-	first := q.pending[e.request.ID] == e
-	if first {
-		delete(q.pending, e.request.ID)
-		e.verdict = v
-		close(e.done)
-		q.post(event[T]{request: e.request, verdict: &v})
+	defer q.mu.Unlock()
+	if q.pending[e.request.ID] != e {
+		return false
 	}
+	delete(q.pending, e.request.ID)
+	return true
+}
+
+// settle gives a claimed entry its verdict and notifies every approver.
+func (q *Queue[T]) settle(e *entry[T], v Verdict) {
+	q.mu.Lock()
+	e.verdict = v
+	close(e.done)
+	q.post(event[T]{request: e.request, verdict: &v})
 	q.mu.Unlock()
-	if first {
-		q.deliver()
-	}
-	return first
+	q.deliver()
 }
 
 // Find returns the pending requests for a call id, the next to expire first.

@@ -178,6 +178,7 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 	}()
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
 		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown, Check: onlyYesOrNo,
+		Answered: d.recordAnswer(q.call, shown.ID),
 	})
 	settle(nil)
 	<-judged

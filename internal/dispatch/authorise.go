@@ -110,6 +110,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	}()
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
 		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown, Check: d.checkAnswer(q),
+		Answered: d.recordAnswer(c, shown.ID),
 	})
 	settle(nil)
 	<-judged
@@ -197,7 +198,7 @@ func answered(ctx context.Context, said *message.Decision, answer approval.Verdi
 	case err != nil:
 		return said, stopped(ctx)
 	case !answer.Approve:
-		said.By, said.Person, said.Reason = "person", answer.By, answer.Reason
+		said.By, said.Person, said.Reason = byWhom(answer), answer.By, answer.Reason
 		return said, deniedByPerson(answer, rule)
 	}
 	return allowed(said, answer), nil
@@ -205,9 +206,17 @@ func answered(ctx context.Context, said *message.Decision, answer approval.Verdi
 
 // allowed is the decision of a person who says yes.
 func allowed(said *message.Decision, answer approval.Verdict) *message.Decision {
-	said.Action, said.By, said.Person = policy.Allow.String(), "person", answer.By
+	said.Action, said.By, said.Person = policy.Allow.String(), byWhom(answer), answer.By
 	if answer.Reason != "" {
 		said.Reason = answer.Reason
 	}
 	return said
+}
+
+// byWhom is what a decision says of who made it.
+func byWhom(answer approval.Verdict) string {
+	if answer.Before {
+		return "beforehand"
+	}
+	return "person"
 }

@@ -108,7 +108,7 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 			ss.refuse(message.InvalidArguments, a.CallID, `remember: this version knows only "once"; the call still waits`)
 			continue
 		}
-		if e := ss.decide(a); e != nil {
+		if e := ss.decide(a, m.Beforehand); e != nil {
 			ss.reply(e)
 		}
 	}
@@ -116,7 +116,7 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 
 // decide resolves one approval. A tool_call_id may be shared by the calls of
 // several agents: then the approval's own id is needed.
-func (ss *session) decide(a message.ApprovalAnswer) *message.Error {
+func (ss *session) decide(a message.ApprovalAnswer, before bool) *message.Error {
 	id := a.ApprovalID
 	pending := ss.srv.opt.Approvals.Find(a.CallID)
 	switch {
@@ -132,7 +132,7 @@ func (ss *session) decide(a message.ApprovalAnswer) *message.Error {
 	case id == "" && len(pending) == 1:
 		id = pending[0].ID
 	}
-	verdict := approval.Verdict{Approve: a.Approve, By: ss.who.Name, Reason: a.Reason, Widen: approval.Widening(a.Widen)}
+	verdict := approval.Verdict{Approve: a.Approve, By: ss.who.Name, Before: before, Reason: a.Reason, Widen: approval.Widening(a.Widen)}
 	_, err := ss.srv.opt.Approvals.Resolve(id, verdict)
 	if err == nil {
 		return nil

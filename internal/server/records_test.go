@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -89,5 +91,50 @@ func TestAFilterThatIsNotKnownSelectsNothing(t *testing.T) {
 		if !strings.Contains(refused, want) || !strings.Contains(refused, `"q2"`) || !strings.Contains(refused, "invalid_arguments") {
 			t.Errorf("%s: %s", filter, refused)
 		}
+	}
+}
+
+// TestAnswersOfPeopleAreRecordedInTheirOrder: who answered what, why, and whether anybody
+// had read the question.
+func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
+	ts := newCallServer(t, policy.Ask, hello)
+	person := dialAs(t, ts, approverSecret)
+	agents := map[string]*websocket.Conn{}
+	write(t, person, `{"message_type":"ping","nonce":"there"}`)
+	until(t, person, `"there"`)
+	for _, id := range []string{"call_1", "call_2", "call_3"} {
+		agents[id] = dialAs(t, ts, agentSecret)
+		write(t, agents[id], call(id))
+		until(t, person, `"approval_request_message"`)
+	}
+	write(
+		t, person,
+		`{"message_type":"approval_response_message","approvals":[{"tool_call_id":"call_3","approve":true,"reason":"go on"},{"tool_call_id":"call_1","approve":false,"reason":"not on Friday"}]}`,
+		`{"message_type":"approval_response_message","beforehand":true,"approvals":[{"tool_call_id":"call_2","approve":true}]}`,
+	)
+	for _, agent := range agents {
+		until(t, agent, `"tool_return_message"`)
+	}
+	agent := agents["call_1"]
+	write(t, agent, `{"message_type":"list_messages","request_id":"q1","order":"asc","message_types":["approval_response_message"]}`)
+	page, _ := until(t, agent, `"messages"`)
+	var got struct{ Messages []message.RecordedAnswer }
+	if err := json.Unmarshal([]byte(page), &got); err != nil || len(got.Messages) != 3 {
+		t.Fatalf("%v: %s", err, page)
+	}
+	for i, want := range []message.RecordedAnswer{
+		{Approve: true, Reason: "go on", Approvals: []message.RecordedApproval{{CallID: "call_3"}}},
+		{Reason: "not on Friday", Approvals: []message.RecordedApproval{{CallID: "call_1"}}},
+		{Approve: true, Beforehand: true, Approvals: []message.RecordedApproval{{CallID: "call_2"}}},
+	} {
+		is := got.Messages[i]
+		if is.Approver != "approver" || is.Approve != want.Approve || is.Reason != want.Reason || is.Beforehand != want.Beforehand ||
+			len(is.Approvals) != 1 || is.Approvals[0].CallID != want.Approvals[0].CallID || is.Approvals[0].Approve != want.Approve || is.ApprovalID == "" {
+			t.Errorf("answer %d is %+v, want %+v", i+1, is, want)
+		}
+	}
+	write(t, agent, `{"message_type":"list_messages","request_id":"q2","tool_call_id":"call_2","message_types":["tool_return_message"]}`)
+	if page, _ := until(t, agent, `"q2"`); !strings.Contains(page, `"by":"beforehand"`) || !strings.Contains(page, `"person":"approver"`) {
+		t.Errorf("an answer given beforehand is told as %s", page)
 	}
 }
