@@ -32,13 +32,15 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 // the dialect and the batch it came in.
 func (c *Call) recordedRequest() []byte {
 	body, err := message.Encode(struct {
-		OTID           string               `json:"otid"`
-		RunID          string               `json:"run_id"`
-		StepID         string               `json:"step_id"`
-		AgentID        string               `json:"agent_id"`
-		ConversationID string               `json:"conversation_id"`
+		OTID           string               `json:"otid,omitempty"`
+		RunID          string               `json:"run_id,omitempty"`
+		StepID         string               `json:"step_id,omitempty"`
+		AgentID        string               `json:"agent_id,omitempty"`
+		ConversationID string               `json:"conversation_id,omitempty"`
+		GroupID        string               `json:"group_id,omitempty"`
+		SenderID       string               `json:"sender_id,omitempty"`
 		ToolCall       message.ApprovalCall `json:"tool_call"`
-	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, message.ApprovalCall{
+	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, c.req.GroupID, c.req.SenderID, message.ApprovalCall{
 		ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name, Arguments: shownArguments(c.asked.Arguments),
 	}})
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 		HasMore: page.HasMore, NextBefore: page.NextBefore, NextAfter: page.NextAfter,
 	}
 	for _, row := range page.Messages {
-		answer.Messages = append(answer.Messages, message.WholeReturn(row.Body))
+		answer.Messages = append(answer.Messages, message.Listed(row.Body))
 	}
 	return answer, nil
 }
