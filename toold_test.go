@@ -54,7 +54,7 @@ var layers = []row{
 	{"tools/bash", []string{"tools", "policy", "executor", "sandbox", "sandbox/egress", "sandbox/protect", "sandbox/widen"}, []string{"sh"}},
 	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
-	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
+	{"internal/dispatch", []string{"message", "policy", "tools", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/server", []string{"message", "tools", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 

@@ -51,6 +51,10 @@ type Options struct {
 	Version string
 	Silent  bool // asks for no live output
 	Binary  bool // asks for live output in binary frames: cheaper for bulk
+
+	// Workspace is an absolute path in the registered workspace in which calls work that
+	// name no other; "" = the daemon's own.
+	Workspace string
 }
 
 // A Client is one connection. Its methods may be called concurrently.
@@ -156,10 +160,14 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	case o.Binary:
 		output = "binary"
 	}
-	f, err := c.ask(ctx, w, fields{
+	hello := fields{
 		"message_type": "hello", "protocol": 1, "output": output,
 		"client": fields{"name": o.Name, "version": o.Version},
-	})
+	}
+	if o.Workspace != "" {
+		hello["workspace"] = o.Workspace
+	}
+	f, err := c.ask(ctx, w, hello)
 	if err != nil {
 		return err
 	}

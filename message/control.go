@@ -82,7 +82,7 @@ func (x *decoding) hello() {
 		x.errorf(InvalidArguments, "toold speaks protocol 1, not %d", w.Protocol)
 		return
 	}
-	h := &Hello{Protocol: w.Protocol, ClientName: string(w.Client.Name), Version: string(w.Client.Version), Output: w.Output}
+	h := &Hello{Protocol: w.Protocol, ClientName: string(w.Client.Name), Version: string(w.Client.Version), Output: w.Output, Workspace: w.Workspace}
 	if r := w.Resume; r != nil {
 		h.Resume = &Resume{ConnID: string(r.ConnID), LastEventSeq: r.LastEventSeq}
 	}

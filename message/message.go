@@ -144,6 +144,7 @@ type Hello struct {
 	ClientName string
 	Version    string
 	Output     string // "none", "delta" (default) or "binary"
+	Workspace  string // an absolute path in a registered workspace; "" = the daemon's own
 	Resume     *Resume
 }
 

@@ -110,7 +110,8 @@ type HelloAck struct {
 	Protocol    int              `json:"protocol"`
 	Version     string           `json:"version"`
 	ConnID      string           `json:"conn_id"`
-	Workspace   string           `json:"workspace"`
+	Workspace   string           `json:"workspace"`            // in which this connection's calls work unless they name another
+	Workspaces  []string         `json:"workspaces,omitempty"` // that are registered
 	Roles       []string         `json:"roles"`
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`

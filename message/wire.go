@@ -204,6 +204,7 @@ type wireHello struct {
 	Protocol    int         `json:"protocol,omitempty" jsonschema:"1"`
 	Client      wireClient  `json:"client,omitzero"`
 	Output      string      `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
+	Workspace   string      `json:"workspace,omitempty" jsonschema:"absolute path in a registered workspace; the daemon's own when absent"`
 	Resume      *wireResume `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
 }
 

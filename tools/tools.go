@@ -37,6 +37,14 @@ type Invocation interface {
 	Execute(ctx context.Context, io IO) Result
 }
 
+// A Located is a Tool whose calls may name the directory or the file that they are about.
+type Located interface {
+	Tool
+	// Location returns that path as the call names it, which may be relative; "" when it
+	// names none, or cannot be understood. runs reports that a command runs there.
+	Location(args json.RawMessage) (path string, runs bool)
+}
+
 // A Detachable is an Invocation whose caller may want it to run on after the
 // call's return, as a call of its own.
 type Detachable interface {

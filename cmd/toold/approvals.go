@@ -73,6 +73,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 func asked(r message.ApprovalRequest) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", oneLine(r.ToolCall.ToolName), untilText(r.ExpiresAt))
+	b.WriteString(asker(r.Asker, "    "))
 	fmt.Fprintf(&b, "%s    %s asks: %s\n", question(r, "    "), oneLine(r.Rule), oneLine(r.Reason))
 	if flags := wideningFlags(r.MayWiden); len(flags) > 0 {
 		fmt.Fprintf(&b, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))

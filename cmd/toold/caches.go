@@ -31,17 +31,17 @@ func caching(cfg config.Config) bool {
 }
 
 // openCaches makes the tool caches of calls ready.
-func (d *daemon) openCaches(ctx context.Context) (err error) {
-	if !caching(d.cfg) {
+func (u *unit) openCaches(ctx context.Context) (err error) {
+	if !caching(u.cfg) {
 		return nil
 	}
-	if err := readyStore(d.cfg); err != nil {
+	if err := readyStore(u.cfg); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
 	}
-	if d.caches, err = sandbox.OpenCaches(ctx, cacheStore(d.cfg), d.cfg.Caches); err != nil {
+	if u.caches, err = sandbox.OpenCaches(ctx, cacheStore(u.cfg), u.cfg.Caches); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("%w; sandbox.caches: [] does without", err)}
 	}
-	d.cfg.Sandbox.Caches = d.caches
+	u.cfg.Sandbox.Caches = u.caches
 	return nil
 }
 

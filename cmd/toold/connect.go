@@ -13,6 +13,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/workspaces"
 )
 
 // peer is the daemon a call is made to, and the connections to it.
@@ -50,7 +51,7 @@ func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client
 		return nil, err
 	}
 	at := p.at
-	at.Token, at.Name, at.Version, at.Silent, at.Binary = secret, "toold call", version, o.Silent, o.Binary
+	at.Token, at.Name, at.Version, at.Silent, at.Binary, at.Workspace = secret, "toold call", version, o.Silent, o.Binary, o.Workspace
 	return client.Dial(ctx, at)
 }
 
@@ -60,28 +61,52 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 		c.say("workspace %s, in %s", cfg.Workspace, c.below)
 	}
 	if !c.private {
-		p, err := c.reach(ctx, cfg, c.output())
-		switch {
-		case errors.Is(err, errNoDaemon):
-			c.say("no daemon is running; this call starts a private one (one that stays: toold serve)")
-		case err != nil:
-			return nil, &exitError{callNotRun, err}
-		case p.agent.Hello().Workspace == cfg.Workspace:
-			return p, nil
-		default:
-			c.say("the running daemon serves %s; this call gets a private one", p.agent.Hello().Workspace)
-			p.close()
+		p, err := c.running(ctx, cfg)
+		if p != nil || err != nil {
+			return p, err
 		}
 	}
 	if c.background {
 		return nil, &exitError{callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace)}
 	}
-	return startPrivate(ctx, cfg, c.output())
+	return startPrivate(ctx, cfg, c.output(""))
+}
+
+// running reaches the running daemon and has it work in the workspace, which a person
+// registers by working there. It returns nil when a private daemon is needed.
+func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
+	_, err := c.endpoint(cfg)
+	var nested *workspaces.NestedError
+	switch added, problem := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace); {
+	case errors.As(problem, &nested):
+		c.say("%v; this call gets a private daemon", problem)
+		return nil, nil
+	case problem != nil:
+		return nil, &exitError{callNotRun, problem}
+	case added:
+		c.say("registered the workspace %s", cfg.Workspace)
+	}
+	if errors.Is(err, errNoDaemon) {
+		c.say("no daemon is running; this call starts a private one (one that stays: toold serve)")
+		return nil, nil
+	}
+	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
+	if err != nil {
+		return nil, &exitError{callNotRun, err}
+	}
+	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // one that was started by another version
+		p.close()
+		c.say("the running daemon serves %s only; this call gets a private one", works)
+		return nil, nil
+	}
+	return p, nil
 }
 
 // output is how the call wants its live output: as cheap as it can be had, or not at
 // all.
-func (c *callRun) output() client.Options { return client.Options{Silent: c.json, Binary: !c.json} }
+func (c *callRun) output(workspace string) client.Options {
+	return client.Options{Silent: c.json, Binary: !c.json, Workspace: workspace}
+}
 
 // startPrivate runs a daemon in this process, with tokens that nobody else
 // knows, and connects to it over a real socket.
@@ -91,7 +116,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
 	secrets := freshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d, err := newDaemon(ctx, cfg, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	d, err := newDaemon(ctx, cfg, nil, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
 	if err != nil {
 		stop()
 		var coded *exitError

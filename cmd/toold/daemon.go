@@ -21,6 +21,7 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -36,25 +37,33 @@ import (
 // daemon is the whole of toold in one process: `serve` runs it for the machine,
 // `call` a private one for itself.
 type daemon struct {
-	cfg       config.Config
+	cfg       config.Config // of the workspace in which it was started
+	elsewhere func(root string) (config.Config, error)
 	log       *zap.Logger
 	policies  *policies
-	held      sandbox.Report
-	caches    *sandbox.Caches
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
 	server    *server.Server
-	shells    *executor.Pool
-	guard     *protect.Watcher
-	ungrouped error // why calls have no control groups
-	files     sandbox.Files
 	listeners []net.Listener
+
+	shared
+	groups     *cgroup.Root
+	ungrouped  error // why calls have no control groups
+	workspaces served
+	home       *unit // in which it was started
+}
+
+// shared is what the tools of all workspaces share.
+type shared struct {
+	shells      *executor.Pool
+	connections *egress.Places // of all calls
 }
 
 // newDaemon opens everything a daemon needs, answers the calls of a crashed
-// predecessor and listens; it serves nothing yet.
-func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.Token, error), log *zap.Logger) (*daemon, error) {
-	d := &daemon{cfg: cfg, log: log}
+// predecessor and listens; it serves nothing yet. elsewhere returns the configuration in
+// another workspace; nil = the one of cfg is the only one.
+func newDaemon(ctx context.Context, cfg config.Config, elsewhere func(root string) (config.Config, error), tokens func() ([]server.Token, error), log *zap.Logger) (*daemon, error) {
+	d := &daemon{cfg: cfg, elsewhere: elsewhere, log: log}
 	if err := d.open(ctx, tokens, log); err != nil {
 		d.close()
 		return nil, err
@@ -69,23 +78,23 @@ func newDaemon(ctx context.Context, cfg config.Config, tokens func() ([]server.T
 
 // open makes the object graph. On error close closes what was opened.
 func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error), log *zap.Logger) (err error) {
-	first, err := loadPolicy(d.cfg)
-	if err != nil {
-		return err
-	}
 	if err := makeStateDir(d.cfg); err != nil {
 		return err
 	}
-	if err = d.openCaches(ctx); err != nil {
+	d.groups, d.ungrouped = cgroup.Open()
+	d.shared = shared{executor.NewPool(int(d.cfg.WarmShells)), egress.NewPlaces(connectionPlaces())}
+	d.policies = &policies{load: d.reloadAll, name: policyName(d.cfg), log: log, more: make(chan struct{}, 1)}
+	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*unit]{
+		Registry: workspaces.In(d.cfg.StateDir), Home: d.cfg.Workspace, Only: d.elsewhere == nil,
+		Open: d.openUnit, Close: (*unit).close,
+	})}
+	home, release, err := d.workspaces.Set.Use(ctx, "")
+	if err != nil {
 		return err
 	}
-	d.cfg.Sandbox.Groups, d.ungrouped = cgroup.Open()
-	if d.cfg.Sandbox, d.held, err = confinement(ctx, d.cfg); err != nil {
-		return err
-	}
-	if err = withoutNamespace(d.cfg.Sandbox, d.caches); err != nil {
-		return &exitError{exitFailed, err}
-	}
+	defer release() // it stays open while it is registered
+	d.home = home
+	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: home.warnings}
 	if err = d.listen(ctx); err != nil {
 		return err
 	}
@@ -96,27 +105,16 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	d.shells = executor.NewPool(int(d.cfg.WarmShells))
-	if d.guard, err = watchOver(d.cfg); err != nil {
-		return &exitError{exitFailed, err}
-	}
-	registry, err := newRegistry(d.cfg, d.shells, d.guard, &d.files)
-	if err != nil {
-		return err
-	}
 	approvals := approval.New[message.ApprovalRequest]()
 	d.calls = dispatch.New(dispatch.Options{
-		Registry: registry, Policy: first, Approvals: approvals, Journal: d.journal, Log: log,
+		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
-		Listed: listed(d.cfg.Egress), Profile: d.cfg.Sandbox, Widen: d.cfg.Widen,
 	})
-	d.policies = &policies{load: func() (*policy.Policy, error) { return loadPolicy(d.cfg) }, use: d.usePolicy, name: policyName(d.cfg), log: log}
-	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: first.Warnings()}
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
 		Policy:   d.policies.state,
 		Dispatch: d.calls, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
-		Greeting:     d.greeting(registry),
+		Greet:        d.greet,
 		AllowedHosts: d.cfg.AllowedHosts, AllowedOrigins: d.cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},
 		MaxFrameBytes: d.cfg.Limits.MaxFrameBytes, OutboxBytes: d.cfg.Limits.OutboxBytes,
 		CallsPerConnection: int(d.cfg.Limits.CallsPerConnection),
@@ -129,21 +127,14 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 // makeStateDir makes the folder of all that is kept.
 func makeStateDir(cfg config.Config) error {
 	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot make the state folder: %w; choose another one with --state-dir", err)}
+		return &exitError{exitFailed, fmt.Errorf("cannot make the state directory: %w; choose another one with --state-dir", err)}
 	}
 	return nil
 }
 
-// usePolicy puts a policy into force. What was prepared under the one before is
-// given up.
-func (d *daemon) usePolicy(p *policy.Policy) {
-	d.calls.SetPolicy(p)
-	d.shells.Flush()
-}
-
-// egressOptions are those of the connections of all calls.
-func egressOptions(e config.Egress) egress.Options {
-	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: egress.NewPlaces(connectionPlaces())}
+// egressOptions are those of the connections of calls.
+func egressOptions(e config.Egress, places *egress.Places) egress.Options {
+	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: places}
 }
 
 // listed are the hosts that calls may contact without being asked for.
@@ -190,11 +181,9 @@ func (d *daemon) serve(ctx context.Context) error {
 }
 
 func (d *daemon) close() {
-	d.guard.Close()
+	d.workspaces.Set.Close()
 	d.shells.Close()
-	d.files.Close()
-	d.caches.Close()
-	d.cfg.Sandbox.Groups.Close()
+	d.groups.Close()
 	for _, l := range d.listeners {
 		l.Close()
 	}
@@ -212,18 +201,18 @@ func watchOver(cfg config.Config) (*protect.Watcher, error) {
 	return protect.New(guardOptions(cfg))
 }
 
-// newRegistry makes the tools. Commands run in pool, watched by g, and opener opens
-// files; nil will do for all three where nothing is run.
-func newRegistry(cfg config.Config, pool *executor.Pool, g *protect.Watcher, opener *sandbox.Files) (*tools.Registry, error) {
+// newRegistry makes the tools of a workspace. Commands run with what is shared, watched by
+// g, and opener opens files; zero values will do for all three where nothing is run.
+func newRegistry(cfg config.Config, all shared, g *protect.Watcher, opener *sandbox.Files) (*tools.Registry, error) {
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
-	all := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Protect: g, Files: opener})
-	return tools.NewRegistry(append(append(all, calls.New()...), bash.New(bash.Options{
+	list := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Protect: g, Files: opener})
+	return tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: pool, Protect: g,
-		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress),
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Protect: g,
+		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress, all.connections),
 	}))...)
 }
 
@@ -351,11 +340,12 @@ func (d *daemon) socketURL() string {
 	return "ws" + strings.TrimPrefix(d.origin(), "http") + "/v1/ws"
 }
 
-// greeting is what a client is told when it says hello.
-func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
+// greeting is what a client is told that works in a workspace, of those that are
+// registered.
+func (d *daemon) greeting(u *unit, registered []string) message.HelloAck {
 	ack := message.HelloAck{
-		Protocol: protocolVersion, Version: version, Workspace: d.cfg.Workspace,
-		Sandbox: message.Sandbox{Profile: d.held.Profile, Enforced: append([]string{}, d.held.Enforced...), Network: d.held.Network, Tier: d.held.Tier, Degraded: d.held.Degraded, Caches: d.held.Caches},
+		Protocol: protocolVersion, Version: version, Workspace: u.cfg.Workspace, Workspaces: registered,
+		Sandbox: message.Sandbox{Profile: u.held.Profile, Enforced: append([]string{}, u.held.Enforced...), Network: u.held.Network, Tier: u.held.Tier, Degraded: u.held.Degraded, Caches: u.held.Caches},
 		Limits: map[string]int64{
 			"max_frame_bytes": d.cfg.Limits.MaxFrameBytes, "outbox_bytes": d.cfg.Limits.OutboxBytes,
 			"return_bytes": d.cfg.Limits.ReturnBytes, "spool_bytes": d.cfg.Limits.SpoolBytes,
@@ -366,8 +356,8 @@ func (d *daemon) greeting(registry *tools.Registry) message.HelloAck {
 			"background_per_connection": d.cfg.Limits.BackgroundPerConn, "background_timeout_ms": d.cfg.Limits.BackgroundTimeout.Milliseconds(),
 		},
 	}
-	ack.Sandbox.Proxy = d.held.Proxy
-	for _, def := range registry.Definitions() {
+	ack.Sandbox.Proxy = u.held.Proxy
+	for _, def := range u.registry.Definitions() {
 		ack.Tools = append(ack.Tools, message.ToolDefinition(def))
 	}
 	return ack

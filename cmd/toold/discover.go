@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/sandbox"
 )
@@ -37,4 +40,26 @@ func (g *global) from(path string) string {
 		return g.below
 	}
 	return g.below + "/" + path
+}
+
+// register puts the workspace of the command that a person runs on the list.
+func (g *global) register(ctx context.Context, cfg config.Config) error {
+	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
+	if err != nil {
+		return &exitError{exitConfig, err}
+	}
+	if added && !g.json {
+		fmt.Fprintf(g.std.err, "toold: registered the workspace %s\n", cfg.Workspace)
+	}
+	return nil
+}
+
+// elsewhere returns the configuration of a running daemon in other workspaces: what its
+// file said when it started.
+func (g *global) elsewhere(cfg config.Config) func(root string) (config.Config, error) {
+	return func(root string) (config.Config, error) {
+		options := g.options
+		options.Path, options.Text, options.Workspace = cfg.File, cfg.Text, root
+		return config.Load(options)
+	}
 }

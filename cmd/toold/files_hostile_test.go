@@ -62,7 +62,7 @@ func newHostileSite(t *testing.T) hostileSite {
 		t.Fatal(err)
 	}
 	secrets := freshTokens(cfg)
-	d, err := newDaemon(t.Context(), cfg, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	d, err := newDaemon(t.Context(), cfg, nil, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func oneOf(flag, word string, known ...string) error {
 
 // unknownTool rejects a --tool that is neither in the journal nor one that toold has.
 func (l *logRun) unknownTool() error {
-	registry, err := newRegistry(config.Config{}, nil, nil, nil)
+	registry, err := newRegistry(config.Config{}, shared{}, nil, nil)
 	if err != nil {
 		return err
 	}

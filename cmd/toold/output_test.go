@@ -26,7 +26,7 @@ func startDaemon(tb testing.TB) (url, secret string) {
 		tb.Fatal(err)
 	}
 	secrets := freshTokens(cfg)
-	d, err := newDaemon(tb.Context(), cfg, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	d, err := newDaemon(tb.Context(), cfg, nil, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
 	if err != nil {
 		tb.Fatal(err)
 	}

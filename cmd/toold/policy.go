@@ -32,7 +32,7 @@ type judge struct {
 
 // newJudge makes the judge of a configuration.
 func newJudge(cfg config.Config) (*judge, error) {
-	registry, err := newRegistry(cfg, nil, nil, nil)
+	registry, err := newRegistry(cfg, shared{}, nil, nil)
 	if err != nil {
 		return nil, &exitError{exitFailed, err}
 	}

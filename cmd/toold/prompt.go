@@ -54,7 +54,7 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
 	defer newline()
 	hello := p.agent.Hello()
-	fmt.Fprintf(p.tty, "\n%s asks: %s\n%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "), hello.Workspace+", "+describeWire(hello.Sandbox))
+	fmt.Fprintf(p.tty, "\n%s asks: %s\n%s%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), asker(r.Asker, "  "), question(r, "  "), hello.Workspace+", "+describeWire(hello.Sandbox))
 	in := bufio.NewReader(p.tty)
 	for open := true; open; {
 		d := askPerson(in, p.tty, r.MayWiden)

@@ -33,3 +33,26 @@ func question(r message.ApprovalRequest, indent string) string {
 func oneLine(s string) string {
 	return strings.ReplaceAll(tools.Visible(s), "\n", `\n`)
 }
+
+// asker says who asks for a call and why, as far as that is known. The client chose all
+// of it but the name of its token.
+func asker(a message.Asker, indent string) string {
+	who := []string{"from " + oneLine(a.Client)}
+	if p := a.Program; p != nil {
+		who = append(who, "program "+oneLine(strings.TrimSpace(p.Name+" "+p.Version)))
+	}
+	if a.AgentID != "" {
+		who = append(who, "agent "+oneLine(a.AgentID))
+	}
+	if a.ConversationID != "" {
+		who = append(who, "conversation "+oneLine(a.ConversationID))
+	}
+	text := indent + strings.Join(who, ", ") + "\n"
+	if a.Description != "" {
+		text += indent + "description: " + oneLine(a.Description) + "\n"
+	}
+	if a.Justification != "" {
+		text += indent + "justification: " + oneLine(a.Justification) + "\n"
+	}
+	return text
+}

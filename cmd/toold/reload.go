@@ -17,7 +17,6 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/server"
-	"github.com/toold/toold/policy"
 )
 
 // policyName is what the policy of a configuration is called.
@@ -25,9 +24,9 @@ func policyName(cfg config.Config) string { return orDefault(cfg.Policy, `built-
 
 // policies puts a changed policy into force, or keeps the one that holds.
 type policies struct {
-	load func() (*policy.Policy, error)
-	use  func(*policy.Policy)
+	load func() (warnings []string, err error) // takes up the files and puts them into force
 	name string
+	more chan struct{} // capacity 1: there are further files to watch
 	log  *zap.Logger
 	held sync.Mutex // one reload at a time, so that the newest file wins
 	last server.Reloaded
@@ -45,16 +44,24 @@ func (p *policies) state() server.Reloaded {
 func (p *policies) reload() (server.Reloaded, error) {
 	p.held.Lock()
 	defer p.held.Unlock()
-	next, err := p.load()
+	warnings, err := p.load()
 	if err != nil {
 		p.log.Error("the policy cannot be used; the last good one goes on holding", zap.String("policy", p.name), zap.Error(err))
 		p.last.Error = err.Error()
 		return server.Reloaded{Policy: p.name}, err
 	}
-	p.use(next)
-	p.last = server.Reloaded{Policy: p.name, Warnings: next.Warnings()}
-	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", next.Warnings()))
+	p.last = server.Reloaded{Policy: p.name, Warnings: warnings}
+	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", warnings))
 	return p.last, nil
+}
+
+// follow makes watch look at which files there are. What has changed of them since they
+// were read is taken up.
+func (p *policies) follow() {
+	select {
+	case p.more <- struct{}{}:
+	default: // it has not looked yet
+	}
 }
 
 func reloadCommand(g *global) *cobra.Command {

@@ -61,7 +61,7 @@ func (p *policies) watch(ctx context.Context, places func() []string) <-chan str
 		changes = &fsnotify.Watcher{} // its channels never tell anything
 	}
 	files := places()
-	p.follow(changes, files)
+	p.followFiles(changes, files)
 	// Ends with ctx.
 	go func() {
 		defer close(done)
@@ -74,9 +74,9 @@ func (p *policies) watch(ctx context.Context, places func() []string) <-chan str
 	return done
 }
 
-// follow watches the folders of files, not the files: editors and tools put new
+// followFiles watches the folders of files, not the files: editors and tools put new
 // ones in their place.
-func (p *policies) follow(changes *fsnotify.Watcher, files []string) {
+func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Dir(file)); err != nil || changes.Events == nil {
 			continue
@@ -97,6 +97,8 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, pl
 			return
 		case <-hangup:
 			quiet.Reset(0)
+		case <-p.more:
+			quiet.Reset(settle)
 		case e := <-changes.Events:
 			if slices.Contains(files, e.Name) && e.Op != fsnotify.Chmod {
 				quiet.Reset(settle)
@@ -106,7 +108,7 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, pl
 			quiet.Reset(settle)
 		case <-quiet.C:
 			files = places()
-			p.follow(changes, files) // a folder may be new
+			p.followFiles(changes, files) // a folder may be new
 			p.reload()
 		}
 	}

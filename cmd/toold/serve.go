@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,12 +36,19 @@ func (g *global) serve(ctx context.Context) error {
 	log := newLogger(g.std.err, cfg.LogLevel)
 	ctx, stop := untilSignalled(ctx)
 	defer stop()
+	if err := g.register(ctx, cfg); err != nil {
+		return err
+	}
 	lock, err := lockState(ctx, cfg)
+	var other *statedir.ServedError
+	if errors.As(err, &other) {
+		fmt.Fprintf(g.std.err, "toold: it serves the workspace %s as well\n", cfg.Workspace)
+	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	d, err := newDaemon(ctx, cfg, func() ([]server.Token, error) { return loadTokens(cfg) }, log)
+	d, err := newDaemon(ctx, cfg, g.elsewhere(cfg), func() ([]server.Token, error) { return loadTokens(cfg) }, log)
 	if err != nil {
 		return err
 	}
@@ -53,7 +61,7 @@ func (g *global) serve(ctx context.Context) error {
 		return &exitError{exitFailed, err}
 	}
 	watched, unwatch := context.WithCancel(ctx)
-	watching := d.policies.watch(watched, func() []string { return policyPlaces(cfg) })
+	watching := d.policies.watch(watched, d.policyPlaces)
 	err = d.serve(ctx)
 	unwatch()
 	<-watching
@@ -124,8 +132,8 @@ func (d *daemon) banner(w io.Writer) error {
 	fmt.Fprintf(&b, "toold %s\n", version)
 	fmt.Fprintf(&b, "  workspace  %s\n", d.cfg.Workspace)
 	fmt.Fprintf(&b, "  policy     %s\n", source)
-	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.held))
-	if flags := wideningFlags((*message.MayWiden)(d.cfg.Widen.Offer(d.cfg.Sandbox))); len(flags) > 0 {
+	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.home.held))
+	if flags := wideningFlags((*message.MayWiden)(d.home.cfg.Widen.Offer(d.home.cfg.Sandbox))); len(flags) > 0 {
 		fmt.Fprintf(&b, "             approvers may widen it for one call: %s (approval.widen)\n", strings.Join(flags, ", "))
 	}
 	fmt.Fprintf(&b, "  agents     %s\n", d.socketURL())
@@ -134,8 +142,8 @@ func (d *daemon) banner(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokenFile(d.cfg.StateDir, ""))
 	fmt.Fprintf(&b, "  journal    %s\n", d.cfg.StateDir)
-	if d.held.Degraded != "" {
-		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.held.Tier, d.held.Degraded)
+	if d.home.held.Degraded != "" {
+		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.home.held.Tier, d.home.held.Degraded)
 	}
 	for _, w := range d.policies.state().Warnings {
 		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))

@@ -35,7 +35,7 @@ func (d *daemon) keepTidy(ctx context.Context) {
 			return
 		case <-next.C:
 		}
-		err := errors.Join(d.caches.Limit(ctx, d.cfg.Limits.CachesTotal), tidy(d.cfg))
+		err := errors.Join(d.limitCaches(ctx), tidy(d.cfg))
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("cannot remove what is kept for too long", zap.Error(err))
 		}

@@ -16,6 +16,7 @@ import (
 // is absolute. config.example.yaml explains each setting and shows its default.
 type Config struct {
 	File           string // the file that was read; empty when there is none
+	Text           []byte // what it held
 	Listen         string // host:port; without TLS the host is a loopback one
 	Socket         string // path of a Unix socket; empty = none
 	TLS            TLS
@@ -92,6 +93,7 @@ type Limits struct {
 // process's environment.
 type Options struct {
 	Path string // the configuration file; empty = TOOLD_CONFIG, then the default file, which may be missing
+	Text []byte // what the file holds, if it was read before; nil = it is read
 
 	// The command line's word on single settings; empty = not given. Relative
 	// paths count from Dir.
@@ -118,7 +120,7 @@ func Load(o Options) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	raw, err := l.read(o.Path)
+	raw, err := l.read(o.Path, o.Text)
 	if err != nil {
 		return Config{}, err
 	}
@@ -179,7 +181,7 @@ func (l *loader) xdg(name, below string) string {
 }
 
 // read decodes the configuration file. Only the default file may be missing.
-func (l *loader) read(path string) (file, error) {
+func (l *loader) read(path string, src []byte) (file, error) {
 	var raw file
 	if path == "" {
 		path = l.getenv("TOOLD_CONFIG")
@@ -193,12 +195,14 @@ func (l *loader) read(path string) (file, error) {
 	case !named:
 		path = filepath.Join(l.configFolder, "config.yaml")
 	}
-	src, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !named {
-		return raw, nil
-	}
-	if err != nil {
-		return raw, fmt.Errorf("cannot read the configuration: %w", err)
+	if src == nil {
+		var err error
+		if src, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) && !named {
+			return raw, nil
+		}
+		if err != nil {
+			return raw, fmt.Errorf("cannot read the configuration: %w", err)
+		}
 	}
 	l.file, l.src = path, src
 	return raw, decodeStrict(path, src, &raw)

@@ -65,7 +65,7 @@ func usualTerminal(system string) string {
 // build checks every setting and lays it over the defaults.
 func (l *loader) build(raw file) Config {
 	c := defaults()
-	c.File = l.file
+	c.File, c.Text = l.file, l.src
 	l.version(raw.Version)
 	l.network(&c, raw)
 	c.Tokens = l.tokens(raw, c.Tokens)

@@ -48,14 +48,20 @@ func effectLines(effects []policy.Effect) []message.EffectLine {
 	return lines
 }
 
-// Explain returns how a call of a client would be decided. Nothing runs, and nothing is
-// recorded.
-func (d *Dispatcher) Explain(client string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
-	inv, refused := d.build(context.Background(), asked)
+// Explain returns how a call of a client, whose connection selects dir, would be decided.
+// Nothing runs, and nothing is recorded.
+func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
+	c := &Call{asked: asked, dir: dir}
+	defer c.leaveWorkspace()
+	var inv tools.Invocation
+	refused := d.enter(context.Background(), c)
+	if refused == nil {
+		inv, refused = d.build(context.Background(), c.workspace, asked)
+	}
 	if refused != nil {
 		return message.PolicyExplanation{}, message.Errorf(message.InvalidArguments, "%s", refused.text)
 	}
-	effects, current := inv.Effects(), d.rules.Load().policy.For(client, "")
+	effects, current := inv.Effects(), c.workspace.rules.Load().policy.For(client, "")
 	verdict, lines := current.Decide(effects), effectLines(effects)
 	for i := range effects {
 		alone := current.Decide(effects[i : i+1])

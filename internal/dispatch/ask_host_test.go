@@ -21,6 +21,7 @@ func contacting(t *testing.T) (*bench, *connections) {
 	t.Helper()
 	b, _ := connecting(t, "")
 	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "c1", Name: "probe"}})
+	c.workspace = b.workspace
 	return b, b.connections(c, b.tool)
 }
 

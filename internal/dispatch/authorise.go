@@ -16,20 +16,13 @@ import (
 // rules are the policy in force, and the news that another has taken its place.
 type rules struct {
 	policy   *policy.Policy
-	replaced chan struct{} // closed by SetPolicy
+	replaced chan struct{} // closed by Workspace.SetPolicy
 }
 
 // rulesFor are the rules in force for the client of a call.
 func (d *Dispatcher) rulesFor(c *Call) *rules {
-	r := d.rules.Load()
+	r := c.workspace.rules.Load()
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID), replaced: r.replaced}
-}
-
-// SetPolicy makes later decisions follow p. Running calls are not affected;
-// calls that wait for a person are judged again.
-func (d *Dispatcher) SetPolicy(p *policy.Policy) {
-	old := d.rules.Swap(&rules{policy: p, replaced: make(chan struct{})})
-	close(old.replaced)
 }
 
 // authorise decides the call, asking a person where the policy says so. With no
@@ -134,7 +127,7 @@ func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Dec
 	}
 	c.profile, c.granted = now.Profile, written(q.effects)
 	said := allowed(q.said, answer)
-	g, err := d.grant(q.inv, d.opt.Profile.AtMost(c.profile), answer)
+	g, err := grant(q, c.base(), answer)
 	if err != nil {
 		said.Action, said.Reason = policy.Deny.String(), err.Error()
 		return said, &refusal{message.SandboxUnavailable, fmt.Sprintf("a person (%s) allowed the call with a wider sandbox, which cannot be given any more: %v; nothing ran. Send the call again under a new id", answer.By, err)}

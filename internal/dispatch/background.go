@@ -111,7 +111,7 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context.Context, *refusal) {
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
-	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Program: parent.program, Request: parent.req, Call: asked})
+	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Program: parent.program, Dir: parent.dir, Request: parent.req, Call: asked})
 	c.of, c.linger, c.profile, c.granted = parent, forEver, parent.profile, parent.granted
 	c.progress.preview = parent.progress.preview
 	told, refused := d.admitBackground(c)
@@ -122,6 +122,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	if err == nil {
 		c.rec = rec.Key
 		c.widened, parent.widened = parent.widened, nil // it is this call that runs
+		c.workspace, c.leave, parent.leave = parent.workspace, parent.leave, nil
 		for _, begun := range told {
 			begun(c)
 		}
@@ -179,6 +180,7 @@ func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, said *message.Decision) {
 	defer d.wg.Done()
 	defer c.stop(nil)
+	defer c.leaveWorkspace()
 	defer c.widened.Close()
 	d.answer(c, d.executeSafely(ctx, c, inv, outcome{decision: said}))
 	d.opt.Log.Info("background call ended", zap.String("call", c.ID), zap.String("begun_by", c.of.ID))

@@ -40,7 +40,7 @@ func TestFewCallsAreParsedAtOnceAndAWaitingOneCanBeCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.opt.Registry, b.opt.Limits.Waiting = registry, most+8
+	b.workspace.opt.Registry, b.opt.Limits.Waiting = registry, most+8
 
 	type sent struct {
 		w    *Watcher

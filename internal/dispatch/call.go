@@ -31,6 +31,7 @@ type Call struct {
 	conn    string // whose turn it uses; see queue
 	program *message.Program
 	asker   func() message.Asker
+	dir     string // of the connection; see Submission
 	of      *Call  // of a background call: the call that began it
 	key     string // client, agent and id: weak generators repeat ids across agents
 	tool    string // canonical name; as asked when there is no such tool
@@ -46,13 +47,15 @@ type Call struct {
 	ended   chan struct{} // closed when the call has its return
 
 	// These are for the call's goroutine only.
-	profile string          // of the sandbox, as the policy wants it
-	granted []string        // files that a person has said yes to
-	widened *widen.Grant    // what that person has added to the sandbox; closed with the call
-	held    []any           // events that nobody may see before the call is recorded
-	fenced  bool            // cancelled before it came
-	known   *journal.Record // the journal has the call already
-	lost    *refusal        // the journal cannot take the call
+	workspace *Workspace      // nil until it is found; see enter
+	leave     func()          // lets workspace go; nil when another call does
+	profile   string          // of the sandbox, as the policy wants it
+	granted   []string        // files that a person has said yes to
+	widened   *widen.Grant    // what that person has added to the sandbox; closed with the call
+	held      []any           // events that nobody may see before the call is recorded
+	fenced    bool            // cancelled before it came
+	known     *journal.Record // the journal has the call already
+	lost      *refusal        // the journal cannot take the call
 
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only

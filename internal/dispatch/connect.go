@@ -155,7 +155,7 @@ func (n *connections) judge(rules *rules, host string, port uint16) (v policy.De
 // judgeRules is the policy's word on one port.
 func (n *connections) judgeRules(rules *rules, host string, port uint16) policy.Decision {
 	v := rules.policy.Decide([]policy.Effect{contact(host, port)})
-	if v.Action == policy.Ask && v.Rule == "defaults.net" && n.d.opt.Listed != nil && n.d.opt.Listed(host, port) {
+	if v.Action == policy.Ask && v.Rule == "defaults.net" && n.listed(host, port) {
 		v.Action, v.Rule, v.Source = policy.Allow, "sandbox.egress.allow", "configuration"
 		v.Reason = "The configuration lists " + host + "."
 	}
@@ -163,6 +163,12 @@ func (n *connections) judgeRules(rules *rules, host string, port uint16) policy.
 		v.Action, v.Reason = policy.Allow, "The call was allowed with "+host+" in it."
 	}
 	return v
+}
+
+// listed reports whether the configuration lists a host.
+func (n *connections) listed(host string, port uint16) bool {
+	listed := n.call.workspace.opt.Listed
+	return listed != nil && listed(host, port)
 }
 
 // contact is the effect of a connection. What is spoken at a port is taken to be

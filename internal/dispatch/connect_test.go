@@ -29,7 +29,7 @@ func connecting(t *testing.T, listed string, hosts ...string) (b *bench, answers
 		return tools.Result{Text: "done"}
 	}})
 	b.tool.does = policy.Effect{Kind: policy.Net, Host: "judged.example", Port: 443, Scheme: "https"}
-	b.opt.Listed = func(host string, port uint16) bool { return host == listed && port == 443 }
+	b.workspace.opt.Listed = func(host string, port uint16) bool { return host == listed && port == 443 }
 	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
 		Name: "test", Defaults: policy.Defaults{Net: policy.Ask},
 		Net: []policy.Rule{

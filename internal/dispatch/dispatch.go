@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,33 +20,21 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/policy"
-	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 )
 
-// Options is what a Dispatcher works with. All fields but Redact, Listed, Profile and
-// Widen are needed.
+// Options is what a Dispatcher works with. All fields but Redact are needed.
 type Options struct {
-	Registry  *tools.Registry
-	Policy    *policy.Policy
-	Approvals *approval.Queue[message.ApprovalRequest]
-	Journal   *journal.Journal
-	Log       *zap.Logger
-	SpoolDir  string // output files of calls, one folder each
+	Registry   *tools.Registry // the tools by name; each workspace has its own
+	Workspaces Workspaces
+	Approvals  *approval.Queue[message.ApprovalRequest]
+	Journal    *journal.Journal
+	Log        *zap.Logger
+	SpoolDir   string // output files of calls, one folder each
 	// Kill ends the process tree of a call that a crashed daemon left behind.
 	Kill   func(identity string) (bool, error)
 	Limits Limits
 	Redact []string // values that must not leave a call
-	// Listed tells which hosts running calls may contact without being asked for,
-	// unless a rule asks or denies; nil = none.
-	Listed func(host string, port uint16) bool
-
-	// Profile is the sandbox that is configured, and Widen what people may add to it
-	// with their yes to one call; the zero Bounds let nothing be added.
-	Profile sandbox.Profile
-	Widen   widen.Bounds
 }
 
 // Limits bound the calls. All are needed.
@@ -72,7 +59,6 @@ const maxHeld = 256 << 20
 // A Dispatcher runs calls. Its methods may be called concurrently.
 type Dispatcher struct {
 	opt    Options
-	rules  atomic.Pointer[rules]
 	places *queue        // of running calls
 	builds chan struct{} // one element per call being parsed
 	grown  chan struct{} // capacity 1: the recorded output has grown by much; see Tend
@@ -101,7 +87,6 @@ func New(opt Options) *Dispatcher {
 		calls:   make(map[string]*Call),
 		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}),
 	}
-	d.rules.Store(&rules{policy: opt.Policy, replaced: make(chan struct{})})
 	return d
 }
 
@@ -110,6 +95,7 @@ type Submission struct {
 	Client  string           // the token's name, not the connection: it scopes the call's id
 	Conn    string           // the connection: places to run are handed out to connections in turn
 	Program *message.Program // as the connection calls itself; nil: it said nothing
+	Dir     string           // canonical; selects the workspace of a call that names no directory; "" = the first
 	Request *message.Request
 	Call    message.ToolCall
 	TooMany string // not empty: the session has too many calls, and the refusal says so
@@ -164,7 +150,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
-		client: s.Client, conn: s.Conn, program: s.Program, key: key(s.Client, s.Request.AgentID, s.Call.ID),
+		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, key: key(s.Client, s.Request.AgentID, s.Call.ID),
 		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,

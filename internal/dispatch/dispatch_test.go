@@ -61,6 +61,7 @@ func (p *probe) Execute(ctx context.Context, io tools.IO) tools.Result {
 // bench is a dispatcher with everything real but the tool.
 type bench struct {
 	*Dispatcher
+	workspace *Workspace
 	tool      *probe
 	journal   *journal.Journal
 	approvals *approval.Queue[message.ApprovalRequest]
@@ -68,6 +69,16 @@ type bench struct {
 	killed    []string
 	dir       string // of the journal
 }
+
+// only is all workspaces of a test.
+type only struct{ *Workspace }
+
+func (o only) Use(context.Context, string) (*Workspace, func(), error) {
+	return o.Workspace, func() {}, nil
+}
+
+// SetPolicy changes the policy of the workspace.
+func (b *bench) SetPolicy(p *policy.Policy) { b.workspace.SetPolicy(p) }
 
 // newBench makes a dispatcher whose policy gives every read the action.
 func newBench(t *testing.T, action policy.Action, tool *probe) *bench {
@@ -98,8 +109,9 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 	}
 	core, logged := observer.New(zapcore.InfoLevel)
 	b := &bench{tool: tool, journal: j, approvals: approval.New[message.ApprovalRequest](), logged: logged}
+	b.workspace = NewWorkspace(WorkspaceOptions{Root: "/nowhere", Registry: registry, Policy: rules})
 	b.Dispatcher = New(Options{
-		Registry: registry, Policy: rules, Approvals: b.approvals, Journal: j, Log: zap.New(core), SpoolDir: t.TempDir(),
+		Registry: registry, Workspaces: only{b.workspace}, Approvals: b.approvals, Journal: j, Log: zap.New(core), SpoolDir: t.TempDir(),
 		Kill:   func(identity string) (bool, error) { b.killed = append(b.killed, identity); return true, nil },
 		Limits: Limits{Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, BackgroundEach: 2, AskedHosts: 12, SpoolTotal: 1 << 30, SpoolKeep: time.Hour, ReturnBytes: 30000, SpoolBytes: 1 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
 		Redact: []string{"s3cret"},

@@ -28,9 +28,11 @@ func modelBench(t *testing.T, tool *probe, denied ...string) *bench {
 	if denied != nil {
 		file.Commands = append(file.Commands, policy.Rule{ID: "no-kill", Action: policy.Deny, Run: denied})
 	}
-	if opt.Policy, err = policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, file); err != nil {
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, file)
+	if err != nil {
 		t.Fatal(err)
 	}
+	opt.Workspaces = only{NewWorkspace(WorkspaceOptions{Root: "/nowhere", Registry: registry, Policy: rules})}
 	opt.Registry, opt.Approvals = registry, approval.New[message.ApprovalRequest]()
 	b.Dispatcher = New(opt)
 	t.Cleanup(func() {

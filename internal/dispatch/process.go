@@ -34,6 +34,7 @@ type outcome struct {
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
+	defer c.leaveWorkspace()
 	defer func() { c.widened.Close() }()
 	if refused != nil {
 		d.notWaiting()
@@ -175,7 +176,10 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 			return nil, refused
 		}
 	}
-	inv, refused := d.build(ctx, c.asked)
+	if refused := d.enter(ctx, c); refused != nil {
+		return nil, refused
+	}
+	inv, refused := d.build(ctx, c.workspace, c.asked)
 	if refused == nil {
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
 	}
@@ -184,14 +188,14 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 
 // build builds an invocation and records nothing. It waits while as many are being built
 // as may be at once, and gives up waiting when ctx ends.
-func (d *Dispatcher) build(ctx context.Context, asked message.ToolCall) (tools.Invocation, *refusal) {
+func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
 		defer func() { <-d.builds }()
 	case <-ctx.Done():
 		return nil, stopped(ctx)
 	}
-	tool, _, ok := d.opt.Registry.Lookup(asked.Name)
+	tool, _, ok := w.opt.Registry.Lookup(asked.Name)
 	if asked.Invalid != "" {
 		return nil, &refusal{message.InvalidArguments, asked.Invalid}
 	}

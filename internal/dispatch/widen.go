@@ -13,34 +13,37 @@ import (
 
 // mayWiden is what the person who is asked may add to the sandbox of the call.
 func (d *Dispatcher) mayWiden(q question) *message.MayWiden {
-	return (*message.MayWiden)(d.bounds(q.inv).Offer(d.opt.Profile.AtMost(q.call.profile)))
+	return (*message.MayWiden)(bounds(q).Offer(q.call.base()))
 }
 
 // bounds are the most that may be added to the sandbox of a call.
-func (d *Dispatcher) bounds(inv tools.Invocation) widen.Bounds {
-	if c, ok := inv.(tools.Confined); ok {
-		return c.Widens(d.opt.Widen)
+func bounds(q question) widen.Bounds {
+	if c, ok := q.inv.(tools.Confined); ok {
+		return c.Widens(q.call.workspace.opt.Widen)
 	}
 	return widen.Bounds{}
 }
 
+// base is the sandbox of the call before anything is added.
+func (c *Call) base() sandbox.Profile { return c.workspace.opt.Profile.AtMost(c.profile) }
+
 // checkAnswer refuses answers to a question that add what cannot be added: the
 // question stays open then.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
-	base := d.opt.Profile.AtMost(q.call.profile)
+	base := q.call.base()
 	return func(v approval.Verdict) error {
-		g, err := d.grant(q.inv, base, v)
+		g, err := grant(q, base, v)
 		g.Close() // the one that counts is made as soon as the answer is taken; see approved
 		return err
 	}
 }
 
 // grant is what an answer adds to the sandbox of a call, nil when that is nothing.
-func (d *Dispatcher) grant(inv tools.Invocation, base sandbox.Profile, v approval.Verdict) (*widen.Grant, error) {
+func grant(q question, base sandbox.Profile, v approval.Verdict) (*widen.Grant, error) {
 	if !v.Approve && v.Widen != (approval.Widening{}) {
 		return nil, errors.New("an answer of no widens nothing")
 	}
-	return d.bounds(inv).Check(base, widen.Words(v.Widen))
+	return bounds(q).Check(base, widen.Words(v.Widen))
 }
 
 // onlyYesOrNo refuses answers that add something, to a question that is not about a

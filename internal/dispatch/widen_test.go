@@ -31,8 +31,8 @@ func (p *probe) Widens(b widen.Bounds) widen.Bounds {
 func widening(t *testing.T, tool *probe) (*bench, hesitant) {
 	t.Helper()
 	b, h := newBench(t, policy.Ask, tool), newHesitant()
-	b.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
-	b.opt.Widen = widen.Bounds{Network: widen.Full, Ports: []uint16{443}}
+	b.workspace.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
+	b.workspace.opt.Widen = widen.Bounds{Network: widen.Full, Ports: []uint16{443}}
 	t.Cleanup(b.approvals.Join(h))
 	return b, h
 }
@@ -203,8 +203,9 @@ func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := filepath.Join(base, "gone")
-	b.opt.Widen.Write = []string{base}
+	b.workspace.opt.Widen.Write = []string{base}
 	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe"}})
+	c.workspace = b.workspace
 	c.rec = 1 // its events may be told
 	q := question{c, b.tool, b.tool.Effects(), b.rulesFor(c), &message.Decision{}}
 	said, refused := b.approved(q, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Write: gone}})
@@ -225,8 +226,8 @@ func TestAHostThatAPersonHasAddedIsReachedAndNoOther(t *testing.T) {
 	t.Parallel()
 	b, answers := connecting(t, "listed.example", "new.example", "x.bad.example", "a.good.example", "listed.example", "other.example", "ask.example")
 	b.tool.confined = true
-	b.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
-	b.opt.Widen = widen.Bounds{Hosts: []string{"*.example"}, Ports: []uint16{80, 443}}
+	b.workspace.opt.Profile = sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: "/nowhere"}
+	b.workspace.opt.Widen = widen.Bounds{Hosts: []string{"*.example"}, Ports: []uint16{80, 443}}
 	h := newHesitant()
 	defer b.approvals.Join(h)()
 	b.tool.does = policy.Effect{Kind: policy.Net, Host: "unheard.example", Port: 443, Scheme: "https"}
@@ -258,7 +259,7 @@ func TestAQuestionAboutAHostIsYesOrNo(t *testing.T) {
 	t.Parallel()
 	b, answers := connecting(t, "", "new.example")
 	b.tool.confined = true
-	b.opt.Widen = widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Ports: []uint16{443}}
+	b.workspace.opt.Widen = widen.Bounds{Mode: sandbox.FullAccess, Network: widen.Full, Ports: []uint16{443}}
 	h := newHesitant()
 	defer b.approvals.Join(h)()
 	w, wake := b.submit("c1", `{}`)

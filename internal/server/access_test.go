@@ -16,10 +16,19 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 )
 
 const agentSecret = "agent-secret-agent-secret-agent-secret"
+
+// greet greets in every workspace but one.
+func greet(dir string) (message.HelloAck, error) {
+	if dir == "/unregistered" {
+		return message.HelloAck{}, &workspaces.UnregisteredError{Dir: dir}
+	}
+	return message.HelloAck{Protocol: 1, Workspace: dir}, nil
+}
 
 // newTestServer returns a server that has no calls to serve. What changes later, changes
 // it once it is made.
@@ -28,7 +37,7 @@ func newTestServer(t *testing.T, change func(*Options), later ...func(*Options))
 	opt := Options{
 		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),
 		Tokens:      []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
-		Greeting:    message.HelloAck{Protocol: 1},
+		Greet:       greet,
 		Connections: 20, IncomingBytes: 64 << 20,
 		MaxFrameBytes: 1 << 20, OutboxBytes: 1 << 20, CallsPerConnection: 10, Ping: time.Minute, Idle: time.Hour, Linger: time.Hour,
 		AllowedHosts: []string{"toold.example"}, AllowedOrigins: []string{"https://console.example"},

@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -85,7 +86,7 @@ func newLimitedServer(t *testing.T, action policy.Action, run func(context.Conte
 	options := Options{CallsPerConnection: 2}
 	change(&limits, &options)
 	calls := dispatch.New(dispatch.Options{
-		Registry: registry, Policy: rules, Approvals: approvals, Journal: j, Log: zap.NewNop(), SpoolDir: t.TempDir(),
+		Registry: registry, Workspaces: only{dispatch.NewWorkspace(dispatch.WorkspaceOptions{Root: "/nowhere", Registry: registry, Policy: rules})}, Approvals: approvals, Journal: j, Log: zap.NewNop(), SpoolDir: t.TempDir(),
 		Kill: func(string) (bool, error) { return false, nil }, Limits: limits,
 	})
 	t.Cleanup(func() { calls.Shutdown(context.Background()) })
@@ -95,6 +96,16 @@ func newLimitedServer(t *testing.T, action policy.Action, run func(context.Conte
 		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}})
 	})
 	return ts
+}
+
+// only is all workspaces of a test.
+type only struct{ *dispatch.Workspace }
+
+func (o only) Use(_ context.Context, dir string) (*dispatch.Workspace, func(), error) {
+	if dir == "/unregistered" {
+		return nil, nil, &workspaces.UnregisteredError{Dir: dir}
+	}
+	return o.Workspace, func() {}, nil
 }
 
 func dialAs(t *testing.T, ts *httptest.Server, secret string) *websocket.Conn {

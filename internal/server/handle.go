@@ -92,7 +92,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 	if !ss.may("request calls", call.ID, Agent) {
 		return
 	}
-	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Request: m, Call: call, Wake: ss.poke}
+	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Call: call, Wake: ss.poke}
 	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
 		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 	}
@@ -221,7 +221,17 @@ func (ss *session) hello(m *message.Hello) {
 		ss.program = &message.Program{Name: m.ClientName, Version: m.Version}
 	}
 	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
-	ack := ss.srv.opt.Greeting
+	if m.Workspace != "" {
+		ss.dir = m.Workspace // if there is no such workspace, no call runs elsewhere instead
+	}
+	ack, err := ss.srv.opt.Greet(ss.dir)
+	if err != nil {
+		ss.refuse(message.InvalidArguments, "", err.Error())
+		return
+	}
+	if m.Workspace != "" {
+		ss.dir = ack.Workspace
+	}
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id
 	goOn := func() {}
 	if m.Resume != nil {
@@ -279,7 +289,7 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
-	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, m.Call)
+	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call)
 	if e != nil {
 		ss.reply(e)
 		return

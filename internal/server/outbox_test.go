@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/message"
 )
 
 // sendUntilRefused sends frames without reading the answers until the server
@@ -30,7 +32,9 @@ func sendUntilRefused(t *testing.T, conn *websocket.Conn, frame string) {
 
 func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
 	s, ts := newTestServer(t, func(o *Options) {
-		o.Greeting.Workspace = strings.Repeat("w", 64<<10)
+		o.Greet = func(string) (message.HelloAck, error) {
+			return message.HelloAck{Workspace: strings.Repeat("w", 64<<10)}, nil
+		}
 		o.Idle = time.Hour // on a slow machine the filling takes longer than the usual
 	})
 	conn := dial(t, ts)
@@ -43,7 +47,9 @@ func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
 
 func TestAClientThatReadsNothingDoesNotMakeShutdownFail(t *testing.T) {
 	s, ts := newTestServer(t, func(o *Options) {
-		o.Greeting.Workspace = strings.Repeat("w", 64<<10)
+		o.Greet = func(string) (message.HelloAck, error) {
+			return message.HelloAck{Workspace: strings.Repeat("w", 64<<10)}, nil
+		}
 		o.Idle = time.Hour
 	})
 	conn := dial(t, ts)

@@ -30,7 +30,9 @@ type Options struct {
 	Journal   *journal.Journal
 	Log       *zap.Logger
 	Tokens    []Token
-	Greeting  message.HelloAck // without ConnID and Roles
+	// Greet answers a client that wants to work in dir, "" for none: without ConnID and
+	// Roles. The error says why it cannot.
+	Greet func(dir string) (message.HelloAck, error)
 	// Reload takes up the policy files as they are now. The error says why the
 	// policy that held goes on holding.
 	Reload func() (Reloaded, error)

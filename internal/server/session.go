@@ -36,6 +36,7 @@ type session struct {
 	charged int64            // of the server's budget; the reader's alone
 	frame   []byte           // being handled; the reader's alone
 	program *message.Program // what said hello; the reader's alone
+	dir     string           // selects the workspace of calls, see dispatch.Submission; the reader's alone
 
 	last history // what was written last; the writer's alone
 

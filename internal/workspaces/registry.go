@@ -115,7 +115,7 @@ func (r Registry) Remove(ctx context.Context, path string) (removed bool, err er
 // change replaces the list by what edit makes of it, unless that is the same.
 func (r Registry) change(ctx context.Context, edit func([]Workspace) ([]Workspace, error)) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make the state directory: %w", err)
+		return fmt.Errorf("cannot make the state directory: %w; choose another one with --state-dir", err)
 	}
 	return statedir.Alone(ctx, r.dir, fileName, func() error {
 		list, err := r.List()

@@ -155,6 +155,15 @@ func (t *tool) Definition() tools.Definition {
 	}
 }
 
+// Location returns the directory in which a call asks to run.
+func (t *tool) Location(args json.RawMessage) (path string, runs bool) {
+	a, err := tools.Decode[arguments](args)
+	if err != nil {
+		return "", true
+	}
+	return a.Dir, true
+}
+
 // Build parses a call.
 func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := tools.Decode[arguments](args)

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/internal/workspaces"
+	"github.com/toold/toold/tools"
+)
+
+func workspacesCommand(g *global) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "workspaces", Short: "List, add and remove the directories in which agents may work", Args: cobra.NoArgs,
+		Long: "One daemon serves every registered workspace. A call works in the one that its connection\n" +
+			"or its cwd selects, under that workspace's policy, and changes nothing in the others. Only a\n" +
+			"person registers a workspace: with add, or by starting toold serve or toold call in it.\n" +
+			"A running daemon takes a change up at once.",
+		RunE: func(*cobra.Command, []string) error { return g.listWorkspaces() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "list", Short: "List the registered workspaces", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return g.listWorkspaces() },
+	}, &cobra.Command{
+		Use: "add [PATH]", Short: "Register a workspace (default: the current directory)", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return g.addWorkspace(cmd.Context(), args) },
+	}, &cobra.Command{
+		Use: "remove PATH", Short: "Serve a workspace no longer; calls that run there finish", Args: one,
+		RunE: func(cmd *cobra.Command, args []string) error { return g.removeWorkspace(cmd.Context(), args[0]) },
+	})
+	return cmd
+}
+
+// listedWorkspace is a workspace for people and programs.
+type listedWorkspace struct {
+	workspaces.Workspace
+	Problem string `json:"problem,omitempty"` // why no call can work there
+}
+
+func (g *global) listWorkspaces() error {
+	cfg, err := g.remote()
+	if err != nil {
+		return err
+	}
+	registered, err := workspaces.In(cfg.StateDir).List()
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	list := []listedWorkspace{}
+	for _, w := range registered {
+		l := listedWorkspace{Workspace: w}
+		if info, err := os.Stat(w.Path); err != nil {
+			l.Problem = err.Error()
+		} else if !info.IsDir() {
+			l.Problem = w.Path + " is not a directory"
+		}
+		list = append(list, l)
+	}
+	if g.json {
+		return g.emit(list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(g.std.err, "no workspace is registered: toold workspaces add PATH")
+		return nil
+	}
+	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
+	for _, w := range list {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", tools.Visible(w.Path), w.AddedAt.Local().Format(time.DateOnly), w.Problem)
+	}
+	return table.Flush()
+}
+
+// addWorkspace registers a directory in which a daemon could work.
+func (g *global) addWorkspace(ctx context.Context, paths []string) error {
+	options := g.options
+	if options.Workspace = "."; len(paths) == 1 {
+		options.Workspace = paths[0]
+	}
+	cfg, err := config.Load(options)
+	if err != nil {
+		return &exitError{exitConfig, err}
+	}
+	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	text := "registered " + cfg.Workspace
+	if !added {
+		text = cfg.Workspace + " is registered already"
+	}
+	if d, running, _ := statedir.Running(cfg.StateDir); running {
+		text += "; the daemon at " + d.URL + " serves it"
+	}
+	return g.done(map[string]any{"path": cfg.Workspace, "added": added}, text)
+}
+
+// removeWorkspace takes a directory off the list, which may be gone.
+func (g *global) removeWorkspace(ctx context.Context, path string) error {
+	cfg, err := g.remote()
+	if err != nil {
+		return err
+	}
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	registry := workspaces.In(cfg.StateDir)
+	removed, err := registry.Remove(ctx, path)
+	if real, links := filepath.EvalSymlinks(path); err == nil && links == nil && !removed {
+		removed, err = registry.Remove(ctx, real)
+		path = real
+	}
+	switch {
+	case err != nil:
+		return &exitError{exitFailed, err}
+	case !removed:
+		return &exitError{exitFailed, errors.New(path + " is no registered workspace; those that are: toold workspaces list")}
+	}
+	return g.done(map[string]any{"path": path, "removed": true}, "removed "+path+"; calls that run there finish")
+}

@@ -1,0 +1,28 @@
+package files
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/toold/toold/tools"
+)
+
+func TestACallIsLocatedUnderEveryNameOfItsPath(t *testing.T) {
+	t.Parallel()
+	for _, tool := range New(Options{Workspace: "/ws", Home: "/home/ada"}) {
+		located, ok := tool.(tools.Located)
+		if !ok {
+			t.Errorf("%s has no location", tool.Definition().Name)
+			continue
+		}
+		for args, want := range map[string]string{
+			`{"file_path":"/a/x"}`: "/a/x", `{"path":"/a/x"}`: "/a/x", `{"filePath":"/a/x"}`: "/a/x",
+			`{"dir_path":"/a"}`: "/a", `{"directory":"/a"}`: "/a", `{"path":"~/x"}`: "/home/ada/x", `{"path":"x"}`: "x",
+			`{"pattern":"/a"}`: "", `{}`: "", `{"path":1}`: "", `[`: "",
+		} {
+			if got, runs := located.Location(json.RawMessage(args)); got != want || runs {
+				t.Errorf("%s %s: %q, %t, want %q", tool.Definition().Name, args, got, runs, want)
+			}
+		}
+	}
+}
