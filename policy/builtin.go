@@ -29,8 +29,11 @@ func Autorun() []string {
 	for _, name := range gitRuns() {
 		names = append(names, ".git/"+name)
 	}
-	return append(names, obeyed()...)
+	return append(append(names, obeyed()...), nested()...)
 }
+
+// nested are files that count in directories of their own.
+func nested() []string { return []string{".cargo/config", ".cargo/config.toml", ".hg/hgrc"} }
 
 func gitRuns() []string {
 	return []string{"hooks", "config", "config.worktree", "commondir", "info/attributes"}
@@ -39,7 +42,8 @@ func gitRuns() []string {
 func obeyed() []string {
 	return []string{
 		".vscode", ".idea", ".husky", ".claude", ".codex", ".letta", ".cursor", ".devcontainer", ".toold",
-		".envrc", ".mcp.json", ".gitmodules", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pre-commit-config.yaml", ".ripgreprc",
+		".envrc", ".mcp.json", ".gitmodules", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".ripgreprc",
+		".zed", ".gdbinit", ".exrc", ".nvim.lua", ".dir-locals.el", "mise.toml", ".mise.toml", ".tool-versions", "lefthook.yml",
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
 	}
 }
@@ -97,7 +101,8 @@ func builtinPaths() []Rule {
 			Paths: []string{
 				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/.gitattributes",
 				"**/.github/workflows/**", "**/CLAUDE.md", "**/AGENTS.md",
-				"**/{rust-toolchain,rust-toolchain.toml}", "**/.cargo/{config,config.toml}", // even "cargo --version" obeys them
+				"**/{rust-toolchain,rust-toolchain.toml}", // even "cargo --version" obeys them
+				"**/{" + strings.Join(nested(), ",") + "}/**",
 			},
 		},
 	}

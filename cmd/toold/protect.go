@@ -22,7 +22,7 @@ func guardOptions(cfg config.Config) protect.Options {
 	}
 }
 
-// quarantine is the folder in which is kept what was taken away.
+// quarantine is the directory with copies of what was removed.
 func quarantine(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }
 
 // watchFinding tells whether the workspace can be watched for protected names.
@@ -33,10 +33,10 @@ func watchFinding(cfg config.Config) finding {
 		return f
 	}
 	folders, why, unseen := protect.Survey(guardOptions(cfg))
-	f.Is, f.OK = fmt.Sprintf("%d folders to watch", folders), !unseen
+	f.Is, f.OK = fmt.Sprintf("%d directories to watch", folders), !unseen
 	if why != "" {
 		f.Is += "; " + why
-		f.Mend = fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_watches=%d, or work in a smaller folder", 3*folders)
+		f.Mend = fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_watches=%d, or work in a smaller directory", 3*folders)
 	}
 	return f
 }

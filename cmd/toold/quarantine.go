@@ -14,16 +14,16 @@ import (
 
 func quarantineCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "quarantine", Short: "List what was taken away from the workspace, put it back or remove it", Args: cobra.NoArgs,
-		Long: "List what appeared in a workspace under a protected name while a call ran, and was taken\n" +
-			"away (sandbox.protect). Whatever is there a command may have made: look at it before you\n" +
-			"put it back. It is kept for limits.quarantine_keep, at most limits.quarantine_total.",
+		Use: "quarantine", Short: "List copies of what was removed from the workspace, put them back or remove them", Args: cobra.NoArgs,
+		Long: "List what appeared in a workspace under a protected name while a call ran, and was\n" +
+			"removed (sandbox.protect). A command may have made it: look at it before you put it back.\n" +
+			"The copies are kept for limits.quarantine_keep, at most limits.quarantine_total.",
 		RunE: func(*cobra.Command, []string) error { return g.listQuarantine() },
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "restore ID", Short: "Put something back to where it was; nothing is replaced", Args: one,
 		Long: "Put something back to where it was. Nothing is replaced and no link followed. Do it while\n" +
-			"no call runs in that workspace: else it is taken away again.",
+			"no call runs in that workspace: else that call is ended, and it is removed again.",
 		RunE: func(_ *cobra.Command, args []string) error { return g.restore(args[0]) },
 	}, &cobra.Command{
 		Use: "remove ID", Short: "Remove something for good", Args: one,
@@ -45,7 +45,7 @@ func (g *global) listQuarantine() error {
 		return g.emit(append([]protect.Item{}, items...))
 	}
 	if len(items) == 0 {
-		fmt.Fprintln(g.std.err, "nothing was taken away")
+		fmt.Fprintln(g.std.err, "nothing was removed")
 		return nil
 	}
 	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
@@ -82,7 +82,7 @@ func (g *global) discard(id string) error {
 	return g.done(map[string]any{"id": id, "removed": true}, "removed "+tools.Visible(id))
 }
 
-// quarantineFinding tells how much was taken away and is kept.
+// quarantineFinding reports how much was removed and is kept.
 func quarantineFinding(cfg config.Config) finding {
 	f := finding{Name: "quarantine", OK: true}
 	items, err := protect.Items(quarantine(cfg))
@@ -93,8 +93,8 @@ func quarantineFinding(cfg config.Config) finding {
 	for _, i := range items {
 		total += i.Bytes
 	}
-	if f.Is = "nothing was taken away"; len(items) > 0 {
-		f.Is = fmt.Sprintf("%d taken away, %s of at most %s; toold quarantine lists them", len(items), size(total), size(cfg.Limits.QuarantineTotal))
+	if f.Is = "nothing was removed"; len(items) > 0 {
+		f.Is = fmt.Sprintf("%d removed, %s of at most %s; toold quarantine lists them", len(items), size(total), size(cfg.Limits.QuarantineTotal))
 	}
 	return f
 }

@@ -26,7 +26,7 @@ func (l *loader) protected(list []scalar) []string {
 			names = append(names, policy.Autorun()...)
 		case name == "":
 		case !protectable(name):
-			l.fail(s, "%s cannot be %q: expected %s, the name of a file or folder such as .envrc, or one of git's own: %s; it counts in the workspace, in the folders of sandbox.write and in every repository there",
+			l.fail(s, "%s cannot be %q: expected %s, a name such as .envrc, a file in a directory such as .cargo/config.toml, or one of git's own: %s; it counts in the workspace and the directories of sandbox.write, at any depth",
 				key, name, presetAutorun, strings.Join(gitNames(), ", "))
 		default:
 			names = append(names, name)
@@ -37,10 +37,14 @@ func (l *loader) protected(list []scalar) []string {
 }
 
 func protectable(name string) bool {
-	if strings.ContainsRune(name, '/') {
+	if strings.HasPrefix(name, ".git/") {
 		return slices.Contains(gitNames(), name)
 	}
-	return name != "." && name != ".." && !strings.ContainsAny(name, "*?[{:")
+	parts := strings.Split(name, "/")
+	bad := func(part string) bool {
+		return part == "" || part == "." || part == ".." || strings.ContainsAny(part, "*?[{:")
+	}
+	return len(parts) <= 2 && !slices.ContainsFunc(parts, bad)
 }
 
 func gitNames() []string {

@@ -67,8 +67,11 @@ func (b Bounds) place(path string, p sandbox.Profile) error {
 		}
 	}
 	for _, name := range b.Protect {
-		first, _, _ := strings.Cut(name, "/")
-		if slices.Contains(strings.Split(path, "/"), first) {
+		first, _, nested := strings.Cut(name, "/")
+		if nested && first != ".git" {
+			first = name
+		}
+		if strings.Contains(path+"/", "/"+first+"/") {
 			return fmt.Errorf("%s lies in %s, which no call may change (sandbox.protect)", path, first)
 		}
 	}
