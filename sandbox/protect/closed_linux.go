@@ -23,6 +23,18 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
+// opened opens a folder in which something was found, if it has been closed since.
+func (w *Watcher) opened(f *folder) {
+	dir, err := w.openDirectory(f)
+	if err == nil {
+		_, err = statAt(dir, ".")
+		unix.Close(dir)
+	}
+	if err == unix.EACCES {
+		f.openUp(time.Time{})
+	}
+}
+
 // openUp opens a folder and those above it, from the top and by descriptors, which have
 // been closed since a call began.
 func (f *folder) openUp(since time.Time) {

@@ -135,6 +135,7 @@ func (c *Call) projects() (list []Incident) {
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
 		if f.kind == rebase && !f.lost {
+			w.opened(f)
 			w.judgeTodo(f, last)
 		}
 	}
@@ -143,6 +144,7 @@ func (w *Watcher) judgeContents(last bool) {
 			delete(w.unproven, path)
 			continue
 		}
+		w.opened(p.folder)
 		why := w.content(p.folder, p.name, last)
 		if why == "" {
 			continue
@@ -210,6 +212,7 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 
 // remove removes what was found. It reports whether that is worth telling.
 func (w *Watcher) remove(n *finding, left *allowance) bool {
+	w.opened(n.folder)
 	if n.name == todo && w.content(n.folder, todo, true) == "" {
 		return false // the rebase has ended
 	}

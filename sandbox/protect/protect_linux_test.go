@@ -15,7 +15,7 @@ import (
 
 var protected = []string{
 	".git", ".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes",
-	".envrc", ".vscode", ".gitmodules", ".npmrc",
+	".envrc", ".vscode", ".gitmodules", ".npmrc", ".cargo/config.toml", ".hg/hgrc",
 }
 
 // project is a workspace with a guard over it. Commands run in it as a call would

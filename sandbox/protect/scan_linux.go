@@ -236,7 +236,9 @@ func (w *Watcher) attach(f *folder, parent *folder, name string) *folder {
 	k, library := parent.kindBelow(name), parent.library || slices.Contains(dependencies, name)
 	if f.kind != k || f.library != library || w.names.nested[f.name] != nil || w.names.nested[name] != nil || f.unread || w.linksBelow(parent.path()+"/"+name) {
 		w.drop(f)
-		return w.add(parent, name)
+		sub := w.add(parent, name)
+		sub.seen = f.seen
+		return sub
 	}
 	if !f.lost {
 		w.tree.again[f.parent] = struct{}{} // something else may have its old name
