@@ -86,3 +86,64 @@ func BenchmarkTripwire(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 }
+
+// BenchmarkCallsBesideRenames tells what Begin and End take together while another call
+// renames 60 000 directories over and over, and while it does not, in µs.
+func BenchmarkCallsBesideRenames(b *testing.B) {
+	base, err := filepath.EvalSymlinks(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	const directories = 60_000
+	name := func(kind string, i int) string {
+		return filepath.Join(base, fmt.Sprint(i%100), fmt.Sprint(kind, i))
+	}
+	for i := range directories {
+		if err := os.MkdirAll(name("a", i), 0o700); err != nil {
+			b.Fatal(err)
+		}
+	}
+	w, err := protect.New(protect.Options{Roots: []string{base}, Names: protected, Quarantine: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Close()
+	w.Begin(nil).End() // waits until all has been read
+	measure := func(b *testing.B) {
+		var times []time.Duration
+		for b.Loop() {
+			begin := time.Now()
+			w.Begin(nil).End()
+			times = append(times, time.Since(begin))
+		}
+		slices.Sort(times)
+		b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+		b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
+	}
+	busy := w.Begin(nil)
+	defer busy.End()
+	b.Run("quiet", measure)
+	b.Run("renames", func(b *testing.B) {
+		stop, done := make(chan struct{}), make(chan struct{})
+		// Ends with stop.
+		go func() {
+			defer close(done)
+			for from, to := "a", "b"; ; from, to = to, from {
+				for i := range directories {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if err := os.Rename(name(from, i), name(to, i)); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			}
+		}()
+		measure(b)
+		close(stop)
+		<-done
+	})
+}
