@@ -29,7 +29,7 @@ func (w *Watcher) Blind() (why string, unseen bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	unseen = len(w.tree.unseen) > 0
+	unseen = len(w.tree.unseen) > 0 || w.late != nil
 	if !w.tree.short && !unseen {
 		return "", false
 	}

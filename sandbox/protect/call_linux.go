@@ -128,7 +128,7 @@ func (c *Call) End() []Incident {
 	list := w.due(c)
 	delete(w.active, c)
 	found := w.clean(list)
-	if searched {
+	if searched && len(w.tree.unseen) == 0 {
 		w.swept()
 	} else {
 		w.leave(c)

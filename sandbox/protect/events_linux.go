@@ -86,6 +86,9 @@ func (w *Watcher) handle(e event) {
 	case e.mask&unix.IN_IGNORED != 0:
 		f.wd = -1 // the kernel has removed it with the directory
 		delete(w.tree.watch, e.wd)
+		if f.born.IsZero() && f.parent != nil {
+			w.tree.again[f.parent] = struct{}{} // it may be another that has its number
+		}
 		w.drop(f)
 	case e.name != "":
 		w.visit(f, e.name, e.mask)

@@ -103,8 +103,7 @@ func (w *Watcher) find(n *finding) {
 		w.findings[n.Path] = n
 		return
 	}
-	// They are found again when the others have been removed.
-	w.tree.unseen, w.tree.full = slices.Clone(w.tree.roots), true
+	w.more = !w.options.Report
 	for c := range n.by {
 		c.violate()
 	}
@@ -206,6 +205,9 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	}
 	if len(due) > 0 {
 		w.existing = nil
+	}
+	if w.more { // they are found again now that the others are gone
+		w.more, w.tree.unseen, w.tree.full = false, slices.Clone(w.tree.roots), true
 	}
 	return list
 }

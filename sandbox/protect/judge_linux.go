@@ -34,6 +34,8 @@ func (w *Watcher) judge(f *folder, name string, mode fs.FileMode) {
 		w.accuse(f, name, elsewhere, true)
 	case f.isGit() && (name == "config" || name == "config.worktree" || name == "commondir"):
 		w.prove(f, name)
+	case f.kind != plain && link:
+		w.accuse(f, name, "git would follow it to another file", true)
 	case (f.kind != plain || f.bare) && !mode.IsRegular() && !mode.IsDir() && !link:
 		w.accuse(f, name, "git would wait for it, or be fed by whoever holds its other end: it is a FIFO, socket or device", true)
 	}
@@ -118,7 +120,7 @@ func bareName(name string) bool {
 func (w *Watcher) becomeBare(f *folder) {
 	f.bare = true
 	w.hold(f)
-	w.forgetID(f) // it is watched for more from now on
+	w.watchMore(f)
 	for name, sub := range f.children {
 		if f.kindBelow(name) != plain {
 			w.drop(sub)

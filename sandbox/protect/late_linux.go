@@ -91,11 +91,13 @@ const piece = 500
 // sweep searches what calls have left unseen.
 func (w *Watcher) sweep() {
 	w.mu.Lock()
-	for !w.closed && w.search(piece) {
-		w.yield()
+	for again := true; again; again = !w.closed && len(w.tree.unseen) > 0 {
+		for !w.closed && w.search(piece) {
+			w.yield()
+		}
+		w.pump(1 << 16)
+		w.swept()
 	}
-	w.pump(1 << 16)
-	w.swept()
 	w.sweeping = false
 	w.mu.Unlock()
 	w.tell()
@@ -135,6 +137,9 @@ func (w *Watcher) swept() {
 	if w.late != nil {
 		w.judgeContents(w.alone(nil))
 		w.found = append(w.found, w.clean(w.due(nil))...)
+		if len(w.tree.unseen) > 0 {
+			return // there is more
+		}
 		w.late = nil
 		w.options.forget()
 	}

@@ -203,6 +203,16 @@ func (w *Watcher) addWatch(f *folder, dir *os.File) {
 	delete(t.dark, f)
 }
 
+// watchMore watches a folder that has become a git directory for what counts there.
+func (w *Watcher) watchMore(f *folder) {
+	dir, err := w.openDirectory(f)
+	if err != nil || f.wd < 0 {
+		return
+	}
+	defer unix.Close(dir)
+	_, _ = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir), watched|unix.IN_CLOSE_WRITE)
+}
+
 // hold marks a folder as one in which something protected is or may be.
 func (w *Watcher) hold(f *folder) {
 	w.tree.holders[f] = struct{}{}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,6 +38,7 @@ func TestAProtectedNameEndsTheCallAtOnce(t *testing.T) {
 		"a configuration of hg":       `mkdir -p old/.hg; printf '[hooks]\nupdate = x\n' >w; mv w old/.hg/hgrc`,
 		"in a directory that moved":   `mkdir t; mv old/pkg t/pkg; echo x >t/pkg/.envrc`,
 		"through dependencies":        `mv old/pkg node_modules/pkg; echo x >node_modules/pkg/.envrc; mv node_modules/pkg old/pkg`,
+		"a link below .git":           `mkdir -p r/.git/logs/refs; ln -s ../../../../x r/.git/logs/refs/y`,
 		"a FIFO below .git":           `mkfifo r/.git/refs/heads/x`,
 		"a FIFO deep below .git":      `mkdir -p r/.git/refs/heads/a/b; mkfifo r/.git/refs/heads/a/b/c`,
 		"a socket below .git":         `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("r/.git/s")'`,
@@ -72,6 +74,7 @@ func TestACallGoesOnInWhatItMade(t *testing.T) {
 			nil,
 			[]string{"c/.vscode", "s/.vscode"},
 		},
+		"a link in .git":                 {`git init -q c; mkdir -p c/.git/logs; ln -s ../../../old/file c/.git/logs/HEAD`, []string{"c/.git/logs/HEAD"}, nil},
 		"hooks of a clone":               {`git init -q c; mkdir -p c/.git/hooks; echo x >c/.git/hooks/pre-push`, []string{"c/.git/hooks/pre-push"}, nil},
 		"another tree":                   {`git init -q c; git -C c config core.worktree /`, []string{"c/.git/config"}, nil},
 		"a tree of a module":             {`git init -q c; mkdir -p c/.git/modules/m; printf '[core]\nworktree = ../../../../old\n' >c/.git/modules/m/config`, []string{"c/.git/modules/m/config"}, nil},
@@ -184,5 +187,26 @@ func TestReportEndsNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(base + "/.envrc"); err != nil {
 		t.Error(err)
+	}
+}
+
+// More than is told or kept is removed all the same.
+func TestWhatIsTooMuchIsRemovedAsWell(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "")
+	c := p.Begin(nil)
+	p.sh(`for r in a b c; do git init -q $r; mkdir -p $r/.git/hooks; (cd $r/.git/hooks; for i in {1..1500}; do : >$i; done); done`)
+	<-c.Violated()
+	if got := len(p.taken(c.End()[:200])); got != 200 {
+		t.Errorf("%d were told", got)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for _, unseen := p.Blind(); unseen; _, unseen = p.Blind() {
+		<-tick.C
+	}
+	left, err := filepath.Glob(p.dir + "/*/.git/hooks/[0-9]*")
+	if err != nil || len(left) != 0 {
+		t.Errorf("%d are left, %v", len(left), err)
 	}
 }

@@ -36,6 +36,7 @@ type Watcher struct {
 	ways     []string            // existing and links, sorted
 	told     []string            // what follow got last
 	behind   bool                // calls have begun before all events were handled
+	more     bool                // there were more findings than are kept
 	late     *unswept            // what calls may have left that have ended; nil = nothing
 	found    []Incident          // of late, for the next call's return
 	sweeping bool                // a goroutine searches for them
