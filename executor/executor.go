@@ -55,6 +55,10 @@ type Command struct {
 	// Waiting, if set, is called when a program of the command begins to wait for
 	// input, and again when it goes on. Like Started it must not block.
 	Waiting func(Waiting)
+	// Loopback, if set, has the servers of other commands that this one may reach. With
+	// Lends, the name of this one there, others may reach its servers.
+	Loopback *sandbox.Loopback
+	Lends    string
 	// Connect, if set, serves the doors of a Sandbox with Ports (see
 	// sandbox.Process.Doors) until ctx ends, when the command has, and returns when
 	// nothing of it is left running. Without it nothing answers there.
@@ -125,6 +129,7 @@ type Exit struct {
 	Limit     string    // "memory": it was killed for that limit; "processes": it had as many as it may have; "machine": see below
 	Lost      bool      // its helper was killed from outside, and all of it with the helper
 	Refused   []string  // local sockets of the machine that it was kept from
+	Borrowed  []string  // the names of commands of Loopback whose servers it could reach
 	Stuck     bool      // processes of it wait in the kernel, killed but not gone
 	Exact     bool      // the lines of Stdout and Stderr were passed on in the order of the command's writes
 	Duration  time.Duration

@@ -104,13 +104,13 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 	if ctx.Err() != nil {
 		return c.neverRan(), nil
 	}
-	err := h.release(ctx)
+	err := h.release(ctx, c)
 	if err != nil && h.waited { // something has changed since that shell was started
 		h.Drop()
 		if h.begin(c); h.err != nil {
 			return Exit{}, h.err
 		}
-		err = h.release(ctx)
+		err = h.release(ctx, c)
 	}
 	if err != nil && ctx.Err() != nil {
 		return c.neverRan(), nil
@@ -118,12 +118,19 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 	if err != nil {
 		return Exit{}, err
 	}
-	return h.wait(ctx, c), nil
+	if c.Lends != "" {
+		h.process.Lend(c.Loopback, c.Lends)
+	}
+	borrowed := h.process.Borrowed()
+	exit := h.wait(ctx, c)
+	exit.Borrowed = borrowed
+	return exit, nil
 }
 
 // release lets the command run, once its writes will be reported.
-func (h *Held) release(ctx context.Context) error {
+func (h *Held) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(h.pool)
+	h.process.Borrow(c.Loopback)
 	return h.process.Release(ctx)
 }
 

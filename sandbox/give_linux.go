@@ -97,7 +97,7 @@ func (p *Process) Give(script string) error {
 // while it ran its script.
 func (p *Process) Release(ctx context.Context) error {
 	if p.blank == nil {
-		p.order(helper.Order{Kind: helper.OrderGo})
+		p.goAhead()
 		return p.hear(ctx)
 	}
 	if !p.blank.asked {
@@ -107,7 +107,7 @@ func (p *Process) Release(ctx context.Context) error {
 		return errors.New("cannot run a script: what the sandbox was made from has changed")
 	}
 	// The helper carries out one order after the other: where giving fails, it ends.
-	p.order(helper.Order{Kind: helper.OrderGo})
+	p.goAhead()
 	return p.given()
 }
 

@@ -127,6 +127,7 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 
 // abandon ends a helper that holds no command, and reports whether it is gone.
 func (p *Process) abandon() bool {
+	p.takeBack()
 	p.destroy()
 	p.control.Close()
 	p.doors.close()

@@ -46,6 +46,10 @@ type Process struct {
 
 	stuck bool // written by End
 
+	lent         *Loopback  // where Lend has put it
+	borrowed     []*os.File // until it is released
+	borrowedFrom []string
+
 	doors   doors
 	blank   *blankShell // nil when the command was complete from the start
 	command Command
@@ -347,6 +351,7 @@ func (p *Process) End() []Member {
 		p.abandon() // nothing of the command has run
 		return nil
 	}
+	p.takeBack()
 	p.order(helper.Order{Kind: helper.OrderEnd})
 	patience := time.NewTimer(endWithin)
 	defer patience.Stop()

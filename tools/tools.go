@@ -147,6 +147,10 @@ type IO struct {
 	// Calls are the other calls of the same client, agent and conversation. Nil: there
 	// are none.
 	Calls Calls
+	// Loopback has the servers of background calls that this call may reach; with
+	// Lends, the id of this call, its own are among them. Nil = none.
+	Loopback *sandbox.Loopback
+	Lends    string
 	// Profile names the sandbox that the policy wants for this call; "" means
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.

@@ -71,6 +71,7 @@ type Dispatcher struct {
 	unsaved  map[journal.Key]unsaved
 	fences   fences
 	audience map[*listener]struct{}
+	lent     map[conversation]*lentLoopback
 	stopping bool
 	wg       sync.WaitGroup // one per call in calls
 }
@@ -85,7 +86,7 @@ func New(opt Options) *Dispatcher {
 		// script can cost hundreds of megabytes while it is analysed.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
 		calls:   make(map[string]*Call),
-		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}),
+		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
 	}
 	return d
 }

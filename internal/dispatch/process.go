@@ -240,6 +240,8 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	c.setCapture(out.capture)
 	begin := time.Now()
 	hosts := d.connections(c, inv)
+	loopback, lends, giveBack := d.loopback(c)
+	defer giveBack()
 	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
 	out.result = inv.Execute(ctx, tools.IO{
 		Output: func(s tools.Stream, p []byte) {
@@ -253,6 +255,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 		Input:   c.input.pieces,
 		Profile: c.profile, Widen: c.widened, Granted: c.granted,
 		Connect: hosts.decide, Revoked: hosts.revoked,
+		Loopback: loopback, Lends: lends,
 		Judge: d.judge(c, out.decision), Calls: others{d, c},
 	})
 	out.took = time.Since(begin)

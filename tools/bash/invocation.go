@@ -63,6 +63,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command.Abort = abort
 	network := v.network(io)
 	command.Connect = network.Serve
+	command.Loopback, command.Lends = io.Loopback, io.Lends
 	var exit executor.Exit
 	defer func() {
 		by := refused{hosts: network.Refusals(), taken: v.unwatch(), sockets: exit.Refused}
@@ -188,6 +189,9 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = fmt.Sprintf("Terminated by %s (exit code %d)", exit.Signal, exit.Code)
 	case exit.Code != 0:
 		r.Text = fmt.Sprintf("Exit code: %d", exit.Code)
+	}
+	if len(exit.Borrowed) > 0 {
+		addLine(&r, fmt.Sprintf("This call could reach the servers of the background calls %s at 127.0.0.1.", strings.Join(exit.Borrowed, ", ")))
 	}
 	if exit.Stuck {
 		addLine(&r, "Some of its processes are killed but not gone: they wait in the kernel for a device or a file system that does not answer.")

@@ -218,7 +218,7 @@ func (h *holder) mustWait() {
 		send(failure(stage("let a shell wait for its script", err)))
 		h.end(125)
 	}
-	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.brokered})
+	send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
 }
 
 // give brings the waiting shell its script, which does not run before release.
@@ -255,18 +255,14 @@ func (h *holder) refuse(why error) {
 
 // awaitGo waits until the daemon lets the command start. It is the first order
 // after OrderRun; without it nothing starts.
-func awaitGo() error {
+func (h *holder) awaitGo() error {
 	buf := make([]byte, 64)
-	for {
-		n, err := unix.Read(ControlFD, buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if order, bad := DecodeOrder(buf[:max(n, 0)]); err != nil || bad != nil || order.Kind != OrderGo {
-			return errGarbled
-		}
-		return nil
+	n, fds, err := receive(ControlFD, buf)
+	if order, bad := DecodeOrder(buf[:max(n, 0)]); err != nil || bad != nil || order.Kind != OrderGo {
+		return errGarbled
 	}
+	h.broker.lend(fds)
+	return nil
 }
 
 // watch begins to watch what the command uses.

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +39,21 @@ type broker struct {
 	inside *listeners // used by serve; nil until then, or if nobody tells
 	asked  bool       // inside was looked for
 
+	lenders atomic.Pointer[[]int] // the helpers of other calls, whose servers this one may reach; nil = none
+	asking  sync.Mutex            // serialises questions to lenders
+
 	refused refusals
+}
+
+// lend lets the call reach the servers of other calls.
+func (b *broker) lend(lenders []int) {
+	limit := unix.NsecToTimeval(borrowWithin.Nanoseconds())
+	for _, fd := range lenders {
+		_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
+	}
+	if b != nil && b.own && len(lenders) > 0 {
+		b.lenders.Store(&lenders)
+	}
 }
 
 // notification is struct seccomp_notif.
@@ -111,6 +127,11 @@ func (b *broker) control(request uintptr, argument unsafe.Pointer) unix.Errno {
 // elsewhere: others go on.
 func (b *broker) answer(n *notification) {
 	c, err := b.accept(n)
+	if err == nil && b.borrows(&c) {
+		// Ends with the connection, or when the process that waits is gone.
+		go b.borrow(*n, c)
+		return
+	}
 	if err == nil {
 		var waits bool
 		if waits, err = c.try(); waits {

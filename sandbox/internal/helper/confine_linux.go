@@ -35,9 +35,9 @@ const StageChdir = "chdir"
 // confine puts the whole process into its view and the calling thread, from
 // which the shell is forked, under Landlock and the filter. The process's other
 // threads keep watch without them, but without capabilities. It returns the
-// version of Landlock in force and whether a broker judges connections. What handed
+// version of Landlock in force and the broker that judges connections, if any. What handed
 // holds stays open in the helper.
-func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
+func confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	// When memory runs out a call goes before the daemon. Where the file cannot
 	// be written the machine's own order holds.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
@@ -47,28 +47,28 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 		err = buildView(s, handed)
 	}
 	if err != nil {
-		return 0, false, err
+		return 0, nil, err
 	}
 	if s.Loopback && !s.Given {
 		if err := raiseLoopback(); err != nil {
-			return 0, false, stage("bring up the loopback", err)
+			return 0, nil, stage("bring up the loopback", err)
 		}
 		if len(s.Ports) > 0 {
 			if err := openDoors(s.Ports); err != nil {
-				return 0, false, err
+				return 0, nil, err
 			}
 		}
 	}
 	if err := limit(s); err != nil {
-		return 0, false, err
+		return 0, nil, err
 	}
 	if s.Namespaces && !s.Given {
 		if err := dropCapabilities(); err != nil {
-			return 0, false, stage("drop capabilities", err)
+			return 0, nil, stage("drop capabilities", err)
 		}
 	} else if s.Listed || s.Given {
 		if err := renounce(); err != nil {
-			return 0, false, stage("drop capabilities", err)
+			return 0, nil, stage("drop capabilities", err)
 		}
 	}
 	if s.Processes > 0 && (s.Namespaces || s.Counted) {
@@ -77,24 +77,24 @@ func confine(s *Spec, handed []int) (abi int, brokered bool, err error) {
 	// In the view, where a hidden or private folder is not the host's, and without
 	// the capability to enter it all the same.
 	if err := s.enter(); err != nil {
-		return 0, false, stage(StageChdir, err)
+		return 0, nil, stage(StageChdir, err)
 	}
 	if s.Landlock {
 		if abi, err = restrictFiles(s); err != nil {
-			return 0, false, stage("landlock", err)
+			return 0, nil, stage("landlock", err)
 		}
 	}
 	if s.Seccomp {
-		if brokered, err = restrictCalls(s); err != nil {
-			return 0, false, stage("seccomp", err)
+		if b, err = restrictCalls(s); err != nil {
+			return 0, nil, stage("seccomp", err)
 		}
 	}
 	if s.Listed {
 		if err := restrictSockets(s.Offline); err != nil {
-			return 0, false, stage("seccomp", err)
+			return 0, nil, stage("seccomp", err)
 		}
 	}
-	return abi, brokered, nil
+	return abi, b, nil
 }
 
 // limit sets what the helper and the shell share from here on. For the numbers of

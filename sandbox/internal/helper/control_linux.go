@@ -65,6 +65,28 @@ func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
 	return spec, fds[:spec.Handed], files, nil
 }
 
+// receive reads a packet and the descriptors that come with it.
+func receive(socket int, buf []byte) (n int, fds []int, err error) {
+	oob := make([]byte, unix.CmsgSpace(4*maxHanded))
+	var oobn int
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(socket, buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil || n == 0 {
+		return 0, nil, errors.Join(err, errGarbled)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	for _, m := range messages {
+		if some, bad := unix.ParseUnixRights(&m); bad == nil {
+			fds = append(fds, some...)
+		}
+	}
+	return n, fds, err
+}
+
 func readSpec(fd int) (Spec, error) {
 	f := os.NewFile(uintptr(fd), "specification")
 	defer f.Close()

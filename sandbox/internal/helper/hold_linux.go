@@ -60,7 +60,7 @@ func run() int {
 	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
 	boundUser(&spec)
 	begin := func() {
-		h.abi, h.brokered, err = confine(&spec, handed)
+		h.abi, h.broker, err = confine(&spec, handed)
 		deafen()
 		if err == nil && !spec.Probe {
 			err = h.start(files)
@@ -76,7 +76,7 @@ func run() int {
 		return 125
 	}
 	if h.blank == nil {
-		send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.brokered})
+		send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
 		h.watch()
 	}
 	if spec.Probe {
@@ -103,14 +103,14 @@ func failure(err error) Event {
 
 // holder is the parent of the shell.
 type holder struct {
-	spec     Spec
-	abi      int
-	brokered bool // connections to local sockets are judged
-	bound    bool // process numbers are limited, and not processes
-	shell    int
-	input    inputFiles    // set by start
-	blank    *blank        // until the shell has its script; obey's once it runs
-	alone    chan struct{} // closed when no process of the call is left
+	spec   Spec
+	abi    int
+	broker *broker // judges connections to local sockets; nil = there are none
+	bound  bool    // process numbers are limited, and not processes
+	shell  int
+	input  inputFiles    // set by start
+	blank  *blank        // until the shell has its script; obey's once it runs
+	alone  chan struct{} // closed when no process of the call is left
 
 	full sync.Once // it was told that the call has all the processes it may have
 
@@ -151,7 +151,7 @@ func (h *holder) start(extra []uintptr) error {
 		}
 	}
 	if h.spec.Hold {
-		if err := awaitGo(); err != nil {
+		if err := h.awaitGo(); err != nil {
 			return stage("be told to start", err)
 		}
 	}
@@ -267,10 +267,7 @@ func (h *holder) obey() {
 	}
 	buf := make([]byte, 256+h.spec.Room)
 	for {
-		n, err := unix.Read(ControlFD, buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, fds, err := receive(ControlFD, buf)
 		order, bad := DecodeOrder(buf[:max(n, 0)])
 		if err != nil || n <= 0 || bad != nil {
 			h.end(137)
@@ -279,7 +276,13 @@ func (h *holder) obey() {
 		case OrderGive:
 			h.give(order.Script)
 		case OrderGo:
+			h.broker.lend(fds)
 			h.release()
+		case OrderLend:
+			for _, fd := range fds {
+				// Ends when the other helper is gone.
+				go h.spec.serveLoopback(fd)
+			}
 		case OrderSignal:
 			h.signalForeground(unix.Signal(order.Signal))
 			send(Event{Kind: EventSignalled})

@@ -211,23 +211,24 @@ func argument(n uint32) bpf.Instruction {
 // restrictCalls puts the filter on the calling thread and on what it forks, and
 // starts the broker. Where the kernel has none (before Linux 5.19, or where a filter
 // that was there before asks somebody else), local sockets are refused.
-func restrictCalls(s *Spec) (brokered bool, err error) {
+func restrictCalls(s *Spec) (*broker, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return false, err
+		return nil, err
 	}
 	if canBroker(s) {
 		fd, err := install(filter(true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 		if err == nil {
+			b := newBroker(s, fd)
 			// Ends with the helper.
-			go newBroker(s, fd).serve()
-			return true, nil
+			go b.serve()
+			return b, nil
 		}
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EBUSY) {
-			return false, err
+			return nil, err
 		}
 	}
-	_, err = install(filter(false), 0)
-	return false, err
+	_, err := install(filter(false), 0)
+	return nil, err
 }
 
 // install puts a filter on the calling thread. It returns what the kernel does, with

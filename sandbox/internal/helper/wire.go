@@ -82,7 +82,8 @@ type Order struct {
 const (
 	OrderRun       = "run"
 	OrderGive      = "give"       // the script of a shell that was started without; answered by EventGiven or EventFailed
-	OrderGo        = "go"         // what was held may start, what was given may run
+	OrderLend      = "lend"       // to make connections in the call's network for who asks at the socket that comes with it
+	OrderGo        = "go"         // with sockets of those who lend theirs: what was held may start, what was given may run
 	OrderSignal    = "signal"     // to the foreground process group; answered by EventSignalled
 	OrderSignalAll = "signal-all" // to every process of the call
 	OrderSignalOne = "signal-one" // to the shell alone; answered by EventSignalled

@@ -1,0 +1,215 @@
+//go:build linux && (amd64 || arm64)
+
+package helper
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A call can reach the TCP servers of background calls of the same conversation. The
+// namespaces stay apart: where a program connects to a port of loopback on which nothing
+// of its own call listens, the broker asks the helper of the other call, which connects
+// in its network and passes the socket, and puts that in the place of the program's.
+
+const addDescriptor = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD (linux/seccomp.h)
+
+// borrowWithin is how long the other helper may take.
+const borrowWithin = 2 * time.Second
+
+// serveLoopback makes connections in the network of this call for others that ask at
+// fd, until they are gone. A call that reaches hosts by name has none to lend: every
+// address would lead out of it.
+func (s *Spec) serveLoopback(fd int) {
+	defer unix.Close(fd)
+	if !s.Loopback || len(s.Ports) > 0 {
+		return
+	}
+	buf := make([]byte, 1+longestAddress)
+	for {
+		n, err := unix.Read(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n < 1 {
+			return
+		}
+		var rights []byte
+		socket, err := dialLoopback(int(buf[0]), buf[1:n])
+		if err == nil {
+			rights = unix.UnixRights(socket)
+		}
+		bad := unix.Sendmsg(fd, []byte{byte(errnoOf(err))}, rights, nil, unix.MSG_NOSIGNAL)
+		if err == nil {
+			unix.Close(socket)
+		}
+		if bad != nil {
+			return
+		}
+	}
+}
+
+func errnoOf(err error) unix.Errno {
+	no := unix.EACCES
+	if err == nil {
+		return 0
+	}
+	errors.As(err, &no)
+	return no
+}
+
+// dialLoopback connects to a port of this network's loopback.
+func dialLoopback(domain int, address []byte) (int, error) {
+	if _, ok := loopbackPort(domain, address); !ok {
+		return -1, unix.EACCES
+	}
+	socket, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	limit := unix.NsecToTimeval((borrowWithin / 2).Nanoseconds())
+	c := connection{socket: socket, address: address}
+	err = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
+	if err == nil {
+		err = c.connect()
+	}
+	if err == nil {
+		err = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{})
+	}
+	if err != nil {
+		unix.Close(socket)
+	}
+	return socket, err
+}
+
+// loopbackPort is the port of an address in the kernel's form if that is one of
+// loopback, or the unspecified one, which means the same.
+func loopbackPort(domain int, address []byte) (uint16, bool) {
+	var a netip.Addr
+	switch {
+	case len(address) < 8 || int(binary.NativeEndian.Uint16(address)) != domain:
+		return 0, false
+	case domain == unix.AF_INET:
+		a = netip.AddrFrom4([4]byte(address[4:8]))
+	case domain == unix.AF_INET6 && len(address) >= 24:
+		a = netip.AddrFrom16([16]byte(address[8:24])).Unmap()
+	default:
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(address[2:]), a.IsLoopback() || a.IsUnspecified()
+}
+
+// borrows reports whether a connection may be one to another call: TCP, to a port of
+// loopback on which nothing of this call listens.
+func (b *broker) borrows(c *connection) bool {
+	if b.lenders.Load() == nil {
+		return false
+	}
+	domain, err1 := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	protocol, err2 := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_PROTOCOL)
+	port, ok := loopbackPort(domain, c.address)
+	return err1 == nil && err2 == nil && protocol == unix.IPPROTO_TCP && ok && !listening(port)
+}
+
+// listening reports whether a process of this network listens on a port. What cannot be
+// read counts as yes: then the call stays by itself.
+func listening(port uint16) bool {
+	const listen = "0A"
+	suffix := ":" + strings.ToUpper(strconv.FormatUint(uint64(port)|1<<16, 16)[1:])
+	for _, file := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
+		b, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return true
+		}
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 3 && f[3] == listen && strings.HasSuffix(f[1], suffix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// borrow asks the other calls in turn for the connection. When none has a server there
+// it is made as any other.
+func (b *broker) borrow(n notification, c connection) {
+	domain, _ := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	for _, lender := range *b.lenders.Load() {
+		socket, err := b.askLender(lender, append([]byte{byte(domain)}, c.address...))
+		if err != nil {
+			continue
+		}
+		err = b.put(&n, &c, socket)
+		unix.Close(socket)
+		c.close()
+		b.reply(n.id, err)
+		return
+	}
+	waits, err := c.try()
+	if waits {
+		b.wait(n.id, c)
+		return
+	}
+	b.refused.note(&c, err)
+	c.close()
+	b.reply(n.id, err)
+}
+
+// askLender asks one helper for a connected socket.
+func (b *broker) askLender(lender int, question []byte) (int, error) {
+	b.asking.Lock()
+	defer b.asking.Unlock()
+	if err := unix.Sendmsg(lender, question, nil, nil, unix.MSG_NOSIGNAL); err != nil {
+		return -1, err
+	}
+	buf := make([]byte, 1)
+	n, fds, err := receive(lender, buf)
+	switch {
+	case err != nil:
+		_ = unix.Shutdown(lender, unix.SHUT_RDWR) // a late answer must not be taken for the next one's
+		return -1, err
+	case n == 1 && len(fds) == 1:
+		return fds[0], nil
+	}
+	return -1, unix.ECONNREFUSED
+}
+
+// put gives the program a socket in the place of its own, with the same flags.
+func (b *broker) put(n *notification, c *connection, socket int) error {
+	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(socket), unix.F_SETFL, flags)
+	}
+	if err != nil {
+		return err
+	}
+	fd := uint32(n.data.args[0])
+	add := struct { // struct seccomp_notif_addfd
+		id                             uint64
+		flags, source, number, newFlag uint32
+	}{n.id, unix.SECCOMP_ADDFD_FLAG_SETFD, uint32(socket), fd, closeOnExec(n.thread, fd)}
+	if e := b.control(addDescriptor, unsafe.Pointer(&add)); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// closeOnExec is O_CLOEXEC when a descriptor of a thread has it.
+func closeOnExec(thread, fd uint32) uint32 {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(int(thread)) + "/fdinfo/" + strconv.Itoa(int(fd)))
+	_, rest, _ := strings.Cut(string(b), "flags:")
+	text, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	flags, _ := strconv.ParseUint(strings.TrimSpace(text), 8, 32)
+	return uint32(flags) & unix.O_CLOEXEC
+}

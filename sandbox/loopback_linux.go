@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+// Loopback lets the calls of one conversation reach the servers of those that run on in
+// the background: a TCP connection to a port of 127.0.0.0/8 or ::1 on which nothing of
+// the call itself listens is made in the network of another. Nothing else is shared.
+// Calls with a network, or with hosts by name, neither lend nor borrow. The zero value
+// is ready for use, nil lends nothing.
+type Loopback struct {
+	mu      sync.Mutex
+	lenders map[*Process]string
+}
+
+// lendable reports whether a command has a network of its own that leads nowhere.
+func lendable(p *Process) bool {
+	c := p.command.Profile
+	return c.Mode != FullAccess && !c.Network && len(c.Ports) == 0 && c.Tier != TierC
+}
+
+// Lend makes the servers of a running command reachable, under a name, until End.
+func (p *Process) Lend(l *Loopback, name string) {
+	if l == nil || !lendable(p) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lenders == nil {
+		l.lenders = map[*Process]string{}
+	}
+	l.lenders[p], p.lent = name, l
+}
+
+// takeBack ends Lend.
+func (p *Process) takeBack() {
+	if p.lent == nil {
+		return
+	}
+	p.lent.mu.Lock()
+	defer p.lent.mu.Unlock()
+	delete(p.lent.lenders, p)
+}
+
+// Borrow lets a command that is to be released reach the servers of all that are lent.
+// It returns their names once the command runs; see Borrowed.
+func (p *Process) Borrow(l *Loopback) {
+	if l == nil || !lendable(p) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lender := range slices.SortedFunc(maps.Keys(l.lenders), func(a, b *Process) int { return a.PID() - b.PID() }) {
+		const most = 16
+		end, err := lender.lendTo()
+		if err != nil || len(p.borrowed) == most {
+			continue // it is on its way out
+		}
+		p.borrowed, p.borrowedFrom = append(p.borrowed, end), append(p.borrowedFrom, l.lenders[lender])
+	}
+}
+
+// Borrowed names what a released command reaches of others.
+func (p *Process) Borrowed() []string {
+	if !slices.Contains(p.report.Enforced, "sockets") { // nobody judges connections
+		return nil
+	}
+	return p.borrowedFrom
+}
+
+// lendTo makes a pair of sockets, and gives the helper one end.
+func (p *Process) lendTo() (*os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fds[0])
+	other := os.NewFile(uintptr(fds[1]), "loopback")
+	if err := p.orderWith(helper.Order{Kind: helper.OrderLend}, fds[0]); err != nil {
+		other.Close()
+		return nil, err
+	}
+	return other, nil
+}
+
+// goAhead releases the command, with what it borrows.
+func (p *Process) goAhead() {
+	var fds []int
+	for _, f := range p.borrowed {
+		defer f.Close()
+		fds = append(fds, int(f.Fd()))
+	}
+	p.borrowed = nil
+	if len(fds) == 0 || p.orderWith(helper.Order{Kind: helper.OrderGo}, fds...) != nil {
+		p.order(helper.Order{Kind: helper.OrderGo})
+	}
+}
+
+// orderWith tells the helper, without waiting, and passes descriptors.
+func (p *Process) orderWith(o helper.Order, fds ...int) error {
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return control(raw, func(socket int) error {
+		return unix.Sendmsg(socket, o.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	})
+}
