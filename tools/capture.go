@@ -28,6 +28,7 @@ type Capture struct {
 	mu      sync.Mutex
 	redact  [2]redactor
 	windows [3]window // by Stream, Combined included
+	turns   turns
 	spool   spoolWriter
 	changed chan struct{} // closed at the next change; nil while nobody waits
 	closed  bool
@@ -68,6 +69,7 @@ func (c *Capture) record(s Stream, p []byte) {
 	}
 	c.windows[s].add(p)
 	c.windows[Combined].add(p)
+	c.turns.add(s, int64(len(p)))
 	c.spool.write(s, p)
 	c.notify()
 }
@@ -151,6 +153,14 @@ func (c *Capture) Next(s Stream, offset int64, buf []byte) (p []byte, from int64
 		return p, from // the character's rest will not come
 	}
 	return p[:len(p)-n], from
+}
+
+// Turn tells which stream Combined goes on with after the first bytes of each, and for
+// how many bytes; 0 means that no more has come.
+func (c *Capture) Turn(after [2]int64) (s Stream, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turns.next(after)
 }
 
 // ReadAt returns at most most bytes of a stream, byte for byte, also of

@@ -317,3 +317,57 @@ func BenchmarkCapture(b *testing.B) {
 		}
 	})
 }
+
+// FuzzTurns follows the turns of both streams to their end, with pieces of any size.
+func FuzzTurns(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 200, 9, 8}, uint8(3))
+	f.Fuzz(func(t *testing.T, writes []byte, most uint8) {
+		c := NewCapture(CaptureOptions{})
+		want := ""
+		for i, w := range writes[:min(len(writes), mostTurns/2)] {
+			s := Stream(w & 1)
+			text := strings.Repeat(string(rune('a'+i%26)), int(w>>1))
+			c.Write(s, []byte(text))
+			want += text
+		}
+		c.Close()
+		got := ""
+		var at [2]int64
+		for {
+			s, n := c.Turn(at)
+			if n == 0 {
+				break
+			}
+			p, from := c.Next(s, at[s], make([]byte, min(n, int64(most)+1)))
+			if from != at[s] || len(p) == 0 {
+				break // not kept
+			}
+			got += string(p)
+			at[s] += int64(len(p))
+		}
+		if !strings.HasPrefix(want, got) || len(want) <= 64<<10 && got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAReaderFarBehindGetsAllOfBothStreams(t *testing.T) {
+	t.Parallel()
+	c := NewCapture(CaptureOptions{Keep: 1 << 20})
+	for range mostTurns {
+		c.Write(Stdout, []byte("o"))
+		c.Write(Stderr, []byte("e"))
+	}
+	c.Close()
+	var at [2]int64
+	for {
+		s, n := c.Turn(at)
+		if n == 0 {
+			break
+		}
+		at[s] += n
+	}
+	if at != [2]int64{mostTurns, mostTurns} {
+		t.Errorf("it got %v", at)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,6 +78,37 @@ func TestBothFormsOfLiveOutputCarryTheSameBytes(t *testing.T) {
 			}
 			if errs.String() != "problem\n" {
 				t.Errorf("stderr was %q", errs.String())
+			}
+		})
+	}
+}
+
+// TestLiveOutputComesInTheOrderOfTheWrites also asks for the record of both streams.
+func TestLiveOutputComesInTheOrderOfTheWrites(t *testing.T) {
+	for name, o := range map[string]client.Options{"text": {}, "binary": {Binary: true}} {
+		t.Run(name, func(t *testing.T) {
+			c := dialDaemon(t, o)
+			var live, want strings.Builder
+			for i := range 600 {
+				fmt.Fprintln(&want, i)
+			}
+			ret, err := c.Call(t.Context(), client.Call{ID: "call-1", Tool: "bash", Arguments: map[string]any{
+				"command": `for ((i = 0; i < 600; i += 2)); do echo $i; echo $((i + 1)) >&2; done`,
+			}}, client.Events{Output: func(_ message.OutputDelta, data []byte) { live.Write(data) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, both, err := c.GetOutput(t.Context(), message.GetOutput{CallID: "call-1", Stream: "combined"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, got := range map[string]string{"live output": live.String(), "result": ret.Result, "combined": string(both)} {
+				if got != want.String() {
+					t.Errorf("the %s is out of order", what)
+				}
+			}
+			if ret.Order != message.OrderExact {
+				t.Errorf("order is %q", ret.Order)
 			}
 		})
 	}

@@ -187,7 +187,7 @@ func (w *writer) advance(f *feed) (more bool, err error) {
 	return w.stream(f, call, shown)
 }
 
-// stream writes one piece of each of the call's streams.
+// stream writes the next pieces of the call's streams, in the order in which they came.
 func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, err error) {
 	capture := call.Capture()
 	if capture == nil || !shown || w.ss.wanted() == silent {
@@ -196,19 +196,37 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	if w.buffers == nil {
 		w.buffers = w.ss.srv.buffers.Get().(*buffers)
 	}
-	for s := tools.Stdout; s <= tools.Stderr; s++ {
-		from := f.offsets[s]
-		p, start := capture.Next(s, w.catchUp(capture, s, from), w.piece[:])
-		if len(p) == 0 {
-			continue
+	for sent := 0; sent < deltaBytes; {
+		s, n := capture.Turn(f.offsets)
+		wrote, err := w.writePiece(f, capture, s, n)
+		if wrote == 0 && err == nil && n > 0 { // half of a character, whose rest may come
+			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes)
 		}
-		if err := w.show(f, s, start, p); err != nil {
-			return false, err
+		if wrote == 0 || err != nil {
+			return more, err
 		}
-		f.offsets[s] = start + int64(len(p))
+		sent += wrote
 		more = true
 	}
 	return more, nil
+}
+
+// writePiece writes at most most bytes of a stream, from where the feed is or later, and
+// reports how many.
+func (w *writer) writePiece(f *feed, capture *tools.Capture, s tools.Stream, most int64) (int, error) {
+	from := w.catchUp(capture, s, f.offsets[s])
+	if from > f.offsets[s] {
+		most = deltaBytes
+	}
+	p, start := capture.Next(s, from, w.piece[:min(most, deltaBytes)])
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := w.show(f, s, start, p); err != nil {
+		return 0, err
+	}
+	f.offsets[s] = start + int64(len(p))
+	return len(p), nil
 }
 
 // catchUp returns the offset to go on from: a reader that has fallen too far
