@@ -15,6 +15,7 @@ type EnvOptions struct {
 	Set       map[string]string // values that win over From and the defaults
 	Default   []string          // further defaults, entries as of os.Environ; what passes or is set wins
 	Workspace string            // no folder below it stays in PATH; "" = no workspace
+	Others    []string          // further workspaces, of which the same holds
 }
 
 // BaseEnv makes the environment of commands: what is listed passes, all else
@@ -40,7 +41,7 @@ func BaseEnv(o EnvOptions) []string {
 	maps.DeleteFunc(env, func(name, value string) bool {
 		return name == "" || never(name) || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00")
 	})
-	if env["PATH"] = safePath(env["PATH"], o.Workspace); env["PATH"] == "" {
+	if env["PATH"] = safePath(env["PATH"], append([]string{o.Workspace}, o.Others...)); env["PATH"] == "" {
 		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
 	}
 	addGitConfig(env)
@@ -107,11 +108,12 @@ func matches(name string, pass []string) bool {
 }
 
 // safePath drops what makes a bare name mean a file that a call can write: the
-// current folder in all its forms, and folders of the workspace.
-func safePath(path, workspace string) string {
+// current folder in all its forms, and folders of the workspaces.
+func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {
-		if filepath.IsAbs(dir) && !within(filepath.Clean(dir), workspace) {
+		in := func(workspace string) bool { return within(filepath.Clean(dir), workspace) }
+		if filepath.IsAbs(dir) && !slices.ContainsFunc(workspaces, in) {
 			kept = append(kept, dir)
 		}
 	}

@@ -103,8 +103,9 @@ func TestPathHoldsNothingThatACallCanWrite(t *testing.T) {
 		"/usr/bin:/proj/../proj/node/bin:/bin": "/usr/bin:/bin",
 		"":                                     "/usr/local/bin:/usr/bin:/bin",
 		"/proj/bin":                            "/usr/local/bin:/usr/bin:/bin",
+		"/other/bin:/others/bin":               "/others/bin",
 	} {
-		env := executor.BaseEnv(executor.EnvOptions{From: []string{"PATH=" + path}, Workspace: "/proj"})
+		env := executor.BaseEnv(executor.EnvOptions{From: []string{"PATH=" + path}, Workspace: "/proj", Others: []string{"/other"}})
 		if !slices.Contains(env, "PATH="+want) {
 			t.Errorf("%q: want PATH=%s in %v", path, want, env)
 		}

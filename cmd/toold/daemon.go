@@ -216,10 +216,13 @@ func newRegistry(cfg config.Config, all shared, g *protect.Watcher, opener *sand
 	}))...)
 }
 
-// commandEnv is the environment of commands.
+// commandEnv is the environment of commands. What calls in other workspaces can write is
+// not in their PATH either.
 func commandEnv(cfg config.Config) []string {
+	others, _ := workspaces.In(cfg.StateDir).List() // of a list that cannot be read no workspace is served
 	return executor.BaseEnv(executor.EnvOptions{
-		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(), Workspace: cfg.Workspace,
+		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(),
+		Workspace: cfg.Workspace, Others: workspaces.Paths(others),
 	})
 }
 

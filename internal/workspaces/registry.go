@@ -51,7 +51,7 @@ func (r Registry) path() string { return filepath.Join(r.dir, fileName) }
 // empty; one that cannot be read is an error.
 func (r Registry) List() ([]Workspace, error) {
 	text, err := os.ReadFile(r.path())
-	if errors.Is(err, fs.ErrNotExist) {
+	if r.dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
