@@ -54,7 +54,7 @@ func (d *Denial) Notice() string {
 	if !strings.Contains(d.Hint, d.Setting) {
 		text += " (" + d.Setting + ")"
 	}
-	return text + "."
+	return strings.TrimSuffix(text, ".") + "."
 }
 
 // Denied tells whether the profile keeps a path from a command that says it could
