@@ -194,11 +194,12 @@ const mostTold = 200
 // clean removes what is due and returns what became of it. It gives the lock away
 // meanwhile.
 func (w *Watcher) clean(due []*finding) (list []Incident) {
-	left := allow()
+	left, removed := allow(), false
 	for _, n := range due {
 		if !n.Later && !w.remove(n, left) {
 			continue
 		}
+		removed = removed || n.Err == nil && !n.Later
 		if len(list) < mostTold {
 			list = append(list, n.Incident)
 		}
@@ -206,7 +207,7 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	if len(due) > 0 {
 		w.existing = nil
 	}
-	if w.more { // they are found again now that the others are gone
+	if w.more && removed { // they are found again now that the others are gone
 		w.more, w.tree.unseen, w.tree.full = false, slices.Clone(w.tree.roots), true
 	}
 	return list

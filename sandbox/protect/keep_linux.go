@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowance is how much may still be kept of what is taken away.
+// allowance is how much may still be kept of what is removed.
 type allowance struct {
 	bytes   int64
 	entries int

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Restore puts nothing back here, where nothing is taken away.
+// Restore puts nothing back here, where nothing is removed.
 func Restore(quarantine, id string) (string, error) {
-	return "", errors.New("nothing is taken away on this system")
+	return "", errors.New("nothing is removed on this system")
 }
 
 func removeCell(quarantine, id string) error { return os.RemoveAll(filepath.Join(quarantine, id)) }
