@@ -28,6 +28,8 @@ func (x *decoding) control(kind string) {
 		x.listCalls()
 	case "subscribe":
 		x.subscribe()
+	case "unsubscribe":
+		x.unsubscribe()
 	case "get_output":
 		x.getOutput()
 	case "explain_policy":
@@ -228,18 +230,6 @@ func (x *decoding) listCalls() {
 	if faults := bind(x.frame, &w); !x.refuse(faults) {
 		x.emit(&ListCalls{RequestID: string(w.RequestID), All: w.All})
 	}
-}
-
-func (x *decoding) subscribe() {
-	var w wireSubscribe
-	if faults := bind(x.frame, &w); x.refuse(faults) {
-		return
-	}
-	if len(w.Topics) == 0 {
-		x.errorf(InvalidArguments, "subscribe needs topics")
-		return
-	}
-	x.emit(&Subscribe{RequestID: string(w.RequestID), Topics: texts(w.Topics)})
 }
 
 func (x *decoding) getOutput() {

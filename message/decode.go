@@ -134,7 +134,7 @@ func (d *Decoder) decode(x *decoding, kind string) {
 		x.errorf(InvalidArguments, "toold takes no results of tools: it runs them itself; send calls")
 	case "ping":
 		x.ping()
-	case "cancel", "tool_input", "list_messages", "list_approvals", "list_calls", "subscribe", "get_output", "explain_policy", "hello":
+	case "cancel", "tool_input", "list_messages", "list_approvals", "list_calls", "subscribe", "unsubscribe", "get_output", "explain_policy", "hello":
 		x.control(kind)
 	default:
 		if passive(kind) {

@@ -9,7 +9,8 @@ import "encoding/json"
 
 // An Inbound is one thing a client asks for, decoded from a frame of any
 // dialect: *Request, *ApprovalResponse, *Cancel, *ToolInput, *ListMessages,
-// *ListApprovals, *ListCalls, *GetOutput, *ExplainPolicy, *Subscribe, *Hello or *Ping.
+// *ListApprovals, *ListCalls, *GetOutput, *ExplainPolicy, *Subscribe,
+// *Unsubscribe, *Hello or *Ping.
 type Inbound interface{ inbound() }
 
 // Dialect names the form in which a call came and its return must go.
@@ -116,12 +117,6 @@ type ListCalls struct {
 	All       bool
 }
 
-// Subscribe asks for events of calls that other clients make.
-type Subscribe struct {
-	RequestID string
-	Topics    []string
-}
-
 // GetOutput asks for recorded output of a call, from Offset (bytes of the
 // stream), at most Limit bytes (0 = a default).
 type GetOutput struct {
@@ -168,7 +163,6 @@ func (*ToolInput) inbound()        {}
 func (*ListMessages) inbound()     {}
 func (*ListApprovals) inbound()    {}
 func (*ListCalls) inbound()        {}
-func (*Subscribe) inbound()        {}
 func (*GetOutput) inbound()        {}
 func (*ExplainPolicy) inbound()    {}
 func (*Hello) inbound()            {}

@@ -55,6 +55,7 @@ func clientFrames() []frameType {
 		{"message_type", "list_approvals", reflect.TypeFor[wireListApprovals]()},
 		{"message_type", "list_calls", reflect.TypeFor[wireListCalls]()},
 		{"message_type", "subscribe", reflect.TypeFor[wireSubscribe]()},
+		{"message_type", "unsubscribe", reflect.TypeFor[wireUnsubscribe]()},
 		{"message_type", "get_output", reflect.TypeFor[wireGetOutput]()},
 		{"message_type", "explain_policy", reflect.TypeFor[wireExplainPolicy]()},
 		{"message_type", "hello", reflect.TypeFor[wireHello]()},
@@ -82,6 +83,10 @@ func daemonFrames() []frameType {
 		{"message_type", "output", reflect.TypeFor[Output]()},
 		{"message_type", "approvals", reflect.TypeFor[Approvals]()},
 		{"message_type", "policy_explanation", reflect.TypeFor[PolicyExplanation]()},
+		{"message_type", "subscribed", reflect.TypeFor[Subscribed]()},
+		{"message_type", "unsubscribed", reflect.TypeFor[Unsubscribed]()},
+		{"message_type", "subscription_event", reflect.TypeFor[SubscriptionEvent]()},
+		{"message_type", "subscription_gap", reflect.TypeFor[SubscriptionGap]()},
 		{"message_type", "pong", reflect.TypeFor[Pong]()},
 		{"message_type", "error_message", reflect.TypeFor[Error]()},
 	}
@@ -121,6 +126,7 @@ func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 		reflect.TypeFor[ident]():           {Type: "string", MaxLength: jsonschema.Ptr(maxIdent)},
 		reflect.TypeFor[ErrorType]():       {Type: "string", Enum: enum(errorTypes())},
 		reflect.TypeFor[Cause]():           {Type: "string", Enum: enum(causes())},
+		reflect.TypeFor[Topic]():           {Type: "string", Enum: enum(topics())},
 		reflect.TypeFor[DenialKind]():      {Type: "string", Enum: enum(denialKinds())},
 	}
 	call, err := jsonschema.For[wireCall](&jsonschema.ForOptions{TypeSchemas: types})

@@ -178,12 +178,6 @@ type wireListCalls struct {
 	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
 }
 
-type wireSubscribe struct {
-	MessageType string  `json:"message_type"`
-	RequestID   ident   `json:"request_id,omitempty"`
-	Topics      []ident `json:"topics"`
-}
-
 type wireGetOutput struct {
 	MessageType string `json:"message_type"`
 	RequestID   ident  `json:"request_id,omitempty"`

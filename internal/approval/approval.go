@@ -133,7 +133,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.approvers) == 0 {
+	if !q.attended() {
 		return nil, ErrNobody
 	}
 	if time.Until(r.Expires) <= 0 {
@@ -146,6 +146,16 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	q.pending[r.ID] = e
 	q.post(event[T]{request: r})
 	return e, nil
+}
+
+// attended reports whether somebody may answer. The caller holds mu.
+func (q *Queue[T]) attended() bool {
+	for m := range q.approvers {
+		if !m.views {
+			return true
+		}
+	}
+	return false
 }
 
 // giveUp ends e without an answer, unless an answer was first: then that counts.

@@ -8,6 +8,7 @@ import "sync"
 // by the queue's mu.
 type mailbox[T any] struct {
 	to     Approver[T]
+	views  bool // it answers nothing
 	events []event[T]
 	busy   bool // a goroutine is emptying it, and will also tell what is posted meanwhile
 }
@@ -23,7 +24,16 @@ type event[T any] struct {
 // under way on another goroutine may still be running. Calling leave again
 // does nothing.
 func (q *Queue[T]) Join(a Approver[T]) (leave func()) {
-	m := &mailbox[T]{to: a, busy: true}
+	return q.join(&mailbox[T]{to: a, busy: true})
+}
+
+// View is Join for somebody who answers nothing: a request for which nobody else is there
+// is not asked.
+func (q *Queue[T]) View(a Approver[T]) (leave func()) {
+	return q.join(&mailbox[T]{to: a, busy: true, views: true})
+}
+
+func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {
 	q.mu.Lock()
 	for _, r := range q.sorted() {
 		m.events = append(m.events, event[T]{request: r})

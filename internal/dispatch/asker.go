@@ -14,9 +14,7 @@ const longestWords = 2000
 // findAsker returns who asks for the call. It parses the arguments; Call.asker does so
 // once.
 func (c *Call) findAsker() message.Asker {
-	a := message.Asker{
-		Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID,
-	}
+	a := c.Client()
 	var words struct{ Description, Justification json.RawMessage }
 	if json.Unmarshal(c.asked.Arguments, &words) == nil {
 		a.Description, a.Justification = firstWords(words.Description), firstWords(words.Justification)

@@ -31,11 +31,12 @@ type Call struct {
 	conn    string // whose turn it uses; see queue
 	program *message.Program
 	asker   func() message.Asker
-	dir     string // of the connection; see Submission
-	of      *Call  // of a background call: the call that began it
-	key     string // client, agent and id: weak generators repeat ids across agents
-	tool    string // canonical name; as asked when there is no such tool
-	hash    string // of tool and arguments
+	dir     string           // of the connection; see Submission
+	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
+	of      *Call            // of a background call: the call that began it
+	key     string           // client, agent and id: weak generators repeat ids across agents
+	tool    string           // canonical name; as asked when there is no such tool
+	hash    string           // of tool and arguments
 	req     *message.Request
 	asked   message.ToolCall
 	rec     journal.Key // zero until the call is recorded
@@ -61,7 +62,8 @@ type Call struct {
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
 	capture  *tools.Capture
 	watchers map[*Watcher]struct{}
-	leaving  *time.Timer // runs while nobody watches
+	viewers  map[*Watcher]struct{} // see View
+	leaving  *time.Timer           // runs while nobody watches
 	done     bool
 	progress progress
 }
@@ -84,6 +86,30 @@ type Watcher struct {
 // Key identifies the call among those of all clients; see Rejoin.
 func (c *Call) Key() string { return c.key }
 
+// Client returns who asks for the call, but for what its arguments say.
+func (c *Call) Client() message.Asker {
+	return message.Asker{Client: c.client, Program: c.program, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID}
+}
+
+// Held returns about how many bytes of memory an ended call keeps.
+func (c *Call) Held() int {
+	n := len(c.asked.Arguments)
+	for _, e := range c.Events(0) {
+		if final, ok := e.(Final); ok && final.Return != nil {
+			n += len(final.Frame) + 3*len(final.Return.Result)
+		}
+	}
+	if capture := c.Capture(); capture != nil {
+		const most = 128 << 10 // the head and the tail of a stream
+		stdout, stderr, _ := capture.Totals()
+		n += int(min(stdout, most) + min(stderr, most) + min(stdout+stderr, most))
+	}
+	return n
+}
+
+// ToolName returns the tool as it was asked for.
+func (c *Call) ToolName() string { return c.asked.Name }
+
 // BackgroundOf returns the call that began this background call; nil for others.
 func (c *Call) BackgroundOf() *Call { return c.of }
 
@@ -101,6 +127,19 @@ func (c *Call) Watch(wake func()) *Watcher {
 	if c.hasNews() {
 		wake()
 	}
+	return w
+}
+
+// View adds a watcher for whom the call does not go on: with or without it, the call has its
+// linger time when no one else watches. wake is as for Watch.
+func (c *Call) View(wake func()) *Watcher {
+	w := &Watcher{call: c, wake: wake}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.viewers == nil {
+		c.viewers = map[*Watcher]struct{}{}
+	}
+	c.viewers[w] = struct{}{}
 	return w
 }
 
@@ -123,6 +162,10 @@ func (w *Watcher) Detach() {
 	c := w.call
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, views := c.viewers[w]; views {
+		delete(c.viewers, w)
+		return
+	}
 	delete(c.watchers, w)
 	if len(c.watchers) == 0 && !c.done && c.leaving == nil && c.linger >= 0 {
 		c.leaving = time.AfterFunc(c.linger, func() { c.stop(errClientGone) })
@@ -174,6 +217,9 @@ func (c *Call) emit(event any) {
 		c.hasBegun()
 	}
 	c.mu.Unlock()
+	if c.seen != nil {
+		c.seen(c, event)
+	}
 	c.wakeAll()
 }
 
@@ -202,6 +248,9 @@ func (c *Call) wakeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.watchers {
+		w.wake()
+	}
+	for w := range c.viewers {
 		w.wake()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -58,10 +59,11 @@ const maxHeld = 256 << 20
 
 // A Dispatcher runs calls. Its methods may be called concurrently.
 type Dispatcher struct {
-	opt    Options
-	places *queue        // of running calls
-	builds chan struct{} // one element per call being parsed
-	grown  chan struct{} // capacity 1: the recorded output has grown by much; see Tend
+	opt      Options
+	places   *queue        // of running calls
+	builds   chan struct{} // one element per call being parsed
+	observer atomic.Pointer[func(*Call, any)]
+	grown    chan struct{} // capacity 1: the recorded output has grown by much; see Tend
 
 	mu       sync.Mutex
 	calls    map[string]*Call // unanswered calls by client scope and id
@@ -89,6 +91,16 @@ func New(opt Options) *Dispatcher {
 		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
 	}
 	return d
+}
+
+// Observe calls seen for each event of each call from now on, when its watchers can read
+// it too. It replaces an earlier one. seen must not block.
+func (d *Dispatcher) Observe(seen func(c *Call, event any)) { d.observer.Store(&seen) }
+
+func (d *Dispatcher) seen(c *Call, event any) {
+	if seen := d.observer.Load(); seen != nil {
+		(*seen)(c, event)
+	}
 }
 
 // Submission is one call as a session hands it over.
@@ -161,7 +173,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 		watchers: make(map[*Watcher]struct{}),
 		progress: progress{state: message.CallReceived},
 	}
-	c.asker = sync.OnceValue(c.findAsker)
+	c.asker, c.seen = sync.OnceValue(c.findAsker), d.seen
 	return c, ctx
 }
 
@@ -170,6 +182,7 @@ func key(client, agent, id string) string { return client + "\x00" + agent + "\x
 
 // refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
+	c.seen = nil // it is another call that has this id
 	w := c.Watch(wake)
 	e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q %s", c.ID, why)
 	e.CallID = c.ID

@@ -59,6 +59,7 @@ func (w *writer) append(ctx context.Context, m Message, build Builder) (seq int6
 		m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
 		m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), m.GroupID, m.SenderID, prev, hash)
 	w.head, w.appended = &head{m.Seq, hash}, true
+	w.news.fresh = append(w.news.fresh, m)
 	w.fresh += len(m.Body)
 	return m.Seq, err
 }

@@ -139,7 +139,7 @@ func (j *Journal) openFiles(ctx context.Context, path string) (err error) {
 	if _, err = j.known.ExecContext(ctx, "PRAGMA busy_timeout = 2000"); err != nil {
 		return err
 	}
-	if err = j.write.openHead(ctx); err != nil {
+	if err = errors.Join(j.write.openHead(ctx), j.findLast(ctx)); err != nil {
 		return err
 	}
 	return j.write.syncOurselves(ctx)

@@ -17,6 +17,7 @@ const pageBytes = 1 << 20
 // Query selects messages. Empty fields select all.
 type Query struct {
 	Before, After string // message ids: older and newer than these, whatever the order
+	AfterSeq      int64  // newer than the message of this number
 	Limit         int    // 0 = 100, at most 1000
 	Ascending     bool   // oldest first; default newest first
 
@@ -102,6 +103,9 @@ func (j *Journal) conditions(ctx context.Context, q Query) (where string, args [
 			return "", nil, err
 		}
 		add(c.condition, seq)
+	}
+	if q.AfterSeq > 0 {
+		add("seq > ?", q.AfterSeq)
 	}
 	for _, f := range []struct{ column, value string }{
 		{"client", q.Client},

@@ -45,6 +45,7 @@ type writer struct {
 	head  *head                // of the chain, once this transaction has read it
 	fresh int                  // bytes written since the last checkpoint, about
 	stmts map[string]*sql.Stmt // by their text
+	news  news
 
 	// What this transaction has to seal; see seal.
 	appended bool           // it recorded messages
@@ -253,6 +254,7 @@ func (w *writer) together(jobs []*job) error {
 				w.disk.sealed.Store(w.sealing)
 			}
 			w.disk.committed.Add(1)
+			w.news.passOn()
 			return nil
 		}
 	}
@@ -267,7 +269,7 @@ func (w *writer) begin() error {
 	if err := w.present(); err != nil {
 		return err
 	}
-	w.head, w.appended, w.sealing = nil, false, nil
+	w.head, w.appended, w.sealing, w.news.fresh = nil, false, nil, nil
 	w.touched, w.given = map[Key]bool{}, map[Key]string{}
 	w.fresh += eachTransaction
 	_, err := w.exec(context.Background(), "BEGIN IMMEDIATE")

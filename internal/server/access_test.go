@@ -180,7 +180,7 @@ func TestEveryBadFrameIsAnswered(t *testing.T) {
 		{websocket.BinaryMessage, "{}", `"unsupported_frame"`},
 		{websocket.TextMessage, `{"message_type":"telepathy"}`, `"unknown_message_type"`},
 		{websocket.TextMessage, `{"message_type":"approval_response_message","approvals":[{"type":"approval","tool_call_id":"x","approve":true}]}`, `"not_authorized"`},
-		{websocket.TextMessage, `{"message_type":"subscribe","request_id":"r1","topics":["calls"]}`, `"unsupported_frame"`},
+		{websocket.TextMessage, `{"message_type":"subscribe","request_id":"r1","topics":["calls"]}`, `"invalid_arguments"`},
 		{websocket.TextMessage, `{"message_type":"ping","nonce":"n"}`, `"pong"`},
 	} {
 		if err := conn.WriteMessage(c.kind, []byte(c.frame)); err != nil {

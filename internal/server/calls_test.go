@@ -67,7 +67,7 @@ func newCallServer(t *testing.T, action policy.Action, run func(context.Context,
 }
 
 // newLimitedServer is newCallServer with limits of the test's own.
-func newLimitedServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result, change func(*dispatch.Limits, *Options)) *httptest.Server {
+func newLimitedServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result, change func(*dispatch.Limits, *Options), more ...func(*Options)) *httptest.Server {
 	t.Helper()
 	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
 	rules, err2 := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
@@ -94,6 +94,9 @@ func newLimitedServer(t *testing.T, action policy.Action, run func(context.Conte
 		o.Dispatch, o.Approvals, o.Journal = calls, approvals, j
 		o.CallsPerConnection = options.CallsPerConnection
 		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}})
+		for _, change := range more {
+			change(o)
+		}
 	})
 	return ts
 }

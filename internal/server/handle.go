@@ -55,7 +55,9 @@ func (ss *session) handle(m message.Inbound) {
 	case *message.ExplainPolicy:
 		ss.explain(m)
 	case *message.Subscribe:
-		ss.refuse(message.UnsupportedFrame, "", "subscribe is not served by this version; approvers get approvals without it")
+		ss.subscribe(m)
+	case *message.Unsubscribe:
+		ss.unsubscribe(m)
 	default:
 		ss.refuse(message.UnsupportedFrame, "", "this message is understood but not served")
 	}

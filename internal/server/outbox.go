@@ -33,14 +33,16 @@ func newOutbox(poke func()) *outbox {
 
 // reply queues the answer to a frame of the client's own, waiting while it has
 // too many unread ones. It does nothing once the outbox is closed.
-func (o *outbox) reply(frame []byte) {
+func (o *outbox) reply(v any) {
 	o.mu.Lock()
 	for o.full() && !o.closed {
 		o.room.Wait()
 	}
 	if !o.closed {
-		o.queue = append(o.queue, frame)
-		o.held += len(frame)
+		o.queue = append(o.queue, v)
+		if frame, ok := v.([]byte); ok {
+			o.held += len(frame)
+		}
 	}
 	o.mu.Unlock()
 	o.poke()

@@ -59,6 +59,7 @@ type Server struct {
 	http     *http.Server
 	upgrader websocket.Upgrader
 	incoming budget
+	hub      *hub
 	buffers  sync.Pool // of *buffers
 
 	mu       sync.Mutex
@@ -71,6 +72,7 @@ type Server struct {
 // New returns a Server that serves nothing yet.
 func New(opt Options) *Server {
 	s := &Server{opt: opt, sessions: make(map[*session]struct{}), incoming: budget{left: opt.IncomingBytes}}
+	s.hub = newHub(opt)
 	s.buffers.New = func() any { return new(buffers) }
 	s.upgrader = websocket.Upgrader{
 		ReadBufferSize: 4096, WriteBufferSize: 4096, WriteBufferPool: &sync.Pool{},

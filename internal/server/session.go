@@ -33,10 +33,11 @@ type session struct {
 	leaving atomic.Bool   // nothing more is read: the session is about to end
 	over    chan struct{} // closed when the session has ended and is parked
 
-	charged int64            // of the server's budget; the reader's alone
-	frame   []byte           // being handled; the reader's alone
-	program *message.Program // what said hello; the reader's alone
-	dir     string           // selects the workspace of calls, see dispatch.Submission; the reader's alone
+	charged    int64            // of the server's budget; the reader's alone
+	frame      []byte           // being handled; the reader's alone
+	program    *message.Program // what said hello; the reader's alone
+	subscribed bool             // there is a subscription, or will be when the writer comes to it; the reader's alone
+	dir        string           // selects the workspace of calls, see dispatch.Submission; the reader's alone
 
 	last history // what was written last; the writer's alone
 
@@ -249,8 +250,12 @@ type approver struct{ ss *session }
 func (a approver) Asked(r approval.Request[message.ApprovalRequest]) { a.ss.out.push(r.Show) }
 
 func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) {
-	a.ss.out.push(message.ApprovalResolved{
+	a.ss.out.push(resolved(r, v))
+}
+
+func resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) message.ApprovalResolved {
+	return message.ApprovalResolved{
 		MessageType: "approval_resolved", ID: r.ID, CallID: r.CallID,
 		Approve: v.Approve, By: v.By, Reason: v.Reason, Widened: message.Widening(v.Widen).Recorded(),
-	})
+	}
 }

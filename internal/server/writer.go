@@ -30,6 +30,7 @@ type feed struct {
 // finished and owes nothing more, or a write fails.
 func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
+	defer w.end()
 	for {
 		busy, err := w.turn()
 		if !busy {
@@ -95,6 +96,7 @@ type writer struct {
 	*buffers           // while there is output to write; see stream
 
 	channels uint32 // handed out for binary output
+	sub      *subscription
 }
 
 // buffers are what a piece of output takes on its way from a capture to the wire.
@@ -144,7 +146,8 @@ func (w *writer) turn() (busy bool, err error) {
 		}
 		busy = busy || more
 	}
-	return busy, nil
+	more, err := w.advanceSubscription()
+	return busy || more, err
 }
 
 func (w *writer) ping() error {
@@ -193,14 +196,22 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 	if capture == nil || !shown || w.ss.wanted() == silent {
 		return false, nil
 	}
+	return w.pieces(f, capture, w.show)
+}
+
+// shower writes a piece of a stream, which begins at offset at.
+type shower func(f *feed, s tools.Stream, at int64, p []byte) error
+
+// pieces has show write one piece of each stream, from where the feed is.
+func (w *writer) pieces(f *feed, capture *tools.Capture, show shower) (more bool, err error) {
 	if w.buffers == nil {
 		w.buffers = w.ss.srv.buffers.Get().(*buffers)
 	}
 	for sent := 0; sent < deltaBytes; {
 		s, n := capture.Turn(f.offsets)
-		wrote, err := w.writePiece(f, capture, s, n)
+		wrote, err := w.writePiece(f, capture, s, n, show)
 		if wrote == 0 && err == nil && n > 0 { // half of a character, whose rest may come
-			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes)
+			wrote, err = w.writePiece(f, capture, tools.Stderr-s, deltaBytes, show)
 		}
 		if wrote == 0 || err != nil {
 			return more, err
@@ -213,7 +224,7 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 
 // writePiece writes at most most bytes of a stream, from where the feed is or later, and
 // reports how many.
-func (w *writer) writePiece(f *feed, capture *tools.Capture, s tools.Stream, most int64) (int, error) {
+func (w *writer) writePiece(f *feed, capture *tools.Capture, s tools.Stream, most int64, show shower) (int, error) {
 	from := w.catchUp(capture, s, f.offsets[s])
 	if from > f.offsets[s] {
 		most = deltaBytes
@@ -222,7 +233,7 @@ func (w *writer) writePiece(f *feed, capture *tools.Capture, s tools.Stream, mos
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if err := w.show(f, s, start, p); err != nil {
+	if err := show(f, s, start, p); err != nil {
 		return 0, err
 	}
 	f.offsets[s] = start + int64(len(p))
@@ -315,6 +326,13 @@ func answer(call *dispatch.Call, final dispatch.Final) any {
 
 // send writes a message, or a frame that is encoded already.
 func (w *writer) send(v any) error {
+	switch v := v.(type) {
+	case startSubscription:
+		return w.start(v.Subscribe)
+	case endSubscription:
+		w.end()
+		return w.send(message.Unsubscribed{MessageType: "unsubscribed", RequestID: v.requestID})
+	}
 	frame, ok := v.([]byte)
 	if !ok {
 		var err error

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// The bounds of a hub. A subscriber that is further behind is told of a gap.
+const (
+	maxEvents     = 4096
+	maxEventBytes = 16 << 20 // about: what is small in any case counts as smallEvent
+	smallEvent    = 512
+)
+
+// event is something that subscribers may see.
+type event struct {
+	topic                       message.Topic
+	seq                         int64 // in the journal; 0 = it is not there
+	client, agent, conversation string
+	tool, callID                string // tool is empty where only the frame names it
+	frame                       any    // nil: there is only something to do
+	call                        *dispatch.Call
+	size                        int
+}
+
+// key is that of the call; see dispatch.Call.Key.
+func (e *event) key() string { return e.client + "\x00" + e.agent + "\x00" + e.callID }
+
+// hub keeps the latest events, once for all subscribers, who read them at their own pace.
+// Whoever causes events never waits for a subscriber. While there is none, nothing is kept.
+type hub struct {
+	last func() int64 // number of the last message of the journal
+
+	mu      sync.Mutex
+	events  []event
+	first   int64 // number of events[0], counted from the start of the daemon
+	bytes   int
+	covered int64                     // the messages of the journal after this one are among events
+	calls   map[string]*dispatch.Call // that have started, as long as their events are kept
+	readers map[*subscription]struct{}
+}
+
+func newHub(opt Options) *hub {
+	h := &hub{last: func() int64 { return 0 }, calls: map[string]*dispatch.Call{}, readers: map[*subscription]struct{}{}}
+	if opt.Journal != nil {
+		h.last = opt.Journal.Last
+		opt.Journal.Follow(h.recorded)
+	}
+	opt.Dispatch.Observe(h.happened)
+	opt.Approvals.View(questions{h})
+	return h
+}
+
+// join adds a subscription, which reads from now on.
+func (h *hub) join(s *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.readers) == 0 {
+		h.covered = h.last()
+	}
+	h.readers[s] = struct{}{}
+	s.next, s.seq = h.first+int64(len(h.events)), h.last()
+}
+
+func (h *hub) leave(s *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.readers, s)
+	if len(h.readers) == 0 {
+		h.first += int64(len(h.events))
+		h.events, h.bytes = nil, 0
+		clear(h.calls)
+	}
+}
+
+// publish keeps an event and wakes the subscribers.
+func (h *hub) publish(e event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.readers) == 0 {
+		return
+	}
+	e.size += smallEvent
+	h.events = append(h.events, e)
+	h.bytes += e.size
+	for len(h.events) > maxEvents || h.bytes > maxEventBytes && len(h.events) > 1 {
+		h.drop()
+	}
+	if e.topic == message.TopicStarted {
+		h.calls[e.key()] = e.call
+	}
+	for s := range h.readers {
+		s.poke()
+	}
+}
+
+// drop forgets the oldest event. Called with mu held.
+func (h *hub) drop() {
+	old := h.events[0]
+	h.events[0] = event{}
+	h.events = h.events[1:]
+	h.first++
+	h.bytes -= old.size
+	h.covered = max(h.covered, old.seq)
+	if old.frame == nil && h.calls[old.key()] == old.call {
+		delete(h.calls, old.key())
+	}
+}
+
+// read returns at most most events for a subscriber, and how many it has missed.
+func (h *hub) read(s *subscription, most int) (events []event, missed int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.next < h.first {
+		return nil, h.first - s.next
+	}
+	events = h.events[s.next-h.first:]
+	events = slices.Clone(events[:min(len(events), most)])
+	s.next += int64(len(events))
+	return events, 0
+}
+
+// catchUp lets a subscriber that has all messages of the journal up to s.seq go on with the
+// events that are kept, and reports whether it can.
+func (h *hub) catchUp(s *subscription) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.seq < h.covered {
+		return false
+	}
+	s.next = max(s.next, h.first)
+	for i, e := range slices.Backward(h.events) {
+		if e.seq > 0 && e.seq <= s.seq {
+			s.next = max(s.next, h.first+int64(i)+1)
+			break
+		}
+	}
+	return true
+}
+
+// running returns the call of an event while its output can still be read.
+func (h *hub) running(key string) *dispatch.Call {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[key]
+}
+
+// recorded publishes a message of the journal.
+func (h *hub) recorded(m journal.Message) {
+	e := recordedEvent(m)
+	e.size = len(m.Body)
+	h.publish(e)
+}
+
+// recordedEvent is a message of the journal for subscribers.
+func recordedEvent(m journal.Message) event {
+	e := event{
+		topic: message.TopicRecord, seq: m.Seq, client: m.Client, agent: m.AgentID, conversation: m.ConversationID, callID: m.CallID,
+		frame: json.RawMessage(m.Body),
+	}
+	switch m.Type {
+	case "approval_request_message":
+		e.topic = message.TopicRequest
+	case "tool_return_message":
+		e.topic = message.TopicReturn
+	case "connection_decision":
+		e.topic = message.TopicConnection
+	}
+	return e
+}
+
+// happened publishes an event of a call. What is in the journal comes from there.
+func (h *hub) happened(c *dispatch.Call, what any) {
+	who := c.Client()
+	e := event{
+		client: who.Client, agent: who.AgentID, conversation: who.ConversationID, tool: c.ToolName(), callID: c.ID, call: c, frame: what,
+	}
+	switch what := what.(type) {
+	case message.PolicyDecision:
+		e.topic = message.TopicDecision
+	case message.ToolQueued:
+		e.topic = message.TopicQueued
+	case message.ToolStarted:
+		e.topic = message.TopicStarted
+	case message.WaitingForInput:
+		e.topic = message.TopicWaiting
+	case dispatch.Final:
+		e.frame = nil
+		if what.Return != nil && what.Return.SeqID == 0 { // the journal could not take it
+			h.publish(event{
+				topic: message.TopicReturn, client: e.client, agent: e.agent, conversation: e.conversation, tool: e.tool, callID: e.callID,
+				frame: *what.Return, size: 4 * len(what.Return.Result),
+			})
+		}
+		e.size = c.Held()
+	default:
+		return
+	}
+	h.publish(e)
+}
+
+// questions publishes the questions to people, and what becomes of them.
+type questions struct{ *hub }
+
+func (q questions) Asked(r approval.Request[message.ApprovalRequest]) {
+	e := questionEvent(message.TopicQuestion, r.Show, r.Show)
+	e.size = 2*len(r.Show.ToolCall.Arguments) + len(r.Show.Preview.Text) + len(r.Show.Preview.Diff)
+	q.publish(e)
+}
+
+func (q questions) Resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) {
+	q.publish(questionEvent(message.TopicAnswer, r.Show, resolved(r, v)))
+}
+
+func questionEvent(topic message.Topic, r message.ApprovalRequest, frame any) event {
+	return event{
+		topic: topic, client: r.Client, agent: r.AgentID, conversation: r.ConversationID, tool: r.ToolCall.ToolName, callID: r.CallID, frame: frame,
+	}
+}

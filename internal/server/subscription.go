@@ -1,0 +1,291 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+const (
+	eventsAtOnce   = 64  // read from the hub in one turn of the writer
+	messagesAtOnce = 100 // read from the journal
+)
+
+// subscription is what a connection has subscribed to. It keeps no events: it has positions in
+// the hub, in the journal and in the output of calls, and reads on when its client does.
+// All fields but those that the hub writes in join are the session writer's alone.
+type subscription struct {
+	*message.Subscribe
+	poke func()
+
+	next      int64 // number of the next event of the hub
+	seq       int64 // number of the last message of the journal that was dealt with
+	replaying bool  // messages come from the journal until it is as far as the hub
+	feeds     map[string]*feed
+}
+
+// startSubscription and endSubscription wait in the outbox for their turn.
+type (
+	startSubscription struct{ *message.Subscribe }
+	endSubscription   struct{ requestID string }
+)
+
+func (ss *session) subscribe(m *message.Subscribe) {
+	if !ss.may("subscribe to the calls of others", "", Observer, Approver, Admin) {
+		return
+	}
+	last := ss.srv.opt.Journal.Last()
+	switch {
+	case ss.subscribed:
+		ss.refuse(message.InvalidArguments, "", "this connection has a subscription; send unsubscribe first, or use another connection")
+	case m.After != nil && *m.After > last:
+		e := message.Errorf(message.InvalidArguments, "the journal ends at %d, before the number in after; leave after out to begin now, or send 0 for all there is", last)
+		ss.reply(e)
+	default:
+		ss.subscribed = true
+		ss.out.reply(startSubscription{m})
+	}
+}
+
+func (ss *session) unsubscribe(m *message.Unsubscribe) {
+	if !ss.subscribed {
+		ss.refuse(message.InvalidArguments, "", "this connection has no subscription")
+		return
+	}
+	ss.subscribed = false
+	ss.out.reply(endSubscription{m.RequestID})
+}
+
+// start begins a subscription.
+func (w *writer) start(m *message.Subscribe) error {
+	s := &subscription{Subscribe: m, poke: w.ss.poke, feeds: map[string]*feed{}}
+	w.ss.srv.hub.join(s)
+	if m.After != nil {
+		s.seq, s.replaying = *m.After, true
+	}
+	w.sub = s
+	w.viewRunning()
+	return w.send(message.Subscribed{MessageType: "subscribed", RequestID: m.RequestID, After: s.seq})
+}
+
+// end ends the subscription, if there is one.
+func (w *writer) end() {
+	if w.sub == nil {
+		return
+	}
+	w.ss.srv.hub.leave(w.sub)
+	for _, f := range w.sub.feeds {
+		f.watcher.Detach()
+	}
+	w.sub = nil
+}
+
+// advanceSubscription writes the next events. It reports whether there may be more.
+func (w *writer) advanceSubscription() (more bool, err error) {
+	s := w.sub
+	if s == nil {
+		return false, nil
+	}
+	if s.replaying {
+		return true, w.replay()
+	}
+	events, missed := w.ss.srv.hub.read(s, eventsAtOnce)
+	if missed > 0 {
+		s.replaying = true
+		return true, w.send(message.SubscriptionGap{MessageType: "subscription_gap", RequestID: s.RequestID, Skipped: missed, After: s.seq})
+	}
+	for _, e := range events {
+		if err := w.pass(e); err != nil {
+			return false, err
+		}
+	}
+	more = len(events) > 0
+	for _, f := range s.feeds {
+		some, err := w.streamEvent(f)
+		if err != nil {
+			return false, err
+		}
+		more = more || some
+	}
+	return more, nil
+}
+
+// replay writes a page of the journal.
+func (w *writer) replay() error {
+	s := w.sub
+	last := w.ss.srv.opt.Journal.Last() // what is recorded later comes from the hub
+	page, err := w.ss.srv.opt.Journal.List(context.Background(), journal.Query{
+		AfterSeq: s.seq, Ascending: true, Limit: messagesAtOnce,
+		Client: s.Client, AgentID: s.AgentID, ConversationID: s.ConversationID, CallID: s.CallID,
+	})
+	if err != nil {
+		w.end()
+		e := message.Errorf(message.InternalError, "the subscription has ended: %v", err)
+		e.RequestID = s.RequestID
+		return w.send(e)
+	}
+	for _, m := range page.Messages {
+		if err := w.pass(recordedEvent(m)); err != nil {
+			return err
+		}
+	}
+	if page.HasMore {
+		return nil
+	}
+	s.seq = max(s.seq, last)
+	if s.replaying = !w.ss.srv.hub.catchUp(s); !s.replaying {
+		w.viewRunning()
+	}
+	return nil
+}
+
+// viewRunning follows the output of the calls that run, from now on, and of no other but those
+// whose return is still to come.
+func (w *writer) viewRunning() {
+	s := w.sub
+	running := map[string]bool{}
+	for _, c := range w.ss.srv.opt.Dispatch.Find(s.Client, s.CallID) {
+		who := c.Client()
+		e := event{client: who.Client, agent: who.AgentID, conversation: who.ConversationID, tool: c.ToolName(), callID: c.ID}
+		if capture := c.Capture(); capture != nil && s.matches(&e) {
+			running[c.Key()] = true
+			stdout, stderr, _ := capture.Totals()
+			w.view(c, [2]int64{stdout, stderr})
+		}
+	}
+	for key, f := range s.feeds {
+		if !running[key] && w.ss.srv.hub.running(key) != f.watcher.Call() {
+			f.watcher.Detach()
+			delete(s.feeds, key)
+		}
+	}
+}
+
+// view follows the output of a call from offsets on, unless it is followed already.
+func (w *writer) view(c *dispatch.Call, offsets [2]int64) {
+	if w.sub.Wants(message.TopicOutput) && w.sub.feeds[c.Key()] == nil {
+		w.sub.feeds[c.Key()] = &feed{watcher: c.View(w.ss.poke), offsets: offsets}
+	}
+}
+
+// pass writes an event to the subscriber, if it wants it, after the output that came before.
+func (w *writer) pass(e event) error {
+	s := w.sub
+	if e.seq > 0 {
+		if e.seq <= s.seq {
+			return nil
+		}
+		s.seq = e.seq
+	}
+	if !s.matches(&e) {
+		return nil
+	}
+	ends := e.topic == message.TopicReturn || e.frame == nil
+	if f := s.feeds[e.key()]; f != nil {
+		if err := w.finishOutput(f, ends); err != nil {
+			return err
+		}
+		if ends {
+			f.watcher.Detach()
+			delete(s.feeds, e.key())
+		}
+	}
+	if e.frame != nil && s.Wants(e.topic) {
+		if err := w.sendEvent(e); err != nil {
+			return err
+		}
+	}
+	if e.topic == message.TopicStarted {
+		if c := w.ss.srv.hub.running(e.key()); c == e.call {
+			w.view(c, [2]int64{})
+		}
+	}
+	return nil
+}
+
+func (w *writer) sendEvent(e event) error {
+	body, ok := e.frame.(json.RawMessage)
+	switch {
+	case !ok:
+		var err error
+		if body, err = message.Encode(e.frame); err != nil {
+			return err
+		}
+	case e.topic == message.TopicReturn:
+		body = message.WholeReturn(body)
+	}
+	return w.send(message.SubscriptionEvent{
+		MessageType: "subscription_event", RequestID: w.sub.RequestID, Topic: e.topic, Seq: e.seq,
+		Client: e.client, AgentID: e.agent, ConversationID: e.conversation, Event: body,
+	})
+}
+
+// matches reports whether the subscriber wants to see the call of an event.
+func (s *subscription) matches(e *event) bool {
+	switch {
+	case s.Client != "" && s.Client != e.client, s.AgentID != "" && s.AgentID != e.agent:
+		return false
+	case s.ConversationID != "" && s.ConversationID != e.conversation, s.CallID != "" && s.CallID != e.callID:
+		return false
+	case s.ToolName == "":
+		return true
+	case e.tool == "":
+		e.tool = namedTool(e.frame)
+	}
+	return s.ToolName == e.tool
+}
+
+// namedTool returns the tool that a message of the journal names.
+func namedTool(frame any) string {
+	body, _ := frame.(json.RawMessage)
+	var m struct {
+		ToolName string `json:"tool_name"`
+		ToolCall struct {
+			ToolName string `json:"tool_name"`
+		} `json:"tool_call"`
+	}
+	if json.Unmarshal(body, &m) != nil {
+		return ""
+	}
+	if m.ToolName == "" {
+		return m.ToolCall.ToolName
+	}
+	return m.ToolName
+}
+
+// finishOutput writes what a call has printed: some of it or, when it has ended, all.
+func (w *writer) finishOutput(f *feed, all bool) error {
+	for {
+		more, err := w.streamEvent(f)
+		if err != nil || !more || !all {
+			return err
+		}
+	}
+}
+
+// streamEvent writes one piece of each stream of a call.
+func (w *writer) streamEvent(f *feed) (more bool, err error) {
+	capture := f.watcher.Call().Capture()
+	if capture == nil {
+		return false, nil
+	}
+	return w.pieces(f, capture, w.showEvent)
+}
+
+// showEvent is show for a subscriber.
+func (w *writer) showEvent(f *feed, s tools.Stream, at int64, p []byte) error {
+	call := f.watcher.Call()
+	who := call.Client()
+	d := message.OutputDelta{CallID: call.ID, Stream: s.String(), Offset: at}
+	if from := f.offsets[s]; at > from {
+		d.Gap = &message.Gap{From: from, To: at}
+	}
+	return w.sendEvent(event{
+		topic: message.TopicOutput, client: who.Client, agent: who.AgentID, conversation: who.ConversationID,
+		frame: json.RawMessage(message.AppendDelta(nil, d, p)),
+	})
+}
