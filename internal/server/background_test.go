@@ -103,8 +103,10 @@ func TestABackgroundCallOutlivesItsConnection(t *testing.T) {
 	handle, first := handleOf(t, conn)
 	conn.Close()
 	conn = dialAs(t, ts, agentSecret)
-	write(t, conn, `{"message_type":"get_output","request_id":"q1","tool_call_id":"`+handle+`"}`)
-	until(t, conn, `"data":"up\n"`)
+	for out := ""; !strings.Contains(out, `"data":"up\n"`); { // it may print after its beginning is told
+		write(t, conn, `{"message_type":"get_output","request_id":"q1","tool_call_id":"`+handle+`"}`)
+		out, _ = until(t, conn, `"q1"`)
+	}
 	write(t, conn, backgroundCall("call_1"))
 	again, ret := handleOf(t, conn)
 	if again != handle || !ret.Replayed || ret.ID != first.ID {

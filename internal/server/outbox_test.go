@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -54,31 +55,34 @@ func TestAClientThatReadsNothingDoesNotMakeShutdownFail(t *testing.T) {
 	})
 	conn := dial(t, ts)
 	sendUntilRefused(t, conn, `{"message_type":"hello","protocol":1}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the time to wait for clients is over
 	if err := s.Shutdown(ctx); err != nil {
 		t.Errorf("the server did not end well: %v", err)
 	}
 }
 
 func TestUnreadRepliesAreBoundedInBytes(t *testing.T) {
-	o := newOutbox(func() {})
-	o.reply(make([]byte, maxReplyBytes)) // one may be large
-	waited := make(chan struct{})
-	// Ends when the first reply is taken.
-	go func() { o.reply([]byte("second")); close(waited) }()
-	select {
-	case <-waited:
-		t.Error("a reply was added to a full outbox")
-	case <-time.After(20 * time.Millisecond):
-	}
-	if v, _, _ := o.take(); len(v.([]byte)) != maxReplyBytes {
-		t.Errorf("took %d bytes first", len(v.([]byte)))
-	}
-	<-waited
-	if v, ok, _ := o.take(); !ok || string(v.([]byte)) != "second" {
-		t.Errorf("took %v, %v; want the second reply", v, ok)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutbox(func() {})
+		o.reply(make([]byte, maxReplyBytes)) // one may be large
+		waited := make(chan struct{})
+		// Ends when the first reply is taken.
+		go func() { o.reply([]byte("second")); close(waited) }()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("a reply was added to a full outbox")
+		default:
+		}
+		if v, _, _ := o.take(); len(v.([]byte)) != maxReplyBytes {
+			t.Errorf("took %d bytes first", len(v.([]byte)))
+		}
+		<-waited
+		if v, ok, _ := o.take(); !ok || string(v.([]byte)) != "second" {
+			t.Errorf("took %v, %v; want the second reply", v, ok)
+		}
+	})
 }
 
 func TestAClosedOutboxKeepsNoReplies(t *testing.T) {
