@@ -95,13 +95,24 @@ func TestNothingSurvivesATimeout(t *testing.T) {
 	t.Parallel()
 	for _, profile := range profiles {
 		m := mark(t)
-		c := inFIFO(t, executor.Split, profile, tree(m)+"sleep "+m)
-		c.Timeout = 300 * time.Millisecond
+		timesOut(t, m, inFIFO(t, executor.Split, profile, tree(m)+"sleep "+m))
+	}
+}
+
+// timesOut runs a command that prints "ready", with a time that lets it come so far, and
+// wants no process with mark in its command line to survive the end of that time.
+func timesOut(t *testing.T, mark string, c executor.Command) {
+	t.Helper()
+	for c.Timeout = 300 * time.Millisecond; c.Timeout < 5*time.Minute; c.Timeout *= 2 {
 		got, _ := run(t, c)
-		if n := running(t, m); n != 0 || got.Reason != executor.TimedOut {
-			t.Errorf("%s: %d processes survived, %+v", profile, n, got)
+		if n := running(t, mark); n != 0 || got.Reason != executor.TimedOut {
+			t.Errorf("%s: %d processes survived, %+v", c.Sandbox.Mode, n, got)
+		}
+		if strings.Contains(got.Out, "ready") {
+			return
 		}
 	}
+	t.Errorf("%s: the command is never ready", c.Sandbox.Mode)
 }
 
 // Each generation forks, starts a session and exits: a killer that reads the
@@ -153,12 +164,7 @@ func TestHelperInANamespaceIsOutOfReach(t *testing.T) {
 func TestCommandThatStopsItsHelperIsEnded(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	c := inFIFO(t, executor.Off, sandbox.FullAccess, tree(m)+"kill -STOP $PPID; sleep "+m)
-	c.Timeout = 500 * time.Millisecond
-	got, _ := run(t, c)
-	if n := running(t, m); n != 0 || got.Reason != executor.TimedOut {
-		t.Errorf("%d processes survived, %+v", n, got)
-	}
+	timesOut(t, m, inFIFO(t, executor.Off, sandbox.FullAccess, tree(m)+"kill -STOP $PPID; sleep "+m))
 }
 
 func TestKillZeroReachesOnlyTheCommand(t *testing.T) {
