@@ -26,7 +26,7 @@ func TestAnAddressIsTakenOnceItIsReleased(t *testing.T) {
 		}
 		return err
 	}, inUse)
-	if err != nil || tries != 3 {
+	if err != nil || tries < 3 { // more when a process that starts just then holds it, too
 		t.Errorf("after %d tries: %v", tries, err)
 	}
 	tries = 0
