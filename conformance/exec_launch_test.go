@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // launcher starts a daemon as a shell or a service manager would: a command in
@@ -33,7 +34,10 @@ func (l *launcher) command(args []string) (*exec.Cmd, error) {
 		words = append(words, quoted(arg))
 	}
 	program := strings.Join(append(lines, strings.Join(words, " ")), "\n") + "\n"
-	if err := os.WriteFile(filepath.Join(l.dir, "toold"), []byte(program), 0o755); err != nil {
+	syscall.ForkLock.RLock() // a process that inherits the open file would keep it from being run
+	err := os.WriteFile(filepath.Join(l.dir, "toold"), []byte(program), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		return nil, err
 	}
 	return exec.Command("/bin/sh", "-c", "PATH="+quoted(l.dir)+":$PATH; "+l.how), nil

@@ -305,9 +305,7 @@ func (l *laboratory) stubs(t *testing.T) {
 	}
 	const stub = "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" > \"${0%/bin/*}/log.$$\"\n"
 	for _, name := range []string{"p", "q", "r"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(stub), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		makeProgram(t, filepath.Join(bin, name), stub)
 	}
 	for _, name := range []string{"cat", "xargs", "env", "nohup", "bash", "sh", "find", "ls", "sort", "nice", "timeout", "stdbuf", "setsid"} {
 		if path, err := exec.LookPath(name); err == nil {
