@@ -16,6 +16,10 @@ const (
 
 	// mergeBuffer bounds what is held of each stream, and so the length of a line.
 	mergeBuffer = 64 << 10
+
+	// mergeRuns bounds the runs that are held: writes may be reported whose bytes were
+	// discarded before they were read.
+	mergeRuns = 2 * mergeBuffer
 )
 
 // merger joins two streams into one view, cut at line ends, in the order in which
@@ -39,6 +43,7 @@ type merger struct {
 	news  bool          // something came since the last settle
 	now   time.Duration // of the last settle
 	stray bool          // something was written that is reported under no stream
+	full  bool          // at the last settle; reported bytes may not have been added yet
 
 	last     int           // stream of the last run that was resolved
 	resolved time.Duration // when
@@ -72,7 +77,11 @@ func newMerger(watched bool, emit func(stream int, p []byte)) *merger {
 // wrote reports a write to stream, after all that were reported before.
 func (m *merger) wrote(stream int) {
 	m.news = true
-	if n := len(m.runs); n == 0 || m.runs[n-1] != stream {
+	switch n := len(m.runs); {
+	case n > 0 && m.runs[n-1] == stream:
+	case n == mergeRuns:
+		m.unsure = true
+	default:
 		m.runs = append(m.runs, stream)
 	}
 }
@@ -98,10 +107,15 @@ func (m *merger) added(stream, n int, now time.Duration) {
 }
 
 // settle emits what is certain and what has waited long enough. The bytes of all
-// reported writes must have been added.
+// reported writes must have been added, unless they did not fit: then nothing is known
+// of the order of what came of both streams, until the rest has been added too.
 func (m *merger) settle(now time.Duration) {
 	m.now = now
 	full := len(m.in[0].buf) == mergeBuffer || len(m.in[1].buf) == mergeBuffer
+	if (full || m.full) && m.mixed() {
+		m.unsure = true
+	}
+	m.full = full
 	m.resolve(full || m.held && now >= m.waitsUntil())
 	for s := range m.in {
 		in := &m.in[s]
@@ -116,6 +130,11 @@ func (m *merger) settle(now time.Duration) {
 			in.buf = in.mem[:copy(in.mem, in.buf)]
 		}
 	}
+}
+
+// mixed reports whether something came of both streams since they were resolved.
+func (m *merger) mixed() bool {
+	return len(m.runs) > 1 || m.items(0) > 0 && m.items(1) > 0
 }
 
 // close emits all that is left, once every write is reported and all bytes are added.

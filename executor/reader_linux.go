@@ -20,6 +20,11 @@ const drainLimit = 1 << 20
 // buffer are brought only by the second read that finds nothing.
 const terminalBuffer = 4 << 10
 
+// mostIdle bounds how often a turn looks again for the bytes of a report and finds
+// none. Writes are reported, too, that were discarded at once, or that went to the
+// /dev/tty of somebody else.
+const mostIdle = 100
+
 // reader reads the streams of a command and passes them on in one order.
 type reader struct {
 	streams []*stream
@@ -165,12 +170,19 @@ func (r *reader) awaitReports(yes bool) {
 // reports whether there were bytes.
 func (r *reader) turn(last bool) (some bool) {
 	r.reports.read(r.merger)
-	for again := true; again; {
-		full := false
+	for again, idle := true, 0; again; {
+		read, full := 0, false
 		for s := range r.streams {
-			n := r.readAll(s, last)
-			some = some || n > 0
+			read += r.readAll(s, last)
 			full = full || len(r.merger.space(s)) == 0
+		}
+		some = some || read > 0
+		if read == 0 {
+			idle++
+		}
+		if idle == mostIdle {
+			r.merger.unsure = true
+			break
 		}
 		again = r.reports.read(r.merger) && !full
 	}

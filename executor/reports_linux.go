@@ -68,9 +68,11 @@ func (r *reports) unwatch() {
 	}
 }
 
-// read passes on all reports that are there, and tells whether there were any.
+// read passes on the reports that are there, and tells whether there were any. It ends
+// although more come all the time.
 func (r *reports) read(m *merger) (some bool) {
-	for more := r != nil; more; {
+	rounds := 0
+	for more := r != nil; more && rounds < mostIdle; rounds++ {
 		n, err := unix.Read(r.fd, r.buf[:])
 		more = errors.Is(err, unix.EINTR) || n > len(r.buf)-unix.SizeofInotifyEvent
 		for at := 0; at+unix.SizeofInotifyEvent <= n; {
