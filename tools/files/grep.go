@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/toold/toold/tools"
@@ -20,6 +21,7 @@ const (
 	sniffed     = 8 << 10 // bytes that are looked at to tell a binary file
 	longestGrep = 1000    // bytes of a pattern
 	longestLine = 64 << 10
+	mostStates  = 5000 // of a pattern; each may cost a few ns for each byte of a line
 )
 
 // grepper is the tool grep.
@@ -113,11 +115,34 @@ func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	if ignoreCase {
 		text = "(?i)" + text
 	}
-	match, err := regexp.Compile(text)
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err == nil && states(tree) > mostStates {
+		return nil, problem("pattern", "its repetitions take too long to match: written out it has more than %d parts; use smaller numbers in braces, or * and +", mostStates)
+	}
+	var match *regexp.Regexp
+	if err == nil {
+		match, err = regexp.Compile(text)
+	}
 	if err != nil {
 		return nil, problem("pattern", "%v; patterns are RE2: no look-around and no back references, and special characters need a backslash", err)
 	}
 	return match, nil
+}
+
+// states is about how many states a matcher has for an expression, in which x{2,9}
+// stands for nine times x. Parse bounds the nesting, and the product of nested numbers.
+func states(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += states(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min, re.Max)
+	}
+	return n
 }
 
 // hunt is what a call of grep looks for.

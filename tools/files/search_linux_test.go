@@ -217,6 +217,9 @@ func TestSearchArgumentsAreChecked(t *testing.T) {
 	}{
 		{"grep", args{"pattern": "("}, []string{"pattern", "RE2"}},
 		{"grep", args{"pattern": ""}, []string{"pattern", "empty"}},
+		{"grep", args{"pattern": strings.Repeat("(|a){1000}", 90)}, []string{"pattern", "smaller numbers"}},
+		{"grep", args{"pattern": `(\pL?){9,999}(\pL?){9,999}`, "ignore_case": true}, []string{"pattern", "smaller numbers"}},
+		{"grep", args{"pattern": `[\pL\pN]+ .{0,1000}x{1,1000}`, "limit": 0}, []string{"limit"}},
 		{"grep", args{"pattern": "x", "context": 51}, []string{"context", "0 to 50"}},
 		{"grep", args{"pattern": "x", "limit": 0}, []string{"limit", "10000"}},
 		{"grep", args{"pattern": "x", "mode": "all"}, []string{"mode", "content, files, count"}},
