@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/policy"
@@ -66,6 +67,7 @@ func TestARepeatIsAnsweredThoughNothingCanBeJournalled(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, policy.Allow, &probe{})
+			check(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
 			first := b.call(t, "call_1", `{}`)
 			way.do(t, b.dir)
 			for _, args := range []string{`{}`, `{ }`} {
@@ -101,6 +103,7 @@ func TestAReturnThatIsOnlyInMemoryIsThatOfTheRepeat(t *testing.T) {
 				return tools.Result{Text: "done"}
 			}})
 			dir.Store(b.dir)
+			check(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
 			first := b.call(t, "call_1", `{}`)
 			if first.Return == nil || first.Return.Result != "done" {
 				t.Fatalf("got %+v", first)

@@ -177,6 +177,15 @@ func address(path, options string) string {
 	return u.String()
 }
 
+// WaitForLock sets how long writes wait while another process has the lock of the
+// database; it is 10 s at first.
+func (j *Journal) WaitForLock(ctx context.Context, most time.Duration) error {
+	j.write.turn <- struct{}{}
+	defer func() { <-j.write.turn }()
+	_, err := j.write.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", most.Milliseconds()))
+	return err
+}
+
 // Daemon returns the identity in whose name this Journal records calls.
 func (j *Journal) Daemon() Identity { return j.daemon }
 
