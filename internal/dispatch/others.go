@@ -37,7 +37,7 @@ func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
 	if live := o.live(id); len(live) > 0 {
 		return liveCall{live[0]}, nil
 	}
-	rec, err := o.d.opt.Journal.Find(ctx, o.of.client, id)
+	rec, err := o.d.opt.Journal.FindAs(ctx, o.of.client, o.of.req.AgentID, id)
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return nil, nil

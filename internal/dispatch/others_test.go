@@ -131,6 +131,23 @@ func TestAModelSeesTheCallsOfItsConversationOnly(t *testing.T) {
 	}
 }
 
+// Weak generators repeat ids across agents.
+func TestAnAgentFindsItsOwnCallOfAnIdThatAnotherUsedLater(t *testing.T) {
+	b := modelBench(t, &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Output(tools.Stdout, []byte("listening\n"))
+		return tools.Result{Exit: &tools.Exit{}}
+	}})
+	me, other := speaker{"agent", "a", "c"}, speaker{"agent", "b", "c"}
+	for _, s := range []speaker{me, other} {
+		s.says(t, b, "call_1", "probe", `{}`)
+	}
+	for _, s := range []speaker{me, other} {
+		if ret := s.says(t, b, "call_2", "bash_output", `{"call_id":"call_1"}`); !strings.Contains(ret.Result, "ended: exit code 0") {
+			t.Errorf("%+v: got %q", s, ret.Result)
+		}
+	}
+}
+
 func TestACallCannotStopItself(t *testing.T) {
 	b := modelBench(t, &probe{})
 	ret := speaker{"agent", "", ""}.says(t, b, "call_1", "bash_kill", `{"call_id":"call_1"}`)

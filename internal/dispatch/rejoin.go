@@ -27,8 +27,8 @@ func (d *Dispatcher) Rejoin(key string, wake func()) *Watcher {
 func (d *Dispatcher) endedAs(key string) *Call {
 	parts := strings.SplitN(key, "\x00", 3)
 	client, agent, id := parts[0], parts[1], parts[2]
-	rec, err := d.opt.Journal.Find(context.Background(), client, id)
-	if err == nil && rec.AgentID == agent {
+	rec, err := d.opt.Journal.FindAs(context.Background(), client, agent, id)
+	if err == nil {
 		if c := d.ended(rec); c != nil {
 			return c
 		}

@@ -36,6 +36,13 @@ func (j *Journal) Find(ctx context.Context, client, callID string) (Record, erro
 	return scanRecord(j.read.QueryRowContext(ctx, findNamed, client, callID))
 }
 
+// FindAs returns the call of one agent of a client. The error is ErrNotFound if there is
+// none.
+func (j *Journal) FindAs(ctx context.Context, client, agent, callID string) (Record, error) {
+	j.write.settle()
+	return scanRecord(j.read.QueryRowContext(ctx, findCall, client, agent, callID))
+}
+
 // FindAny returns the latest call with this id, whoever made it. The error is
 // ErrNotFound if there is none.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
