@@ -30,7 +30,11 @@ type hostileSite struct {
 
 func newHostileSite(t *testing.T) hostileSite {
 	needsSandbox(t)
-	base := t.TempDir()
+	base, err := os.MkdirTemp("/tmp", "toold-test-") // wherever temporary files are: calls have a /tmp of their own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
 	ws := filepath.Join(base, "ws")
 	for name, text := range map[string]string{
 		"outside/key": "SEKRET", "ws/hidden/key": "SEKRET", "ws/d/f": "inside", "ws/f": "one\ntwo\ntwo\n",
