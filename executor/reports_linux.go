@@ -13,6 +13,9 @@ import (
 // all programs.
 const mostReports = 32
 
+// idleReports is how many of them a Pool keeps open for the next commands.
+const idleReports = 4
+
 // reports brings the kernel's reports of writes to the streams of one command, in the
 // order of the writes. They cost the writer nothing that could be noticed. nil brings
 // none.
@@ -150,7 +153,7 @@ func (p *reportPool) giveBack(r *reports) {
 	r.unwatch()
 	p.mu.Lock()
 	p.out--
-	keep := !p.closed
+	keep := !p.closed && len(p.idle) < idleReports
 	if keep {
 		p.idle = append(p.idle, r)
 	}

@@ -80,7 +80,7 @@ func (w *writer) openHead(ctx context.Context) error {
 		err = noted.holds(ctx, w.conn)
 	}
 	if errors.Is(err, ErrTampered) {
-		w.tampered = err
+		w.tampered = fmt.Errorf("%w. Look at it with `toold audit verify`; to go on with it as it is, run `toold audit accept` and start toold again", err)
 		return nil
 	}
 	if err == nil {
