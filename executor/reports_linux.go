@@ -13,7 +13,8 @@ import (
 // all programs.
 const mostReports = 32
 
-// idleReports is how many of them a Pool keeps open for the next commands.
+// idleReports is how many of them a Pool opens at its first command and keeps open.
+// Closing one takes the kernel milliseconds.
 const idleReports = 4
 
 // reports brings the kernel's reports of writes to the streams of one command, in the
@@ -107,10 +108,12 @@ func (r *reports) close() { unix.Close(r.fd) }
 
 // reportPool lends reports.
 type reportPool struct {
-	mu     sync.Mutex
-	idle   []*reports
-	out    int
-	closed bool
+	mu      sync.Mutex
+	idle    []*reports
+	out     int
+	filled  bool
+	closed  bool
+	closing sync.WaitGroup // of those that are more than idleReports
 }
 
 // borrowReports returns reports, or nil if there are too many, or the system gives no
@@ -138,6 +141,7 @@ func (p *reportPool) borrow() *reports {
 	if p.out >= mostReports {
 		return nil
 	}
+	p.fill()
 	var r *reports
 	if n := len(p.idle); n > 0 {
 		r = p.idle[n-1]
@@ -149,17 +153,30 @@ func (p *reportPool) borrow() *reports {
 	return r
 }
 
+// fill opens those that are kept open. Called with mu held.
+func (p *reportPool) fill() {
+	for !p.filled && len(p.idle) < idleReports {
+		r, err := newReports()
+		if err != nil {
+			break
+		}
+		p.idle = append(p.idle, r)
+	}
+	p.filled = true
+}
+
 func (p *reportPool) giveBack(r *reports) {
 	r.unwatch()
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.out--
-	keep := !p.closed && len(p.idle) < idleReports
-	if keep {
-		p.idle = append(p.idle, r)
-	}
-	p.mu.Unlock()
-	if !keep {
+	switch {
+	case p.closed:
 		r.close()
+	case len(p.idle) < idleReports:
+		p.idle = append(p.idle, r)
+	default:
+		p.closing.Go(r.close) // ends when the kernel has closed it
 	}
 }
 
@@ -172,4 +189,5 @@ func (p *reportPool) close() {
 	for _, r := range idle {
 		r.close()
 	}
+	p.closing.Wait()
 }
