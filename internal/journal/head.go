@@ -41,9 +41,8 @@ func readNote(database string) (n note, err error) {
 		return n, fmt.Errorf("cannot read where the journal ends: %w", err)
 	}
 	var hash string
-	if _, err := fmt.Sscanf(string(text), "%d %s", &n.seq, &hash); err == nil {
-		n.hash, err = hex.DecodeString(hash)
-	}
+	_, _ = fmt.Sscanf(string(text), "%d %s", &n.seq, &hash)
+	n.hash, _ = hex.DecodeString(hash) // a faulty note differs from its own text below
 	if n.seq < 0 || string(text) != n.text() {
 		return n, fmt.Errorf("%w: the file head, which notes its end, holds no note", ErrTampered)
 	}
