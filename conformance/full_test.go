@@ -86,7 +86,7 @@ func TestAFullStateFolderCostsNoCallItsAnswer(t *testing.T) {
 	if refused == 0 {
 		t.Error("a full disk went unnoticed")
 	}
-	// What ran is not run again, and nobody is told that it did not run.
+	// What ran is not run again, and no return says that it did not run.
 	r.same(c, once, "once")
 	if err := os.WriteFile(filepath.Join(r.site.workspace, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)

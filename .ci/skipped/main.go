@@ -20,7 +20,7 @@ type event struct {
 	Elapsed                                   float64
 }
 
-// report is what the events have told so far.
+// report collects what the events have said so far.
 type report struct {
 	output map[string]string   // of each test, and of each package under its name alone
 	skips  map[string][]string // by reason

@@ -343,7 +343,7 @@ func (d *daemon) socketURL() string {
 	return "ws" + strings.TrimPrefix(d.origin(), "http") + "/v1/ws"
 }
 
-// greeting is what a client is told that works in a workspace, of those that are
+// greeting answers a client that works in a workspace, of those that are
 // registered.
 func (d *daemon) greeting(u *unit, registered []string) message.HelloAck {
 	ack := message.HelloAck{

@@ -74,7 +74,7 @@ func (p *policies) watch(ctx context.Context, places func() []string) <-chan str
 	return done
 }
 
-// followFiles watches the folders of files, not the files: editors and tools put new
+// followFiles watches the directories of files, not the files: editors and tools put new
 // ones in their place.
 func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
 	for _, file := range files {
@@ -108,7 +108,7 @@ func (p *policies) watchUntil(ctx context.Context, changes *fsnotify.Watcher, pl
 			quiet.Reset(settle)
 		case <-quiet.C:
 			files = places()
-			p.followFiles(changes, files) // a folder may be new
+			p.followFiles(changes, files) // a directory may be new
 			p.reload()
 		}
 	}

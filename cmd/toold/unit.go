@@ -137,7 +137,7 @@ func (d *daemon) limitCaches(ctx context.Context) error {
 	return d.workspaces.Each(func(_ string, u *unit) error { return u.caches.Limit(ctx, d.cfg.Limits.CachesTotal) })
 }
 
-// greet is what a client is told that says hello and wants to work in dir; "" stands for
+// greet answers a client that says hello and wants to work in dir; "" stands for
 // the daemon's own workspace.
 func (d *daemon) greet(dir string) (message.HelloAck, error) {
 	if dir != "" {
