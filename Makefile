@@ -32,7 +32,7 @@ bench:
 	@CGO_ENABLED=0 go test -run '^$$' -bench . -benchmem ./... | awk -f .ci/bench.awk
 
 # The daemon under load, and random scripts in real bash compared with what the
-# analysis predicts. TOOLD_STRESS=exec, races, tiers or analysis does one; .ci/stress
+# analysis predicts. TOOLD_STRESS=exec, races, tiers, policy, order or analysis does one; .ci/stress
 # tells how often they do what, and how to change it.
 stress:
 	@.ci/stress

@@ -252,3 +252,52 @@ paths:
 		}
 	}
 }
+
+// The policies of the document are those that are written for whoever asks for one.
+func TestThePoliciesOfLanguagesAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	for heading, name := range map[string]string{"Go": "go", "Node": "node", "Python": "python"} {
+		text, err := config.StarterPolicy(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rules, _ := strings.Cut(string(text), "\n")
+		found := false
+		for _, e := range examples(t) {
+			found = found || strings.HasPrefix(e.heading, "A policy for a "+heading+" ") && e.policy == rules
+		}
+		if !found {
+			t.Errorf("the policy of the document for %s is not %s.yaml", heading, name)
+		}
+	}
+}
+
+var docsBounded = regexp.MustCompile("(?m)^\\| `(.+)` \\| (allow|ask|deny) \\| (allow|ask|deny) \\|$")
+
+// The built-in policy decides what the document says, where the sandbox bounds a call and
+// where not.
+func TestTheBuiltInPolicyDecidesAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	ws := docsWorkspace(t)
+	registry := docsTools(t, ws)
+	text, err := os.ReadFile("docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := config.LoadPolicy("", policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := docsBounded.FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 20 {
+		t.Fatalf("only %d rows were found", len(rows))
+	}
+	for _, r := range rows {
+		call := strings.ReplaceAll(r[1], `\|`, "|")
+		for held, want := range map[policy.Confinement]string{{View: true, Offline: true, Masked: true}: r[2], {}: r[3]} {
+			if d := judged(t, registry, p.Within(held), call); d.Action.String() != want {
+				t.Errorf("%s within %+v: %v by %s, the document says %s", call, held, d.Action, d.Rule, want)
+			}
+		}
+	}
+}

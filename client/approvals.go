@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/toold/toold/message"
 )
@@ -63,9 +64,12 @@ type Decision struct {
 	ApprovalID string // counts when CallID is empty
 	Approve    bool   // the zero value denies
 	Reason     string // told to the model
-	Remember   string // "once" (also when empty), "session" or "rule"
+	Remember   string // "once" (also when empty), "conversation", "command", "prefix" or "rule"
+	Pattern    string // of the rule, when Remember is "rule"
 
 	Widen message.Widening // what a yes adds to the sandbox of this one call
+
+	Arguments json.RawMessage // to run the call with instead of its own
 
 	Beforehand bool // it was given before the question, which nobody has read
 }
@@ -79,12 +83,18 @@ func (d Decision) fields() fields {
 	} else {
 		f["approval_request_id"] = d.ApprovalID
 	}
+	if d.Pattern != "" {
+		f["pattern"] = d.Pattern
+	}
 	if d.Beforehand {
 		f["beforehand"] = true
 	}
 	answer["approve"], answer["reason"] = d.Approve, d.Reason
 	if w := d.Widen.Recorded(); w != nil {
 		answer["widen"] = w
+	}
+	if len(d.Arguments) > 0 {
+		answer["arguments"] = d.Arguments
 	}
 	return f
 }

@@ -37,7 +37,7 @@
 // An escape case is a script that tries to get out (see escapeCase), played by a
 // real call to a daemon of its own in a world of its own: namespaces with a home full
 // of secrets, other processes, servers, sockets and an internet that log whatever
-// reaches them. Its checks are scripts that run outside afterwards. Each case is
+// reaches them. A call may run beside it, in the background. Its checks are scripts that run outside afterwards. Each case is
 // escaped, broken (something that must work does not), blocked or usable. What is
 // known to be open stands in testdata/escape-open.json with the reason, and in
 // testdata/escape-open-tier-b.json for worlds that refuse calls a /proc, and its like

@@ -22,6 +22,11 @@ type escapeCase struct {
 	Setup   string // a script that runs outside, before the daemon starts
 	Command string // what the call does: a script, or calls of other tools
 
+	// Beside is what a call in the background does meanwhile, in the conversation "beside".
+	// Conversation is that of the call. See playBeside.
+	Beside       string
+	Conversation string
+
 	// Scripts that run outside when the call has returned, or while a door that the
 	// call opens is open. True is an escape, and broken, respectively.
 	MustNotHappen string `json:"must_not_happen"`

@@ -182,11 +182,17 @@ func (f *fixture) site(job worldJob) (*site, error) {
 		config: filepath.Join(f.home, ".config", "toold", "config.yaml"), window: f.slave,
 		env: []string{"SERVICE_API_KEY=ENVSECRET", "DAEMONENV=1", "GIT_CONFIG_NOSYSTEM=1"},
 	}
-	// What file tools read is what a policy allows: these cases need one that does not
-	// allow all.
+	// What is in the workspace is kept from programs by a rule, and what file tools read is
+	// what a policy allows: these cases need one that does not allow all.
 	set := setup{}
-	if strings.HasPrefix(job.Case.ID, "ft-") {
+	switch kind, _, _ := strings.Cut(job.Case.ID, "-"); kind {
+	case "rd":
+		set.Policy, set.Default = json.RawMessage(`[{"deny":"read_file `+f.ws+`/**/.env"}]`), "allow"
+	case "ft":
 		set.Policy, set.Default = json.RawMessage(`[{"deny":"read_file `+f.out+`/**"}]`), "allow"
+	}
+	if job.Case.widens() {
+		set.Policy = json.RawMessage(`"ask_all"`)
 	}
 	rules, err := policyText(set)
 	if err != nil {
@@ -230,6 +236,7 @@ func (f *fixture) site(job worldJob) (*site, error) {
 	}
 	settings, err := json.Marshal(map[string]any{
 		"version": 1, "policy": policy, "tokens": s.chooseTokens(setup{}), "sandbox": box,
+		"approval": map[string]any{"widen": map[string]any{"write": []string{f.out}}},
 	})
 	if err != nil {
 		return nil, err

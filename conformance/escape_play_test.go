@@ -73,6 +73,9 @@ func (p *escapePlayer) play(ctx context.Context) (outcome, error) {
 			return outcome{}, err
 		}
 	}
+	if err := p.playBeside(ctx); err != nil {
+		return outcome{}, err
+	}
 	ret, text, during, err := p.act(ctx)
 	if err != nil {
 		return outcome{}, err
@@ -106,16 +109,23 @@ func (p *escapePlayer) start(ctx context.Context) error {
 		return err
 	}
 	program := p.job.Daemon
-	if strings.HasPrefix(p.job.Case.Setup, "outer seccomp denies landlock") {
-		s.launch = &launcher{dir: filepath.Join(p.f.base, "launch"), how: "exec " + quoted(p.job.Escape) + " without-landlock " + quoted(filepath.Join(p.f.base, "launch", "toold"))}
+	at := filepath.Join(p.f.base, "launch")
+	switch setup := p.job.Case.Setup; {
+	case strings.HasPrefix(setup, "outer seccomp denies landlock"):
+		s.launch = &launcher{dir: at, how: "exec " + quoted(p.job.Escape) + " without-landlock " + quoted(filepath.Join(at, "toold"))}
+	case strings.Contains(setup, " with 1024 descriptors"):
+		s.launch = &launcher{dir: at, how: "ulimit -n 1024 && exec toold"}
 	}
 	if p.daemon, err = startDaemon(ctx, program, s); err != nil {
 		p.vars["RC"] = refusal(ctx, program, s)
 		return err
 	}
 	answer := approve
-	if p.job.Case.byName() {
+	switch {
+	case p.job.Case.byName():
 		answer = approveOneHost
+	case p.job.Case.widens():
+		answer = p.approveWidened
 	}
 	if p.approver, err = dial(ctx, p.daemon, "(approver)", 0, p.daemon.tokens["approver"], answer, func() {}); err != nil {
 		return err
@@ -196,7 +206,7 @@ const attackFile = "attack.sh"
 // call makes a call. What the policy refuses because it can see it is done again by
 // a program into which it cannot see: the question is what the sandbox holds.
 func (p *escapePlayer) call(ctx context.Context, c toolCall, events client.Events) (message.ToolReturn, error) {
-	ret, err := p.agent.Call(ctx, client.Call{Tool: c.tool, Arguments: c.args}, events)
+	ret, err := p.agent.Call(ctx, client.Call{Tool: c.tool, Arguments: c.args, ConversationID: p.job.Case.Conversation}, events)
 	if err != nil || c.tool != "bash" || ret.Decision == nil || ret.Decision.Action != "deny" {
 		return ret, err
 	}

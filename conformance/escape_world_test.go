@@ -309,6 +309,8 @@ func (c escapeCase) notInTierC() string {
 		return "the limits are those of tier B"
 	case c.installsSetuid():
 		return "there is no other user"
+	case c.Beside != "":
+		return "calls have no loopback"
 	}
 	return ""
 }

@@ -241,7 +241,7 @@ func (p *execPlayer) daemonCheck(ctx context.Context, name string, want json.Raw
 	now := usage{}
 	grown := ""
 	// What is left ends by itself soon, or never.
-	within(patience/2, func() bool {
+	within(30*time.Second, func() bool {
 		now = usageOf(p.daemon.pid)
 		grown = leaked(p.usage, now, names)
 		return grown == ""

@@ -41,7 +41,7 @@ type player struct {
 }
 
 // patience bounds every wait of a case that has no limit of its own.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 // play plays a case in base and returns the reasons why it fails, and what was only
 // too late.

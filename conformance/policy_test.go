@@ -149,7 +149,7 @@ func (c *court) judge(ctx context.Context, policy string) (*judge, error) {
 		}
 	})
 	j := &judge{daemon: d, answers: make(chan []byte, 16)}
-	j.conn, err = dial(ctx, d, "agent", 0, d.tokens["agent"], j.received, func() {})
+	j.conn, err = dial(ctx, d, "approver", 0, d.tokens["approver"], j.received, func() {})
 	if err != nil {
 		return nil, err
 	}

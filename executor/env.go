@@ -58,7 +58,7 @@ func defaults() map[string]string {
 	return map[string]string{
 		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp",
 		"PAGER": "cat", "GIT_PAGER": "cat", "MANPAGER": "cat",
-		"EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false",
+		"EDITOR": "false", "VISUAL": "false", "GIT_EDITOR": "false", "GIT_MERGE_AUTOEDIT": "no",
 		"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "GH_PROMPT_DISABLED": "1",
 		"SSH_ASKPASS_REQUIRE": "never", "DEBIAN_FRONTEND": "noninteractive",
 	}

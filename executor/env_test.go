@@ -27,7 +27,7 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		"GIT_CONFIG_COUNT=3",
 		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_KEY_1=core.pager", "GIT_CONFIG_KEY_2=safe.bareRepository",
 		"GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_VALUE_1=cat", "GIT_CONFIG_VALUE_2=explicit",
-		"GIT_EDITOR=false", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
+		"GIT_EDITOR=false", "GIT_MERGE_AUTOEDIT=no", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
 		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "NO_COLOR=1", "PAGER=cat",
 		"PATH=/usr/bin", "SSH_ASKPASS_REQUIRE=never", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
 	}

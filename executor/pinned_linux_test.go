@@ -98,7 +98,8 @@ func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
 	}
 }
 
-// A shell that waits is taken for its folder only.
+// A command runs in the directory that was judged, which it may have entered before the
+// swap, or not at all.
 func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	pool := executor.NewPool(1)
@@ -117,8 +118,12 @@ func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	}
 	h := pool.Hold(c)
 	must(t, os.Rename(dir, dir+"2"), os.Symlink("/etc", dir))
-	if _, err := h.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "replaced after") {
-		t.Errorf("got %v", err)
+	var out bytes.Buffer
+	c.Stdout = &out
+	_, err = h.Run(t.Context(), c)
+	refused := err != nil && strings.Contains(err.Error(), "replaced after") && out.Len() == 0
+	if entered := err == nil && out.String() == dir+"2\n"; !refused && !entered {
+		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
 

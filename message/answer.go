@@ -1,5 +1,7 @@
 package message
 
+import "encoding/json"
+
 // RecordedAnswer is an answer to a question about a call as list_messages shows it: an
 // approval_response_message of the family, and what toold adds.
 type RecordedAnswer struct {
@@ -12,8 +14,11 @@ type RecordedAnswer struct {
 	Approve        bool               `json:"approve"`
 	ApprovalID     string             `json:"approval_request_id"`
 	Reason         string             `json:"reason,omitempty"`
-	Approver       string             `json:"approver"`             // whose token answered
-	Beforehand     bool               `json:"beforehand,omitempty"` // it was given before the question, which nobody has read
+	Approver       string             `json:"approver"`              // whose token answered
+	Remember       string             `json:"remember,omitempty"`    // what the answer also counts for: "conversation", "command", "prefix" or "rule"
+	Changes        []string           `json:"changes,omitempty"`     // that it made in the policy file
+	NotWritten     string             `json:"not_written,omitempty"` // why it made none
+	Beforehand     bool               `json:"beforehand,omitempty"`  // it was given before the question, which nobody has read
 }
 
 // RecordedApproval is the answer for one call.
@@ -23,4 +28,6 @@ type RecordedApproval struct {
 	Approve bool      `json:"approve"`
 	Reason  string    `json:"reason,omitempty"`
 	Widen   *Widening `json:"widen,omitempty"` // what the call got besides
+
+	Arguments json.RawMessage `json:"arguments,omitempty"` // that the call ran with instead of its own
 }

@@ -9,15 +9,21 @@ func (x *decoding) approvalResponse() {
 		return
 	}
 	switch w.Remember {
-	case "", "once", "session", "rule":
+	case "", "once", "conversation", "command", "prefix", "rule":
 	default:
-		x.errorf(InvalidArguments, "remember must be once, session or rule")
+		x.errorf(InvalidArguments, "remember must be once, conversation, command, prefix or rule")
 		return
 	}
-	response := &ApprovalResponse{Remember: w.Remember, Beforehand: w.Beforehand}
+	if (w.Remember == "rule") != (w.Pattern != "") {
+		x.errorf(InvalidArguments, "remember: rule needs a pattern of commands, and nothing else takes one")
+		return
+	}
+	response := &ApprovalResponse{Remember: w.Remember, Pattern: w.Pattern, Beforehand: w.Beforehand}
 	switch {
 	case len(w.Approvals) > 0 && w.Widen != nil:
 		x.errorf(InvalidArguments, "widen stands beside approvals; put it into the item of the call that it is for")
+	case len(w.Approvals) > 0 && w.Arguments != nil:
+		x.errorf(InvalidArguments, "arguments stand beside approvals; put them into the item of the call that they are for")
 	case len(w.Approvals) > 0:
 		response.Answers = x.answers(w.Approvals)
 	case w.Approve != nil && w.ApprovalRequestID != "":
@@ -26,7 +32,7 @@ func (x *decoding) approvalResponse() {
 			x.errorf(InvalidArguments, "%s", text)
 			return
 		}
-		response.Answers = []ApprovalAnswer{{ApprovalID: string(w.ApprovalRequestID), Approve: *w.Approve, Reason: w.Reason, Widen: widen}}
+		response.Answers = []ApprovalAnswer{{ApprovalID: string(w.ApprovalRequestID), Approve: *w.Approve, Reason: w.Reason, Widen: widen, Arguments: w.Arguments}}
 	default:
 		x.errorf(InvalidArguments, "the response decides nothing; send approvals with tool_call_id and approve")
 	}
@@ -48,7 +54,7 @@ func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 			continue
 		}
 		widen, _ := item.Widen.widening(*item.Approve)
-		answers = append(answers, ApprovalAnswer{CallID: string(item.CallID), Approve: *item.Approve, Reason: item.Reason, Widen: widen})
+		answers = append(answers, ApprovalAnswer{CallID: string(item.CallID), Approve: *item.Approve, Reason: item.Reason, Widen: widen, Arguments: item.Arguments})
 	}
 	return answers
 }

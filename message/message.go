@@ -49,7 +49,8 @@ type ToolCall struct {
 // ApprovalResponse answers waiting approvals.
 type ApprovalResponse struct {
 	Answers  []ApprovalAnswer
-	Remember string // "once" (also when absent), "session" or "rule"
+	Remember string // "once" (also when absent), "conversation", "command", "prefix" or "rule"
+	Pattern  string `json:",omitempty"` // of the rule, when Remember is "rule"
 
 	Beforehand bool // given before the question, which nobody has read
 }
@@ -60,7 +61,8 @@ type ApprovalAnswer struct {
 	ApprovalID string
 	Approve    bool
 	Reason     string
-	Widen      Widening // what the call gets besides; with Approve only
+	Widen      Widening        // what the call gets besides; with Approve only
+	Arguments  json.RawMessage `json:",omitempty"` // to run the call with instead of its own; with Approve only
 }
 
 // Cancel stops a call, or all calls of the client.

@@ -86,13 +86,16 @@ type Sandbox struct {
 // Decision tells why a call ran or did not.
 type Decision struct {
 	Action string `json:"action"` // "allow" or "deny", after people were asked
-	By     string `json:"by"`     // "policy", "person", "beforehand" (a yes before the question) or "deadline"
+	By     string `json:"by"`     // "policy", "person", "beforehand" (a yes before the question), "remembered" (a yes to an earlier call of the conversation) or "deadline"
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
-	Person string `json:"person,omitempty"` // whose token answered, when By is "person" or "beforehand"
+	Person string `json:"person,omitempty"` // whose token answered, when By is "person", "beforehand" or "remembered"
 
 	Widened *Widening `json:"widened,omitempty"` // what the person has added to the sandbox of this call
+
+	Answer string          `json:"answer,omitempty"` // id of the approval that allowed it, when By is "remembered"
+	Edited json.RawMessage `json:"edited,omitempty"` // the arguments that a person put in the place of those of the call
 }
 
 // OpenAIReturn is a return in the chat form. The failure must be readable in
@@ -144,9 +147,20 @@ type ApprovalRequest struct {
 	Preview     Preview      `json:"preview"`
 	Effects     []EffectLine `json:"effects"`
 	ExpiresAt   string       `json:"expires_at"`
-	Suggestions []string     `json:"suggestions"`
+	Suggestions []Suggestion `json:"suggestions"` // ways to remember a yes; never absent
 
 	MayWiden *MayWiden `json:"may_widen,omitempty"` // what a yes may add to the sandbox; absent = nothing
+}
+
+// Suggestion is a way to remember a yes. One that changes the policy file was tried: with
+// it the call is allowed.
+type Suggestion struct {
+	Remember string   `json:"remember"`          // "conversation", "command" or "prefix"
+	Changes  []string `json:"changes,omitempty"` // of the user's policy file, one line each
+
+	WouldAllow    []string `json:"would_allow,omitempty"`     // other recorded calls that it would have allowed
+	AllowsRefused []string `json:"allows_refused,omitempty"`  // recorded calls that it would allow though a person refused them
+	WouldNotAllow []string `json:"would_not_allow,omitempty"` // commands near to this one
 }
 
 // ApprovalCall is a call shown to an approver.

@@ -140,7 +140,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 		},
 		ApprovalRequest{
 			MessageType: "approval_request_message", ToolCall: ApprovalCall{Arguments: json.RawMessage(`{}`)},
-			Effects: []EffectLine{{Kind: "exec"}}, Suggestions: []string{},
+			Effects: []EffectLine{{Kind: "exec"}}, Suggestions: []Suggestion{},
 			Asker: Asker{Client: "agent", Program: &Program{Name: "p"}, Description: "d"},
 		},
 		Calls{MessageType: "calls", Calls: []CallInfo{{CallID: "c", Asker: Asker{Client: "agent"}}}},

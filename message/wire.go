@@ -110,7 +110,10 @@ type wireApproval struct {
 	Approve           *bool        `json:"approve,omitempty" jsonschema:"deprecated"`
 	ApprovalRequestID ident        `json:"approval_request_id,omitempty" jsonschema:"deprecated; id of the approval request or of its call"`
 	Reason            string       `json:"reason,omitempty"`
-	Remember          string       `json:"remember,omitempty" jsonschema:"once (default), session or rule"`
+	Remember          string       `json:"remember,omitempty" jsonschema:"once (default), conversation, command, prefix or rule"`
+	Pattern           string       `json:"pattern,omitempty" jsonschema:"with remember: rule, the commands that the rule allows"`
+
+	Arguments json.RawMessage `json:"arguments,omitempty" jsonschema:"with approval_request_id: arguments to run the call with instead of its own"`
 
 	Widen      *wireWidening `json:"widen,omitempty" jsonschema:"with approval_request_id: what the call gets besides"`
 	Beforehand bool          `json:"beforehand,omitempty" jsonschema:"the answer was given before the question, which nobody has read"`
@@ -122,8 +125,9 @@ type wireAnswer struct {
 	Approve *bool  `json:"approve"`
 	Reason  string `json:"reason,omitempty"`
 
-	Widen  *wireWidening `json:"widen,omitempty" jsonschema:"what the call gets besides"`
-	faults []fault
+	Widen     *wireWidening   `json:"widen,omitempty" jsonschema:"what the call gets besides"`
+	Arguments json.RawMessage `json:"arguments,omitempty" jsonschema:"arguments to run the call with instead of its own"`
+	faults    []fault
 }
 
 func (a *wireAnswer) bindSelf(raw json.RawMessage) { a.faults = bind(raw, a) }

@@ -48,6 +48,7 @@ func (p *Policy) For(client, agent string) *Policy {
 		}
 		if next == p {
 			own := *p
+			own.root = p.Root()
 			own.origins, own.files, own.sets = maps.Clone(p.origins), slices.Clip(p.files), slices.Clip(p.sets)
 			next = &own
 		}

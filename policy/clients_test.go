@@ -8,9 +8,9 @@ import (
 
 func TestAClientsFileTightensForItsClientOnly(t *testing.T) {
 	t.Parallel()
-	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow}
+	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}
 	p := compile(t, File{Name: "user", Defaults: open, Clients: []Client{
-		{Name: "cloud*", File: File{Name: "cloud", Defaults: Defaults{Allow, Allow, Deny, Allow, Ask, Allow, Allow, Allow}, Lines: map[string]int{"defaults.write": 2}, Commands: []Rule{
+		{Name: "cloud*", File: File{Name: "cloud", Defaults: Defaults{Allow, Allow, Deny, Allow, Ask, Allow, Allow, Allow, Deny}, Lines: map[string]int{"defaults.write": 2}, Commands: []Rule{
 			{ID: "no-push", Action: Deny, Run: []string{"git push **"}},
 			{ID: "builds", Action: Allow, Run: []string{"make **"}, Line: 4},
 		}}},

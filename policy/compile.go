@@ -13,18 +13,20 @@ type Policy struct {
 	options Options
 	title   string
 	files   []File // the user's, the administrator's if there is one, further ones
+	further []File // as Compile was given them
 
 	headless  bool
+	confined  bool // by a sandbox that bounds what a call can do; see Within
 	defaults  Defaults
 	origins   map[string]string // where the defaults stand, by their names
 	readOnly  bool              // presets
 	workspace bool
 	// sets hold the rules: those of the files, and those of the files for the
-	// client. changed tells what a change that is tried puts in the place of one.
+	// client.
 	sets    []*ruleSet
-	changed map[*rule]*rule
 	ids     map[string]bool // of all rules
 	guests  []guest
+	root    *Policy       // that For or Within made this one of; nil = neither did
 	timeout time.Duration // of questions; 0 = as configured
 	// conditional tells that some rule demands more than a decision.
 	conditional bool
@@ -144,9 +146,10 @@ func (c *compiler) fault(key, value, format string, args ...any) {
 // command adds a rule about commands.
 func (c *compiler) command(r Rule) {
 	out := &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens, dirs: c.globs(r, r.Dirs, c.folds(r.Action))}
-	if len(r.Run) == 0 {
+	if len(r.Run)+len(r.Classes) == 0 {
 		c.fail(r, "", "run is empty: the rule can never match")
 	}
+	c.classes(out)
 	for _, text := range r.Except {
 		if p, ok := c.pattern(r, text); ok {
 			out.not = append(out.not, p)
@@ -158,6 +161,22 @@ func (c *compiler) command(r Rule) {
 		}
 	}
 	c.examples(out)
+}
+
+// classes adds a rule to those about classes of commands, when it names some.
+func (c *compiler) classes(r *rule) {
+	if len(r.Classes) == 0 {
+		return
+	}
+	if r.Action == Allow {
+		c.fail(r.Rule, "", "class has a meaning only where decision is ask or deny: name the commands that are allowed")
+	}
+	for _, name := range r.Classes {
+		if name != classDestructive && name != classOutgoing {
+			c.fail(r.Rule, name, "unknown class %q: expected %s or %s", name, classDestructive, classOutgoing)
+		}
+	}
+	c.set.classes = append(c.set.classes, r)
 }
 
 // anchored returns the rule for a pattern. A program named by a relative path is

@@ -34,7 +34,7 @@ func (p *Policy) condition(effects []Effect, d *Decision) {
 func (p *Policy) eachMatch(e Effect, visit func(*rule)) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(r *rule, _ []Word) { visit(r) })
+		p.blockingCommands(e, func(r *rule, _ Action, _ []Word) { visit(r) })
 		p.allowingCommands(e, func(r *rule) bool {
 			visit(r)
 			return true

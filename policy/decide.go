@@ -34,7 +34,11 @@ type verdict struct {
 // judge decides one effect. What asks or denies is looked for first.
 func (p *Policy) judge(e Effect) verdict {
 	if e.Kind == Opaque {
-		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+		v := verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+		if e.Code {
+			return p.raised(v)
+		}
+		return v
 	}
 	blocked, found, whole := p.blocking(e)
 	if found && whole {
@@ -76,9 +80,17 @@ func (p *Policy) blocking(e Effect) (worst verdict, found, whole bool) {
 	}
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(r *rule, _ []Word) { consider(r, r.Action, true) })
+		p.blockingCommands(e, func(r *rule, action Action, _ []Word) {
+			if !p.excuses(r, e, action) {
+				consider(r, action, true)
+			}
+		})
 	case Read, Write:
-		p.blockingPaths(e, consider)
+		p.blockingPaths(e, func(r *rule, action Action, all bool) {
+			if !p.excuses(r, e, action) {
+				consider(r, action, all)
+			}
+		})
 	case Net:
 		for r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
@@ -98,10 +110,9 @@ func (p *Policy) blockingPaths(e Effect, consider func(r *rule, action Action, w
 			list = inOrder(append(list, s.blocks.find(e.Canonical, e.Tree)...))
 		}
 		for _, i := range list {
-			if r := p.current(s.blocks.rules[i]); r != nil {
-				if action, whole, ok := r.blocksPath(e); ok {
-					consider(r, action, whole)
-				}
+			r := s.blocks.rules[i]
+			if action, whole, ok := r.blocksPath(e); ok {
+				consider(r, action, whole)
 			}
 		}
 	}
@@ -112,7 +123,7 @@ func (p *Policy) about(host string) iter.Seq[*rule] {
 	return func(yield func(*rule) bool) {
 		for _, s := range p.sets {
 			for _, i := range s.net.find(host) {
-				if r := p.current(s.net.rules[i]); r != nil && !yield(r) {
+				if !yield(s.net.rules[i]) {
 					return
 				}
 			}
@@ -127,11 +138,11 @@ func (p *Policy) judgePath(e Effect) verdict {
 		byDefault, unknown, name = p.defaults.Write, p.defaults.UnknownWrite, "write"
 	}
 	if e.Unknown || e.Canonical == "" {
-		return verdict{action: unknown, id: "unknown_paths." + name}
+		return p.raised(verdict{action: unknown, id: "unknown_paths." + name})
 	}
 	for _, s := range p.sets {
 		for _, i := range s.allows.find(e.Canonical, e.Tree) {
-			if r := p.current(s.allows.rules[i]); r != nil && r.allowsPath(e) {
+			if r := s.allows.rules[i]; r.allowsPath(e) {
 				return verdict{action: Allow, rule: r}
 			}
 		}
@@ -146,7 +157,11 @@ func (p *Policy) judgeNet(e Effect) verdict {
 			return verdict{action: Allow, rule: r}
 		}
 	}
-	return verdict{action: p.defaults.Net, id: "defaults.net"}
+	v := verdict{action: p.defaults.Net, id: "defaults.net"}
+	if isLoopback(e.Host) {
+		return p.raised(v)
+	}
+	return v
 }
 
 // judgeEnv decides a variable.
@@ -159,9 +174,9 @@ func (p *Policy) judgeEnv(e Effect) verdict {
 	}
 	switch {
 	case IsDangerousEnv(e.Name) || e.Name == "":
-		return verdict{action: min(p.defaults.UnknownEnv, Ask), id: "env.dangerous"}
+		return p.raised(verdict{action: min(p.defaults.UnknownEnv, Ask), id: "env.dangerous"})
 	case neutralNames().has(e.Name):
 		return verdict{action: Allow, id: "env.neutral"}
 	}
-	return verdict{action: p.defaults.UnknownEnv, id: "env.unknown"}
+	return p.raised(verdict{action: p.defaults.UnknownEnv, id: "env.unknown"})
 }

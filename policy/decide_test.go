@@ -37,7 +37,7 @@ func TestTheStrictestEffectDecidesTheCall(t *testing.T) {
 
 func TestACallWithoutEffectsIsDenied(t *testing.T) {
 	t.Parallel()
-	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow})
+	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny})
 	if d := p.Decide(nil); d.Action != Deny || d.Reason == "" {
 		t.Errorf("%+v", d)
 	}
@@ -45,7 +45,7 @@ func TestACallWithoutEffectsIsDenied(t *testing.T) {
 
 func TestWhatCannotBeAnalysedIsNeverAllowed(t *testing.T) {
 	t.Parallel()
-	open := Defaults{Allow, Allow, Allow, Allow, Allow, Allow, Allow, Allow}
+	open := Defaults{Allow, Allow, Allow, Allow, Allow, Allow, Allow, Allow, Deny}
 	if _, err := Compile(place(), File{Name: "p.yaml", Defaults: open}); err == nil || !strings.Contains(err.Error(), "never allowed") {
 		t.Errorf("unanalysable: allow is accepted: %v", err)
 	}
@@ -82,33 +82,29 @@ func TestADecisionSaysWhoWhereWhyAndWhatNext(t *testing.T) {
 		{ID: "push", Action: Deny, Run: []string{"git push **"}, Reason: "releases are made by people", Line: 7},
 	}})
 	for _, c := range []struct {
-		effect                       Effect
-		rule, source, reason, change string
+		effect               Effect
+		rule, source, reason string
 	}{
 		{
 			run("git push origin"), "push", "p.yaml:7",
-			"It must not run git push origin: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.",
-			`an exception in this rule: except: ["git push origin"]; then a person is asked`,
+			"It must not run `git push origin`: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.",
 		},
 		{
-			run("go test"), "defaults.bash", "p.yaml", "No rule allows to run go test. A person decides.",
-			`under commands: {id: allow-go-test, decision: allow, run: ["go test"]}; then it is allowed`,
+			run("go test"), "defaults.bash", "p.yaml", "No rule allows to run `go test`. A person decides.",
 		},
 		{
 			Effect{Kind: Opaque, Why: "it is computed"},
 			"defaults.unanalysable", "p.yaml",
 			"The command cannot be analysed, because it is computed. A person decides.",
-			"none in the policy: what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally",
 		},
 		{
 			write("/w/.git/config"), "builtin:git-config", "built-in",
 			"It must not write /w/.git/config: git runs programs that are named there. Do not try another spelling: ask the user to do it, or leave it out.",
-			`builtin: {disable: ["builtin:git-config"]}, which takes the whole of a built-in rule away; then a person is asked`,
 		},
 	} {
 		d := p.Decide([]Effect{c.effect})
-		if d.Rule != c.rule || d.Source != c.source || d.Reason != c.reason || d.Change != c.change {
-			t.Errorf("%v:\n got %s | %s | %s | %s\nwant %s | %s | %s | %s", c.effect, d.Rule, d.Source, d.Reason, d.Change, c.rule, c.source, c.reason, c.change)
+		if d.Rule != c.rule || d.Source != c.source || d.Reason != c.reason {
+			t.Errorf("%v:\n got %s | %s | %s\nwant %s | %s | %s", c.effect, d.Rule, d.Source, d.Reason, c.rule, c.source, c.reason)
 		}
 	}
 }
@@ -127,7 +123,7 @@ func TestSuspectedEffectsNeedNoAllowingRule(t *testing.T) {
 
 func TestAnotherFileCanOnlyTighten(t *testing.T) {
 	t.Parallel()
-	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow}
+	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}
 	user := File{Name: "user", Defaults: asking(), Presets: []string{"shell-readonly"}}
 	p := compile(t, user, File{
 		Name: "ws", Defaults: open, Presets: []string{"shell-workspace"}, Env: []string{"PATH"}, Disable: []string{"builtin:secrets"},

@@ -17,25 +17,40 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 	if d.Source == "" {
 		d.Source = "built-in"
 	}
-	what := shorten(e.String())
+	what, why := described(e), v.why(e)
 	switch {
+	case v.action == Allow && e.Kind == Exec && len(e.Argv) == 1 && e.Argv[0].Text == ":":
+		d.Reason = "It runs no program and names no file."
+		return d
 	case v.action == Allow:
 		d.Reason = fmt.Sprintf("It may %s.", what)
 		return d
 	case e.Kind == Opaque:
 		d.Reason = fmt.Sprintf("The command cannot be analysed, because %s.", shorten(e.Why))
+	case v.rule != nil && v.rule.Action < v.action && e.Kind == Exec: // a word is not known
+		d.Reason = fmt.Sprintf("It would %s, which may be what rule %q denies%s.", what, v.rule.ID, why)
 	case v.rule != nil && v.rule.Action < v.action: // of a part of what is read
-		d.Reason = fmt.Sprintf("It would %s and all in it, of which rule %q denies some%s. Less is not asked: a folder without that, or files of some names.", what, v.rule.ID, because(v.rule.Reason))
+		d.Reason = fmt.Sprintf("It would %s and all in it, of which rule %q denies some%s. Less is not asked: a folder without that, or files of some names.", what, v.rule.ID, why)
 	case v.rule != nil && v.action == Ask:
-		d.Reason = fmt.Sprintf("It would %s%s.", what, because(v.rule.Reason))
+		d.Reason = fmt.Sprintf("It would %s%s.", what, why)
 	case v.rule != nil:
-		d.Reason = fmt.Sprintf("It must not %s%s.", what, because(v.rule.Reason))
+		d.Reason = fmt.Sprintf("It must not %s%s.", what, why)
 	default:
 		d.Reason = fmt.Sprintf("No rule allows to %s%s.", what, p.butFor(e))
 	}
-	d.Change = p.changeText(e, v)
 	p.nextStep(&d, v)
 	return d
+}
+
+// why is the reason of the rule that decided, or what the command does that it is about.
+func (v verdict) why(e Effect) string {
+	switch {
+	case v.rule == nil:
+		return ""
+	case v.rule.Reason == "" && len(v.rule.Classes) > 0:
+		return because(classesOf(e).why(v.rule))
+	}
+	return because(v.rule.Reason)
 }
 
 // origin tells where a default stands, in the file that settled it.
@@ -75,6 +90,19 @@ func because(reason string) string {
 		return ""
 	}
 	return ": " + reason
+}
+
+// described says the effect as String does, in one readable line; commands are quoted.
+func described(e Effect) string {
+	text := shorten(e.String())
+	command, ok := strings.CutPrefix(text, "run ")
+	if e.Kind != Exec || !ok {
+		return text
+	}
+	if strings.Contains(command, "`") {
+		return "run `` " + command + " ``"
+	}
+	return "run `" + command + "`"
 }
 
 // shorten keeps a text to one readable line.

@@ -24,6 +24,9 @@ type File struct {
 	// AskTimeout is how long a person has to answer; 0 = as configured. Of
 	// several files the shortest counts.
 	AskTimeout time.Duration
+	// OncePer is "conversation" when a yes counts for the same question in the whole
+	// conversation. Only the user's file says so.
+	OncePer string
 	// Lines of the defaults that the file itself names, by their keys, such as
 	// "defaults.bash". Only these are worth a warning when they have no effect.
 	Lines map[string]int
@@ -36,6 +39,10 @@ type Defaults struct {
 	UnknownRead            Action // paths that exist only at run time
 	UnknownWrite           Action
 	UnknownEnv             Action // variables that no list knows
+	// Confined is what programs, code given to them, paths that exist only at run time and
+	// variables get at least while a sandbox bounds the call; see Confinement. Deny changes
+	// nothing.
+	Confined Action
 }
 
 // Rule is one rule of a file. Which fields apply depends on the list it is in.
@@ -51,6 +58,7 @@ type Rule struct {
 	Always bool
 
 	// Commands.
+	Classes     []string // of commands, as their specifications say: "destructive", "outgoing"; for asking and denying rules
 	Run         []string // command patterns: tokens by google/shlex, with {a,b}, * and **
 	PermitFlags []string // unsafe flags that an allowing rule wants to cover
 	ForbidFlags []string // flags that an allowing rule does not cover

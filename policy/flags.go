@@ -2,7 +2,10 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // allows reports whether an allowing rule covers the command with all its flags.
@@ -27,51 +30,71 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 			return nil, false
 		}
 	}
-	if unnamed(e.Argv, free) {
+	c := programs.Parse(e.Argv)
+	if len(free) > 0 && c.Opaque != "" || otherValue(&c, free) || r.forbids(&c, e.Argv[0]) {
 		return nil, false
 	}
-	program := baseName(e.Argv[0].Text)
-	for _, w := range e.Argv[1:] {
-		for _, flag := range r.ForbidFlags {
-			if sameFlag(program, "", flag, w.Text) {
-				return nil, false
-			}
-		}
-	}
-	unsafe := unsafeIn(e.Argv)
-	for _, i := range free {
-		w := e.Argv[i]
-		if i > 0 && unsafe(i) && (w.Dynamic || !r.permits(program, w.Text)) {
+	for _, f := range c.Unsafe {
+		if w := e.Argv[f.At]; slices.Contains(free, f.At) && (w.Dynamic || !r.permits(&c, w.Text)) {
 			lacking = append(lacking, w)
 		}
 	}
 	return lacking, true
 }
 
+// otherValue reports whether a flag that the pattern names with its value is there
+// once more, where a wildcard stands, with another one.
+func otherValue(c *programs.Command, free []int) bool {
+	for _, named := range c.Flags {
+		if !named.HasValue || slices.Contains(free, named.At) {
+			continue
+		}
+		for _, f := range c.Flags {
+			if f.MayBe(named) && slices.Contains(free, f.At) && f.Value != named.Value {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forbids reports whether the command has a flag that the rule does not cover, in
+// any of its spellings.
+func (r *rule) forbids(c *programs.Command, program Word) bool {
+	for _, text := range r.ForbidFlags {
+		forbidden := programs.Parse([]Word{program, {Text: text}})
+		if len(forbidden.Flags) == 0 || strings.Contains(text, "*") {
+			forbidden.Flags = []programs.Flag{{Name: text}}
+		}
+		for _, f := range forbidden.Flags {
+			if hasFlag(c, f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // permits reports whether the rule wants to cover an unsafe flag.
-func (r *rule) permits(program, word string) bool {
+func (r *rule) permits(c *programs.Command, word string) bool {
 	if matchesAny(r.PermitFlags, word) {
 		return true
 	}
 	short, ok := strings.CutPrefix(word, "--")
-	return ok && goFlags[program] && matchesAny(r.PermitFlags, "-"+short)
+	return ok && c.OneDash && matchesAny(r.PermitFlags, "-"+short)
 }
 
 // nearest returns the rule that allows a command but for the fewest of its flags,
-// and these; nil where there is none. known leaves out flags that are known only
-// at run time.
-func (p *Policy) nearest(e Effect, known bool) (best *rule, flags []Word) {
+// and these; nil where there is none.
+func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic || size(e.Argv) > maxTried {
 		return nil, nil
 	}
 	for list := range p.named(baseName(e.Argv[0].Text)) {
 		for _, i := range list.allowing(e.Argv) {
 			cp := list.list[i]
-			if cp.rule = p.current(cp.rule); cp.rule == nil {
-				continue
-			}
 			lacking, ok := cp.covers(e)
-			if ok && len(lacking) > 0 && (best == nil || len(lacking) < len(flags)) && (!known || !anyDynamic(lacking)) {
+			if ok && len(lacking) > 0 && (best == nil || len(lacking) < len(flags)) {
 				best, flags = cp.rule, lacking
 			}
 		}
@@ -84,7 +107,7 @@ const maxFlags = 4
 
 // butFor names the rule that allows a command but for some of its flags, for people.
 func (p *Policy) butFor(e Effect) string {
-	r, flags := p.nearest(e, false)
+	r, flags := p.nearest(e)
 	if r == nil {
 		return ""
 	}
@@ -99,38 +122,4 @@ func (p *Policy) butFor(e Effect) string {
 		names = append(names, "others")
 	}
 	return fmt.Sprintf(": rule %q would, but for %s, which its permit_flags do not name", r.ID, strings.Join(names, " and "))
-}
-
-// mildFlags are unsafe flags of which a rule may permit any value: they name what
-// is written, or say that what was read is written.
-const mildFlags = " -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir --output --output-file --outputFile --outFile " +
-	"--outDir --out-dir --declarationDir --junitxml --junit-xml --log-file --fix --fix-dry-run --unsafe-fixes --write --tsBuildInfoFile "
-
-// isMild reports whether a rule may permit any value of a flag. -o is the output of
-// some programs only.
-func isMild(program, flag string) bool {
-	return strings.Contains(mildFlags, " "+flag+" ") || flag == "-o" && strings.Contains(" go gcc cc curl wget eslint sort ", " "+program+" ")
-}
-
-// permitting returns the edit that makes the user's own rule cover the flags that
-// it lacks for a command: mild ones, and others with just this value.
-func (p *Policy) permitting(e Effect) (edit, bool) {
-	r, flags := p.nearest(e, true)
-	if r == nil || r.file != p.files[0].Name || isInlineCode(e.Argv) {
-		return edit{}, false
-	}
-	var texts []string
-	for _, w := range flags {
-		text := w.Text
-		name, _, valued := strings.Cut(text, "=")
-		mild := isMild(baseName(e.Argv[0].Text), name)
-		switch {
-		case mild && valued:
-			text = name + "=*"
-		case !mild && (!valued || strings.Contains(text, "*")):
-			return edit{}, false
-		}
-		texts = append(texts, text)
-	}
-	return edit{file: r.file, key: "permit_flags", at: r, texts: texts}, true
 }

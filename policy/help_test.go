@@ -32,7 +32,7 @@ func write(path string) Effect { return Effect{Kind: Write, Path: path, Canonica
 func tree(e Effect) Effect { e.Tree = true; return e }
 
 // asking are the defaults of a file that says nothing.
-func asking() Defaults { return Defaults{Ask, Ask, Ask, Ask, Ask, Ask, Ask, Ask} }
+func asking() Defaults { return Defaults{Ask, Ask, Ask, Ask, Ask, Ask, Ask, Ask, Deny} }
 
 // compile compiles a file that must be right.
 func compile(t testing.TB, f File, further ...File) *Policy {

@@ -2,8 +2,11 @@ package policy
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // A policy may have thousands of rules, and few of them can be about one effect.
@@ -16,10 +19,9 @@ type ruleSet struct {
 	anyName        commandList             // patterns that begin with a wildcard
 	blocks, allows pathList                // asking and denying path rules; allowing ones
 	net            hostList
+	classes        []*rule         // asking and denying rules about classes of commands
 	env            map[string]bool // variables that may be set
 	envLike        []string        // patterns of such
-	needed         map[string]bool // words under which asking and denying command rules are filed
-	anyAlways      bool            // some for any program need no word, or one that equivalents brings
 }
 
 func newRuleSet() *ruleSet {
@@ -36,19 +38,37 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command files a pattern under the names of its program.
+// command files a pattern under the names of its program: as they are written for
+// rules that allow, by the canonical ones for others.
 func (s *ruleSet) command(cp commandPattern) {
+	names := make(map[string]bool)
 	for _, name := range cp.tokens[0] {
+		names[baseName(name)] = true
+	}
+	if cp.rule.Action != Allow {
+		clear(names)
+		for i := range cp.all {
+			names[cp.all[i].fileName()] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if strings.Contains(name, "*") {
 			s.anyName.add(cp)
 			continue
 		}
-		name = baseName(name)
 		if s.byName[name] == nil {
 			s.byName[name] = &commandList{}
 		}
 		s.byName[name].add(cp)
 	}
+}
+
+// fileName is the name under which an alternative is filed.
+func (m *meaning) fileName() string {
+	if m.program != "" {
+		return baseName(m.program)
+	}
+	return m.command.Base
 }
 
 // path files a path rule. fold tells that its patterns fold case, as those of
@@ -64,14 +84,10 @@ func (s *ruleSet) path(r *rule, fold bool) {
 
 // sort files the rules: all are there.
 func (s *ruleSet) sort() {
-	s.needed = make(map[string]bool)
 	for _, list := range s.byName {
 		list.sort()
-		list.blocks.addKeys(s.needed)
 	}
 	s.anyName.sort()
-	s.anyName.blocks.addKeys(s.needed)
-	s.anyAlways = len(s.anyName.blocks.any) > 0 || s.anyName.blocks.hasSome(broughtWords)
 	s.blocks.sort()
 	s.allows.sort()
 }
@@ -93,39 +109,24 @@ func (p *Policy) named(name string) iter.Seq[*commandList] {
 	}
 }
 
-// needs reports whether an asking or denying command rule is filed under a word.
-func (p *Policy) needs(word string) bool {
-	for _, s := range p.sets {
-		if s.needed[word] {
-			return true
-		}
-	}
-	return false
+// isAbout reports whether an asking or denying command rule names a program.
+func (p *Policy) isAbout(name string) bool {
+	base := programs.Canonical(name)
+	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
+		list := s.byName[base]
+		return list != nil && list.asks()
+	})
 }
 
-// mayBlock reports whether an asking or denying command rule may be about a program.
-// named tells that a word of its command is one under which rules are filed: without
-// one, those for any program are not about it, but for some.
-func (p *Policy) mayBlock(name string, named bool) bool {
-	for _, s := range p.sets {
-		if list := s.byName[name]; list != nil && list.asks() || s.anyAlways || named && s.anyName.asks() {
+// mayBeNamed reports whether an asking or denying rule about any program may be
+// about some end of these words.
+func (p *Policy) mayBeNamed(words []Word) bool {
+	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
+		if len(s.anyName.blocks.any) > 0 {
 			return true
 		}
-	}
-	return false
-}
-
-// current returns what stands in the place of a rule: the rule itself, unless a
-// change is being tried; nil where it is taken away.
-func (p *Policy) current(r *rule) *rule {
-	for r != nil {
-		by, changed := p.changed[r]
-		if !changed {
-			break
-		}
-		r = by
-	}
-	return r
+		return len(s.anyName.blocks.by) > 0 && slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic || s.anyName.blocks.by[w.Text] != nil })
+	})
 }
 
 // commandList holds command patterns in their order.
@@ -159,15 +160,29 @@ func (l *commandList) sort() {
 }
 
 // needs returns sets of words, of each of which a command must have one for the
-// pattern to match. For asking and denying rules flags are none: they have many
-// spellings.
+// pattern to match: as they are written for rules that allow, by their canonical
+// names for others.
 func (p *commandPattern) needs() (out [][]string) {
-	for _, t := range p.tokens[1:] {
-		if plainToken(t) && (p.rule.Action == Allow || !strings.HasPrefix(t[0], "-")) {
-			out = append(out, t)
+	if p.rule.Action == Allow {
+		for _, t := range p.tokens[1:] {
+			if plainToken(t) {
+				out = append(out, t)
+			}
+		}
+		return out
+	}
+	for at := 0; ; at++ {
+		var words []string
+		for i := range p.all {
+			if at >= len(p.all[i].words) {
+				return out
+			}
+			words = append(words, p.all[i].words[at].Text)
+		}
+		if plainToken(words) {
+			out = append(out, words)
 		}
 	}
-	return out
 }
 
 // plainToken reports whether all alternatives of a token are literal.
@@ -219,27 +234,18 @@ func (l *commandList) allowing(argv []Word) []int32 {
 }
 
 // blocking returns the asking and denying patterns that may match a command.
-func (l *commandList) blocking(c *command) []int32 {
+func (l *commandList) blocking(c *programs.Command) []int32 {
 	if len(l.blocks.by) == 0 {
 		return l.blocks.any
 	}
-	found, unknown := slices.Clip(l.blocks.any), false
-	for _, i := range c.needed {
-		if i -= c.before; i >= len(c.argv) {
-			break
-		} else if i == 0 || unknown && c.argv[i].Dynamic {
-			continue // all that need anything are found already
+	found := slices.Clip(l.blocks.any)
+	for ; c != nil; c = c.Or {
+		for _, w := range c.Words {
+			found = l.blocks.appendWord(found, w)
 		}
-		found = l.blocks.appendWord(found, c.argv[i], false)
-		unknown = unknown || c.argv[i] == Word{Dynamic: true}
-	}
-	if c.other {
-		for r := range readings(c.name, c.argv[1:]) {
-			for i, w := range r.head {
-				found = l.blocks.appendWord(found, w, i == 0 && c.name == "npm")
-			}
-			if len(r.head) == 0 && len(r.rest) > 0 && c.name == "npm" {
-				found = l.blocks.appendWord(found, r.rest[0], true)
+		for _, run := range c.Runs {
+			for _, w := range run.Argv {
+				found = l.blocks.appendWord(found, w)
 			}
 		}
 	}
@@ -249,10 +255,9 @@ func (l *commandList) blocking(c *command) []int32 {
 	return inOrder(found)
 }
 
-// appendWord appends those that need a word. abbreviates tells that it may be the
-// beginning of a subcommand.
-func (f *filed) appendWord(found []int32, w Word, abbreviates bool) []int32 {
-	if w.Dynamic || abbreviates && len(w.Text) > 1 {
+// appendWord appends those that need a word.
+func (f *filed) appendWord(found []int32, w Word) []int32 {
+	if w.Dynamic {
 		return f.appendBeginning(found, w.Text)
 	}
 	return append(found, f.by[w.Text]...)
@@ -282,23 +287,6 @@ func (f *filed) add(at int32, keys []string) {
 	}
 	for _, key := range keys {
 		f.by[key] = append(f.by[key], at)
-	}
-}
-
-// hasSome reports whether a rule is filed under one of some texts.
-func (f *filed) hasSome(texts string) bool {
-	for text := range strings.FieldsSeq(texts) {
-		if f.by[text] != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// addKeys adds the texts under which rules are filed to a set.
-func (f *filed) addKeys(keys map[string]bool) {
-	for key := range f.by {
-		keys[key] = true
 	}
 }
 

@@ -1,15 +1,19 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/toold/toold/shell/programs"
+)
 
 // blocks reports whether an asking or denying rule applies to the command.
-func (cp *commandPattern) blocks(c *command, dirs []string) bool {
+func (cp *commandPattern) blocks(c *programs.Command, argv []Word, dirs []string) bool {
 	r := cp.rule
-	if r.Action == Allow || !cp.looseAs(c) || !r.mayBeIn(dirs) {
+	if r.Action == Allow || !cp.means(c, argv) || !r.mayBeIn(dirs) {
 		return false
 	}
 	for _, not := range r.not {
-		if _, ok := not.strict(c.argv); ok {
+		if _, ok := not.strict(argv); ok {
 			return false
 		}
 	}
@@ -42,13 +46,14 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	if by != nil {
 		return verdict{action: Allow, rule: by}
 	}
-	if p.covered(e.Argv) {
+	c := programs.Parse(e.Argv)
+	if p.covered(&c) {
 		return verdict{action: Allow, id: "presets"}
 	}
-	if isInlineCode(e.Argv) {
-		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+	if c.Code {
+		return p.raisedExec(e.Argv, verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"})
 	}
-	return verdict{action: p.defaults.Bash, id: "defaults.bash"}
+	return p.raisedExec(e.Argv, verdict{action: p.defaults.Bash, id: "defaults.bash"})
 }
 
 // allowingCommands reports the allowing command rules that cover the command, until
@@ -60,7 +65,7 @@ func (p *Policy) allowingCommands(e Effect, consider func(*rule) bool) {
 	for list := range p.named(baseName(e.Argv[0].Text)) {
 		for _, i := range list.allowing(e.Argv) {
 			cp := list.list[i]
-			if cp.rule = p.current(cp.rule); cp.rule != nil && cp.allows(e) && !consider(cp.rule) {
+			if cp.allows(e) && !consider(cp.rule) {
 				return
 			}
 		}
@@ -68,19 +73,12 @@ func (p *Policy) allowingCommands(e Effect, consider func(*rule) bool) {
 }
 
 // covered reports whether the presets know the command and all its flags.
-func (p *Policy) covered(argv []Word) bool {
-	if !p.readOnly && !p.workspace {
-		return false
-	}
-	if covered, ok := specialCovered(argv, p.workspace); ok {
-		return covered
-	}
-	forms, words := table().find(argv)
-	for _, f := range forms {
-		enabled := f.level == "read" && p.readOnly || f.level == "write" && p.workspace
-		if enabled && f.parse(words).covered {
-			return true
-		}
+func (p *Policy) covered(c *programs.Command) bool {
+	switch c.Covers {
+	case programs.CoversRead:
+		return p.readOnly
+	case programs.CoversWrite:
+		return p.workspace
 	}
 	return false
 }
@@ -100,54 +98,18 @@ func (r *rule) isIn(e Effect) bool {
 
 // matches reports whether a command rule matches by its own manner.
 func (p *Policy) matches(r *rule, e Effect) bool {
+	c := programs.Spell(e.Argv)
 	for _, text := range r.Run {
 		pat, err := compilePattern(text)
 		if err != nil {
 			return false
 		}
 		cp := commandPattern{pat, r}
-		if r.Action == Allow && cp.allows(e) || cp.blocks(&command{argv: e.Argv, name: baseName(e.Argv[0].Text)}, nil) {
+		if r.Action == Allow && cp.allows(e) || cp.blocks(&c, e.Argv, nil) {
 			return true
 		}
 	}
 	return false
-}
-
-// runners run what is in their arguments and are not taken apart.
-const runners = " npx bunx pnpx bun uvx sudo doas su pkexec runuser ssh docker podman kubectl script parallel unshare chroot nsenter strace ltrace systemd-run busybox toybox setarch gdb "
-
-// runsArguments reports whether a program may run its arguments: it is known to,
-// or it is not known at all.
-func runsArguments(argv []Word) bool {
-	name := baseName(argv[0].Text)
-	if name != trustedName(argv[0].Text) {
-		return true // a program of this name that lies elsewhere is another one
-	}
-	if strings.Contains(runners, " "+name+" ") || runsWords(argv) {
-		return true
-	}
-	_, unsafe := unsafeFlags[name]
-	_, globals := globalOptions[name]
-	return !unsafe && !globals && !table().knows(name)
-}
-
-// knows reports whether a name is in the table, with or without subcommands.
-func (t commandTable) knows(name string) bool {
-	switch name {
-	case "find", "sed", "awk", "gawk", "mawk", "nawk", "cd", "export", "set", "unset", "read", "local", "declare":
-		return true
-	}
-	return t[name] != nil
-}
-
-// wordsIn splits text that may be a script into what could be its words.
-func wordsIn(text string) []Word {
-	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}", r) })
-	words := make([]Word, len(fields))
-	for i, f := range fields {
-		words[i].Text = f
-	}
-	return words
 }
 
 // matchesGlob reports whether one of the globs matches path.

@@ -21,7 +21,7 @@ const (
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
 		options: o, title: user.Title, files: []File{user}, origins: make(map[string]string),
-		sets: []*ruleSet{newRuleSet()}, ids: make(map[string]bool),
+		sets: []*ruleSet{newRuleSet()}, ids: make(map[string]bool), further: further,
 	}
 	if p.title == "" {
 		p.title = user.Name
@@ -51,6 +51,20 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	}
 	c.set.sort()
 	return p, errors.Join(c.errs...)
+}
+
+// User returns the user's file of which the policy was compiled.
+func (p *Policy) User() File { return p.files[0] }
+
+// Options returns the facts about this machine with which the policy was compiled.
+func (p *Policy) Options() Options { return p.options }
+
+// With compiles the policy again with another file in the place of the user's. The
+// errors are those of Compile.
+func (p *Policy) With(user File) (*Policy, error) {
+	next, err := Compile(p.options, user, p.further...)
+	next.confined = p.confined
+	return next, err
 }
 
 // folding finds out which rules take names that differ in case for one. A file
@@ -136,6 +150,7 @@ func (c *compiler) tighten(f File) {
 	c.warnIf(len(f.Presets) > 0, "presets", 0)
 	c.warnIf(len(f.Env) > 0, "env.allow", 0)
 	c.warnIf(len(f.Disable) > 0, "builtin.disable", 0)
+	c.warnIf(f.OncePer != "", "ask.once_per", 0)
 	c.rules(c.tightening(f.Commands), c.command)
 	c.rules(c.tightening(f.Paths), c.path)
 	c.rules(c.tightening(f.Net), c.network)
@@ -144,7 +159,7 @@ func (c *compiler) tighten(f File) {
 // defaultNames are the keys of the defaults in policy files.
 var defaultNames = []string{
 	"defaults.bash", "defaults.read", "defaults.write", "defaults.net", "defaults.unanalysable",
-	"unknown_paths.read", "unknown_paths.write", "env.unknown",
+	"unknown_paths.read", "unknown_paths.write", "env.unknown", "defaults.confined",
 }
 
 // named returns the default with a name.
@@ -152,7 +167,7 @@ func (d *Defaults) named(name string) *Action {
 	return map[string]*Action{
 		"defaults.bash": &d.Bash, "defaults.read": &d.Read, "defaults.write": &d.Write, "defaults.net": &d.Net,
 		"defaults.unanalysable": &d.Unanalysable, "unknown_paths.read": &d.UnknownRead,
-		"unknown_paths.write": &d.UnknownWrite, "env.unknown": &d.UnknownEnv,
+		"unknown_paths.write": &d.UnknownWrite, "env.unknown": &d.UnknownEnv, "defaults.confined": &d.Confined,
 	}[name]
 }
 
@@ -205,6 +220,18 @@ func (c *compiler) warnIf(loosens bool, what string, line int) {
 	}
 }
 
+// OncePerConversation reports whether a yes counts for the same question in the whole
+// conversation.
+func (p *Policy) OncePerConversation() bool { return p.files[0].OncePer == "conversation" }
+
 // AskTimeout returns how long a person has to answer a question; 0 means that
 // the files leave it to the configuration.
 func (p *Policy) AskTimeout() time.Duration { return p.timeout }
+
+// Loosen makes the default with a name, such as "defaults.net", allow. It does nothing
+// for a name of none.
+func (d *Defaults) Loosen(name string) {
+	if to := d.named(name); to != nil {
+		*to = Allow
+	}
+}

@@ -46,7 +46,7 @@ func TestAWarningNamesTheDefaultThatHasNoEffect(t *testing.T) {
 	t.Parallel()
 	p := compile(t, File{Name: "user", Defaults: asking()}, File{
 		Name: "ws", Lines: map[string]int{"defaults.bash": 2, "defaults.net": 3},
-		Defaults: Defaults{Allow, Allow, Allow, Deny, Ask, Allow, Allow, Allow},
+		Defaults: Defaults{Allow, Allow, Allow, Deny, Ask, Allow, Allow, Allow, Deny},
 	})
 	if w := p.Warnings(); len(w) != 1 || !strings.HasPrefix(w[0], "ws:2: defaults.bash: allow has no effect") {
 		t.Errorf("warnings: %q", w)
@@ -77,7 +77,7 @@ func TestFoldingCaseInAFurtherFileOnlyTightens(t *testing.T) {
 		{ID: "src", Action: Allow, Paths: []string{"/w/src/**"}, Except: []string{"/w/src/own"}},
 		{ID: "secret", Action: Deny, Paths: []string{"/w/*.pem"}, Except: []string{"/w/public.pem"}},
 	}}
-	p := compile(t, user, File{Name: "ws", FoldCase: true, Defaults: Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow}})
+	p := compile(t, user, File{Name: "ws", FoldCase: true, Defaults: Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}})
 	for path, want := range map[string]Action{
 		"/w/src/a": Allow, "/w/SRC/a": Ask, "/w/src/OWN": Ask,
 		"/w/a.PEM": Deny, "/w/public.pem": Ask, "/w/PUBLIC.pem": Deny,

@@ -128,7 +128,7 @@ func TestCaseIsFoldedWhereTheVolumeDoes(t *testing.T) {
 
 func TestBuiltInRulesProtect(t *testing.T) {
 	t.Parallel()
-	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow}
+	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}
 	p := compile(t, File{Defaults: open})
 	for _, c := range []struct {
 		effect Effect

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/shlex"
@@ -12,6 +11,7 @@ import (
 type pattern struct {
 	text   string
 	tokens [][]string // each token is a list of alternatives
+	all    []meaning  // what an asking or denying rule means by it; see read
 }
 
 // compilePattern reads "go {build,test} **" as its author meant it. shlex drops
@@ -41,6 +41,7 @@ func compilePattern(text string) (pattern, error) {
 		}
 		p.tokens = append(p.tokens, choices)
 	}
+	p.all = p.meanings()
 	return p, nil
 }
 
@@ -83,32 +84,6 @@ func unquoted(text string) string {
 	}
 	return string(out)
 }
-
-// systemDirs hold programs that an ordinary user cannot replace.
-var systemDirs = []string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/homebrew/bin/"}
-
-// SystemProgram returns the base name of a program that is found by PATH or is in
-// a system directory. ok is false for any other program. It is safe for concurrent
-// use.
-func SystemProgram(program string) (name string, ok bool) {
-	i := strings.LastIndexByte(program, '/') + 1
-	if i > 0 && !slices.Contains(systemDirs, program[:i]) {
-		return "", false
-	}
-	return program[i:], true
-}
-
-// trustedName returns the base name of a program in a system directory, and
-// every other name as it is.
-func trustedName(program string) string {
-	if name, ok := SystemProgram(program); ok && name != "" {
-		return name
-	}
-	return program
-}
-
-// baseName returns what is after the last slash.
-func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
 
 // strict reports whether the pattern matches the command exactly, as an allowing
 // rule needs. free lists the indexes of words that only a wildcard matched.

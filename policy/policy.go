@@ -36,6 +36,12 @@ func (a Action) String() string {
 // MarshalText makes an Action travel as its word.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalText reads the word.
+func (a *Action) UnmarshalText(text []byte) (err error) {
+	*a, err = ParseAction(string(text))
+	return err
+}
+
 // ParseAction reads the word of an action.
 func ParseAction(s string) (Action, error) {
 	switch s {
@@ -67,18 +73,19 @@ func (k Kind) String() string {
 	return [...]string{"opaque", "exec", "read", "write", "net", "env"}[k]
 }
 
-// MarshalText makes a Kind travel as its word.
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// Word is one word of a command as far as it is known before it runs.
-type Word struct {
-	Text    string `json:"text"`              // the value, or its known literal prefix when Dynamic
-	Dynamic bool   `json:"dynamic,omitempty"` // the rest of the value is known only at run time
+// UnmarshalText reads the word of a kind.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for known := Opaque; known <= Env; known++ {
+		if known.String() == string(text) {
+			*k = known
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown kind of effect %q", text)
 }
 
-// PartNames is the Part of a tree of which only the folders are read: the names
-// in them, and not what is in the files.
-const PartNames = "names"
+// MarshalText makes a Kind travel as its word.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Effect is one thing that a tool call can do, as far as it is known before it
 // runs. Which fields are set depends on Kind.
@@ -108,6 +115,8 @@ type Effect struct {
 	Possible bool `json:"possible,omitempty"`
 
 	Why    string `json:"why,omitempty"`    // Opaque: what could not be known, for people
+	Code   bool   `json:"code,omitempty"`   // Opaque: only what code does that a named program is given
+	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be had again
 	Source string `json:"source,omitempty"` // the part of the call that causes the effect, for people
 }
 
@@ -143,11 +152,10 @@ func (e Effect) String() string {
 // Decision is the verdict on a whole call: the strictest of its effects.
 type Decision struct {
 	Action Action `json:"action"`
-	Rule   string `json:"rule"`             // id of the deciding rule or default, e.g. "push", "defaults.bash", "builtin:secrets"
-	Source string `json:"source"`           // where the rule stands: "file:line", or "built-in"
-	Reason string `json:"reason"`           // one sentence for people and models
-	Effect Effect `json:"effect"`           // the effect that decided
-	Change string `json:"change,omitempty"` // the smallest change that would alter the decision
+	Rule   string `json:"rule"`   // id of the deciding rule or default, e.g. "push", "defaults.bash", "builtin:secrets"
+	Source string `json:"source"` // where the rule stands: "file:line", or "built-in"
+	Reason string `json:"reason"` // one sentence for people and models
+	Effect Effect `json:"effect"` // the effect that decided
 
 	// Always tells that a person must answer this very call: an answer that was
 	// given for others does not count.

@@ -128,7 +128,7 @@ func TestAFurtherFileCannotAskForWhatIsDenied(t *testing.T) {
 		if d := compile(t, File{Name: "user"}, asks).Decide([]Effect{e}); d.Action != Deny {
 			t.Errorf("%v: %v by %s", e, d.Action, d.Rule)
 		}
-		open := File{Name: "user", Defaults: Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow}}
+		open := File{Name: "user", Defaults: Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}}
 		if d := compile(t, open, asks).Decide([]Effect{e}); d.Action != Ask {
 			t.Errorf("%v: %v by %s", e, d.Action, d.Rule)
 		}
@@ -157,7 +157,7 @@ func some(r *rand.Rand, list []string) []string {
 
 func randomDefaults(r *rand.Rand) Defaults {
 	one := func() Action { return Action(r.IntN(3)) }
-	return Defaults{one(), one(), one(), one(), Action(r.IntN(2)), one(), one(), one()}
+	return Defaults{one(), one(), one(), one(), Action(r.IntN(2)), one(), one(), one(), one()}
 }
 
 func randomFile(r *rand.Rand) File {

@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // A program that is not known here may run what is in its words. Each end of them
@@ -11,35 +13,26 @@ import (
 // search looks for the asking and denying command rules that could mean a command.
 type search struct {
 	policy   *Policy
-	consider func(*rule, []Word)
+	consider func(*rule, Action, []Word)
 	noted    map[*rule]bool // the same rule says nothing new of another end of the command
 	denied   bool           // nothing is stricter
 	left     int            // words that may still be looked at in whole ends
 }
 
 // blockingCommands reports every asking or denying command rule that could mean
-// this command, with the words that it means: those of the command, or of an end
-// of it that may be run.
-func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
+// this command, with the words that it means: those of the command, of one that it
+// starts, or of an end of it that may be run.
+func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action, []Word)) {
 	if len(e.Argv) == 0 {
 		return
 	}
+	p.classed(e, consider)
 	s := search{policy: p, consider: consider, left: maxScan}
-	c := p.command(e.Argv)
-	s.command(c, e.Dirs)
-	for _, argv := range equivalents(c, p.wanted(&c)) {
-		s.command(p.command(argv), e.Dirs)
-	}
-	if len(e.Argv) < 2 || !runsArguments(e.Argv) {
-		return
-	}
-	for c.next(); len(c.argv) > 0 && !s.denied; c.next() {
-		s.tail(c)
-		if text := c.argv[0].Text; strings.ContainsAny(text, " \t\n;|&") {
-			for inner := p.command(wordsIn(text)); len(inner.argv) > 0 && !s.denied; inner.next() {
-				s.tail(inner)
-			}
-		}
+	c := programs.Spell(e.Argv)
+	s.command(&c, e.Argv, e.Dirs)
+	s.started(&c, 0)
+	if c.Carries {
+		s.ends(e.Argv[1:])
 	}
 }
 
@@ -49,95 +42,129 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, []Word)) {
 const (
 	maxScan    = 1 << 14
 	scanWindow = 8
+	maxStarts  = 8 // commands that start commands
 )
 
-// command is a command to which many patterns are held.
-type command struct {
-	argv   []Word
-	name   string  // of its program
-	needed []int   // the places of the words that rules need, counted from before
-	before int     // words before it in the command that it is an end of
-	other  bool    // its operands may be taken for others than are written
-	taken  []sense // see readings
-}
-
-// command looks for the words that some rule needs, as far as it is filed under its
-// words: all others are of no use in finding rules.
-func (p *Policy) command(argv []Word) command {
-	c := command{argv: argv}
-	for i, w := range argv {
-		name := unversionedName(w.Text)
-		if w.Dynamic || p.needs(w.Text) || len(name) < len(w.Text) && p.needs(name) {
-			c.needed = append(c.needed, i)
+// started tries the commands that a command starts.
+func (s *search) started(c *programs.Command, depth int) {
+	for _, run := range c.Runs {
+		if run.Script.Text != "" {
+			s.text(run.Script.Text)
+		}
+		if len(run.Argv) == 0 || depth > maxStarts || s.left <= 0 {
+			continue
+		}
+		inner := programs.Spell(run.Argv)
+		s.command(&inner, run.Argv, nil)
+		s.started(&inner, depth+1)
+		if inner.Carries {
+			s.ends(run.Argv[1:])
 		}
 	}
-	if len(argv) > 0 {
-		c.name = baseName(argv[0].Text)
-	}
-	return c
 }
 
-// wanted tells of which programs rules may be that ask or deny, as far as these have
-// the words of c.
-func (p *Policy) wanted(c *command) func(program string) bool {
-	named := len(c.needed) > 0 && c.needed[0] < c.before+len(c.argv)
-	return func(program string) bool { return p.mayBlock(program, named) }
-}
-
-// next drops the first word.
-func (c *command) next() {
-	c.argv, c.taken = c.argv[1:], nil
-	if c.before++; len(c.needed) > 0 && c.needed[0] < c.before {
-		c.needed = c.needed[1:]
-	}
-	if len(c.argv) > 0 {
-		c.name = baseName(c.argv[0].Text)
+// ends tries each end of some words, and what is in them that looks like a script.
+func (s *search) ends(words []Word) {
+	some := s.policy.mayBeNamed(words)
+	for ; len(words) > 0 && !s.denied; words = words[1:] {
+		s.tail(words, some)
+		s.text(words[0].Text)
 	}
 }
 
-// tail tries the end of a command as a command of its own.
-func (s *search) tail(c command) {
-	if c.argv[0] == (Word{Dynamic: true}) {
+// text tries what could be commands in a script.
+func (s *search) text(text string) {
+	if !strings.ContainsAny(text, " \t\n;|&") {
+		return
+	}
+	words := wordsIn(text)
+	some := s.policy.mayBeNamed(words)
+	for ; len(words) > 0 && !s.denied; words = words[1:] {
+		s.tail(words, some)
+	}
+}
+
+// tail tries the end of a command as a command of its own. some tells that a rule
+// about any program may be about it.
+func (s *search) tail(argv []Word, some bool) {
+	if argv[0].Dynamic && argv[0].Text == "" {
 		return // no rule is about a program of which nothing is known
 	}
+	name := withoutVersion(argv[0].Text)
+	if s.left--; !some && !s.policy.isAbout(baseName(name)) {
+		return
+	}
 	if s.left <= 0 {
-		c.argv = c.argv[:min(len(c.argv), scanWindow)]
+		argv = argv[:min(len(argv), scanWindow)]
 	}
-	c.name = withoutVersion(c.name)
-	s.command(c, nil)
-	c.argv = c.argv[:min(len(c.argv), 6*scanWindow)]
-	for _, other := range equivalents(c, s.policy.wanted(&c)) {
-		s.left -= len(other)
-		s.command(s.policy.command(other), nil)
+	if name != argv[0].Text {
+		argv = append([]Word{{Text: name, Dynamic: argv[0].Dynamic}}, argv[1:]...)
 	}
+	c := programs.Spell(argv)
+	s.command(&c, argv, nil)
+	s.started(&c, 0)
+}
+
+// withoutVersion takes the version away from a program that another runs: npx npm@10.
+func withoutVersion(program string) string {
+	if at := strings.LastIndexByte(program, '@'); at > 0 && !strings.Contains(program[at:], "/") {
+		return program[:at]
+	}
+	return program
+}
+
+// matched takes note of a rule that matches a command. A built-in denial is a question
+// where only words that are not known yet make the rule match.
+func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
+	action := cp.rule.Action
+	if action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
+		s.consider(cp.rule, Ask, argv)
+		return // what comes may match it with certainty
+	}
+	if s.noted == nil {
+		s.noted = make(map[*rule]bool)
+	}
+	s.noted[cp.rule] = true
+	s.denied = s.denied || action == Deny
+	s.consider(cp.rule, action, argv)
+}
+
+// certain reports whether a rule that blocks a command would block it whatever the words
+// are that are known only at run time.
+func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
+	if !anyDynamic(argv) {
+		return true
+	}
+	known := slices.Clone(argv)
+	for i, w := range known {
+		if w.Dynamic {
+			known[i] = Word{Text: w.Text + "\x00"} // a word that no pattern names
+		}
+	}
+	c := programs.Spell(known)
+	return cp.blocks(&c, known, dirs)
 }
 
 // command tries one command.
-func (s *search) command(c command, dirs []string) {
-	s.left--
-	if len(c.argv) == 0 {
-		return
-	}
-	c.other = hasOtherNames(c.name)
-	for list := range s.policy.named(c.name) {
-		found := list.blocking(&c)
-		s.left -= min(len(c.needed), len(c.argv)) + len(c.argv)*len(found)
-		if len(found) > 0 && c.name != baseName(c.argv[0].Text) {
-			c.argv = slices.Concat([]Word{{c.name, c.argv[0].Dynamic}}, c.argv[1:])
-		}
+func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
+	s.left -= len(argv) + 6*len(c.Flags)
+	for list := range s.policy.named(c.Base) {
+		found := list.blocking(c)
+		s.left -= len(argv) * len(found)
 		for _, i := range found {
-			cp := list.list[i]
-			if cp.rule = s.policy.current(cp.rule); cp.rule != nil && !s.noted[cp.rule] && cp.blocks(&c, dirs) {
-				if s.noted == nil {
-					s.noted = make(map[*rule]bool)
-				}
-				s.noted[cp.rule] = true
-				s.denied = s.denied || cp.rule.Action == Deny
-				s.consider(cp.rule, c.argv)
+			if cp := list.list[i]; !s.noted[cp.rule] && cp.blocks(c, argv, dirs) {
+				s.matched(&cp, argv, dirs)
 			}
 		}
 	}
-	if c.taken != nil || c.other {
-		s.left -= len(c.argv)
+}
+
+// wordsIn splits text that may be a script into what could be its words.
+func wordsIn(text string) []Word {
+	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}", r) })
+	words := make([]Word, len(fields))
+	for i, f := range fields {
+		words[i].Text = f
 	}
+	return words
 }

@@ -29,7 +29,7 @@ func TestAWildcardNamesNoCode(t *testing.T) {
 		e := run("")
 		for _, f := range fields {
 			text, dynamic := strings.CutSuffix(f, "…")
-			e.Argv = append(e.Argv, Word{text, dynamic})
+			e.Argv = append(e.Argv, Word{Text: text, Dynamic: dynamic})
 		}
 		if d := p.Decide([]Effect{e}); d.Action != want {
 			t.Errorf("%s: %v by %s, want %v", command, d.Action, d.Rule, want)

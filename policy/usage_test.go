@@ -276,7 +276,7 @@ func TestOperandsAreDescribed(t *testing.T) {
 		{"git diff -- a", "r:a"},
 		{"curl -o a http://h/", "w:a n:http://h/"},
 		{"curl -d @a http://h/", "r:a n:http://h/"},
-		{"curl -sT a http://h/", "n:a n:http://h/"},
+		{"curl -sT a http://h/", "r:a n:http://h/"},
 		{"git clone https://h/x", "n:https://h/x w+:x"},
 		{"git clone https://h/.vscode.git", "n:https://h/.vscode.git w+:.vscode"},
 		{"git clone a b/c", "r+:a r+:b/c w+:b/c"},
@@ -286,32 +286,6 @@ func TestOperandsAreDescribed(t *testing.T) {
 	} {
 		if got := shown(Describe(words(c.command))); got != c.want {
 			t.Errorf("%s: %s, want %s", c.command, got, c.want)
-		}
-	}
-}
-
-func TestEveryLineOfTheTableIsRead(t *testing.T) {
-	t.Parallel()
-	known := map[string]bool{
-		"word": true, "read": true, "write": true, "tree": true, "net": true, "entry": true, "gone": true, "link": true,
-		"into": true, "mode": true, "plus": true, "jq": true, "gitread": true, "none": true, "list": true, "names": true, "gotree": true, "setting": true,
-	}
-	for _, line := range strings.Split(knowledge, "\n") {
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		parts := strings.Split(line, "|")
-		if len(parts) != 3 {
-			t.Errorf("not three parts: %s", line)
-			continue
-		}
-		for _, role := range strings.Fields(parts[2]) {
-			if !known[strings.TrimSuffix(role, "*")] {
-				t.Errorf("unknown role %q: %s", role, line)
-			}
-		}
-		if level, _, _ := strings.Cut(line, " "); level != "read" && level != "read!" && level != "write" && level != "write-" {
-			t.Errorf("unknown level: %s", line)
 		}
 	}
 }
@@ -334,16 +308,6 @@ func FuzzDescribe(f *testing.F) {
 			if d := p.Decide([]Effect{{Kind: Exec, Argv: more}}); d.Action == Allow && Describe(argv).Known && argv[0].Text == "rm" {
 				t.Errorf("%s is allowed with an unknown word", command)
 			}
-		}
-	})
-}
-
-func FuzzSedScript(f *testing.F) {
-	f.Add("s/a/b/g;1,5p")
-	f.Add("/x/{p;q}")
-	f.Fuzz(func(t *testing.T, script string) {
-		if safeSedScript(Word{Text: script}) && strings.Trim(script, "ewrRWaicbtTvFz") != script && strings.HasPrefix(script, "e") {
-			t.Errorf("%q is safe", script)
 		}
 	})
 }

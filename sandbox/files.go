@@ -24,7 +24,7 @@ type Files struct{ workers workers }
 // errors.Is. It waits for a file system that does not answer until ctx ends, but at
 // most 30 s; a read that would have to wait fails.
 func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	err := p.CanRead(canonical)
+	err := p.canOpen(canonical, false)
 	switch {
 	case err != nil:
 		return nil, Report{}, err
@@ -40,7 +40,7 @@ func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File
 // OpenDir opens a directory by its canonical path as Open opens a file. The names in
 // it are to be read with ReadDir; what they name is to be opened by Open and OpenDir.
 func (f *Files) OpenDir(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
-	err := p.CanRead(canonical)
+	err := p.canOpen(canonical, false)
 	switch {
 	case err != nil:
 		return nil, Report{}, err
@@ -60,7 +60,7 @@ func (f *Files) OpenDir(ctx context.Context, p Profile, canonical string) (*os.F
 // followed, and the file must still be r.Old, and writable. Once begun it does not
 // end with ctx: it takes as long as the disk does, but at most two minutes.
 func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
-	err := p.CanWrite(canonical)
+	err := p.canOpen(canonical, true)
 	switch {
 	case err != nil:
 		return err

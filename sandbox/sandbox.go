@@ -45,6 +45,7 @@ type Profile struct {
 	Read      []string // folders that can be read besides the system's where all others are hidden, which is in TierC; missing ones are skipped
 	Hide      []string // files and folders that cannot be read; missing ones are skipped
 	Protect   []string // existing paths in what is writable that a call cannot change, move or remove
+	Masks     *MaskSet // what rules keep from a call besides; nil = nothing
 	Names     []string // names that a call cannot write anywhere in what is writable; for macOS, see seatbelt
 	Caches    *Caches  // the tool caches of workspace-write; nil = they can only be read
 	Launcher  string   // who makes the namespaces, for Choose: "native", "bwrap", or with any other word bwrap where toold itself cannot

@@ -50,6 +50,7 @@ type Process struct {
 	borrowed     []*os.File // until it is released
 	borrowedFrom []string
 
+	scratch scratch
 	doors   doors
 	blank   *blankShell // nil when the command was complete from the start
 	command Command
@@ -68,8 +69,13 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if err != nil {
 		return nil, &StageError{Stage: "profile", Err: err}
 	}
+	tmp, err := newScratch(c.Profile, &spec)
+	if err != nil {
+		return nil, &StageError{Stage: "profile", Err: err}
+	}
 	p := &Process{
-		exited: make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
+		scratch: tmp,
+		exited:  make(chan struct{}), alone: make(chan struct{}), gone: make(chan struct{}),
 		answers: make(chan helper.Event, 4), signalled: make(chan struct{}, 1),
 	}
 	if c.Profile.Mode == FullAccess || !c.Profile.Tier.apart() { // no namespace ends with the helper
@@ -84,6 +90,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	}
 	if err != nil {
 		p.blank.close()
+		p.scratch.remove()
 		return nil, err
 	}
 	return p, nil
@@ -110,11 +117,12 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		spec.Roots = p.listedRoots()
 		return spec, nil, nil
 	}
+	spec.Masks = paths(p.masks().Hidden)
 	if p.Mode == WorkspaceWrite {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {
 			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
 		}
-		spec.Protect = p.Protect
+		spec.Protect = p.fixed()
 		handed = p.Caches.give(&spec)
 	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
 		spec.Roots = []helper.Root{{Path: p.Workspace}}
@@ -347,6 +355,7 @@ func (p *Process) destroy() {
 // End kills what is left of the call, waits until it and its helper are gone,
 // and returns what had been left. It must be called once.
 func (p *Process) End() []Member {
+	defer p.scratch.remove()
 	if !p.heard {
 		p.abandon() // nothing of the command has run
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // withoutNamespaces says what a call in tier C cannot have, and what it is not kept from.
 const withoutNamespaces = "a call can read nothing but the workspace, the system's folders and those in sandbox.read, makes no local sockets and no others while the network is off, " +
-	"has no private /tmp and no tool caches, sees the command lines of other processes, and can change protected names that exist and the modes and times of your files anywhere"
+	"has no private /tmp (but a directory of its own in TMPDIR) and no tool caches, sees the command lines of other processes, and can change protected names that exist and the modes and times of your files anywhere"
 
 // chooseC finds out whether tier C works where a higher one has failed.
 func chooseC(ctx context.Context, p Profile, lowest Tier, failed *StageError) (Profile, Report, error) {

@@ -225,6 +225,32 @@ func TestTierCHolds(t *testing.T) {
 	_ = victim.Wait()
 }
 
+// A call has a directory of its own for temporary files, which it leaves nothing in.
+func TestACallInTierCHasTemporaryFiles(t *testing.T) {
+	if !noNamespaces(t) {
+		return
+	}
+	p := tierC(t, sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: folder(t)})
+	const script = `echo "$TMPDIR"; test -O "$TMPDIR" && echo x >"$TMPDIR/new" && cat "$TMPDIR/new"
+ls "${TMPDIR%/*}" 2>/dev/null; mkdir -p "$TMPDIR/closed/in"; echo x >"$TMPDIR/closed/in/x"; chmod 0 "$TMPDIR/closed"; ln -s "$PWD" "$TMPDIR/link"`
+	for range 2 {
+		got, _ := runTier(t, p, script, "TMPDIR=/tmp")
+		dir, rest, _ := strings.Cut(got, "\n")
+		if !strings.Contains(dir, "/toold-call-") || rest != "x\n" {
+			t.Errorf("got %q", got)
+		}
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", dir, err)
+		}
+	}
+	if _, err := os.Stat(p.Workspace); err != nil {
+		t.Errorf("the workspace: %v", err)
+	}
+	if got, _ := runTier(t, p, `echo "$TMPDIR"`, "TMPDIR=/elsewhere"); got != "/elsewhere\n" {
+		t.Errorf("the user's TMPDIR became %q", got)
+	}
+}
+
 func TestFileToolsSeeInTierCWhatCommandsSee(t *testing.T) {
 	if !noNamespaces(t) {
 		return

@@ -21,8 +21,8 @@ import (
 //	enum:"a|b"        the only values of a string
 //	ignored:"true"    accepted with any value and left alone
 //
-// Field types are string, bool, int64, pointers to them (nil = not given), and slices
-// of structs with such fields, each read from an object; an ignored field may have any
+// Field types are string, bool, int64, pointers to them (nil = not given), slices of
+// strings, structs with such fields, each read from an object, and slices of such; an ignored field may have any
 // type, json.RawMessage keeps the value.
 //
 // Nothing is repaired and nothing is guessed: what encoding/json would let
@@ -144,7 +144,12 @@ func (a *argument) parse(dst reflect.Value, m member) error {
 		return parseBool(dst, m)
 	case reflect.Int64:
 		return parseInt(dst, m)
+	case reflect.Struct:
+		return parseObject(dst, m)
 	case reflect.Slice:
+		if dst.Type().Elem().Kind() == reflect.String {
+			return parseStrings(dst, m)
+		}
 		return parseObjects(dst, m)
 	default:
 		return fmt.Errorf("cannot decode argument %q: fields of type %v are not supported", m.name, dst.Type())
@@ -171,17 +176,39 @@ func parseObjects(dst reflect.Value, m member) error {
 	values := splitArray(m.value)
 	dst.Set(reflect.MakeSlice(dst.Type(), len(values), len(values)))
 	for i, value := range values {
-		members, err := readObject(value)
-		if err == nil {
-			err = fill(dst.Index(i), members)
-		}
-		if fault := (*ArgumentError)(nil); errors.As(err, &fault) {
-			fault.Field = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", m.name, i, fault.Field), ".")
-		}
-		if err != nil {
+		if err := parseObject(dst.Index(i), member{fmt.Sprintf("%s[%d]", m.name, i), value}); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// parseObject reads an object into a struct.
+func parseObject(dst reflect.Value, m member) error {
+	members, err := readObject(m.value)
+	if err == nil {
+		err = fill(dst, members)
+	}
+	if fault := (*ArgumentError)(nil); errors.As(err, &fault) {
+		fault.Field = strings.TrimSuffix(m.name+"."+fault.Field, ".")
+	}
+	return err
+}
+
+// parseStrings reads an array of strings.
+func parseStrings(dst reflect.Value, m member) error {
+	if m.kind() != "an array" {
+		return wrongType(m, "an array of strings")
+	}
+	var list []string
+	for i, value := range splitArray(m.value) {
+		s, ok := member{m.name, value}.text()
+		if !ok {
+			return wrongType(member{fmt.Sprintf("%s[%d]", m.name, i), value}, "a string")
+		}
+		list = append(list, s)
+	}
+	dst.Set(reflect.ValueOf(list))
 	return nil
 }
 

@@ -58,8 +58,8 @@ type Detachable interface {
 type Preparing interface {
 	Invocation
 	// Prepare makes ready what Execute needs. It does not wait, and nothing of the
-	// call runs. Of io it may use Profile, Widen and Granted, which are those of
-	// Execute. Execute or Drop follows, when it has returned.
+	// call runs. Of io it may use Profile, Widen, Granted, Policy and Opened, which are
+	// those of Execute. Execute or Drop follows, when it has returned.
 	Prepare(io IO)
 	// Drop gives up what was made ready. After Execute it does nothing.
 	Drop()
@@ -162,6 +162,11 @@ type IO struct {
 	// write them, canonical. An Invocation that does exactly what was shown may write
 	// them although they are protected.
 	Granted []string
+	// Policy is the one in force for this call: what its rules keep from the programs of
+	// the call, the sandbox masks. Nil masks nothing. Opened are the effects of the call
+	// that a person has said yes to, for which no mask stays.
+	Policy *policy.Policy
+	Opened []policy.Effect
 }
 
 // Started tells that a process of the call runs.

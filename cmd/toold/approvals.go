@@ -19,7 +19,7 @@ func approvalsCommand(g *global) *cobra.Command {
 		Use: "approvals", Short: "List the calls that wait for a person", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
-				return g.watch(cmd.Context())
+				return g.watch(cmd.Context(), message.Subscribe{})
 			}
 			return g.listApprovals(cmd.Context())
 		},
@@ -30,20 +30,25 @@ func approvalsCommand(g *global) *cobra.Command {
 
 func approveCommand(g *global) *cobra.Command {
 	var w message.Widening
-	cmd := withMessage("approve ID", "Let a waiting call run, once", "what the agent is told besides", func(ctx context.Context, id, reason string) error {
+	var f answerFlags
+	cmd := withMessage("approve ID", "Let a waiting call run", "what the agent is told besides", func(ctx context.Context, id, reason string) error {
 		if err := checkWidening(w); err != nil {
 			return &exitError{exitUsage, err}
 		}
-		return g.decide(ctx, client.Decision{ApprovalID: id, Approve: true, Reason: reason, Widen: w})
+		return g.decide(ctx, client.Decision{ApprovalID: id, Approve: true, Reason: reason, Widen: w}, f)
 	})
-	cmd.Long = "Lets a waiting call run, once. What the flags name is added to the sandbox of this one call,\nas far as approval.widen in the configuration lets it be; toold approvals tells what that is."
+	cmd.Flags().StringVar(&f.remember, "remember", "", "what the yes counts for besides: once (nothing), conversation, command, prefix or rule")
+	cmd.Flags().StringVar(&f.pattern, "pattern", "", "with --remember rule: the `commands` that the rule allows, e.g. 'npm run *'")
+	cmd.Flags().StringVar(&f.command, "command", "", "run this `command` instead of the one that was asked for")
+	cmd.Flags().StringVar(&f.arguments, "arguments", "", "run the call with these arguments, as `JSON`, instead of its own")
+	cmd.Long = "Lets a waiting call run, once, unless --remember says more: for the rest of its conversation,\nuntil the daemon ends; or by a rule in your policy file, about just this command, about all\nthat begin like it, or about a pattern of yours. toold approvals shows what each would mean;\ntoold policy undo takes the last rule away.\n\nWhat the other flags name is added to the sandbox of this one call, as far as approval.widen\nin the configuration lets it be; toold approvals tells what that is."
 	addWideningFlags(cmd, &w)
 	return cmd
 }
 
 func denyCommand(g *global) *cobra.Command {
 	return withMessage("deny ID", "Refuse a waiting call", "why; the agent reads it", func(ctx context.Context, id, reason string) error {
-		return g.decide(ctx, client.Decision{ApprovalID: id, Reason: reason})
+		return g.decide(ctx, client.Decision{ApprovalID: id, Reason: reason}, answerFlags{})
 	})
 }
 
@@ -78,6 +83,7 @@ func asked(r message.ApprovalRequest) string {
 	if flags := wideningFlags(r.MayWiden); len(flags) > 0 {
 		fmt.Fprintf(&b, "    approve may widen its sandbox: %s\n", strings.Join(flags, ", "))
 	}
+	b.WriteString(suggestionsText(r.Suggestions, "    "))
 	return b.String()
 }
 
@@ -108,13 +114,22 @@ func untilText(expires string) string {
 }
 
 // decide answers one waiting call, named by the approval's id or by its own.
-func (g *global) decide(ctx context.Context, d client.Decision) error {
+func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) error {
 	id := d.ApprovalID
 	c, err := g.dial(ctx, "approver")
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	var waiting []message.ApprovalRequest
+	if f.command != "" {
+		if waiting, err = c.ListApprovals(ctx); err != nil {
+			return &exitError{exitFailed, err}
+		}
+	}
+	if err := f.add(&d, waiting); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	_, err = c.Decide(ctx, d)
 	var refused *message.Error
 	switch {

@@ -49,7 +49,7 @@ func edits() map[string][2]string {
 		"decision_source": "'x:1'", "decision_reason": "'because'", "decision_widened": "'{}'", "decided_at": "1",
 		"status": "'other'", "error_type": "'timeout'", "exit_code": "7", "signal": "'KILL'", "sandbox": "'{}'", "return_seq": "2", "returned_at": "1",
 		"state": "'waiting'", "daemon": "'1 2 x'", "process": "'9'", "spool_dir": "'/x'", "intended_at": "1", "started_at": "1", "delivered_at": "1",
-		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "background_of": "'x'", "received_at": "1", "args_hash": "'x'",
+		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "background_of": "'x'", "workspace": "'/elsewhere'", "received_at": "1", "args_hash": "'x'",
 	} {
 		all["the column "+column] = [2]string{"UPDATE calls SET " + column + " = " + value + " WHERE id = 3", `of call "denied" (number 3) was changed`}
 	}
@@ -59,7 +59,7 @@ func edits() map[string][2]string {
 // copied are the columns of a call that a copy needs.
 const copied = `client, 'other', agent_id, conversation_id, run_id, step_id, otid, request_message_id, dialect, tool_name, canonical_tool, args_hash, state,
 	decision_action, decision_by, decision_rule, decision_source, decision_reason, daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
-	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at, background_of, decision_person, decision_widened, group_id, sender_id`
+	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at, background_of, decision_person, decision_widened, group_id, sender_id, workspace`
 
 // cutFrom removes all that was recorded from a call on, from each table.
 func cutFrom(id string) string {

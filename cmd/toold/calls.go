@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,18 +48,11 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if g.json {
-		return g.emit(list)
+	rows := make([][]string, len(list))
+	for n, i := range list {
+		rows[n] = []string{oneLine(i.CallID), state(i), oneLine(i.ToolName), since(i.ReceivedAt), oneLine(i.Preview)}
 	}
-	if len(list) == 0 {
-		fmt.Fprintln(g.std.err, "no call runs or waits; those that have ended: toold calls --all")
-		return nil
-	}
-	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
-	for _, i := range list {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oneLine(i.CallID), state(i), oneLine(i.ToolName), since(i.ReceivedAt), oneLine(i.Preview))
-	}
-	return table.Flush()
+	return g.list(list, rows, "no call runs or waits; those that have ended: toold calls --all")
 }
 
 // state says how far a call is, or how it ended.

@@ -27,6 +27,7 @@ import (
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/egress"
+	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
@@ -41,6 +42,7 @@ type daemon struct {
 	elsewhere func(root string) (config.Config, error)
 	log       *zap.Logger
 	policies  *policies
+	book      *rulebook
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
 	server    *server.Server
@@ -83,6 +85,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	}
 	d.groups, d.ungrouped = cgroup.Open()
 	d.shared = shared{executor.NewPool(int(d.cfg.WarmShells)), egress.NewPlaces(connectionPlaces())}
+	d.book = rulebookIn(d.cfg.StateDir)
 	d.policies = &policies{load: d.reloadAll, name: policyName(d.cfg), log: log, more: make(chan struct{}, 1)}
 	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*unit]{
 		Registry: workspaces.In(d.cfg.StateDir), Home: d.cfg.Workspace, Only: d.elsewhere == nil,
@@ -192,26 +195,31 @@ func (d *daemon) close() {
 	}
 }
 
-// watchOver guards what calls may write; nil when none may write anything. Those that
-// nothing confines it lets do as they like.
-func watchOver(cfg config.Config) (*protect.Watcher, error) {
+// watchOver watches the workspace and what calls may write, for names that rules keep from
+// calls and for those that calls may not change.
+func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
+	o := guardOptions(cfg)
 	if !guarded(cfg) {
-		return nil, nil
+		o.Names = nil // what calls cannot write needs no protection
 	}
-	return protect.New(guardOptions(cfg))
+	return masks.New(o, p)
 }
 
-// newRegistry makes the tools of a workspace. Commands run with what is shared, watched by
-// g, and opener opens files; zero values will do for all three where nothing is run.
-func newRegistry(cfg config.Config, all shared, g *protect.Watcher, opener *sandbox.Files) (*tools.Registry, error) {
+// newRegistry makes the tools of a workspace. Commands run with what is shared; zero values
+// will do where nothing is run.
+func newRegistry(cfg config.Config, all shared, u *unit) (*tools.Registry, error) {
+	var g *protect.Watcher
+	if guarded(cfg) {
+		g = u.watcher
+	}
 	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
-	list := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Protect: g, Files: opener})
+	list := files.New(files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: u.masks, Protect: g, Files: &u.files})
 	return tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
-		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Protect: g,
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: u.masks, Protect: g,
 		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress, all.connections),
 	}))...)
 }

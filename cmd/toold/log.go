@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/policy"
 )
@@ -38,6 +38,7 @@ type logRun struct {
 	since              string
 	most               int
 	tool, action, text string // "" = any
+	workspace          string // the same; a canonical path
 }
 
 func logCommand(g *global) *cobra.Command {
@@ -46,8 +47,11 @@ func logCommand(g *global) *cobra.Command {
 		Use: "log", Short: "List the calls of the journal, the latest last", Args: cobra.NoArgs,
 		Long: "Lists the calls of the journal: when each was asked, what was decided, how it ended and\n" +
 			"what it was. toold show ID tells all of one. No daemon is needed. With --json each call is\n" +
-			"a line, as of toold show.",
+			"a line, as of toold show. With --workspace only calls in that one are listed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("workspace") {
+				l.workspace = l.options.Workspace
+			}
 			if err := l.check(); err != nil {
 				return &exitError{exitUsage, err}
 			}
@@ -64,7 +68,15 @@ func logCommand(g *global) *cobra.Command {
 }
 
 // check rejects flags that no call could match.
-func (l *logRun) check() error {
+func (l *logRun) check() (err error) {
+	if l.workspace != "" {
+		if l.workspace, err = filepath.Abs(l.workspace); err != nil {
+			return err
+		}
+		if real, err := filepath.EvalSymlinks(l.workspace); err == nil { // else it is gone, and recorded as it was
+			l.workspace = real
+		}
+	}
 	if l.most < 1 {
 		return fmt.Errorf("--lines %d: expected 1 or more", l.most)
 	}
@@ -82,7 +94,7 @@ func oneOf(flag, word string, known ...string) error {
 
 // unknownTool rejects a --tool that is neither in the journal nor one that toold has.
 func (l *logRun) unknownTool() error {
-	registry, err := newRegistry(config.Config{}, shared{}, nil, nil)
+	registry, err := newRegistry(config.Config{}, shared{}, &unit{})
 	if err != nil {
 		return err
 	}
@@ -121,11 +133,16 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	if l.json {
 		return l.lines(calls)
 	}
-	table := tabwriter.NewWriter(l.std.out, 0, 0, 2, ' ', 0)
-	for _, c := range calls {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", c.ReceivedAt.Local().Format(time.DateTime), orDefault(c.Decision.Action, "-"), ending(c.Record), oneLine(c.ID), c.text)
+	several := slices.ContainsFunc(calls, func(c logged) bool { return c.Workspace != calls[0].Workspace })
+	rows := make([][]string, len(calls))
+	for n, c := range calls {
+		rows[n] = []string{c.ReceivedAt.Local().Format(time.DateTime), orDefault(c.Decision.Action, "-"), ending(c.Record)}
+		if several {
+			rows[n] = append(rows[n], oneLine(orDefault(c.Workspace, "-")))
+		}
+		rows[n] = append(rows[n], oneLine(c.ID), c.text)
 	}
-	return table.Flush()
+	return l.columns(rows)
 }
 
 // collect reads the journal backwards.
@@ -144,7 +161,7 @@ func (l *logRun) collect(ctx context.Context, record *journal.Journal, since tim
 			if err != nil {
 				return nil, err
 			}
-			if c := (logged{rec, arguments, callText(rec.Tool, arguments)}); l.wants(c) {
+			if c := (logged{rec, arguments, dispatch.CallText(rec.Tool, arguments)}); l.wants(c) {
 				calls = append(calls, c)
 			}
 		}
@@ -152,8 +169,13 @@ func (l *logRun) collect(ctx context.Context, record *journal.Journal, since tim
 }
 
 func (l *logRun) wants(c logged) bool {
-	return (l.tool == "" || l.tool == c.Tool || l.tool == c.Canonical) &&
-		(l.action == "" || l.action == c.Decision.Action) && strings.Contains(c.text, l.text)
+	switch {
+	case l.tool != "" && l.tool != c.Tool && l.tool != c.Canonical,
+		l.action != "" && l.action != c.Decision.Action,
+		l.workspace != "" && l.workspace != c.Workspace:
+		return false
+	}
+	return strings.Contains(c.text, l.text)
 }
 
 func (l *logRun) lines(calls []logged) error {

@@ -5,13 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 type waiting struct{ *testing.M }
 
 func (w waiting) Run() int {
+	heedSignals()
 	flag.Parse()
 	told := false
 	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
@@ -41,12 +42,23 @@ func (w waiting) Run() int {
 	return w.M.Run()
 }
 
-// scriptEnv gives a script a home of its own and a port that nobody uses.
+// heedSignals undoes for the commands of the tests what nohup and a shell's & have set:
+// a signal that this process ignores, its children would ignore as well.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s) // nothing reads it: it is ignored still
+		}
+	}
+}
+
+// scriptEnv gives a script a home of its own and a port that nobody else gets.
 func scriptEnv(e *testscript.Env) error {
-	port, err := freePort()
+	port, release, err := reservePort()
 	if err != nil {
 		return err
 	}
+	e.Defer(func() { _ = release() })
 	home := filepath.Join(e.WorkDir, "home")
 	workspace := filepath.Join(e.WorkDir, "ws")
 	for _, dir := range []string{home, workspace} {
@@ -60,24 +72,6 @@ func scriptEnv(e *testscript.Env) error {
 	e.Setenv("NO_COLOR", "1")
 	e.Setenv("MARK", fmt.Sprintf("%06d", rand.IntN(1e6)))
 	return nil
-}
-
-// portsGiven counts what freePort has looked at, so that it gives no port twice.
-var portsGiven atomic.Int64
-
-// freePort looks for a port that nobody has. It is none of those that the kernel
-// gives to whoever connects: these may be taken again before the script uses one.
-func freePort() (int, error) {
-	var err error
-	for range 100 {
-		const from, count = 10000, 20000 // ip_local_port_range begins at 32768 (ip(7))
-		port := from + (37*os.Getpid()+int(portsGiven.Add(1)))%count
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, err
 }
 
 // needsSandbox skips a test, visibly, where calls cannot be confined.

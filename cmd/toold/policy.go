@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,28 +12,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
 	"github.com/toold/toold/tools"
 )
 
 func policyCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Write, check, try and improve the policy; nothing is run"}
 	cmd.AddCommand(policyInitCommand(g), policyCheckCommand(g), policyExplainCommand(g), policyTestCommand(g),
-		policySuggestCommand(g), policyDiffCommand(g), policySchemaCommand(g))
+		policySuggestCommand(g), policyUndoCommand(g), policyDiffCommand(g), policySchemaCommand(g))
 	return cmd
 }
 
-// judge is what decides about calls without a daemon: the tools, which tell what
-// a call does, and a policy. It runs nothing.
+// judge is what decides about calls without a daemon.
 type judge struct {
-	cfg      config.Config
-	registry *tools.Registry
-	policy   *policy.Policy
+	check.Judge
+	cfg config.Config
 }
 
 // newJudge makes the judge of a configuration.
 func newJudge(cfg config.Config) (*judge, error) {
-	registry, err := newRegistry(cfg, shared{}, nil, nil)
+	registry, err := newRegistry(cfg, shared{}, &unit{})
 	if err != nil {
 		return nil, &exitError{exitFailed, err}
 	}
@@ -40,42 +41,69 @@ func newJudge(cfg config.Config) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &judge{cfg, registry, p}, nil
+	return &judge{check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: effectsOf(registry)}, cfg}, nil
 }
 
-// with is the same judge under another policy file.
-func (j *judge) with(file string) (*judge, error) {
-	other := *j
-	var err error
-	if other.cfg.Policy, err = filepath.Abs(file); err != nil {
-		return nil, &exitError{exitFailed, err}
+// confinedAs is how this machine confines the calls of a configuration; where it cannot, not at all.
+func confinedAs(cfg config.Config) policy.Confinement {
+	profile, _, err := confinement(context.Background(), cfg)
+	if err != nil {
+		return policy.Confinement{}
 	}
-	other.policy, err = loadPolicy(other.cfg)
-	return &other, err
+	return dispatch.Confinement(profile)
 }
 
-// effects are what a call does, as the daemon would find it.
-func (j *judge) effects(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
-	t, _, ok := j.registry.Lookup(tool)
-	if !ok {
-		return nil, errors.New(j.registry.Unknown(tool))
+// effectsOf tells what calls do, as the daemon would find it. Nothing is run.
+func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy.Effect, error) {
+	return func(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
+		t, _, ok := registry.Lookup(tool)
+		if !ok {
+			return nil, errors.New(registry.Unknown(tool))
+		}
+		inv, err := t.Build(arguments)
+		if err != nil {
+			return nil, err
+		}
+		return inv.Effects(), nil
 	}
-	inv, err := t.Build(arguments)
+}
+
+// with is the judge under another policy file.
+func (j *judge) with(file string) (*check.Judge, error) {
+	cfg := j.cfg
+	cfg.Policy = absolute(file)
+	p, err := loadPolicy(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return inv.Effects(), nil
+	return &check.Judge{Policy: p.Within(confinedAs(cfg)), Effects: j.Effects}, nil
 }
 
 func policyInitCommand(g *global) *cobra.Command {
-	return &cobra.Command{
+	var strict bool
+	name := "careful"
+	cmd := &cobra.Command{
 		Use: "init [FILE]", Short: "Write a commented policy to start from", Args: cobra.MaximumNArgs(1),
-		Long: "Writes the built-in policy, commented, to FILE, or to policy.yaml beside the\nconfiguration file. It never replaces a file.",
-		RunE: func(_ *cobra.Command, args []string) error { return g.initPolicy(args) },
+		Long: "Writes the built-in policy, commented, to FILE, or to policy.yaml beside the\nconfiguration file. It never replaces a file.\n\n" +
+			"--strict writes one under which every program that is not known is asked, also where\nthe sandbox holds it. --for writes one that knows the everyday commands of a language.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if strict {
+				name = "strict"
+			}
+			return g.initPolicy(name, args)
+		},
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "ask for every program that is not known")
+	cmd.Flags().StringVar(&name, "for", name, "the policy of a `language`: go, node or python")
+	cmd.MarkFlagsMutuallyExclusive("strict", "for")
+	return cmd
 }
 
-func (g *global) initPolicy(args []string) error {
+func (g *global) initPolicy(name string, args []string) error {
+	text, err := starter(name)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--for: %w", err)}
+	}
 	path, err := starterPath(args)
 	if err != nil {
 		return &exitError{exitFailed, err}
@@ -90,7 +118,7 @@ func (g *global) initPolicy(args []string) error {
 	if err != nil {
 		return &exitError{exitFailed, fmt.Errorf("cannot write the policy: %w", err)}
 	}
-	_, err = f.WriteString(starter())
+	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return &exitError{exitFailed, fmt.Errorf("cannot write the policy: %w", err)}
 	}
@@ -113,9 +141,10 @@ func starterPath(args []string) (string, error) {
 	return filepath.Join(dir, "toold", "policy.yaml"), nil
 }
 
-// starter is the built-in policy as somebody's own.
-func starter() string {
-	_, rules, _ := strings.Cut(string(config.CarefulPolicy()), "\n")
+// starter is a built-in policy as somebody's own.
+func starter(name string) (string, error) {
+	text, err := config.StarterPolicy(name)
+	_, rules, _ := strings.Cut(string(text), "\n")
 	return "# The policy of this user. Use it with --policy, TOOLD_POLICY or `policy:` in the\n" +
-		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: careful", "name: mine", 1)
+		"# configuration. Try it: toold policy explain -- COMMAND\n" + strings.Replace(rules, "name: "+name+"\n", "name: mine\n", 1), err
 }

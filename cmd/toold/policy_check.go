@@ -92,13 +92,10 @@ func checkFile(cfg config.Config) (checked, error) {
 	if err != nil {
 		return checked{}, err
 	}
-	f, err := config.ReadPolicy(cfg.Policy)
-	if err != nil {
-		return checked{}, &exitError{exitConfig, err}
-	}
-	c := checked{Policy: policyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.policy.Warnings()...)}
+	f := j.Policy.User()
+	c := checked{Policy: policyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
 	c.Warnings = append(c.Warnings, writableByOthers(cfg.Policy)...)
-	found, err := config.PlacePolicyFaults(cfg.Policy, lint(j, f))
+	found, err := config.PlacePolicyFaults(cfg.Policy, j.Lint())
 	if err != nil {
 		return checked{}, &exitError{exitConfig, err}
 	}

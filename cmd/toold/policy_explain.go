@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,56 +10,54 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
 )
 
-// explanation is a decision with what led to it.
+// Exit codes of `policy explain --exit-code` for what is not allowed.
+const (
+	exitAsks   = 3
+	exitDenies = 4
+)
+
+// explanation is how a call is decided, and how a recorded one was.
 type explanation struct {
 	Call     string            `json:"tool_call_id,omitempty"`
 	Recorded *message.Decision `json:"recorded,omitempty"`
-	policy.Decision
-	Effects []explained `json:"effects"`
-}
-
-// explained is one effect and what it would get alone.
-type explained struct {
-	Kind   string        `json:"kind"`
-	Text   string        `json:"text"`
-	Source string        `json:"part,omitempty"` // of the call
-	Action policy.Action `json:"action"`
-	Rule   string        `json:"rule"`
-	At     string        `json:"source"`
+	check.Explanation
 }
 
 func policyExplainCommand(g *global) *cobra.Command {
 	var flags callFlags
 	var tool, client, agent string
+	var coded bool
 	cmd := &cobra.Command{
 		Use: "explain {ID | -- COMMAND | --tool TOOL [OPERAND]}", Short: "Tell how a call is decided, and why",
-		Long: "Tells how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed.",
+		Long: "Tells how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed. Of a call that is not\nallowed it lists all that must change in the policy for it to be allowed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := g.judge()
 			if err != nil {
 				return err
 			}
 			if cmd.ArgsLenAtDash() < 0 && tool == "" && !cmd.Flags().Changed("arguments") {
-				return g.explainRecorded(cmd, j, args)
+				return g.explainRecorded(cmd, j, args, coded)
 			}
 			arguments, err := flags.build(cmd, orDefault(tool, "bash"), operand(args), g.std.in, g.from)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			j.policy = j.policy.For(client, agent)
-			e, err := j.explain(orDefault(tool, "bash"), arguments)
+			j.Client, j.Agent = client, agent
+			e, err := j.Explain(orDefault(tool, "bash"), arguments)
 			if err != nil {
 				return &exitError{exitFailed, err}
 			}
-			return g.print(e, e.String())
+			return g.explained(explanation{Explanation: e}, coded)
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&tool, "tool", "", "the `tool` of the call; default: bash")
 	cmd.Flags().StringVar(&client, "client", "agent", "the `name` of the token with which the call comes")
 	cmd.Flags().StringVar(&agent, "agent", "", "the `id` of the agent that makes the call")
+	cmd.Flags().BoolVar(&coded, "exit-code", false, "end with 0 for allow, 3 for ask, 4 for deny")
 	return cmd
 }
 
@@ -89,7 +86,7 @@ func operand(words []string) []string {
 	return []string{strings.Join(quoted, " ")}
 }
 
-func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string) error {
+func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, coded bool) error {
 	if len(args) != 1 {
 		return &exitError{exitUsage, errors.New("name a tool_call_id, or a command after --, e.g. toold policy explain -- git push")}
 	}
@@ -109,30 +106,27 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string) er
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	j.policy = j.policy.For(rec.Client, rec.AgentID)
-	e, err := j.explain(rec.Tool, arguments) // the arguments have the shape of the name that was asked for
+	j.Client, j.Agent = rec.Client, rec.AgentID
+	now, err := j.Explain(rec.Tool, arguments) // the arguments have the shape of the name that was asked for
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	e.Call = rec.ID
+	e := explanation{Call: rec.ID, Explanation: now}
 	if e.Recorded, err = decided(rec); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	return g.print(e, e.String())
+	return g.explained(e, coded)
 }
 
-// explain judges a call, and each of its effects alone.
-func (j *judge) explain(tool string, arguments json.RawMessage) (explanation, error) {
-	effects, err := j.effects(tool, arguments)
-	if err != nil {
-		return explanation{}, fmt.Errorf("the call is refused before the policy sees it: %w", err)
+// explained prints an explanation. With coded the exit code tells the decision.
+func (g *global) explained(e explanation, coded bool) error {
+	if err := g.print(e, e.String()); err != nil || !coded || e.Action == policy.Allow {
+		return err
 	}
-	e := explanation{Decision: j.policy.Decide(effects)}
-	for _, one := range effects {
-		d := j.policy.Decide([]policy.Effect{one})
-		e.Effects = append(e.Effects, explained{one.Kind.String(), one.String(), one.Source, d.Action, d.Rule, d.Source})
+	if e.Action == policy.Ask {
+		return &exitError{code: exitAsks}
 	}
-	return e, nil
+	return &exitError{code: exitDenies}
 }
 
 // String is the explanation for people.
@@ -145,26 +139,18 @@ func (e explanation) String() string {
 	for _, one := range e.Effects {
 		fmt.Fprintf(&b, "  %-5s  %s  [%s, %s]\n", one.Action, oneLine(one.Text), oneLine(one.Rule), oneLine(one.At))
 	}
-	if e.Change != "" {
-		fmt.Fprintf(&b, "change: %s%s\n", oneLine(e.Change), e.others())
+	if e.Barred != "" {
+		fmt.Fprintf(&b, "it cannot be allowed: %s\n", oneLine(e.Barred))
+		return b.String()
+	}
+	if len(e.Needs) > 0 {
+		b.WriteString("for it to be allowed, the policy needs\n")
+	}
+	for _, need := range e.Needs {
+		fmt.Fprintf(&b, "  - %s\n", oneLine(need))
+	}
+	if e.Proved {
+		b.WriteString("then it is allowed (tried)\n")
 	}
 	return b.String()
-}
-
-// others tells how many parts of the call the change leaves as they are: it is about
-// the one that decided.
-func (e explanation) others() string {
-	n := -1
-	for _, one := range e.Effects {
-		if one.Action != policy.Allow {
-			n++
-		}
-	}
-	switch {
-	case n < 1:
-		return ""
-	case n == 1:
-		return "; 1 other part of the call is not allowed either"
-	}
-	return fmt.Sprintf("; %d other parts of the call are not allowed either", n)
 }

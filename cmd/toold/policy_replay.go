@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,71 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toold/toold/internal/journal"
-	"github.com/toold/toold/policy"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/policy/check"
 )
-
-// past is a call of the journal with what it does.
-type past struct {
-	journal.Record
-	effects []policy.Effect
-	text    string // the call, for people
-}
-
-// decidedBy judges the call as its client's.
-func (c past) decidedBy(p *policy.Policy) policy.Decision {
-	return p.For(c.Client, c.AgentID).Decide(c.effects)
-}
-
-// history returns the calls since a time that can be judged, each different call
-// once, the latest first decision by a person kept.
-func (j *judge) history(ctx context.Context, log *journal.Journal, since time.Time) ([]past, error) {
-	var calls []past
-	seen := make(map[string]int)
-	for after := journal.Key(0); ; {
-		page, err := log.Calls(ctx, after, 500)
-		if err != nil {
-			return nil, &exitError{exitFailed, err}
-		}
-		if len(page) == 0 {
-			return calls, nil
-		}
-		for _, rec := range page {
-			after = rec.Key
-			if rec.ReceivedAt.Before(since) {
-				continue
-			}
-			i, known := seen[rec.ArgsHash]
-			if known && byUser(calls[i].Decision) {
-				continue
-			}
-			if known {
-				calls[i].Record = rec
-				continue
-			}
-			arguments, err := log.Arguments(ctx, rec.Key)
-			if err != nil {
-				return nil, &exitError{exitFailed, err}
-			}
-			if effects, err := j.effects(rec.Tool, arguments); err == nil {
-				seen[rec.ArgsHash] = len(calls)
-				calls = append(calls, past{rec, effects, callText(rec.Canonical, arguments)})
-			}
-		}
-	}
-}
-
-// callText is a call on one line.
-func callText(tool string, arguments json.RawMessage) string {
-	var a struct {
-		Command string `json:"command"`
-		Path    string `json:"file_path"`
-	}
-	if json.Unmarshal(arguments, &a) != nil || a.Command == "" && a.Path == "" {
-		return oneLine(tool)
-	}
-	return oneLine(strings.TrimSpace(tool + " " + a.Command + a.Path))
-}
 
 // age reads "30d" and everything that time.ParseDuration reads.
 func age(text string) (time.Duration, error) {
@@ -90,16 +27,6 @@ func age(text string) (time.Duration, error) {
 		return 0, &exitError{exitUsage, fmt.Errorf("cannot read --since %q: write days or hours, e.g. 30d or 12h", text)}
 	}
 	return d, nil
-}
-
-// change is a call that another policy decides otherwise.
-type change struct {
-	Call   string        `json:"tool_call_id"`
-	Text   string        `json:"call"`
-	Before policy.Action `json:"before"`
-	After  policy.Action `json:"after"`
-	Rule   string        `json:"rule"`
-	Source string        `json:"source"`
 }
 
 func policyDiffCommand(g *global) *cobra.Command {
@@ -122,22 +49,16 @@ func (g *global) diffPolicy(ctx context.Context, file, since string) error {
 	if err != nil {
 		return err
 	}
-	calls, err := g.replayable(ctx, old, since)
+	history, err := g.history(ctx, old, since)
 	if err != nil {
 		return err
 	}
-	changes := []change{}
-	for _, c := range calls {
-		before, after := c.decidedBy(old.policy), c.decidedBy(next.policy)
-		if before.Action != after.Action {
-			changes = append(changes, change{c.ID, c.text, before.Action, after.Action, after.Rule, after.Source})
-		}
-	}
-	return g.print(map[string]any{"calls": len(calls), "changes": changes}, changesText(len(calls), changes))
+	changes := old.Compare(history, next)
+	return g.print(map[string]any{"calls": len(history.Calls), "changes": changes}, changesText(len(history.Calls), changes))
 }
 
-// replayable are the calls of the journal, as far back as a flag says.
-func (g *global) replayable(ctx context.Context, j *judge, since string) ([]past, error) {
+// history is the calls of the journal, as far back as a flag says.
+func (g *global) history(ctx context.Context, j *judge, since string) (*check.History, error) {
 	back, err := age(since)
 	if err != nil {
 		return nil, err
@@ -147,11 +68,15 @@ func (g *global) replayable(ctx context.Context, j *judge, since string) ([]past
 		return nil, err
 	}
 	defer log.Close()
-	return j.history(ctx, log, time.Now().Add(-back))
+	h, err := dispatch.History(ctx, log, time.Now().Add(-back), 0, j.Effects)
+	if err != nil {
+		return nil, &exitError{exitFailed, err}
+	}
+	return h, nil
 }
 
 // changesText says first how many calls change and how, then which.
-func changesText(calls int, changes []change) string {
+func changesText(calls int, changes []check.Difference) string {
 	var b strings.Builder
 	count := make(map[string]int)
 	var kinds []string

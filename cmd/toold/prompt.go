@@ -54,10 +54,10 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
 	defer newline()
 	hello := p.agent.Hello()
-	fmt.Fprintf(p.tty, "\n%s asks: %s\n%s%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), asker(r.Asker, "  "), question(r, "  "), hello.Workspace+", "+describeWire(hello.Sandbox))
+	fmt.Fprintf(p.tty, "\n%s asks: %s\n%s%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), asker(r.Asker, "  "), question(r, "  ")+suggestionsText(r.Suggestions, "  "), hello.Workspace+", "+describeWire(hello.Sandbox))
 	in := bufio.NewReader(p.tty)
 	for open := true; open; {
-		d := askPerson(in, p.tty, r.MayWiden)
+		d := askPerson(in, p.tty, r)
 		d.ApprovalID = r.ID
 		open = c.decide(ctx, p, d)
 	}
@@ -87,21 +87,24 @@ func openTerminal(in *os.File) (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// askPerson reads an answer: yes, no, or yes and what that adds to the sandbox of the
-// call. It asks again until the answer is clear; the end of the input is a no.
-func askPerson(in *bufio.Reader, out io.Writer, may *message.MayWiden) client.Decision {
-	flags := wideningFlags(may)
+// askPerson reads an answer: yes, no, yes and what that counts for besides, another
+// command, or yes and what that adds to the sandbox of the call. It asks again until the answer is clear; the end of the input is a no.
+func askPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
+	flags := wideningFlags(r.MayWiden)
 	wider := ""
 	if len(flags) > 0 {
 		wider = "[w]iden its sandbox for this once, "
 	}
 	for {
-		fmt.Fprintf(out, "Run it? [y]es once, %s[n]o; words after it go to the agent as the reason: ", wider)
+		fmt.Fprintf(out, "Run it? [y]es once, %s%s[n]o; words after it go to the agent as the reason: ", choices(r), wider)
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return client.Decision{Reason: "the terminal was closed"}
 		}
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if d, ok := remembering(word, rest, r); ok {
+			return d
+		}
 		d := client.Decision{Reason: strings.TrimSpace(rest)}
 		yes, clear := yesOrNo(word)
 		switch word = strings.ToLower(word); {

@@ -18,12 +18,12 @@ func guarded(cfg config.Config) bool {
 func guardOptions(cfg config.Config) protect.Options {
 	return protect.Options{
 		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
-		Quarantine: quarantine(cfg), Report: cfg.ProtectReport,
+		Quarantine: quarantineDir(cfg), Report: cfg.ProtectReport,
 	}
 }
 
 // quarantine is the directory with copies of what was removed.
-func quarantine(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }
+func quarantineDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }
 
 // watchFinding tells whether the workspace can be watched for protected names.
 func watchFinding(cfg config.Config) finding {

@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/sandbox/quarantine"
 	"github.com/toold/toold/tools"
 )
 
@@ -37,25 +36,20 @@ func (g *global) listQuarantine() error {
 	if err != nil {
 		return err
 	}
-	items, err := protect.Items(quarantine(cfg))
+	items, err := quarantine.Items(quarantineDir(cfg))
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if g.json {
-		return g.emit(append([]protect.Item{}, items...))
+	rows := make([][]string, len(items))
+	for n, i := range items {
+		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), size(i.Bytes), tools.Visible(i.From)}
 	}
-	if len(items) == 0 {
-		fmt.Fprintln(g.std.err, "nothing was removed")
-		return nil
+	if err := g.list(append([]quarantine.Item{}, items...), rows, "nothing was removed"); err != nil {
+		return err
 	}
-	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
-	for _, i := range items {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", i.ID, i.At.Local().Format(time.DateTime), size(i.Bytes), tools.Visible(i.From))
+	if len(items) > 0 && !g.json {
+		fmt.Fprintf(g.std.err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", quarantineDir(cfg))
 	}
-	if err := table.Flush(); err != nil {
-		return &exitError{exitFailed, err}
-	}
-	fmt.Fprintf(g.std.err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", quarantine(cfg))
 	return nil
 }
 
@@ -64,7 +58,7 @@ func (g *global) restore(id string) error {
 	if err != nil {
 		return err
 	}
-	path, err := protect.Restore(quarantine(cfg), id)
+	path, err := quarantine.Restore(quarantineDir(cfg), id)
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -76,7 +70,7 @@ func (g *global) discard(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := protect.Discard(quarantine(cfg), id); err != nil {
+	if err := quarantine.Discard(quarantineDir(cfg), id); err != nil {
 		return &exitError{exitFailed, err}
 	}
 	return g.done(map[string]any{"id": id, "removed": true}, "removed "+tools.Visible(id))
@@ -85,9 +79,9 @@ func (g *global) discard(id string) error {
 // quarantineFinding reports how much was removed and is kept.
 func quarantineFinding(cfg config.Config) finding {
 	f := finding{Name: "quarantine", OK: true}
-	items, err := protect.Items(quarantine(cfg))
+	items, err := quarantine.Items(quarantineDir(cfg))
 	if err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + quarantine(cfg)}
+		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + quarantineDir(cfg)}
 	}
 	total := int64(0)
 	for _, i := range items {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -152,6 +154,30 @@ func (g *global) print(v any, text string) error {
 		return g.emit(v)
 	}
 	return g.out(text)
+}
+
+// list prints a list: v as JSON, or its rows in columns, or none where there are no rows.
+func (g *global) list(v any, rows [][]string, none string) error {
+	if g.json {
+		return g.emit(v)
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(g.std.err, none)
+		return nil
+	}
+	return g.columns(rows)
+}
+
+// columns prints rows in columns.
+func (g *global) columns(rows [][]string) error {
+	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return &exitError{exitFailed, fmt.Errorf("cannot print: %w", err)}
+	}
+	return nil
 }
 
 // out writes text to standard output, and nothing to a terminal that it would obey.

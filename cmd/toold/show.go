@@ -30,6 +30,7 @@ type shownCall struct {
 	Client       string              `json:"client"`
 	AgentID      string              `json:"agent_id,omitempty"`
 	BackgroundOf string              `json:"background_of,omitempty"`
+	Workspace    string              `json:"workspace,omitempty"`
 	ToolName     string              `json:"tool_name"`
 	Arguments    string              `json:"arguments"` // as they came
 	State        journal.State       `json:"state"`
@@ -62,7 +63,7 @@ func (g *global) show(ctx context.Context, log *journal.Journal, id string) erro
 // shown is a record for people and programs.
 func shown(rec journal.Record, arguments []byte) (shownCall, error) {
 	s := shownCall{
-		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, BackgroundOf: rec.BackgroundOf, ToolName: rec.Tool,
+		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, BackgroundOf: rec.BackgroundOf, Workspace: rec.Workspace, ToolName: rec.Tool,
 		Arguments: string(arguments), State: rec.State, ReceivedAt: message.Instant(rec.ReceivedAt),
 		StartedAt: message.Instant(rec.StartedAt), ReturnedAt: message.Instant(rec.ReturnedAt),
 	}
@@ -107,6 +108,7 @@ func (s shownCall) String() string {
 	}
 	line("call", fmt.Sprintf("%s  %s, asked by %s at %s", s.CallID, s.ToolName, strings.Join(strings.Fields(s.Client+" "+s.AgentID), ", agent "), s.ReceivedAt))
 	line("runs on of", s.BackgroundOf)
+	line("workspace", s.Workspace)
 	line("arguments", s.Arguments)
 	if d := s.Decision; d != nil {
 		line("decision", decisionText(*d))
@@ -153,6 +155,3 @@ func outcomeText(r message.ToolReturn) string {
 	}
 	return r.Status
 }
-
-// byUser reports whether a user decided, when asked or beforehand.
-func byUser(d journal.Decision) bool { return d.By == "person" || d.By == "beforehand" }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/sandbox/quarantine"
 )
 
 // When a daemon tidies up: a private one for a single call has ended by then.
@@ -44,7 +44,7 @@ func (d *daemon) keepTidy(ctx context.Context) {
 
 // tidy removes what the configuration does not want kept any longer.
 func tidy(cfg config.Config) error {
-	_, err := protect.Prune(quarantine(cfg), cfg.Limits.QuarantineKeep, cfg.Limits.QuarantineTotal)
+	_, err := quarantine.Prune(quarantineDir(cfg), cfg.Limits.QuarantineKeep, cfg.Limits.QuarantineTotal)
 	return errors.Join(err, tidyCaches(cfg))
 }
 

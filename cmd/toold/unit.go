@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
@@ -24,7 +27,8 @@ type unit struct {
 	held     sandbox.Report
 	registry *tools.Registry
 	caches   *sandbox.Caches
-	watcher  *protect.Watcher
+	masks    *masks.Tracker
+	watcher  *protect.Watcher // of masks
 	files    sandbox.Files
 	warnings []string // of its policy
 }
@@ -78,18 +82,32 @@ func (u *unit) open(ctx context.Context, d *daemon) error {
 	if err = withoutNamespace(u.cfg.Sandbox, u.caches); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if u.watcher, err = watchOver(u.cfg); err != nil {
+	if u.masks, u.watcher, err = watchOver(u.cfg, p); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	if u.registry, err = newRegistry(u.cfg, d.shared, u.watcher, &u.files); err != nil {
+	if u.registry, err = newRegistry(u.cfg, d.shared, u); err != nil {
 		return err
 	}
 	u.warnings = p.Warnings()
 	u.Workspace = dispatch.NewWorkspace(dispatch.WorkspaceOptions{
 		Root: u.cfg.Workspace, Registry: u.registry, Policy: p,
-		Listed: listed(u.cfg.Egress), Profile: u.cfg.Sandbox, Widen: u.cfg.Widen,
+		Listed: listed(u.cfg.Egress), Profile: u.cfg.Sandbox, Widen: u.cfg.Widen, Remember: u.remember(d),
 	})
 	return nil
+}
+
+// remember returns what writes rules into the user's policy file; nil when there is none.
+func (u *unit) remember(d *daemon) func([]policy.Change, string, string) error {
+	if u.cfg.Policy == "" {
+		return nil
+	}
+	return func(changes []policy.Change, person, call string) error {
+		e := entry{At: time.Now(), Person: person, Call: call, Changes: changes}
+		return d.book.add(u.cfg.Policy, e, func() error {
+			_, err := d.policies.reload()
+			return err
+		})
+	}
 }
 
 func (u *unit) close() {
@@ -105,6 +123,7 @@ func (u *unit) reload() error {
 	if err != nil {
 		return fmt.Errorf("%w (workspace %s)", err, u.cfg.Workspace)
 	}
+	u.masks.Use(p) // before calls come under it, which would have to wait
 	u.SetPolicy(p)
 	u.warnings = p.Warnings()
 	return nil

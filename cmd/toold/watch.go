@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,69 +19,164 @@ import (
 )
 
 func watchCommand(g *global) *cobra.Command {
-	return &cobra.Command{
-		Use: "watch", Short: "Show the calls that wait for a person as they come, and answer them", Args: cobra.NoArgs,
-		Long: "Shows each call that waits for a person, with a number, and what becomes of it. A line\n" +
-			"typed here answers one:\n\n" +
+	var s message.Subscribe
+	cmd := &cobra.Command{
+		Use: "watch", Short: "Show what calls do as they do it, and answer their questions", Args: cobra.NoArgs,
+		Long: "Shows each call, what was decided about it, what it prints and how it ends, under a letter;\n" +
+			"standard error after \"!\". A call that waits for a person has a number. A line typed here\n" +
+			"answers one:\n\n" +
 			"  yes 1\n" +
 			"  yes 1 --network full     (widens its sandbox, as far as approval.widen lets it)\n" +
-			"  no 1 use make instead    (the words go to the agent)\n\n" +
-			"While this runs an approver is connected.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context()) },
+			"  no 1 use make instead    (the words go to the agent)\n" +
+			"  conversation 1           (yes, and to the same in this conversation)\n" +
+			"  command 1, prefix 1      (yes, and a rule for it in your policy)\n" +
+			"  rule 1 npm run *         (yes, and a rule of your own)\n" +
+			"  edit 1 npm test          (runs this instead, once)\n\n" +
+			"While this runs an approver is connected. When the daemon is gone it is awaited, and what\n" +
+			"the journal recorded meanwhile is shown. With --json each event is a line.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.watch(cmd.Context(), s) },
 	}
+	cmd.Flags().StringVar(&s.AgentID, "agent", "", "only calls of the agent with this `id`")
+	cmd.Flags().StringVar(&s.ConversationID, "conversation", "", "only calls of the conversation with this `id`")
+	return cmd
 }
 
-// watcher shows questions and takes their answers. Each answer names its question, so
-// that nothing typed before one came, or meant for another, decides it.
+// watched are the events that watch shows.
+var watched = []message.Topic{
+	message.TopicRequest, message.TopicDecision, message.TopicQuestion, message.TopicAnswer,
+	message.TopicWaiting, message.TopicOutput, message.TopicReturn,
+}
+
+// watcher shows calls and their questions and takes the answers. Each answer names its
+// question, so that nothing typed before one came, or meant for another, decides it.
 type watcher struct {
 	*global
-	client *client.Client
+	wants message.Subscribe // After: what was seen last
 
-	mu   sync.Mutex
-	last int
-	open map[int]string // ids of approvals by their numbers
+	mu     sync.Mutex
+	client *client.Client // the current connection
+	calls  callScreen
+	last   int
+	open   map[int]message.ApprovalRequest // by their numbers
+	known  map[string]bool                 // approvals that were shown or answered
 }
 
-// watch goes on until interrupted, or until the daemon is gone.
-func (g *global) watch(ctx context.Context) error {
+// watch goes on until interrupted.
+func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 	ctx, interrupted := interruptible(ctx)
 	defer interrupted.stop()
 	c, err := g.dial(ctx, "approver")
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	fmt.Fprintf(g.std.err, "toold: waiting for questions about calls in %s; answer with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
-	w := &watcher{global: g, client: c, open: map[int]string{}}
+	fmt.Fprintf(g.std.err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
+	wants.Topics = watched
+	w := &watcher{global: g, wants: wants, client: c, open: map[int]message.ApprovalRequest{}, known: map[string]bool{}}
 	// Ends at the end of standard input, or with the program.
 	go w.answers(ctx)
-	err = c.Approvals(ctx, client.ApprovalEvents{Requested: w.requested, Resolved: w.resolved})
-	if ctx.Err() != nil {
-		return nil
+	for c != nil {
+		err := w.follow(ctx, c)
+		c.Close()
+		var refused *message.Error
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &refused) && w.wants.After == nil:
+			return &exitError{exitFailed, errors.New(oneLine(refused.Message))}
+		case refused != nil:
+			w.wants.After = nil // it is another journal
+		default:
+			fmt.Fprintln(g.std.err, "toold: the connection to the daemon was lost; it is awaited")
+		}
+		c = w.redial(ctx)
 	}
-	return &exitError{exitUnreachable, fmt.Errorf("the daemon is gone: %w", err)}
+	return nil
 }
 
-func (w *watcher) requested(r message.ApprovalRequest) {
-	w.mu.Lock()
-	w.last++
-	number := w.last
-	w.open[number] = r.ID
-	w.mu.Unlock()
-	w.print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, asked(r)))
-}
+// redialEvery is how often a daemon that is gone is looked for.
+const redialEvery = 500 * time.Millisecond
 
-func (w *watcher) resolved(r message.ApprovalResolved) {
-	name := r.ID
-	w.mu.Lock()
-	for number, id := range w.open {
-		if id == r.ID {
-			name = fmt.Sprintf("[%d] %s", number, r.ID)
-			delete(w.open, number)
+// redial connects again; nil when ctx has ended.
+func (w *watcher) redial(ctx context.Context) *client.Client {
+	for ctx.Err() == nil {
+		if c, err := w.dial(ctx, "approver"); err == nil {
+			w.mu.Lock()
+			w.client = c
+			w.mu.Unlock()
+			return c
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(redialEvery):
 		}
 	}
+	return nil
+}
+
+// follow shows the events of one connection until it ends.
+func (w *watcher) follow(ctx context.Context, c *client.Client) error {
+	w.mu.Lock()
+	var before []string
+	for _, r := range w.open {
+		before = append(before, r.ID)
+	}
 	w.mu.Unlock()
-	w.print(r, fmt.Sprintf("%s  %s\n", name, oneLine(resolvedText(r))))
+	var listing sync.WaitGroup
+	defer listing.Wait()
+	return c.Subscribe(ctx, w.wants, client.SubscriptionEvents{
+		Subscribed: func(s message.Subscribed) {
+			w.wants.After = &s.After
+			// Ends with its answer or the connection.
+			listing.Go(func() { w.waiting(ctx, c, before) })
+		},
+		Event: w.event,
+		Gap: func(g message.SubscriptionGap) {
+			fmt.Fprintf(w.std.err, "toold: %d events came too fast to be shown\n", g.Skipped)
+		},
+	})
+}
+
+// waiting shows the questions that waited before the subscription. Those of before that
+// wait no longer were answered while there was no connection.
+func (w *watcher) waiting(ctx context.Context, c *client.Client, before []string) {
+	list, err := c.ListApprovals(ctx)
+	if err != nil {
+		return // the connection has ended
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range list {
+		before = slices.DeleteFunc(before, func(id string) bool { return id == r.ID })
+		agent, conversation := w.wants.AgentID, w.wants.ConversationID
+		if (agent == "" || agent == r.AgentID) && (conversation == "" || conversation == r.ConversationID) {
+			w.requested(r)
+		}
+	}
+	for _, id := range before {
+		w.resolved(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
+	}
+}
+
+// requested shows a question, once. Called with mu held.
+func (w *watcher) requested(r message.ApprovalRequest) {
+	if w.known[r.ID] {
+		return
+	}
+	w.known[r.ID] = true
+	w.last++
+	w.open[w.last] = r
+	w.print(r, fmt.Sprintf("[%d] %s  %s", w.last, r.ID, asked(r)))
+}
+
+// resolved shows what became of a question. Called with mu held.
+func (w *watcher) resolved(r message.ApprovalResolved) {
+	w.known[r.ID] = true
+	for number, open := range w.open {
+		if open.ID == r.ID {
+			delete(w.open, number)
+			w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
+		}
+	}
 }
 
 // answers acts on the lines that are typed.
@@ -92,7 +188,10 @@ func (w *watcher) answers(ctx context.Context) {
 		}
 		d, err := w.answer(lines.Text())
 		if err == nil {
-			_, err = w.client.Decide(ctx, d)
+			w.mu.Lock()
+			c := w.client
+			w.mu.Unlock()
+			_, err = c.Decide(ctx, d)
 		}
 		var refused *message.Error
 		switch {
@@ -109,11 +208,15 @@ func (w *watcher) answers(ctx context.Context) {
 func (w *watcher) answer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")
-	id, waiting := w.named(which)
-	if id == "" {
+	r, waiting := w.named(which)
+	if r.ID == "" {
 		return d, fmt.Errorf("no question has the number %q; those that wait: %v", which, waiting)
 	}
-	d = client.Decision{ApprovalID: id, Reason: strings.TrimSpace(rest)}
+	if d, ok := remembering(word, rest, r); ok {
+		d.ApprovalID = r.ID
+		return d, nil
+	}
+	d = client.Decision{ApprovalID: r.ID, Reason: strings.TrimSpace(rest)}
 	switch strings.ToLower(word) {
 	case "y", "yes":
 		d.Approve = true
@@ -129,14 +232,14 @@ func (w *watcher) answer(line string) (d client.Decision, err error) {
 	return d, err
 }
 
-// named is the approval with a number, or with that id, and the numbers of all.
-func (w *watcher) named(which string) (id string, waiting []int) {
+// named returns the question with a number, or with that id, and the numbers of all.
+func (w *watcher) named(which string) (r message.ApprovalRequest, waiting []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for number, open := range w.open {
-		if which == strconv.Itoa(number) || which == open {
-			id = open
+		if which == strconv.Itoa(number) || which == open.ID {
+			r = open
 		}
 	}
-	return id, slices.Sorted(maps.Keys(w.open))
+	return r, slices.Sorted(maps.Keys(w.open))
 }

@@ -11,7 +11,7 @@ import (
 
 func TestAnAnswerNamesItsQuestion(t *testing.T) {
 	t.Parallel()
-	w := &watcher{open: map[int]string{1: "approval-a", 12: "approval-b"}}
+	w := &watcher{open: map[int]message.ApprovalRequest{1: {ID: "approval-a"}, 12: {ID: "approval-b"}}}
 	for line, want := range map[string]client.Decision{
 		"yes 1":                      {ApprovalID: "approval-a", Approve: true},
 		"  Y  12   it is fine  ":     {ApprovalID: "approval-b", Approve: true, Reason: "it is fine"},

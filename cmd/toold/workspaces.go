@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +53,7 @@ func (g *global) listWorkspaces() error {
 		return &exitError{exitFailed, err}
 	}
 	list := []listedWorkspace{}
+	var rows [][]string
 	for _, w := range registered {
 		l := listedWorkspace{Workspace: w}
 		if info, err := os.Stat(w.Path); err != nil {
@@ -63,19 +62,9 @@ func (g *global) listWorkspaces() error {
 			l.Problem = w.Path + " is not a directory"
 		}
 		list = append(list, l)
+		rows = append(rows, []string{tools.Visible(w.Path), w.AddedAt.Local().Format(time.DateOnly), l.Problem})
 	}
-	if g.json {
-		return g.emit(list)
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(g.std.err, "no workspace is registered: toold workspaces add PATH")
-		return nil
-	}
-	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
-	for _, w := range list {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", tools.Visible(w.Path), w.AddedAt.Local().Format(time.DateOnly), w.Problem)
-	}
-	return table.Flush()
+	return g.list(list, rows, "no workspace is registered: toold workspaces add PATH")
 }
 
 // addWorkspace registers a directory in which a daemon could work.

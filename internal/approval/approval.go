@@ -29,6 +29,12 @@ const (
 	ByCancelled = "cancelled" // the context of Ask ended
 )
 
+// PartlyError reports that an answer counts, and that something that it wanted besides
+// could not be done.
+type PartlyError struct{ err error }
+
+func (e *PartlyError) Error() string { return e.err.Error() }
+
 // Settled, as the cause with which the context of Ask ends, says that the
 // question has found an answer elsewhere. Approvers are told the Verdict.
 type Settled struct{ Verdict Verdict }
@@ -50,8 +56,8 @@ type Request[T any] struct {
 
 	// Answered, if set, is given the answer that counts before anybody else learns of it,
 	// on the goroutine of Resolve. It is not called for a request that ends without an
-	// answer.
-	Answered func(Verdict)
+	// answer. Its error is returned by Resolve: the answer counts all the same.
+	Answered func(Verdict) error
 }
 
 // Verdict is an answer. The zero Verdict refuses.
@@ -61,6 +67,10 @@ type Verdict struct {
 	Before  bool   // the answer was given before the question, which nobody has read
 	Reason  string
 	Widen   Widening // what a yes gives besides
+
+	Remember  string // what else a yes counts for, "" or "once": nothing
+	Pattern   string // of commands, for those who remember by one
+	Arguments string // that a yes puts in the place of the call's; "" = none
 }
 
 // Widening is what a yes adds to the sandbox of the one call, in the words of the
@@ -169,8 +179,8 @@ func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 }
 
 // Resolve answers the pending request with this id and returns it. The first
-// answer counts; every later one gets ErrNotPending. Any other error is that of the
-// request's Check, and it is still pending.
+// answer counts; every later one gets ErrNotPending. A *PartlyError comes from the
+// request's Answered. Any other error is that of its Check, and it is still pending.
 func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	q.mu.Lock()
 	e, ok := q.pending[id]
@@ -186,10 +196,14 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	if !q.claim(e) {
 		return Request[T]{}, ErrNotPending
 	}
+	var err error
 	if e.request.Answered != nil {
-		e.request.Answered(v)
+		err = e.request.Answered(v)
 	}
 	q.settle(e, v)
+	if err != nil {
+		return e.request, &PartlyError{err}
+	}
 	return e.request, nil
 }
 

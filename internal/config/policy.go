@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +20,19 @@ import (
 //go:embed careful.yaml
 var careful []byte
 
-// CarefulPolicy returns the text of the built-in default policy. It is commented
-// so that it can be written to disk and changed.
-func CarefulPolicy() []byte { return append([]byte(nil), careful...) }
+// starters are policies to begin one's own with.
+//
+//go:embed careful.yaml strict.yaml go.yaml node.yaml python.yaml
+var starters embed.FS
+
+// StarterPolicy returns the text of a policy to begin with: "careful", the built-in
+// default, "strict", or that of a language, "go", "node" or "python". The error names them.
+func StarterPolicy(name string) ([]byte, error) {
+	if err := oneOf("policy", []byte(name), []string{"careful", "strict", "go", "node", "python"}); err != nil {
+		return nil, err
+	}
+	return starters.ReadFile(name + ".yaml")
+}
 
 // AdministratorPolicy is where the administrator of a machine may have a policy
 // for all its users. Its rules hold beside the user's, and no default of the
@@ -51,14 +61,6 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 func ReadPolicy(path string) (policy.File, error) {
 	user, err := readUser(path)
 	return user.file, err
-}
-
-// CompilePolicy is LoadPolicy for a user's policy that has been read already,
-// and perhaps changed: for whoever proposes rules and proves them. Faults in it
-// are *policy.Fault, since it has no lines any more; those of the other files are
-// *Error.
-func CompilePolicy(user policy.File, o policy.Options) (*policy.Policy, error) {
-	return this().compile(layer{file: user}, o)
 }
 
 // layer is one policy file that was read.

@@ -27,6 +27,7 @@ type policyFile struct {
 		Timeout   askTime   `yaml:"timeout" doc:"How long a person has to answer, such as 120s. It replaces the configuration's approval.timeout."`
 		OnTimeout onTimeout `yaml:"on_timeout" doc:"What happens when nobody answers."`
 		Grants    later     `yaml:"grants"`
+		OncePer   oncePer   `yaml:"once_per" doc:"conversation: a yes counts for the same question in the whole conversation, until the daemon ends."`
 	} `yaml:"ask" doc:"Questions to people."`
 	Clients []clientRule `yaml:"clients" doc:"Further policy files, each for the calls of some clients. They can only tighten."`
 }
@@ -38,6 +39,7 @@ type policyDefaults struct {
 	Write        choice `yaml:"write" doc:"Creating, changing, renaming and removing files."`
 	Net          choice `yaml:"net" doc:"Contacting hosts."`
 	Unanalysable wary   `yaml:"unanalysable" doc:"Commands of which it cannot be known what they do. Never allow."`
+	Confined     choice `yaml:"confined" doc:"What programs, code given to them, paths known only at run time and variables get at least while the sandbox bounds the call: a view of its own (tier A, A-bwrap or B) and no network."`
 }
 
 // unknownPaths decide paths that exist only at run time.
@@ -59,6 +61,7 @@ type commandRule struct {
 	Decision    choice   `yaml:"decision" doc:"allow matches word for word; ask and deny match every spelling."`
 	Reason      string   `yaml:"reason" doc:"Shown to people and to the agent."`
 	Always      bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
+	Classes     []class  `yaml:"class" doc:"Commands of such kinds, by what is known of their programs: destructive loses work that cannot be had again, outgoing sends something off this machine. For ask and deny."`
 	Run         []string `yaml:"run" doc:"Commands: * is one word, ** any number, {a,b} a choice."`
 	Except      []string `yaml:"except" doc:"Commands that the rule does not concern."`
 	PermitFlags []string `yaml:"permit_flags" doc:"Flags known to be unsafe that the rule wants to cover. For allow."`
@@ -121,7 +124,7 @@ func parsePolicy(file string, src []byte, unset policy.Action, unsaid pathCase) 
 	}
 	f := policy.File{
 		Name: file, Title: w.Name, Headless: bool(w.Mode), Env: w.Env.Allow, Disable: w.Builtin.Disable,
-		AskTimeout: time.Duration(w.Ask.Timeout), Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
+		AskTimeout: time.Duration(w.Ask.Timeout), OncePer: string(w.Ask.OncePer), Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
 	}
 	for _, p := range w.Presets {
 		f.Presets = append(f.Presets, string(p))
@@ -155,6 +158,7 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 		{"unknown_paths.write", &f.Defaults.UnknownWrite, w.Unknown.Write},
 		{"env.unknown", &f.Defaults.UnknownEnv, w.Env.Unknown},
 		{"defaults.unanalysable", &f.Defaults.Unanalysable, choice(w.Defaults.Unanalysable)},
+		{"defaults.confined", &f.Defaults.Confined, w.Defaults.Confined},
 	} {
 		if *d.to = unset; d.from.set {
 			*d.to, f.Lines[d.name] = d.from.action, d.from.At.line
@@ -163,6 +167,20 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 	if !w.Defaults.Unanalysable.set {
 		f.Defaults.Unanalysable = policy.Ask
 	}
+	if !w.Defaults.Confined.set && (unset != policy.Allow || w.namesRaised()) {
+		f.Defaults.Confined = policy.Deny
+	}
+}
+
+// namesRaised reports whether the file names a default that defaults.confined would
+// raise: what it says holds in a sandbox, too.
+func (w *policyFile) namesRaised() bool {
+	for _, d := range []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)} {
+		if d.set {
+			return true
+		}
+	}
+	return false
 }
 
 // checkRules refuses rules without id or decision, and ids that occur twice.
@@ -199,11 +217,15 @@ func (d *decoder) checkRules(w *policyFile) error {
 }
 
 func (r commandRule) rule() policy.Rule {
-	return policy.Rule{
+	out := policy.Rule{
 		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except, Run: r.Run,
 		PermitFlags: r.PermitFlags, ForbidFlags: r.ForbidFlags, Dirs: r.Dirs, Profile: string(r.Profile),
 		Match: r.Examples.Match, NotMatch: r.Examples.NotMatch,
 	}
+	for _, c := range r.Classes {
+		out.Classes = append(out.Classes, string(c))
+	}
+	return out
 }
 
 func (r pathRule) rule() policy.Rule {

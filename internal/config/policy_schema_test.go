@@ -45,14 +45,12 @@ func plainValue(t *testing.T, src []byte) any {
 func TestShippedPoliciesFollowTheSchema(t *testing.T) {
 	t.Parallel()
 	v := validator(t)
-	if err := v.Validate(plainValue(t, CarefulPolicy())); err != nil {
-		t.Errorf("careful: %v", err)
-	}
-	paths, err := filepath.Glob("../../conformance/testdata/policies/*.yaml")
-	if err != nil || len(paths) == 0 {
+	starters, _ := filepath.Glob("*.yaml")
+	others, err := filepath.Glob("../../conformance/testdata/policies/*.yaml")
+	if err != nil || len(starters) < 5 || len(others) == 0 {
 		t.Fatalf("no policies were found: %v", err)
 	}
-	for _, path := range paths {
+	for _, path := range append(starters, others...) {
 		src, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -123,6 +123,17 @@ func (p *preset) UnmarshalText(text []byte) error {
 	return oneOf("preset", text, p.words())
 }
 
+// class is a kind of commands.
+type class string
+
+func (class) words() []string { return []string{"destructive", "outgoing"} }
+
+// UnmarshalText reads the name.
+func (c *class) UnmarshalText(text []byte) error {
+	*c = class(text)
+	return oneOf("class", text, c.words())
+}
+
 // profile is a sandbox that a rule may ask for. Full access is not among them: a
 // rule can only tighten.
 type profile string
@@ -165,6 +176,17 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 		return fmt.Errorf("cannot be %q: what nobody answers is denied", text)
 	}
 	return nil
+}
+
+// oncePer is for how long a yes counts.
+type oncePer string
+
+func (oncePer) words() []string { return []string{"call", "conversation"} }
+
+// UnmarshalText reads the word.
+func (o *oncePer) UnmarshalText(text []byte) error {
+	*o = oncePer(text)
+	return oneOf("once_per", text, o.words())
 }
 
 // later is a key that files for other versions may have. Reading it as if it

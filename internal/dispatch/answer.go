@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 
 	"go.uber.org/zap"
 
@@ -10,16 +11,23 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// recordAnswer journals each answer to a question about a call as a message, before the
-// call goes on. It needs no sync: the intent to run, which has one, follows.
-func (d *Dispatcher) recordAnswer(c *Call, approvalID string) func(approval.Verdict) {
-	return func(v approval.Verdict) {
+// takeAnswer writes the rule that an answer wants, and journals each answer to a question
+// about a call as a message, before the call goes on. That needs no sync: the intent to
+// run, which has one, follows.
+func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
+	c := q.call
+	return func(v approval.Verdict) error {
+		changes, unwritten := d.writeRule(q, v)
+		why := ""
+		if unwritten != nil {
+			why = unwritten.Error()
+		}
 		body, err := message.Encode(message.RecordedAnswer{
 			OTID: c.req.OTID, RunID: c.req.RunID, StepID: c.req.StepID, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID,
 			Approvals: []message.RecordedApproval{{
-				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Widen).Recorded(),
+				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Widen).Recorded(), Arguments: json.RawMessage(v.Arguments),
 			}},
-			Approve: v.Approve, ApprovalID: approvalID, Reason: v.Reason, Approver: v.By, Beforehand: v.Before,
+			Approve: v.Approve, ApprovalID: q.id, Remember: v.Remember, Changes: changes, NotWritten: why, Reason: v.Reason, Approver: v.By, Beforehand: v.Before,
 		})
 		if err == nil {
 			_, err = d.opt.Journal.Append(context.Background(), journal.Message{
@@ -31,5 +39,6 @@ func (d *Dispatcher) recordAnswer(c *Call, approvalID string) func(approval.Verd
 		if err != nil {
 			d.opt.Log.Error("cannot journal an answer", zap.String("call", c.ID), zap.Error(err))
 		}
+		return unwritten
 	}
 }

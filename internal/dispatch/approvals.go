@@ -6,6 +6,7 @@ import (
 
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
 	"github.com/toold/toold/tools"
 )
 
@@ -26,7 +27,7 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 		Preview:     message.Preview{Text: preview.Text, Diff: preview.Diff},
 		Effects:     shownEffects(inv, effects),
 		ExpiresAt:   expires.UTC().Format(time.RFC3339Nano),
-		Suggestions: []string{},
+		Suggestions: []message.Suggestion{},
 	}
 }
 
@@ -49,8 +50,8 @@ func effectLines(effects []policy.Effect) []message.EffectLine {
 }
 
 // Explain returns how a call of a client, whose connection selects dir, would be decided.
-// Nothing runs, and nothing is recorded.
-func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall) (message.PolicyExplanation, *message.Error) {
+// Nothing runs, and nothing is recorded. What would lift a built-in rule is for people only.
+func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person bool) (message.PolicyExplanation, *message.Error) {
 	c := &Call{asked: asked, dir: dir}
 	defer c.leaveWorkspace()
 	var inv tools.Invocation
@@ -61,15 +62,18 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall) (messag
 	if refused != nil {
 		return message.PolicyExplanation{}, message.Errorf(message.InvalidArguments, "%s", refused.text)
 	}
-	effects, current := inv.Effects(), c.workspace.rules.Load().policy.For(client, "")
-	verdict, lines := current.Decide(effects), effectLines(effects)
-	for i := range effects {
-		alone := current.Decide(effects[i : i+1])
-		lines[i].Action, lines[i].Rule = alone.Action.String(), alone.Rule
+	j := check.Judge{Policy: c.workspace.rules.Load().policy.Within(Confinement(c.workspace.opt.Profile)), Client: client}
+	e := j.ExplainEffects(inv.Effects())
+	lines := make([]message.EffectLine, len(e.Effects))
+	for i, one := range e.Effects {
+		lines[i] = message.EffectLine{Kind: one.Kind, Text: one.Text, Source: one.Source, Action: one.Action.String(), Rule: one.Rule}
+	}
+	if e.Loosens() && !person {
+		e.Change = "" // the model does not read how protection is switched off
 	}
 	return message.PolicyExplanation{
 		MessageType: "policy_explanation",
-		Action:      verdict.Action.String(), Rule: verdict.Rule, Source: verdict.Source,
-		Reason: verdict.Reason, Change: verdict.Change, Effects: lines,
+		Action:      e.Action.String(), Rule: e.Rule, Source: e.Source,
+		Reason: e.Reason, Change: e.Change, Effects: lines,
 	}, nil
 }

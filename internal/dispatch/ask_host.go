@@ -147,7 +147,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 		effects[i] = asks[i].Effect
 	}
 	said := &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
-	q := question{n.call, n.inv, effects, rules, said}
+	q := question{call: n.call, inv: n.inv, effects: effects, rules: rules, said: said}
 	patience := n.d.patience(rules)
 	answer, err := n.d.askHost(ctx, q, patience)
 	if errors.Is(err, errReplaced) {
@@ -165,6 +165,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(q.call, q.inv, q.effects, q.said, expires)
+	q.id = shown.ID
 	shown.Reason = fmt.Sprintf("The running call wants to contact %s. A yes opens %s. %s", q.effects[0].Host, portsOf(q.effects), shown.Reason)
 	for i, e := range q.effects {
 		shown.Effects[i].Text = "contact " + net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
@@ -178,7 +179,7 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 	}()
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
 		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown, Check: onlyYesOrNo,
-		Answered: d.recordAnswer(q.call, shown.ID),
+		Answered: d.takeAnswer(q),
 	})
 	settle(nil)
 	<-judged

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -22,7 +25,22 @@ type rules struct {
 // rulesFor are the rules in force for the client of a call.
 func (d *Dispatcher) rulesFor(c *Call) *rules {
 	r := c.workspace.rules.Load()
-	return &rules{policy: r.policy.For(c.client, c.req.AgentID), replaced: r.replaced}
+	held := Confinement(c.workspace.opt.Profile)
+	if c.widened != nil {
+		held = policy.Confinement{}
+	}
+	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
+}
+
+// Confinement returns what a sandbox keeps from calls, as far as a policy asks. A call to
+// which a person has added something counts as not confined.
+func Confinement(p sandbox.Profile) policy.Confinement {
+	view := p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC
+	return policy.Confinement{
+		View:    view,
+		Masked:  view,
+		Offline: !p.Network && len(p.Ports) == 0 && len(p.Sockets) == 0,
+	}
 }
 
 // authorise decides the call, asking a person where the policy says so. With no
@@ -34,7 +52,11 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	if verdict.Action != policy.Ask {
 		return settled(verdict, said)
 	}
-	return d.ask(ctx, question{c, inv, effects, current, said})
+	q := question{call: c, inv: inv, effects: effects, rules: current, said: said}
+	if said := d.remembered(q); said != nil {
+		return said, nil
+	}
+	return d.ask(ctx, q)
 }
 
 // decided tells the watchers what the policy says, and keeps what it demands.
@@ -76,6 +98,8 @@ type question struct {
 	effects []policy.Effect
 	rules   *rules // under which it is asked
 	said    *message.Decision
+	id      string        // of the approval
+	offers  []check.Offer // to remember a yes
 }
 
 // ask puts the call before the connected approvers and waits for one of them, or
@@ -92,7 +116,8 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	patience := d.patience(q.rules)
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(c, q.inv, q.effects, said, expires)
-	shown.MayWiden = d.mayWiden(q)
+	q.id, q.offers = shown.ID, d.offers(ctx, q)
+	shown.MayWiden, shown.Suggestions = d.mayWiden(q), suggestions(q)
 	waiting, settle := context.WithCancelCause(ctx)
 	var changed policy.Decision
 	judged := make(chan struct{})
@@ -103,7 +128,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	}()
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
 		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown, Check: d.checkAnswer(q),
-		Answered: d.recordAnswer(c, shown.ID),
+		Answered: d.takeAnswer(q),
 	})
 	settle(nil)
 	<-judged
@@ -121,12 +146,22 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 // of a policy that denies, and what it adds to the sandbox may have become impossible.
 func (d *Dispatcher) approved(q question, answer approval.Verdict) (*message.Decision, *refusal) {
 	c := q.call
+	edited, err := d.editedCall(q, answer)
+	if err != nil {
+		q.said.Action = policy.Deny.String()
+		return q.said, &refusal{message.Denied, "a person edited the call, and the edited one cannot run: " + err.Error()}
+	}
+	if edited != nil {
+		q.effects, c.edited = edited.Effects(), edited
+	}
 	now := d.rulesFor(c).policy.Decide(q.effects)
 	if now.Action == policy.Deny {
 		return settled(now, c.decided(now))
 	}
-	c.profile, c.granted = now.Profile, written(q.effects)
+	c.profile, c.granted, c.opened = now.Profile, written(q.effects), named(q.effects)
 	said := allowed(q.said, answer)
+	said.Edited = json.RawMessage(answer.Arguments)
+	d.remember(q, answer)
 	g, err := grant(q, c.base(), answer)
 	if err != nil {
 		said.Action, said.Reason = policy.Deny.String(), err.Error()
@@ -147,6 +182,17 @@ func written(effects []policy.Effect) []string {
 		}
 	}
 	return files
+}
+
+// named are the reads and writes of which a person who says yes has seen what they are about.
+func named(effects []policy.Effect) (list []policy.Effect) {
+	for _, e := range effects {
+		ofPath := e.Kind == policy.Read || e.Kind == policy.Write
+		if ofPath && !e.Unknown && e.Canonical != "" {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // patience is how long a person has to answer: as the policy says, or else the

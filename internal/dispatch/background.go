@@ -112,7 +112,8 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
 	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Program: parent.program, Dir: parent.dir, Request: parent.req, Call: asked})
-	c.of, c.linger, c.profile, c.granted = parent, forEver, parent.profile, parent.granted
+	c.of, c.linger, c.profile, c.granted, c.opened = parent, forEver, parent.profile, parent.granted, parent.opened
+	c.workspace = parent.workspace
 	c.progress.preview = parent.progress.preview
 	told, refused := d.admitBackground(c)
 	if refused != nil {
@@ -122,7 +123,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	if err == nil {
 		c.rec = rec.Key
 		c.widened, parent.widened = parent.widened, nil // it is this call that runs
-		c.workspace, c.leave, parent.leave = parent.workspace, parent.leave, nil
+		c.leave, parent.leave = parent.leave, nil
 		for _, begun := range told {
 			begun(c)
 		}
@@ -224,13 +225,14 @@ func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
 	if ret.Background == nil {
 		return nil
 	}
+	key := Key{c.client, c.req.AgentID, ret.Background.CallID}
 	d.mu.Lock()
-	running := d.calls[key(c.client, c.req.AgentID, ret.Background.CallID)]
+	running := d.calls[key]
 	d.mu.Unlock()
 	if running != nil {
 		return running
 	}
-	rec, err := d.opt.Journal.Find(context.Background(), c.client, ret.Background.CallID)
+	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
 	if err != nil {
 		return nil
 	}

@@ -7,8 +7,10 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // Final is the last event of a call: its one return, or the error_message that
@@ -34,9 +36,9 @@ type Call struct {
 	dir     string           // of the connection; see Submission
 	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
 	of      *Call            // of a background call: the call that began it
-	key     string           // client, agent and id: weak generators repeat ids across agents
-	tool    string           // canonical name; as asked when there is no such tool
-	hash    string           // of tool and arguments
+	key     Key
+	tool    string // canonical name; as asked when there is no such tool
+	hash    string // of tool and arguments
 	req     *message.Request
 	asked   message.ToolCall
 	rec     journal.Key // zero until the call is recorded
@@ -48,19 +50,21 @@ type Call struct {
 	ended   chan struct{} // closed when the call has its return
 
 	// These are for the call's goroutine only.
-	workspace *Workspace      // nil until it is found; see enter
-	leave     func()          // lets workspace go; nil when another call does
-	profile   string          // of the sandbox, as the policy wants it
-	granted   []string        // files that a person has said yes to
-	widened   *widen.Grant    // what that person has added to the sandbox; closed with the call
-	held      []any           // events that nobody may see before the call is recorded
-	fenced    bool            // cancelled before it came
-	known     *journal.Record // the journal has the call already
-	lost      *refusal        // the journal cannot take the call
+	workspace *Workspace       // nil until it is found; see enter
+	leave     func()           // lets workspace go; nil when another call does
+	profile   string           // of the sandbox, as the policy wants it
+	granted   []string         // files that a person has said yes to
+	opened    []policy.Effect  // reads and writes that a person has said yes to
+	widened   *widen.Grant     // what that person has added to the sandbox; closed with the call
+	held      []any            // events that nobody may see before the call is recorded
+	edited    tools.Invocation // runs in the place of the call's own; nil = none
+	fenced    bool             // cancelled before it came
+	known     *journal.Record  // the journal has the call already
+	lost      *refusal         // the journal cannot take the call
 
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
-	capture  *tools.Capture
+	capture  *spool.Capture
 	watchers map[*Watcher]struct{}
 	viewers  map[*Watcher]struct{} // see View
 	leaving  *time.Timer           // runs while nobody watches
@@ -83,8 +87,12 @@ type Watcher struct {
 	wake func()
 }
 
-// Key identifies the call among those of all clients; see Rejoin.
-func (c *Call) Key() string { return c.key }
+// Key identifies a call among those of all clients. Weak generators repeat ids across
+// agents.
+type Key struct{ Client, Agent, ID string }
+
+// Key identifies the call; see Rejoin.
+func (c *Call) Key() Key { return c.key }
 
 // Client returns who asks for the call, but for what its arguments say.
 func (c *Call) Client() message.Asker {
@@ -180,7 +188,7 @@ func (c *Call) Events(from int) []any {
 }
 
 // Capture returns the call's output, or nil before it runs.
-func (c *Call) Capture() *tools.Capture {
+func (c *Call) Capture() *spool.Capture {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.capture
@@ -255,7 +263,7 @@ func (c *Call) wakeAll() {
 	}
 }
 
-func (c *Call) setCapture(capture *tools.Capture) {
+func (c *Call) setCapture(capture *spool.Capture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.capture = capture

@@ -137,8 +137,6 @@ func (n *connections) judge(rules *rules, host string, port uint16) (v policy.De
 	v = n.judgeRules(rules, host, port)
 	lets, alone := n.call.widened.Lets(host, port)
 	switch {
-	case v.Action == policy.Deny && alone && !lets:
-		v.Change = "" // no rule would help
 	case v.Action == policy.Deny:
 	case lets:
 		v.Action, v.Reason = policy.Allow, "A person has let this call contact "+host+"."

@@ -66,13 +66,14 @@ type Dispatcher struct {
 	grown    chan struct{} // capacity 1: the recorded output has grown by much; see Tend
 
 	mu       sync.Mutex
-	calls    map[string]*Call // unanswered calls by client scope and id
-	waiting  int              // calls admitted and not yet running
-	held     int64            // bytes of the arguments of calls
-	spooled  int64            // bytes recorded since Tend looked
+	calls    map[Key]*Call // unanswered calls by client scope and id
+	waiting  int           // calls admitted and not yet running
+	held     int64         // bytes of the arguments of calls
+	spooled  int64         // bytes recorded since Tend looked
 	unsaved  map[journal.Key]unsaved
 	fences   fences
 	audience map[*listener]struct{}
+	memory   memory // of answers
 	lent     map[conversation]*lentLoopback
 	stopping bool
 	wg       sync.WaitGroup // one per call in calls
@@ -87,7 +88,7 @@ func New(opt Options) *Dispatcher {
 		// Parsing only computes, so more at once is no faster. But a hostile
 		// script can cost hundreds of megabytes while it is analysed.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),
-		calls:   make(map[string]*Call),
+		calls:   make(map[Key]*Call),
 		unsaved: make(map[journal.Key]unsaved), fences: make(fences), audience: make(map[*listener]struct{}), lent: make(map[conversation]*lentLoopback),
 	}
 	return d
@@ -163,7 +164,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
-		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, key: key(s.Client, s.Request.AgentID, s.Call.ID),
+		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
 		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,
@@ -176,9 +177,6 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	c.asker, c.seen = sync.OnceValue(c.findAsker), d.seen
 	return c, ctx
 }
-
-// key is a call's identity.
-func key(client, agent, id string) string { return client + "\x00" + agent + "\x00" + id }
 
 // refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {

@@ -53,14 +53,12 @@ func (o others) Find(ctx context.Context, id string) (tools.OtherCall, error) {
 func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error) {
 	var list []tools.CallStatus
 	if ended {
-		records, err := o.d.opt.Journal.Ended(ctx, o.of.client, endedShown)
+		records, err := o.d.opt.Journal.Ran(ctx, o.of.client, o.of.req.AgentID, o.of.req.ConversationID, endedShown)
 		if err != nil {
 			return nil, fmt.Errorf("cannot list the calls that have ended: %w", err)
 		}
 		for _, rec := range slices.Backward(records) {
-			if o.has(rec) && rec.SpoolDir != "" {
-				list = append(list, newEndedCall(rec).status)
-			}
+			list = append(list, newEndedCall(rec).status)
 		}
 	}
 	live := o.live("")

@@ -148,6 +148,63 @@ func TestAnAgentFindsItsOwnCallOfAnIdThatAnotherUsedLater(t *testing.T) {
 	}
 }
 
+// Any character may be in an agent's name and in an id.
+func TestNoAgentAndIDAreTakenForOthers(t *testing.T) {
+	end := make(chan struct{})
+	b := newBench(t, policy.Allow, &probe{run: func(context.Context, tools.IO) tools.Result {
+		<-end
+		return tools.Result{Text: "probed"}
+	}})
+	submit := func(agent, id string) (*Watcher, <-chan struct{}) {
+		wake := make(chan struct{}, 100)
+		return b.Submit(Submission{
+			Client: "agent", Request: &message.Request{Dialect: message.OpenLetta, AgentID: agent},
+			Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: func() { wake <- struct{}{} },
+		}), wake
+	}
+	one, oneWake := submit("a\x00b", "c")
+	other, otherWake := submit("a", "b\x00c")
+	if one.Call() == other.Call() {
+		t.Error("one agent's call is attached to another's")
+	}
+	close(end)
+	final(t, one, oneWake)
+	final(t, other, otherWake)
+	if n := b.tool.ran.Load(); n != 2 {
+		t.Errorf("%d calls ran", n)
+	}
+}
+
+// quickly is a tool that prints and starts no process.
+func quickly() *probe {
+	return &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		io.Output(tools.Stdout, []byte("listening\n"))
+		return tools.Result{Text: "probed"}
+	}}
+}
+
+func TestWhatAToolPrintsWithoutAProcessCanBeRead(t *testing.T) {
+	b := modelBench(t, quickly())
+	me := speaker{"agent", "a", "c"}
+	me.says(t, b, "call_1", "probe", `{}`)
+	ret := me.says(t, b, "call_2", "bash_output", `{"call_id":"call_1"}`)
+	if want := "[call_1 ended: success; bytes 0-10 of 10 of combined]\nlistening\n"; ret.Result != want {
+		t.Errorf("got %q, want %q", ret.Result, want)
+	}
+}
+
+func TestTheLatestCallsOfAConversationAreListedHoweverManyOthersHave(t *testing.T) {
+	b := modelBench(t, quickly())
+	me, other := speaker{"agent", "a", "c"}, speaker{"agent", "a", "other"}
+	me.says(t, b, "mine", "probe", `{}`)
+	for i := range endedShown + 1 {
+		other.says(t, b, fmt.Sprint("other", i), "probe", `{}`)
+	}
+	if ret := me.says(t, b, "call_1", "list_calls", `{"all":true}`); !strings.HasPrefix(ret.Result, "mine ended") {
+		t.Errorf("got %q", ret.Result)
+	}
+}
+
 func TestACallCannotStopItself(t *testing.T) {
 	b := modelBench(t, &probe{})
 	ret := speaker{"agent", "", ""}.says(t, b, "call_1", "bash_kill", `{"call_id":"call_1"}`)

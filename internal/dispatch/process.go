@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,13 +17,14 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // outcome is how a call ended, before it is put into words.
 type outcome struct {
 	refused  *refusal // nothing ran
 	result   tools.Result
-	capture  *tools.Capture
+	capture  *spool.Capture
 	decision *message.Decision
 	took     time.Duration
 	cause    message.Cause // of the end of a call that did not end by itself
@@ -75,12 +77,16 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	if refused == nil {
 		out.decision, refused = d.authorise(ctx, c, inv)
 	}
+	if c.edited != nil {
+		inv = c.edited
+		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
+	}
 	if refused == nil {
 		var leave func()
 		if leave, refused = d.awaitPlace(ctx, c); refused == nil {
 			defer leave()
 			started()
-			ready, drop := prepare(c, inv)
+			ready, drop := d.prepare(c, inv)
 			defer drop()
 			refused = d.begin(c, inv, out.decision)
 			ready()
@@ -99,12 +105,12 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 // prepare lets an invocation make itself ready while the journal writes down that it
 // is to run. ready waits for that, and panics when it has; drop waits and gives it up,
 // which does nothing once the call has run.
-func prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
+func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
 	if !ok || inBackground(inv) {
 		return func() {}, func() {}
 	}
-	io := tools.IO{Profile: c.profile, Widen: c.widened, Granted: c.granted}
+	io := d.confinement(c)
 	done := make(chan struct{})
 	var panicked any
 	// Ends when all is ready; drop waits.
@@ -171,13 +177,13 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 
 // parse builds the invocation of a call. A call with long arguments is recorded first.
 func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *refusal) {
+	if refused := d.enter(ctx, c); refused != nil {
+		return nil, refused
+	}
 	if len(c.asked.Arguments) > longArguments {
 		if refused := d.receive(c); refused != nil {
 			return nil, refused
 		}
-	}
-	if refused := d.enter(ctx, c); refused != nil {
-		return nil, refused
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
 	if refused == nil {
@@ -233,35 +239,43 @@ func (d *Dispatcher) spool(c *Call) (dir string) {
 	return dir
 }
 
+// confinement is what of a call's surroundings decides in which sandbox it runs.
+func (d *Dispatcher) confinement(c *Call) tools.IO {
+	return tools.IO{Profile: c.profile, Widen: c.widened, Granted: c.granted, Opened: c.opened, Policy: d.rulesFor(c).policy}
+}
+
 // execute runs the invocation. Everything before it has been journalled.
 func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation, out outcome) outcome {
 	dir := d.spool(c)
-	out.capture = tools.NewCapture(tools.CaptureOptions{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})
+	out.capture = spool.NewCapture(spool.Options{Dir: dir, SpoolBytes: d.opt.Limits.SpoolBytes, Redact: d.opt.Redact, Call: c.ID})
 	c.setCapture(out.capture)
 	begin := time.Now()
 	hosts := d.connections(c, inv)
 	loopback, lends, giveBack := d.loopback(c)
 	defer giveBack()
 	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
-	out.result = inv.Execute(ctx, tools.IO{
-		Output: func(s tools.Stream, p []byte) {
-			out.capture.Write(s, p)
-			c.wakeAll()
-		},
-		Started: func(s tools.Started) { d.started(c, s, dir) },
-		Waiting: func(w tools.Waiting) {
-			c.emit(message.NewWaitingForInput(c.ID, w.Waits, w.Kind, w.Since, w.PID, w.Command))
-		},
-		Input:   c.input.pieces,
-		Profile: c.profile, Widen: c.widened, Granted: c.granted,
-		Connect: hosts.decide, Revoked: hosts.revoked,
-		Loopback: loopback, Lends: lends,
-		Judge: d.judge(c, out.decision), Calls: others{d, c},
-	})
+	var begun atomic.Bool
+	io := d.confinement(c)
+	io.Output = func(s tools.Stream, p []byte) {
+		out.capture.Write(s, p)
+		c.wakeAll()
+	}
+	io.Started = func(s tools.Started) { begun.Store(true); d.started(c, s, dir) }
+	io.Waiting = func(w tools.Waiting) {
+		c.emit(message.NewWaitingForInput(c.ID, w.Waits, w.Kind, w.Since, w.PID, w.Command))
+	}
+	io.Input = c.input.pieces
+	io.Connect, io.Revoked = hosts.decide, hosts.revoked
+	io.Loopback, io.Lends = loopback, lends
+	io.Judge, io.Calls = d.judge(c, out.decision), others{d, c}
+	out.result = inv.Execute(ctx, io)
 	out.took = time.Since(begin)
 	c.input.close()
 	out.capture.Close()
-	out.result = c.wider(explained(ctx, out.result))
+	if stdout, stderr, _ := out.capture.Totals(); dir != "" && stdout+stderr > 0 && !begun.Load() {
+		d.keepOutput(c.rec, "", dir) // else nothing says where it is
+	}
+	out.result = c.altered(c.wider(explained(ctx, out.result)))
 	out.cause = causeOf(ctx, message.ErrorType(out.result.Failure))
 	return out
 }
@@ -269,9 +283,14 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 // started records the process of the call. If that fails the call goes on: its
 // intent is journalled already.
 func (d *Dispatcher) started(c *Call, s tools.Started, dir string) {
-	d.opt.Journal.Started(c.rec, s.Identity, dir, func(err error) {
-		d.opt.Log.Error("cannot journal a started process", zap.String("call", c.ID), zap.Error(err))
-	})
+	d.keepOutput(c.rec, s.Identity, dir)
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
 	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})
+}
+
+// keepOutput records the process of a call, if it has one, and where its output is.
+func (d *Dispatcher) keepOutput(k journal.Key, process, dir string) {
+	d.opt.Journal.Started(k, process, dir, func(err error) {
+		d.opt.Log.Error("cannot journal where a call's output is", zap.Int64("call", int64(k)), zap.Error(err))
+	})
 }

@@ -14,14 +14,17 @@ import (
 
 // journalled is the call as it is written down before anything else happens.
 func (d *Dispatcher) journalled(c *Call) journal.Call {
-	var of string
+	var of, root string
 	if c.of != nil {
 		of = c.of.ID
+	}
+	if c.workspace != nil {
+		root = c.workspace.opt.Root
 	}
 	return journal.Call{
 		Client: c.client, ID: c.ID, BackgroundOf: of,
 		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
-		GroupID: c.req.GroupID, SenderID: c.req.SenderID,
+		GroupID: c.req.GroupID, SenderID: c.req.SenderID, Workspace: root,
 		OTID: c.req.OTID, RequestID: c.req.ID, Dialect: string(c.Dialect),
 		Tool: c.asked.Name, Canonical: c.tool, Arguments: c.asked.Arguments, ArgsHash: c.hash,
 		MessageType: "approval_request_message", Message: c.recordedRequest(),
@@ -144,9 +147,7 @@ func (d *Dispatcher) findOutput(rec journal.Record) {
 	if _, err := os.Stat(dir); err != nil || rec.IntendedAt.IsZero() || rec.SpoolDir != "" {
 		return
 	}
-	d.opt.Journal.Started(rec.Key, rec.Process, dir, func(err error) {
-		d.opt.Log.Warn("cannot journal where output is", zap.String("call", rec.ID), zap.Error(err))
-	})
+	d.keepOutput(rec.Key, rec.Process, dir)
 }
 
 // recover gives one call of a crashed daemon its return.

@@ -4,6 +4,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // Recording is the output of one call: of a running one in its capture, of an ended
@@ -33,7 +34,7 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if ret, err := message.DecodeReturn(rec.Result); err == nil {
 		e.totals = [2]int64{ret.StdoutBytes, ret.StderrBytes}
 	}
-	spool, err := tools.OpenSpool(rec.SpoolDir)
+	spool, err := spool.Open(rec.SpoolDir)
 	if err != nil && (e.totals != [2]int64{} || rec.ErrorType == string(message.UnknownAfterCrash)) {
 		return nil, message.Errorf(message.NotFound, "the output of this call is not kept any more (limits.spool_keep, limits.spool_total); its return holds the head and the tail")
 	}
@@ -42,7 +43,7 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 }
 
 // running is the output of a call that runs.
-type running struct{ *tools.Capture }
+type running struct{ *spool.Capture }
 
 // Total counts a stream.
 func (r running) Total(s tools.Stream) int64 {
@@ -52,7 +53,7 @@ func (r running) Total(s tools.Stream) int64 {
 
 // past is the output of a call that has ended.
 type past struct {
-	spool  *tools.Spool // nil when the call printed nothing
+	spool  *spool.Spool // nil when the call printed nothing
 	totals [2]int64     // as the return counts them; zero where it does not
 }
 

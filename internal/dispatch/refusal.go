@@ -23,9 +23,6 @@ func deniedByPolicy(d policy.Decision) *refusal {
 	if part := strings.TrimSpace(d.Effect.Source); part != "" && !strings.Contains(d.Reason, part) {
 		text += " The part at fault: " + part + "."
 	}
-	if d.Change != "" {
-		text += " What would change the decision: " + d.Change + "."
-	}
 	return &refusal{message.Denied, text}
 }
 

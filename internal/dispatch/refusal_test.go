@@ -16,8 +16,8 @@ func TestARefusalSaysEverythingOnce(t *testing.T) {
 	}
 	argv := []policy.Word{{Text: "git"}, {Text: "push"}}
 	for source, want := range map[string]string{
-		"git push":         `denied by rule push (p.yaml:7). It must not run git push: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out. What would change the decision: an exception in this rule: except: ["git push"]; then a person is asked.`,
-		"(g=git; $g push)": `denied by rule push (p.yaml:7). It must not run git push: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out. The part at fault: (g=git; $g push). What would change the decision: an exception in this rule: except: ["git push"]; then a person is asked.`,
+		"git push":         "denied by rule push (p.yaml:7). It must not run `git push`: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out.",
+		"(g=git; $g push)": "denied by rule push (p.yaml:7). It must not run `git push`: releases are made by people. Do not try another spelling: ask the user to do it, or leave it out. The part at fault: (g=git; $g push).",
 	} {
 		r := deniedByPolicy(p.Decide([]policy.Effect{{Kind: policy.Exec, Argv: argv, Source: source}}))
 		if r.text != want {

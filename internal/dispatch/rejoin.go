@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -11,9 +10,9 @@ import (
 )
 
 // Rejoin attaches to a call by its Key: to one that runs, or to the return of one
-// that has ended, which is told as a replay. Where there is neither, an error_message
+// that has ended, which is sent as a replay. Where there is neither, an error_message
 // says so. wake is as for Watch.
-func (d *Dispatcher) Rejoin(key string, wake func()) *Watcher {
+func (d *Dispatcher) Rejoin(key Key, wake func()) *Watcher {
 	d.mu.Lock()
 	c := d.calls[key]
 	d.mu.Unlock()
@@ -24,23 +23,21 @@ func (d *Dispatcher) Rejoin(key string, wake func()) *Watcher {
 }
 
 // endedAs is a call that does not run, by its key.
-func (d *Dispatcher) endedAs(key string) *Call {
-	parts := strings.SplitN(key, "\x00", 3)
-	client, agent, id := parts[0], parts[1], parts[2]
-	rec, err := d.opt.Journal.FindAs(context.Background(), client, agent, id)
+func (d *Dispatcher) endedAs(key Key) *Call {
+	rec, err := d.opt.Journal.FindAs(context.Background(), key.Client, key.Agent, key.ID)
 	if err == nil {
 		if c := d.ended(rec); c != nil {
 			return c
 		}
 	}
-	c := d.quietCall(message.OpenLetta, client, agent, message.ToolCall{ID: id})
-	e := message.Errorf(message.NotFound, "what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", id)
-	e.CallID = id
+	c := d.quietCall(message.OpenLetta, key.Client, key.Agent, message.ToolCall{ID: key.ID})
+	e := message.Errorf(message.NotFound, "what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID)
+	e.CallID = key.ID
 	c.emit(Final{Err: e})
 	return c
 }
 
-// ended is a call of the journal, with its return and nothing else to tell; nil when
+// ended is a call of the journal, with its return and no other event; nil when
 // there is no return, or it cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
 	ret := d.returnOf(rec)

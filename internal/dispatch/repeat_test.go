@@ -27,23 +27,23 @@ type broken struct {
 func ways() []broken {
 	file := func(dir string) string { return filepath.Join(dir, "journal.db") }
 	all := []broken{
-		{"moved", func(t *testing.T, dir string) { check(t, os.Rename(file(dir), file(dir)+".away")) }, true},
-		{"deleted", func(t *testing.T, dir string) { check(t, os.Remove(file(dir))) }, true},
+		{"moved", func(t *testing.T, dir string) { must(t, os.Rename(file(dir), file(dir)+".away")) }, true},
+		{"deleted", func(t *testing.T, dir string) { must(t, os.Remove(file(dir))) }, true},
 		{"replaced", func(t *testing.T, dir string) {
-			check(t, os.Rename(file(dir), file(dir)+".away"))
-			check(t, os.WriteFile(file(dir), nil, 0o600))
+			must(t, os.Rename(file(dir), file(dir)+".away"))
+			must(t, os.WriteFile(file(dir), nil, 0o600))
 		}, true},
 		{"locked", func(t *testing.T, dir string) {
 			other, err := sql.Open("sqlite", file(dir))
-			check(t, err)
+			must(t, err)
 			other.SetMaxOpenConns(1)
 			_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-			check(t, err)
+			must(t, err)
 			t.Cleanup(func() { other.Close() })
 		}, false},
 		{"without permission", func(t *testing.T, dir string) {
-			check(t, os.Chmod(dir, 0))
-			t.Cleanup(func() { check(t, os.Chmod(dir, 0o700)) })
+			must(t, os.Chmod(dir, 0))
+			t.Cleanup(func() { must(t, os.Chmod(dir, 0o700)) })
 		}, true},
 	}
 	if os.Getuid() == 0 {
@@ -52,7 +52,7 @@ func ways() []broken {
 	return all
 }
 
-func check(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestARepeatIsAnsweredThoughNothingCanBeJournalled(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, policy.Allow, &probe{})
-			check(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
+			must(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
 			first := b.call(t, "call_1", `{}`)
 			way.do(t, b.dir)
 			for _, args := range []string{`{}`, `{ }`} {
@@ -103,7 +103,7 @@ func TestAReturnThatIsOnlyInMemoryIsThatOfTheRepeat(t *testing.T) {
 				return tools.Result{Text: "done"}
 			}})
 			dir.Store(b.dir)
-			check(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
+			must(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
 			first := b.call(t, "call_1", `{}`)
 			if first.Return == nil || first.Return.Result != "done" {
 				t.Fatalf("got %+v", first)
@@ -125,12 +125,12 @@ func TestACallThatRanInTheLastDaemonIsFound(t *testing.T) {
 	old := newBench(t, policy.Allow, &probe{})
 	first := old.call(t, "call_1", `{}`)
 	old.stop(t)
-	check(t, old.journal.Close())
+	must(t, old.journal.Close())
 	j, err := journal.Open(t.Context(), old.dir, journal.Self())
-	check(t, err)
+	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	b := newBenchOn(t, j, policy.Allow, &probe{})
-	check(t, os.Rename(filepath.Join(old.dir, "journal.db"), filepath.Join(old.dir, "away")))
+	must(t, os.Rename(filepath.Join(old.dir, "journal.db"), filepath.Join(old.dir, "away")))
 	if again := b.call(t, "call_1", `{}`); again.Return == nil || again.Return.ID != first.Return.ID {
 		t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
 	}

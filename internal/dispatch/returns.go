@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // conclude journals the call's return. One that cannot be journalled is told all
@@ -91,10 +92,10 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	for _, denial := range res.Denials {
 		opt.Denials = append(opt.Denials, d.wireDenial(denial))
 	}
-	opt.Diff = tools.Redact(res.Diff, d.opt.Redact)
+	opt.Diff = spool.Redact(res.Diff, d.opt.Redact)
 	if res.File != nil {
 		f := message.File(*res.File)
-		f.Path = tools.Redact(f.Path, d.opt.Redact)
+		f.Path = spool.Redact(f.Path, d.opt.Redact)
 		opt.File = &f
 	}
 	if res.Sandbox != nil {
@@ -113,7 +114,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 // result as a model reads it.
 func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
-	head := tools.Redact(out.result.Text, d.opt.Redact)
+	head := spool.Redact(out.result.Text, d.opt.Redact)
 	if out.capture == nil { // it runs on
 		opt.Result = head
 		return
@@ -179,7 +180,7 @@ const longestTold = 1024
 // printed.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		return shortened(strings.ReplaceAll(tools.Visible(tools.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
+		return shortened(strings.ReplaceAll(tools.Visible(spool.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
 	}
 	return message.Denial{
 		Kind: message.DenialKind(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 const (
@@ -66,7 +66,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 	d.mu.Lock()
 	d.spooled = 0
 	d.mu.Unlock()
-	spools, err := tools.Spools(d.opt.SpoolDir)
+	spools, err := spool.List(d.opt.SpoolDir)
 	if err != nil || len(spools) == 0 {
 		return err
 	}
@@ -85,7 +85,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 		if open[journal.Key(key)] || !old && total <= d.opt.Limits.SpoolTotal {
 			continue
 		}
-		if err := tools.RemoveSpool(filepath.Join(d.opt.SpoolDir, s.Name)); err != nil {
+		if err := spool.Remove(filepath.Join(d.opt.SpoolDir, s.Name)); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // printing prints a number of bytes and starts no process.
@@ -24,7 +25,7 @@ func printing(n int) *probe {
 
 func (b *bench) spools(t *testing.T) int {
 	t.Helper()
-	list, err := tools.Spools(b.opt.SpoolDir)
+	list, err := spool.List(b.opt.SpoolDir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	wake := make(chan struct{}, 1)
-	back := final(t, b.Rejoin(key("agent", "", "call_1"), func() { wake <- struct{}{} }), wake)
+	back := final(t, b.Rejoin(Key{Client: "agent", ID: "call_1"}, func() { wake <- struct{}{} }), wake)
 	if back.Return == nil || back.Return.ID != first.Return.ID || !back.Return.Replayed {
 		t.Errorf("who comes back gets %+v", back)
 	}
@@ -147,7 +148,7 @@ func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 func TestWhoComesBackForACallThatNobodyKnowsIsToldSo(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	wake := make(chan struct{}, 1)
-	f := final(t, b.Rejoin(key("agent", "", "call_1"), func() { wake <- struct{}{} }), wake)
+	f := final(t, b.Rejoin(Key{Client: "agent", ID: "call_1"}, func() { wake <- struct{}{} }), wake)
 	if f.Err == nil || f.Err.Type != message.NotFound || f.Err.CallID != "call_1" || !strings.Contains(f.Err.Message, "send it again") {
 		t.Errorf("got %+v", f)
 	}

@@ -32,6 +32,12 @@ func (c *Call) base() sandbox.Profile { return c.workspace.opt.Profile.AtMost(c.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
+		if _, err := d.offered(q, v); err != nil {
+			return err
+		}
+		if _, err := d.editedCall(q, v); err != nil {
+			return err
+		}
 		g, err := grant(q, base, v)
 		g.Close() // the one that counts is made as soon as the answer is taken; see approved
 		return err
@@ -49,7 +55,7 @@ func grant(q question, base sandbox.Profile, v approval.Verdict) (*widen.Grant, 
 // onlyYesOrNo refuses answers that add something, to a question that is not about a
 // whole call.
 func onlyYesOrNo(v approval.Verdict) error {
-	if v.Widen != (approval.Widening{}) {
+	if v.Widen != (approval.Widening{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
 		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")
 	}
 	return nil

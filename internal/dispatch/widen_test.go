@@ -207,7 +207,7 @@ func TestNothingRunsWhenWhatWasAddedHasGone(t *testing.T) {
 	c, _ := b.newCall(Submission{Client: "agent", Request: &message.Request{}, Call: message.ToolCall{ID: "call_1", Name: "probe"}})
 	c.workspace = b.workspace
 	c.rec = 1 // its events may be told
-	q := question{c, b.tool, b.tool.Effects(), b.rulesFor(c), &message.Decision{}}
+	q := question{call: c, inv: b.tool, effects: b.tool.Effects(), rules: b.rulesFor(c), said: &message.Decision{}}
 	said, refused := b.approved(q, approval.Verdict{Approve: true, By: "ada", Widen: approval.Widening{Write: gone}})
 	if refused == nil || refused.kind != message.SandboxUnavailable || said.Action != "deny" || said.Widened != nil || c.widened != nil {
 		t.Errorf("got %+v, %+v", said, refused)

@@ -35,6 +35,9 @@ type WorkspaceOptions struct {
 	// with their yes to one call; the zero Bounds let nothing be added.
 	Profile sandbox.Profile
 	Widen   widen.Bounds
+	// Remember makes changes in the user's policy file and puts them into force, for a
+	// person who said yes to a call; nil = there is no such file.
+	Remember func(changes []policy.Change, person, call string) error
 }
 
 // NewWorkspace returns a workspace under its first policy.

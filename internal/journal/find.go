@@ -13,7 +13,7 @@ import (
 
 // callColumns are what scanRecord reads, from callTables.
 const (
-	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid, c.group_id, c.sender_id,
+	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid, c.group_id, c.sender_id, c.workspace,
 	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.state,
 	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason, c.decision_person, c.decision_widened,
 	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
@@ -27,6 +27,7 @@ const (
 	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
 	listUntold = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.background_of <> '' AND c.state = 'returned' ORDER BY c.id LIMIT ?"
 	listLatest = "SELECT " + callColumns + callTables + "WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
+	listRan    = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? AND c.agent_id = ? AND c.conversation_id = ? AND c.spool_dir <> '' ORDER BY c.id DESC LIMIT ?"
 	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND (? = '' OR c.client = ?) ORDER BY c.id DESC LIMIT ?"
 )
 
@@ -81,6 +82,12 @@ func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record
 	return j.records(ctx, listEnded, client, client, limit)
 }
 
+// Ran returns at most limit calls of one conversation that have their return and may have
+// printed something, the latest first.
+func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, limit int) ([]Record, error) {
+	return j.records(ctx, listRan, client, agent, conversation, limit)
+}
+
 // Untold returns at most limit background calls of a client that have their return,
 // which no connection has been told, the oldest first.
 func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Record, error) {
@@ -111,16 +118,7 @@ func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Rec
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
 	}
-	defer rows.Close()
-	var list []Record
-	for rows.Next() {
-		r, err := scanRecord(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
-	return list, rows.Err()
+	return scanRecords(rows)
 }
 
 // Unfinished returns the calls without a return whose daemon is dead, the
@@ -187,21 +185,28 @@ func (j *Journal) adopt(ctx context.Context, dead string) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	list, err := scanRecords(rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		j.write.touch(r.Key)
+	}
+	_, err = j.write.exec(ctx, "UPDATE calls SET daemon = ? WHERE return_seq IS NULL AND daemon = ?", j.daemon.String(), dead)
+	return list, err
+}
+
+// scanRecords reads all rows of callColumns, and closes them.
+func scanRecords(rows *sql.Rows) (list []Record, err error) {
 	defer rows.Close()
-	var list []Record
 	for rows.Next() {
 		r, err := scanRecord(rows)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, r)
-		j.write.touch(r.Key)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	_, err = j.write.exec(ctx, "UPDATE calls SET daemon = ? WHERE return_seq IS NULL AND daemon = ?", j.daemon.String(), dead)
-	return list, err
+	return list, rows.Err()
 }
 
 // scanRecord reads callColumns.
@@ -211,7 +216,7 @@ func scanRecord(row scanner) (Record, error) {
 	var received int64
 	var exit, decided, intended, started, returned, delivered sql.NullInt64
 	d := &r.Decision
-	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID,
+	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID, &r.Workspace,
 		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
 		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
 		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,

@@ -13,7 +13,7 @@ import (
 var migrations embed.FS
 
 // version is the newest schema, the one this program works with.
-const version = 6
+const version = 7
 
 // migrate brings the schema up to version. The caller is in a transaction: a
 // second daemon that starts at the same time waits and finds the work done.

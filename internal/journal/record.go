@@ -32,6 +32,7 @@ type Call struct {
 	OTID           string
 	GroupID        string
 	SenderID       string
+	Workspace      string // the canonical root of the workspace that it is in; "" where that was never found
 	RequestID      string // of the asking message, as sent; need not be unique
 	Dialect        string
 	Tool           string // as asked

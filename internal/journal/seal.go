@@ -41,7 +41,7 @@ func parts() [4]part {
 	return [4]part{
 		{"request", "who asked for what, and when", []string{
 			"client", "tool_call_id", "agent_id", "conversation_id", "run_id", "step_id", "otid", "group_id", "sender_id",
-			"request_message_id", "dialect", "tool_name", "canonical_tool", "args_hash", "background_of", "received_at",
+			"request_message_id", "dialect", "tool_name", "canonical_tool", "args_hash", "background_of", "received_at", "workspace",
 		}},
 		{"decision", "who decided what, why and when", []string{
 			"decision_action", "decision_by", "decision_rule", "decision_source", "decision_reason", "decision_person", "decision_widened", "decided_at",
@@ -74,7 +74,10 @@ func scanDigest(row scanner, columns int, more ...any) (d digest, err error) {
 	}
 	for i, p := range parts() {
 		var text []byte
-		for _, v := range values[:len(p.columns)] {
+		for n, v := range values[:len(p.columns)] {
+			if p.columns[n] == "workspace" && v == "" {
+				continue // rows of older journals have none, and were sealed without
+			}
 			one := fmt.Appendf(nil, "%T %v", v, v)
 			text = append(binary.BigEndian.AppendUint64(text, uint64(len(one))), one...)
 		}

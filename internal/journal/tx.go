@@ -85,6 +85,11 @@ type unsyncedError struct{ error }
 
 func (e *unsyncedError) Unwrap() error { return e.error }
 
+// beginError says that no transaction could begin.
+type beginError struct{ error }
+
+func (e *beginError) Unwrap() error { return e.error }
+
 func newWriter(path string) (*writer, error) {
 	file, err := os.Stat(path)
 	w := &writer{turn: make(chan struct{}, 1), path: path, file: file, stmts: map[string]*sql.Stmt{}, disk: disk{turn: make(chan struct{}, 1)}}
@@ -211,14 +216,21 @@ func (w *writer) waiting(all bool) []*job {
 	return jobs
 }
 
-// commit does the jobs, together if that can be. The caller has the turn.
+// commit does the jobs, together if that can be. Where no transaction can begin, for
+// instance since another process has the lock, none is tried again: jobs that came
+// meanwhile have waited for the same. The caller has the turn.
 func (w *writer) commit(jobs []*job) {
 	err := w.together(jobs)
+	var locked *beginError
+	alone := err != nil && len(jobs) > 1
+	if errors.As(err, &locked) {
+		jobs, alone = append(jobs, w.waiting(false)...), false
+	}
 	if len(jobs) > 0 {
 		w.health.wrote(err)
 	}
 	for _, j := range jobs {
-		if j.err = err; err != nil && len(jobs) > 1 {
+		if j.err = err; alone {
 			j.err = w.together([]*job{j})
 			w.health.wrote(j.err)
 		}
@@ -237,7 +249,7 @@ func (w *writer) together(jobs []*job) error {
 		return nil
 	}
 	if err := w.begin(); err != nil {
-		return err
+		return &beginError{err}
 	}
 	var err error
 	for _, j := range jobs {

@@ -272,13 +272,13 @@ func (j *Journal) insertCall(ctx context.Context, r row, now time.Time) (k Key, 
 	done, err := j.write.exec(ctx, `INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid,
 		request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state, daemon, received_at,
 		decided_at, intended_at, decision_action, decision_by, decision_rule, decision_source, decision_reason,
-		decision_person, decision_widened, status, error_type, exit_code, signal, sandbox, returned_at, return_seq, group_id, sender_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		decision_person, decision_widened, status, error_type, exit_code, signal, sandbox, returned_at, return_seq, group_id, sender_id, workspace)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (client, agent_id, tool_call_id) DO NOTHING`,
 		c.Client, c.ID, c.AgentID, c.ConversationID, c.RunID, c.StepID, c.OTID,
 		c.RequestID, c.Dialect, c.Tool, c.Canonical, c.ArgsHash, c.BackgroundOf, r.state, j.daemon.String(), now.UnixNano(),
 		r.decided, r.intended, d.Action, d.By, d.Rule, d.Source, d.Reason,
-		d.Person, d.Widened, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, r.returned, r.reply, c.GroupID, c.SenderID)
+		d.Person, d.Widened, o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox, r.returned, r.reply, c.GroupID, c.SenderID, c.Workspace)
 	if err != nil {
 		return 0, false, err
 	}

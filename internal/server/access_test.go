@@ -32,7 +32,7 @@ func greet(dir string) (message.HelloAck, error) {
 
 // newTestServer returns a server that has no calls to serve. What changes later, changes
 // it once it is made.
-func newTestServer(t *testing.T, change func(*Options), later ...func(*Options)) (*Server, *httptest.Server) {
+func newTestServer(t testing.TB, change func(*Options), later ...func(*Options)) (*Server, *httptest.Server) {
 	t.Helper()
 	opt := Options{
 		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),

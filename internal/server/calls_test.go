@@ -61,13 +61,13 @@ const approverSecret = "approver-secret-approver-secret-approver"
 
 // newCallServer returns a server with everything real but the tool, under a
 // policy that gives the tool's effect the action.
-func newCallServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result) *httptest.Server {
+func newCallServer(t testing.TB, action policy.Action, run func(context.Context, tools.IO) tools.Result) *httptest.Server {
 	t.Helper()
 	return newLimitedServer(t, action, run, func(*dispatch.Limits, *Options) {})
 }
 
 // newLimitedServer is newCallServer with limits of the test's own.
-func newLimitedServer(t *testing.T, action policy.Action, run func(context.Context, tools.IO) tools.Result, change func(*dispatch.Limits, *Options), more ...func(*Options)) *httptest.Server {
+func newLimitedServer(t testing.TB, action policy.Action, run func(context.Context, tools.IO) tools.Result, change func(*dispatch.Limits, *Options), more ...func(*Options)) *httptest.Server {
 	t.Helper()
 	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
 	rules, err2 := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
@@ -111,7 +111,7 @@ func (o only) Use(_ context.Context, dir string) (*dispatch.Workspace, func(), e
 	return o.Workspace, func() {}, nil
 }
 
-func dialAs(t *testing.T, ts *httptest.Server, secret string) *websocket.Conn {
+func dialAs(t testing.TB, ts *httptest.Server, secret string) *websocket.Conn {
 	t.Helper()
 	conn, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(ts.URL, "http")+"/v1/ws",
 		http.Header{"Authorization": {"Bearer " + secret}})
@@ -123,7 +123,7 @@ func dialAs(t *testing.T, ts *httptest.Server, secret string) *websocket.Conn {
 	return conn
 }
 
-func write(t *testing.T, conn *websocket.Conn, frames ...string) {
+func write(t testing.TB, conn *websocket.Conn, frames ...string) {
 	t.Helper()
 	for _, f := range frames {
 		if err := conn.WriteMessage(websocket.TextMessage, []byte(f)); err != nil {
@@ -237,7 +237,7 @@ func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
 	write(t, agent, yes)
 	until(t, agent, "not_authorized")
 	write(t, person, strings.Replace(yes, `"approvals"`, `"remember":"session","approvals"`, 1))
-	until(t, person, "this version knows only")
+	until(t, person, "remember must be once, conversation, command, prefix or rule")
 	write(t, person, `{"message_type":"list_approvals","request_id":"q1"}`)
 	if list, _ := until(t, person, `"approvals"`); !strings.Contains(list, "call_1") {
 		t.Errorf("the call does not wait any more: %s", list)

@@ -106,11 +106,7 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 		if !ss.may("decide on calls", a.CallID, Approver) {
 			continue
 		}
-		if m.Remember != "" && m.Remember != "once" {
-			ss.refuse(message.InvalidArguments, a.CallID, `remember: this version knows only "once"; the call still waits`)
-			continue
-		}
-		if e := ss.decide(a, m.Beforehand); e != nil {
+		if e := ss.decide(a, m); e != nil {
 			ss.reply(e)
 		}
 	}
@@ -118,7 +114,7 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 
 // decide resolves one approval. A tool_call_id may be shared by the calls of
 // several agents: then the approval's own id is needed.
-func (ss *session) decide(a message.ApprovalAnswer, before bool) *message.Error {
+func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse) *message.Error {
 	id := a.ApprovalID
 	pending := ss.srv.opt.Approvals.Find(a.CallID)
 	switch {
@@ -134,10 +130,18 @@ func (ss *session) decide(a message.ApprovalAnswer, before bool) *message.Error 
 	case id == "" && len(pending) == 1:
 		id = pending[0].ID
 	}
-	verdict := approval.Verdict{Approve: a.Approve, By: ss.who.Name, Before: before, Reason: a.Reason, Widen: approval.Widening(a.Widen)}
+	verdict := approval.Verdict{
+		Approve: a.Approve, By: ss.who.Name, Before: m.Beforehand, Reason: a.Reason, Widen: approval.Widening(a.Widen),
+		Remember: m.Remember, Pattern: m.Pattern, Arguments: string(a.Arguments),
+	}
 	_, err := ss.srv.opt.Approvals.Resolve(id, verdict)
 	if err == nil {
 		return nil
+	}
+	if partly := (*approval.PartlyError)(nil); errors.As(err, &partly) {
+		e := message.Errorf(message.InternalError, "the call is answered, and nothing is remembered: %v", err)
+		e.CallID = a.CallID
+		return e
 	}
 	e := message.Errorf(message.InvalidArguments, "the answer does not count, and the call still waits: %v", err)
 	if errors.Is(err, approval.ErrNotPending) {
@@ -291,7 +295,8 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
-	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call)
+	person := ss.who.has(Approver) || ss.who.has(Admin)
+	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call, person)
 	if e != nil {
 		ss.reply(e)
 		return

@@ -20,17 +20,15 @@ const (
 
 // event is something that subscribers may see.
 type event struct {
-	topic                       message.Topic
-	seq                         int64 // in the journal; 0 = it is not there
-	client, agent, conversation string
-	tool, callID                string // tool is empty where only the frame names it
-	frame                       any    // nil: there is only something to do
-	call                        *dispatch.Call
-	size                        int
+	dispatch.Key
+	topic        message.Topic
+	seq          int64 // in the journal; 0 = it is not there
+	conversation string
+	tool         string // empty where only the frame names it
+	frame        any    // nil: there is only something to do
+	call         *dispatch.Call
+	size         int
 }
-
-// key is that of the call; see dispatch.Call.Key.
-func (e *event) key() string { return e.client + "\x00" + e.agent + "\x00" + e.callID }
 
 // hub keeps the latest events, once for all subscribers, who read them at their own pace.
 // Whoever causes events never waits for a subscriber. While there is none, nothing is kept.
@@ -41,13 +39,13 @@ type hub struct {
 	events  []event
 	first   int64 // number of events[0], counted from the start of the daemon
 	bytes   int
-	covered int64                     // the messages of the journal after this one are among events
-	calls   map[string]*dispatch.Call // that have started, as long as their events are kept
+	covered int64                           // the messages of the journal after this one are among events
+	calls   map[dispatch.Key]*dispatch.Call // that have started, as long as their events are kept
 	readers map[*subscription]struct{}
 }
 
 func newHub(opt Options) *hub {
-	h := &hub{last: func() int64 { return 0 }, calls: map[string]*dispatch.Call{}, readers: map[*subscription]struct{}{}}
+	h := &hub{last: func() int64 { return 0 }, calls: map[dispatch.Key]*dispatch.Call{}, readers: map[*subscription]struct{}{}}
 	if opt.Journal != nil {
 		h.last = opt.Journal.Last
 		opt.Journal.Follow(h.recorded)
@@ -93,7 +91,7 @@ func (h *hub) publish(e event) {
 		h.drop()
 	}
 	if e.topic == message.TopicStarted {
-		h.calls[e.key()] = e.call
+		h.calls[e.Key] = e.call
 	}
 	for s := range h.readers {
 		s.poke()
@@ -108,8 +106,8 @@ func (h *hub) drop() {
 	h.first++
 	h.bytes -= old.size
 	h.covered = max(h.covered, old.seq)
-	if old.frame == nil && h.calls[old.key()] == old.call {
-		delete(h.calls, old.key())
+	if old.frame == nil && h.calls[old.Key] == old.call {
+		delete(h.calls, old.Key)
 	}
 }
 
@@ -145,7 +143,7 @@ func (h *hub) catchUp(s *subscription) bool {
 }
 
 // running returns the call of an event while its output can still be read.
-func (h *hub) running(key string) *dispatch.Call {
+func (h *hub) running(key dispatch.Key) *dispatch.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls[key]
@@ -161,7 +159,7 @@ func (h *hub) recorded(m journal.Message) {
 // recordedEvent is a message of the journal for subscribers.
 func recordedEvent(m journal.Message) event {
 	e := event{
-		topic: message.TopicRecord, seq: m.Seq, client: m.Client, agent: m.AgentID, conversation: m.ConversationID, callID: m.CallID,
+		Key: dispatch.Key{Client: m.Client, Agent: m.AgentID, ID: m.CallID}, topic: message.TopicRecord, seq: m.Seq, conversation: m.ConversationID,
 		frame: json.RawMessage(m.Body),
 	}
 	switch m.Type {
@@ -177,10 +175,7 @@ func recordedEvent(m journal.Message) event {
 
 // happened publishes an event of a call. What is in the journal comes from there.
 func (h *hub) happened(c *dispatch.Call, what any) {
-	who := c.Client()
-	e := event{
-		client: who.Client, agent: who.AgentID, conversation: who.ConversationID, tool: c.ToolName(), callID: c.ID, call: c, frame: what,
-	}
+	e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName(), call: c, frame: what}
 	switch what := what.(type) {
 	case message.PolicyDecision:
 		e.topic = message.TopicDecision
@@ -194,7 +189,7 @@ func (h *hub) happened(c *dispatch.Call, what any) {
 		e.frame = nil
 		if what.Return != nil && what.Return.SeqID == 0 { // the journal could not take it
 			h.publish(event{
-				topic: message.TopicReturn, client: e.client, agent: e.agent, conversation: e.conversation, tool: e.tool, callID: e.callID,
+				Key: e.Key, topic: message.TopicReturn, conversation: e.conversation, tool: e.tool,
 				frame: *what.Return, size: 4 * len(what.Return.Result),
 			})
 		}
@@ -220,6 +215,6 @@ func (q questions) Resolved(r approval.Request[message.ApprovalRequest], v appro
 
 func questionEvent(topic message.Topic, r message.ApprovalRequest, frame any) event {
 	return event{
-		topic: topic, client: r.Client, agent: r.AgentID, conversation: r.ConversationID, tool: r.ToolCall.ToolName, callID: r.CallID, frame: frame,
+		Key: dispatch.Key{Client: r.Client, Agent: r.AgentID, ID: r.CallID}, topic: topic, conversation: r.ConversationID, tool: r.ToolCall.ToolName, frame: frame,
 	}
 }

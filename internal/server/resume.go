@@ -20,8 +20,8 @@ const (
 
 // piece is a piece of output that a connection wrote.
 type piece struct {
-	seq    int64  // endless in a binary frame, which has none
-	call   string // its key
+	seq    int64 // endless in a binary frame, which has none
+	call   dispatch.Key
 	stream tools.Stream
 	from   int64 // how far the client had the stream before
 }
@@ -31,8 +31,8 @@ const noSeq = math.MaxInt64
 
 // ending is the end of a call as a connection wrote it.
 type ending struct {
-	seq  int64  // of the piece before
-	call string // its key
+	seq  int64 // of the piece before
+	call dispatch.Key
 	at   time.Time
 }
 
@@ -71,7 +71,7 @@ type trail struct {
 
 // position is how far a connection was with a call.
 type position struct {
-	call    string
+	call    dispatch.Key
 	shown   bool
 	offsets [2]int64
 }
@@ -97,7 +97,9 @@ func (t *trail) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq 
 // again.
 func (t *trail) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
-	at := func(key string) int { return slices.IndexFunc(calls, func(p position) bool { return p.call == key }) }
+	at := func(key dispatch.Key) int {
+		return slices.IndexFunc(calls, func(p position) bool { return p.call == key })
+	}
 	for i, p := range slices.Backward(t.pieces) {
 		if p.seq <= seq {
 			break

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
 
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -200,23 +201,24 @@ func TestAConnectionGoesOnOnlyWhenTheEarlierOneHasEnded(t *testing.T) {
 
 func TestATrailGoesBackToWhatTheClientHas(t *testing.T) {
 	t.Parallel()
-	left := trail{calls: []position{{call: "a", offsets: [2]int64{30, 7}}, {call: "b", offsets: [2]int64{5, 0}}}, history: history{
+	key := func(id string) dispatch.Key { return dispatch.Key{ID: id} }
+	left := trail{calls: []position{{call: key("a"), offsets: [2]int64{30, 7}}, {call: key("b"), offsets: [2]int64{5, 0}}}, history: history{
 		pieces: []piece{
-			{seq: 4, call: "a", from: 10},
-			{seq: 5, call: "a", from: 20},
-			{seq: 6, call: "a", stream: tools.Stderr, from: 3},
-			{seq: 7, call: "y", from: 1},
-			{seq: noSeq, call: "b", from: 2},
+			{seq: 4, call: key("a"), from: 10},
+			{seq: 5, call: key("a"), from: 20},
+			{seq: 6, call: key("a"), stream: tools.Stderr, from: 3},
+			{seq: 7, call: key("y"), from: 1},
+			{seq: noSeq, call: key("b"), from: 2},
 		},
-		ends: []ending{{seq: 4, call: "x"}, {seq: 6, call: "y"}},
+		ends: []ending{{seq: 4, call: key("x")}, {seq: 6, call: key("y")}},
 	}}
-	a := func(out, err int64) position { return position{call: "a", offsets: [2]int64{out, err}} }
-	b := position{call: "b", offsets: [2]int64{2, 0}}
+	a := func(out, err int64) position { return position{call: key("a"), offsets: [2]int64{out, err}} }
+	b := position{call: key("b"), offsets: [2]int64{2, 0}}
 	for seq, want := range map[int64][]position{
 		7: {a(30, 7), b},
-		6: {a(30, 7), b, {call: "y"}},
-		4: {a(20, 3), b, {call: "y"}, {call: "x"}},
-		0: {a(10, 3), b, {call: "y"}, {call: "x"}},
+		6: {a(30, 7), b, {call: key("y")}},
+		4: {a(20, 3), b, {call: key("y")}, {call: key("x")}},
+		0: {a(10, 3), b, {call: key("y")}, {call: key("x")}},
 	} {
 		if diff := cmp.Diff(want, left.after(seq), cmp.AllowUnexported(position{})); diff != "" {
 			t.Errorf("after %d: %s", seq, diff)
@@ -254,12 +256,13 @@ func TestAHistoryIsBoundedAndKnowsWhatItForgot(t *testing.T) {
 func TestManyPiecesMakeNoEndForgotten(t *testing.T) {
 	t.Parallel()
 	var left trail
-	left.wrote(piece{seq: 1, call: "short"})
-	left.told(ending{seq: 1, call: "short", at: time.Now()})
+	short, long := dispatch.Key{ID: "short"}, dispatch.Key{ID: "long"}
+	left.wrote(piece{seq: 1, call: short})
+	left.told(ending{seq: 1, call: short, at: time.Now()})
 	for seq := range int64(2 * maxPieces) {
-		left.wrote(piece{seq: seq + 2, call: "long", from: seq})
+		left.wrote(piece{seq: seq + 2, call: long, from: seq})
 	}
-	if got := left.after(0); !left.knows(0) || len(got) != 1 || got[0].call != "short" {
+	if got := left.after(0); !left.knows(0) || len(got) != 1 || got[0].call != short {
 		t.Errorf("told again are %+v", got)
 	}
 }

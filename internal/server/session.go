@@ -42,11 +42,11 @@ type session struct {
 	last history // what was written last; the writer's alone
 
 	mu       sync.Mutex
-	feeds    []*feed         // calls this session follows
-	met      map[string]bool // background calls that it follows or has followed
-	wants    output          // how live output is wanted
-	ending   bool            // write what is owed, then close
-	left     bool            // the connection has ended
+	feeds    []*feed               // calls this session follows
+	met      map[dispatch.Key]bool // background calls that it follows or has followed
+	wants    output                // how live output is wanted
+	ending   bool                  // write what is owed, then close
+	left     bool                  // the connection has ended
 	badInRow int
 }
 
@@ -54,7 +54,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 	ss := &session{
 		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
 		dec:  message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)}),
-		wake: make(chan struct{}, 1), over: make(chan struct{}), met: make(map[string]bool),
+		wake: make(chan struct{}, 1), over: make(chan struct{}), met: make(map[dispatch.Key]bool),
 	}
 	ss.out = newOutbox(ss.poke)
 	return ss

@@ -25,7 +25,7 @@ type subscription struct {
 	next      int64 // number of the next event of the hub
 	seq       int64 // number of the last message of the journal that was dealt with
 	replaying bool  // messages come from the journal until it is as far as the hub
-	feeds     map[string]*feed
+	feeds     map[dispatch.Key]*feed
 }
 
 // startSubscription and endSubscription wait in the outbox for their turn.
@@ -62,7 +62,7 @@ func (ss *session) unsubscribe(m *message.Unsubscribe) {
 
 // start begins a subscription.
 func (w *writer) start(m *message.Subscribe) error {
-	s := &subscription{Subscribe: m, poke: w.ss.poke, feeds: map[string]*feed{}}
+	s := &subscription{Subscribe: m, poke: w.ss.poke, feeds: map[dispatch.Key]*feed{}}
 	w.ss.srv.hub.join(s)
 	if m.After != nil {
 		s.seq, s.replaying = *m.After, true
@@ -147,10 +147,9 @@ func (w *writer) replay() error {
 // whose return is still to come.
 func (w *writer) viewRunning() {
 	s := w.sub
-	running := map[string]bool{}
+	running := map[dispatch.Key]bool{}
 	for _, c := range w.ss.srv.opt.Dispatch.Find(s.Client, s.CallID) {
-		who := c.Client()
-		e := event{client: who.Client, agent: who.AgentID, conversation: who.ConversationID, tool: c.ToolName(), callID: c.ID}
+		e := event{Key: c.Key(), conversation: c.Client().ConversationID, tool: c.ToolName()}
 		if capture := c.Capture(); capture != nil && s.matches(&e) {
 			running[c.Key()] = true
 			stdout, stderr, _ := capture.Totals()
@@ -185,13 +184,13 @@ func (w *writer) pass(e event) error {
 		return nil
 	}
 	ends := e.topic == message.TopicReturn || e.frame == nil
-	if f := s.feeds[e.key()]; f != nil {
+	if f := s.feeds[e.Key]; f != nil {
 		if err := w.finishOutput(f, ends); err != nil {
 			return err
 		}
 		if ends {
 			f.watcher.Detach()
-			delete(s.feeds, e.key())
+			delete(s.feeds, e.Key)
 		}
 	}
 	if e.frame != nil && s.Wants(e.topic) {
@@ -200,7 +199,7 @@ func (w *writer) pass(e event) error {
 		}
 	}
 	if e.topic == message.TopicStarted {
-		if c := w.ss.srv.hub.running(e.key()); c == e.call {
+		if c := w.ss.srv.hub.running(e.Key); c == e.call {
 			w.view(c, [2]int64{})
 		}
 	}
@@ -220,16 +219,16 @@ func (w *writer) sendEvent(e event) error {
 	}
 	return w.send(message.SubscriptionEvent{
 		MessageType: "subscription_event", RequestID: w.sub.RequestID, Topic: e.topic, Seq: e.seq,
-		Client: e.client, AgentID: e.agent, ConversationID: e.conversation, Event: body,
+		Client: e.Client, AgentID: e.Agent, ConversationID: e.conversation, Event: body,
 	})
 }
 
 // matches reports whether the subscriber wants to see the call of an event.
 func (s *subscription) matches(e *event) bool {
 	switch {
-	case s.Client != "" && s.Client != e.client, s.AgentID != "" && s.AgentID != e.agent:
+	case s.Client != "" && s.Client != e.Client, s.AgentID != "" && s.AgentID != e.Agent:
 		return false
-	case s.ConversationID != "" && s.ConversationID != e.conversation, s.CallID != "" && s.CallID != e.callID:
+	case s.ConversationID != "" && s.ConversationID != e.conversation, s.CallID != "" && s.CallID != e.ID:
 		return false
 	case s.ToolName == "":
 		return true
@@ -279,13 +278,12 @@ func (w *writer) streamEvent(f *feed) (more bool, err error) {
 // showEvent is show for a subscriber.
 func (w *writer) showEvent(f *feed, s tools.Stream, at int64, p []byte) error {
 	call := f.watcher.Call()
-	who := call.Client()
 	d := message.OutputDelta{CallID: call.ID, Stream: s.String(), Offset: at}
 	if from := f.offsets[s]; at > from {
 		d.Gap = &message.Gap{From: from, To: at}
 	}
 	return w.sendEvent(event{
-		topic: message.TopicOutput, client: who.Client, agent: who.AgentID, conversation: who.ConversationID,
+		Key: call.Key(), topic: message.TopicOutput, conversation: call.Client().ConversationID,
 		frame: json.RawMessage(message.AppendDelta(nil, d, p)),
 	})
 }

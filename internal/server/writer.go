@@ -10,6 +10,7 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // deltaBytes is how much of a stream one frame carries. Streams of several calls
@@ -203,7 +204,7 @@ func (w *writer) stream(f *feed, call *dispatch.Call, shown bool) (more bool, er
 type shower func(f *feed, s tools.Stream, at int64, p []byte) error
 
 // pieces has show write one piece of each stream, from where the feed is.
-func (w *writer) pieces(f *feed, capture *tools.Capture, show shower) (more bool, err error) {
+func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool, err error) {
 	if w.buffers == nil {
 		w.buffers = w.ss.srv.buffers.Get().(*buffers)
 	}
@@ -224,7 +225,7 @@ func (w *writer) pieces(f *feed, capture *tools.Capture, show shower) (more bool
 
 // writePiece writes at most most bytes of a stream, from where the feed is or later, and
 // reports how many.
-func (w *writer) writePiece(f *feed, capture *tools.Capture, s tools.Stream, most int64, show shower) (int, error) {
+func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, most int64, show shower) (int, error) {
 	from := w.catchUp(capture, s, f.offsets[s])
 	if from > f.offsets[s] {
 		most = deltaBytes
@@ -243,7 +244,7 @@ func (w *writer) writePiece(f *feed, capture *tools.Capture, s tools.Stream, mos
 // catchUp returns the offset to go on from: a reader that has fallen too far
 // behind goes on near the end, so that live output stays live and the return is
 // not kept waiting. What is skipped is marked and can be fetched.
-func (w *writer) catchUp(capture *tools.Capture, s tools.Stream, from int64) int64 {
+func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int64 {
 	stdout, stderr, _ := capture.Totals()
 	total := stdout
 	if s == tools.Stderr {

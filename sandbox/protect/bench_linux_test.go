@@ -12,9 +12,9 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// BenchmarkAWorkspaceOf10000Folders prints what the first look costs, and each
+// BenchmarkAWorkspaceOf10000Directories prints what the first look costs, and each
 // call after it.
-func BenchmarkAWorkspaceOf10000Folders(b *testing.B) {
+func BenchmarkAWorkspaceOf10000Directories(b *testing.B) {
 	base, err := filepath.EvalSymlinks(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
@@ -53,7 +53,7 @@ func BenchmarkAWorkspaceOf10000Folders(b *testing.B) {
 	})
 }
 
-// BenchmarkTripwire tells how long it takes to make a file under a protected name while a
+// BenchmarkTripwire measures how long it takes to make a file under a protected name while a
 // call runs, and to have it taken away, in µs.
 func BenchmarkTripwire(b *testing.B) {
 	base, err := filepath.EvalSymlinks(b.TempDir())
@@ -87,7 +87,7 @@ func BenchmarkTripwire(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 }
 
-// BenchmarkCallsBesideRenames tells what Begin and End take together while another call
+// BenchmarkCallsBesideRenames measures what Begin and End take together while another call
 // renames 60 000 directories over and over, and while it does not, in µs.
 func BenchmarkCallsBesideRenames(b *testing.B) {
 	base, err := filepath.EvalSymlinks(b.TempDir())

@@ -20,9 +20,9 @@ func (o Options) watches() int {
 	return min(n/2, 1<<16)
 }
 
-// Blind tells why not every directory is watched, for people; "" when all are. Such
-// directories are searched at the end of each call instead. unseen tells that this is not
-// done yet: the rest is searched behind the calls, or by the next Watcher of these roots.
+// Blind says why not every directory is watched, for people; "" when all are. Such
+// directories are searched at the end of each call instead. unseen: this is not done yet,
+// and the rest is searched in the background, or by the next Watcher of these roots.
 func (w *Watcher) Blind() (why string, unseen bool) {
 	if w == nil {
 		return "", false
@@ -47,7 +47,7 @@ func blindness(dark int, unseen bool) string {
 }
 
 // Survey counts the directories that a Watcher of these roots would have to watch, and
-// tells what its Blind would. It watches nothing and changes nothing.
+// returns what its Blind would. It watches nothing and changes nothing.
 func Survey(o Options) (directories int, why string, unseen bool) {
 	w := unwatched(o)
 	w.tree.most = 0

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// latest is the number of the latest watch. Each has the next number, so that it tells
-// how often folders were taken for new ones.
+// latest is the number of the latest watch. Each has the next number, so that it
+// counts how often directories were taken for new ones.
 func latest(g *Watcher) int32 { return slices.Max(slices.Collect(maps.Keys(g.tree.watch))) }
 
 // queued is how many events the kernel keeps for a program that does not read them.
@@ -36,7 +36,7 @@ func rename(t *testing.T, from, to string) {
 	}
 }
 
-// seesHook tells whether a Watcher removes a hook from a repository that a call makes.
+// seesHook reports whether a Watcher removes a hook from a repository that a call makes.
 func seesHook(g *Watcher, c *Call, dir string, t *testing.T) bool {
 	t.Helper()
 	hook := dir + "/.git/hooks/pre-commit"
@@ -49,20 +49,27 @@ func seesHook(g *Watcher, c *Call, dir string, t *testing.T) bool {
 	return false
 }
 
-func TestAFolderThatIsRenamedWithoutEndIsLookedAtOnce(t *testing.T) {
-	t.Parallel()
-	_, ws := project(t)
+// watchHooks watches a project for git hooks.
+func watchHooks(t *testing.T) (g *Watcher, ws string) {
+	t.Helper()
+	_, ws = project(t)
 	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
+	t.Cleanup(g.Close)
+	return g, ws
+}
+
+func TestADirectoryThatIsRenamedWithoutEndIsReadOnce(t *testing.T) {
+	t.Parallel()
+	g, ws := watchHooks(t)
 	put(t, ws+"/d/file")
 	if err := os.Symlink("mine", ws+"/link"); err != nil {
 		t.Fatal(err)
 	}
 	c := g.Begin(nil)
-	g.mu.Lock() // the news wait
+	g.mu.Lock() // the events wait
 	before := latest(g)
 	for range 1001 {
 		if err := unix.Renameat2(unix.AT_FDCWD, ws+"/d", unix.AT_FDCWD, ws+"/link", unix.RENAME_EXCHANGE); err != nil {
@@ -77,38 +84,28 @@ func TestAFolderThatIsRenamedWithoutEndIsLookedAtOnce(t *testing.T) {
 		t.Errorf("after 1001 renames there were %d watches more", after-before)
 	}
 	if !seesHook(g, c, ws+"/link", t) {
-		t.Error("the folder is not watched any more")
+		t.Error("the directory is not watched any more")
 	}
 }
 
-func TestAFolderThatIsMovedIntoANewOneStaysWatched(t *testing.T) {
+func TestADirectoryThatIsMovedIntoANewOneStaysWatched(t *testing.T) {
 	t.Parallel()
-	_, ws := project(t)
-	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
+	g, ws := watchHooks(t)
 	put(t, ws+"/d/sub/file")
 	c := g.Begin(nil)
-	g.mu.Lock() // the new folder is met when the other is in it already
+	g.mu.Lock() // the new directory is met when the other is in it already
 	put(t, ws+"/new/file")
 	rename(t, ws+"/d", ws+"/new/d")
 	g.pump(1 << 20)
 	g.mu.Unlock()
 	if !seesHook(g, c, ws+"/new/d/sub", t) {
-		t.Error("the folder is not watched any more")
+		t.Error("the directory is not watched any more")
 	}
 }
 
-func TestAFolderThatIsReplacedWhileNewsAreLostIsWatched(t *testing.T) {
+func TestADirectoryThatIsReplacedWhileEventsAreLostIsWatched(t *testing.T) {
 	t.Parallel()
-	_, ws := project(t)
-	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
+	g, ws := watchHooks(t)
 	put(t, ws+"/d/sub/file")
 	put(t, ws+"/p")
 	c := g.Begin(nil)
@@ -122,6 +119,6 @@ func TestAFolderThatIsReplacedWhileNewsAreLostIsWatched(t *testing.T) {
 	g.pump(1 << 20)
 	g.mu.Unlock()
 	if !seesHook(g, c, ws+"/d/sub", t) {
-		t.Error("the new folder is not watched")
+		t.Error("the new directory is not watched")
 	}
 }

@@ -31,9 +31,7 @@ func (w *Watcher) Begin(granted []string) *Call {
 	<-w.ready
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.pump(w.pending()) {
-		w.behind = true
-	}
+	w.sync()
 	w.calls++
 	c.number = w.calls
 	c.existing = []string{}
@@ -83,12 +81,12 @@ func (c *Call) violate() {
 }
 
 // made reports whether the call may have made a directory.
-func (c *Call) made(f *folder) bool {
+func (c *Call) made(f *directory) bool {
 	return f.seen >= c.number && (f.born.IsZero() || !f.born.Before(c.Since))
 }
 
 // ownToSome reports whether a call that runs may have made a directory.
-func (w *Watcher) ownToSome(f *folder) bool {
+func (w *Watcher) ownToSome(f *directory) bool {
 	f = f.base(w.names)
 	for c := range w.active {
 		if c.made(f) {

@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// openClosed reads the folders that were closed to us, now that a call has ended which
+// openClosed reads the directories that were closed to us, now that a call has ended which
 // may have closed them.
 func (w *Watcher) openClosed(c *Call) {
-	tried := map[*folder]bool{}
+	tried := map[*directory]bool{}
 	for again := true; again; {
 		again = false
 		for f := range w.tree.closed {
@@ -23,11 +25,11 @@ func (w *Watcher) openClosed(c *Call) {
 	}
 }
 
-// opened opens a folder in which something was found, if it has been closed since.
-func (w *Watcher) opened(f *folder) {
+// opened opens a directory in which something was found, if it has been closed since.
+func (w *Watcher) opened(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err == nil {
-		_, err = statAt(dir, ".")
+		_, err = nofollow.Stat(dir, ".")
 		unix.Close(dir)
 	}
 	if err == unix.EACCES {
@@ -35,23 +37,23 @@ func (w *Watcher) opened(f *folder) {
 	}
 }
 
-// openUp opens a folder and those above it, from the top and by descriptors, which have
+// openUp opens a directory and those above it, from the top and by descriptors, which have
 // been closed since a call began.
-func (f *folder) openUp(since time.Time) {
+func (f *directory) openUp(since time.Time) {
 	var names []string
 	for ; f.parent != nil; f = f.parent {
 		names = append(names, f.name)
 	}
-	fd, err := openPath(f.name, unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := nofollow.Open(f.name, unix.O_PATH|unix.O_DIRECTORY)
 	for i := len(names) - 1; err == nil; i-- {
-		if in, err := statAt(fd, ""); err == nil && !in.changed.Before(since) {
-			_, _ = openUp(fd)
+		if in, err := nofollow.Stat(fd, ""); err == nil && !in.Changed.Before(since) {
+			_, _ = nofollow.OpenUp(fd)
 		}
 		if i < 0 {
 			break
 		}
 		var next int
-		next, err = openIn(fd, names[i], unix.O_PATH|unix.O_DIRECTORY)
+		next, err = nofollow.OpenIn(fd, names[i], unix.O_PATH|unix.O_DIRECTORY)
 		unix.Close(fd)
 		fd = next
 	}

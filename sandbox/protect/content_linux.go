@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // mostText is how long a file may be that is judged by its content.
@@ -15,9 +17,9 @@ const mostText = 1 << 20
 
 const todo = "git-rebase-todo"
 
-// content says what is wrong with a file; "" when nothing is. last tells that no call
-// runs that could be writing it.
-func (w *Watcher) content(f *folder, name string, last bool) string {
+// content says what is wrong with a file; "" when nothing is. With last no call runs that
+// could be writing it.
+func (w *Watcher) content(f *directory, name string, last bool) string {
 	dir := f.path()
 	path := dir + "/" + name
 	mode, ok := modeOf(path)
@@ -49,24 +51,24 @@ func (w *Watcher) content(f *folder, name string, last bool) string {
 
 // modeOf is the type of what is at a path.
 func modeOf(path string) (fs.FileMode, bool) {
-	fd, err := openPath(path, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := nofollow.Open(path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
 		return 0, false
 	}
 	defer unix.Close(fd)
-	in, err := statAt(fd, "")
-	return in.mode, err == nil
+	in, err := nofollow.Stat(fd, "")
+	return in.Mode, err == nil
 }
 
 // readText reads a regular file without following a link or waiting.
 func readText(path string) (string, error) {
-	fd, err := openPath(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	fd, err := nofollow.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return "", err
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
-	if in, err := statAt(fd, ""); err != nil || !in.mode.IsRegular() {
+	if in, err := nofollow.Stat(fd, ""); err != nil || !in.Mode.IsRegular() {
 		return "", fs.ErrInvalid
 	}
 	b, err := io.ReadAll(io.LimitReader(f, mostText+1))
@@ -93,7 +95,7 @@ func (w *Watcher) checkGitFile(dir, text string) string {
 
 // isWorktree reports whether core.worktree in a module's configuration names the
 // directory whose .git file leads back to the module. No other value is allowed.
-func (w *Watcher) isWorktree(f *folder, value string) bool {
+func (w *Watcher) isWorktree(f *directory, value string) bool {
 	if f.kind != modules || value == "" || filepath.IsAbs(value) {
 		return false
 	}

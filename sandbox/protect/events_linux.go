@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // event is what happened under a name of a watched directory.
@@ -97,29 +99,25 @@ func (w *Watcher) handle(e event) {
 
 // here is the directory of the latest event, which most likely is that of the next.
 type here struct {
-	folder *folder
-	fd     int
+	directory *directory
+	fd        int
 }
 
 func (h *here) close() {
-	if h.folder != nil {
+	if h.directory != nil {
 		unix.Close(h.fd)
-		h.folder = nil
+		h.directory = nil
 	}
 }
 
-// at is a folder's directory, open, until the events that were read have been handled.
-func (w *Watcher) at(f *folder) (int, error) {
-	if w.here.folder == f {
+// at is a directory's directory, open, until the events that were read have been handled.
+func (w *Watcher) at(f *directory) (int, error) {
+	if w.here.directory == f {
 		return w.here.fd, nil
 	}
-	fd, err := openPath(f.path(), unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := w.openDirectory(f)
 	if err != nil {
 		return -1, err
-	}
-	if in, err := statAt(fd, ""); err != nil || in.id != f.id {
-		unix.Close(fd)
-		return -1, unix.ENOENT // it was moved, which the next events tell
 	}
 	w.here.close()
 	w.here = here{f, fd}
@@ -128,16 +126,19 @@ func (w *Watcher) at(f *folder) (int, error) {
 
 // visit looks at what is under a name now. What was there when the event was made does
 // not matter any more.
-func (w *Watcher) visit(f *folder, name string, mask uint32) {
+func (w *Watcher) visit(f *directory, name string, mask uint32) {
+	if mask&replaced != 0 {
+		w.changed(f, name, mask&unix.IN_ISDIR != 0 || f.children[name] != nil)
+	}
 	old := f.children[name]
 	noted := len(w.links) > 0 && w.isNoted(f, name)
 	if mask&unix.IN_ISDIR == 0 && old == nil && !noted && !w.matters(f, name) {
 		return
 	}
-	var in info
+	var in nofollow.Info
 	dir, err := w.at(f)
 	if err == nil {
-		in, err = statAt(dir, name)
+		in, err = nofollow.Stat(dir, name)
 	}
 	switch err {
 	case nil:
@@ -157,11 +158,11 @@ func (w *Watcher) visit(f *folder, name string, mask uint32) {
 }
 
 // arrived judges what is under a name.
-func (w *Watcher) arrived(f *folder, name string, in info, noted bool) {
+func (w *Watcher) arrived(f *directory, name string, in nofollow.Info, noted bool) {
 	if noted {
 		w.existing = nil
 	}
-	w.judge(f, name, in.mode)
+	w.judge(f, name, in.Mode)
 	w.place(f, name, in)
 	if f.kind == plain && !f.bare && bareName(name) && isBare(func(name string) bool { _, ok := modeOf(f.path() + "/" + name); return ok }) {
 		w.becomeBare(f)
@@ -169,40 +170,45 @@ func (w *Watcher) arrived(f *folder, name string, in info, noted bool) {
 	}
 }
 
-// place brings the folder of a name up to date.
-func (w *Watcher) place(f *folder, name string, in info) {
+// place brings the directory of a name up to date.
+func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	old := f.children[name]
 	switch {
-	case !in.mode.IsDir():
+	case !in.Mode.IsDir():
 		if old != nil {
 			w.lose(old)
 		}
 	case old == nil:
 		w.scan(w.enter(f, name, in))
-	case old.id != (fileID{}) && (old.id != in.id || !old.born.Equal(in.born)):
+	case old.id != (nofollow.ID{}) && !old.is(in):
 		w.lose(old)
 		w.scan(w.enter(f, name, in))
 	}
 }
 
 // enter returns what is to be read because a directory has come under a name.
-func (w *Watcher) enter(f *folder, name string, in info) []*folder {
-	if sub := w.enterName(f, name, in); sub != nil {
-		return []*folder{sub}
-	}
-	return nil
-}
-
-func (w *Watcher) enterName(f *folder, name string, in info) *folder {
-	was := w.tree.byID[in.id]
-	if was != nil && was.born.Equal(in.born) && !was.root && !f.below(was) && (was.lost || !w.isThere(was)) {
+func (w *Watcher) enter(f *directory, name string, in nofollow.Info) []*directory {
+	if was := w.tree.byID[in.ID]; was != nil && w.hasMoved(was, f, in) {
 		return w.attach(was, f, name)
 	}
-	return w.add(f, name)
+	return []*directory{w.add(f, name)}
+}
+
+// hasMoved reports whether the directory in, which was found in parent, is the known f,
+// and f is not where it was seen last.
+func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
+	if f.root || !f.born.Equal(in.Born) || parent.below(f) {
+		return false
+	}
+	fd, err := w.openDirectory(f)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err != nil
 }
 
 // vanished notes that nothing is under a name.
-func (w *Watcher) vanished(f *folder, name string) {
+func (w *Watcher) vanished(f *directory, name string) {
 	if old := f.children[name]; old != nil {
 		w.lose(old)
 	}
@@ -216,7 +222,7 @@ func (w *Watcher) vanished(f *folder, name string) {
 }
 
 // matters reports whether something other than a directory may matter under a name.
-func (w *Watcher) matters(f *folder, name string) bool {
+func (w *Watcher) matters(f *directory, name string) bool {
 	return f.kind != plain || f.bare || name == ".git" || bareName(name) || w.counts(f, name) || w.names.nested[name] != nil
 }
 
@@ -224,7 +230,7 @@ func (w *Watcher) matters(f *folder, name string) bool {
 func (w *Watcher) settleTree() {
 	for rounds := 0; len(w.tree.again) > 0 && rounds < 3; rounds++ {
 		again := w.tree.again
-		w.tree.again = map[*folder]struct{}{}
+		w.tree.again = map[*directory]struct{}{}
 		for f := range again {
 			w.scan(w.read(f))
 		}

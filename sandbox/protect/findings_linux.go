@@ -7,26 +7,28 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
+	"github.com/toold/toold/sandbox/quarantine"
 )
 
 // finding is something that is to be removed when the calls that may have made it have
 // ended, or when one of them has, if the call made the directory that it is in.
 type finding struct {
 	Incident
-	folder *folder
-	name   string
-	by     map[*Call]bool // may have made it, and have not ended
-	wait   bool           // for all of them
-	late   bool           // or by a call that ended before
+	directory *directory
+	name      string
+	by        map[*Call]bool // may have made it, and have not ended
+	wait      bool           // for all of them
+	late      bool           // or by a call that ended before
 }
 
 // mostFindings is how many there may be. A call that makes more is ended.
 const mostFindings = 1000
 
-// suspects are the calls that may have made what is at a path. own tells that one of them
-// may have made the directory that counts, too; late, that a call may have made it that
-// has ended.
-func (w *Watcher) suspects(f *folder, path string) (by map[*Call]bool, own, late bool) {
+// suspects returns the calls that may have made what is at a path. own: one of them may
+// have made the directory that counts, too. late: an ended call may have made it.
+func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, late bool) {
 	base := f.base(w.names)
 	for c := range w.active {
 		switch {
@@ -66,9 +68,9 @@ func (w *Watcher) uncover(path string) {
 	}
 }
 
-// accuse notes that something appeared that calls may not make. strict tells that it is
-// not allowed in their own projects either.
-func (w *Watcher) accuse(f *folder, name, why string, strict bool) {
+// accuse records something that calls may not make; with strict, not in their own
+// projects either.
+func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	if len(w.active) == 0 && w.late == nil {
 		return
 	}
@@ -83,7 +85,7 @@ func (w *Watcher) accuse(f *folder, name, why string, strict bool) {
 		}
 		return
 	}
-	w.find(&finding{Incident: Incident{Path: path, Why: why}, folder: f, name: name, by: by, wait: !own, late: late})
+	w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: f, name: name, by: by, wait: !own, late: late})
 	if !own && !w.options.Report {
 		for c := range by {
 			c.violate()
@@ -96,7 +98,7 @@ func (w *Watcher) find(n *finding) {
 	w.existing = nil
 	if old := w.findings[n.Path]; old != nil {
 		maps.Copy(old.by, n.by)
-		old.folder, old.name = n.folder, n.name
+		old.directory, old.name = n.directory, n.name
 		return
 	}
 	if len(w.findings) < mostFindings {
@@ -109,7 +111,7 @@ func (w *Watcher) find(n *finding) {
 	}
 }
 
-// mostOwn is how many names in projects of a call are told.
+// mostOwn bounds the names in projects of a call that are reported.
 const mostOwn = 16
 
 // note notes a protected name in a project that the call made.
@@ -129,8 +131,8 @@ func (c *Call) projects() (list []Incident) {
 	return list
 }
 
-// judgeContents judges by content what has come since calls run. last tells that no other
-// command runs, so that nothing is half written.
+// judgeContents judges by content what has appeared since calls run. With last no other
+// command runs, so nothing is half written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
 		if f.kind == rebase && !f.lost {
@@ -139,39 +141,39 @@ func (w *Watcher) judgeContents(last bool) {
 		}
 	}
 	for path, p := range w.unproven {
-		if p.folder.kind == forgotten || p.folder.lost {
+		if p.directory.kind == forgotten || p.directory.lost {
 			delete(w.unproven, path)
 			continue
 		}
-		w.opened(p.folder)
-		why := w.content(p.folder, p.name, last)
+		w.opened(p.directory)
+		why := w.content(p.directory, p.name, last)
 		if why == "" {
 			continue
 		}
 		delete(w.unproven, path)
-		path := p.folder.path() + "/" + p.name
-		if by, _, late := w.suspects(p.folder, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, folder: p.folder, name: p.name, by: by, late: late})
+		path := p.directory.path() + "/" + p.name
+		if by, _, late := w.suspects(p.directory, path); by != nil {
+			w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: p.directory, name: p.name, by: by, late: late})
 		}
 	}
 }
 
 // judgeTodo judges what a rebase has still to do. Until the calls that may be at it have
 // ended it may list anything.
-func (w *Watcher) judgeTodo(f *folder, last bool) {
+func (w *Watcher) judgeTodo(f *directory, last bool) {
 	path := f.path() + "/" + todo
 	if w.findings[path] != nil {
 		return
 	}
 	if why := w.content(f, todo, last); why != "" {
 		if by, _, late := w.suspects(f, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, folder: f, name: todo, by: by, wait: true, late: late})
+			w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: f, name: todo, by: by, wait: true, late: late})
 		}
 	}
 }
 
-// due takes the findings of a call that has ended. Those that wait for other calls are
-// left, but told. A nil call stands for those that ended before.
+// due takes the findings of a call that has ended. Those that wait for other calls stay,
+// and are reported. A nil call means those that ended before.
 func (w *Watcher) due(c *Call) (list []*finding) {
 	for path, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {
@@ -188,19 +190,19 @@ func (w *Watcher) due(c *Call) (list []*finding) {
 	return list
 }
 
-// mostTold is how many incidents one return tells.
-const mostTold = 200
+// mostReported bounds the incidents of one return.
+const mostReported = 200
 
 // clean removes what is due and returns what became of it. It gives the lock away
 // meanwhile.
 func (w *Watcher) clean(due []*finding) (list []Incident) {
-	left, removed := allow(), false
+	batch, removed := quarantine.NewBatch(w.options.Quarantine), false
 	for _, n := range due {
-		if !n.Later && !w.remove(n, left) {
+		if !n.Later && !w.remove(n, batch) {
 			continue
 		}
 		removed = removed || n.Err == nil && !n.Later
-		if len(list) < mostTold {
+		if len(list) < mostReported {
 			list = append(list, n.Incident)
 		}
 	}
@@ -213,19 +215,19 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 	return list
 }
 
-// remove removes what was found. It reports whether that is worth telling.
-func (w *Watcher) remove(n *finding, left *allowance) bool {
-	w.opened(n.folder)
-	if n.name == todo && w.content(n.folder, todo, true) == "" {
+// remove removes what was found. It reports whether that is to be reported.
+func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
+	w.opened(n.directory)
+	if n.name == todo && w.content(n.directory, todo, true) == "" {
 		return false // the rebase has ended
 	}
 	if w.options.Report {
 		return true
 	}
-	dir, err := w.openDirectory(n.folder)
+	dir, err := w.openDirectory(n.directory)
 	if err == nil {
 		w.mu.Unlock()
-		n.Kept, err = takeAway(dir, n.name, n.Path, w.options.Quarantine, left)
+		n.Kept, err = batch.Take(dir, n.name, n.Path)
 		unix.Close(dir)
 		w.mu.Lock()
 	}
@@ -237,16 +239,16 @@ func (w *Watcher) remove(n *finding, left *allowance) bool {
 	return true
 }
 
-// openDirectory opens the directory of a folder, if it is where it was seen last.
-func (w *Watcher) openDirectory(f *folder) (int, error) {
+// openDirectory opens the directory of a directory, if it is where it was seen last.
+func (w *Watcher) openDirectory(f *directory) (int, error) {
 	if f.lost || f.kind == forgotten {
 		return -1, unix.ENOENT
 	}
-	fd, err := openPath(f.path(), unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := nofollow.Open(f.path(), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, err
 	}
-	if in, err := statAt(fd, ""); err != nil || in.id != f.id {
+	if in, err := nofollow.Stat(fd, ""); err != nil || in.ID != f.id {
 		unix.Close(fd)
 		return -1, unix.ENOENT
 	}

@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"iter"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,31 +34,37 @@ var allowed = map[string]string{
 	"lfs":        " repositoryformatversion ",
 }
 
-// checkConfig says why a configuration of git is not allowed; "" when it is. What is not
-// understood is not allowed: git understands more than this does. worktree decides about
-// the values of core.worktree.
-func checkConfig(text string, worktree func(value string) bool) string {
-	section := ""
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.Trim(line, " \t\r")
-		switch {
-		case line == "" || line[0] == '#' || line[0] == ';':
-			continue
-		case strings.HasSuffix(line, `\`):
-			return "a line goes on in the next one"
-		case line[0] == '[':
-			m := sectionLine.FindStringSubmatch(line)
-			if m == nil {
-				return "it has a section that is not understood: " + brief(line)
+// settings yields key and value of each setting in a configuration of git, such as
+// "core.bare", and each line that it does not understand under the key "": git
+// understands more.
+func settings(text string) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		section := ""
+		for line := range strings.SplitSeq(text, "\n") {
+			line = strings.Trim(line, " \t\r")
+			if line == "" || line[0] == '#' || line[0] == ';' {
+				continue
 			}
-			section = strings.ToLower(m[1])
-			continue
+			if m := sectionLine.FindStringSubmatch(line); m != nil {
+				section = strings.ToLower(m[1])
+				continue
+			}
+			key, value := "", line
+			if m := keyLine.FindStringSubmatch(line); m != nil {
+				key, value = section+"."+strings.ToLower(m[1]), strings.TrimSpace(m[2])
+			}
+			if !yield(key, value) {
+				return
+			}
 		}
-		m := keyLine.FindStringSubmatch(line)
-		if m == nil {
-			return "it has a line that is not understood: " + brief(line)
-		}
-		if why := checkSetting(section+"."+strings.ToLower(m[1]), strings.TrimSpace(m[2]), worktree); why != "" {
+	}
+}
+
+// checkConfig says why a configuration of git is not allowed; "" when it is. What is not
+// understood is not allowed. worktree decides about the values of core.worktree.
+func checkConfig(text string, worktree func(value string) bool) string {
+	for key, value := range settings(text) {
+		if why := checkSetting(key, value, worktree); why != "" {
 			return why
 		}
 	}
@@ -67,6 +74,10 @@ func checkConfig(text string, worktree func(value string) bool) string {
 func checkSetting(key, value string, worktree func(value string) bool) string {
 	section, name, _ := strings.Cut(key, ".")
 	switch {
+	case key == "":
+		return "it has a line that is not understood: " + brief(value)
+	case strings.HasSuffix(value, `\`):
+		return "a line goes on in the next one"
 	case key == "core.worktree" && worktree(value):
 		return ""
 	case !strings.Contains(allowed[section], " "+name+" "):
@@ -133,19 +144,8 @@ func leadsTo(dir, text string) string {
 // named are the paths, as they are written, which a configuration of git has it obey
 // beside its own: a directory of hooks, and configurations that it includes.
 func named(config string) (hooks, worktree string, included []string) {
-	section := ""
-	for line := range strings.SplitSeq(config, "\n") {
-		line = strings.Trim(line, " \t\r")
-		if m := sectionLine.FindStringSubmatch(line); m != nil {
-			section = strings.ToLower(m[1])
-			continue
-		}
-		m := keyLine.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		value := unquote.Replace(strings.TrimSpace(m[2]))
-		switch section + "." + strings.ToLower(m[1]) {
+	for key, value := range settings(config) {
+		switch value = unquote.Replace(value); key {
 		case "core.hookspath":
 			hooks = value
 		case "core.worktree":

@@ -11,11 +11,12 @@ const (
 	elsewhere = "git would take its configuration and hooks from another directory"
 )
 
-// judge looks at what is in a folder under a name, as far as the name tells what to think
-// of it. What depends on content is judged when calls end: now it may be half written.
-func (w *Watcher) judge(f *folder, name string, mode fs.FileMode) {
+// judge checks an entry of a directory by its name and type. Content is judged when calls
+// end: now it may be half written.
+func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	switch {
+	case len(w.options.Names) == 0: // only the Sight is shown what is there
 	case len(w.links) > 0 && w.astray(f, name, mode.IsDir()):
 		w.accuse(f, name, obeyed, true)
 	case f.kind == plain && name == ".git":
@@ -41,15 +42,15 @@ func (w *Watcher) judge(f *folder, name string, mode fs.FileMode) {
 	}
 }
 
-// counts reports whether a name is protected in a folder.
-func (w *Watcher) counts(f *folder, name string) bool {
+// counts reports whether a name is protected in a directory.
+func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
 
 // judgeName looks at a protected name. A project that the call itself made may hold such
-// files, since nobody has opened it yet. Mercurial's configuration is obeyed by every
-// command of it, so it is judged by its content.
-func (w *Watcher) judgeName(f *folder, name string) {
+// files, since no other program has opened it yet. Every command of Mercurial reads its
+// configuration, so that is judged by its content.
+func (w *Watcher) judgeName(f *directory, name string) {
 	if !f.held[name] {
 		if f.held == nil {
 			f.held = map[string]bool{}
@@ -66,7 +67,7 @@ func (w *Watcher) judgeName(f *folder, name string) {
 
 // prove has a file judged by its content when a call ends, or at once where the call
 // did not make the directory.
-func (w *Watcher) prove(f *folder, name string) {
+func (w *Watcher) prove(f *directory, name string) {
 	w.existing = nil
 	path := f.path() + "/" + name
 	by, own, _ := w.suspects(f, path)
@@ -91,7 +92,7 @@ func linkable(name string) bool {
 }
 
 // judgeRepository looks at a .git that is no directory.
-func (w *Watcher) judgeRepository(f *folder, mode fs.FileMode) {
+func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	switch {
 	case mode.IsDir():
 	case mode.IsRegular():
@@ -115,9 +116,9 @@ func bareName(name string) bool {
 	return name == "HEAD" || name == "commondir" || name == "refs" || name == "objects"
 }
 
-// becomeBare takes a folder of the project for a git directory from now on. What is known
-// of the folders in it is forgotten, so that they are read anew.
-func (w *Watcher) becomeBare(f *folder) {
+// becomeBare takes a directory of the project for a git directory from now on. What is known
+// of the directories in it is forgotten, so that they are read anew.
+func (w *Watcher) becomeBare(f *directory) {
 	f.bare = true
 	w.hold(f)
 	w.watchMore(f)

@@ -14,17 +14,19 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that have ended while not every folder could be looked through.
-// What they may have left is found later, by this Guard or by the next one. The zero
-// value, and nil, blame nobody.
+// unswept are calls that have ended while not every directory could be looked through.
+// What they may have left is found later, by this Watcher or by the next one of these
+// roots. The zero value, and nil, blame no call.
 type unswept struct {
 	until time.Time // when the last of them ended: what came later is not theirs
 	reach           // since the first of them began
 }
 
-// blames reports whether they may have put there without leave what is at a path.
+// blames reports whether they may have made what is at a path without permission.
 func (u *unswept) blames(path string) bool {
 	if u == nil || u.may(path) || !u.could(path, false) {
 		return false
@@ -33,7 +35,7 @@ func (u *unswept) blames(path string) bool {
 	return ok && !changed.After(u.until)
 }
 
-// made reports whether they may have made the folder or file at a path.
+// made reports whether they may have made the directory or file at a path.
 func (u *unswept) made(path string) bool {
 	if u == nil {
 		return false
@@ -42,20 +44,14 @@ func (u *unswept) made(path string) bool {
 	return ok && !born.Before(u.Since) && !born.After(u.until)
 }
 
-// timesOf tells when what is at a path was changed last in any way, which no program
-// can set, and when it was made: the latest there is where the file system keeps no
-// such time.
+// timesOf returns when a file was last changed in any way, which no program can set, and
+// when it was made, or changed where the file system does not record that.
 func timesOf(path string) (changed, born time.Time, ok bool) {
-	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_CTIME|unix.STATX_BTIME, &st); err != nil {
-		return changed, born, false
+	in, err := nofollow.Stat(unix.AT_FDCWD, path)
+	if in.Born.IsZero() {
+		in.Born = in.Changed
 	}
-	changed = time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec))
-	born = changed
-	if st.Mask&unix.STATX_BTIME != 0 {
-		born = time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
-	}
-	return changed, born, true
+	return in.Changed, in.Born, err == nil
 }
 
 // stamp is the time that a file gets which is changed now, or an earlier one: files
@@ -85,7 +81,7 @@ func (w *Watcher) leave(c *Call) {
 	}
 }
 
-// piece is how many folders are read before others may have the lock.
+// piece is how many directories are read before others may have the lock.
 const piece = 500
 
 // sweep searches what calls have left unseen.
@@ -100,7 +96,7 @@ func (w *Watcher) sweep() {
 	}
 	w.sweeping = false
 	w.mu.Unlock()
-	w.tell()
+	w.notify()
 }
 
 // yield lets others have the lock for a moment.
@@ -110,7 +106,7 @@ func (w *Watcher) yield() {
 	w.mu.Lock()
 }
 
-// search reads some of the folders that wait for it, and reports whether some still do.
+// search reads some of the directories that wait for it, and reports whether some still do.
 func (w *Watcher) search(most int) (more bool) {
 	t := &w.tree
 	for ; len(t.unseen) > 0 && most > 0; most-- {
@@ -151,8 +147,8 @@ type note struct {
 	Reach reach
 }
 
-// note is the file in which a Guard tells the next one of these roots what it could
-// not look through.
+// note is the file that records, for the next Watcher of these roots, what this one could
+// not search.
 func (o Options) note() string {
 	sum := sha256.Sum256([]byte(strings.Join(o.Roots, "\x00")))
 	return filepath.Join(o.Quarantine, "unseen-"+hex.EncodeToString(sum[:6]))

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scarce is a guard that can watch one folder, and look through none before a call
+// scarce is a watcher that can watch one directory, and look through none before a call
 // returns. held keeps it from doing so later.
 func scarce(t *testing.T, dir string, held bool) *Watcher {
 	t.Helper()
@@ -29,7 +29,7 @@ func scarce(t *testing.T, dir string, held bool) *Watcher {
 	return g
 }
 
-// put makes a file and the folders above it.
+// put makes a file and the directories above it.
 func put(t *testing.T, path string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -40,7 +40,7 @@ func put(t *testing.T, path string) {
 	}
 }
 
-// attack runs a call that makes a repository deep in a folder that is not watched, and
+// attack runs a call that makes a repository deep in a directory that is not watched, and
 // returns what was found at its end.
 func attack(t *testing.T, g *Watcher, ws string) []Incident {
 	t.Helper()
@@ -96,7 +96,7 @@ func later(t *testing.T, ws string) {
 	tick()
 }
 
-func told(all []Incident, ws string) string {
+func paths(all []Incident, ws string) string {
 	var list []string
 	for _, i := range all {
 		list = append(list, strings.TrimPrefix(i.Path, ws+"/"))
@@ -111,10 +111,10 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 	dir, ws := project(t)
 	g := scarce(t, dir, true)
 	if got := attack(t, g, ws); len(got) > 0 {
-		t.Fatalf("all folders were looked through before the return: %v", got)
+		t.Fatalf("all directories were looked through before the return: %v", got)
 	}
 	if blind, unseen := g.Blind(); !unseen || !strings.Contains(blind, "more than can be searched") {
-		t.Errorf("the guard tells %q", blind)
+		t.Errorf("Blind says %q", blind)
 	}
 	later(t, ws)
 	g.sweep()
@@ -122,10 +122,10 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "searched at the end") {
-		t.Errorf("the guard still tells %q", blind)
+		t.Errorf("Blind still says %q", blind)
 	}
-	if got := told(g.Begin(nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
-		t.Errorf("the next call was told of %q", got)
+	if got := paths(g.Begin(nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
+		t.Errorf("the next call reports %q", got)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
 	g.mu.Unlock()
 	c := g.Begin(nil)
 	put(t, ws+"/mine/file")
-	if got := told(c.End(), ws); got != "" {
+	if got := paths(c.End(), ws); got != "" {
 		t.Errorf("it was taken away: %s", got)
 	}
 	c = g.Begin(nil)
@@ -149,8 +149,8 @@ func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
 	if err := os.Symlink("file", ws+"/mine/.envrc"); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(c.End(), ws); got != "mine/.envrc" {
-		t.Errorf("a link in the place of another is told of as %q", got)
+	if got := paths(c.End(), ws); got != "mine/.envrc" {
+		t.Errorf("a link in the place of another is reported as %q", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestTheSweepGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestTheNextGuardFindsWhatWasLeft(t *testing.T) {
+func TestTheNextWatcherFindsWhatWasLeft(t *testing.T) {
 	t.Parallel()
 	dir, ws := project(t)
 	g := scarce(t, dir, true)
@@ -181,12 +181,12 @@ func TestTheNextGuardFindsWhatWasLeft(t *testing.T) {
 	g.mu.Lock()
 	g.looks = mostDark
 	g.mu.Unlock()
-	got := told(g.Begin(nil).End(), ws)
+	got := paths(g.Begin(nil).End(), ws)
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
 		t.Errorf("(-want +got)\n%s\ntold: %s", diff, got)
 	}
 	if !strings.Contains(got, "post-checkout") || !strings.Contains(got, "old/.envrc") {
-		t.Errorf("the first call was told of %q", got)
+		t.Errorf("the first call reports %q", got)
 	}
 	if _, err := os.Lstat(g.options.note()); !os.IsNotExist(err) {
 		t.Errorf("the note is still there: %v", err)
@@ -197,9 +197,9 @@ func TestASurveyChangesNothing(t *testing.T) {
 	t.Parallel()
 	_, ws := project(t)
 	put(t, ws+"/a/.git/hooks/post-checkout")
-	folders, why, unseen := Survey(Options{Roots: []string{ws}, Names: []string{".git/hooks", ".envrc"}})
-	if folders < 7 || why != "" || unseen {
-		t.Errorf("%d folders, %q, %t", folders, why, unseen)
+	directories, why, unseen := Survey(Options{Roots: []string{ws}, Names: []string{".git/hooks", ".envrc"}})
+	if directories < 7 || why != "" || unseen {
+		t.Errorf("%d directories, %q, %t", directories, why, unseen)
 	}
 	if _, why, _ := Survey(Options{Roots: []string{ws}, Watches: 2}); !strings.Contains(why, "searched at the end") {
 		t.Errorf("with two watches: %q", why)

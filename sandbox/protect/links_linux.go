@@ -1,10 +1,15 @@
 package protect
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // mostLinks is how many links the kernel follows on one way (path_resolution(7)).
@@ -13,19 +18,19 @@ const mostLinks = 40
 // real is where a protected path leads to, if that is in a root: what is outside
 // cannot be changed in any case. "" = nowhere. It takes notice of what a call could
 // make or replace so that it leads elsewhere: the links on the way, and what is missing
-// behind them. named tells that the path itself is watched for.
+// behind them. named: the path itself is watched for.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
 		next := filepath.Join(at, ahead[0])
-		info, err := os.Lstat(next)
+		in, err := nofollow.Stat(unix.AT_FDCWD, next)
 		switch {
 		case err != nil && (links > 0 || !named):
 			w.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))
 			return ""
 		case err != nil:
 			return ""
-		case info.Mode()&os.ModeSymlink == 0:
+		case in.Mode != fs.ModeSymlink:
 			at, ahead = next, ahead[1:]
 			continue
 		}
@@ -34,7 +39,7 @@ func (w *Watcher) real(path string, named bool) string {
 			return ""
 		}
 		if w.inRoot(next) {
-			w.links[next] = linkOf(info)
+			w.links[next] = linkOf(in)
 		}
 		if filepath.IsAbs(target) {
 			at = "/"
@@ -60,8 +65,8 @@ func (w *Watcher) leads(path string) bool {
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], path+"/")
 }
 
-// isNoted reports whether links has what is in a folder under a name.
-func (w *Watcher) isNoted(f *folder, name string) bool {
+// isNoted reports whether links has what is in a directory under a name.
+func (w *Watcher) isNoted(f *directory, name string) bool {
 	_, noted := w.links[f.path()+"/"+name]
 	return noted
 }
@@ -93,7 +98,7 @@ func (w *Watcher) misses(next, end string) {
 
 // astray reports whether what has come at a path leads a protected name elsewhere: it
 // replaces a link, or is where one leads, or it is a link on the way to there.
-func (w *Watcher) astray(f *folder, name string, isDir bool) bool {
+func (w *Watcher) astray(f *directory, name string, isDir bool) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
 	if !noted || was != (link{}) || !isDir {
@@ -115,7 +120,7 @@ func (w *Watcher) linksBelow(dir string) bool {
 // elsewhere lists what git obeys as it obeys what is in a git directory at dir, but which
 // is elsewhere: the directory of hooks and the configurations that its own names, and what
 // its hooks are links to.
-func (w *Watcher) elsewhere(f *folder, dir string) (list []string) {
+func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	if !f.isGit() || w.ownToSome(f) { // a call's own is judged when it ends
 		return nil
 	}

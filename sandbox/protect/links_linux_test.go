@@ -25,13 +25,13 @@ func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
 		setup, call string
 		want        []string
 	}{
-		"a link in the middle":     {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `mkdir v2; echo evil >v2/envrc; ln -sfn v2 cur`, []string{"cur"}},
-		"what was missing":         {`ln -s cfg/envrc .envrc`, `mkdir cfg; echo evil >cfg/envrc; echo fine >cfg/other`, []string{"cfg/envrc"}},
-		"a link to what is":        {`ln -s cfg/envrc .envrc; mkdir v; echo >v/envrc`, `ln -s v cfg`, []string{"cfg"}},
-		"a file by another name":   {`ln -s cfg/envrc .envrc; mkdir cfg`, `echo evil >cfg/new; mv cfg/new cfg/envrc`, []string{"cfg/envrc"}},
-		"a folder by another name": {`ln -s cfg/envrc .envrc`, `mkdir new; echo evil >new/envrc; mv new cfg`, []string{"cfg/envrc"}},
-		"a missing folder":         {repository + `git config core.hooksPath tools/hooks`, `mkdir -p tools/hooks`, []string{"tools/hooks"}},
-		"the same again":           {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `touch v1/x; ln -s v1 other; rm other`, nil},
+		"a link in the middle":        {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `mkdir v2; echo evil >v2/envrc; ln -sfn v2 cur`, []string{"cur"}},
+		"what was missing":            {`ln -s cfg/envrc .envrc`, `mkdir cfg; echo evil >cfg/envrc; echo fine >cfg/other`, []string{"cfg/envrc"}},
+		"a link to what is":           {`ln -s cfg/envrc .envrc; mkdir v; echo >v/envrc`, `ln -s v cfg`, []string{"cfg"}},
+		"a file by another name":      {`ln -s cfg/envrc .envrc; mkdir cfg`, `echo evil >cfg/new; mv cfg/new cfg/envrc`, []string{"cfg/envrc"}},
+		"a directory by another name": {`ln -s cfg/envrc .envrc`, `mkdir new; echo evil >new/envrc; mv new cfg`, []string{"cfg/envrc"}},
+		"a missing directory":         {repository + `git config core.hooksPath tools/hooks`, `mkdir -p tools/hooks`, []string{"tools/hooks"}},
+		"the same again":              {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `touch v1/x; ln -s v1 other; rm other`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

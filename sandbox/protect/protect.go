@@ -8,10 +8,11 @@
 // of it was put into the quarantine. Nothing is moved, and everything is opened by
 // descriptors, following no link: other calls may still hold what is removed.
 //
-// The package does not decide who may change such files, and it confines nothing.
+// The package does not decide which calls may change such files, and confines nothing.
 package protect
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,23 @@ type Options struct {
 	// Watches is how many directories may be watched; 0 = half of what the kernel
 	// gives, and no more than 65 536. The others are searched at the end of each call.
 	Watches int
+	// Sight is shown what the scan finds; nil = it is shown to no one.
+	Sight Sight
+}
+
+// A Sight is shown what is in the roots as the Watcher scans them, so that another
+// package need not read every directory again. Its methods are called one at a time,
+// with the Watcher locked: they must not call it.
+type Sight interface {
+	// Listed shows everything that is in a directory.
+	Listed(dir string, entries []fs.DirEntry)
+	// Wants reports whether a path matters, by its name alone.
+	Wants(path string, dir bool) bool
+	// Changed shows that something came under such a path, went, or took another's place.
+	Changed(path string)
+	// Moved shows that a directory has another path now, with all that is in it. It
+	// reports whether that has to be listed again.
+	Moved(from, to string) bool
 }
 
 // Incident is something that appeared under a protected name.
@@ -43,11 +61,11 @@ type Incident struct {
 	Why  string // what is wrong with it, for people and models
 	Kept string // the copy in the quarantine; empty = it is still there
 	Err  error  // why it could not be removed
-	// Later tells that it is removed when the calls that may have made it have ended.
+	// Later: it is removed when the calls that may have made it have ended.
 	Later bool
-	// Gone tells that it was not there any more when the call had ended.
+	// Gone: it was not there any more when the call had ended.
 	Gone bool
-	// Own tells that it is part of a project that the call made: it stays, and is
+	// Own: it is part of a project that the call made. It stays, and is
 	// protected from the next call on.
 	Own bool
 }
@@ -87,8 +105,14 @@ func (n names) has(dir, name string) bool {
 }
 
 // dependencies are the directories that hold what other people's projects are made of.
-// Nobody opens these as projects of their own.
+// People do not open these as projects of their own.
 var dependencies = []string{"node_modules", ".venv", "venv", "site-packages", "vendor", ".tox"}
+
+// InDependencies reports whether a path below root is in a directory of dependencies.
+func InDependencies(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	return ok && slices.ContainsFunc(strings.Split(filepath.Dir(rest), "/"), func(dir string) bool { return slices.Contains(dependencies, dir) })
+}
 
 // name is the protected name that a canonical path has or is in, anywhere below a
 // root; "" when there is none. It looks at the path alone, so it is stricter than what

@@ -18,8 +18,8 @@ var protected = []string{
 	".envrc", ".vscode", ".gitmodules", ".npmrc", ".cargo/config.toml", ".hg/hgrc",
 }
 
-// project is a workspace with a guard over it. Commands run in it as a call would
-// make them run, but unconfined: what the guard takes away, nothing else stops.
+// project is a workspace with a watcher over it. Commands run in it as a call would
+// make them run, but unconfined: what the watcher takes away, nothing else stops.
 type project struct {
 	t    *testing.T
 	dir  string
@@ -144,9 +144,9 @@ func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
 		"a name moved into place":       {`echo x >innocent; mv innocent .envrc; mkdir d; echo >d/tasks.json; mv d .vscode`, []string{".envrc", ".vscode"}},
 		"names in a repository":         {`echo x >sub/.envrc`, []string{"sub/.envrc"}},
 		"names below are the project's": {`mkdir -p pkg && echo x >pkg/.envrc`, nil},
-		"a folder nobody may enter":     {`mkdir v; echo y >v/x; chmod 0 v; mv v .vscode`, []string{".vscode"}},
-		"a folder nobody may write":     {`echo x >sub/.envrc; chmod 555 sub`, []string{"sub/.envrc"}},
-		"git's common folder":           {`mkdir e && echo ../e >.git/commondir`, []string{".git/commondir"}},
+		"a directory no one may enter":  {`mkdir v; echo y >v/x; chmod 0 v; mv v .vscode`, []string{".vscode"}},
+		"a directory no one may write":  {`echo x >sub/.envrc; chmod 555 sub`, []string{"sub/.envrc"}},
+		"git's common directory":        {`mkdir e && echo ../e >.git/commondir`, []string{".git/commondir"}},
 		"git's attributes":              {`mkdir -p .git/info; echo '* filter=x' >.git/info/attributes`, []string{".git/info/attributes"}},
 		"configuration of a worktree":   {`printf '[core]\n\tfsmonitor = touch pwned\n' >.git/config.worktree`, []string{".git/config.worktree"}},
 		"a hook where hooks are gone":   {`mkdir -p nohooks/.git/hooks; echo x >nohooks/.git/hooks/pre-commit`, []string{"nohooks/.git/hooks/pre-commit"}},
@@ -171,7 +171,7 @@ func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
 				t.Error(diff)
 			}
 			if again := p.call("chmod -R u+rwX ."); again != nil {
-				t.Errorf("the next call was told of %v", again)
+				t.Errorf("the next call reports %v", again)
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func TestWhatIsMadeOverAndOverIsNotAllKept(t *testing.T) {
 	p.sh(`git init -q r; mkdir -p r/.git/hooks; for i in {1..300}; do echo x >r/.git/hooks/$i; done`)
 	got := c.End()
 	if len(got) != 200 {
-		t.Errorf("%d were told of", len(got))
+		t.Errorf("%d were reported", len(got))
 	}
 	left, err := filepath.Glob(p.dir + "/r/.git/hooks/[0-9]*")
 	if err != nil || len(left) != 0 {
@@ -306,7 +306,7 @@ func TestChangesAreTold(t *testing.T) {
 				return
 			}
 		case <-t.Context().Done():
-			t.Fatal("nothing was told of .envrc")
+			t.Fatal("nothing reports .envrc")
 		}
 	}
 }

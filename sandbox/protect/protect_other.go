@@ -9,7 +9,13 @@ type Watcher struct{ options Options }
 func New(o Options) (*Watcher, error) { return &Watcher{o}, nil }
 
 // Beside returns nil.
-func (w *Watcher) Beside(string) (*Watcher, error) { return nil, nil }
+func (w *Watcher) Beside(string, Sight) (*Watcher, error) { return nil, nil }
+
+// Sync shows nothing.
+func (w *Watcher) Sync() {}
+
+// List shows nothing.
+func (w *Watcher) List() {}
 
 // Close does nothing.
 func (w *Watcher) Close() {}

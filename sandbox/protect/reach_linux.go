@@ -2,12 +2,14 @@ package protect
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // reach is what a call could change.
@@ -18,20 +20,14 @@ type reach struct {
 	Granted []string        // what it was allowed to change all the same
 }
 
-// link tells a symbolic link from another one that is put in its place. No program
-// can set the time of the latest change (inode(7)).
+// link identifies a symbolic link, also among those that replace it. No program can set
+// the time of the latest change (inode(7)).
 type link struct {
 	Inode   uint64
 	Changed int64 // in nanoseconds
 }
 
-func linkOf(info os.FileInfo) link {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return link{}
-	}
-	return link{st.Ino, st.Ctim.Nano()}
-}
+func linkOf(in nofollow.Info) link { return link{in.Inode, in.Changed.UnixNano()} }
 
 // may reports whether a path, or one in it, was granted.
 func (r *reach) may(path string) bool {
@@ -48,8 +44,8 @@ func (r *reach) could(path string, late bool) bool {
 		return false
 	}
 	if was, linked := r.Links[path]; linked {
-		info, err := os.Lstat(path)
-		return err != nil || linkOf(info) != was
+		in, err := nofollow.Stat(unix.AT_FDCWD, path)
+		return err != nil || linkOf(in) != was
 	}
 	if late && !r.after(path) {
 		return false

@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// Who has opened a directory before it gets a protected name keeps the descriptor.
+// A process that opens a directory before it gets a protected name keeps the descriptor.
 func TestADescriptorOfWhatIsTakenAwayLeadsNowhere(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "")
@@ -63,7 +62,7 @@ mkdir closed; echo x >closed/file; chmod 0 closed; printf x >$'\xff\xfe'; d=d; f
 	if len(taken) != 1 || taken[0] != ".vscode" {
 		t.Fatalf("taken: %v", taken)
 	}
-	items, err := protect.Items(p.quar)
+	items, err := quarantine.Items(p.quar)
 	if err != nil || len(items) != 1 {
 		t.Fatalf("%v: %v", items, err)
 	}
@@ -80,41 +79,5 @@ mkdir closed; echo x >closed/file; chmod 0 closed; printf x >$'\xff\xfe'; d=d; f
 	}
 	if b, err := os.ReadFile(p.dir + "/outside/file"); err != nil || string(b) != "mine\n" {
 		t.Errorf("%q, %v", b, err)
-	}
-}
-
-// An item may be one that an earlier version moved into the quarantine while a process
-// still held it.
-func TestRemovingAnItemFollowsNoLink(t *testing.T) {
-	t.Parallel()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	quarantine, outside := filepath.Join(base, "quarantine"), filepath.Join(base, "outside")
-	tree := filepath.Join(quarantine, "20260101T000000.000Z-OLD/taken/deep")
-	for _, dir := range []string{outside + "/sub", tree} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for link, to := range map[string]string{"a": outside, "z": outside + "/sub", "0": "/"} {
-		if err := os.Symlink(to, filepath.Join(tree, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(tree, 0); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := protect.Prune(quarantine, time.Hour, 1<<30); err != nil || left != 0 {
-		t.Errorf("%d bytes are left: %v", left, err)
-	}
-	for _, dir := range []string{outside, outside + "/sub"} {
-		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
-			t.Errorf("%s: %v, %v", dir, info, err)
-		}
-	}
-	if list, err := os.ReadDir(quarantine); err != nil || len(list) != 0 {
-		t.Errorf("%v is left: %v", list, err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // The events of a directory have a number that goes with the directory itself,
@@ -17,23 +19,23 @@ const (
 )
 
 func (w *Watcher) addRoot(path string) {
-	f := &folder{name: path, wd: -1, root: true}
+	f := &directory{name: path, wd: -1, root: true}
 	w.tree.roots = append(w.tree.roots, f)
-	w.scan([]*folder{f})
+	w.scan([]*directory{f})
 }
 
-// scan reads folders and all that is new below them, those above first: if the watches
+// scan reads directories and all that is new below them, those above first: if the watches
 // do not suffice, the deepest have none.
-func (w *Watcher) scan(next []*folder) {
+func (w *Watcher) scan(next []*directory) {
 	for len(next) > 0 {
 		f := next[0]
 		next = append(next[1:], w.read(f)...)
 	}
 }
 
-// read watches a folder, judges what is in it and returns the folders in it that are
+// read watches a directory, judges what is in it and returns the directories in it that are
 // new. What comes after the listing comes as an event.
-func (w *Watcher) read(f *folder) []*folder {
+func (w *Watcher) read(f *directory) []*directory {
 	if f.kind == forgotten || f.lost {
 		return nil
 	}
@@ -42,44 +44,47 @@ func (w *Watcher) read(f *folder) []*folder {
 		return nil
 	}
 	defer dir.Close()
-	if f.id != (fileID{}) && (f.id != in.id || !f.born.Equal(in.born)) {
+	if f.id != (nofollow.ID{}) && !f.is(in) {
 		return w.exchange(f, in)
 	}
-	if f.id == (fileID{}) {
-		if was := w.movedHere(f, in); was != nil {
-			return was
+	if f.id == (nofollow.ID{}) {
+		if was := w.tree.byID[in.ID]; was != nil && was != f && !f.root && w.hasMoved(was, f, in) {
+			w.drop(f)
+			return w.attach(was, f.parent, f.name)
 		}
+		w.know(f, in)
 	}
 	w.addWatch(f, dir)
 	entries, _ := dir.ReadDir(-1) // what could be read counts
 	found := w.compare(f, entries)
+	w.list(f, entries)
 	f.unread = false
 	return found
 }
 
-// openFolder opens a folder for reading. One that is closed to us is read when the call
+// openFolder opens a directory for reading. One that is closed to us is read when the call
 // that closed it has ended.
-func (w *Watcher) openFolder(f *folder) (*os.File, info, error) {
+func (w *Watcher) openFolder(f *directory) (*os.File, nofollow.Info, error) {
 	path := f.path()
-	fd, err := openPath(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := nofollow.Open(path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == unix.EACCES {
 		w.tree.closed[f] = struct{}{}
 		f.unread = true
 	}
 	if err != nil {
-		return nil, info{}, err
+		return nil, nofollow.Info{}, err
 	}
-	in, err := statAt(fd, "")
+	in, err := nofollow.Stat(fd, "")
 	if err != nil {
 		unix.Close(fd)
-		return nil, info{}, err
+		return nil, nofollow.Info{}, err
 	}
 	delete(w.tree.closed, f)
 	return os.NewFile(uintptr(fd), path), in, nil
 }
 
-// exchange takes what is now under the name of a folder for what it is.
-func (w *Watcher) exchange(f *folder, in info) []*folder {
+// exchange takes what is now under the name of a directory for what it is.
+func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	if f.root {
 		w.forgetID(f)
 		w.know(f, in)
@@ -87,49 +92,19 @@ func (w *Watcher) exchange(f *folder, in info) []*folder {
 	}
 	parent := f.parent
 	w.lose(f)
-	if sub := w.enterName(parent, f.name, in); sub != nil {
-		return []*folder{sub}
-	}
-	return nil
+	return w.enter(parent, f.name, in)
 }
 
-// know notes which directory a folder is.
-func (w *Watcher) know(f *folder, in info) {
-	f.id, f.born = in.id, in.born
+// know notes which directory a directory is.
+func (w *Watcher) know(f *directory, in nofollow.Info) {
+	f.id, f.born = in.ID, in.Born
 	if w.tree.byID[f.id] == nil {
 		w.tree.byID[f.id] = f
 	}
 }
 
-// movedHere looks whether a folder that was found is one that is known from elsewhere. If
-// so that one takes the place of f, and what is to be read again is returned.
-func (w *Watcher) movedHere(f *folder, in info) (next []*folder) {
-	was := w.tree.byID[in.id]
-	if was == nil || was == f || !was.born.Equal(in.born) || f.root || f.below(was) || !was.lost && w.isThere(was) {
-		w.know(f, in)
-		return nil
-	}
-	parent := f.parent
-	w.drop(f)
-	if sub := w.attach(was, parent, f.name); sub != nil {
-		return []*folder{sub}
-	}
-	return []*folder{}
-}
-
-// isThere reports whether a folder is where it was seen last.
-func (w *Watcher) isThere(f *folder) bool {
-	fd, err := openPath(f.path(), unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	in, err := statAt(fd, "")
-	return err == nil && in.id == f.id
-}
-
-// compare takes notice of all that is in a folder, and of what is not any more.
-func (w *Watcher) compare(f *folder, entries []fs.DirEntry) (found []*folder) {
+// compare takes notice of all that is in a directory, and of what is not any more.
+func (w *Watcher) compare(f *directory, entries []fs.DirEntry) (found []*directory) {
 	there := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		there[e.Name()] = true
@@ -159,24 +134,21 @@ func (w *Watcher) compare(f *folder, entries []fs.DirEntry) (found []*folder) {
 	return found
 }
 
-// add makes a folder for a directory in f.
-func (w *Watcher) add(f *folder, name string) *folder {
-	sub := &folder{
+// add makes a directory for a directory in f.
+func (w *Watcher) add(f *directory, name string) *directory {
+	sub := &directory{
 		name: name, parent: f, kind: f.kindBelow(name), wd: -1, seen: w.calls,
 		library: f.library || slices.Contains(dependencies, name), unread: f.unread,
 	}
-	if f.children == nil {
-		f.children = map[string]*folder{}
-	}
-	f.children[name] = sub
+	f.put(sub)
 	if sub.kind.isGit() || sub.kind == rebase {
 		w.hold(sub)
 	}
 	return sub
 }
 
-// addWatch watches a folder that is open, unless it is.
-func (w *Watcher) addWatch(f *folder, dir *os.File) {
+// addWatch watches a directory that is open, unless it is.
+func (w *Watcher) addWatch(f *directory, dir *os.File) {
 	t := &w.tree
 	if f.wd >= 0 {
 		return
@@ -203,8 +175,8 @@ func (w *Watcher) addWatch(f *folder, dir *os.File) {
 	delete(t.dark, f)
 }
 
-// watchMore watches a folder that has become a git directory for what counts there.
-func (w *Watcher) watchMore(f *folder) {
+// watchMore watches a directory that has become a git directory for what counts there.
+func (w *Watcher) watchMore(f *directory) {
 	dir, err := w.openDirectory(f)
 	if err != nil || f.wd < 0 {
 		return
@@ -213,26 +185,24 @@ func (w *Watcher) watchMore(f *folder) {
 	_, _ = unix.InotifyAddWatch(w.fd, fmt.Sprintf("/proc/self/fd/%d", dir), watched|unix.IN_CLOSE_WRITE)
 }
 
-// hold marks a folder as one in which something protected is or may be.
-func (w *Watcher) hold(f *folder) {
+// hold marks a directory as one in which something protected is or may be.
+func (w *Watcher) hold(f *directory) {
 	w.tree.holders[f] = struct{}{}
 	w.existing = nil
 }
 
-// release notes that a protected name is gone from a folder.
-func (w *Watcher) release(f *folder, name string) {
+// release notes that a protected name is gone from a directory.
+func (w *Watcher) release(f *directory, name string) {
 	if f.held[name] {
 		delete(f.held, name)
 		w.existing = nil
 	}
 }
 
-// lose notes that a folder is not under its name any more. If it does not turn up under
+// lose notes that a directory is not under its name any more. If it does not turn up under
 // another one it is forgotten once all events have been read.
-func (w *Watcher) lose(f *folder) {
-	if f.parent != nil && f.parent.children[f.name] == f {
-		delete(f.parent.children, f.name)
-	}
+func (w *Watcher) lose(f *directory) {
+	f.detach()
 	if w.leads(f.path()) {
 		w.existing = nil
 	}
@@ -240,15 +210,16 @@ func (w *Watcher) lose(f *folder) {
 	w.tree.lost[f] = struct{}{}
 }
 
-// attach gives a folder that was moved its new name. It returns what is to be read
+// attach gives a directory that was moved its new name. It returns what is to be read
 // because other things count there.
-func (w *Watcher) attach(f *folder, parent *folder, name string) *folder {
+func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	k, library := parent.kindBelow(name), parent.library || slices.Contains(dependencies, name)
-	if f.kind != k || f.library != library || w.names.nested[f.name] != nil || w.names.nested[name] != nil || f.unread || w.linksBelow(parent.path()+"/"+name) {
+	nested := w.names.nested[f.name] != nil || w.names.nested[name] != nil
+	if f.kind != k || f.library != library || nested || f.unread || w.linksBelow(parent.path()+"/"+name) {
 		w.drop(f)
 		sub := w.add(parent, name)
 		sub.seen = f.seen
-		return sub
+		return []*directory{sub}
 	}
 	if !f.lost {
 		w.tree.again[f.parent] = struct{}{} // something else may have its old name
@@ -257,32 +228,23 @@ func (w *Watcher) attach(f *folder, parent *folder, name string) *folder {
 	if old := parent.children[name]; old != nil {
 		w.lose(old)
 	}
+	from := f.path()
 	delete(w.tree.lost, f)
 	f.lost, f.name, f.parent = false, name, parent
-	if parent.children == nil {
-		parent.children = map[string]*folder{}
+	parent.put(f)
+	w.moved(f, from)
+	for holder := range w.tree.holders {
+		if holder.below(f) {
+			w.existing = nil
+		}
 	}
-	parent.children[name] = f
-	w.existing = w.unlessHeld(f)
 	return nil
 }
 
-// unlessHeld is what is known to exist, unless that is in f.
-func (w *Watcher) unlessHeld(f *folder) []string {
-	for holder := range w.tree.holders {
-		if holder.below(f) {
-			return nil
-		}
-	}
-	return w.existing
-}
-
-// drop forgets a folder and all that is below it.
-func (w *Watcher) drop(f *folder) {
-	if f.parent != nil && f.parent.children[f.name] == f {
-		delete(f.parent.children, f.name)
-	}
-	for next := []*folder{f}; len(next) > 0; next = next[1:] {
+// drop forgets a directory and all that is below it.
+func (w *Watcher) drop(f *directory) {
+	f.detach()
+	for next := []*directory{f}; len(next) > 0; next = next[1:] {
 		f := next[0]
 		for _, sub := range f.children {
 			next = append(next, sub)
@@ -292,7 +254,7 @@ func (w *Watcher) drop(f *folder) {
 			w.existing = nil
 		}
 		w.forgetID(f)
-		for _, set := range []map[*folder]struct{}{w.tree.dark, w.tree.closed, w.tree.again, w.tree.lost} {
+		for _, set := range []map[*directory]struct{}{w.tree.dark, w.tree.closed, w.tree.again, w.tree.lost} {
 			delete(set, f)
 		}
 		f.kind = forgotten
@@ -300,7 +262,7 @@ func (w *Watcher) drop(f *folder) {
 }
 
 // forgetID ends the watch of a directory.
-func (w *Watcher) forgetID(f *folder) {
+func (w *Watcher) forgetID(f *directory) {
 	if f.wd >= 0 {
 		delete(w.tree.watch, f.wd)
 		_, _ = unix.InotifyRmWatch(w.fd, uint32(f.wd)) // the kernel may have done so
@@ -309,5 +271,5 @@ func (w *Watcher) forgetID(f *folder) {
 	if w.tree.byID[f.id] == f {
 		delete(w.tree.byID, f.id)
 	}
-	f.id = fileID{}
+	f.id = nofollow.ID{}
 }

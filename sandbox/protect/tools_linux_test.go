@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// creator stands for a package such as create-vite, which npm would load from its
+// creator replaces a package such as create-vite, which npm would load from its
 // registry: it makes a project with what editors obey in it.
 const creator = `mkdir -p creator; cd creator
 echo '{"name": "create-thing", "version": "1.0.0", "bin": {"create-thing": "./make.js"}}' >package.json
@@ -51,7 +51,7 @@ func TestToolsThatMakeProjectsWork(t *testing.T) {
 				t.Error(err)
 			}
 			if got := p.call("true"); got != nil {
-				t.Errorf("the next call was told of %v", got)
+				t.Errorf("the next call reports %v", got)
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // kind is what a directory is to git.
@@ -59,11 +61,11 @@ func gitStores(name string) bool {
 	return name == "objects" || name == "refs" || name == "logs" || name == "lfs"
 }
 
-// folder is a directory of the roots.
-type folder struct {
+// directory is a directory of the roots.
+type directory struct {
 	name     string // of a root: its path
-	parent   *folder
-	children map[string]*folder
+	parent   *directory
+	children map[string]*directory
 	kind     kind
 	root     bool
 	bare     bool // it is a git directory itself
@@ -73,14 +75,14 @@ type folder struct {
 	lost     bool // nothing is under its name any more: it was moved or removed
 
 	wd   int32 // -1: it is not watched
-	id   fileID
+	id   nofollow.ID
 	born time.Time // when it was made; zero where the file system does not know
 	seen uint64    // the number of the latest call when it was found
 	held map[string]bool
 }
 
-// path is built from the names, since what is above a folder may be renamed.
-func (f *folder) path() string {
+// path is built from the names, since what is above a directory may be renamed.
+func (f *directory) path() string {
 	parts := []string{f.name}
 	for p := f.parent; p != nil; p = p.parent {
 		parts = append(parts, p.name)
@@ -90,7 +92,7 @@ func (f *folder) path() string {
 }
 
 // kindBelow is what a directory of this name is in f.
-func (f *folder) kindBelow(name string) kind {
+func (f *directory) kindBelow(name string) kind {
 	k := f.kind.kindBelow(name)
 	if !f.bare || k != plain {
 		return k
@@ -101,12 +103,12 @@ func (f *folder) kindBelow(name string) kind {
 	return k
 }
 
-// isGit reports whether git reads the folder as its own.
-func (f *folder) isGit() bool { return f.kind.isGit() || f.bare }
+// isGit reports whether git reads the directory as its own.
+func (f *directory) isGit() bool { return f.kind.isGit() || f.bare }
 
-// base is the folder that counts when it is asked who made something: of the parts of a
+// base is the directory that counts when it is asked who made something: of the parts of a
 // git directory the directory, of .cargo/config.toml that which holds .cargo.
-func (f *folder) base(n names) *folder {
+func (f *directory) base(n names) *directory {
 	for f.kind != plain && !f.isGit() && f.parent != nil {
 		f = f.parent
 	}
@@ -118,29 +120,46 @@ func (f *folder) base(n names) *folder {
 
 // tree is what is known of the roots.
 type tree struct {
-	roots   []*folder
-	byID    map[fileID]*folder
-	watch   map[int32]*folder
-	most    int                  // watches
-	short   bool                 // of watches
-	holders map[*folder]struct{} // folders in which something protected is, or may be
-	dark    map[*folder]struct{} // not watched
-	closed  map[*folder]struct{} // not readable
-	again   map[*folder]struct{} // could not be opened where they should be: to be read again
-	lost    map[*folder]struct{} // see folder.lost
-	unseen  []*folder            // to be read before it is known what calls have left
-	full    bool                 // with all folders below them
+	roots   []*directory
+	byID    map[nofollow.ID]*directory
+	watch   map[int32]*directory
+	most    int                     // watches
+	short   bool                    // of watches
+	holders map[*directory]struct{} // directories in which something protected is, or may be
+	dark    map[*directory]struct{} // not watched
+	closed  map[*directory]struct{} // not readable
+	again   map[*directory]struct{} // could not be opened where they should be: to be read again
+	lost    map[*directory]struct{} // see directory.lost
+	unseen  []*directory            // to be read before it is known what calls have left
+	full    bool                    // with all directories below them
 }
 
 func newTree(most int) tree {
 	return tree{
-		byID: map[fileID]*folder{}, watch: map[int32]*folder{}, most: most, holders: map[*folder]struct{}{},
-		dark: map[*folder]struct{}{}, closed: map[*folder]struct{}{}, again: map[*folder]struct{}{}, lost: map[*folder]struct{}{},
+		byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
+		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{},
+	}
+}
+
+// is reports whether in is of the directory.
+func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
+
+func (f *directory) put(sub *directory) {
+	if f.children == nil {
+		f.children = map[string]*directory{}
+	}
+	f.children[sub.name] = sub
+}
+
+// detach removes a directory from the one that it is in, unless another has its name.
+func (f *directory) detach() {
+	if f.parent != nil && f.parent.children[f.name] == f {
+		delete(f.parent.children, f.name)
 	}
 }
 
 // below reports whether f is top or in it.
-func (f *folder) below(top *folder) bool {
+func (f *directory) below(top *directory) bool {
 	for ; f != nil; f = f.parent {
 		if f == top {
 			return true

@@ -190,7 +190,7 @@ func TestReportEndsNothing(t *testing.T) {
 	}
 }
 
-// More than is told or kept is removed all the same.
+// More than is reported or kept is removed all the same.
 func TestWhatIsTooMuchIsRemovedAsWell(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "")
@@ -198,7 +198,7 @@ func TestWhatIsTooMuchIsRemovedAsWell(t *testing.T) {
 	p.sh(`for r in a b c; do git init -q $r; mkdir -p $r/.git/hooks; (cd $r/.git/hooks; for i in {1..1500}; do : >$i; done); done`)
 	<-c.Violated()
 	if got := len(p.taken(c.End()[:200])); got != 200 {
-		t.Errorf("%d were told", got)
+		t.Errorf("%d were reported", got)
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

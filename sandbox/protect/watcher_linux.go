@@ -19,7 +19,7 @@ type Watcher struct {
 	names   names
 	inotify *os.File // kept for its poller; read by raw system calls, with mu held
 	fd      int
-	looks   int // how many folders are read before a call returns
+	looks   int // how many directories are read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
 	ready   chan struct{} // closed when the roots have been read for the first time
@@ -34,7 +34,7 @@ type Watcher struct {
 	existing []string            // see Call.Existing; nil = to be looked for
 	links    map[string]link     // on the ways to them: symbolic links, and what is missing (zero)
 	ways     []string            // existing and links, sorted
-	told     []string            // what follow got last
+	followed []string            // what follow got last
 	behind   bool                // calls have begun before all events were handled
 	more     bool                // there were more findings than are kept
 	late     *unswept            // what calls may have left that have ended; nil = nothing
@@ -45,8 +45,8 @@ type Watcher struct {
 
 // proof is a file that is judged by its content.
 type proof struct {
-	folder *folder
-	name   string
+	directory *directory
+	name      string
 }
 
 // New begins to watch. The first Begin waits until every directory has been read.
@@ -77,14 +77,14 @@ func unwatched(o Options) *Watcher {
 	}
 }
 
-// Beside returns a Watcher like w, but of another directory: for one call that may write
-// there too. It is nil for a nil Watcher. The caller closes it.
-func (w *Watcher) Beside(root string) (*Watcher, error) {
+// Beside returns a Watcher like w, but of another directory and with another Sight: for
+// one call that may write there too. It is nil for a nil Watcher. The caller closes it.
+func (w *Watcher) Beside(root string, sight Sight) (*Watcher, error) {
 	if w == nil {
 		return nil, nil
 	}
 	o := w.options
-	o.Roots = []string{root}
+	o.Roots, o.Sight = []string{root}, sight
 	return New(o)
 }
 
@@ -96,7 +96,7 @@ func (w *Watcher) run() {
 	w.swept()
 	w.mu.Unlock()
 	close(w.ready)
-	w.tell()
+	w.notify()
 	raw, err := w.inotify.SyscallConn()
 	if err != nil {
 		return
@@ -109,7 +109,7 @@ func (w *Watcher) run() {
 		done := w.closed
 		w.mu.Unlock()
 		if !done {
-			w.tell()
+			w.notify()
 		}
 		return done
 	})
@@ -136,20 +136,20 @@ func (w *Watcher) Follow(f func(existing []string)) {
 	}
 	w.follow.Store(&f)
 	// Ends once the directories have been read.
-	w.work.Go(w.tell)
+	w.work.Go(w.notify)
 }
 
-// tell calls the follower when something has changed.
-func (w *Watcher) tell() {
+// notify calls the follower when something has changed.
+func (w *Watcher) notify() {
 	f := w.follow.Load()
 	if f == nil {
 		return
 	}
 	w.mu.Lock()
 	now := w.look()
-	changed := !w.closed && (w.told == nil || !slices.Equal(now, w.told))
+	changed := !w.closed && (w.followed == nil || !slices.Equal(now, w.followed))
 	if changed {
-		w.told = now
+		w.followed = now
 	}
 	w.mu.Unlock()
 	if changed {
@@ -200,8 +200,8 @@ func (w *Watcher) look() []string {
 	return w.existing
 }
 
-// wanted are the names to protect in a folder.
-func (w *Watcher) wanted(f *folder, dir string) (list []string) {
+// wanted are the names to protect in a directory.
+func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 	for name := range f.held {
 		list = append(list, name)
 	}

@@ -1,9 +1,5 @@
-// Package bash is the tool that runs shell commands: it tells what a script can
-// do before it runs, and runs exactly that script.
-//
-// The analysis understands a part of bash's language. What it does not
-// understand, and what is known only when it runs, is an effect that no policy
-// can allow.
+// Package bash is the tool that runs shell commands: it reports what a script can
+// do before it runs (package shell), and runs exactly that script.
 package bash
 
 import (
@@ -20,7 +16,9 @@ import (
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
+	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/shell"
 	"github.com/toold/toold/tools"
 )
 
@@ -48,9 +46,10 @@ type Options struct {
 	ReturnBytes int64 // of each stream in a return, for the description; 0 = not said
 	Background  bool  // calls may run on after their return, for the description
 
-	Resolver Resolver // 0 = the host's file system
+	Resolver shell.Resolver // nil = the host's file system
 
 	Egress  egress.Options   // how connections are made where Profile has Ports; each call brings its own Allow
+	Masks   *masks.Tracker   // of what rules keep from programs; nil = nothing is masked
 	Protect *protect.Watcher // of what commands may not change in the workspace; nil = nothing is protected. The caller closes it.
 
 	Pool *executor.Pool // runs the commands; nil = each starts a shell. The caller closes it.
@@ -69,22 +68,22 @@ func New(o Options) tools.Tool {
 	}
 	o.DefaultTimeout = min(o.DefaultTimeout, o.MaxTimeout)
 	if o.Resolver == nil {
-		o.Resolver = hostResolver{}
+		o.Resolver = shell.Host()
 	}
-	a := &analyser{workspace: o.Workspace, env: make(map[string]string), resolver: o.Resolver}
+	env := make(map[string]string)
 	for _, entry := range o.Env {
 		if name, text, ok := strings.Cut(entry, "="); ok {
-			a.env[name] = text
+			env[name] = text
 		}
 	}
-	t := &tool{options: o, analyser: a}
+	t := &tool{options: o, analyser: shell.New(shell.Options{Workspace: o.Workspace, Env: env, Resolver: o.Resolver})}
 	if !o.guarded(o.Profile) {
 		o.Pool.Prepare(t.usual())
 		return t
 	}
 	o.Protect.Follow(func(existing []string) {
 		c := t.usual()
-		c.Sandbox.Protect = existing
+		c.Sandbox.Protect, c.Sandbox.Masks = existing, o.Masks.Usual()
 		o.Pool.Prepare(c)
 	})
 	return t
@@ -108,7 +107,7 @@ func (t *tool) usual() executor.Command {
 
 type tool struct {
 	options  Options
-	analyser *analyser
+	analyser *shell.Analyser
 }
 
 // arguments are what a call may say.
@@ -119,8 +118,14 @@ type arguments struct {
 	Terminal      *string         `json:"terminal" enum:"split|single|off"`
 	Stdin         *string         `json:"stdin" enum:"open|closed"`
 	Background    bool            `json:"background" alias:"run_in_background,is_background"`
+	Escalate      escalation      `json:"escalate"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
+}
+
+// escalation is what a call asks for that its sandbox would keep from it.
+type escalation struct {
+	Read []string `json:"read"`
 }
 
 // Definition describes the tool to a model.
@@ -140,6 +145,13 @@ func (t *tool) Definition() tools.Definition {
 			},
 			"terminal": choice("split: a terminal, with stderr apart. single: one terminal for everything. off: pipes, for data.", "split", "single", "off"),
 			"stdin":    choice("open: input can be sent while it runs. closed: it reads the end of input. Default: open in single, else closed.", "open", "closed"),
+			"escalate": map[string]any{
+				"type": "object", "additionalProperties": false,
+				"properties": map[string]any{
+					"read": map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "description": "Files or folders, such as .env, that a program of the script has to read although a rule asks first: the user is asked."},
+				},
+				"description": "What the script needs beyond its sandbox. Send it when a return names it.",
+			},
 			"background": map[string]any{
 				"type":        "boolean",
 				"description": fmt.Sprintf("true: return at once and let the script run on, with all that it starts, for at most %s (or its timeout). For servers and watchers.", t.options.MaxBackground),
@@ -189,8 +201,12 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	if a.Stdin != nil {
 		v.stdin = *a.Stdin == "open"
 	}
-	v.effects = t.analyser.analyse(v.script, v.dir)
+	v.effects = t.analyser.Effects(v.script, v.dir)
 	t.ownScratch(v.effects)
+	t.markKept(v.effects)
+	if err := v.escalate(a.Escalate); err != nil {
+		return nil, err
+	}
 	if v.dir != t.options.Workspace {
 		// A command sees what is in the folder it runs in, and whoever decides must
 		// know which that is. Inside the workspace no rule need allow it.
@@ -216,7 +232,7 @@ func (t *tool) folder(dir string) (string, error) {
 	if path == "" {
 		return "", fail("cannot be resolved")
 	}
-	if inProc(path) {
+	if within(path, "/proc") {
 		return "", fail("is in /proc, which differs for each process")
 	}
 	info, err := os.Stat(path)

@@ -127,7 +127,7 @@ func TestTheDefinitionIsAValidSchema(t *testing.T) {
 	if err := json.Unmarshal(d.Parameters, &schema); err != nil || d.Name != "bash" || d.Description == "" {
 		t.Fatalf("%v: %+v", err, d)
 	}
-	if len(schema.Properties) != 6 || len(schema.Required) != 1 {
+	if len(schema.Properties) != 7 || len(schema.Required) != 1 {
 		t.Errorf("%+v", schema)
 	}
 }

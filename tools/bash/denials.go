@@ -20,8 +20,8 @@ const mostDenials = 16
 
 // refused is what toold itself has kept from a call.
 type refused struct {
-	hosts   []egress.Refusal
-	taken   []protect.Incident
+	hosts []egress.Refusal
+	seen
 	sockets []string
 }
 
@@ -61,8 +61,8 @@ func (v *invocation) addBlind(r *tools.Result) {
 	if r.Sandbox.Unwatched = why; unseen {
 		addLine(r, "Notice: "+why+".")
 	}
-	if v.blind != "" {
-		addLine(r, "Notice: in the folder that was added for this call: "+v.blind+".")
+	if v.seen.blind != "" {
+		addLine(r, "Notice: in the folder that was added for this call: "+v.seen.blind+".")
 	}
 }
 
@@ -84,6 +84,9 @@ func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Deni
 	}
 	for _, h := range by.hosts {
 		all = append(all, refusedHost(h))
+	}
+	for _, m := range by.replaced {
+		all = append(all, replaced(m))
 	}
 	for _, i := range by.taken {
 		if i.Violation() {

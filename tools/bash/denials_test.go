@@ -147,7 +147,7 @@ func TestAResultTellsEachDenialOnce(t *testing.T) {
 			{Host: "no.example", Why: &sandbox.Denial{Setting: "team:7", Hint: "denied by rule team:7"}},
 			{Host: "in.example", Port: 443, Why: errors.New("in.example has the address 10.0.0.1: that is no public address; sandbox.egress.private lists those that may be reached all the same")},
 		},
-		taken:   []protect.Incident{{Path: "/w/sub/.envrc", Why: "other programs run or obey what stands in it", Kept: "/q/1"}},
+		seen:    seen{taken: []protect.Incident{{Path: "/w/sub/.envrc", Why: "other programs run or obey what stands in it", Kept: "/q/1"}}},
 		sockets: []string{"/srv/agent\x1b.sock"},
 	}, strings.Repeat("bash: line 3: .envrc: Read-only file system\ntouch: cannot touch '/etc/x': Read-only file system\n", 5))
 	want := []string{

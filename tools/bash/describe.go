@@ -36,7 +36,7 @@ func (o Options) describeFiles() string {
 	case o.Profile.Mode != sandbox.WorkspaceWrite:
 		return "it can change none of the machine's."
 	case o.Profile.Tier == sandbox.TierC:
-		return "it can read and write the workspace" + others(o.Profile.Write) + ", and read the system's directories."
+		return "it can read and write the workspace" + others(o.Profile.Write) + ", and read the system's directories; temporary files go to $TMPDIR, gone with the call; /tmp cannot be written."
 	}
 	return "it can write in the workspace" + others(o.Profile.Write) + " and nowhere else; /tmp is its own and is gone with the call."
 }
@@ -63,8 +63,12 @@ func (o Options) describeBackground() string {
 	if !o.Background {
 		return "what it starts ends with it; nothing runs on after the return."
 	}
-	return fmt.Sprintf("what it starts ends with it, also with &. With background: true the call returns at once with an id, and the script runs on for at most %s: "+
+	text := fmt.Sprintf("what it starts ends with it, also with &. With background: true the call returns at once with an id, and the script runs on for at most %s: "+
 		"bash_output reads what it prints, bash_kill stops it, list_calls lists what runs.", seconds(o.MaxBackground))
+	if o.Profile.Network || o.Profile.Tier == sandbox.TierC {
+		return text
+	}
+	return text + " While it runs, later calls of the conversation reach its servers at localhost; nothing else does."
 }
 
 // seconds writes a duration without units that are zero.

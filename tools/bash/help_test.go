@@ -1,15 +1,9 @@
 package bash
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"sort"
-	"strings"
 	"testing"
-
-	"github.com/toold/toold/policy"
-	"github.com/toold/toold/sandbox"
 )
 
 // workspace makes a small tree: a workspace with links into and out of it, and a
@@ -42,67 +36,4 @@ func workspace(t testing.TB) (ws, out string) {
 // environment is what commands of the tests see.
 func environment() []string {
 	return []string{"HOME=/home/u", "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "USER=u"}
-}
-
-// analysed returns the effects of a script in the workspace.
-func analysed(t testing.TB, ws, script string) []policy.Effect {
-	t.Helper()
-	args, err := json.Marshal(map[string]string{"command": script})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool := New(Options{Workspace: ws, Env: environment(), Profile: sandbox.Profile{Mode: sandbox.FullAccess, Workspace: ws}})
-	inv, err := tool.Build(args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inv.Effects()
-}
-
-// shown renders effects compactly and in order: "run ls …", "r /path", "w+ /tree",
-// "net host:port", "env NAME", "opaque". Suspected effects are left out.
-func shown(effects []policy.Effect, ws, out string) string {
-	var lines []string
-	for _, e := range effects {
-		if !e.Possible {
-			lines = append(lines, line(e, ws, out))
-		}
-	}
-	sort.Strings(lines)
-	return strings.Join(uniq(lines), "; ")
-}
-
-func uniq(list []string) []string {
-	var out []string
-	for i, s := range list {
-		if i == 0 || s != list[i-1] {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// line renders one effect.
-func line(e policy.Effect, ws, out string) string {
-	s := ""
-	switch e.Kind {
-	case policy.Exec:
-		s = e.String()
-	case policy.Read, policy.Write:
-		s = e.Kind.String()[:1]
-		if e.Tree {
-			s += "+"
-		}
-		s += " " + e.Canonical
-		if e.Unknown {
-			s += "?"
-		}
-	case policy.Net:
-		s = "net " + e.Host
-	case policy.Env:
-		s = "env " + e.Name
-	default:
-		s = "opaque"
-	}
-	return strings.NewReplacer(ws+"/", "", ws, ".", out, "OUT").Replace(s)
 }

@@ -18,7 +18,7 @@ func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial 
 	if v.profile.Mode == sandbox.FullAccess {
 		return nil
 	}
-	return slices.Concat(v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
+	return slices.Concat(v.maskedIn(text), v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
 }
 
 // pathsLookedAt bounds the paths of a text that are resolved: whoever prints them can

@@ -66,7 +66,8 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	command.Loopback, command.Lends = io.Loopback, io.Lends
 	var exit executor.Exit
 	defer func() {
-		by := refused{hosts: network.Refusals(), taken: v.unwatch(), sockets: exit.Refused}
+		v.unwatch()
+		by := refused{hosts: network.Refusals(), seen: v.seen, sockets: exit.Refused}
 		v.addDenials(&r, exit, by, out.text()+"\n"+complaints.text())
 		v.addBlind(&r)
 	}()
@@ -174,7 +175,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
 	case exit.Reason == executor.Aborted:
 		r.IsError, r.Failure = true, tools.ProtectedPath
-		r.Text = "Command was ended at once, since something appeared under a protected name."
+		r.Text = "Command was ended at once, since something came under a name that is protected or masked."
 	case exit.Limit == "memory":
 		r.IsError = true
 		r.Text = fmt.Sprintf("Command was killed for want of memory. Exit code: %d", exit.Code)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
 
@@ -14,7 +13,7 @@ type preparation struct {
 	prepared bool
 	failure  error // why it must not run; the rest is not there then
 	guarded  watch
-	blind    string // why not all of a folder that was added was seen, once the watch is over
+	seen     seen // what it has found, once it is over
 	held     *executor.Held
 }
 
@@ -24,10 +23,9 @@ func (v *invocation) Prepare(io tools.IO) {
 	o := v.tool.options
 	v.prepared = true
 	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile))
-	if v.guarded, v.failure = o.watch(v.profile, io.Widen.Folder()); v.failure != nil {
+	if v.guarded, v.failure = o.watch(&v.profile, io, !v.background); v.failure != nil {
 		return
 	}
-	v.profile.Protect = v.guarded.existing
 	pool := o.Pool
 	if io.Widen != nil {
 		pool = nil // no shell waits for a call of its kind, nor is one started for the next
@@ -44,13 +42,12 @@ func (v *invocation) Drop() {
 	v.pinned.Close() // allowed on nil
 }
 
-// unwatch ends the watch over what the script may not change, and tells what it did
-// to it all the same.
-func (v *invocation) unwatch() (found []protect.Incident) {
+// unwatch ends the watch over what the script may not change and read. What it found is
+// in seen.
+func (v *invocation) unwatch() {
 	begun := v.guarded
 	v.guarded = watch{}
-	found, v.blind = begun.end()
-	return found
+	v.seen = begun.end()
 }
 
 // env is the environment of the script. Where nothing confines it, the folders are not

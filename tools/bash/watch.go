@@ -6,36 +6,69 @@ import (
 	"slices"
 
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/tools"
 )
 
-// watch is the watch over what must stay as it is while one call runs: in what every
-// call may write, and in the folder that was added for this one.
+// watch is the watch over what must stay as it is, and unread, while one call runs: in what
+// every call may write, and in the directory that was added for this one.
 type watch struct {
 	existing []string         // what is there, for the sandbox
 	usual    *protect.Call    // nil = nothing is watched
 	beside   *protect.Watcher // of the added directory; nil = there is none
 	added    *protect.Call    // of beside
+	masked   *masks.Call
+	addition *masks.Call // of the added directory
 }
 
-// watch begins to watch over a call in a profile. An error means that the added
-// folder cannot be watched: the call must not run.
-func (o Options) watch(p sandbox.Profile, folder string) (w watch, err error) {
-	if !o.guarded(p) {
+// watch begins to watch over a call in a profile, of which it fills in what is protected and
+// masked. An error means that the call must not run.
+func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, err error) {
+	defer func() {
+		if err != nil {
+			w.end()
+			w = watch{}
+		}
+	}()
+	if p.Mode == sandbox.FullAccess {
 		return w, nil
 	}
-	if folder != "" {
-		if w.beside, err = o.Protect.Beside(folder); err != nil {
-			return w, fmt.Errorf("%w: what is protected in %s could not be watched: %v", sandbox.ErrUnavailable, folder, err)
+	tracker, err := w.besides(o, io.Widen.Folder())
+	if err != nil {
+		return w, err
+	}
+	if o.guarded(*p) {
+		w.usual = o.Protect.Begin(nil) // a script that was allowed may do more than it seems
+		w.existing = w.usual.Existing()
+		if w.beside != nil {
+			w.added = w.beside.Begin(nil)
+			w.existing = slices.Concat(w.existing, w.added.Existing())
 		}
 	}
-	w.usual = o.Protect.Begin(nil) // a script that was allowed may do more than it seems
-	w.existing = w.usual.Existing()
-	if w.beside != nil {
-		w.added = w.beside.Begin(nil)
-		w.existing = slices.Concat(w.existing, w.added.Existing())
+	p.Protect = w.existing
+	if p.Tier == sandbox.TierC { // which has no mounts
+		return w, nil
 	}
+	if w.masked, err = o.Masks.Begin(io.Policy, io.Opened, makes); err == nil {
+		w.addition, err = tracker.Begin(io.Policy, io.Opened, makes)
+	}
+	if err != nil {
+		return w, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
+	}
+	p.Masks = w.masked.Masks().With(w.addition.Masks())
 	return w, nil
+}
+
+// besides begins to watch the directory that a person has added to the call, if there is one.
+func (w *watch) besides(o Options, directory string) (tracker *masks.Tracker, err error) {
+	if directory == "" {
+		return nil, nil
+	}
+	if tracker, w.beside, err = masks.Beside(o.Masks, o.Protect, directory); err != nil {
+		return nil, fmt.Errorf("%w: what is protected in %s could not be watched: %v", sandbox.ErrUnavailable, directory, err)
+	}
+	return tracker, nil
 }
 
 // violated is closed when the call has to be ended; done, when ctx has ended.
@@ -46,22 +79,31 @@ func (w watch) violated(ctx context.Context) (abort <-chan struct{}, done <-chan
 		defer close(ended)
 		select {
 		case <-w.usual.Violated():
-			close(stop)
 		case <-w.added.Violated():
-			close(stop)
+		case <-w.masked.Violated():
+		case <-w.addition.Violated():
 		case <-ctx.Done():
+			return
 		}
+		close(stop)
 	}()
 	return stop, ended
 }
 
-// end ends the watch and returns what has appeared, and why not all of the added folder
-// was seen; "" when all of it was.
-func (w watch) end() (found []protect.Incident, blind string) {
-	found = append(w.usual.End(), w.added.End()...)
+// seen is what a watch has found.
+type seen struct {
+	taken    []protect.Incident
+	replaced []sandbox.Mask // masked files in whose place something else came
+	blind    string         // why not all of the added directory was seen; "" = it was
+}
+
+// end ends the watch.
+func (w watch) end() (s seen) {
+	s.taken = append(w.usual.End(), w.added.End()...)
+	s.replaced = append(w.masked.End(), w.addition.End()...)
 	if why, unseen := w.beside.Blind(); unseen {
-		blind = why
+		s.blind = why
 	}
 	w.beside.Close()
-	return found, blind
+	return s
 }

@@ -18,7 +18,31 @@ import (
 )
 
 // New makes the three tools. They may be used concurrently.
-func New() []tools.Tool { return []tools.Tool{output{}, killer{}, lister{}} }
+func New() []tools.Tool {
+	return []tools.Tool{
+		tool[outputArguments]{outputDefinition(), outputArguments.build},
+		tool[killArguments]{killDefinition(), killArguments.build},
+		tool[listArguments]{listDefinition(), listArguments.build},
+	}
+}
+
+// tool is a tool with arguments of type A.
+type tool[A any] struct {
+	definition tools.Definition
+	build      func(A) (tools.Invocation, error)
+}
+
+// Definition describes the tool to models.
+func (t tool[A]) Definition() tools.Definition { return t.definition }
+
+// Build reads the arguments.
+func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[A](args)
+	if err != nil {
+		return nil, err
+	}
+	return t.build(a)
+}
 
 // invocation is one parsed call of a tool of this package.
 type invocation struct {
@@ -105,16 +129,14 @@ func describe(s tools.CallStatus) string {
 	return fmt.Sprintf("%s %s%s%s, %d bytes of output%s", s.ID, s.State, since, kind, s.Bytes[tools.Combined], what)
 }
 
-// killer is the tool bash_kill.
-type killer struct{}
-
+// killArguments are those of bash_kill.
 type killArguments struct {
 	CallID        string          `json:"call_id" alias:"shell_id,bash_id,task_id" required:"true"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-func (killer) Definition() tools.Definition {
+func killDefinition() tools.Definition {
 	return tools.Definition{
 		Name:        "bash_kill",
 		Description: "Stops a call of this conversation that still runs, with every process of it (TERM, then KILL), and returns how it ended.",
@@ -124,11 +146,7 @@ func (killer) Definition() tools.Definition {
 	}
 }
 
-func (k killer) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[killArguments](args)
-	if err != nil {
-		return nil, err
-	}
+func (a killArguments) build() (tools.Invocation, error) {
 	return invocation{name: "bash_kill", id: a.CallID, text: "Stop the call " + a.CallID, run: a.run}, nil
 }
 
@@ -148,16 +166,14 @@ func (a killArguments) run(ctx context.Context, io tools.IO) (tools.Result, erro
 	return tools.Result{Text: fmt.Sprintf("%s was stopped: %s.", a.CallID, call.Status().End)}, nil
 }
 
-// lister is the tool list_calls.
-type lister struct{}
-
+// listArguments are those of list_calls.
 type listArguments struct {
 	All           bool            `json:"all"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-func (lister) Definition() tools.Definition {
+func listDefinition() tools.Definition {
 	return tools.Definition{
 		Name:        "list_calls",
 		Description: "Lists the calls of this conversation that still run, background servers included; with all, also the latest commands that have ended.",
@@ -167,11 +183,7 @@ func (lister) Definition() tools.Definition {
 	}
 }
 
-func (lister) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[listArguments](args)
-	if err != nil {
-		return nil, err
-	}
+func (a listArguments) build() (tools.Invocation, error) {
 	return invocation{name: "list_calls", text: "List the calls of this conversation", reads: true, run: a.run}, nil
 }
 

@@ -17,9 +17,7 @@ const (
 	mostWait   = 2 * time.Minute
 )
 
-// output is the tool bash_output.
-type output struct{}
-
+// outputArguments are those of bash_output.
 type outputArguments struct {
 	CallID        string          `json:"call_id" alias:"bash_id,shell_id,task_id" required:"true"`
 	Offset        *int64          `json:"offset"`
@@ -30,7 +28,7 @@ type outputArguments struct {
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-func (output) Definition() tools.Definition {
+func outputDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "bash_output",
 		Description: fmt.Sprintf("Returns what a call of this conversation has printed, running or ended: the end of it, or the part from offset on, at most %d bytes. "+
@@ -45,11 +43,7 @@ func (output) Definition() tools.Definition {
 	}
 }
 
-func (output) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[outputArguments](args)
-	if err != nil {
-		return nil, err
-	}
+func (a outputArguments) build() (tools.Invocation, error) {
 	p := piece{id: a.CallID, offset: -1, limit: usualBytes, wait: time.Duration(a.Wait) * time.Millisecond, stream: streamOf(a.Stream)}
 	switch {
 	case a.Offset != nil && *a.Offset < 0:

@@ -119,7 +119,7 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 		c.o.Files = new(sandbox.Files) // which ends with the call
 		defer c.o.Files.Close()
 	}
-	s, err := c.carryOut(ctx, io.Granted)
+	s, err := c.underMasks(ctx, io)
 	result := tools.Result{Text: s.done}
 	if err != nil {
 		result = failed(ctx, err)
@@ -131,6 +131,14 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	}
 	result.Sandbox = c.o.report(s.held)
 	return result
+}
+
+// underMasks makes the change in the view of programs.
+func (c *change) underMasks(ctx context.Context, io tools.IO) (s state, err error) {
+	if c.o, err = c.o.masked(io); err != nil {
+		return s, err
+	}
+	return c.carryOut(ctx, io.Granted)
 }
 
 // carryOut makes the change. The state it returns is closed.

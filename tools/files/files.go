@@ -14,6 +14,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/sandbox/protect"
 	"github.com/toold/toold/tools"
 )
@@ -24,6 +25,7 @@ type Options struct {
 	Home      string // for a leading "~/"; empty: such paths are refused
 	Profile   sandbox.Profile
 	Files     *sandbox.Files   // opens and replaces them; nil will do for danger-full-access. The caller closes it.
+	Masks     *masks.Tracker   // of what rules keep from programs; nil = nothing is masked
 	Protect   *protect.Watcher // of what calls may not change; nil = nothing is protected. The caller closes it.
 	MaxRead   int64            // bytes that one read returns; 0 = 1 MiB
 	MaxWrite  int64            // bytes of a file that is written or edited; 0 = 16 MiB
@@ -40,6 +42,13 @@ func New(o Options) []tools.Tool {
 	}
 	busy := &locks{held: make(map[string]*lock)}
 	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, grepper{o}, globber{o}}
+}
+
+// masked are the options of a call, with what its policy keeps from programs.
+func (o Options) masked(io tools.IO) (Options, error) {
+	var err error
+	o.Profile.Masks, err = o.Masks.Set(io.Policy, io.Opened)
+	return o, err
 }
 
 // target is the file of a call.

@@ -116,9 +116,12 @@ func (s search) Preview() tools.Preview {
 
 // Execute searches.
 func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
+	var err error
+	if s.o, err = s.o.masked(io); err == nil {
+		err = s.root.astray
+	}
 	w := &walk{o: s.o, io: io, root: s.root, want: s.names, most: mostEntries}
 	found := &findings{most: s.limit}
-	err := s.root.astray
 	if err == nil {
 		err = s.find(ctx, w, found)
 	}

@@ -92,8 +92,13 @@ func (r read) Preview() tools.Preview {
 }
 
 func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {
-	e, held, err := r.content(ctx, io)
 	var result tools.Result
+	var e excerpt
+	var held sandbox.Report
+	var err error
+	if r.o, err = r.o.masked(io); err == nil {
+		e, held, err = r.content(ctx, io)
+	}
 	if err == nil {
 		result, err = r.result(e)
 	}

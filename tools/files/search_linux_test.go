@@ -48,7 +48,6 @@ const leftOut = "[.git, .hg, .svn and node_modules were left out; name one in pa
 func TestGrepFindsLines(t *testing.T) {
 	t.Parallel()
 	w := project(t)
-	io := allowAll()
 	for _, tc := range []struct {
 		a    args
 		want string
@@ -66,16 +65,21 @@ func TestGrepFindsLines(t *testing.T) {
 		{args{"pattern": "key", "path": "image.png"}, "No line matches.\n[1 file not searched: binary]\n"},
 		{args{"pattern": "package", "path": "lib", "limit": 1}, "lib/load.go:1:package lib\n[the first 1 are shown and more follow; narrow path or the pattern, or raise limit (at most 10000)]\n"},
 	} {
-		if diff := cmp.Diff(tc.want, w.search("grep", tc.a, io)); diff != "" {
-			t.Errorf("%v: %s", tc.a, diff)
-		}
+		searches(t, w, "grep", tc.a, tc.want)
+	}
+}
+
+// searches checks what a search of a project returns.
+func searches(t *testing.T, w workspace, tool string, a args, want string) {
+	t.Helper()
+	if diff := cmp.Diff(want, w.search(tool, a, allowAll())); diff != "" {
+		t.Errorf("%v: %s", a, diff)
 	}
 }
 
 func TestGlobListsPaths(t *testing.T) {
 	t.Parallel()
 	w := project(t)
-	io := allowAll()
 	for _, tc := range []struct {
 		a    args
 		want string
@@ -89,9 +93,7 @@ func TestGlobListsPaths(t *testing.T) {
 		{args{"pattern": "**/nothing.*", "path": "lib"}, "No path matches.\n"},
 		{args{"pattern": "**/*", "path": "lib", "limit": 2}, "lib/load.go\nlib/load_test.go\n[the first 2 are shown and more follow; narrow path or the pattern, or raise limit (at most 10000)]\n"},
 	} {
-		if diff := cmp.Diff(tc.want, w.search("glob", tc.a, io)); diff != "" {
-			t.Errorf("%v: %s", tc.a, diff)
-		}
+		searches(t, w, "glob", tc.a, tc.want)
 	}
 }
 

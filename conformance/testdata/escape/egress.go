@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -18,7 +20,7 @@ import (
 // byName are the attempts on what carries connections by name.
 func byName() map[string]attempt {
 	return map[string]attempt{
-		"say": sayTo, "hello": sayHello, "many": sayToMany, "half": sayAndEnd, "take": takeDoor,
+		"say": sayTo, "hello": sayHello, "many": sayToMany, "half": sayAndEnd, "take": takeDoor, "hold": holdMany,
 	}
 }
 
@@ -104,6 +106,42 @@ func sayToMany(a args) (string, int, error) {
 		return "many", 0, last
 	}
 	return "many", good, nil
+}
+
+// holdMany opens N connections to HOST PORT at the same time, and says nothing on them. It
+// makes the file beside-ready when it gets no more for a second, and beside-ended when one
+// ends.
+func holdMany(a args) (string, int, error) {
+	to, err := net.ResolveTCPAddr("tcp4", net.JoinHostPort(a.text(0), a.text(1)))
+	if err != nil {
+		return "hold", -1, err
+	}
+	open, ended := make(chan net.Conn), make(chan error)
+	for range a.number(2) {
+		// Ends with its connection, or the process.
+		go func() {
+			c, err := net.DialTCP("tcp4", nil, to)
+			if err == nil {
+				open <- c
+				_, err = c.Read(make([]byte, 1))
+			}
+			ended <- err
+		}()
+	}
+	for n := 0; ; {
+		select {
+		case <-open:
+			n++
+		case err := <-ended:
+			fmt.Printf("hold: of %d one ended: %v\n", n, err)
+			return "hold", n, os.WriteFile("beside-ended", nil, 0o600)
+		case <-time.After(time.Second):
+			if n > 0 {
+				fmt.Printf("hold: %d\n", n)
+				os.WriteFile("beside-ready", nil, 0o600)
+			}
+		}
+	}
 }
 
 // curl stands in for the tool of that name: a request and its answer, whatever the
@@ -224,7 +262,7 @@ func takeDoor(a args) (string, int, error) {
 // line after it. HOW says what is odd about it: "bytes" come one at a time, in
 // "records" each byte is a record, an "alert" comes before it, "twice" has two lists
 // of names, "none" has none, "stall" ends after 3 bytes and waits for the end of the
-// connection.
+// connection, "version" is followed by the version of the record, as a number.
 func sayHello(a args) (string, int, error) {
 	c, err := net.Dial("tcp4", net.JoinHostPort(a.text(0), a.text(1)))
 	if err != nil {
@@ -246,6 +284,10 @@ func sayHello(a args) (string, int, error) {
 		parts = [][]byte{{21, 3, 1, 0, 2, 1, 90}, record(hello)} // a warning: the user cancelled
 	case "stall":
 		parts = [][]byte{record(hello)[:3]}
+	case "version":
+		odd := record(hello)
+		binary.BigEndian.PutUint16(odd[1:], uint16(a.number(4)))
+		parts = [][]byte{odd}
 	default:
 		parts = [][]byte{record(hello)}
 	}

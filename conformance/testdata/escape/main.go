@@ -62,7 +62,7 @@ func main() {
 func roles() map[string]func(args) int {
 	return map[string]func(args) int{
 		"daemon": daemon, "racer": racer, "getfattr": getfattr, "setfattr": setfattr, "socat": socat, "curl": curl, "dig": dig, "devices": devices,
-		"exchange": exchange, "fds": fds, "euid": euid, "ttyname": ttyname, "without-landlock": withoutLandlock,
+		"exchange": exchange, "fds": fds, "euid": euid, "ttyname": ttyname, "without-landlock": withoutLandlock, "lender": lender,
 	}
 }
 

@@ -19,7 +19,7 @@ func network() map[string]attempt {
 			return stream(a, unix.IPPROTO_MPTCP, "MPTCPHIT")
 		},
 		"tfo": fastOpen, "udp": datagram, "sock": anySocket, "vsock": vsock, "netlink": netlink,
-		"listen": backdoor, "localpair": localPair,
+		"listen": backdoor, "localpair": localPair, "again": again,
 	}
 }
 

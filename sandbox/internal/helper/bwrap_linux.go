@@ -143,6 +143,11 @@ func (s *Spec) hiddenHere() []string {
 			list = append(list, real)
 		}
 	}
+	for _, path := range s.Masks { // canonical; the helper sees whether it still is
+		if _, err := os.Lstat(path); err == nil {
+			list = append(list, path)
+		}
+	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
@@ -166,7 +171,7 @@ func (s *Spec) lookAtRoots() error {
 		}
 		return except(err, unix.ENOENT, unix.ENOTDIR)
 	}
-	for _, dir := range waysTo(s.writable(), slices.Concat(s.Hide, s.Protect)) {
+	for _, dir := range waysTo(s.writable(), slices.Concat(s.Hide, s.Protect, s.Masks)) {
 		if err := note(dir, true); err != nil {
 			return stage("pin "+dir, err)
 		}

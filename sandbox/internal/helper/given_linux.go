@@ -129,8 +129,21 @@ func checkView(s *Spec, mounts mountTable) error {
 		}
 	}
 	for _, path := range s.Hide {
-		if err := mounts.checkHidden(path); err != nil {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = mounts.checkHidden(fd)
+		}
+		if except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP) != nil {
 			return stage("hide "+path, err)
+		}
+	}
+	for _, path := range s.Masks {
+		fd, err := locate(path)
+		if err == nil {
+			err = mounts.checkHidden(fd)
+		}
+		if except(err, unix.ENOENT, unix.ENOTDIR) != nil {
+			return stage("mask "+path, err)
 		}
 	}
 	return nil
@@ -165,13 +178,8 @@ func (m mountTable) checkMount(fd int, readOnly bool) error {
 	return nil
 }
 
-// checkHidden makes sure that what path leads to, if there is anything, is empty and
-// closed.
-func (m mountTable) checkHidden(path string) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
-	}
+// checkHidden makes sure that what was opened is empty and closed. It closes fd.
+func (m mountTable) checkHidden(fd int) error {
 	defer unix.Close(fd)
 	if err := m.checkMount(fd, true); err != nil {
 		return err

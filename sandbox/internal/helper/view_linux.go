@@ -93,10 +93,13 @@ func buildView(s *Spec, handed []int) error {
 			return err
 		}
 	}
-	if err := pinAll(s.writable(), slices.Concat(s.Hide, s.Protect)); err != nil {
+	if err := pinAll(s.writable(), slices.Concat(s.Hide, s.Protect, s.Masks)); err != nil {
 		return err
 	}
 	if err := protectAll(s.Protect); err != nil {
+		return err
+	}
+	if err := maskAll(s.Masks); err != nil {
 		return err
 	}
 	if err := hideAll(s.Hide); err != nil {
@@ -318,6 +321,27 @@ func hide(path string) error {
 		return except(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP)
 	}
 	defer unix.Close(fd)
+	return cover(fd)
+}
+
+// maskAll covers paths below the roots. What is gone since it was listed needs no cover;
+// that it was replaced by a link, which another call must have done, is an error.
+func maskAll(paths []string) error {
+	for _, path := range paths {
+		fd, err := locate(path)
+		if err == nil {
+			err = cover(fd)
+			unix.Close(fd)
+		}
+		if except(err, unix.ENOENT, unix.ENOTDIR) != nil {
+			return stage("mask "+path, err)
+		}
+	}
+	return nil
+}
+
+// cover puts something that cannot be opened over the open file or directory.
+func cover(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err

@@ -25,6 +25,7 @@ type Spec struct {
 	Roots    []Root
 	Hide     []string
 	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
+	Masks    []string // canonical paths over which nothing can be opened
 	Protect  []string // canonical paths below writable roots that stay as they are
 	Fixed    []Root   // with Given: which of Protect there are, and, writable, the folders on the way to them and to Hide
 	Outside  []string // with Given: the daemon's namespaces of the NamespaceKinds in turn, as readlink(2) tells them; it may be in none
@@ -232,6 +233,7 @@ func (s *Spec) Encode() ([]byte, error) {
 	f.texts("hide", s.Hide)
 	f.texts("socket", s.Sockets)
 	f.texts("protect", s.Protect)
+	f.texts("mask", s.Masks)
 	f.texts("outside", s.Outside)
 	for _, r := range s.Fixed {
 		if r.Writable {
@@ -300,6 +302,7 @@ func DecodeSpec(b []byte) (Spec, error) {
 		"env":    func(v string) { s.Env = append(s.Env, v) },
 
 		"protect":    func(v string) { s.Protect = append(s.Protect, v) },
+		"mask":       func(v string) { s.Masks = append(s.Masks, v) },
 		"outside":    func(v string) { s.Outside = append(s.Outside, v) },
 		"pin":        func(v string) { s.Fixed = append(s.Fixed, Root{Path: v, Writable: true}) },
 		"fixed":      func(v string) { s.Fixed = append(s.Fixed, Root{Path: v}) },

@@ -12,7 +12,7 @@ func fullSpec() Spec {
 	return Spec{
 		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true, Hold: true,
 		Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
-		Hide:  []string{"/home/u/.ssh", "/a=b"}, Protect: []string{"/work space/.git/config"},
+		Hide:  []string{"/home/u/.ssh", "/a=b"}, Masks: []string{"/w/.env"}, Protect: []string{"/work space/.git/config"},
 		Sockets: []string{"/run/s"},
 		Fixed:   []Root{{"/work space/.git", true, "8:2"}, {"/work space/.git/config", false, "8:3"}}, Outside: []string{"net:[4026531840]"},
 		Room: 5, TmpBytes: 1, User: 17, Group: 18, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/policy"
+)
+
+// rulebook writes what people let an answer count for into policy files, and takes it
+// out again.
+type rulebook struct {
+	notes string // file of what was written, the latest last
+
+	mu sync.Mutex // one writer at a time
+}
+
+// rulebookIn is the rulebook of a state directory.
+func rulebookIn(stateDir string) *rulebook {
+	return &rulebook{notes: filepath.Join(stateDir, "remembered.jsonl")}
+}
+
+// entry is one answer that was written into a policy file.
+type entry struct {
+	File    string          `json:"file"`
+	At      time.Time       `json:"at"`
+	Person  string          `json:"person"`
+	Call    string          `json:"tool_call_id"`
+	Changes []policy.Change `json:"changes"`
+	Pieces  []config.Piece  `json:"pieces"`
+}
+
+// add makes changes in a policy file. When reload does not take it up, the file is put
+// back.
+func (b *rulebook) add(file string, e entry, reload func() error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the policy: %w", err)
+	}
+	note := fmt.Sprintf("remembered %s: %s said yes to %s", e.At.Format(time.DateTime), comment(e.Person), comment(e.Call))
+	next, pieces, err := config.EditPolicy(file, old, e.Changes, note)
+	if err != nil {
+		return err
+	}
+	e.File, e.Pieces = file, pieces
+	list, err := b.entries()
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(file, next); err != nil {
+		return err
+	}
+	if err := reload(); err != nil {
+		return errors.Join(fmt.Errorf("the policy with the rule cannot be used, and was put back: %w", err), replaceFile(file, old), reload())
+	}
+	return b.save(append(list, e))
+}
+
+// undo takes the latest entry out of its policy file.
+func (b *rulebook) undo() (entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, err := b.entries()
+	if err != nil {
+		return entry{}, err
+	}
+	if len(list) == 0 {
+		return entry{}, errors.New("no answer has been written into a policy")
+	}
+	last := list[len(list)-1]
+	src, err := os.ReadFile(last.File)
+	if err != nil {
+		return last, fmt.Errorf("cannot read the policy: %w", err)
+	}
+	out, err := config.UndoPolicy(last.File, src, last.Changes, last.Pieces)
+	if err != nil {
+		return last, err
+	}
+	if err := replaceFile(last.File, out); err != nil {
+		return last, err
+	}
+	return last, b.save(list[:len(list)-1])
+}
+
+func (b *rulebook) entries() (list []entry, err error) {
+	text, err := os.ReadFile(b.notes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range bytes.Lines(text) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", b.notes, err)
+		}
+		list = append(list, e)
+	}
+	return list, err
+}
+
+func (b *rulebook) save(list []entry) error {
+	var text bytes.Buffer
+	for _, e := range list {
+		if err := json.NewEncoder(&text).Encode(e); err != nil {
+			return err
+		}
+	}
+	return replaceFile(b.notes, text.Bytes())
+}
+
+// comment is a text that may be part of a comment in a file.
+func comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// replaceFile puts a new content in the place of a file's, or leaves it as it was. A link
+// stays one.
+func replaceFile(path string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".toold-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}
+
+func policyUndoCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "undo", Short: "Take the rule of the last remembered answer out of the policy", Args: cobra.NoArgs,
+		Long: "Takes out of your policy file what the last answer with --remember command, prefix or\nrule has written. Called again, it takes out the one before. What was changed by hand\nsince stays as it is, and is named. A running daemon notices.",
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := g.remote()
+			if err != nil {
+				return err
+			}
+			e, err := rulebookIn(cfg.StateDir).undo()
+			if err != nil {
+				return &exitError{exitFailed, err}
+			}
+			var lines []string
+			for _, c := range e.Changes {
+				lines = append(lines, c.Text(e.File))
+			}
+			return g.print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, oneLine(e.Person), e.At.Local().Format(time.DateTime), bullets(lines)))
+		},
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// callScreen turns the events of calls into lines for people. Each call has a letter.
+type callScreen struct {
+	calls map[callName]*watchedCall
+	last  int
+	from  string // who made the call that was shown last
+}
+
+type callName struct{ client, agent, id string }
+
+// watchedCall is one call on the screen.
+type watchedCall struct {
+	letter  string
+	decided bool              // the decision was shown
+	rest    map[string][]byte // by stream: a line that has no end yet
+}
+
+// mostRest is how much of a line is kept until its end comes.
+const mostRest = 8 << 10
+
+// event shows an event of the subscription.
+func (w *watcher) event(e message.SubscriptionEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Seq > 0 {
+		w.wants.After = &e.Seq
+	}
+	switch {
+	case e.Topic == message.TopicQuestion:
+		withEvent(e, w.requested)
+	case e.Topic == message.TopicAnswer:
+		withEvent(e, w.resolved)
+	case w.json:
+		_ = w.emit(e) // a terminal that is gone ends the program by itself
+	default:
+		_ = w.out(w.calls.text(e))
+	}
+}
+
+// withEvent passes the frame of an event on. What cannot be read is left out.
+func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
+	var v T
+	if json.Unmarshal(e.Event, &v) == nil {
+		show(v)
+	}
+}
+
+// text is an event for people.
+func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
+	var about askedCall
+	if json.Unmarshal(e.Event, &about) != nil {
+		return ""
+	}
+	name := callName{e.Client, e.AgentID, cmp.Or(about.CallID, about.ToolCall.ID)}
+	c := s.calls[name]
+	switch {
+	case c != nil:
+	case e.Topic == message.TopicDecision:
+		return "" // of a call that has ended, and was shown with its return
+	default:
+		c = s.add(name)
+		text = c.letter + "  " + about.line() + "\n" + s.asker(e)
+	}
+	switch e.Topic {
+	case message.TopicDecision:
+		withEvent(e, func(d message.PolicyDecision) { text += c.decision(d.Action, d.Rule, d.Reason) })
+	case message.TopicWaiting:
+		text += c.flush() + c.line("waits for input")
+	case message.TopicOutput:
+		withEvent(e, func(d message.OutputDelta) { text += c.output(d) })
+	case message.TopicReturn:
+		delete(s.calls, name)
+		withEvent(e, func(r message.ToolReturn) {
+			if d := r.Decision; d != nil && !c.decided {
+				text += c.decision(d.Action, d.Rule, d.Reason)
+			}
+			text += c.flush() + c.line("%s", returned(r))
+		})
+	}
+	return text
+}
+
+// asker says who makes a call, unless it is who made the one before.
+func (s *callScreen) asker(e message.SubscriptionEvent) string {
+	from := asker(message.Asker{Client: e.Client, AgentID: e.AgentID, ConversationID: e.ConversationID}, "   ")
+	if from == s.from {
+		return ""
+	}
+	s.from = from
+	return from
+}
+
+// decision says what was decided, and why if a call may not just run.
+func (c *watchedCall) decision(action, rule, reason string) string {
+	c.decided = true
+	if action == "allow" || reason == "" {
+		return c.line("%s, rule %s", action, rule)
+	}
+	return c.line("%s: %s", action, reason)
+}
+
+// askedCall is what every frame about a call may have.
+type askedCall struct {
+	CallID   string `json:"tool_call_id"`
+	ToolName string `json:"tool_name"`
+	ToolCall struct {
+		ID        string          `json:"tool_call_id"`
+		Name      string          `json:"name"`
+		ToolName  string          `json:"tool_name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"tool_call"`
+}
+
+// line is the call on one line: what it is, or its id where only that is known.
+func (a askedCall) line() string {
+	tool := cmp.Or(a.ToolCall.ToolName, a.ToolCall.Name)
+	if tool == "" {
+		return oneLine(strings.TrimSpace(a.ToolName + " " + a.CallID))
+	}
+	arguments := a.ToolCall.Arguments
+	var inString string
+	if json.Unmarshal(arguments, &inString) == nil {
+		arguments = json.RawMessage(inString)
+	}
+	return dispatch.CallText(tool, arguments)
+}
+
+// add gives a call the next letter: A to Z, then AA.
+func (s *callScreen) add(name callName) *watchedCall {
+	if s.calls == nil {
+		s.calls = map[callName]*watchedCall{}
+	}
+	s.last++
+	letter := ""
+	for n := s.last; n > 0; n = (n - 1) / 26 {
+		letter = string(rune('A'+(n-1)%26)) + letter
+	}
+	c := &watchedCall{letter: letter, rest: map[string][]byte{}}
+	s.calls[name] = c
+	return c
+}
+
+func (c *watchedCall) line(format string, args ...any) string {
+	return c.letter + "  " + oneLine(fmt.Sprintf(format, args...)) + "\n"
+}
+
+// output is the lines that a piece of output ends.
+func (c *watchedCall) output(d message.OutputDelta) (text string) {
+	data := []byte(d.Data)
+	if d.DataB64 != "" {
+		data, _ = base64.StdEncoding.DecodeString(d.DataB64)
+	}
+	if d.Gap != nil {
+		text = c.flush() + c.line("(%d bytes came too fast to be shown; toold output prints them)", d.Gap.To-d.Gap.From)
+	}
+	data = append(c.rest[d.Stream], data...)
+	for {
+		end := bytes.IndexByte(data, '\n') + 1
+		if end == 0 && len(data) < mostRest {
+			c.rest[d.Stream] = data
+			return text
+		}
+		if end == 0 {
+			end = mostRest
+		}
+		text += c.printed(d.Stream, data[:end])
+		data = data[end:]
+	}
+}
+
+// flush is what is left of lines without an end.
+func (c *watchedCall) flush() (text string) {
+	for _, stream := range []string{"stdout", "stderr"} {
+		if len(c.rest[stream]) > 0 {
+			text += c.printed(stream, c.rest[stream])
+		}
+	}
+	clear(c.rest)
+	return text
+}
+
+// printed is a line of output. Its colours end with it, and nothing else in it is obeyed
+// by a terminal. Of what replaced itself (a bar of progress) the last is left.
+func (c *watchedCall) printed(stream string, line []byte) string {
+	line = bytes.TrimRight(line, "\r\n")
+	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
+		line = line[i+1:]
+	}
+	var shown bytes.Buffer
+	screen := tools.NewScreen(&shown)
+	_, _ = screen.Write(line) // to memory
+	_ = screen.Close()
+	mark := " | "
+	if stream == "stderr" {
+		mark = " ! "
+	}
+	return c.letter + mark + shown.String() + "\n"
+}
+
+// returned says how a call ended.
+func returned(r message.ToolReturn) string {
+	first, _, _ := strings.Cut(r.Result, "\n")
+	took := (time.Duration(r.DurationMS) * time.Millisecond).Round(100 * time.Millisecond)
+	switch {
+	case r.Background != nil:
+		return "runs on in the background as " + r.Background.CallID
+	case r.ErrorType != nil:
+		return fmt.Sprintf("ended, %s: %s", *r.ErrorType, first)
+	case r.Signal != nil:
+		return fmt.Sprintf("ended by %s after %v", *r.Signal, took)
+	case r.ExitCode != nil:
+		return fmt.Sprintf("ended with exit code %d after %v", *r.ExitCode, took)
+	case r.Status == "error":
+		return "ended, " + first
+	}
+	return fmt.Sprintf("ended, %s, after %v", r.Status, took)
+}

@@ -1,0 +1,78 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
+	"github.com/toold/toold/tools"
+)
+
+// historyPage is how many calls are read from the journal at once.
+const historyPage = 500
+
+// History reads the calls since a time from the journal, at most the latest most of them
+// (0: all), for those who try policies on them. effects returns what a call does.
+func History(ctx context.Context, log *journal.Journal, since time.Time, most int, effects func(tool string, arguments json.RawMessage) ([]policy.Effect, error)) (*check.History, error) {
+	var events []recorded
+	for before := journal.Key(0); most == 0 || len(events) < most; {
+		page, err := log.Latest(ctx, before, historyPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, rec := range page {
+			if before = rec.Key; rec.ReceivedAt.After(since) {
+				events = append(events, recorded{eventOf(rec), rec.Key, rec.Tool, rec.Canonical})
+			}
+		}
+		if len(page) == 0 || page[len(page)-1].ReceivedAt.Before(since) {
+			break
+		}
+	}
+	slices.Reverse(events)
+	h := &check.History{}
+	for _, e := range events {
+		arguments, err := log.Arguments(ctx, e.key)
+		if err != nil {
+			return nil, err
+		}
+		e.Text = CallText(e.canonical, arguments)
+		h.Add(e.Event, func() ([]policy.Effect, error) { return effects(e.tool, arguments) })
+	}
+	return h, nil
+}
+
+// recorded is a call of the journal, and where its arguments are.
+type recorded struct {
+	check.Event
+	key             journal.Key
+	tool, canonical string
+}
+
+func eventOf(rec journal.Record) check.Event {
+	return check.Event{
+		ID: rec.ID, Client: rec.Client, Agent: rec.AgentID, Hash: rec.ArgsHash, At: rec.ReceivedAt,
+		ByPerson: rec.Decision.By == "person" || rec.Decision.By == "beforehand",
+		Allowed:  rec.Decision.Action == policy.Allow.String(),
+		Widened:  rec.Decision.Widened != "",
+		Worked:   rec.Status == "success" && (rec.ExitCode == nil || *rec.ExitCode == 0),
+	}
+}
+
+// CallText is a call in one line.
+func CallText(tool string, arguments json.RawMessage) string {
+	var a struct {
+		Command string `json:"command"`
+		Path    string `json:"file_path"`
+	}
+	text := tool
+	if json.Unmarshal(arguments, &a) == nil {
+		text = strings.TrimSpace(tool + " " + a.Command + a.Path)
+	}
+	return strings.ReplaceAll(tools.Visible(text), "\n", `\n`)
+}

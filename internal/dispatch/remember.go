@@ -1,0 +1,252 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
+)
+
+// What a person may let an answer count for; see approval.Verdict.
+const (
+	onceOnly       = "once"
+	inConversation = "conversation"
+)
+
+// The calls of the journal on which ways to remember an answer are tried.
+const (
+	triedCalls = 200
+	triedSince = 30 * 24 * time.Hour
+)
+
+// memory holds the answers that count for a conversation. They end with the daemon.
+type memory struct {
+	mu      sync.Mutex
+	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect
+}
+
+// earlier is an answer that was given before.
+type earlier struct{ approval, person string }
+
+// maxRemembered bounds the effects that are remembered, and the conversations. What is
+// forgotten is asked again.
+const maxRemembered = 1000
+
+// add remembers an answer.
+func (m *memory) add(of conversation, keys []string, by earlier) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.answers == nil || len(m.answers) >= maxRemembered {
+		m.answers = make(map[conversation]map[string]earlier)
+	}
+	if m.answers[of] == nil || len(m.answers[of]) >= maxRemembered {
+		m.answers[of] = make(map[string]earlier)
+	}
+	for _, key := range keys {
+		m.answers[of][key] = by
+	}
+}
+
+// covers reports whether answers allow all of the keys, and which allows the last.
+func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		if by, ok = m.answers[of][key]; !ok {
+			return earlier{}, false
+		}
+	}
+	return by, ok
+}
+
+// conversation is whose later calls an answer may count for.
+func (c *Call) conversation() conversation {
+	return conversation{c.client, c.req.AgentID, c.req.ConversationID}
+}
+
+// askedKeys returns what a yes to a call allows: each effect about which the policy asks.
+// ok is false when an answer cannot count for later calls.
+func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []string, ok bool) {
+	if p.Decide(effects).Always {
+		return nil, false
+	}
+	for _, e := range effects {
+		one := []policy.Effect{e}
+		switch d := p.Decide(one); {
+		case d.Action == policy.Allow:
+			continue
+		case d.Action != policy.Ask || d.Always:
+			return nil, false
+		}
+		key, err := keyOfEffect(c, e)
+		if err != nil {
+			return nil, false
+		}
+		keys = append(keys, key)
+	}
+	return keys, len(keys) > 0
+}
+
+// keyOfEffect is the same for effects that are the same. What cannot be followed is the
+// same in the same call only.
+func keyOfEffect(c *Call, e policy.Effect) (string, error) {
+	e.Source = ""
+	text, err := json.Marshal(e)
+	if e.Kind == policy.Opaque || e.Unknown || hasDynamic(e) {
+		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
+	}
+	return c.workspace.opt.Root + "\x00" + string(text), err
+}
+
+func hasDynamic(e policy.Effect) bool {
+	for _, w := range e.Argv {
+		if w.Dynamic {
+			return true
+		}
+	}
+	return false
+}
+
+// remembered is the decision of an earlier answer of the conversation, nil when there is
+// none for all that the policy asks about.
+func (d *Dispatcher) remembered(q question) *message.Decision {
+	keys, ok := askedKeys(q.rules.policy, q.call, q.effects)
+	if !ok {
+		return nil
+	}
+	by, ok := d.memory.covers(q.call.conversation(), keys)
+	if !ok {
+		return nil
+	}
+	said := *q.said
+	said.Action, said.By, said.Person, said.Answer = policy.Allow.String(), "remembered", by.person, by.approval
+	said.Reason = fmt.Sprintf("%s said yes to the same in this conversation (%s).", by.person, by.approval)
+	q.call.granted = written(q.effects)
+	return &said
+}
+
+// remember keeps a yes for the conversation, when the person or the policy wants that.
+func (d *Dispatcher) remember(q question, v approval.Verdict) {
+	byPolicy := v.Remember == "" && q.rules.policy.OncePerConversation() && !v.Before
+	if v.Remember != inConversation && !byPolicy || v.Widen != (approval.Widening{}) {
+		return
+	}
+	if keys, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
+		d.memory.add(q.call.conversation(), keys, earlier{q.id, v.By})
+	}
+}
+
+// judge decides like the policy for a call, and tries changes of it.
+func (c *Call) judge() *check.Judge {
+	return &check.Judge{
+		Policy: c.workspace.rules.Load().policy.Within(Confinement(c.workspace.opt.Profile)),
+		Client: c.client, Agent: c.req.AgentID, Effects: c.workspace.effects,
+	}
+}
+
+// effects are what a call does; those of long calls are not looked for.
+func (w *Workspace) effects(name string, arguments json.RawMessage) ([]policy.Effect, error) {
+	tool, _, ok := w.opt.Registry.Lookup(name)
+	if !ok || len(arguments) > longArguments {
+		return nil, errors.New("not looked at")
+	}
+	inv, err := tool.Build(arguments)
+	if err != nil {
+		return nil, err
+	}
+	return inv.Effects(), nil
+}
+
+// offers are the ways to remember a yes to a question: those of the policy file, tried.
+func (d *Dispatcher) offers(ctx context.Context, q question) []check.Offer {
+	if q.call.workspace.opt.Remember == nil {
+		return nil
+	}
+	return q.call.judge().Offers(q.effects, d.triedHistory(ctx, q.call))
+}
+
+// triedHistory is the latest calls of the journal; none when they cannot be read.
+func (d *Dispatcher) triedHistory(ctx context.Context, c *Call) *check.History {
+	h, err := History(ctx, d.opt.Journal, time.Now().Add(-triedSince), triedCalls, c.workspace.effects)
+	if err != nil {
+		return &check.History{}
+	}
+	h.Calls = slices.DeleteFunc(h.Calls, func(p check.Past) bool { return p.Hash == c.hash })
+	return h
+}
+
+// suggestions shows the ways to remember a yes to people.
+func suggestions(q question) []message.Suggestion {
+	list := []message.Suggestion{}
+	if _, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
+		list = append(list, message.Suggestion{Remember: inConversation})
+	}
+	for _, o := range q.offers {
+		list = append(list, message.Suggestion{
+			Remember: o.Scope, Changes: o.Covers, WouldAllow: textsOf(o.Allows), AllowsRefused: textsOf(o.Refused), WouldNotAllow: o.Not,
+		})
+	}
+	return list
+}
+
+// maxTexts bounds the calls that a suggestion names.
+const maxTexts = 8
+
+func textsOf(calls []check.Past) (texts []string) {
+	for _, c := range calls[:min(len(calls), maxTexts)] {
+		texts = append(texts, c.Text)
+	}
+	if more := len(calls) - maxTexts; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return texts
+}
+
+// offered returns the way in which an answer is to be remembered in the policy file; nil
+// when it is not. The error says why it cannot be.
+func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, error) {
+	switch {
+	case v.Remember == "" || v.Remember == onceOnly:
+		return nil, nil
+	case !v.Approve:
+		return nil, errors.New("only a yes is remembered; a rule that denies is written into the policy file")
+	case v.Remember == inConversation:
+		if _, ok := askedKeys(q.rules.policy, q.call, q.effects); !ok || v.Widen != (approval.Widening{}) {
+			return nil, errors.New("a yes to this call counts once: a rule asks every time, or it comes with a wider sandbox")
+		}
+		return nil, nil
+	case v.Arguments != "" || v.Widen != (approval.Widening{}):
+		return nil, errors.New("a yes with other arguments or a wider sandbox makes no rule")
+	case q.call.workspace.opt.Remember == nil:
+		return nil, errors.New("there is no policy file of your own to write a rule into")
+	case v.Remember == "rule":
+		o, err := q.call.judge().Offer(v.Pattern, q.effects, &check.History{})
+		return &o, err
+	}
+	for i := range q.offers {
+		if q.offers[i].Scope == v.Remember {
+			return &q.offers[i], nil
+		}
+	}
+	return nil, fmt.Errorf("no rule for this %s lets the call run", v.Remember)
+}
+
+// writeRule puts what an answer wants to be remembered into the policy file.
+func (d *Dispatcher) writeRule(q question, v approval.Verdict) (changes []string, err error) {
+	o, err := d.offered(q, v)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	for _, c := range o.Changes {
+		changes = append(changes, c.Text(q.rules.policy.User().Name))
+	}
+	return changes, q.call.workspace.opt.Remember(o.Changes, v.By, q.call.ID)
+}

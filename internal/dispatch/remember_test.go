@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+)
+
+// willing answers every question, and counts them.
+type willing struct {
+	b        *bench
+	verdict  approval.Verdict
+	asked    []message.ApprovalRequest
+	resolved []error
+}
+
+func (y *willing) Asked(r approval.Request[message.ApprovalRequest]) {
+	y.asked = append(y.asked, r.Show)
+	_, err := y.b.approvals.Resolve(r.ID, y.verdict)
+	y.resolved = append(y.resolved, err)
+}
+
+func (y *willing) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
+
+func TestAnAnswerForAConversationIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{})
+	defer b.stop(t)
+	y := &willing{b: b, verdict: approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}}
+	defer b.approvals.Join(y)()
+	first := b.call(t, "call_1", `{}`).Return
+	second := b.call(t, "call_2", `{}`).Return
+	if len(y.asked) != 1 || y.resolved[0] != nil {
+		t.Fatalf("asked %d times: %v", len(y.asked), y.resolved)
+	}
+	if d := first.Decision; d.By != "person" || d.Answer != "" {
+		t.Errorf("the first: %+v", d)
+	}
+	if d := second.Decision; d.By != "remembered" || d.Person != "ada" || d.Answer != y.asked[0].ID || !strings.Contains(d.Reason, d.Answer) {
+		t.Errorf("the second: %+v", d)
+	}
+	b.SetPolicy(readsAre(t, policy.Deny))
+	if third := b.call(t, "call_3", `{}`).Return; third.Status != "error" || third.Decision.Action != "deny" {
+		t.Errorf("an earlier answer outweighs a rule that denies: %+v", third.Decision)
+	}
+}

@@ -1,0 +1,58 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Calls that wait for the lock of another process wait for it together.
+func TestAllWritesWaitOnceForALock(t *testing.T) {
+	t.Parallel()
+	j := openHere(t)
+	if err := j.WaitForLock(t.Context(), 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	release := lock(t, j)
+	const n = 8
+	failed := make(chan error, n)
+	j.write.turn <- struct{}{}
+	for i := range n {
+		go func() {
+			_, _, err := j.Receive(context.Background(), Call{
+				Client: "agent", ID: fmt.Sprint(i), Dialect: "letta_api", Tool: "Bash", Canonical: "bash", Arguments: []byte("{}"), ArgsHash: "h",
+				MessageType: "approval_request_message", Message: []byte("{}"),
+			})
+			failed <- err
+		}()
+	}
+	for queued := 0; queued < n; {
+		j.write.mu.Lock()
+		queued = len(j.write.queue)
+		j.write.mu.Unlock()
+	}
+	<-j.write.turn
+	for i := range n {
+		if err := <-failed; err == nil {
+			t.Error("a call waited for the lock after another had given up")
+		}
+		if i == 0 {
+			release()
+		}
+	}
+}
+
+// lock takes the lock of a journal as another process would.
+func lock(t *testing.T, j *Journal) (release func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+j.write.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	return func() { db.Close() }
+}

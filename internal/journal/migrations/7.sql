@@ -1,0 +1,1 @@
+ALTER TABLE calls ADD COLUMN workspace TEXT NOT NULL DEFAULT '';

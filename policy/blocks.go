@@ -1,0 +1,95 @@
+package policy
+
+import "strings"
+
+// A Block is what an asking or denying path rule says to one path. Defaults, presets and
+// allowing rules make none.
+type Block struct {
+	Action Action // Ask or Deny
+	Rule   string // its id
+	Reason string
+	Tree   bool // it says the same to all that is or will be below the path
+}
+
+// Blocks returns the strictest asking or denying rule about reading or writing a canonical
+// path; false when there is none. Of rules that are as strict, one about all that is below
+// counts. Built-in rules count only with builtin.
+func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
+	e := Effect{Kind: kind, Path: path, Canonical: path}
+	p.blockingPaths(e, func(r *rule, action Action, _ bool) {
+		if r.file == "" && !builtin {
+			return
+		}
+		tree := r.isTree(path)
+		if ok && (action > b.Action || action == b.Action && !tree) {
+			return
+		}
+		b, ok = Block{Action: action, Rule: r.ID, Reason: r.Reason, Tree: tree}, true
+	})
+	return b, ok
+}
+
+// isTree reports whether the rule is about everything below path, without exception.
+func (r *rule) isTree(path string) bool {
+	for i := range r.except {
+		if r.except[i].mayMeet(path) {
+			return false
+		}
+	}
+	for i := range r.globs {
+		if r.globs[i].covers(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayMeet reports whether the pattern may match something below path, as far as its
+// literal beginning tells.
+func (g *glob) mayMeet(path string) bool {
+	if g.fold {
+		path = strings.ToLower(path)
+	}
+	path = strings.TrimSuffix(path, "/")
+	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
+}
+
+// BlocksBelow reports whether some asking or denying rule is about a place below path that
+// a path of another name would not have: to move a directory there may change what is
+// blocked in it.
+func (p *Policy) BlocksBelow(path string) bool {
+	for _, kind := range []Kind{Read, Write} {
+		e := Effect{Kind: kind, Path: path, Canonical: path, Tree: true}
+		for _, s := range p.sets {
+			for _, i := range s.blocks.find(path, true) {
+				r := s.blocks.rules[i]
+				if r.concerns(kind) && (r.reaches(path, e) || matchesGlob(r.globs, path)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Root returns the policy that For and Within made p of; p itself where neither did.
+func (p *Policy) Root() *Policy {
+	if p.root != nil {
+		return p.root
+	}
+	return p
+}
+
+// ForAnyone returns the root of p with the rules for every client: what it blocks may be
+// blocked for one of them. Where there are no rules for clients it is the root.
+func (p *Policy) ForAnyone() *Policy {
+	if p = p.Root(); len(p.guests) == 0 {
+		return p
+	}
+	all := *p
+	all.sets = append([]*ruleSet(nil), p.sets...)
+	for _, g := range p.guests {
+		all.sets = append(all.sets, g.rules.sets...)
+	}
+	return &all
+}

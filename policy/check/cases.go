@@ -1,0 +1,126 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// Case is one line of a case file: a call and the decision that it should get. At least
+// one of Expect and MustNot is set; the notes are for people.
+type Case struct {
+	ID        string          `json:"id"`
+	Policy    string          `json:"policy"` // a file, from the directory of the cases
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Command   string          `json:"command"` // instead of tool and arguments
+	Dir       string          `json:"cwd"`
+	Expect    string          `json:"expect"`
+	MustNot   []string        `json:"must_not"`
+
+	Kind     string `json:"kind"`
+	Category string `json:"category"`
+	Why      string `json:"why"`
+	Source   string `json:"source"`
+	Verified string `json:"verified"`
+}
+
+// ReadCase reads one line strictly: a misspelt expectation would expect nothing.
+func ReadCase(line []byte) (Case, error) {
+	var c Case
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return c, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return c, errors.New("one case a line")
+	}
+	if c.Expect == "" && len(c.MustNot) == 0 {
+		return c, errors.New("neither expect nor must_not says what the decision should be")
+	}
+	for _, word := range append(c.MustNot, c.Expect) {
+		if _, err := policy.ParseAction(word); err != nil && word != "" {
+			return c, err
+		}
+	}
+	if (c.Command == "") == (c.Tool == "") {
+		return c, errors.New("a case has either a command, or a tool with its arguments")
+	}
+	return c, c.complete()
+}
+
+// complete turns command and cwd into the arguments of a call.
+func (c *Case) complete() error {
+	arguments := make(map[string]any)
+	if c.Command != "" {
+		c.Tool, arguments["command"] = "bash", c.Command
+	} else if err := json.Unmarshal(c.Arguments, &arguments); err != nil {
+		return fmt.Errorf("arguments: %v", err)
+	} else if arguments == nil { // null
+		return errors.New("arguments: expected an object")
+	}
+	if c.Dir != "" {
+		arguments["cwd"] = c.Dir
+	}
+	var err error
+	c.Arguments, err = json.Marshal(arguments)
+	return err
+}
+
+// Failure says how the decision is not the expected one, or nothing. A call that is
+// refused before the policy sees it does not run: that is a denial.
+func (c *Case) Failure(j *Judge) string {
+	d := policy.Decision{Action: policy.Deny, Reason: "the call is refused before the policy sees it"}
+	effects, err := j.Effects(c.Tool, c.Arguments)
+	if err == nil {
+		d = j.Decide(effects)
+	} else {
+		d.Reason += ": " + err.Error()
+	}
+	got := d.Action.String()
+	if (c.Expect == "" || c.Expect == got) && !slices.Contains(c.MustNot, got) {
+		return ""
+	}
+	want := c.Expect
+	if want == "" {
+		want = "not " + strings.Join(c.MustNot, " or ")
+	}
+	return fmt.Sprintf("got %s, want %s: %s [%s]", got, want, d.Reason, d.Rule)
+}
+
+// Examples tries the examples in a policy file, each rule's by itself. The error is one
+// of the file without them.
+func Examples(o policy.Options, f policy.File) (passed int, failures []string, err error) {
+	bare := f
+	bare.Commands = slices.Clone(f.Commands)
+	for i := range bare.Commands {
+		bare.Commands[i].Match, bare.Commands[i].NotMatch = nil, nil
+	}
+	if _, err := policy.Compile(o, bare); err != nil {
+		return 0, nil, err
+	}
+	try := func(rule policy.Rule, match, notMatch []string) {
+		rule.Match, rule.NotMatch = match, notMatch
+		if _, err := policy.Compile(o, policy.File{Name: f.Name, Commands: []policy.Rule{rule}}); err != nil {
+			failures = append(failures, err.Error())
+			return
+		}
+		passed++
+	}
+	for _, rule := range f.Commands {
+		for _, text := range rule.Match {
+			try(rule, []string{text}, nil)
+		}
+		for _, text := range rule.NotMatch {
+			try(rule, nil, []string{text})
+		}
+	}
+	return passed, failures, nil
+}

@@ -1,0 +1,93 @@
+package check
+
+import (
+	"time"
+
+	"github.com/toold/toold/policy"
+)
+
+// Event is one recorded call.
+type Event struct {
+	ID, Client, Agent string
+	Hash              string // of tool and arguments: calls with the same one are the same
+	Text              string // the call in one line, for people
+	At                time.Time
+
+	ByPerson bool // a person decided, or said so beforehand
+	Allowed  bool
+	Widened  bool // it needed a wider sandbox
+	Worked   bool // it ran and did not fail
+}
+
+// Past is a call of the record that may have been made several times.
+type Past struct {
+	Event    // the latest decision by a person, else the latest
+	Effects  []policy.Effect
+	Count    int       // how often it was made
+	Approved int       // how often a person let it run and it worked
+	Last     time.Time // the latest of those
+	Refused  bool      // a person refused it after that
+}
+
+// History is the recorded calls that can be judged. The zero History is empty.
+type History struct {
+	Calls []Past
+	index map[string]int
+}
+
+// Add takes a call into the history; calls come in the order in which they were made.
+// effects is asked for what a call does that is not known yet; a call that cannot be
+// judged any more is left out.
+func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
+	i, known := h.index[e.Hash]
+	if !known {
+		does, err := effects()
+		if err != nil {
+			return
+		}
+		if h.index == nil {
+			h.index = make(map[string]int)
+		}
+		i = len(h.Calls)
+		h.index[e.Hash] = i
+		h.Calls = append(h.Calls, Past{Event: e, Effects: does})
+	}
+	p := &h.Calls[i]
+	p.Count++
+	if e.ByPerson || !p.ByPerson {
+		p.Event = e
+	}
+	switch {
+	case e.ByPerson && !e.Allowed:
+		p.Refused = true
+	case e.ByPerson && e.Worked && !e.Widened:
+		p.Approved, p.Last, p.Refused = p.Approved+1, e.At, false
+	}
+}
+
+// Difference is a recorded call that another policy decides otherwise.
+type Difference struct {
+	Call   string        `json:"tool_call_id"`
+	Text   string        `json:"call"`
+	Before policy.Action `json:"before"`
+	After  policy.Action `json:"after"`
+	Rule   string        `json:"rule"`
+	Source string        `json:"source"`
+}
+
+// Compare returns the calls of the history that next decides otherwise than j.
+func (j *Judge) Compare(h *History, next *Judge) []Difference {
+	list := []Difference{}
+	for _, c := range h.Calls {
+		before, after := c.decidedBy(j.Policy), c.decidedBy(next.Policy)
+		if before.Action != after.Action {
+			list = append(list, Difference{c.ID, c.Text, before.Action, after.Action, after.Rule, after.Source})
+		}
+	}
+	return list
+}
+
+// decidedBy judges the call as its client's.
+func (c Past) decidedBy(p *policy.Policy) policy.Decision {
+	return p.For(c.Client, c.Agent).Decide(c.Effects)
+}

@@ -1,0 +1,133 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// linter looks for rules that do not do what they seem to. It tries them: most
+// warnings name a command, a path or a host for which the policy was asked.
+type linter struct {
+	*Judge
+	findings []*oddity
+}
+
+// oddity is one thing that was found in one rule, or in several texts of it.
+type oddity struct {
+	policy.Fault
+	subjects []string // what {} stands for in the problem
+}
+
+// maxSubjects bounds the commands that a warning names.
+const maxSubjects = 3
+
+// Lint returns what is odd about the rules of the user's file.
+func (j *Judge) Lint() []*policy.Fault {
+	l, f := &linter{Judge: j}, j.Policy.User()
+	for _, r := range f.Commands {
+		l.command(r)
+	}
+	for _, r := range f.Paths {
+		l.path(r)
+	}
+	for _, r := range f.Net {
+		l.host(r)
+	}
+	l.variables(f.Env)
+	var faults []*policy.Fault
+	for _, f := range l.findings {
+		names := strings.Join(f.subjects[:min(len(f.subjects), maxSubjects)], ", ")
+		if more := len(f.subjects) - maxSubjects; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		f.Problem = strings.Replace(f.Problem, "{}", names, 1)
+		faults = append(faults, &f.Fault)
+	}
+	return faults
+}
+
+// warn notes a problem of a rule, in value, a text of it. {} in the problem stands
+// for the subject; the same problem with another subject is no second warning.
+func (l *linter) warn(r policy.Rule, value, subject, problem string) {
+	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
+}
+
+func (l *linter) note(fault policy.Fault, subject string) {
+	for _, f := range l.findings {
+		if f.Rule == fault.Rule && f.Key == fault.Key && f.Problem == fault.Problem {
+			if !slices.Contains(f.subjects, subject) {
+				f.subjects = append(f.subjects, subject)
+			}
+			return
+		}
+	}
+	l.findings = append(l.findings, &oddity{fault, []string{subject}})
+}
+
+// tried warns when a stricter decision than a rule's holds for what it names.
+func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
+	subject := fmt.Sprintf("%q", sample)
+	switch d := l.Decide([]policy.Effect{e}); {
+	case d.Action >= r.Action, d.Rule == r.ID, len(r.Except) > 0 && r.Action != policy.Allow:
+	case strings.HasPrefix(d.Rule, "defaults."):
+		l.warn(r, value, subject, "it does not match {}, which its pattern names: "+d.Reason)
+	default:
+		l.warn(r, value, subject, fmt.Sprintf("{}: rule %q decides (%s): %s; put an exception into that rule, or narrow this one", d.Rule, d.Source, d.Action))
+	}
+}
+
+// path tries a rule about paths on paths of its own patterns, and warns of a
+// folder that is named without what is in it.
+func (l *linter) path(r policy.Rule) {
+	o, ops := l.Policy.Options(), r.Ops
+	if len(ops) == 0 {
+		ops = []policy.Kind{policy.Read, policy.Write}
+	}
+	for _, pattern := range r.Paths {
+		places := strings.NewReplacer("${workspace}", o.Workspace, "${home}", o.Home, "${tmp}", o.Tmp)
+		path := places.Replace(pattern)
+		if info, err := os.Stat(path); err == nil && info.IsDir() && !strings.Contains(pattern, "*") {
+			l.warn(r, pattern, fmt.Sprintf("%q", pattern), fmt.Sprintf("{} is a folder, and the pattern does not mean what is in it; write %q", strings.TrimSuffix(pattern, "/")+"/**"))
+		}
+		path = strings.NewReplacer("**", "sample", "*", "sample").Replace(path)
+		for _, path := range alternatives(path) {
+			if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}[]?$\\") || len(r.Except) > 0 {
+				continue
+			}
+			for _, op := range ops {
+				l.tried(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: l.resolved(path)})
+			}
+		}
+	}
+}
+
+// resolved is a path with its links resolved.
+func (l *linter) resolved(path string) string {
+	if resolve := l.Policy.Options().Resolve; resolve != nil {
+		return resolve(path)
+	}
+	return path
+}
+
+// variables warns of patterns of variables that do not mean what they seem to.
+func (l *linter) variables(patterns []string) {
+	for _, pattern := range patterns {
+		name := strings.ReplaceAll(pattern, "*", "SAMPLE")
+		problem := ""
+		switch {
+		case name == "" || strings.ContainsAny(name, "= $\t"):
+			problem = "{}: no variable has such a name; write the name alone"
+		case name != pattern && policy.IsDangerousEnv(name):
+			problem = "{}: programs load code by such variables, and a wildcard does not cover them; write each name in full"
+		case pattern == "*":
+			problem = "{}: it allows every variable but those by which programs load code"
+		default:
+			continue
+		}
+		l.note(policy.Fault{File: l.Policy.User().Name, Key: "env.allow", Value: pattern, Problem: problem}, pattern)
+	}
+}

@@ -1,0 +1,114 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// command looks at the texts of a rule about commands, and tries it on commands of
+// its own patterns.
+func (l *linter) command(r policy.Rule) {
+	for _, pattern := range r.Run {
+		words := append(strings.Fields(pattern), "", "")
+		switch {
+		case r.Action == policy.Allow && (words[0] == "*" || words[0] == "**"):
+			l.warn(r, pattern, fmt.Sprintf("%q", pattern), "{} allows every program, and code that stands in a command too; name the programs, or write defaults: {bash: allow}, which asks for such code")
+		case r.Action != policy.Allow && bare(pattern):
+			l.longer(r, pattern)
+		}
+		for _, sample := range samples(pattern) {
+			l.sample(r, pattern, sample, words[1])
+		}
+	}
+	l.flags(r, "permit_flags", r.PermitFlags)
+	l.flags(r, "forbid_flags", r.ForbidFlags)
+}
+
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// sample tries a rule on one command that its pattern names. second is the word of
+// the pattern after the program.
+func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
+	words := strings.Fields(sample)
+	name, subject := words[0], fmt.Sprintf("%q", sample)
+	near := policy.NearProgram(name)
+	if _, err := exec.LookPath(name); err == nil {
+		near = ""
+	}
+	if r.Action != policy.Allow && !policy.KnowsFlags(name) && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
+		l.warn(r, pattern, name, "the flags of {} are not known: their order and bundles make no difference, but a synonym is another flag; list every spelling, as in {-f,--force}")
+	}
+	switch {
+	case assignment.MatchString(name):
+		variable, _, _ := strings.Cut(name, "=")
+		l.warn(r, pattern, subject, fmt.Sprintf("{}: no program has such a name; a variable is no part of a pattern: write it under env: {allow: [%s]}", variable))
+		return
+	case near != "":
+		l.warn(r, pattern, name, fmt.Sprintf("no program {} is known; did you mean %s?", near))
+	case r.Action == policy.Allow && policy.RunsAnything(name) && (second == "*" || second == "**"):
+		l.warn(r, pattern, name, "a rule about {} allows more than it names, since it does whatever its arguments say; name the whole command")
+	}
+	if seen := l.seen(sample); len(seen) > 0 && !slices.Contains(seen, name) {
+		l.warn(r, pattern, subject, fmt.Sprintf("{} never comes to the rule: it is looked through, and judged as %s", strings.Join(seen, ", ")))
+		return
+	}
+	l.mutate(r, pattern, sample)
+	if len(r.Dirs) == 0 {
+		l.tried(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: literal(words), Dirs: []string{l.Policy.Options().Workspace}})
+	}
+}
+
+// seen returns the programs that a command is judged as.
+func (l *linter) seen(command string) (programs []string) {
+	arguments, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return nil
+	}
+	effects, err := l.Effects("bash", arguments)
+	if err != nil {
+		return nil
+	}
+	for _, e := range effects {
+		if e.Kind == policy.Exec && len(e.Argv) > 0 && !e.Possible {
+			programs = append(programs, e.Argv[0].Text)
+		}
+	}
+	return programs
+}
+
+// bare reports whether a pattern is a program with the names of subcommands, and
+// nothing else.
+func bare(pattern string) bool {
+	words := strings.Fields(pattern)
+	return len(words) <= 3 && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, `*-/.'"\`) })
+}
+
+// longer warns of an asking or denying pattern that one more word evades.
+func (l *linter) longer(r policy.Rule, pattern string) {
+	for _, sample := range samples(pattern) {
+		more := sample + " sample"
+		e := policy.Effect{Kind: policy.Exec, Argv: literal(strings.Fields(more)), Dirs: []string{l.Policy.Options().Workspace}}
+		if d := l.Decide([]policy.Effect{e}); d.Action > r.Action {
+			l.warn(r, pattern, fmt.Sprintf("%q", more), fmt.Sprintf("it does not hold for {}; write %q", pattern+" **"))
+		}
+	}
+}
+
+// flags warns of flags that no word of a command equals, and of every flag.
+func (l *linter) flags(r policy.Rule, key string, flags []string) {
+	for _, flag := range flags {
+		subject := fmt.Sprintf("%q", flag)
+		switch {
+		case strings.Trim(flag, "*") == "" || flag == "-*" || flag == "--*":
+			l.warn(r, flag, subject, key+": {} is every flag, also those that run another program; name them")
+		case !strings.ContainsAny(flag[:1], "-+@*") && !strings.Contains(flag, "="):
+			l.warn(r, flag, subject, fmt.Sprintf("%s: {} is no flag, since flags are compared as they are written; write %q", key, "-"+flag))
+		}
+	}
+}

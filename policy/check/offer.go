@@ -1,0 +1,191 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// Offer is a way to remember a yes to a call in the user's policy file. It was tried:
+// with its changes the call is allowed.
+type Offer struct {
+	Scope   string // "command": just this one; "prefix": all that begin like it; "rule": as a person wrote it
+	Covers  []string
+	Changes []policy.Change
+
+	Allows  []Past   // other calls of the history that it would have allowed
+	Refused []Past   // of these, the calls that a person refused
+	Not     []string // commands near to this one that it does not allow
+}
+
+// Offers returns the ways to remember a yes to a call with these effects: none where a
+// rule asks every time, where a built-in rule or another's file asks, or where no rule
+// can name what the call does.
+func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
+	needs, err := j.needs(effects)
+	if err != nil {
+		return nil
+	}
+	for _, scope := range []string{"command", "prefix"} {
+		o := Offer{Scope: scope}
+		for _, n := range needs {
+			o.Changes = append(o.Changes, n.covering(scope, ""))
+		}
+		same := len(list) > 0 && slices.EqualFunc(o.Changes, list[0].Changes, sameChange)
+		if !same && j.proves(&o, needs, effects, h) {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// Offer returns the way to remember a yes to a call by a pattern of commands that a
+// person wrote, or why that would not let the call run.
+func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
+	needs, err := j.needs(effects)
+	if err != nil {
+		return Offer{}, err
+	}
+	o := Offer{Scope: "rule"}
+	for _, n := range needs {
+		c := n.covering("rule", pattern)
+		if !slices.ContainsFunc(o.Changes, func(k policy.Change) bool { return sameChange(k, c) }) {
+			o.Changes = append(o.Changes, c)
+		}
+	}
+	if _, err := j.With(o.Changes...); err != nil {
+		return Offer{}, err
+	}
+	if !j.proves(&o, needs, effects, h) {
+		return Offer{}, fmt.Errorf("with a rule for %q the call would still be asked", pattern)
+	}
+	return o, nil
+}
+
+// need is an obstacle that a rule can take away.
+type need struct{ policy.Obstacle }
+
+// needs returns what a call needs to be allowed, or why no rule may remember that.
+func (j *Judge) needs(effects []policy.Effect) (list []need, err error) {
+	if d := j.Decide(effects); d.Action != policy.Ask || d.Always {
+		return nil, fmt.Errorf("rule %q asks every time, or does not ask", d.Rule)
+	}
+	m := j.Missing(effects)
+	if !m.Proved {
+		return nil, errors.New("no change of your policy file lets this call run unasked")
+	}
+	for _, o := range m.Obstacles {
+		c := o.Change
+		switch {
+		case c.Section == "builtin.disable" || c.Rule.ID == "" && c.Section != "except" && c.Section != "env.allow":
+			return nil, fmt.Errorf("%s asks, which is not taken away for one call", o.Rule)
+		case o.Always || o.Action == policy.Deny && o.Change.Section == "except":
+			return nil, fmt.Errorf("rule %q cannot be answered for later calls", o.Rule)
+		case c.Section == "env.allow" && policy.IsDangerousEnv(o.Effect.Name), o.Rule == "defaults.unanalysable":
+			return nil, errors.New("what cannot be followed is asked each time")
+		case strings.Contains(strings.Join(c.Rule.Run, " "), "*"):
+			return nil, errors.New("a part of the command is known only when it runs")
+		}
+		list = append(list, need{o})
+	}
+	return list, nil
+}
+
+// covering is the change that takes the obstacle away for a command, or for more.
+func (n need) covering(scope, pattern string) policy.Change {
+	c := n.Change
+	if n.Effect.Kind != policy.Exec || scope == "command" {
+		return c
+	}
+	if scope == "prefix" {
+		pattern = prefix(n.Effect.Argv)
+	}
+	switch {
+	case pattern == "":
+	case c.Section == "commands":
+		c.Rule.Run, c.Rule.PermitFlags = []string{pattern}, nil
+	case c.Section == "except":
+		c.Texts = []string{pattern}
+	}
+	return c
+}
+
+// maxPrefix bounds the words of a prefix.
+const maxPrefix = 3
+
+// prefix is the pattern of the commands that begin like one: with its program and the
+// plain words behind it. It is "" for programs that run what their arguments say.
+func prefix(argv []policy.Word) string {
+	if len(argv) == 0 || policy.RunsAnything(argv[0].Text) {
+		return ""
+	}
+	var words []string
+	for i, w := range argv {
+		plain := w.Text != "" && !w.Dynamic && !strings.ContainsAny(w.Text, " \t\r\n'\"\\#;|&<>()$`*{}")
+		operand := i > 0 && strings.ContainsAny(w.Text, "-./:=@~0123456789")
+		if !plain || operand || i == maxPrefix {
+			break
+		}
+		words = append(words, w.Text)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return strings.Join(append(words, "**"), " ")
+}
+
+// proves tries an offer on the call and on the history.
+func (j *Judge) proves(o *Offer, needs []need, effects []policy.Effect, h *History) bool {
+	next, err := j.With(o.Changes...)
+	if err != nil || next.Decide(effects).Action != policy.Allow {
+		return false
+	}
+	for _, c := range o.Changes {
+		o.Covers = append(o.Covers, c.Text(j.Policy.User().Name))
+	}
+	for _, c := range h.Calls {
+		before, after := c.decidedBy(j.Policy), c.decidedBy(next.Policy)
+		switch {
+		case before.Action == after.Action:
+		case c.Refused:
+			o.Refused = append(o.Refused, c)
+		default:
+			o.Allows = append(o.Allows, c)
+		}
+	}
+	for _, n := range needs {
+		o.Not = append(o.Not, next.near(n.Effect)...)
+	}
+	o.Not = o.Not[:min(len(o.Not), maxNear)]
+	return true
+}
+
+// maxNear bounds the commands that an offer names as not covered.
+const maxNear = 4
+
+// near returns commands that differ little from one, and are not allowed.
+func (j *Judge) near(e policy.Effect) (list []string) {
+	if e.Kind != policy.Exec || len(e.Argv) == 0 {
+		return nil
+	}
+	texts := make([]string, len(e.Argv))
+	for i, w := range e.Argv {
+		texts[i] = w.Text
+	}
+	last := len(texts) - 1
+	variants := [][]string{append(slices.Clone(texts), "other"), append(slices.Clone(texts), "--force")}
+	if last > 0 {
+		variants = append(variants, append(slices.Clone(texts[:last]), "other"), []string{texts[0], "other"})
+	}
+	for _, v := range append(variants, append([]string{"sudo"}, texts...)) {
+		one := e
+		one.Argv, one.Possible = literal(v), false
+		if text := strings.Join(v, " "); j.Decide([]policy.Effect{one}).Action != policy.Allow && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}

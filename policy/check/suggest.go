@@ -1,0 +1,153 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/policy"
+)
+
+// Proposal is what a policy lacks to answer questions that people said yes to: one
+// rule, or one variable.
+type Proposal struct {
+	Change policy.Change
+
+	Approved int       // how often a person let the calls run
+	Last     time.Time // the latest of those
+	Saves    []Past    // approved calls that it lets pass, with others of the proposals
+	Also     []Past    // further calls of the history with an effect that it allows
+	RunsCode bool      // the command does what files say that calls may change
+
+	words []string // of a command: literal, or "*"
+}
+
+// Suggest proposes the narrowest rules with which nobody would have been asked about
+// calls that a person approved, those that were approved most first. Calls that failed
+// or were refused propose nothing. Each proposal was tried.
+func (j *Judge) Suggest(h *History) []*Proposal {
+	var list []*Proposal
+	for _, c := range h.Calls {
+		if c.Approved == 0 || c.Refused {
+			continue
+		}
+		of := *j
+		of.Client, of.Agent = c.Client, c.Agent
+		for _, next := range of.lacking(c) {
+			list = merge(list, next)
+		}
+	}
+	changes := make([]policy.Change, len(list))
+	for i, p := range list {
+		p.Change.Rule.ID = fmt.Sprintf("suggested-%d", i+1)
+		changes[i] = p.Change
+	}
+	all, err := j.With(changes...)
+	if err != nil {
+		return nil
+	}
+	var proved []*Proposal
+	for _, p := range list {
+		if j.prove(p, h, all) {
+			proved = append(proved, p)
+		}
+	}
+	slices.SortStableFunc(proved, func(a, b *Proposal) int {
+		return cmp.Or(cmp.Compare(b.Approved, a.Approved), b.Last.Compare(a.Last))
+	})
+	return proved
+}
+
+// lacking returns what the effects of a call lack that ask by default, or nothing when
+// rules for them would not be enough, or allow more than the effects show.
+func (j *Judge) lacking(c Past) (list []*Proposal) {
+	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
+		ch := o.Change
+		narrow := ch.Section == "commands" || ch.Section == "paths" || ch.Section == "net" || ch.Section == "env.allow"
+		dangerous := ch.Section == "env.allow" && policy.IsDangerousEnv(o.Effect.Name)
+		wild := strings.Contains(strings.Join(ch.Rule.Run, " "), "*")
+		if o.Why != "" || !narrow || dangerous || wild || o.Action != policy.Ask || o.Rule == "defaults.unanalysable" {
+			return nil
+		}
+		p := &Proposal{Change: ch, Approved: c.Approved, Last: c.Last}
+		if ch.Section == "commands" {
+			for _, w := range o.Effect.Argv {
+				p.words = append(p.words, w.Text)
+			}
+			p.RunsCode = policy.RunsAnything(p.words[0])
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// merge adds a proposal to the others. A command joins one that differs in operands only,
+// which become *; its program and its first word stay.
+func merge(list []*Proposal, next *Proposal) []*Proposal {
+	for _, p := range list {
+		general, ok := generalise(p, next)
+		if same := next.words == nil && sameChange(p.Change, next.Change); !ok && !same {
+			continue
+		}
+		if ok && !slices.Equal(general, p.words) {
+			p.words, p.Change.Rule.Run = general, []string{strings.Join(general, " ")}
+		}
+		p.Approved += next.Approved
+		if next.Last.After(p.Last) {
+			p.Last = next.Last
+		}
+		return list
+	}
+	return append(list, next)
+}
+
+// generalise returns the narrowest pattern that covers both commands. * stands for one
+// operand and never for a flag, nor for what a program runs.
+func generalise(p, q *Proposal) ([]string, bool) {
+	a, b := p.words, q.words
+	if len(a) != len(b) || len(a) == 0 {
+		return nil, false
+	}
+	out := slices.Clone(a)
+	for i := range a {
+		switch {
+		case a[i] == b[i]:
+		case i < 2, p.RunsCode, strings.HasPrefix(a[i], "-"), strings.HasPrefix(b[i], "-"), strings.ContainsAny(a[i]+b[i], " \t'\"\\#;|&<>()$`"):
+			return nil, false
+		default:
+			out[i] = "*"
+		}
+	}
+	return out, true
+}
+
+// prove tries a proposal on the history. It reports whether it saves a question; all is
+// the judge with every proposal.
+func (j *Judge) prove(p *Proposal, h *History, all *Judge) bool {
+	alone, err := j.With(p.Change)
+	if err != nil {
+		return false
+	}
+	for _, c := range h.Calls {
+		switch {
+		case !c.newlyAllowed(j.Policy, alone.Policy):
+		case c.Approved > 0 && !c.Refused && c.decidedBy(all.Policy).Action == policy.Allow:
+			p.Saves = append(p.Saves, c)
+		default:
+			p.Also = append(p.Also, c)
+		}
+	}
+	return len(p.Saves) > 0
+}
+
+// newlyAllowed reports whether some effect of a call is allowed by next and was not
+// before.
+func (c Past) newlyAllowed(before, next *policy.Policy) bool {
+	before, next = before.For(c.Client, c.Agent), next.For(c.Client, c.Agent)
+	return slices.ContainsFunc(c.Effects, func(e policy.Effect) bool {
+		one := []policy.Effect{e}
+		return before.Decide(one).Action != policy.Allow && next.Decide(one).Action == policy.Allow
+	})
+}

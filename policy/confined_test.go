@@ -1,0 +1,143 @@
+package policy
+
+import "testing"
+
+// bounded is the confinement under which defaults.confined holds.
+var bounded = Confinement{View: true, Offline: true, Masked: true}
+
+func TestConfinedDefaultsHoldOnlyInASandboxThatBoundsTheCall(t *testing.T) {
+	t.Parallel()
+	d := asking()
+	d.Confined = Allow
+	p := rules(t, d,
+		Rule{ID: "push", Action: Deny, Run: []string{"git push **"}},
+		Rule{ID: "drop", Action: Ask, Run: []string{"git stash drop **"}},
+	)
+	for _, c := range []struct {
+		effect          Effect
+		confined, plain Action
+	}{
+		{run("unheard-of -x"), Allow, Ask},
+		{run("python3 -c print()"), Allow, Ask},
+		{run("git push origin"), Deny, Deny},
+		{run("git stash drop"), Ask, Ask},
+		{run("git …"), Deny, Deny},        // it may be push
+		{run("docker …"), Ask, Ask},       // no subcommand is known
+		{run("docker run …"), Allow, Ask}, // an operand alone
+		{run("docker -H x …"), Ask, Ask},  // options come before it
+		{run("rm …"), Allow, Ask},
+		{run("rm -rf /"), Deny, Deny},
+		{write("/usr/local"), Deny, Deny},
+		{Effect{Kind: Write, Path: "/usr/local", Canonical: "/usr/local", Possible: true}, Allow, Deny},
+		{Effect{Kind: Read, Path: "/etc/shadow", Canonical: "/etc/shadow", Possible: true}, Deny, Deny},
+		{run("…"), Ask, Ask},             // no program is known
+		{Effect{Kind: Opaque}, Ask, Ask}, // nothing is known
+		{Effect{Kind: Env, Name: "PATH"}, Allow, Ask},
+		{Effect{Kind: Write, Unknown: true}, Allow, Ask},
+		{write("/elsewhere/x"), Ask, Ask},
+		{read("/elsewhere/x"), Ask, Ask},
+		{Effect{Kind: Net, Host: "example.org"}, Ask, Ask},
+		{Effect{Kind: Net, Host: "localhost", Port: 8080}, Allow, Ask},
+		{Effect{Kind: Net, Host: "127.0.0.7"}, Allow, Ask},
+		{Effect{Kind: Opaque, Code: true}, Allow, Ask},
+		{read("/home/u/.ssh/id_rsa"), Deny, Deny},
+		{write("/w/.git/config"), Deny, Deny},
+	} {
+		one := []Effect{c.effect}
+		if got := p.Within(bounded).Decide(one); got.Action != c.confined {
+			t.Errorf("%v: %v by %s in a sandbox, want %v", c.effect, got.Action, got.Rule, c.confined)
+		}
+		for _, less := range []Confinement{{}, {View: true}, {View: true, Offline: true}, {View: true, Masked: true}, {Offline: true, Masked: true}} {
+			if got := p.Within(bounded).Within(less).Decide(one); got.Action != c.plain {
+				t.Errorf("%v: %v by %s within %+v, want %v", c.effect, got.Action, got.Rule, less, c.plain)
+			}
+		}
+	}
+}
+
+// What a file says of programs is what they get, unless it says something else of confined ones.
+func TestAPolicyWithoutConfinedDefaultsMeansTheSameInEverySandbox(t *testing.T) {
+	t.Parallel()
+	for _, d := range []Defaults{asking(), {}, {Bash: Deny, Read: Allow, Write: Allow, Net: Allow, Unanalysable: Ask, UnknownEnv: Allow}} {
+		p := rules(t, d)
+		for _, e := range []Effect{run("x"), run("python3 -c x"), read("/w/a"), {Kind: Opaque, Code: true}, {Kind: Env, Name: "PATH"}, {Kind: Write, Unknown: true}, {Kind: Net, Host: "localhost"}} {
+			plain, confined := p.Decide([]Effect{e}), p.Within(bounded).Decide([]Effect{e})
+			if plain.Action != confined.Action || plain.Rule != confined.Rule {
+				t.Errorf("%v: %v by %s, and %v by %s in a sandbox", e, plain.Action, plain.Rule, confined.Action, confined.Rule)
+			}
+		}
+	}
+}
+
+// "rm *.tmp" with no such file is no "rm -r /", though a word of it is not known.
+func TestAnUnknownWordMakesABuiltInDenialAQuestion(t *testing.T) {
+	t.Parallel()
+	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}, Rule{ID: "mine", Action: Deny, Run: []string{"shred **"}})
+	for command, want := range map[string]Action{
+		"rm …": Ask, "rm -rf …": Ask, "rm -r /…": Ask, "xargs -0 rm …": Ask, "chmod +x …": Ask, "dd …": Ask,
+		"rm -rf /": Deny, "dd of=/dev/sd…": Deny, "rm -rf / …": Deny, "rm … -r /": Deny, "mkfs …": Deny, "rm --no-preserve-root …": Deny,
+		"shred …": Deny, "sudo … shred …": Deny,
+	} {
+		if d := p.Decide([]Effect{run(command)}); d.Action != want {
+			t.Errorf("%s: %v by %s, want %v: %s", command, d.Action, d.Rule, want, d.Reason)
+		}
+	}
+}
+
+func TestACallThatDoesNothingIsNotSaidToRunSomething(t *testing.T) {
+	t.Parallel()
+	d := rules(t, asking(), Rule{ID: "all", Action: Allow, Run: []string{"**"}}).Decide([]Effect{run(":")})
+	if want := "It runs no program and names no file."; d.Reason != want {
+		t.Errorf("got %q, want %q", d.Reason, want)
+	}
+}
+
+func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
+	t.Parallel()
+	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny},
+		Rule{ID: "lost", Action: Ask, Classes: []string{"destructive"}, Except: []string{"rm -rf scratch"}},
+		Rule{ID: "sent", Action: Deny, Classes: []string{"outgoing"}, Reason: "releases are made by people"},
+		Rule{ID: "all", Action: Allow, Run: []string{"**"}},
+	)
+	kept := run("rm -rf src")
+	kept.Kept = true
+	for _, c := range []struct {
+		effect Effect
+		want   Action
+		rule   string
+	}{
+		{run("rm -rf src"), Ask, "lost"},
+		{run("rm -fr src"), Ask, "lost"},
+		{run("git reset --hard"), Ask, "lost"},
+		{run("git -C x clean -dxf"), Ask, "lost"},
+		{run("git checkout -- ."), Ask, "lost"},
+		{run("git stash drop"), Ask, "lost"},
+		{run("git rebase main"), Ask, "lost"},
+		{run("npm publish"), Deny, "sent"},
+		{run("docker push x"), Deny, "sent"},
+		{run("git push"), Deny, "sent"},
+		{run("git push --dry-run"), Allow, "all"},
+		{run("git reset --soft HEAD~1"), Allow, "all"},
+		{run("git stash"), Allow, "all"},
+		{run("rm a.txt"), Allow, "all"},
+		{run("rm …"), Ask, "builtin:wipe"},
+		{run("git reset …"), Allow, "defaults.bash"},
+		{run("rm -rf …"), Ask, "lost"},
+		{run("rm -rf scratch"), Allow, "all"},
+		{run("timeout 9 rm -rf src"), Allow, "all"}, // what it starts is an effect of its own
+		{kept, Allow, "all"},
+	} {
+		if d := p.Decide([]Effect{c.effect}); d.Action != c.want || d.Rule != c.rule {
+			t.Errorf("%v: %v by %s, want %v by %s", c.effect, d.Action, d.Rule, c.want, c.rule)
+		}
+	}
+	d := p.Decide([]Effect{run("git reset --hard")})
+	if want := "It would run `git reset --hard`: it discards changes that are not committed. A person decides."; d.Reason != want {
+		t.Errorf("got  %s\nwant %s", d.Reason, want)
+	}
+	for _, wrong := range []Rule{{ID: "x", Action: Allow, Classes: []string{"destructive"}}, {ID: "x", Action: Ask, Classes: []string{"everything"}}} {
+		if _, err := Compile(place(), File{Name: "p.yaml", Commands: []Rule{wrong}}); err == nil {
+			t.Errorf("%+v is taken", wrong)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toold/toold/shell/programs"
+)
+
+// maxPattern bounds the patterns that are proposed, in bytes: a longer one is
+// nothing to read, and takes time to try.
+const maxPattern = 400
+
+// maxTried bounds the commands for which a rule is proposed, in bytes: the text may be
+// chosen to make the search slow.
+const maxTried = 4 << 10
+
+// size is how long a command is, about.
+func size(argv []Word) (n int) {
+	for _, w := range argv {
+		n += len(w.Text) + 1
+	}
+	return n
+}
+
+// narrowest returns what allows an effect and as little else as can be written: one
+// rule, or one variable. ok is false where no rule names the effect.
+func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
+	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
+		return Change{}, false
+	}
+	c.File = p.files[0].Name
+	switch {
+	case e.Kind == Exec && len(e.Argv) > 0 && !e.Argv[0].Dynamic:
+		c.Section = "commands"
+		c.Rule, ok = allowingCommand(e)
+	case (e.Kind == Read || e.Kind == Write) && !e.Unknown && e.Canonical != "":
+		c.Section, ok = "paths", true
+		c.Rule = Rule{Action: Allow, Ops: []Kind{e.Kind}, Paths: []string{literalGlob(e.Canonical, e.Tree)}}
+	case e.Kind == Net && e.Host != "":
+		c.Section, c.Rule, ok = "net", allowingHost(e), true
+	case e.Kind == Env && e.Name != "":
+		return Change{File: c.File, Section: "env.allow", Texts: []string{e.Name}}, true
+	}
+	if ok {
+		c.Rule = p.titled(c.Rule, e)
+	}
+	return c, ok && p.suffices(c, e)
+}
+
+// suffices reports whether a new rule allows an effect that nothing blocks.
+func (p *Policy) suffices(c Change, e Effect) bool {
+	alone := &Policy{options: p.options, files: p.files[:1], ids: map[string]bool{}, sets: []*ruleSet{newRuleSet()}, foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking}
+	with := compiler{policy: alone, set: alone.sets[0], file: c.File}
+	switch rules := []Rule{c.Rule}; c.Section {
+	case "commands":
+		with.rules(rules, with.command)
+	case "paths":
+		with.rules(rules, with.path)
+	default:
+		with.rules(rules, with.network)
+	}
+	with.set.sort()
+	e.Possible = false
+	return len(with.errs) == 0 && alone.unblocked(e).action == Allow
+}
+
+// titled gives a proposed rule an id that no rule of the policy has.
+func (p *Policy) titled(r Rule, e Effect) Rule {
+	words := "allow " + e.Kind.String() + " " + baseName(e.Canonical) + " " + e.Host
+	if e.Kind == Exec {
+		words = "allow " + baseName(e.Argv[0].Text)
+		if len(e.Argv) > 1 {
+			words += " " + e.Argv[1].Text
+		}
+	}
+	parts := strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	id := strings.Join(parts[:min(len(parts), 4)], "-")
+	r.ID = id[:min(len(id), 40)]
+	for n := 2; p.ids[r.ID]; n++ {
+		r.ID = fmt.Sprintf("%s-%d", id, n)
+	}
+	return r
+}
+
+// allowingHost returns the narrowest rule that allows to contact a host.
+func allowingHost(e Effect) Rule {
+	r := Rule{Action: Allow, Hosts: []string{e.Host}}
+	if e.Port != 0 {
+		r.Ports = []int{e.Port}
+	}
+	if e.Scheme != "" {
+		r.Schemes = []string{e.Scheme}
+	}
+	return r
+}
+
+// allowingCommand returns the narrowest rule that allows a command. What a pattern
+// cannot name is a wildcard in it, unless it is code.
+func allowingCommand(e Effect) (Rule, bool) {
+	text, ok := patternOf(e.Argv)
+	if !ok || strings.Contains(text, "*") && TakesCode(e.Argv) {
+		return Rule{}, false
+	}
+	r := Rule{Action: Allow, Run: []string{text}}
+	pat, err := compilePattern(text)
+	if err != nil {
+		return Rule{}, false
+	}
+	program := e.Argv[0].Text
+	free, ok := pat.strict(e.Argv)
+	for _, f := range programs.Parse(e.Argv).Unsafe {
+		if slices.Contains(free, f.At) {
+			r.PermitFlags = append(r.PermitFlags, e.Argv[f.At].Text)
+		}
+	}
+	if strings.Contains(program, "/") && !strings.HasPrefix(program, "/") {
+		for _, dir := range e.Dirs {
+			r.Dirs = append(r.Dirs, escapeMeta(dir))
+		}
+	}
+	return r, ok
+}
+
+// patternOf returns the narrowest pattern that matches a command word for word.
+// ok is false where there is none that people could read.
+func patternOf(argv []Word) (text string, ok bool) {
+	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
+		return "", false
+	}
+	var tokens []string
+	for _, w := range argv {
+		token := tokenOf(w)
+		if token == "**" && len(tokens) > 0 && tokens[len(tokens)-1] == "**" {
+			continue
+		}
+		tokens = append(tokens, token)
+	}
+	text = strings.Join(tokens, " ")
+	return text, len(text) <= maxPattern && !strings.Contains(tokens[0], "*")
+}
+
+// tokenOf is the narrowest token that matches a word.
+func tokenOf(w Word) string {
+	if w.Dynamic {
+		return "**"
+	}
+	i := strings.IndexAny(w.Text, "*{}\n\r\x00")
+	switch {
+	case i < 0:
+		return quoted(w.Text)
+	case w.Text[0] != '-':
+		return "*"
+	}
+	known, _, _ := strings.Cut(w.Text[:i], "/")
+	return quoted(known + "*")
+}
+
+// quoted writes a word as shlex reads it.
+func quoted(word string) string {
+	switch {
+	case word != "" && !strings.ContainsAny(word, " \t'\"\\#;|&<>()$`"):
+		return word
+	case !strings.Contains(word, "'"):
+		return "'" + word + "'"
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
+
+// literalGlob is a pattern of one path, and of all that is below it for a tree.
+func literalGlob(path string, tree bool) string {
+	path = escapeMeta(path)
+	if tree {
+		return strings.TrimSuffix(path, "/") + "/**"
+	}
+	return path
+}

@@ -1,0 +1,153 @@
+package policy
+
+import "slices"
+
+// Obstacle is one thing that keeps an effect from being allowed.
+type Obstacle struct {
+	Effect Effect
+	Action Action // what it makes of the effect
+	Rule   string // id of the rule or default
+	Source string // where it is: "file:line", or "built-in"
+	Always bool   // no earlier answer counts
+	Change Change // takes the obstacle away; zero where no change of a file does
+	Why    string // there is none
+}
+
+// Change is one edit of one policy file.
+type Change struct {
+	File string // name of the file
+	// Section is "commands", "paths" or "net", to which Rule is added; "except", the
+	// exceptions of the rule with the id At; "builtin.disable" or "env.allow", to which
+	// Texts are added; or the name of a default, such as "defaults.net", that becomes
+	// allow.
+	Section string
+	Rule    Rule
+	At      string
+	Texts   []string
+}
+
+// Obstacles returns what keeps effects from being allowed: every rule that asks or
+// denies, and what no rule allows. There are none exactly when Decide allows them, but
+// for a call without effects. A command that a rule matches in several ways can be kept
+// from being allowed by that rule once more after a change: look again.
+func (p *Policy) Obstacles(effects []Effect) []Obstacle {
+	var all []Obstacle
+	for _, e := range effects {
+		if p.judge(e).action != Allow {
+			all = append(all, p.obstacles(e)...)
+		}
+	}
+	return all
+}
+
+func (p *Policy) obstacles(e Effect) (list []Obstacle) {
+	if e.Kind == Opaque {
+		return []Obstacle{p.unmet(e, p.judge(e))}
+	}
+	for _, r := range p.against(e) {
+		o := Obstacle{Effect: e, Action: r.Action, Rule: r.ID, Source: r.source, Always: r.Always}
+		texts := p.concerned(e, r)
+		switch {
+		case r.file == "":
+			o.Change = Change{File: p.files[0].Name, Section: "builtin.disable", Texts: []string{r.ID}}
+		case len(texts) > 0:
+			o.Change = Change{File: r.file, Section: "except", At: r.ID, Texts: texts}
+		default:
+			o.Why = "no narrow exception names it"
+		}
+		list = append(list, o)
+	}
+	if v := p.unblocked(e); v.action != Allow {
+		list = append(list, p.unmet(e, v))
+	}
+	return list
+}
+
+// against returns the rules that ask or deny an effect.
+func (p *Policy) against(e Effect) (rules []*rule) {
+	add := func(r *rule) {
+		if !slices.Contains(rules, r) {
+			rules = append(rules, r)
+		}
+	}
+	switch e.Kind {
+	case Exec:
+		p.blockingCommands(e, func(r *rule, _ Action, _ []Word) { add(r) })
+	case Read, Write:
+		p.blockingPaths(e, func(r *rule, _ Action, _ bool) { add(r) })
+	case Net:
+		for r := range p.about(e.Host) {
+			if r.Action != Allow && r.matchesHost(e, true) {
+				add(r)
+			}
+		}
+	}
+	return rules
+}
+
+// unmet is the obstacle that no rule allows an effect.
+func (p *Policy) unmet(e Effect, v verdict) Obstacle {
+	o := Obstacle{Effect: e, Action: v.action, Rule: v.id, Source: p.origin(v.id)}
+	if c, ok := p.narrowest(e); ok {
+		o.Change = c
+		return o
+	}
+	for _, f := range p.files {
+		if d := f.Defaults.named(v.id); nameless(e) && d != nil && *d < Allow {
+			o.Change = Change{File: f.Name, Section: v.id}
+			return o
+		}
+	}
+	o.Why = p.whyNone(e)
+	return o
+}
+
+// nameless reports whether an effect concerns a path or a host that is not known
+// beforehand: only a default can allow it.
+func nameless(e Effect) bool {
+	switch e.Kind {
+	case Read, Write:
+		return e.Unknown || e.Canonical == ""
+	case Net:
+		return e.Host == ""
+	}
+	return false
+}
+
+// concerned returns exceptions that take an effect out of a rule.
+func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
+	switch e.Kind {
+	case Exec:
+		p.blockingCommands(e, func(by *rule, _ Action, argv []Word) {
+			if text, ok := patternOf(argv); ok && by == r {
+				texts = append(texts, text)
+			}
+		})
+	case Read, Write:
+		for _, form := range [...]string{e.Path, e.Canonical} {
+			one := e
+			one.Path, one.Canonical = form, form
+			if _, _, ok := r.blocksPath(one); ok && form != "" {
+				texts = append(texts, literalGlob(form, e.Tree))
+			}
+		}
+	case Net:
+		texts = append(texts, e.Host)
+	}
+	return slices.Compact(texts)
+}
+
+// whyNone tells why no rule can alter the verdict, and what can be done instead.
+func (p *Policy) whyNone(e Effect) string {
+	switch {
+	case e.Kind == Opaque, e.Kind == Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic):
+		return "what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally"
+	case e.Kind == Exec && TakesCode(e.Argv):
+		return "no rule names code that stands in the command; put the code into a file and allow that"
+	case e.Kind == Exec:
+		return "no narrow rule names this command; write it with fewer and literal words"
+	case e.Kind == Env:
+		return "a variable whose name is not known beforehand is never allowed; name it"
+	}
+	return "no narrow rule names it"
+}

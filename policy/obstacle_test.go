@@ -1,0 +1,173 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers are the files of a policy, in which a change can be made.
+type layers struct {
+	user, administrator File
+	managed             bool // there is an administrator
+	further             []File
+}
+
+func (l layers) compile(t testing.TB) *Policy {
+	t.Helper()
+	o := place()
+	if l.managed {
+		o.Administrator = &l.administrator
+	}
+	p, err := Compile(o, l.user, l.further...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// made returns the files with changes made in them, as a person would make them.
+func (l layers) made(t testing.TB, changes ...Change) layers {
+	t.Helper()
+	l.further = slices.Clone(l.further)
+	for _, c := range changes {
+		f := &l.user
+		for _, other := range []*File{&l.administrator, &l.further[0]} {
+			if c.File == other.Name {
+				f = other
+			}
+		}
+		switch c.Section {
+		case "commands":
+			f.Commands = append(slices.Clip(f.Commands), c.Rule)
+		case "paths":
+			f.Paths = append(slices.Clip(f.Paths), c.Rule)
+		case "net":
+			f.Net = append(slices.Clip(f.Net), c.Rule)
+		case "except":
+			for _, list := range []*[]Rule{&f.Commands, &f.Paths, &f.Net} {
+				*list = slices.Clone(*list)
+				for i, r := range *list {
+					if r.ID == c.At {
+						(*list)[i].Except = append(slices.Clip(r.Except), c.Texts...)
+					}
+				}
+			}
+		case "builtin.disable":
+			f.Disable = append(slices.Clip(f.Disable), c.Texts...)
+		case "env.allow":
+			f.Env = append(slices.Clip(f.Env), c.Texts...)
+		default:
+			f.Defaults.Loosen(c.Section)
+		}
+	}
+	return l
+}
+
+// checkObstacles takes away what keeps an effect from being allowed, and all but one of
+// it. It reports whether there was something, and all could be.
+func checkObstacles(t testing.TB, l layers, e Effect) bool {
+	t.Helper()
+	var changes []Change
+	for range 8 {
+		p := l.made(t, changes...).compile(t)
+		found, d := p.Obstacles([]Effect{e}), p.Decide([]Effect{e})
+		if (d.Action == Allow) != (len(found) == 0) {
+			t.Errorf("%v is %v by %s, and the obstacles are %+v", e, d.Action, d.Rule, found)
+		}
+		if len(found) == 0 {
+			break
+		}
+		for _, o := range found {
+			if o.Why != "" {
+				return false
+			}
+			changes = append(changes, o.Change)
+		}
+	}
+	if d := l.made(t, changes...).compile(t).Decide([]Effect{e}); d.Action != Allow {
+		t.Errorf("%+v is %v by %s after %+v", e, d.Action, d.Rule, changes)
+	}
+	for i := range changes {
+		less := slices.Delete(slices.Clone(changes), i, i+1)
+		if d := l.made(t, less...).compile(t).Decide([]Effect{e}); d.Action == Allow {
+			t.Errorf("%+v: %+v is more than is needed: without part %d it is %v", e, changes, i+1, d.Action)
+		}
+	}
+	return len(changes) > 0
+}
+
+func FuzzWithoutItsObstaclesAnEffectIsAllowed(f *testing.F) {
+	for seed := range uint64(400) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		checkObstacles(t, randomLayers(r), randomEffect(r))
+	})
+}
+
+// TestObstaclesOfEffectsThatAreHardToName tries such effects.
+func TestObstaclesOfEffectsThatAreHardToName(t *testing.T) {
+	t.Parallel()
+	effects := []Effect{
+		run("go build -o x -ldflags=a/b"), run("go build -o=a,b {x} *"), run("make all CC=x -C d"), run("go build -toolexec=x"),
+		tree(read("/w/a")), tree(write("/srv/a")), read("/srv/a[b]*{c}"), read("/srv/{a,b}"), read(`/srv/a\b`), write("/srv/a b"), read("/"), tree(read("/")), tree(read("/srv/**")),
+		read("/srv/${home}"), read("/srv/x\ny"), tree(read("/w")), tree(write("/w")), write("/w/.git/config"),
+		{Kind: Read, Path: "/srv/x"},
+		{Kind: Read, Path: "/srv/x", Unknown: true},
+		{Kind: Read, Path: "/w/l", Canonical: "/srv/l"},
+		{Kind: Net, Host: "a.test", Port: 8080, Scheme: "ssh"},
+		{Kind: Net},
+		{Kind: Env, Name: "LD_PRELOAD"},
+		{Kind: Env, Name: "X"},
+		run("find . -exec"), run("git -c a=b push"), run("python3 x.py"), run("tar xf a --to-command=x"), run("npx -y x"), run("git log {a} *x"),
+		run("./x a"), run("/usr/bin/x"), run("/opt/x"), run("x é"), run("x !"), run("x ~"), run("x ?"), run("x [a]"), run("x a=b"), run("A=b"), run("x ; | & < > ( ) $ ` # ' \" \\"),
+		run("sudo rm -r /"), run("env rm -r x"), run("unknown rm -r x"),
+		{Kind: Exec, Argv: []Word{{Text: "x"}, {Text: ""}}},
+		{Kind: Exec, Argv: []Word{{Text: "x"}, {Text: "a b; rm -r c"}}},
+		{Kind: Exec, Argv: []Word{{Text: "x\u00a0y"}}},
+	}
+	for _, c := range randomCommands {
+		if e := run(c); !e.Argv[0].Dynamic {
+			effects = append(effects, e)
+		}
+	}
+	denials := []Rule{{ID: "builds", Action: Allow, Run: []string{"go build **", "make all **"}}, {ID: "no-rm", Action: Deny, Run: []string{"rm **"}}, {ID: "no-push", Action: Ask, Run: []string{"git push **"}}}
+	secrets := []Rule{{ID: "no-a", Action: Deny, Paths: []string{"/w/a", "**/.env", "/srv/**"}}}
+	l := layers{
+		user:          File{Name: "user", Defaults: Defaults{}, Commands: denials},
+		administrator: File{Name: "admin", Defaults: asking(), Paths: secrets},
+		managed:       true,
+		further:       []File{{Name: "ws", Defaults: asking(), Headless: true, Commands: []Rule{{ID: "ws", Action: Deny, Run: []string{"rm **", "x **"}}}}},
+	}
+	for _, e := range effects {
+		if !checkObstacles(t, l, e) {
+			t.Errorf("nothing makes %v allowed", e)
+		}
+	}
+	for _, e := range []Effect{run("x…"), {Kind: Env}, {Kind: Opaque}, run("python3 -c a{b}"), run("../x"), run("x " + strings.Repeat("long ", 200)), {Kind: Exec}, read("/\xff")} {
+		found := compile(t, File{Defaults: asking()}).Obstacles([]Effect{e})
+		if len(found) != 1 || found[0].Why == "" {
+			t.Errorf("%v: %+v", e, found)
+		}
+	}
+}
+
+// randomLayers is a policy of several files, each of which may deny.
+func randomLayers(r *rand.Rand) layers {
+	l := layers{user: randomFile(r), managed: r.IntN(3) == 0, further: []File{randomFile(r)}}
+	l.administrator = randomFile(r)
+	l.user.Name, l.administrator.Name, l.further[0].Name = "user", "admin", "ws"
+	for _, f := range []*File{&l.user, &l.administrator, &l.further[0]} {
+		f.Headless = r.IntN(4) == 0
+		for n, list := range [][]Rule{f.Commands, f.Paths, f.Net} {
+			for i := range list {
+				list[i].ID = fmt.Sprint(f.Name, n, i)
+			}
+		}
+	}
+	return l
+}

@@ -1,0 +1,133 @@
+// Package nofollow opens and examines files in directories that other processes change:
+// by descriptors, following no link.
+package nofollow
+
+import (
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	unlinked = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+	beneath  = unlinked | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV
+)
+
+// ID identifies a file while it exists.
+type ID struct{ Device, Inode uint64 }
+
+// Info is what is known of a file. No program can set the times.
+type Info struct {
+	ID
+	Mode    fs.FileMode // its type
+	Bits    uint32      // its permissions
+	UID     int
+	Size    int64
+	Changed time.Time // in any way
+	Born    time.Time // zero where the file system does not know
+}
+
+// Stat looks at a name in an open directory, or at what is open when name is empty.
+func Stat(dir int, name string) (Info, error) {
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if name == "" {
+		flags = unix.AT_EMPTY_PATH
+	}
+	var st unix.Statx_t
+	if err := unix.Statx(dir, name, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st); err != nil {
+		return Info{}, err
+	}
+	in := Info{
+		ID: ID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}, Mode: typeOf(uint32(st.Mode)), Bits: uint32(st.Mode) & 0o7777,
+		UID: int(st.Uid), Size: int64(st.Size), Changed: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
+	}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		in.Born = time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
+	}
+	return in, nil
+}
+
+func typeOf(mode uint32) fs.FileMode {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return fs.ModeDir
+	case unix.S_IFREG:
+		return 0
+	case unix.S_IFLNK:
+		return fs.ModeSymlink
+	case unix.S_IFIFO:
+		return fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		return fs.ModeSocket
+	}
+	return fs.ModeDevice
+}
+
+// Open opens a path of any length, following no link.
+func Open(path string, flags uint64) (int, error) {
+	const most = 4000 // of PATH_MAX
+	dir := unix.AT_FDCWD
+	for len(path) > most {
+		i := strings.LastIndexByte(path[:most], '/')
+		next, err := unix.Openat2(dir, path[:i], &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unlinked})
+		if dir != unix.AT_FDCWD {
+			unix.Close(dir)
+		}
+		if err != nil {
+			return -1, err
+		}
+		dir, path = next, path[i+1:]
+	}
+	fd, err := unix.Openat2(dir, path, &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unlinked})
+	if dir != unix.AT_FDCWD {
+		unix.Close(dir)
+	}
+	return fd, err
+}
+
+// OpenIn opens a name in an open directory, as every name in a directory that calls can
+// write: nothing above it or on another file system is reached.
+func OpenIn(dir int, name string, flags uint64) (int, error) {
+	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: beneath})
+}
+
+// OpenDir opens a directory for reading. One that is closed to us although it is ours
+// is opened up first, by its descriptor: whoever made it may have taken the rights away.
+func OpenDir(dir int, name string) (int, error) {
+	fd, err := OpenIn(dir, name, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	if _, err := OpenUp(fd); err != nil {
+		return -1, err
+	}
+	return Reopen(fd)
+}
+
+// Reopen opens an open directory for reading.
+func Reopen(fd int) (int, error) {
+	return unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// OpenUp gives the owner of an open directory all rights to it, if the owner is this
+// user. It returns the mode that the directory had.
+func OpenUp(fd int) (mode uint32, err error) {
+	in, err := Stat(fd, "")
+	if err != nil {
+		return 0, err
+	}
+	if in.Mode.IsDir() && in.Bits&0o700 != 0o700 && in.UID == os.Geteuid() {
+		err = Chmod(fd, in.Bits|0o700)
+	}
+	return in.Bits, err
+}
+
+// Chmod changes the mode of what is open, also with O_PATH, which fchmod(2) refuses.
+func Chmod(fd int, mode uint32) error {
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+}

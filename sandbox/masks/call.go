@@ -1,0 +1,120 @@
+package masks
+
+import (
+	"path/filepath"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+)
+
+// A Call is the time in which a call runs under masks. A nil Call has none.
+type Call struct {
+	tracker  *Tracker
+	set      *compiled
+	makes    bool             // guarded by Tracker.mu
+	began    map[string]state // of the names that it can read, though rules are about them
+	violated chan struct{}
+	replaced []sandbox.Mask // guarded by Tracker.mu
+}
+
+// Begin makes the masks of a call under a policy. opened are the effects of the call that a
+// person has said yes to. makes reports that what comes under a name while the call runs
+// counts as made by it. Of a call that runs on in the background it does not: a person may
+// have made it as well.
+func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*Call, error) {
+	if t == nil || p == nil {
+		return nil, nil
+	}
+	t.Use(p)
+	t.lockUnder(p)
+	defer t.mu.Unlock()
+	set, err := t.compile(p, opened)
+	if err != nil {
+		return nil, err
+	}
+	c := &Call{tracker: t, set: set, makes: makes && !set.lifted, violated: make(chan struct{}), began: map[string]state{}}
+	for path := range set.open {
+		c.began[path] = stateOf(path)
+	}
+	for other := range t.active { // what it lets out of a file, no other call has made
+		other.makes = other.makes && !set.lifted
+		c.makes = c.makes && !other.set.lifted
+	}
+	t.active[c] = struct{}{}
+	return c, nil
+}
+
+// Masks returns what is kept from the call; nil = nothing.
+func (c *Call) Masks() *sandbox.MaskSet {
+	if c == nil {
+		return nil
+	}
+	return c.set.masks
+}
+
+// Violated is closed when a masked file was replaced while the call runs, so that it is
+// masked no longer: the call has to be ended at once.
+func (c *Call) Violated() <-chan struct{} {
+	if c == nil {
+		return nil
+	}
+	return c.violated
+}
+
+// End ends the call and returns what of its masks was replaced.
+func (c *Call) End() (replaced []sandbox.Mask) {
+	if c == nil {
+		return nil
+	}
+	t := c.tracker
+	t.watcher.Sync()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.active, c)
+	if c.makes && c.replaced == nil {
+		t.take(c)
+	}
+	return c.replaced
+}
+
+// take notes what a call has made, or changed of what it could read. What was masked for it,
+// or replaced such a file, is not its own.
+func (t *Tracker) take(c *Call) {
+	for _, some := range t.names {
+		for _, n := range some {
+			if n.dir || n.target != n.path || c.set.known[n.path] && !c.set.open[n.path] || c.isMasked(n.path) {
+				continue
+			}
+			now := stateOf(n.path)
+			if was, open := c.began[n.path]; open && was == now && n.made == (state{}) {
+				continue // it is readable for another reason
+			}
+			if n.made != now {
+				n.made, t.last = now, nil
+			}
+		}
+	}
+}
+
+// isMasked reports whether a path was masked for the call, or is in a directory that was.
+func (c *Call) isMasked(path string) bool {
+	for ; path != "/"; path = filepath.Dir(path) {
+		if c.set.is[path] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced ends the calls for which another file was masked under this name. The caller
+// holds mu.
+func (t *Tracker) replaced(n *name) {
+	for c := range t.active {
+		was, masked := c.set.is[n.target]
+		if !masked || was == n.is || c.replaced != nil {
+			continue
+		}
+		c.replaced = []sandbox.Mask{c.set.mask(n.target)}
+		close(c.violated)
+	}
+}

@@ -1,0 +1,153 @@
+// Package masks finds what path rules of a policy keep from the programs of a call: the
+// existing files and directories of the workspace, and of what calls may write, that an
+// asking or denying rule is about. It makes a sandbox.MaskSet of them for each call.
+//
+// The names come from the scan of sandbox/protect. The package decides nothing (the policy
+// does) and hides nothing (the sandbox does). Only explicit rules mask, never a default.
+package masks
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/protect"
+)
+
+// A Tracker knows which names the rules are about. A nil Tracker masks nothing. Its methods
+// may be called concurrently. Listed, Wants, Changed and Moved are for its Watcher.
+type Tracker struct {
+	roots   []string
+	watcher *protect.Watcher
+
+	mu     sync.Mutex
+	base   *policy.Policy // whose rules the names were looked for by
+	anyone *policy.Policy // base, with the rules for every client
+	listed chan struct{}  // closed when the names under base have been listed
+	names  names
+	lost   names                  // in directories that are not where they were
+	ghosts map[string]*name       // links that calls may have replaced, by what they led to
+	repos  map[string]*repository // by directory; nil = it is in none
+	active map[*Call]struct{}
+	last   *compiled // for calls of which nothing is lifted; nil = to be made
+}
+
+// New returns a Tracker of the roots under a policy, and the Watcher that shows it what is
+// there. The caller closes the Watcher.
+func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
+	t := newTracker(o.Roots, p)
+	o.Sight = t
+	var err error
+	t.watcher, err = protect.New(o)
+	return t, t.watcher, err
+}
+
+func newTracker(roots []string, p *policy.Policy) *Tracker {
+	t := &Tracker{roots: roots, active: map[*Call]struct{}{}}
+	t.reset(p)
+	close(t.listed) // the Watcher shows them
+	return t
+}
+
+// Beside returns a Watcher like w and a Tracker like t, but of another directory: for one
+// call that may write there too. The caller closes the Watcher. Each is nil for a nil one.
+func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Watcher, error) {
+	if t == nil {
+		beside, err := w.Beside(root, nil)
+		return nil, beside, err
+	}
+	beside := newTracker([]string{root}, t.policy())
+	watcher := t.watcher
+	if w != nil {
+		watcher = w
+	}
+	var err error
+	beside.watcher, err = watcher.Beside(root, beside)
+	return beside, beside.watcher, err
+}
+
+// policy is the one whose rules the names were looked for by.
+func (t *Tracker) policy() *policy.Policy {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.base
+}
+
+// reset forgets all names, to look for those of a policy. The caller holds mu, but of a new
+// Tracker.
+func (t *Tracker) reset(p *policy.Policy) {
+	t.base, t.anyone, t.listed = p.Root(), p.ForAnyone(), make(chan struct{})
+	t.names, t.lost, t.ghosts, t.repos, t.last = names{}, names{}, map[string]*name{}, map[string]*repository{}, nil
+}
+
+// Use looks for what the rules of a policy are about, unless that is known.
+func (t *Tracker) Use(p *policy.Policy) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	if p = p.Root(); t.base == p {
+		listed := t.listed
+		t.mu.Unlock()
+		t.watcher.Sync()
+		<-listed
+		return
+	}
+	t.reset(p)
+	listed := t.listed
+	t.mu.Unlock()
+	t.watcher.List()
+	close(listed)
+}
+
+// lockUnder locks mu while the names are those of a policy: calls under the one before it may
+// come in between.
+func (t *Tracker) lockUnder(p *policy.Policy) {
+	for t.mu.Lock(); t.base != p.Root(); t.mu.Lock() {
+		t.mu.Unlock()
+		t.Use(p)
+	}
+}
+
+// Set returns what a policy keeps from a call, as far as it is known without waiting; nil =
+// nothing. opened are the effects of the call that a person has said yes to.
+func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
+	if t == nil || p == nil {
+		return nil, nil
+	}
+	if t.policy() != p.Root() {
+		t.Use(p)
+	}
+	t.lockUnder(p)
+	defer t.mu.Unlock()
+	c, err := t.compile(p, opened)
+	return c.set(), err
+}
+
+// Usual returns what is kept from a call of which nothing is known; nil = nothing, or it is
+// not known yet.
+func (t *Tracker) Usual() *sandbox.MaskSet {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, err := t.compile(t.base, nil)
+	if err != nil {
+		return nil
+	}
+	return c.set()
+}
+
+// root is the root that a path is below; "" when it is below none.
+func (t *Tracker) root(path string) string {
+	for _, root := range t.roots {
+		if isBelow(path, root) {
+			return root
+		}
+	}
+	return ""
+}
+
+func isBelow(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }

@@ -1,0 +1,116 @@
+package masks_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox/masks"
+	"github.com/toold/toold/sandbox/protect"
+)
+
+// project is a workspace with such files, under a policy.
+type project struct {
+	t      *testing.T
+	ws     string
+	policy *policy.Policy
+	*masks.Tracker
+}
+
+func newProject(t *testing.T, f policy.File, files ...string) project {
+	t.Helper()
+	ws, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		path := filepath.Join(ws, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/nowhere", Tmp: "/tmp"}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker, watcher, err := masks.New(protect.Options{Roots: []string{ws}, Quarantine: filepath.Join(t.TempDir(), "q")}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(watcher.Close)
+	return project{t, ws, p, tracker}
+}
+
+// masked lists what a policy keeps from a call: what is only read-only with a + before it.
+func (p project) masked(rules *policy.Policy, opened ...policy.Effect) []string {
+	p.t.Helper()
+	call, err := p.Begin(rules, opened, false)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer call.End()
+	list := []string{}
+	if call.Masks() == nil {
+		return list
+	}
+	for _, m := range call.Masks().Hidden {
+		list = append(list, strings.TrimPrefix(m.Path, p.ws+"/"))
+	}
+	for _, m := range call.Masks().Fixed {
+		list = append(list, "+"+strings.TrimPrefix(m.Path, p.ws+"/"))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (p project) equal(got []string, want ...string) {
+	p.t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		p.t.Error(d)
+	}
+}
+
+func rule(id string, action policy.Action, ops []policy.Kind, match ...string) policy.Rule {
+	return policy.Rule{ID: id, Action: action, Ops: ops, Paths: match}
+}
+
+func TestOnlyRulesMask(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, policy.File{Defaults: policy.Defaults{Read: policy.Ask, Write: policy.Deny}}, "a", "b/c", "node_modules/x/id_rsa", "id_rsa")
+	p.equal(p.masked(p.policy), "id_rsa")
+}
+
+func TestADirectoryIsOneMaskUnlessSomethingInItIsLeftOut(t *testing.T) {
+	t.Parallel()
+	secrets := rule("secrets", policy.Deny, nil, "${workspace}/*/secrets/**")
+	secrets.Except = []string{"${workspace}/b/secrets/open/**"}
+	p := newProject(t, policy.File{Paths: []policy.Rule{
+		secrets, rule("asked", policy.Ask, nil, "${workspace}/asked/**"), rule("fixed", policy.Deny, []policy.Kind{policy.Write}, "${workspace}/fixed/**"),
+	}}, "a/secrets/x", "a/secrets/y/z", "b/secrets/x", "b/secrets/y/z", "b/secrets/open/o", "asked/a/b", "asked/a/c", "asked/d", "fixed/x/y", "fixed/z")
+	p.equal(p.masked(p.policy), "+fixed", "a/secrets", "asked", "b/secrets/x", "b/secrets/y")
+	one := filepath.Join(p.ws, "asked/a/b")
+	yes := policy.Effect{Kind: policy.Read, Path: one, Canonical: one}
+	p.equal(p.masked(p.policy, yes), "+fixed", "a/secrets", "asked/a/c", "asked/d", "b/secrets/x", "b/secrets/y")
+	all := filepath.Join(p.ws, "asked")
+	p.equal(p.masked(p.policy, policy.Effect{Kind: policy.Read, Path: all, Canonical: all, Tree: true}), "+fixed", "a/secrets", "b/secrets/x", "b/secrets/y")
+	p.equal(p.masked(p.policy, policy.Effect{Kind: policy.Read, Path: p.ws, Canonical: p.ws, Tree: true}), "+fixed", "a/secrets", "asked", "b/secrets/x", "b/secrets/y")
+}
+
+func TestRulesForAClientMaskForThatClientAlone(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, policy.File{
+		Paths:   []policy.Rule{rule("all", policy.Deny, nil, "**/*.key")},
+		Clients: []policy.Client{{Name: "guest", File: policy.File{Name: "guests", Paths: []policy.Rule{rule("own", policy.Deny, nil, "**/*.txt")}}}},
+	}, "a.key", "b.txt")
+	p.equal(p.masked(p.policy.For("other", "")), "a.key")
+	p.equal(p.masked(p.policy.For("guest", "")), "a.key", "b.txt")
+	p.equal(p.masked(p.policy), "a.key")
+}

@@ -1,0 +1,195 @@
+package masks
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+)
+
+// Most is how many masks one call may have.
+const Most = 1024
+
+// ErrTooMany is what errors.Is finds when there would be more.
+var ErrTooMany = errors.New("too many files are kept from calls by rules")
+
+// compiled is a set of masks, ready for a call.
+type compiled struct {
+	by     *policy.Policy
+	masks  *sandbox.MaskSet  // nil = none
+	is     map[string]string // which file each hidden path was
+	lifted bool              // something was lifted
+	known  map[string]bool   // names that rules are about
+	open   map[string]bool   // those that a call can read and change all the same
+}
+
+func (c *compiled) set() *sandbox.MaskSet {
+	if c == nil {
+		return nil
+	}
+	return c.masks
+}
+
+// mask is that of a hidden path.
+func (c *compiled) mask(path string) sandbox.Mask {
+	for _, m := range c.masks.Hidden {
+		if m.Path == path {
+			return m
+		}
+	}
+	return sandbox.Mask{Path: path}
+}
+
+// compile makes the set for a call under a policy. The caller holds mu.
+func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
+	t.refresh()
+	if t.anyone == t.base { // then all have the same rules
+		p = t.base
+	}
+	if len(opened) == 0 && t.last != nil && t.last.by == p {
+		return t.last, nil
+	}
+	b := builder{t: t, by: p, opened: opened, hide: cut{}, fix: cut{}}
+	for _, some := range t.names {
+		for _, n := range some {
+			b.judge(n)
+		}
+	}
+	for _, n := range t.ghosts {
+		b.judge(n)
+	}
+	c, err := b.build()
+	if err == nil && len(opened) == 0 {
+		t.last = c
+	}
+	return c, err
+}
+
+// builder makes one set.
+type builder struct {
+	t            *Tracker
+	by           *policy.Policy
+	opened       []policy.Effect
+	list         []*name // each judged by the policy of the call
+	lifted       bool
+	hide, fix    cut
+	reads, fixed []sandbox.Mask
+}
+
+// cut is what of a tree is masked, by directory.
+type cut map[string]struct{ some, open bool }
+
+// add notes that something in the directories above a path is masked, or is not.
+func (c cut) add(path, root string, masked bool) {
+	for dir := filepath.Dir(path); isBelow(dir, root); dir = filepath.Dir(dir) {
+		d := c[dir]
+		d.some, d.open = d.some || masked, d.open || !masked
+		c[dir] = d
+	}
+}
+
+// judge decides about one name.
+func (b *builder) judge(n *name) {
+	own := *n
+	if b.by != b.t.anyone && !own.judge(b.t, b.by) {
+		return
+	}
+	free := n.made != (state{})
+	own.reads = own.reads && !free && !(own.read.Action == policy.Ask && (n.held.yes || b.lifts(&own)))
+	own.writes = own.writes && !free && !(own.write.Action == policy.Ask && (n.held.yes || b.lifts(&own)))
+	if !n.dir {
+		root := b.t.root(n.path)
+		b.hide.add(n.path, root, own.reads)
+		b.fix.add(n.path, root, own.writes || own.reads)
+	}
+	b.list = append(b.list, &own)
+}
+
+// lifts reports whether a person has said yes to what the call does to a name.
+func (b *builder) lifts(n *name) bool {
+	for _, e := range b.opened {
+		if n.path == e.Path || n.path == e.Canonical || n.target == e.Canonical {
+			b.lifted = true
+			return true
+		}
+		if !e.Tree || !isBelow(n.path, e.Canonical) {
+			continue
+		}
+		if asked, ok := b.by.Blocks(e.Kind, e.Canonical, true); ok && asked.Tree && asked.Action == policy.Ask {
+			b.lifted = true
+			return true
+		}
+	}
+	return false
+}
+
+// build puts the masks together. A directory of which everything is masked is one mask.
+func (b *builder) build() (*compiled, error) {
+	slices.SortFunc(b.list, func(x, y *name) int { return cmp.Compare(x.target, y.target) })
+	c := &compiled{by: b.by, is: map[string]string{}, known: map[string]bool{}, open: map[string]bool{}}
+	hidden, fixed := map[string]bool{}, map[string]bool{}
+	for _, n := range b.list {
+		root := b.t.root(n.target)
+		c.known[n.path] = true
+		switch {
+		case within(n.target, root, hidden):
+		case n.reads && b.whole(n, b.hide, n.read):
+			hidden[n.target], c.is[n.target] = true, n.is
+			b.reads = append(b.reads, mask(n, n.read))
+		case within(n.target, root, fixed):
+		case n.writes && b.whole(n, b.fix, n.write):
+			fixed[n.target] = true
+			b.fixed = append(b.fixed, mask(n, n.write))
+		case !n.dir && !n.reads:
+			c.open[n.path] = true
+		}
+	}
+	c.lifted = b.lifted
+	if len(b.reads)+len(b.fixed) > Most {
+		return nil, b.tooMany()
+	}
+	if len(b.reads)+len(b.fixed) > 0 {
+		c.masks = &sandbox.MaskSet{Hidden: b.reads, Fixed: b.fixed}
+	}
+	return c, nil
+}
+
+// whole reports whether a mask over a name covers what the rule is about, and nothing else.
+func (b *builder) whole(n *name, of cut, by policy.Block) bool {
+	if !n.dir {
+		return true
+	}
+	in := of[n.path]
+	linked := n.path != n.target
+	return by.Tree && (linked || in.some && !in.open)
+}
+
+// within reports whether a path is one of those, or is in one.
+func within(path, root string, set map[string]bool) bool {
+	for ; isBelow(path, root); path = filepath.Dir(path) {
+		if set[path] {
+			return true
+		}
+	}
+	return false
+}
+
+func mask(n *name, by policy.Block) sandbox.Mask {
+	return sandbox.Mask{Path: n.target, Is: n.is, Rule: by.Rule, Reason: by.Reason, Ask: by.Action == policy.Ask}
+}
+
+// tooMany names the rule with the most masks.
+func (b *builder) tooMany() error {
+	count := map[string]int{}
+	for _, m := range slices.Concat(b.reads, b.fixed) {
+		count[m.Rule]++
+	}
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(x, y string) int { return cmp.Compare(count[x], count[y]) })
+	return fmt.Errorf("%w: %d here, %d of them by rule %s, and a call may have %d masks; let the pattern be a directory with /**, or leave some out with except",
+		ErrTooMany, len(b.reads)+len(b.fixed), count[most], most, Most)
+}

@@ -1,0 +1,94 @@
+package protect
+
+import (
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
+)
+
+// Sync shows the Sight what has changed until now. It waits until all roots have been read.
+func (w *Watcher) Sync() {
+	if w == nil {
+		return
+	}
+	<-w.ready
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sync()
+}
+
+// sync handles the events that there are, but not so many that others would wait long.
+func (w *Watcher) sync() {
+	if !w.pump(w.pending()) {
+		w.behind = true
+	}
+	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); {
+		left -= piece // the queue was too short for all events
+	}
+}
+
+// List shows every directory to the Sight again. It returns once all of them have been
+// read for the first time, and listed.
+func (w *Watcher) List() {
+	if w == nil || w.options.Sight == nil {
+		return
+	}
+	<-w.ready
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pump(1 << 16)
+	for _, root := range w.tree.roots {
+		w.relist(root)
+	}
+}
+
+// list shows the Sight a directory that was read.
+func (w *Watcher) list(f *directory, entries []fs.DirEntry) {
+	if w.options.Sight != nil {
+		w.options.Sight.Listed(f.path(), entries)
+	}
+}
+
+// relist reads a directory, and those below it that are known, for the Sight alone.
+func (w *Watcher) relist(f *directory) {
+	for next := []*directory{f}; len(next) > 0 && w.options.Sight != nil; next = next[1:] {
+		dir := next[0].path()
+		fd, err := nofollow.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err != nil {
+			continue // it is closed to us, as it is to calls; or it is gone
+		}
+		open := os.NewFile(uintptr(fd), dir)
+		entries, _ := open.ReadDir(-1) // what could be read counts
+		open.Close()
+		w.list(next[0], entries)
+		for _, sub := range next[0].children {
+			next = append(next, sub)
+		}
+	}
+}
+
+// changed shows the Sight that something else may be under a name.
+func (w *Watcher) changed(f *directory, name string, dir bool) {
+	if w.options.Sight == nil {
+		return
+	}
+	path := f.path() + "/" + name
+	if !w.options.Sight.Wants(path, dir) {
+		return
+	}
+	if _, err := w.at(f); err != nil {
+		w.tree.again[f] = struct{}{} // it is elsewhere by now
+		return
+	}
+	w.options.Sight.Changed(path)
+}
+
+// moved shows the Sight that a directory was renamed.
+func (w *Watcher) moved(f *directory, from string) {
+	if w.options.Sight != nil && w.options.Sight.Moved(from, f.path()) {
+		w.relist(f)
+	}
+}

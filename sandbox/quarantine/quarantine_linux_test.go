@@ -1,0 +1,162 @@
+package quarantine_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/quarantine"
+)
+
+// quarantined takes away files of a directory, and returns their items by name.
+func quarantined(t *testing.T, names ...string) (dir, store string, items map[string]quarantine.Item) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, items = filepath.Join(dir, "quarantine"), map[string]quarantine.Item{}
+	for _, name := range names {
+		put(t, filepath.Join(dir, "ws", name))
+		at, err := unix.Open(filepath.Dir(filepath.Join(dir, "ws", name)), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := quarantine.NewBatch(store).Take(at, filepath.Base(name), filepath.Join(dir, "ws", name)); err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(at)
+	}
+	list, err := quarantine.Items(store)
+	if err != nil || len(list) != len(names) {
+		t.Fatalf("%v: %v", list, err)
+	}
+	for _, i := range list {
+		items[filepath.Base(i.From)] = i
+	}
+	return dir, store, items
+}
+
+func TestWhatWasTakenAwayCanBePutBack(t *testing.T) {
+	t.Parallel()
+	dir, store, items := quarantined(t, ".envrc", "other")
+	path, err := quarantine.Restore(store, items[".envrc"].ID)
+	if err != nil || path != filepath.Join(dir, "ws/.envrc") {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "x" {
+		t.Errorf("%q: %v", b, err)
+	}
+	if list, err := quarantine.Items(store); err != nil || len(list) != 1 || list[0].Bytes == 0 {
+		t.Errorf("%v: %v", list, err)
+	}
+}
+
+// A call that can write the workspace must not choose what is overwritten, nor where.
+func TestNothingIsReplacedOrFollowedWhenAnItemIsPutBack(t *testing.T) {
+	t.Parallel()
+	dir, store, items := quarantined(t, "a", "sub/b")
+	put(t, filepath.Join(dir, "ws/a"))
+	if err := os.Remove(filepath.Join(dir, "ws/sub")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, filepath.Join(dir, "ws/sub")); err != nil {
+		t.Fatal(err)
+	}
+	for name, i := range items {
+		if path, err := quarantine.Restore(store, i.ID); err == nil {
+			t.Errorf("%s was put back to %s", name, path)
+		}
+		if _, err := os.Lstat(i.Kept); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, id := range []string{"", "..", "../ws", "20260101T000000.000Z-NONE", "20260101T000000.000Z-/../../ws"} {
+		if _, err := quarantine.Restore(store, id); err == nil {
+			t.Errorf("%q was put back", id)
+		}
+		if err := quarantine.Discard(store, id); err == nil {
+			t.Errorf("%q was removed", id)
+		}
+	}
+}
+
+func TestAQuarantineDoesNotGrowWithoutBound(t *testing.T) {
+	t.Parallel()
+	_, store, items := quarantined(t, "a", "b", "c")
+	each, oldest := items["b"].Bytes, filepath.Join(store, "20260101T000000.000Z-OLDEST")
+	if err := os.Rename(filepath.Dir(items["a"].Kept), oldest); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(oldest, "closed")
+	put(t, filepath.Join(closed, "in/file"))
+	for _, path := range []string{closed + "/in", closed} {
+		if err := unix.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note := filepath.Join(store, "unseen-123")
+	put(t, note)
+	left, err := quarantine.Prune(store, 365*24*time.Hour, 2*each)
+	if err != nil || left > 2*each || left == 0 {
+		t.Fatalf("%d bytes are left of %d: %v", left, 3*each, err)
+	}
+	list, err := quarantine.Items(store)
+	if _, gone := os.Lstat(oldest); err != nil || len(list) != 2 || gone == nil {
+		t.Errorf("the oldest stayed: %v, %v", list, err)
+	}
+	if left, err = quarantine.Prune(store, 0, 1<<30); err != nil || left != 0 {
+		t.Errorf("%d bytes stay although their time is over: %v", left, err)
+	}
+	if _, err := os.Lstat(note); err != nil {
+		t.Errorf("what is no item is gone: %v", err)
+	}
+}
+
+// put makes a file and the directories above it.
+func put(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRemovingAnItemFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, outside := filepath.Join(base, "quarantine"), filepath.Join(base, "outside")
+	tree := filepath.Join(store, "20260101T000000.000Z-OLD/taken/deep")
+	for _, dir := range []string{outside + "/sub", tree} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"a": outside, "z": outside + "/sub", "0": "/"} {
+		if err := os.Symlink(to, filepath.Join(tree, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(tree, 0); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := quarantine.Prune(store, time.Hour, 1<<30); err != nil || left != 0 {
+		t.Errorf("%d bytes are left: %v", left, err)
+	}
+	for _, dir := range []string{outside, outside + "/sub"} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %v, %v", dir, info, err)
+		}
+	}
+	if list, err := os.ReadDir(store); err != nil || len(list) != 0 {
+		t.Errorf("%v is left: %v", list, err)
+	}
+}

@@ -1,0 +1,66 @@
+package quarantine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
+)
+
+// Restore puts an item back to where it was taken from and returns that path. It follows
+// no link and replaces nothing.
+func Restore(quarantine, id string) (string, error) {
+	i, ok := item(quarantine, id)
+	if !ok || !filepath.IsAbs(i.From) || filepath.Clean(i.From) != i.From {
+		return "", fmt.Errorf("the quarantine has no item %q that could be put back", id)
+	}
+	if err := i.putBack(); err != nil {
+		return "", fmt.Errorf("cannot put %s back to %s: %w; it is still in %s", id, i.From, err, i.Kept)
+	}
+	return i.From, Discard(quarantine, id)
+}
+
+func (i Item) putBack() error {
+	cell, err := nofollow.Open(filepath.Dir(i.Kept), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(cell)
+	dir, err := nofollow.Open(filepath.Dir(i.From), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	name := filepath.Base(i.From)
+	if _, err := nofollow.Stat(cell, taken); err != nil {
+		return fmt.Errorf("it was not a file, or too large to be kept; %s in its directory says what it was", notKept)
+	}
+	err = unix.Renameat2(cell, taken, dir, name, unix.RENAME_NOREPLACE)
+	if !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	if _, err := nofollow.Stat(dir, name); err == nil {
+		return os.ErrExist
+	}
+	k := copier{left: &Batch{bytes: i.Bytes, entries: math.MaxInt}}
+	if err := k.copy(entry{cell, taken}, entry{dir, name}, nil); err != nil || len(k.omitted) > 0 {
+		return errors.Join(err, errors.New(strings.Join(k.omitted, "; ")))
+	}
+	return nil
+}
+
+// removeCell removes an item, whatever is in it.
+func removeCell(quarantine, id string) error {
+	dir, err := unix.Open(quarantine, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	return nofollow.RemoveAll(dir, id)
+}

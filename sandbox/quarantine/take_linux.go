@@ -1,0 +1,179 @@
+package quarantine
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
+)
+
+// Batch is what is taken at one time, of which only so much is kept.
+type Batch struct {
+	quarantine string
+	bytes      int64
+	entries    int
+	items      int
+}
+
+// mostDeep is how deep a tree is copied.
+const mostDeep = 64
+
+// NewBatch begins a batch of a quarantine.
+func NewBatch(quarantine string) *Batch {
+	return &Batch{quarantine: quarantine, bytes: 64 << 20, entries: 10_000, items: 200}
+}
+
+// Take removes what is in an open directory under a name, and returns the path of its
+// copy, if there is one; from is where it was, for people. Nothing is moved: a process
+// that has it open reaches nothing of the quarantine.
+func (b *Batch) Take(dir int, name, from string) (kept string, err error) {
+	if mode, err := nofollow.OpenUp(dir); err == nil && mode&0o700 != 0o700 {
+		defer func() { _ = nofollow.Chmod(dir, mode) }()
+	}
+	if _, err := nofollow.Stat(dir, name); err != nil {
+		return "", err
+	}
+	if b.items--; b.items >= 0 {
+		kept, err = b.keep(dir, name, from)
+	}
+	return kept, errors.Join(err, nofollow.RemoveAll(dir, name))
+}
+
+// keep makes an item: the copy, the path where it was, and a list of what was not copied.
+func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
+	cell := filepath.Join(b.quarantine, time.Now().UTC().Format(cellLayout)+"-"+rand.Text()[:6])
+	if err := os.MkdirAll(cell, 0o700); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(cell, takenFrom), []byte(from+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	to, err := unix.Open(cell, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(to)
+	k := copier{left: b}
+	err = k.copy(entry{dir, name}, entry{to, taken}, nil)
+	if len(k.omitted) > 0 {
+		err = errors.Join(err, os.WriteFile(filepath.Join(cell, notKept), []byte(strings.Join(k.omitted, "\n")+"\n"), 0o600))
+	}
+	kept = filepath.Join(cell, taken)
+	if _, missing := os.Lstat(kept); missing != nil {
+		kept = filepath.Join(cell, notKept)
+	}
+	return kept, err
+}
+
+// entry is a name in an open directory.
+type entry struct {
+	dir  int
+	name string
+}
+
+// copier copies a tree.
+type copier struct {
+	left    *Batch
+	omitted []string
+}
+
+// omit lists what is not copied.
+func (k *copier) omit(path []string, name, why string) {
+	if len(k.omitted) < 100 {
+		k.omitted = append(k.omitted, fmt.Sprintf("%q: %s", strings.Join(append(path, name), "/"), why))
+	}
+}
+
+// copy copies files and directories, which get no rights but their owner's, and lists
+// everything else as omitted. An error is one of the quarantine.
+func (k *copier) copy(from, to entry, path []string) error {
+	in, err := nofollow.Stat(from.dir, from.name)
+	if err != nil {
+		return nil // it is gone
+	}
+	if k.left.entries--; k.left.entries < 0 {
+		k.omit(path, from.name, "too many files")
+		return nil
+	}
+	switch {
+	case in.Mode.IsDir():
+		if len(path) < mostDeep {
+			return k.copyDir(from, to, path)
+		}
+		k.omit(path, from.name, "too deep")
+	case in.Mode.IsRegular():
+		return k.copyFile(from, to, path)
+	case in.Mode == fs.ModeSymlink:
+		k.omit(path, from.name, fmt.Sprintf("a symbolic link to %q", linkTarget(from)))
+	default:
+		k.omit(path, from.name, "a FIFO, socket or device: "+in.Mode.String())
+	}
+	return nil
+}
+
+func linkTarget(e entry) string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(e.dir, e.name, buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+func (k *copier) copyDir(from, to entry, path []string) error {
+	if err := unix.Mkdirat(to.dir, to.name, 0o700); err != nil {
+		return err
+	}
+	src, err := nofollow.OpenDir(from.dir, from.name)
+	if err != nil {
+		k.omit(path, from.name, err.Error())
+		return nil
+	}
+	in := os.NewFile(uintptr(src), from.name)
+	defer in.Close()
+	dst, err := nofollow.OpenIn(to.dir, to.name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dst)
+	names, _ := in.Readdirnames(k.left.entries + 1) // what could be read counts
+	path = append(path[:len(path):len(path)], from.name)
+	for _, name := range names {
+		if err := k.copy(entry{src, name}, entry{dst, name}, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *copier) copyFile(from, to entry, path []string) error {
+	src, err := nofollow.OpenIn(from.dir, from.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		k.omit(path, from.name, err.Error())
+		return nil
+	}
+	in := os.NewFile(uintptr(src), from.name)
+	defer in.Close()
+	st, err := nofollow.Stat(src, "")
+	if err != nil || !st.Mode.IsRegular() || st.Size > k.left.bytes {
+		k.omit(path, from.name, fmt.Sprintf("a file of %d bytes, too large", st.Size))
+		return nil
+	}
+	dst, err := unix.Openat(to.dir, to.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600|st.Bits&0o100)
+	if err != nil {
+		return err
+	}
+	out := os.NewFile(uintptr(dst), to.name)
+	n, err := io.Copy(out, io.LimitReader(in, st.Size))
+	k.left.bytes -= n
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,51 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/internal/helper"
+	"github.com/toold/toold/sandbox/internal/nofollow"
+)
+
+// scratch is the directory for temporary files of one command that has no view of its
+// own (tier C), and so no private /tmp; "" is none. TMPDIR names it.
+type scratch string
+
+// newScratch makes the directory and lets the command write it. A command that has a
+// TMPDIR of the user's has none.
+func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
+	at := slices.Index(spec.Env, "TMPDIR=/tmp")
+	if p.Mode == FullAccess || p.Tier != TierC || at < 0 || p.inRoot("/tmp") {
+		return "", nil
+	}
+	dir, err := os.MkdirTemp("", "toold-call-")
+	if err == nil {
+		dir, err = Resolve(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot make a directory for temporary files: %w", err)
+	}
+	spec.Env = slices.Clone(spec.Env)
+	spec.Env[at] = "TMPDIR=" + dir
+	spec.Roots = append(spec.Roots, helper.Root{Path: dir, Writable: true})
+	return scratch(dir), nil
+}
+
+// remove removes the directory once nothing of the command lives. What cannot be removed
+// stays for whoever cleans up the system's temporary files.
+func (s scratch) remove() {
+	if s == "" {
+		return
+	}
+	dir, err := nofollow.Open(filepath.Dir(string(s)), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return
+	}
+	defer unix.Close(dir)
+	_ = nofollow.RemoveAll(dir, filepath.Base(string(s)))
+}

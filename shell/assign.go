@@ -1,0 +1,193 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// assign follows one assignment. exported says that commands will see it.
+func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
+	if as.Name == nil {
+		w.opaque("the name of a variable is computed", w.text(as))
+		return
+	}
+	name := as.Name.Value
+	switch {
+	case as.Array != nil:
+		w.elements(as.Array, s)
+		w.setArray(name, s, exported)
+	case as.Index != nil:
+		w.index(as.Index, s)
+		w.assigned(as.Value, s)
+		w.setArray(name, s, exported)
+	default:
+		v := value{}
+		if as.Value != nil {
+			v = w.assigned(as.Value, s)
+		}
+		if as.Append {
+			v = w.appended(s.get(name), v)
+		}
+		w.setVar(name, v, s, exported)
+	}
+}
+
+// appended is x+=y.
+func (w *walker) appended(old variable, v value) value {
+	w.steps -= len(old.text) / 64 // a long value is copied
+	if old.integer || !old.known() || v.glob {
+		return unknown()
+	}
+	return value{text: old.text + v.text, dynamic: v.dynamic}
+}
+
+// setArray records that elements of an array are set.
+func (w *walker) setArray(name string, s *state, exported bool) {
+	w.setVar(name, unknown(), s, exported)
+	v := s.get(name)
+	v.array = true
+	w.put(s, name, v)
+}
+
+// elements follows the words of x=(…).
+func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
+	for _, e := range a.Elems {
+		if _, plain := plainText(e.Value); plain && e.Index == nil {
+			continue
+		}
+		if w.steps--; w.steps <= 0 {
+			return
+		}
+		if e.Index != nil {
+			w.index(e.Index, s)
+		}
+		w.word(e.Value, s)
+	}
+}
+
+// index follows an array's index. Anything but a number is evaluated by bash.
+func (w *walker) index(x syntax.ArithmExpr, s *state) {
+	if !w.plainIndex(x, s) {
+		w.opaque("an array's index is evaluated", w.text(x))
+	}
+}
+
+// assigned expands the value of an assignment: it is not split, and no pattern.
+func (w *walker) assigned(wd *syntax.Word, s *state) value {
+	if wd == nil {
+		return value{}
+	}
+	if lit := wd.Lit(); strings.Contains(lit, ":~") {
+		w.word(wd, s)
+		return unknown() // ~ is expanded after each colon
+	}
+	b := &builder{}
+	for i, p := range wd.Parts {
+		lit, ok := p.(*syntax.Lit)
+		switch {
+		case ok && i == 0 && strings.HasPrefix(lit.Value, "~"):
+			w.tilde(lit.Value, len(wd.Parts) == 1, b, s)
+		case ok:
+			if i > 0 && strings.Contains(lit.Value, ":~") {
+				b.unknown(true)
+			}
+			b.literal(unescape(lit.Value, false), true)
+		default:
+			if pe, ok := p.(*syntax.ParamExp); ok && len(wd.Parts) == 1 && pe.Param != nil && plainExpansion(pe) && s.get(pe.Param.Value).glob {
+				return s.get(pe.Param.Value).value
+			}
+			w.part(p, b, s, true)
+		}
+	}
+	b.cut()
+	switch len(b.fields) {
+	case 0:
+		return value{}
+	case 1:
+		return b.fields[0].value()
+	}
+	return unknown()
+}
+
+// setVar records that a variable has a new value, and an effect if commands see it or
+// if it changes the shell itself.
+func (w *walker) setVar(name string, v value, s *state, exported bool) {
+	old := s.get(name)
+	if _, inherited := w.env[name]; inherited || exported || old.exported || policy.IsDangerousEnv(name) {
+		w.add(policy.Effect{Kind: policy.Env, Name: name, Source: name})
+	}
+	w.changes++
+	w.steps--
+	if why := refusal(name, v, old); why != "" {
+		w.opaque(why, name)
+	}
+	if name == "IFS" {
+		s.split = true
+	}
+	if shellNames[name] || numericNames[name] {
+		return
+	}
+	if len(v.text) > maxScript || old.array {
+		v = unknown()
+	}
+	old.value, old.exported = v, old.exported || exported
+	w.put(s, name, old)
+}
+
+// refusal says why setting a variable is more, or less, than that.
+func refusal(name string, v value, old variable) string {
+	switch {
+	case numericNames[name] && !v.isNumeric():
+		return "the shell evaluates what " + name + " is set to"
+	case old.integer && !v.isNumeric():
+		return "the text of an integer is evaluated"
+	case old.readonly || fixedNames[name]:
+		return name + " cannot be set"
+	case name == "PS4":
+		return "the shell evaluates PS4 when it traces"
+	case name == "FUNCNEST":
+		return "FUNCNEST ends functions early"
+	}
+	return ""
+}
+
+// fixedNames are variables that bash lets no one set.
+var fixedNames = map[string]bool{"UID": true, "EUID": true, "PPID": true, "BASHOPTS": true, "SHELLOPTS": true, "BASH_VERSINFO": true}
+
+// unset removes variables and functions.
+func (w *walker) unset(args []word, s *state, source string) {
+	funcs, vars := true, true
+	for _, a := range args {
+		switch {
+		case a.is("-v"):
+			funcs = false
+		case a.is("-f"):
+			vars = false
+		case a.many || !a.known() || !syntax.ValidName(a.text):
+			w.opaque("`unset` evaluates its operand", source)
+		default:
+			if vars {
+				w.unsetVar(a.text, s)
+			}
+			if _, ok := s.funcs.get(a.text); ok && funcs {
+				w.setFunc(a.text, function{}, s)
+			}
+		}
+	}
+}
+
+// unsetVar removes a variable. In a function, one of a caller may come to light.
+func (w *walker) unsetVar(name string, s *state) {
+	array := s.get(name)
+	array.array = false
+	w.put(s, name, array)
+	w.setVar(name, value{}, s, false)
+	if len(w.calls) > 0 {
+		w.put(s, name, variable{value: unknown()})
+	} else {
+		w.drop(s, name)
+	}
+}

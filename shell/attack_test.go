@@ -1,0 +1,88 @@
+package shell_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell"
+)
+
+// strict decides scripts in a workspace of its own by the policy of "policy init --strict".
+func strict(t *testing.T) func(script string) policy.Decision {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := filepath.Join(base, "ws")
+	for name, text := range map[string]string{
+		".git/HEAD": "ref: refs/heads/main\n", ".git/objects/x": "", ".git/hooks/x": "", ".env": "KEY=1\n", "a.txt": "a\n", "b.txt": "b\n", "payload": "x\n", "evil": "#!/bin/sh\n", "sub/c.txt": "c\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(ws+"/"+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(ws+"/"+name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := filepath.Join(base, "policy.yaml")
+	text, err := config.StarterPolicy("strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rules, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := config.LoadPolicy(rules, policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := shell.New(shell.Options{Workspace: ws, Env: map[string]string{"HOME": "/home/u", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}})
+	return func(script string) policy.Decision { return p.Decide(a.Effects(script, ws)) }
+}
+
+// Each of these scripts runs ./evil, or reads or writes what that policy
+// protects, in real bash.
+func TestNoScriptThatRunsAnothersProgramIsAllowed(t *testing.T) {
+	t.Parallel()
+	decide := strict(t)
+	data, err := os.ReadFile("testdata/attacks.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || strings.HasPrefix(line, "# ") {
+			continue
+		}
+		n++
+		script := strings.ReplaceAll(line, "⏎", "\n")
+		if d := decide(script); d.Action == policy.Allow {
+			t.Errorf("allowed by %s: %s", d.Rule, line)
+		}
+	}
+	t.Logf("%d scripts", n)
+}
+
+// Everyday idioms are followed: nothing in them is opaque.
+func TestEverydayIdiomsAreFollowed(t *testing.T) {
+	t.Parallel()
+	a := shell.New(shell.Options{Workspace: "/", Env: map[string]string{"HOME": "/home/u", "PATH": "/usr/bin:/bin"}})
+	data, err := os.ReadFile("testdata/idioms.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		script := strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "⏎", "\n")
+		for _, e := range a.Effects(script, "/") {
+			if e.Kind == policy.Opaque {
+				t.Errorf("%s: %s", script, e.Why)
+			}
+		}
+	}
+}

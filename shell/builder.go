@@ -1,0 +1,210 @@
+package shell
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// builder joins the parts of one word into fields.
+type builder struct {
+	fields  []word
+	cur     word
+	present bool // the current field exists, if only by its quotes
+	bracket bool // a [ is open in it
+	slash   int  // where in its pattern a variable's backslash is, plus one; 0 = nowhere
+	raw     strings.Builder
+	pattern strings.Builder
+}
+
+// literal adds known text. Unquoted, it may be a pattern.
+func (b *builder) literal(text string, quoted bool) {
+	if quoted {
+		b.present = true
+	}
+	if text == "" {
+		return
+	}
+	if b.cur.number = false; b.cur.dynamic {
+		return
+	}
+	b.present = true
+	b.raw.WriteString(text)
+	for i := range len(text) {
+		c := text[i]
+		meta := strings.IndexByte(`*?[]\`, c) >= 0
+		if meta && quoted {
+			b.pattern.WriteByte('\\')
+		}
+		if !quoted {
+			if c == '\\' && b.slash == 0 {
+				b.slash = b.pattern.Len() + 1
+			}
+			b.bracket = b.bracket || c == '['
+			b.cur.glob = b.cur.glob || c == '*' || c == '?' || c == ']' && b.bracket
+		}
+		b.pattern.WriteByte(c)
+	}
+}
+
+// unknown adds a value that is known only at run time. Unquoted, it may be any number
+// of words.
+func (b *builder) unknown(quoted bool) {
+	b.present = true
+	b.cur.many = b.cur.many || !quoted
+	b.cur.dynamic, b.cur.number = true, false
+}
+
+// value adds a variable's value. Unquoted, it is split, and can be a pattern.
+func (b *builder) value(v value, quoted bool, s *state) {
+	switch {
+	case len(v.text)+b.raw.Len() > maxScript:
+		b.unknown(false)
+	case quoted && !v.glob:
+		if v.known() {
+			b.literal(v.text, true)
+			return
+		}
+		begins := !b.present
+		b.literal(v.text, true)
+		b.unknown(true)
+		b.cur.number = v.number && begins
+	case s.split && (v.text != "" || !v.known()):
+		b.unknown(quoted)
+	case v.number:
+		begins := !b.present
+		b.unknown(true)
+		b.cur.number = begins
+	case v.glob:
+		b.matched(v, quoted)
+	case v.dynamic:
+		b.unknown(quoted)
+	default:
+		b.split(v.text)
+	}
+}
+
+// matched adds one of the names that a pattern matches, whichever. They have its
+// beginning.
+func (b *builder) matched(v value, quoted bool) {
+	switch prefix := literalPrefix(v.text); {
+	case quoted && prefix == v.text:
+		b.literal(prefix, true)
+	case b.raw.Len() == 0 && !b.cur.dynamic:
+		b.literal(v.text, false)
+		b.cur.many = !quoted
+	default:
+		b.unknown(quoted)
+	}
+}
+
+// split adds text that is split at blanks.
+func (b *builder) split(text string) {
+	if !strings.ContainsAny(text, " \t\n") {
+		b.literal(text, false)
+		return
+	}
+	isBlank := func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }
+	if isBlank(rune(text[0])) {
+		b.cut()
+	}
+	for i, field := range strings.FieldsFunc(text, isBlank) {
+		if i > maxWords {
+			return // more is too much in any case
+		}
+		if i > 0 {
+			b.cut()
+		}
+		b.literal(field, false)
+	}
+	if isBlank(rune(text[len(text)-1])) {
+		b.cut()
+	}
+}
+
+// cut ends the current field.
+func (b *builder) cut() {
+	if b.present {
+		b.cur.text = b.raw.String()
+		b.cur.dynamic = b.cur.dynamic || b.cur.glob && b.slash > 0
+		if b.cur.glob && !b.cur.dynamic {
+			b.cur.text = b.pattern.String()
+		}
+		if b.cur.dynamic && b.cur.glob {
+			b.cur.text, b.cur.glob = literalPrefix(b.known()), false
+		}
+		b.fields = append(b.fields, b.cur)
+	}
+	b.cur, b.present, b.bracket, b.slash = word{}, false, false, 0
+	b.raw.Reset()
+	b.pattern.Reset()
+}
+
+// known returns the part of the pattern that says how the word begins. A backslash
+// in a variable's value is gone where the pattern matches, and stays where not.
+func (b *builder) known() string {
+	if b.slash > 0 {
+		return b.pattern.String()[:b.slash-1]
+	}
+	return b.pattern.String()
+}
+
+// literalPrefix returns a pattern's text before its first special character.
+func literalPrefix(pattern string) string {
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*', '?', '[':
+			return out.String()
+		case '\\':
+			i++
+		}
+		if i < len(pattern) {
+			out.WriteByte(pattern[i])
+		}
+	}
+	return out.String()
+}
+
+// lit adds literal text, with backslashes taken as in or outside double quotes.
+func (w *walker) lit(text string, b *builder, quoted bool) {
+	if quoted {
+		b.literal(unescape(text, true), true)
+		return
+	}
+	for text != "" {
+		i := strings.IndexByte(text, '\\')
+		if i < 0 {
+			b.literal(text, false)
+			return
+		}
+		b.literal(text[:i], false)
+		if i+1 == len(text) {
+			b.literal(`\`, true)
+			return
+		}
+		if text[i+1] != '\n' {
+			_, size := utf8.DecodeRuneInString(text[i+1:])
+			b.literal(text[i+1:i+1+size], true)
+			i += size - 1
+		}
+		text = text[i+2:]
+	}
+}
+
+// unescape removes backslashes as the shell does; in double quotes only those
+// before characters that are special there.
+func unescape(s string, inQuotes bool) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (!inQuotes || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		out.WriteByte(s[i])
+	}
+	return out.String()
+}

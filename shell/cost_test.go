@@ -1,0 +1,52 @@
+package shell
+
+import (
+	"io/fs"
+	"runtime"
+	"testing"
+)
+
+// counted counts the questions to the file system.
+type counted struct {
+	Resolver
+	asked int
+}
+
+func (c *counted) Canonical(path string) string {
+	c.asked++
+	return c.Resolver.Canonical(path)
+}
+
+func (c *counted) Glob(pattern string, limit int) ([]string, bool) {
+	c.asked++
+	return c.Resolver.Glob(pattern, limit)
+}
+
+func (c *counted) Mode(path string) (fs.FileMode, error) {
+	c.asked++
+	return c.Resolver.Mode(path)
+}
+
+// TestNoTextCostsTooMuch counts what hostile texts make the analysis and the
+// decision do, which is the same on every machine: questions to the file system,
+// effects, memory and the pieces of it. It runs alone, since memory is counted for
+// all of the process.
+func TestNoTextCostsTooMuch(t *testing.T) {
+	const questions, effects, megabytes, pieces = 3000, 10000, 32, 250000
+	ws, _ := workspace(t)
+	p := judging(t, ws, 100)
+	for name, script := range hostileScripts() {
+		a := newAnalyser(ws)
+		files := &counted{Resolver: a.resolver}
+		a.resolver = files
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		found := a.Effects(script, ws)
+		p.Decide(found)
+		runtime.ReadMemStats(&after)
+		made, taken := after.Mallocs-before.Mallocs, (after.TotalAlloc-before.TotalAlloc)>>20
+		if files.asked > questions || len(found) > effects || taken > megabytes || made > pieces {
+			t.Errorf("%s: %d questions to the file system, %d effects, %d MiB of memory in %d pieces", name, files.asked, len(found), taken, made)
+		}
+	}
+}

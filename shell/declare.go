@@ -1,0 +1,243 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// declaration is what the flags of declare, local, export and readonly say.
+type declaration struct {
+	builtin                           string
+	export, readonly, array, integer  bool
+	global, remove, prints, functions bool
+}
+
+// declarations are the builtins that declare variables.
+var declarations = map[string]bool{"declare": true, "typeset": true, "local": true, "export": true, "readonly": true}
+
+// declare follows a declaration that the parser has recognised. Its arguments are
+// words first: braces in them are expanded.
+func (w *walker) declare(c *syntax.DeclClause, s *state) {
+	d := declaration{builtin: c.Variant.Value}
+	if !declarations[d.builtin] {
+		w.opaque("this form of declaration is not followed", w.text(c))
+	}
+	defer w.outsideOfFunctions(&d, s)()
+	var then []func()
+	source := w.text(c)
+	for _, as := range c.Args {
+		if w.steps--; w.steps <= 0 {
+			return
+		}
+		then = append(then, w.declareArg(&d, as, s, source))
+	}
+	for _, set := range then {
+		set()
+	}
+}
+
+// declareArg expands one argument of a declaration, and returns what sets it: all are
+// expanded before any is set.
+func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source string) (set func()) {
+	switch {
+	case as.Name == nil:
+		words := w.words([]*syntax.Word{as.Value}, s)
+		return func() {
+			for _, a := range words {
+				w.declareWord(d, a, s, source)
+			}
+		}
+	case as.Naked:
+		return func() { w.declareWord(d, word{text: as.Name.Value}, s, source) }
+	case as.Array != nil || as.Index != nil:
+		return func() {
+			d := *d
+			d.array = true
+			w.enterScope(&d, as.Name.Value, s)
+			w.assign(as, s, d.export)
+			w.mark(&d, as.Name.Value, s)
+		}
+	}
+	var values []value
+	if hasBraces(as.Value) {
+		alternatives, why := w.braces(as.Value)
+		if why != "" {
+			w.opaque(why, source)
+		}
+		for _, parts := range alternatives {
+			values = append(values, w.assigned(&syntax.Word{Parts: parts}, s))
+		}
+	} else {
+		values = []value{w.assigned(as.Value, s)}
+	}
+	return func() {
+		for _, v := range values {
+			if as.Append {
+				v = w.appended(s.get(as.Name.Value), v)
+			}
+			w.declareValue(d, as.Name.Value, v, s, source)
+		}
+	}
+}
+
+// declareValue sets one variable of a declaration.
+func (w *walker) declareValue(d *declaration, name string, v value, s *state, source string) {
+	w.enterScope(d, name, s)
+	w.mark(&declaration{integer: d.integer, array: d.array}, name, s)
+	compound := !v.known() || strings.HasPrefix(v.text, "(")
+	if s.get(name).array && compound {
+		w.opaque("the text of an array is evaluated", source)
+	}
+	w.setVar(name, v, s, d.export)
+	w.mark(d, name, s)
+}
+
+// declareWord follows one word of a declaration: a flag, a name, or NAME=value.
+func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
+	text, rest, assigns := strings.Cut(a.text, "=")
+	switch {
+	case a.many || a.glob || a.dynamic && !assigns:
+		w.opaque("the name of a variable is known only when it runs", source)
+	case a.known() && len(a.text) > 1 && (a.text[0] == '-' || a.text[0] == '+'):
+		w.declareFlag(d, a.text, source)
+	case d.functions && d.builtin == "export":
+		w.opaque("a function is exported", source)
+	case d.functions || d.prints && !assigns:
+	case !syntax.ValidName(text):
+		w.opaque("an array's index is evaluated", source)
+	case assigns:
+		w.declareValue(d, text, value{text: rest, dynamic: a.dynamic}, s, source)
+	default:
+		w.declareName(d, text, s)
+	}
+}
+
+// declareFlag follows a word of flags.
+func (w *walker) declareFlag(d *declaration, text, source string) {
+	if text == "--" {
+		return
+	}
+	if text[0] == '+' {
+		d.remove = true
+		if text != "+x" {
+			w.opaque("this kind of variable changes how it is set", source)
+		}
+		return
+	}
+	for _, c := range text[1:] {
+		switch c {
+		case 'x':
+			d.export = true
+		case 'r':
+			d.readonly = true
+		case 'a', 'A':
+			d.array = true
+		case 'i':
+			d.integer = true
+		case 'g':
+			d.global = true
+		case 'p':
+			d.prints = true
+		case 'f', 'F':
+			d.functions = true
+		case 'n':
+			if d.builtin == "export" {
+				d.remove = true
+				continue
+			}
+			w.opaque("a variable takes the name of another", source)
+		default:
+			w.opaque("this kind of variable is evaluated, or changed when it is set", source)
+		}
+	}
+}
+
+// declareName follows a declaration without a value.
+func (w *walker) declareName(d *declaration, name string, s *state) {
+	scoped := w.enterScope(d, name, s)
+	old := s.get(name)
+	if d.export || d.builtin == "export" && !d.remove {
+		w.setVar(name, old.value, s, true)
+	} else if scoped {
+		w.changes++
+		w.put(s, name, variable{value: old.value.or(value{}), exported: old.exported})
+	}
+	w.mark(d, name, s)
+}
+
+// mark notes the attributes that a declaration gives.
+func (w *walker) mark(d *declaration, name string, s *state) {
+	v := s.get(name)
+	v.readonly = v.readonly || d.readonly || d.builtin == "readonly" && !d.prints
+	v.array = v.array || d.array
+	v.integer = v.integer || d.integer
+	v.exported = v.exported || d.export
+	w.put(s, name, v)
+}
+
+// enterScope makes a variable one of the function being followed. It reports whether
+// it is one.
+func (w *walker) enterScope(d *declaration, name string, s *state) bool {
+	if d.builtin == "export" {
+		d.export = !d.remove
+	}
+	global := d.global || d.builtin == "export" || d.builtin == "readonly"
+	switch {
+	case global:
+		return false
+	case len(w.calls) == 0:
+		return false
+	}
+	if _, have := s.locals.get(name); !have {
+		before, exists := s.vars.get(name)
+		w.steps -= s.locals.put(name, local{before: before, unset: !exists}) / 32
+		if exists {
+			before.array, before.integer = false, false
+			w.put(s, name, before)
+		}
+	}
+	return true
+}
+
+// leaveScope restores the variables that were local to a function.
+func (w *walker) leaveScope(s *state) {
+	for name, l := range *s.locals.entries {
+		switch {
+		case l.unsure:
+			now := s.get(name)
+			v := now.or(l.before)
+			v.value = unknown()
+			w.put(s, name, v)
+		case l.unset:
+			w.drop(s, name)
+		default:
+			w.put(s, name, l.before)
+		}
+	}
+}
+
+// declareWords follows a declaration whose name the parser has not recognised:
+// "command export x=1".
+func (w *walker) declareWords(args []word, s *state, source string) {
+	d := declaration{builtin: args[0].text}
+	if slices.ContainsFunc(args, func(a word) bool { return a.many }) {
+		w.opaque("the words of `"+d.builtin+"` are known only when it runs", source)
+		return
+	}
+	defer w.outsideOfFunctions(&d, s)()
+	for _, a := range args[1:] {
+		w.declareWord(&d, a, s, source)
+	}
+}
+
+// outsideOfFunctions returns what is to be done after a declaration: outside of
+// functions, local is an error and assigns nothing.
+func (w *walker) outsideOfFunctions(d *declaration, s *state) func() {
+	if d.builtin != "local" || len(w.calls) > 0 {
+		return func() {}
+	}
+	before := w.fork(s)
+	return func() { w.join(s, before) }
+}

@@ -1,0 +1,106 @@
+package shell
+
+import (
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/policy"
+)
+
+// hang is long enough for any machine, and ends a test that would never end.
+const hang = 2 * time.Minute
+
+// workspace makes a small tree: a workspace with links into and out of it, and a
+// folder beside it. It returns both, canonical.
+func workspace(t testing.TB) (ws, out string) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, out = filepath.Join(base, "ws"), filepath.Join(base, "out")
+	for _, dir := range []string{ws + "/src/deep", ws + "/.git/hooks", ws + "/nested/.git", out + "/sub"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{ws + "/a.txt", ws + "/b.txt", ws + "/.env", ws + "/src/main.go", ws + "/.git/HEAD", out + "/secret"} {
+		if err := os.WriteFile(file, []byte("x\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{ws + "/link": out + "/sub", ws + "/inside": "src", ws + "/file": out + "/secret", ws + "/loop": "loop"} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ws, out
+}
+
+// environment is what commands of the tests see.
+func environment() map[string]string {
+	return map[string]string{"HOME": "/home/u", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "u", "TERM": "dumb"}
+}
+
+// newAnalyser analyses for a workspace on the host's file system.
+func newAnalyser(ws string) *Analyser {
+	return New(Options{Workspace: ws, Env: environment()})
+}
+
+// analysed returns the effects of a script in the workspace.
+func analysed(t testing.TB, ws, script string) []policy.Effect {
+	t.Helper()
+	return newAnalyser(ws).Effects(script, ws)
+}
+
+// shown renders effects compactly and in order: "run ls …", "r /path", "w+ /tree",
+// "net host:port", "env NAME", "opaque". Suspected effects are left out.
+func shown(effects []policy.Effect, ws, out string) string {
+	var lines []string
+	for _, e := range effects {
+		if !e.Possible {
+			lines = append(lines, line(e, ws, out))
+		}
+	}
+	sort.Strings(lines)
+	return strings.Join(uniq(lines), "; ")
+}
+
+func uniq(list []string) []string {
+	var out []string
+	for i, s := range list {
+		if i == 0 || s != list[i-1] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// line renders one effect.
+func line(e policy.Effect, ws, out string) string {
+	s := ""
+	switch e.Kind {
+	case policy.Exec:
+		s = e.String()
+	case policy.Read, policy.Write:
+		s = e.Kind.String()[:1]
+		if e.Tree {
+			s += "+"
+		}
+		s += " " + e.Canonical
+		if e.Unknown {
+			s += "?"
+		}
+	case policy.Net:
+		s = "net " + e.Host
+	case policy.Env:
+		s = "env " + e.Name
+	default:
+		s = "opaque"
+	}
+	return strings.NewReplacer(ws+"/", "", ws, ".", out, "OUT").Replace(s)
+}

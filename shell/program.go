@@ -1,0 +1,196 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// What a program does with its words: this file asks, and no other.
+
+// describe returns what a command does with its words.
+func describe(argv []policy.Word) policy.Usage { return policy.Describe(argv) }
+
+// systemProgram returns the base name of a program that PATH finds, or that is in a
+// system directory.
+func systemProgram(name string) (string, bool) { return policy.SystemProgram(name) }
+
+// takesCode reports whether a program takes code from its words or its input.
+func takesCode(argv []policy.Word) bool { return policy.TakesCode(argv) }
+
+// suspects returns the words of an unknown program that may be paths.
+func suspects(argv []policy.Word) []policy.Word { return policy.Suspects(argv) }
+
+// program records that a program runs, and what its words say of files and hosts.
+func (w *walker) program(args []word, s *state, source string) {
+	name, system := systemProgram(args[0].text)
+	if system && name == "git" {
+		args, s = w.gitDirectory(args, s)
+		w.repository(s, source)
+		w.namedRepository(args[1:], s, source)
+	}
+	if strings.Contains(args[0].text, "/") && !system {
+		w.written(args[0].text, s, source)
+	}
+	w.exec(policyWords(args), s, source)
+	w.say(args, s)
+	w.inputByDetour(args, s, source)
+	usage := describe(w.expanded(args, s))
+	contact := policy.Effect{Kind: policy.Net, Source: source, Method: method(args)}
+	for _, o := range usage.Operands {
+		if o.Kind == policy.Net {
+			w.host(o.Word, args[0], contact)
+			continue
+		}
+		w.operandPath(o, s, source)
+		if o.Word.Dynamic && o.Kind == policy.Read && w.xargs > 0 {
+			w.fromPipe(s, source)
+		}
+	}
+	w.treesWritten(usage, s)
+	w.links(args, usage, s)
+	if len(w.printed) < maxNames {
+		w.printed = append(w.printed, usage.Names...)
+	}
+	if !usage.Known {
+		w.suspect(suspects(policyWords(args)), s, source)
+	}
+}
+
+// treesWritten notes that a program which reads or writes a tree may write one wherever
+// it writes: "cp -r a b" makes b what a is.
+func (w *walker) treesWritten(usage policy.Usage, s *state) {
+	if !slices.ContainsFunc(usage.Operands, func(o policy.Operand) bool { return o.Tree }) {
+		return
+	}
+	for _, o := range usage.Operands {
+		if o.Kind != policy.Write || o.Word.Dynamic {
+			continue
+		}
+		for _, file := range w.fromDirs(o.Word.Text, s) {
+			s.disk.write(file, true)
+		}
+	}
+}
+
+// fromPipe adds what xargs' program reads if it is given names that the pipe prints:
+// the rules that ask and deny are about these files, known or not.
+func (w *walker) fromPipe(s *state, source string) {
+	for _, o := range s.fed[:min(len(s.fed), maxNames)] {
+		if o.Word.Dynamic {
+			continue
+		}
+		for e := range w.pathEffects(policy.Read, o.Word.Text, s) {
+			e.Tree, e.Part, e.Possible, e.Source = true, o.Part, true, source
+			w.add(e)
+		}
+	}
+}
+
+// expanded replaces patterns by the names they match now, and by their own text for
+// the names they will match.
+func (w *walker) expanded(args []word, s *state) []policy.Word {
+	out := make([]policy.Word, 0, len(args))
+	for i, a := range args {
+		if len(out) > maxWords {
+			return append(out, policy.Word{Dynamic: true})
+		}
+		if !a.glob {
+			out = appendWords(out, args[i:i+1])
+			continue
+		}
+		if w.globInProc(a.text, s) {
+			w.opaque("a pattern may match any file below /proc", a.text)
+		}
+		out = append(out, policy.Word{Text: operandText(unescape(a.text, false))})
+		out = w.matches(out, a.text, s)
+	}
+	return out
+}
+
+// matches appends the names that a pattern matches now in each directory in which the
+// shell may be.
+func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.Word {
+	dirs := s.dirs
+	if strings.HasPrefix(pattern, "/") {
+		dirs = []string{""}
+	} else if dirs == nil {
+		return append(out, policy.Word{Dynamic: true})
+	}
+	for _, dir := range dirs {
+		if dir != "" {
+			dir += "/"
+		}
+		names, complete := w.glob(dir + pattern)
+		if !complete {
+			out = append(out, policy.Word{Dynamic: true})
+		}
+		for _, name := range names {
+			out = append(out, policy.Word{Text: operandText(strings.TrimPrefix(name, dir))})
+		}
+	}
+	return out
+}
+
+// glob lists what a pattern matches now.
+func (w *walker) glob(pattern string) ([]string, bool) {
+	g, ok := w.globs[pattern]
+	if !ok {
+		if w.steps -= globSteps; w.steps <= 0 {
+			w.exhausted()
+			return nil, false
+		}
+		g.names, g.complete = w.resolver.Glob(pattern, maxGlob)
+		w.globs[pattern] = g
+	}
+	return g.names, g.complete
+}
+
+// globSteps is what it costs to list directories.
+const globSteps = 20
+
+// operandText makes a file name that looks like a flag an operand.
+func operandText(name string) string {
+	if strings.HasPrefix(name, "-") {
+		return "./" + name
+	}
+	return name
+}
+
+// suspect adds the paths that the words of an unknown program may be, for the rules
+// that ask and deny.
+func (w *walker) suspect(args []policy.Word, s *state, source string) {
+	for _, a := range args {
+		for _, text := range mayBePaths(a.Text) {
+			if a.Dynamic && text != "" {
+				w.guardProc(policy.Operand{Word: policy.Word{Text: text, Dynamic: true}}, s, source)
+			}
+			if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > maxPath {
+				continue
+			}
+			for e := range w.pathEffects(policy.Read, text, s) {
+				e.Possible, e.Source = true, source
+				w.add(e)
+				e.Kind = policy.Write
+				w.add(e)
+			}
+		}
+	}
+}
+
+// mayBePaths returns what of a word may be a path: all of it, or the value of a flag.
+// In -ofile/x that is file/x, in -rf/x it is /x.
+func mayBePaths(text string) (paths [2]string) {
+	if _, value, ok := strings.Cut(text, "="); ok {
+		return [2]string{value}
+	}
+	i := strings.IndexByte(text, '/')
+	switch {
+	case i <= 0 || text[0] != '-':
+		return [2]string{text}
+	case i <= 2 || text[1] == '-':
+		return [2]string{text[i:]}
+	}
+	return [2]string{text[i:], text[2:]}
+}

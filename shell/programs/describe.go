@@ -1,0 +1,288 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// describe says what a command does with its operands, and what covers it.
+func (r *reader) describe(c *Command, s *spec, own []Word) {
+	if !r.trusted {
+		s = nil
+	}
+	root := s
+	if s != nil {
+		root = s.root()
+	}
+	switch {
+	case s == nil || !r.specified:
+		c.Operands = hosts(r.argv)
+	case special(c, s, r, own):
+	default:
+		r.byForm(c, s, own)
+		if s.has("module") {
+			r.module(c, s)
+		}
+	}
+	if c.Prints == nil {
+		c.Prints = printed(c.Operands)
+	}
+	if c.Prints == nil && root.has("lists") {
+		c.Prints = []Operand{{Word: Word{Text: "."}, Kind: Read, Tree: true}}
+	}
+	if s != nil && s.parent != nil || c.HasSub {
+		c.Operands = append(c.Operands, c.globalFiles(root)...)
+	}
+	if root.has("git") {
+		c.Operands = append(c.Operands, gitSettings(r.words, own)...)
+	}
+	if !c.Known {
+		c.Suspects = suspects(r.argv)
+	}
+	c.Carries = s == nil || r.carries(s)
+	if root.coversNone(c) {
+		c.Covers = CoversNone
+	}
+}
+
+// carries reports whether any of the words may begin a command that runs.
+func (r *reader) carries(s *spec) bool {
+	root := s.root()
+	known := r.trusted && r.specified && !root.bare()
+	return !known || root.has("runs") || s.has("code")
+}
+
+// module describes what a module of a program is given: files that it may read.
+func (r *reader) module(c *Command, s *spec) {
+	for _, run := range c.Runs {
+		if inner := Parse(run.Argv); !inner.Known {
+			f := form{describe: true, roles: []string{"read*"}, spec: s}
+			c.Operands = append(c.Operands, f.parse(inner.Suspects).operands...)
+		}
+	}
+}
+
+// bare reports whether no more is known of a program than how to name it: its words
+// may be anything.
+func (s *spec) bare() bool {
+	return len(s.forms)+len(s.subs)+len(s.unsafe)+len(s.globals) == 0 && s.special == ""
+}
+
+// coversNone reports whether an option before the subcommand, or what is not known
+// of the command, keeps a preset from covering it.
+func (s *spec) coversNone(c *Command) bool {
+	if s == nil || c.Opaque != "" || len(c.Runs) > 0 && s.special == "" {
+		return true
+	}
+	return s.has("git") && !harmlessGlobals(s, c)
+}
+
+// byForm describes a command by the forms of its specification.
+func (r *reader) byForm(c *Command, s *spec, own []Word) {
+	if s.forms == nil && s.parent != nil {
+		r.withoutForm(c, s, own)
+		return
+	}
+	if s.parent == nil && len(c.Sub)+len(c.Runs) == 0 && s.stopsAt() < 0 {
+		own = r.words
+	}
+	var best *form
+	var operands []Operand
+	for _, f := range s.forms {
+		p := f.parse(own)
+		if p.covered && !f.describe && (c.Covers == CoversNone || f.level < c.Covers) {
+			c.Covers = f.level
+		}
+		// The form that writes knows the most flags. One that needs a flag, such as
+		// "unzip -l", is not the one that is meant without.
+		if best != nil && f.required && !p.covered {
+			continue
+		}
+		better := best == nil || best.required && !f.required && c.Covers == CoversNone || f.level == CoversWrite || best.level != CoversWrite && len(f.roles) > len(best.roles)
+		if better {
+			best, operands = f, p.operands
+		}
+	}
+	switch {
+	case best == nil:
+		c.Operands = hosts(r.argv)
+	case best.required: // such as "npm --version": with other words it does more
+		c.Known = true
+		c.Operands = append(hosts(r.argv), best.parse(longFlags(s, r.argv)).operands...)
+	default:
+		c.Known = true
+		c.Operands = append(c.Operands, operands...)
+	}
+}
+
+// withoutForm describes a subcommand of which only the flags are known: its operands
+// may be files that it reads.
+func (r *reader) withoutForm(c *Command, s *spec, own []Word) {
+	c.Operands = hosts(r.argv)
+	if c.Known = len(s.root().forms) > 0; !c.Known {
+		return
+	}
+	if len(own) > 0 && isField(s.root().deeper, s.name) && isSubcommand(own[0]) {
+		own = own[1:]
+	}
+	for depth := s.root().depth - len(c.Sub); depth > 0 && len(own) > 0 && isSubcommand(own[0]); depth-- {
+		own = own[1:]
+	}
+	own = slices.DeleteFunc(slices.Clone(own), func(w Word) bool { return isURL(w.Text) })
+	f := form{describe: true, roles: []string{"read*"}, spec: s}
+	c.Operands = append(c.Operands, f.parse(dashed(s, own)).operands...)
+}
+
+// longFlags returns the arguments of a command. For programs whose long flags have
+// one dash they are written with two: -chdir=a/b is not -c with hdir=a/b.
+func longFlags(s *spec, argv []Word) []Word {
+	return dashed(s, suspects(argv))
+}
+
+// dashed writes the long flags of some programs with two dashes.
+func dashed(s *spec, words []Word) []Word {
+	if !s.root().has("go") {
+		return words
+	}
+	words = slices.Clone(words)
+	for i, w := range words {
+		if len(w.Text) > 2 && w.Text[0] == '-' && w.Text[1] != '-' {
+			words[i].Text = "-" + w.Text
+		}
+	}
+	return words
+}
+
+// printed returns the trees that a command lists or searches, with all that is in
+// them.
+func printed(operands []Operand) (out []Operand) {
+	for _, o := range operands {
+		if o.Kind != Read || !o.Tree && o.Part == "" {
+			continue
+		}
+		o.Tree = true
+		if o.Part == PartNames {
+			o.Part = ""
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// special describes the commands whose arguments are a language of their own.
+func special(c *Command, s *spec, r *reader, own []Word) bool {
+	switch attribute := s.root().special; attribute {
+	case "find":
+		c.find(r.words)
+	case "sed":
+		c.sed(own)
+	case "awk":
+		c.awk(own)
+	case "tar":
+		c.tar(own)
+	case "test":
+		c.test(own)
+		r.byForm(c, s, own)
+	case "ln":
+		r.byForm(c, s, own)
+		c.links(own)
+	case "mktemp":
+		c.temporary()
+	case "git":
+		return c.gitRemote(s, own)
+	case "copies":
+		c.Known = true
+		c.Operands = append(c.copies(), c.valueFiles()...)
+	default:
+		return false
+	}
+	return true
+}
+
+// suspects returns the words after the program that may be paths: all but the names
+// of subcommands, modules and packages, and URLs.
+func suspects(argv []Word) []Word {
+	if len(argv) == 0 {
+		return nil
+	}
+	s := library()[baseName(argv[0].Text)]
+	first, count := s.named(argv)
+	out := make([]Word, 0, len(argv))
+	for i := 1; i < len(argv); i++ {
+		w := argv[i]
+		switch {
+		case i >= first && i < first+count || isURL(w.Text):
+			continue
+		case s.has("modules") && w.Text == "-m" && i+1 < len(argv):
+			i++
+			continue
+		case s.has("packages") && w.Text != "" && w.Text[0] != '-' && !w.Dynamic:
+			// The package is a program with words of its own.
+			return append(out, suspects(unversioned(argv[i:]))...)
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// named returns where the words are that name what a program shall do: the index of
+// the first, and how many there are.
+func (s *spec) named(argv []Word) (first, count int) {
+	if s == nil || s.has("packages") {
+		return 0, 0
+	}
+	depth := s.depth
+	if depth == 0 {
+		if len(s.globals) == 0 {
+			return 0, 0
+		}
+		depth = 1
+	}
+	r := reader{argv: argv, words: argv[1:]}
+	start := 0
+	if len(s.globals) > 0 {
+		start = r.starts(s)[0]
+	} else if start = slices.IndexFunc(argv[1:], func(w Word) bool { return w.Dynamic || !strings.HasPrefix(w.Text, "-") }); start < 0 {
+		start = len(argv) - 1
+	}
+	rest := argv[1+start:]
+	for i, w := range rest {
+		if i == 1 && isField(s.deeper, rest[0].Text) {
+			depth++
+		}
+		if i >= depth || !isSubcommand(w) {
+			break
+		}
+		count++
+	}
+	return 1 + start, count
+}
+
+// isSubcommand reports whether a word looks like a name and like no path.
+func isSubcommand(w Word) bool {
+	if w.Dynamic || w.Text == "" || w.Text[0] == '-' {
+		return false
+	}
+	for i := range len(w.Text) {
+		if !isLetterOrDigit(w.Text[i]) && strings.IndexByte("-_:", w.Text[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unversioned takes the version away from the package that is run: prisma@latest
+// runs what prisma does.
+func unversioned(words []Word) []Word {
+	if len(words) == 0 || words[0].Dynamic {
+		return words
+	}
+	name := words[0].Text
+	at := strings.LastIndexByte(name, '@')
+	if at <= 0 || strings.Contains(name[at:], "/") {
+		return words
+	}
+	words = slices.Clone(words)
+	words[0].Text = name[:at]
+	return words
+}

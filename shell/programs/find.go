@@ -1,0 +1,208 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// findTests are find's tests and actions that run and change nothing, with the
+// number of words that follow them.
+var findTests = map[string]int{
+	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
+	"-type": 1, "-xtype": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1,
+	"-maxdepth": 1, "-mindepth": 1, "-perm": 1, "-user": 1, "-group": 1, "-uid": 1, "-gid": 1, "-links": 1, "-inum": 1,
+	"-lname": 1, "-ilname": 1, "-newermt": 1, "-fstype": 1, "-printf": 1, "-D": 1,
+	"-print": 0, "-print0": 0, "-ls": 0, "-empty": 0, "-prune": 0, "-depth": 0, "-d": 0, "-xdev": 0, "-mount": 0,
+	"-not": 0, "!": 0, "(": 0, ")": 0, "-o": 0, "-or": 0, "-a": 0, "-and": 0, ",": 0, "-true": 0, "-false": 0, "-quit": 0,
+	"-readable": 0, "-writable": 0, "-executable": 0, "-nouser": 0, "-nogroup": 0, "-daystart": 0, "-noleaf": 0,
+	"-follow": 0, "-L": 0, "-H": 0, "-P": 0, "-O1": 0, "-O2": 0, "-O3": 0,
+}
+
+// find reads find's roots, its expression, and the commands in it.
+func (c *Command) find(words []Word) {
+	f := findReader{safe: true, c: c}
+	for i := 0; i < len(words); i++ {
+		i += f.word(words, i)
+	}
+	if !f.rooted {
+		f.add(Word{Text: "."}, Read)
+	}
+	roots := f.operands
+	c.Known, c.Prints = true, f.named(roots, f.read())
+	if f.runs {
+		c.Operands = f.named(roots, f.ran)
+	} else {
+		c.Operands = f.named(roots, []string{PartNames})
+	}
+	if f.deletes {
+		f.safe = false
+		for _, o := range f.named(roots, f.deleted) {
+			o.Kind = Write
+			c.Operands = append(c.Operands, o)
+		}
+	}
+	if f.safe {
+		c.Covers = CoversRead
+	}
+}
+
+// findReader reads find's words one by one.
+type findReader struct {
+	c            *Command
+	operands     []Operand
+	safe         bool
+	deletes      bool
+	runs         bool // commands that may read what is found
+	rooted       bool
+	inExpression bool
+
+	// The ends of the names of what is found, as far as they are known: after the
+	// words that were read, where commands run, and where files are deleted.
+	ends, ran, deleted []string
+	either             bool // the tests are not just one after the other
+	files, extension   bool // only files are found, such as have an extension
+}
+
+// named returns the trees that are read, or changed, for the files of some names
+// in them.
+func (f *findReader) named(roots []Operand, ends []string) []Operand {
+	if len(ends) == 0 || f.either && !slices.Contains(ends, PartNames) {
+		ends = []string{""}
+	}
+	return inParts(roots, ends, func(Operand) bool { return true })
+}
+
+// name reads a test of names. The first tells what is found; others leave out more.
+func (f *findReader) name(w Word) {
+	if f.ends != nil {
+		return
+	}
+	f.extension = strings.HasPrefix(w.Text, "*.")
+	for _, end := range nameEnds(w) {
+		if end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(end, ".git") {
+			end = "" // as good as any
+		}
+		f.ends = append(f.ends, end)
+	}
+}
+
+// read returns the ends of the names of what commands read that are given what is
+// found. Below a directory that is found there are others.
+func (f *findReader) read() []string {
+	if !f.files && !f.extension {
+		return nil
+	}
+	return f.ends
+}
+
+// together returns the names to which an action applies: those of all actions of
+// one kind, unless one of them applies to all.
+func together(before, ends []string) []string {
+	if len(ends) == 0 {
+		return []string{""}
+	}
+	if slices.Contains(before, ends[0]) {
+		return before // all ends are those of the same names
+	}
+	return append(before, ends...)
+}
+
+func (f *findReader) add(w Word, kind Kind) {
+	f.operands = append(f.operands, Operand{Word: w, Kind: kind, Tree: true})
+}
+
+// word reads words[i] and returns how many words after it belong to it.
+func (f *findReader) word(words []Word, i int) int {
+	w := words[i]
+	takes, known := findTests[w.Text]
+	flag := known || strings.HasPrefix(w.Text, "-")
+	switch {
+	case w.Many || w.Dynamic && (w.Text == "" || flag):
+		f.safe = false
+		f.c.unknown(w, "find")
+		f.add(w, Read)
+	case known:
+		f.test(words, i)
+		if takes == 1 && i+1 < len(words) && words[i+1].Many {
+			f.safe = false
+			f.c.unknown(words[i+1], "find")
+		}
+		return takes
+	case flag || f.inExpression:
+		return f.action(words, i)
+	default:
+		f.rooted = true
+		f.add(w, Read)
+	}
+	return 0
+}
+
+// test reads a test that find only evaluates.
+func (f *findReader) test(words []Word, i int) {
+	name, value := words[i].Text, Word{Dynamic: true}
+	if i+1 < len(words) {
+		value = words[i+1]
+	}
+	switch name {
+	case "-type":
+		f.files = f.files || value == Word{Text: "f"}
+	case "-name", "-iname":
+		f.name(value)
+	case "-not", "!", "(", ")", "-o", "-or", ",":
+		f.either = true
+	}
+	if name != "-L" && name != "-H" && name != "-P" {
+		f.inExpression = true
+	}
+	if name == "-L" || name == "-follow" {
+		f.add(Word{Dynamic: true}, Read)
+	}
+}
+
+// action reads a part of the expression that does something, or is not known.
+func (f *findReader) action(words []Word, i int) int {
+	f.inExpression = true
+	switch name := words[i].Text; {
+	case name == "-exec" || name == "-execdir" || name == "-ok" || name == "-okdir":
+		f.runs, f.ran = true, together(f.ran, f.read())
+		return f.command(words[i:])
+	case name == "-delete":
+		f.deletes, f.deleted = true, together(f.deleted, f.ends)
+	case strings.HasPrefix(name, "-newer") || name == "-samefile" || name == "-anewer" || name == "-cnewer":
+		return 1
+	default:
+		f.safe = false // -fprint, -fls, -files0-from and whatever comes later
+		if strings.HasPrefix(name, "-f") && i+1 < len(words) {
+			f.operands = append(f.operands, Operand{Word: words[i+1], Kind: Write})
+			return 1
+		}
+	}
+	return 0
+}
+
+// command reads the command after -exec. It returns how many words belong to it.
+func (f *findReader) command(words []Word) int {
+	end := 1
+	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
+		if words[end].mayBe(";") || words[end].Many {
+			f.c.unknown(words[end], "find")
+		}
+		end++
+	}
+	run := Run{Argv: words[1:end], Adds: true, Replaces: "{}"}
+	if strings.HasSuffix(words[0].Text, "dir") {
+		run.Dir = Word{Dynamic: true}
+	}
+	if len(run.Argv) > 0 {
+		f.c.Runs = append(f.c.Runs, run)
+	}
+	return end
+}
+
+// unknown notes a word of which it is not known whether it belongs to the structure
+// of a command.
+func (c *Command) unknown(w Word, program string) {
+	if c.Opaque == "" {
+		c.Opaque, c.Anything = "a word of "+program+" that is known only when it runs may be a part of its structure", true
+	}
+}

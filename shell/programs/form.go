@@ -1,0 +1,383 @@
+package programs
+
+import (
+	"strings"
+)
+
+// The marks of a flag; see specs/README.
+const (
+	valueMarks = ":<>@#$|;'"
+	flagMarks  = valueMarks + "/%^~!+&=*?"
+)
+
+// form is one line of a specification: the flags with which a preset covers the
+// command, and what its operands are then.
+type form struct {
+	level    Level
+	describe bool // no preset covers it: it only describes the operands
+	anyFlags bool // flags that are not listed do no more
+	flags    map[string]usage
+	required bool // one of the flags marked ! must be there
+	roles    []string
+	listed   []string // the flags, in order
+	spec     *spec
+}
+
+// usage is what a form says of one flag.
+type usage struct {
+	values   string
+	optional bool // a value stands in the same word only
+	tree     bool // operands are whole trees
+	write    bool // operands are written
+	replace  bool // it takes the place of the first (or, for into, the last) operand
+	follows  bool // links, to wherever they point
+	needed   bool
+	folders  bool // what is written keeps the directories of what is read
+	named    bool // it writes a file that another machine names
+	filter   byte // '+' = only files of these names, '&' = all but these
+}
+
+// newForm reads "FLAGS | ROLES".
+func newForm(level, text string) *form {
+	flags, roles, _ := strings.Cut(" "+text, " | ")
+	f := &form{flags: make(map[string]usage), roles: strings.Fields(roles), anyFlags: level == "read!"}
+	switch level {
+	case "read", "read!":
+		f.level = CoversRead
+	case "write":
+		f.level = CoversWrite
+	default:
+		f.describe = true
+	}
+	if len(f.roles) > 0 && f.roles[0] == "none" {
+		f.roles = nil
+	}
+	for token := range strings.FieldsSeq(flags) {
+		names := strings.TrimRight(token, flagMarks)
+		v := newUsage(token[len(names):])
+		f.required = f.required || v.needed
+		for name := range strings.SplitSeq(names, ",") {
+			f.flags[name] = v
+			f.listed = append(f.listed, name)
+		}
+	}
+	return f
+}
+
+// newUsage reads the marks of a flag.
+func newUsage(marks string) (v usage) {
+	for _, mark := range marks {
+		switch mark {
+		case '/':
+			v.tree = true
+		case '%':
+			v.write = true
+		case '^':
+			v.replace = true
+		case '~':
+			v.follows = true
+		case '+', '&':
+			v.filter = byte(mark)
+		case '=':
+			v.folders = true
+		case '?':
+			v.named = true
+		case '*':
+			v.optional = true
+		case '!':
+			v.needed = true
+		default:
+			v.values += string(mark)
+		}
+	}
+	if v.optional && v.values == "" {
+		v.values = ":"
+	}
+	return v
+}
+
+// find returns what the form says of a flag. listed is false for one that only the
+// specification knows.
+func (f *form) find(name string) (v usage, listed, known bool) {
+	if v, listed = f.flags[name]; listed {
+		return v, true, true
+	}
+	if other := f.spec.flag(name); other != nil {
+		return usage{values: other.values, optional: other.only}, false, true
+	}
+	return v, false, false
+}
+
+// spread gives the other spellings of a listed flag what is said of the first.
+func (f *form) spread(s *spec) {
+	f.spec = s
+	for at := s; at != nil; at = at.parent {
+		for _, name := range f.listed {
+			known := at.flags[name]
+			if known == nil {
+				continue
+			}
+			for _, other := range known.all {
+				if _, listed := f.flags[other]; !listed {
+					f.flags[other] = f.flags[name]
+				}
+			}
+		}
+	}
+}
+
+// inherit gives the writing form of a command the flags of its reading form.
+func inherit(forms []*form) {
+	for _, w := range forms {
+		for _, r := range forms {
+			if w.level != CoversWrite || r.level != CoversRead {
+				continue
+			}
+			for name, v := range r.flags {
+				if _, ok := w.flags[name]; !ok {
+					w.flags[name] = v
+				}
+			}
+		}
+	}
+}
+
+// parsed is a command's words as one form reads them.
+type parsed struct {
+	covered  bool // every flag and the number of operands are in the form
+	operands []Operand
+}
+
+// reading is the state of reading words by a form.
+type reading struct {
+	form             *form
+	out              parsed
+	words            []Word // operands, before their roles are known
+	tree, write      bool
+	follows          bool
+	replaced, needed bool
+	folders          bool
+	unlistedRead     bool     // a flag that is not listed may name a file
+	parts            []string // ends of the names of files that are read below a tree
+	whole            bool     // what is left out below a tree is not known
+}
+
+// parse reads the words after the command's name.
+func (f *form) parse(words []Word) parsed {
+	r := reading{form: f, out: parsed{covered: true, operands: make([]Operand, 0, len(words))}, words: make([]Word, 0, len(words))}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case !w.Dynamic && w.Text == "--":
+			r.words = append(r.words, words[i+1:]...)
+			i = len(words)
+		case w.Many || w.Text == "" && w.Dynamic:
+			r.unknownWord(w)
+		case len(w.Text) < 2 || w.Text[0] != '-':
+			r.words = append(r.words, w)
+		case w.Text[1] == '-':
+			i += r.long(w, words[i+1:])
+		default:
+			i += r.short(w, words[i+1:])
+		}
+	}
+	if f.required && !r.needed {
+		r.out.covered = false
+	}
+	r.assignRoles()
+	r.narrow()
+	if r.unlistedRead || r.follows {
+		r.add(Word{Dynamic: true}, Operand{Kind: Read})
+	}
+	return r.out
+}
+
+// unknownWord takes a word that could be anything: an operand, or a flag.
+func (r *reading) unknownWord(w Word) {
+	r.words, r.whole = append(r.words, w), true
+	if !r.form.anyFlags {
+		r.out.covered = false
+	}
+	for _, v := range r.form.flags {
+		r.tree = r.tree || v.tree
+		r.unlistedRead = r.unlistedRead || !r.form.describe && strings.Contains(v.values, "<")
+	}
+}
+
+// long reads a flag that begins with --. It returns how many of the following
+// words are its values.
+func (r *reading) long(w Word, rest []Word) int {
+	name, value, has := strings.Cut(w.Text, "=")
+	if strings.HasPrefix(name, "--files0") {
+		r.unlistedRead = true // it reads the files that are named there
+	}
+	v, listed, ok := r.form.find(name)
+	r.out.covered = r.out.covered && (listed || r.form.anyFlags)
+	if !ok && len(name) > 3 {
+		v, ok = r.form.abbreviated(name)
+		r.whole = true
+		r.out.covered = r.out.covered && r.form.anyFlags
+	}
+	if !ok || w.Dynamic && !has {
+		r.unlisted(w, value, has)
+		return 0
+	}
+	r.apply(v)
+	switch {
+	case has && v.values != "":
+		r.filter(v, Word{Text: value, Dynamic: w.Dynamic})
+		r.value(v.values[0], Word{Text: value, Dynamic: w.Dynamic, Many: w.Many})
+	case has: // a flag listed without a value takes none that matters
+		r.out.covered = r.out.covered && (r.form.anyFlags || !w.Dynamic)
+	case !v.optional:
+		return r.values(v, rest)
+	}
+	return 0
+}
+
+// abbreviated returns the listed flag a long flag is short for. Of several, the
+// one that does most counts: which of them it is, or that it is none, the command
+// will say.
+func (f *form) abbreviated(name string) (best usage, ok bool) {
+	for full, v := range f.flags {
+		if strings.HasPrefix(full, name) && (!ok || strings.ContainsAny(v.values, "<>") && !strings.Contains(best.values, ">")) {
+			best, ok = v, true
+		}
+	}
+	return best, ok
+}
+
+// short reads a word of bundled one-letter flags.
+func (r *reading) short(w Word, rest []Word) int {
+	if v, listed, ok := r.form.find(w.Text); ok && !w.Dynamic {
+		r.out.covered = r.out.covered && (listed || r.form.anyFlags)
+		r.apply(v)
+		if v.optional {
+			return 0
+		}
+		return r.values(v, rest)
+	}
+	if w.Dynamic {
+		// Letters may follow: it is judged by what is known, and not covered.
+		r.unlisted(w, "", false)
+	}
+	for i := 1; i < len(w.Text); i++ {
+		v, listed, ok := r.form.find("-" + w.Text[i:i+1])
+		r.out.covered = r.out.covered && (listed || r.form.anyFlags || !ok)
+		if !ok {
+			if !isNumber(w.Text[1:]) {
+				r.unlisted(w, w.Text[i+1:], i+1 < len(w.Text))
+			}
+			return 0
+		}
+		r.apply(v)
+		if v.values == "" {
+			continue
+		}
+		if i+1 < len(w.Text) {
+			value := Word{Text: w.Text[i+1:], Dynamic: w.Dynamic, Many: w.Many}
+			r.filter(v, value)
+			r.value(v.values[0], value)
+			v.filter, v.values = 0, v.values[1:]
+		}
+		if v.optional {
+			return 0
+		}
+		return r.values(v, rest)
+	}
+	return 0
+}
+
+// unlisted takes a flag that is not in the form.
+func (r *reading) unlisted(w Word, value string, has bool) {
+	r.whole = r.whole || w.Dynamic
+	if !r.form.anyFlags {
+		r.out.covered = false
+	}
+	if !has {
+		r.unlistedRead = r.unlistedRead || w.Dynamic
+		return
+	}
+	r.add(Word{Text: value, Dynamic: w.Dynamic}, Operand{Kind: Read})
+	// After a sign such as : or @ another path may begin.
+	i := strings.IndexByte(value, '/')
+	if i > 0 && !isNameByte(value[i-1]) && !strings.HasPrefix(value[i-1:], "://") {
+		r.add(Word{Text: value[i:], Dynamic: w.Dynamic}, Operand{Kind: Read})
+	}
+}
+
+// isNameByte reports whether a byte before a slash belongs to the name of a directory.
+func isNameByte(c byte) bool {
+	return isLetterOrDigit(c) || c == '_' || c == '-' || c == '.'
+}
+
+func isLetterOrDigit(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// apply records what a flag does to the operands.
+func (r *reading) apply(v usage) {
+	r.tree = r.tree || v.tree
+	r.write = r.write || v.write
+	r.follows = r.follows || v.follows
+	r.replaced = r.replaced || v.replace
+	r.folders = r.folders || v.folders
+	r.needed = r.needed || v.needed
+	if v.named {
+		r.add(Word{Dynamic: true}, Operand{Kind: Write})
+	}
+}
+
+// values reads the values of a flag from the words after it.
+func (r *reading) values(v usage, rest []Word) int {
+	for i := range len(v.values) {
+		if i >= len(rest) {
+			return i
+		}
+		r.filter(v, rest[i])
+		r.value(v.values[i], rest[i])
+	}
+	return len(v.values)
+}
+
+// value reads one value of a flag.
+func (r *reading) value(kind byte, w Word) {
+	switch kind {
+	case '<':
+		r.add(w, Operand{Kind: Read})
+	case '>':
+		// It may be a directory into which the sources go, whatever their names.
+		if w != (Word{Text: "-"}) {
+			r.add(w, Operand{Kind: Write, Tree: r.replaced})
+		}
+	case '$':
+		r.add(w, Operand{Kind: Net})
+	case '\'':
+		if i := strings.LastIndexByte(w.Text, ':'); i >= 0 || w.Dynamic {
+			r.add(Word{Text: w.Text[i+1:], Dynamic: w.Dynamic}, Operand{Kind: Read})
+		}
+	case '@':
+		if _, file, found := strings.Cut(w.Text, "@"); found || w.Dynamic {
+			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
+		}
+	case '#':
+		if file, found := strings.CutPrefix(w.Text, "@"); found || w.Dynamic && w.Text == "" {
+			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
+		}
+	}
+	switch {
+	case w.Many: // what comes after the first may be anything
+		r.unknownWord(w)
+	case w.Dynamic && w.Text == "" && !r.form.anyFlags:
+		r.out.covered = r.out.covered && kind == ':'
+	}
+}
+
+// add records an operand.
+func (r *reading) add(w Word, o Operand) {
+	o.Word = w
+	r.out.operands = append(r.out.operands, o)
+}
+
+// isNumber reports whether s is made of digits.
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

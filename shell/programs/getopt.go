@@ -1,0 +1,256 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// getopt reads flags and operands.
+type getopt struct {
+	*reader
+	c        *Command
+	spec     *spec
+	stop     int // operands before a command begins; -1 when none does
+	operands int
+}
+
+// stopsAt returns how many operands come before the command that a program starts;
+// -1 when it starts none so.
+func (s *spec) stopsAt() int {
+	for _, f := range s.forms {
+		for i, role := range f.roles {
+			if role == "command*" {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// read reads words. shift is the index of the first in argv. It returns how many
+// belong to the program itself: the others are a command that it starts.
+func (g *getopt) read(words []Word, shift int) int {
+	variables := g.spec.has("variables")
+	if g.c.Words == nil {
+		g.c.Words = make([]Word, 0, len(words))
+	}
+	if n := flagsIn(words); n > 0 {
+		g.c.Flags = slices.Grow(g.c.Flags, min(n, maxFlags))
+	}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case !w.Dynamic && w.Text == "--":
+			g.c.Flags = append(g.c.Flags, Flag{Name: "--", At: shift + i})
+			if g.stop < 0 {
+				g.c.Words = append(g.c.Words, words[i+1:]...)
+				return len(words)
+			}
+			return g.literal(words, i+1)
+		case w.flagLike():
+			n, started := g.flag(words[i:], shift+i)
+			if i += n; started {
+				return i + 1
+			}
+			if w.Dynamic && w.Text == "" {
+				g.c.Words = append(g.c.Words, w)
+				g.operands++
+			}
+		case variables && strings.Contains(w.Text, "="):
+		case g.stop == g.operands:
+			return i
+		default:
+			g.c.Words = append(g.c.Words, w)
+			if g.operands++; g.nested != spelled {
+				g.c.wordAt = append(g.c.wordAt, shift+i)
+			}
+		}
+		if w.Many && g.stop >= 0 {
+			g.opaque("a word that may become several stands before the command")
+		}
+	}
+	return len(words)
+}
+
+// flagsIn counts the words that look like flags.
+func flagsIn(words []Word) (n int) {
+	for _, w := range words {
+		if strings.HasPrefix(w.Text, "-") {
+			n++
+		}
+	}
+	return n
+}
+
+// literal reads operands that come after "--" up to the command that is started.
+func (g *getopt) literal(words []Word, i int) int {
+	for ; i < len(words) && g.operands < g.stop; i++ {
+		g.c.Words = append(g.c.Words, words[i])
+		g.operands++
+	}
+	return i
+}
+
+// opaque records why the structure of the command is not known.
+func (g *getopt) opaque(why string) {
+	if g.c.Opaque == "" {
+		g.c.Opaque = why
+	}
+}
+
+// maxFlags bounds the flags of one command that are told apart.
+const maxFlags = 2048
+
+// flag reads words[0]. It returns how many words after it are its values, and
+// whether a command begins after these.
+func (g *getopt) flag(words []Word, at int) (n int, started bool) {
+	w := words[0]
+	if len(g.c.Flags) >= maxFlags {
+		if g.opaque("it has too many flags"); len(g.c.Flags) == maxFlags {
+			g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true}) // any of those that follow
+		}
+		return 0, false
+	}
+	if w.Dynamic && !strings.Contains(w.Text, "=") {
+		g.c.Flags = append(g.c.Flags, Flag{Name: w.Text, At: at, Dynamic: true})
+		if g.stop >= 0 {
+			g.opaque("an option of " + g.spec.root().name + " is known only when it runs")
+		}
+		if len(w.Text) < 2 || w.Text[1] == '-' {
+			return 0, false
+		}
+	}
+	name, value, has := strings.Cut(w.Text, "=")
+	switch f := g.named(name); {
+	case f != nil || strings.HasPrefix(name, "--") || g.spec.root().has("go"):
+		return g.valued(Flag{Name: name, Value: Word{Text: value, Dynamic: w.Dynamic, Many: w.Many}, HasValue: has, At: at, spec: f}, words[1:])
+	default:
+		return g.bundle(w, words[1:], at)
+	}
+}
+
+// named finds a flag by its spelling.
+func (g *getopt) named(name string) *flag {
+	if g.spec.root().has("go") {
+		name = "-" + strings.TrimLeft(name, "-")
+	}
+	return g.spec.flag(name)
+}
+
+// valued records a flag with the values that it takes from the words after it.
+func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
+	switch {
+	case f.spec != nil:
+		f.Name = f.spec.name
+	case g.spec.root().has("go"):
+		f.Name = "-" + strings.TrimLeft(f.Name, "-")
+	case len(f.Name) > 2 && g.specified:
+		f.also = g.spec.abbreviates(f.Name)
+		if len(f.also) == 1 && g.spec.flag(f.also[0]) != nil {
+			f.spec, f.Name = g.spec.flag(f.also[0]), f.also[0]
+		}
+	}
+	if f.spec == nil {
+		if g.stop >= 0 && !f.HasValue {
+			g.opaque("an option of " + g.spec.root().name + " is not known")
+		}
+		g.c.Flags = append(g.c.Flags, f)
+		return 0, false
+	}
+	n, started = g.take(&f, f.spec.values, rest)
+	g.c.Flags = append(g.c.Flags, f)
+	return n, started
+}
+
+// take gives a flag its values: what is attached to it, then words.
+func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool) {
+	if values == "" || f.spec.only {
+		return 0, false
+	}
+	if f.HasValue {
+		if values[0] == '|' {
+			return 0, true
+		}
+		values = values[1:]
+		g.many(f, f.Value)
+	}
+	for n < len(values) && n < len(rest) {
+		if values[n] == '|' {
+			return n, true
+		}
+		if !f.HasValue {
+			f.Value, f.HasValue = rest[n], true
+		}
+		g.many(f, rest[n])
+		n++
+	}
+	return n, false
+}
+
+// many notes a value that may become several words: what comes after the first may
+// be an option.
+func (g *getopt) many(f *Flag, value Word) {
+	root := g.spec.root()
+	matters := g.stop >= 0 || len(root.unsafe)+len(g.spec.unsafe)+len(root.code) > 0
+	if value.Many && matters {
+		g.opaque("the value of " + f.Name + " may become several words")
+	}
+}
+
+// bundle reads flags of one letter in one word.
+func (g *getopt) bundle(w Word, rest []Word, at int) (n int, started bool) {
+	if isNumber(w.Text[1:]) {
+		g.c.Flags = append(g.c.Flags, Flag{Name: w.Text, At: at})
+		return 0, false
+	}
+	for i := 1; i < len(w.Text); i++ {
+		f := Flag{Name: "-" + w.Text[i:i+1], At: at, spec: g.spec.flag("-" + w.Text[i:i+1])}
+		if f.spec == nil || f.spec.values == "" {
+			if f.spec != nil {
+				f.Name = f.spec.name
+			} else if g.stop >= 0 {
+				g.opaque("an option of " + g.spec.root().name + " is not known")
+			}
+			g.c.Flags = append(g.c.Flags, f)
+			continue
+		}
+		f.Name = f.spec.name
+		if i+1 < len(w.Text) {
+			f.Value, f.HasValue = Word{Text: strings.TrimPrefix(w.Text[i+1:], "="), Dynamic: w.Dynamic, Many: w.Many}, true
+		}
+		n, started = g.take(&f, f.spec.values, rest)
+		g.c.Flags = append(g.c.Flags, f)
+		return n, started
+	}
+	return 0, false
+}
+
+// abbreviates returns the long flags for which a flag may be short, each by its
+// first spelling.
+func (s *spec) abbreviates(name string) (out []string) {
+	for at := s; at != nil; at = at.parent {
+		out = abbreviatedIn(out, at.flags, name)
+	}
+	if root := s.root(); s == root || !root.has("ordered") {
+		out = abbreviatedIn(out, root.globals, name)
+	}
+	return out
+}
+
+func abbreviatedIn(out []string, flags map[string]*flag, name string) []string {
+	for full, f := range flags {
+		if strings.HasPrefix(full, name) && !contains(out, f.name) {
+			out = append(out, f.name)
+		}
+	}
+	return out
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

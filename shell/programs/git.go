@@ -1,0 +1,107 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// gitRemote describes git's subcommands that are given a repository. It reports
+// whether it is one.
+func (c *Command) gitRemote(s *spec, words []Word) bool {
+	if len(c.Sub) == 0 || !s.remote() {
+		return false
+	}
+	sub := c.Sub[0]
+	for _, w := range words {
+		_, isHost, _ := remotePath(w.Text)
+		switch {
+		case strings.Contains(w.Text, "://") && strings.HasPrefix(w.Text, "-"):
+			c.Operands = append(c.Operands, hostWords(w)...)
+		case isHost:
+			c.Operands = append(c.Operands, Operand{Word: w, Kind: Net})
+		case sub == "clone" && !strings.HasPrefix(w.Text, "-"):
+			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read, Tree: true})
+		}
+	}
+	operands := c.Words[len(c.Sub):]
+	if sub == "clone" || sub == "submodule" && len(c.Sub) > 1 && c.Sub[1] == "add" {
+		c.Operands = append(c.Operands, clonedTo(operands)...)
+	}
+	c.Known = len(c.Operands) > 0
+	return c.Known
+}
+
+// remote reports whether the subcommand is given a repository.
+func (s *spec) remote() bool {
+	for ; s != nil; s = s.parent {
+		if s.has("remote") {
+			return true
+		}
+	}
+	return false
+}
+
+// harmlessGlobals reports whether the options before git's subcommand change nothing.
+func harmlessGlobals(s *spec, c *Command) bool {
+	return !slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		if f.spec == nil || s.globals[f.Name] != f.spec || isField(s.harmless, f.Name) {
+			return false
+		}
+		setting := f.Name == "-c" && f.HasValue && !f.Value.Dynamic && harmlessGitSetting(f.Value.Text)
+		return !setting
+	})
+}
+
+// clonedTo returns the directory that "git clone" makes, or "git submodule add": its last operand, which is
+// the repository where there is only one, and then the last part of its name.
+func clonedTo(operands []Word) []Operand {
+	if len(operands) == 0 {
+		return nil
+	}
+	w := operands[len(operands)-1]
+	if before, _, _ := strings.Cut(w.Text, "://"); len(before) < len(w.Text) || strings.Contains(w.Text, ":") || len(operands) == 1 {
+		name := strings.TrimSuffix(strings.TrimRight(w.Text, "/"), ".git")
+		name = name[strings.LastIndexAny(name, "/:")+1:]
+		w = Word{Text: name, Dynamic: w.Dynamic || name == ""}
+	}
+	return []Operand{{Word: w, Kind: Write, Tree: true}}
+}
+
+// gitSettings returns the hosts that stand before git's subcommand, as in
+// -c url.https://….
+func gitSettings(words, own []Word) (out []Operand) {
+	for _, w := range words[:max(len(words)-len(own), 0)] {
+		out = append(out, hostWords(w)...)
+	}
+	return out
+}
+
+// harmlessGitSetting reports whether a -c setting can run nothing.
+func harmlessGitSetting(s string) bool {
+	name, value, _ := strings.Cut(strings.ToLower(s), "=")
+	return strings.HasPrefix(name, "color.") || name == "core.quotepath" || name == "core.pager" && value == "cat"
+}
+
+// setsGit reports whether git's configuration is changed in a way that may make it
+// run something: what is neither a person, nor a colour, nor a habit.
+func setsGit(words []Word) bool {
+	var operands []string
+	for _, w := range words {
+		switch {
+		case w.Dynamic:
+			return true
+		case strings.HasPrefix(w.Text, "--get") || w.Text == "--list" || w.Text == "-l" || len(operands) == 0 && (w.Text == "get" || w.Text == "list"):
+			return false
+		case w.Text == "-e" || w.Text == "--edit" || w.Text == "-f" || strings.HasPrefix(w.Text, "--file") || strings.HasPrefix(w.Text, "--blob"):
+			return true
+		case !strings.HasPrefix(w.Text, "-") && w.Text != "set" && w.Text != "unset":
+			operands = append(operands, strings.ToLower(w.Text))
+		}
+	}
+	if len(operands) < 2 {
+		return false // it shows a setting, or takes one away
+	}
+	section, _, _ := strings.Cut(operands[0], ".")
+	return !isField("user author committer color advice pull push branch init fetch rebase merge", section) ||
+		strings.Contains(operands[0], "template") || strings.Contains(operands[0], "driver") || strings.Contains(operands[0], "remote")
+}

@@ -1,0 +1,211 @@
+package programs
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// isURL reports whether a word is a URL, or a flag and one, and no path: it does
+// not climb out of a directory that is called "https:".
+func isURL(s string) bool {
+	return strings.Contains(s, "://") && !strings.Contains(s, "..") && len(urls(s)) > 0
+}
+
+// hosts returns the hosts in the words of a program that may connect to them.
+func hosts(argv []Word) (out []Operand) {
+	if name, _ := System(argv[0].Text); name == "git" {
+		return nil // its subcommands that connect are known
+	}
+	proxy := false
+	for _, w := range argv[1:] {
+		flag, value, has := strings.Cut(w.Text, "=")
+		found := hostWords(w)
+		switch {
+		case len(found) > 0:
+			out = append(out, found...)
+		case proxy && (w.Dynamic || w.Text != "" && w.Text[0] != '-'):
+			out = append(out, Operand{Word: w, Kind: Net})
+		case has && namesHost(flag) && value != "" || w.Dynamic && namesHost(flag):
+			out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Net})
+		}
+		proxy = !has && !w.Dynamic && namesHost(w.Text)
+	}
+	return out
+}
+
+// namesHost reports whether the value of a flag is a host without a scheme, or may
+// be one.
+func namesHost(flag string) bool {
+	return isField("--proxy --https-proxy --http-proxy --registry --index-url --extra-index-url --find-links --trusted-host", flag) ||
+		strings.HasPrefix(flag, "--@") && strings.HasSuffix(flag, ":registry")
+}
+
+// hostWords returns the hosts that a word names by URLs, as user@host:path, or as
+// github:owner/name.
+func hostWords(w Word) (out []Operand) {
+	found := urls(w.Text)
+	if len(found) > maxURLs {
+		return []Operand{{Word: Word{Dynamic: true}, Kind: Net}}
+	}
+	for _, u := range found {
+		scheme, rest, _ := strings.Cut(u, "://")
+		if strings.EqualFold(scheme, "file") && strings.HasPrefix(rest, "/") {
+			out = append(out, Operand{Word: Word{Text: rest, Dynamic: w.Dynamic}, Kind: Read})
+			continue
+		}
+		out = append(out, Operand{Word: Word{Text: u, Dynamic: w.Dynamic}, Kind: Net})
+	}
+	if out != nil || strings.ContainsAny(w.Text, " \t\n") {
+		return out
+	}
+	text := w.Text[strings.LastIndexByte(w.Text, '=')+1:]
+	before, _, colon := strings.Cut(text, ":")
+	alias := before[strings.LastIndexByte(before, '@')+1:]
+	switch host := forges[alias]; {
+	case !colon || strings.Contains(before, "/"):
+	case host != "":
+		out = append(out, Operand{Word: Word{Text: "https://" + host + "/"}, Kind: Net})
+	case isField("http https ftp ftps ws wss git+ssh git+https git+http", before):
+		out = append(out, Operand{Word: Word{Dynamic: true}, Kind: Net}) // https:host is one, for some
+	case strings.IndexByte(before, '@') > 0 && alias != "" && !isField("npm workspace file link patch portal", alias):
+		out = append(out, Operand{Word: Word{Text: text, Dynamic: w.Dynamic}, Kind: Net})
+	}
+	return out
+}
+
+// forges are what package managers call hosts of repositories.
+var forges = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "gist": "gist.github.com"}
+
+// maxURLs bounds the URLs that are looked for in one word.
+const maxURLs = 16
+
+// urls returns the URLs that a word holds, one more than maxURLs at most. Those in
+// the middle of prose are text: "see https://example.org".
+func urls(s string) (out []string) {
+	at, blank := 0, strings.IndexAny(s, " \t\n")
+	for len(out) <= maxURLs {
+		i := strings.Index(s[at:], "://")
+		if i < 0 {
+			return out
+		}
+		start := at + i
+		for start > at && isSchemeByte(s[start-1]) {
+			start--
+		}
+		if start == 0 && len(s) > 2 && s[0] == '-' {
+			start = 2 // -ihttps://…
+		}
+		if start < at+i && (len(out) > 0 || blank < 0 || blank >= start || strings.HasSuffix(s[:start], "@ ")) {
+			text, _, _ := strings.Cut(s[start:], " ")
+			out = append(out, oneURL(text))
+		}
+		at += i + len("://")
+	}
+	return out
+}
+
+// oneURL ends a URL before the next one of a list.
+func oneURL(s string) string {
+	for _, sep := range ",|;\n\t" {
+		before, after, _ := strings.Cut(s, string(sep))
+		if scheme, _, ok := strings.Cut(after, "://"); ok && scheme != "" && strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz+") == "" {
+			s = before
+		}
+	}
+	return s
+}
+
+// isSchemeByte reports whether a byte may stand in the scheme of a URL.
+func isSchemeByte(c byte) bool { return isLetterOrDigit(c) || c == '+' || c == '-' }
+
+// remotePath splits host:path and URLs, as git and scp read them.
+func remotePath(s string) (host string, isHost bool, path string) {
+	if strings.Contains(s, "://") {
+		u, err := url.Parse(s)
+		if err != nil {
+			return "", true, ""
+		}
+		return u.Hostname(), true, u.Path
+	}
+	before, path, found := strings.Cut(s, ":")
+	if !found || strings.Contains(before, "/") || before == "" {
+		return "", false, s
+	}
+	return before[strings.LastIndexByte(before, '@')+1:], true, path
+}
+
+// copies describes the operands of scp and rsync: the last is where the others go.
+func (c *Command) copies() (out []Operand) {
+	if len(c.Words) == 0 {
+		return nil
+	}
+	into, sources := c.Words[len(c.Words)-1], c.Words[:len(c.Words)-1]
+	_, away, _ := remotePath(into.Text)
+	for _, w := range sources {
+		_, isHost, path := remotePath(w.Text)
+		if isHost {
+			out = append(out, Operand{Word: w, Kind: Net})
+		} else {
+			out = append(out, Operand{Word: w, Kind: Read, Tree: true})
+		}
+		if !away {
+			out = append(out, copied(Word{Text: path, Dynamic: w.Dynamic}, into, c.keepsDirs())...)
+		}
+	}
+	switch {
+	case away:
+		out = append(out, Operand{Word: into, Kind: Net})
+	case len(sources) == 0:
+		out = append(out, Operand{Word: into, Kind: Write, Tree: true})
+	}
+	return out
+}
+
+// valueFiles are the files that values of flags name.
+func (c *Command) valueFiles() (out []Operand) {
+	for _, f := range c.Flags {
+		switch {
+		case f.spec == nil || !f.HasValue:
+		case strings.HasPrefix(f.spec.values, "<"):
+			out = append(out, Operand{Word: f.Value, Kind: Read})
+		case strings.HasPrefix(f.spec.values, ">"):
+			out = append(out, Operand{Word: f.Value, Kind: Write})
+		}
+	}
+	return out
+}
+
+// globalFiles are the files that options before the subcommand name.
+func (c *Command) globalFiles(root *spec) (out []Operand) {
+	if root == nil {
+		return nil
+	}
+	for _, f := range c.Flags {
+		o := Operand{Word: f.Value, Kind: Read}
+		file := root.globals[f.Name] != nil && root.globals[f.Name].values == "<"
+		if file && f.HasValue && !slices.Contains(c.Operands, o) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// copied says what is written when a source is copied into a directory: its name there,
+// or all of the directory where what is in the source is meant.
+func copied(source, into Word, keepsDirs bool) []Operand {
+	name := baseName(strings.TrimRight(source.Text, "/"))
+	all := source.Dynamic || strings.HasSuffix(source.Text, "/") || name == "" || name == "." || name == ".."
+	if keepsDirs || all {
+		return []Operand{{Word: into, Kind: Write, Tree: true}}
+	}
+	return []Operand{{Word: into, Kind: Write}, {Word: Word{Text: into.Text + "/" + name, Dynamic: into.Dynamic}, Kind: Write, Tree: true}}
+}
+
+// keepsDirs reports whether flags of rsync may keep the directories of its sources, or
+// name more of them.
+func (c *Command) keepsDirs() bool {
+	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		return f.Dynamic || f.Name == "-R" || strings.HasPrefix(f.Name, "--rel") || f.Name == "--files-from"
+	})
+}

@@ -1,0 +1,156 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// marks says what is to be said of a command beside its operands: what it loses,
+// whether it leaves the machine, which flags must be named, and whether it carries
+// code.
+func (r *reader) marks(c *Command, s *spec) {
+	for at := s; at != nil; at = at.parent {
+		for i := range at.loses {
+			if c.Loses == "" && at.loses[i].holds(c) {
+				c.Loses = at.loses[i].text
+			}
+		}
+		c.Leaves = c.Leaves || anyHolds(at.leaves, c)
+		c.Network = c.Network || anyHolds(at.network, c)
+	}
+	if stays(c.Operands) {
+		c.Leaves, c.Network = false, false
+	}
+	c.Network = c.Network || c.Leaves
+	r.unsafe(c, s)
+	r.unnamed(c, s)
+	c.Code = r.carriesCode(c, s)
+	for i := range c.Runs {
+		run := c.Runs[i]
+		if len(run.Argv) == 0 || run.Language != "" {
+			continue
+		}
+		if r.nested >= maxNested || len(run.Argv) > maxStarted {
+			c.Opaque = "it starts a command that is too long to follow"
+			return
+		}
+		r.started(c, run)
+	}
+}
+
+// started takes over what is to be said of a command that the command starts.
+func (r *reader) started(c *Command, run Run) {
+	inner := parse(run.Argv, r.nested+1)
+	if c.Loses == "" {
+		c.Loses = inner.Loses
+	}
+	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
+	shift := len(r.argv) - len(run.Argv)
+	for _, f := range inner.Unsafe {
+		f.At += shift
+		c.Unsafe = append(c.Unsafe, f)
+	}
+}
+
+func anyHolds(marks []mark, c *Command) bool {
+	return slices.ContainsFunc(marks, func(m mark) bool { return m.holds(c) })
+}
+
+// holds reports whether a mark is true of a command. What is not known may be so.
+func (m *mark) holds(c *Command) bool {
+	for _, name := range m.without {
+		if c.hasFlag(name) {
+			return false
+		}
+	}
+	operands := c.Words[min(len(c.Sub), len(c.Words)):]
+	if m.least > len(operands) && !slices.ContainsFunc(operands, func(w Word) bool { return w.Many }) {
+		return false
+	}
+	if len(m.with)+len(m.args) == 0 {
+		return true
+	}
+	for _, all := range m.with {
+		if !slices.ContainsFunc(all, func(name string) bool { return !c.mayHave(name) }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(operands, func(w Word) bool {
+		return slices.ContainsFunc(m.args, func(p string) bool { return w.mayBe(p) })
+	})
+}
+
+// mayHave reports whether the command has a flag, or may have it.
+func (c *Command) mayHave(name string) bool {
+	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		return f.Name == name || f.Dynamic && strings.HasPrefix(name, f.Name) || slices.Contains(f.also, name)
+	})
+}
+
+// mayBe reports whether the word is, or could become, what a pattern matches.
+func (w Word) mayBe(pattern string) bool {
+	if !w.Dynamic {
+		return matches(pattern, w.Text)
+	}
+	before, _, star := strings.Cut(pattern, "*")
+	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
+}
+
+// matches matches a pattern in which * is any text. It goes back to the last * only,
+// so that its time grows with the product of the lengths.
+func matches(pattern, s string) bool {
+	t, i, star, mark := 0, 0, -1, 0
+	for i < len(s) {
+		switch {
+		case t < len(pattern) && pattern[t] == '*':
+			star, mark = t, i
+			t++
+		case t < len(pattern) && pattern[t] == s[i]:
+			t++
+			i++
+		case star >= 0:
+			mark++
+			t, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[t:], "*") == ""
+}
+
+// stays reports whether all hosts of a command are this machine.
+func stays(operands []Operand) bool {
+	some := false
+	for _, o := range operands {
+		if o.Kind != Net {
+			continue
+		}
+		host := hostOf(o.Word)
+		if !isLoopback(host) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+func isLoopback(host string) bool {
+	return host == "localhost" || host == "[::1]" || strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
+}
+
+// hostOf returns the host of a URL, or of host:port/path; "" when it is not known.
+func hostOf(w Word) string {
+	_, rest, ok := strings.Cut(w.Text, "://")
+	if !ok {
+		rest = w.Text
+	}
+	host, _, whole := strings.Cut(rest, "/")
+	if w.Dynamic && !whole || strings.ContainsAny(host, "@\\?#") {
+		return ""
+	}
+	if strings.HasPrefix(host, "[") {
+		return host[:strings.IndexByte(host, ']')+1]
+	}
+	host, _, _ = strings.Cut(host, ":")
+	return strings.ToLower(host)
+}

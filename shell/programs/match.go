@@ -1,0 +1,110 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MayBe reports whether a flag of a command may be f, a flag of a pattern: by
+// another spelling, abbreviated, or known only at run time.
+func (f Flag) MayBe(g Flag) bool {
+	switch {
+	case g.Dynamic:
+		return len(g.Name) < 2 || strings.HasPrefix(f.Name, g.Name) || g.Name[1] != '-' || strings.HasPrefix(g.Name, f.Name)
+	case f.Name == g.Name || slices.Contains(g.also, f.Name):
+		return true
+	case strings.Contains(f.Name, "*"):
+		return matches(f.Name, g.Name) || g.spec != nil && slices.ContainsFunc(g.spec.all, func(s string) bool { return matches(f.Name, s) })
+	case g.spec != nil && slices.Contains(g.spec.all, f.Name), f.spec != nil && slices.Contains(f.spec.all, g.Name):
+		return true
+	}
+	// An abbreviation is taken as its flag; it may be ambiguous.
+	short := strings.HasPrefix(g.Name, "--") && len(g.Name) > 2 && g.spec == nil
+	return short && f.hasSpelling(func(s string) bool { return strings.HasPrefix(s, g.Name) })
+}
+
+// Together returns lists of flags: a command that has all of one list has what f
+// means.
+func (f Flag) Together() (lists [][]Flag) {
+	if f.spec == nil {
+		return nil
+	}
+	for _, names := range f.spec.both {
+		var list []Flag
+		for _, name := range names {
+			list = append(list, Flag{Name: name})
+		}
+		lists = append(lists, list)
+	}
+	return lists
+}
+
+func (f Flag) hasSpelling(matches func(string) bool) bool {
+	return matches(f.Name) || f.spec != nil && slices.ContainsFunc(f.spec.all, matches)
+}
+
+// KnowsFlags reports whether the spellings of the flags of a program are known.
+func KnowsFlags(program string) bool {
+	s, _ := find([]Word{{Text: program}})
+	return s != nil && (len(s.flags) > 0 || s.has("go"))
+}
+
+// RunsAnything reports whether a program runs what its arguments say, or reaches
+// further than one rule can tell. A rule that allows it with a wildcard allows more
+// than it names.
+func RunsAnything(program string) bool {
+	s, _ := find([]Word{{Text: program}})
+	if s == nil {
+		return false
+	}
+	far := s.has("far") || s.has("runs") || s.has("code") || s.has("stdin")
+	return far || s.inline != ""
+}
+
+// known are the names of all programs, in order.
+var known = sync.OnceValue(func() (names []string) {
+	for name := range library() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+})
+
+// Near returns the well-known program that was probably meant by a name that is
+// none, or "": one in which two letters are swapped, or one letter is missing, added
+// or another. It is for warnings.
+func Near(name string) string {
+	if s, _ := find([]Word{{Text: name}}); s != nil {
+		return ""
+	}
+	for _, other := range known() {
+		if swapped(name, other) || min(len(name), len(other)) > 3 && oneApart(name, other) {
+			return other
+		}
+	}
+	return ""
+}
+
+// swapped reports whether two names differ in the order of two neighbours.
+func swapped(a, b string) bool {
+	for i := range max(len(a)-1, 0) {
+		if len(a) == len(b) && a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
+}
+
+// oneApart reports whether two names differ in one letter.
+func oneApart(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	for i := range len(a) {
+		if a[i] != b[i] {
+			return a[i:] == b[i+1:] || len(a) == len(b) && a[i+1:] == b[i+1:]
+		}
+	}
+	return len(a)+1 == len(b)
+}

@@ -1,0 +1,332 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// systemDirs hold programs that an ordinary user cannot replace.
+const systemDirs = "/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/ /opt/homebrew/bin/ /usr/lib/git-core/ /usr/libexec/git-core/"
+
+// System returns the base name of a program that is found by PATH or is in a system
+// directory. ok is false for any other program.
+func System(program string) (name string, ok bool) {
+	i := strings.LastIndexByte(program, '/') + 1
+	if i > 0 && !isField(systemDirs, program[:i]) {
+		return "", false
+	}
+	return program[i:], true
+}
+
+func baseName(program string) string { return program[strings.LastIndexByte(program, '/')+1:] }
+
+// Parse reads a command by the specification of its program. It never fails: what
+// it cannot read it says.
+func Parse(argv []Word) Command {
+	return parse(argv, 0)
+}
+
+// Spell reads a command only as far as rules that ask or deny need it: its program,
+// subcommand, flags and operands by their canonical names, and what it starts.
+func Spell(argv []Word) Command {
+	return parse(argv, spelled)
+}
+
+// spelled is the depth at which a command is not described.
+const spelled = -1
+
+// maxNested bounds commands that start commands, maxStarted the words of these.
+const (
+	maxNested  = 4
+	maxStarted = 256
+)
+
+// maxReadings bounds in how many ways the words of one command are taken.
+const maxReadings = 64
+
+func parse(argv []Word, nested int) Command {
+	if len(argv) == 0 {
+		return Command{Opaque: "the program is known only when it runs", Anything: true}
+	}
+	_, trusted := System(argv[0].Text)
+	s, words := find(argv)
+	named := !argv[0].Dynamic && argv[0].Text != ""
+	r := reader{argv: argv, words: words, nested: nested, trusted: trusted && named}
+	if s == nil {
+		s = unknown()
+	} else {
+		r.specified = true
+	}
+	starts := r.starts(s)
+	c := r.at(s, starts[0])
+	for at, i := &c, 1; i < len(starts); at, i = at.Or, i+1 {
+		next := r.at(s, starts[i])
+		at.Or = &next
+	}
+	c.Anything = c.Anything || !named
+	return c
+}
+
+// unknown is the specification of a program of which nothing is known.
+var unknown = sync.OnceValue(func() *spec { return newSpec("", nil) })
+
+// Canonical returns the name by which rules about a program are found, whatever its
+// directory.
+func Canonical(program string) string {
+	if s, _ := find([]Word{{Text: program}}); s != nil {
+		return s.name
+	}
+	return baseName(program)
+}
+
+// find returns the specification of a program, and its words. A name that means
+// another program with its subcommand is written out.
+func find(argv []Word) (*spec, []Word) {
+	all, words := library(), argv[1:]
+	name := baseName(argv[0].Text)
+	if argv[0].Dynamic {
+		return nil, words
+	}
+	s := all[name]
+	if s == nil {
+		if sub, ok := strings.CutPrefix(name, "git-"); ok {
+			return all["git"], append([]Word{{Text: sub}}, words...)
+		}
+		s = all[strings.TrimRight(name, "0123456789.")]
+		if !s.has("script") && !s.has("versions") {
+			return nil, words
+		}
+	}
+	for s.as != nil && all[s.as[0]] != nil {
+		for _, word := range slices.Backward(s.as[1:]) {
+			words = append([]Word{{Text: word}}, words...)
+		}
+		s = all[s.as[0]]
+	}
+	return s, words
+}
+
+// reader reads the words of one command.
+type reader struct {
+	argv, words []Word // words come after the program
+	nested      int
+	trusted     bool // the program is PATH's or a system directory's
+	specified   bool // there is a specification of it
+}
+
+// hasSubcommands reports whether the first operand says what a program shall do.
+func (s *spec) hasSubcommands() bool { return len(s.globals)+len(s.subs)+len(s.names) > 0 }
+
+// starts returns the indexes of the words at which the subcommand may stand. An
+// option that is not known may take the word after it.
+func (r *reader) starts(s *spec) (out []int) {
+	if !s.hasSubcommands() {
+		return []int{0}
+	}
+	for i := 0; i < len(r.words) && len(out) < maxReadings; i++ {
+		w := r.words[i]
+		if w.Dynamic || !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
+			if s.has("toolchain") && strings.HasPrefix(w.Text, "+") {
+				continue
+			}
+			return append(out, i)
+		}
+		name, _, has := strings.Cut(w.Text, "=")
+		f := s.globals[name]
+		if f == nil && s.has("go") {
+			f = s.globals["-"+strings.TrimLeft(name, "-")]
+		}
+		next := i+1 < len(r.words) && !strings.HasPrefix(r.words[i+1].Text, "-")
+		switch {
+		case has:
+		case f != nil && f.values != "" && !f.only:
+			i++
+		case next && isTruth(r.words[i+1]):
+			i++
+		case f != nil || s.attached(w.Text):
+		case next:
+			out = append(out, i+1)
+			i++
+		}
+	}
+	return append(out, len(r.words))
+}
+
+// isTruth reports whether a word is the value of an option that is on or off.
+func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == "false") }
+
+// attached reports whether a word is a global option of one letter with its value.
+func (s *spec) attached(text string) bool {
+	if len(text) < 3 || text[1] == '-' {
+		return false
+	}
+	f := s.globals[text[:2]]
+	return f != nil && f.values != ""
+}
+
+// at reads the command with its subcommand at one of the words.
+func (r *reader) at(s *spec, start int) Command {
+	c := Command{Base: s.name, HasSub: s.hasSubcommands() && s.stopsAt() < 0, OneDash: s.has("go")}
+	if !r.specified {
+		c.Base = baseName(r.argv[0].Text)
+	}
+	switch {
+	case r.argv[0].Dynamic || r.argv[0].Text == "":
+		c.Opaque = "the program is known only when it runs"
+	case r.trusted:
+		c.Name = c.Base
+	}
+	g := getopt{reader: r, c: &c, spec: s, stop: -1}
+	g.read(r.words[:start], len(r.argv)-len(r.words))
+	c.Words, g.operands = nil, 0 // they belong to options that are not known
+	rest := r.words[start:]
+	before := len(rest)
+	if s.hasSubcommands() && s.stopsAt() < 0 {
+		s, rest = g.subcommand(s, rest)
+	}
+	g.spec, g.stop = s, s.stopsAt()
+	used := g.read(rest, len(r.argv)-before+(before-len(rest)))
+	own, started := rest[:used], rest[used:]
+	g.runs(own, started)
+	if r.nested == spelled {
+		c.Carries = r.carries(s)
+		if s.root().special == "find" {
+			c.find(r.words)
+		}
+	} else {
+		r.describe(&c, s, own)
+		r.marks(&c, s)
+	}
+	if root := s.root(); root.kinds != nil && len(c.Words) > len(c.Sub) {
+		root.objects(&c)
+	}
+	return c
+}
+
+// subcommand reads the subcommand, by its canonical name.
+func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
+	if len(words) == 0 {
+		return s, words
+	}
+	if words[0].Dynamic {
+		g.c.Opaque, g.c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
+		return s, words
+	}
+	words = s.canonical(words)
+	for len(words) > 0 && !words[0].Dynamic {
+		next := s.subs[words[0].Text]
+		if next == nil {
+			break
+		}
+		g.c.Sub = append(g.c.Sub, words[0].Text)
+		g.c.Words = append(g.c.Words, words[0])
+		s, words = next, words[1:]
+		if s.as != nil {
+			return g.otherProgram(s, words)
+		}
+	}
+	if len(words) > 0 && words[0].Dynamic && len(s.subs) > 0 {
+		g.c.Opaque, g.c.Anything = "the subcommand of "+s.root().name+" is known only when it runs", true
+	}
+	if s.parent == nil && len(words) > 0 && !words[0].Dynamic {
+		g.c.Sub = []string{words[0].Text}
+	}
+	return s, words
+}
+
+// otherProgram goes on with the specification of which a subcommand is another
+// name: npm exec is npx.
+func (g *getopt) otherProgram(s *spec, words []Word) (*spec, []Word) {
+	other := library()[s.as[0]]
+	if g.c.Base = other.name; g.c.Name != "" {
+		g.c.Name = other.name
+	}
+	g.c.HasSub = other.stopsAt() < 0
+	path := s.as[1:]
+	g.c.Sub, g.c.Words = nil, nil
+	if len(path) > 0 {
+		return g.subcommand(other, prepend(path, words))
+	}
+	return other, words
+}
+
+// canonical returns the words with the subcommand by its canonical name.
+func (s *spec) canonical(words []Word) []Word {
+	for n := min(2, len(words)); n > 0; n-- {
+		name := joined(words[:n])
+		if path, ok := s.names[name]; ok {
+			return prepend(path, words[n:])
+		}
+	}
+	first := words[0].Text
+	if s.subs[first] != nil || isField(s.deeper, first) {
+		return words
+	}
+	if s.has("abbreviates") {
+		if path := s.abbreviated(kebab(first)); path != nil {
+			return prepend(path, words[1:])
+		}
+	}
+	if s.has("scripts") && !strings.HasPrefix(first, "-") {
+		return prepend([]string{"run"}, words)
+	}
+	return words
+}
+
+// joined writes known words with blanks between; "" when one is not known.
+func joined(words []Word) string {
+	var b strings.Builder
+	for i, w := range words {
+		if w.Dynamic {
+			return ""
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.Text)
+	}
+	return b.String()
+}
+
+// prepend puts the words of a name before others.
+func prepend(path []string, rest []Word) []Word {
+	out := make([]Word, 0, len(rest)+len(path))
+	for _, word := range path {
+		out = append(out, Word{Text: word})
+	}
+	return append(out, rest...)
+}
+
+// abbreviated returns the only subcommand that begins with a text; nil when there
+// is none, or more than one.
+func (s *spec) abbreviated(text string) (path []string) {
+	i, _ := slices.BinarySearch(s.firsts, text)
+	for ; i < len(s.firsts) && strings.HasPrefix(s.firsts[i], text); i++ {
+		full, ok := s.names[s.firsts[i]]
+		if !ok {
+			full = []string{s.firsts[i]}
+		}
+		if path != nil && !slices.Equal(path, full) {
+			return nil
+		}
+		path = full
+	}
+	return path
+}
+
+// kebab writes runScript as run-script, which is one to npm.
+func kebab(s string) string {
+	if strings.ToLower(s) == s {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if r >= 'A' && r <= 'Z' {
+			b.WriteByte('-')
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

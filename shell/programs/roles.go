@@ -1,0 +1,240 @@
+package programs
+
+import (
+	"strings"
+)
+
+// assignRoles gives the operands their roles: fixed ones from both ends, a
+// starred one for what is between.
+func (r *reading) assignRoles() {
+	roles := r.form.roles
+	if r.replaced && len(roles) > 0 {
+		if roles[len(roles)-1] == "into" {
+			roles = roles[:len(roles)-1]
+		} else {
+			roles = roles[1:]
+		}
+	}
+	star := len(roles)
+	for i, role := range roles {
+		if strings.HasSuffix(role, "*") {
+			star = i
+		}
+	}
+	after := max(len(roles)-star-1, 0)
+	for i, w := range r.words {
+		switch left := len(r.words) - i; {
+		case star < len(roles) && left <= after:
+			r.role(roles[len(roles)-left], w, r.words[:i])
+		case i < star && i < len(roles):
+			r.role(roles[i], w, r.words[:i])
+		case star < len(roles):
+			r.role(strings.TrimSuffix(roles[star], "*"), w, nil)
+		default:
+			r.out.covered = false
+			r.add(w, Operand{Kind: Read})
+		}
+	}
+	r.defaultOperand(roles)
+}
+
+// defaultOperand adds the working directory for commands that walk it when they
+// are given nothing.
+func (r *reading) defaultOperand(roles []string) {
+	if len(roles) == 0 || len(r.words) >= len(roles) || r.write {
+		return
+	}
+	switch last := roles[len(roles)-1]; {
+	case last == "names*" || last == "entry*" || last == "list*" && r.tree:
+		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: PartNames})
+	case last == "tree*" || r.tree:
+		r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true})
+	}
+}
+
+// role turns an operand into what is done to it.
+func (r *reading) role(role string, w Word, before []Word) {
+	switch role {
+	case "read":
+		r.add(w, Operand{Kind: Read, Tree: r.tree})
+		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // a file with more words, for some
+			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
+		}
+	case "tree":
+		kind := Read
+		if r.write {
+			kind = Write
+		}
+		r.add(w, Operand{Kind: kind, Tree: true})
+	case "list":
+		r.add(w, Operand{Kind: Read, Tree: r.tree, Part: PartNames})
+	case "names":
+		r.add(w, Operand{Kind: Read, Tree: true, Part: PartNames})
+	case "gotree":
+		r.add(w, Operand{Kind: Read, Tree: true, Part: ".go"})
+		if r.write {
+			r.add(w, Operand{Kind: Write, Tree: true, Part: ".go"})
+		}
+	case "chart":
+		r.chart(w)
+	case "gitread":
+		r.gitRevision(w)
+	case "write":
+		r.add(w, Operand{Kind: Write, Tree: r.tree})
+	case "entry":
+		r.add(w, Operand{Kind: Read, Tree: true, Link: true, Part: PartNames})
+	case "gone":
+		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
+	case "link":
+		r.add(w, Operand{Kind: Read, Tree: true})
+		r.add(w, Operand{Kind: Write, Tree: true})
+	case "host":
+		r.add(w, Operand{Kind: Net})
+	case "script":
+		r.add(w, Operand{Kind: Read, Role: "script"})
+	case "variable":
+		r.add(w, Operand{Role: "variable"})
+	case "into":
+		r.into(w, before)
+	default:
+		r.out.covered = r.out.covered && harmlessWord(role, w)
+	}
+}
+
+// harmlessWord reports whether an operand that is no file is one the command is
+// covered with.
+func harmlessWord(role string, w Word) bool {
+	switch role {
+	case "mode":
+		return plainMode(w)
+	case "plus": // date: anything but a format sets the clock
+		return strings.HasPrefix(w.Text, "+")
+	case "setting": // one that is named is shown; a word without a dot is a subcommand
+		return !w.Dynamic && strings.Contains(w.Text, ".")
+	case "jq": // a program that imports reads files
+		return !w.Dynamic && !strings.Contains(w.Text, "import") && !strings.Contains(w.Text, "include")
+	}
+	return role == "word"
+}
+
+// into takes a destination that may be a directory: what is written is it, or a
+// name of the sources in it.
+func (r *reading) into(w Word, before []Word) {
+	r.add(w, Operand{Kind: Write})
+	for _, source := range before {
+		name := baseName(strings.TrimRight(source.Text, "/"))
+		if source.Dynamic || r.folders || name == "." || name == ".." {
+			r.add(w, Operand{Kind: Write, Tree: true})
+			continue
+		}
+		r.add(Word{Text: w.Text + "/" + name, Dynamic: w.Dynamic}, Operand{Kind: Write, Tree: r.tree})
+	}
+}
+
+// gitRevision takes a word that is a revision, a path, or a path in a revision.
+func (r *reading) gitRevision(w Word) {
+	r.add(w, Operand{Kind: Read})
+	before, path, ok := strings.Cut(w.Text, ":")
+	if !ok {
+		return
+	}
+	if before == "" {
+		path = strings.TrimLeft(path, "/") // a message that is looked for, or a path from the top
+		// :0:path is a stage of the index
+		if len(path) > 2 && path[1] == ':' && path[0] >= '0' && path[0] <= '3' {
+			path = path[2:]
+		}
+	}
+	r.add(Word{Text: path, Dynamic: w.Dynamic}, Operand{Kind: Read})
+}
+
+// chart takes a chart of helm: a directory, or a reference to another machine.
+func (r *reading) chart(w Word) {
+	if strings.Contains(w.Text, "://") {
+		r.out.covered = false
+		r.add(w, Operand{Kind: Net})
+		return
+	}
+	r.add(w, Operand{Kind: Read, Tree: true})
+}
+
+// plainMode reports whether a chmod mode sets no set-id or sticky bit.
+func plainMode(w Word) bool {
+	if w.Dynamic || w.Text == "" {
+		return false
+	}
+	if isNumber(w.Text) {
+		return len(strings.TrimLeft(w.Text, "0")) <= 3
+	}
+	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
+}
+
+// Commands that read a tree may read only the files of some names in it.
+
+// filter takes the value of a flag that says which files of a tree are read. Those
+// are left out of it when the first such flag names the ones that are not.
+func (r *reading) filter(v usage, w Word) {
+	switch {
+	case v.filter == '+' && !strings.HasPrefix(w.Text, "!"):
+		r.parts = append(r.parts, nameEnds(w)...)
+	case v.filter == '&' && r.parts == nil:
+		r.whole = true
+	}
+}
+
+// nameEnds returns the ends that names have which a pattern matches, "" for any.
+// One that is longer, or has more alternatives, than people write is any: to tell
+// them apart takes long.
+func nameEnds(w Word) []string {
+	long := len(w.Text) > 200 || strings.Count(w.Text, "{") > 2 || strings.Count(w.Text, ",") > 24
+	if w.Dynamic || long || strings.ContainsRune(w.Text, '\\') {
+		return []string{""}
+	}
+	choices := alternatives(w.Text)
+	for i, c := range choices {
+		choices[i] = c[strings.LastIndexAny(c, "*?[]/}{")+1:]
+	}
+	return choices
+}
+
+// alternatives expands the first braces of a glob: a{b,c}d is abd and acd.
+func alternatives(s string) (out []string) {
+	before, rest, open := strings.Cut(s, "{")
+	inside, after, closed := strings.Cut(rest, "}")
+	if !open || !closed || strings.Contains(inside, "{") {
+		return []string{s}
+	}
+	for choice := range strings.SplitSeq(inside, ",") {
+		out = append(out, alternatives(before+choice+after)...)
+	}
+	return out
+}
+
+// narrow says of the trees that are read which part is.
+func (r *reading) narrow() {
+	if !r.whole && len(r.parts) > 0 {
+		r.out.operands = inParts(r.out.operands, r.parts, func(o Operand) bool { return o.Tree && o.Part == "" })
+	}
+}
+
+// maxParts bounds the trees that are told apart by the names of the files in them.
+const maxParts = 512
+
+// inParts puts, in the place of some of the trees that are read, the parts of them
+// with certain ends of names. Where those are too many it leaves the trees whole.
+func inParts(trees []Operand, ends []string, some func(Operand) bool) []Operand {
+	if len(ends) > 1 && len(trees)*len(ends) > maxParts {
+		ends = []string{""}
+	}
+	var out []Operand
+	for _, o := range trees {
+		if o.Kind != Read || !some(o) {
+			out = append(out, o)
+			continue
+		}
+		for _, o.Part = range ends {
+			out = append(out, o)
+		}
+	}
+	return out
+}

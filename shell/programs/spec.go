@@ -1,0 +1,353 @@
+package programs
+
+import (
+	"embed"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed specs/*.txt
+var texts embed.FS
+
+// library is parsed once; it never changes.
+var library = sync.OnceValue(func() map[string]*spec { return parseAll(texts) })
+
+// spec is the specification of a program, or of one of its subcommands.
+type spec struct {
+	name     string
+	parent   *spec // nil for a program
+	as       []string
+	subs     map[string]*spec
+	names    map[string][]string // other names of a subcommand: its canonical words
+	firsts   []string            // the first words of all names, sorted
+	forms    []*form
+	flags    map[string]*flag // by every spelling
+	globals  map[string]*flag // before the subcommand
+	harmless string           // globals that presets cover
+	unsafe   []string         // flags that an allowing rule must name
+	safe     string           // letters of flags of the program that are harmless here
+	code     []string         // flags that carry a command
+	inline   string           // flags of an interpreter after which code stands
+	input    string           // what keeps it from running its input; see runsInput
+	settings string           // flags that read settings from "-"
+	starts   string           // subcommands that start a program by its name
+	deeper   string           // subcommands after which another name follows
+	depth    int              // how many words name what it shall do
+	is       string           // attributes
+	special  string           // the reader of its words in Go
+	kinds    map[string]string
+	loses    []mark
+	leaves   []mark
+	network  []mark
+	examples []example
+}
+
+// example is a line of a specification that is a test.
+type example struct{ file, command, want string }
+
+// is reports whether the specification has an attribute.
+func (s *spec) has(attribute string) bool { return s != nil && isField(s.is, attribute) }
+
+// flag is what is known of one flag.
+type flag struct {
+	name   string
+	values string     // one of ":<>@#$|;" for each value that follows; see specs/README
+	only   bool       // its value is optional, and stands in the same word
+	all    []string   // its spellings
+	both   [][]string // flags that together mean the same
+}
+
+// mark is a condition under which a command loses work, or sends something.
+type mark struct {
+	with    [][]string // one of these sets of flags is there
+	without []string   // and none of these
+	args    []string   // patterns, of which an operand matches one
+	least   int        // operands
+	text    string
+}
+
+// parseAll reads the specifications.
+func parseAll(fs embed.FS) map[string]*spec {
+	all := make(map[string]*spec)
+	entries, _ := fs.ReadDir("specs")
+	for _, e := range entries {
+		text, _ := fs.ReadFile("specs/" + e.Name())
+		r := specReader{all: all, file: e.Name()}
+		for line := range strings.Lines(string(text)) {
+			r.line(strings.TrimSpace(line))
+		}
+	}
+	for _, s := range all {
+		s.settle()
+	}
+	return all
+}
+
+// specReader reads one file.
+type specReader struct {
+	all   map[string]*spec
+	file  string
+	progs []*spec
+	open  []*spec // to which the next lines belong
+}
+
+// line reads one line.
+func (r *specReader) line(line string) {
+	key, rest, _ := strings.Cut(line, " ")
+	switch rest = strings.TrimSpace(rest); key {
+	case "", "#":
+	case "program":
+		r.progs = r.programs(rest)
+		r.open = r.progs
+	case "sub":
+		r.open = nil
+		for _, p := range r.progs {
+			for path := range strings.SplitSeq(rest, ",") {
+				r.open = append(r.open, p.sub(strings.Fields(path)))
+			}
+		}
+	case "alias":
+		for name := range strings.FieldsSeq(rest) {
+			r.all[name] = &spec{name: name, as: []string{r.progs[0].name}}
+		}
+	default:
+		for _, s := range r.open {
+			s.directive(r.file, key, rest)
+		}
+	}
+}
+
+// programs opens the specifications of some programs.
+func (r *specReader) programs(names string) (out []*spec) {
+	for name := range strings.SplitSeq(names, ",") {
+		if r.all[name] == nil {
+			r.all[name] = newSpec(name, nil)
+		}
+		out = append(out, r.all[name])
+	}
+	return out
+}
+
+func newSpec(name string, parent *spec) *spec {
+	return &spec{name: name, parent: parent, subs: make(map[string]*spec), names: make(map[string][]string), flags: make(map[string]*flag), globals: make(map[string]*flag)}
+}
+
+// sub opens a subcommand.
+func (s *spec) sub(path []string) *spec {
+	for _, word := range path {
+		if s.subs[word] == nil {
+			s.subs[word] = newSpec(word, s)
+		}
+		s = s.subs[word]
+	}
+	return s
+}
+
+// directive reads a line of a specification.
+func (s *spec) directive(file, key, rest string) {
+	switch key {
+	case "read", "read!", "write", "none":
+		s.forms = append(s.forms, newForm(key, rest))
+	case "flags":
+		for _, f := range flagList(rest) {
+			s.addFlag(s.flags, f)
+		}
+	case "globals":
+		for _, f := range flagList(rest) {
+			s.addFlag(s.globals, f)
+		}
+	case "names":
+		list := strings.Fields(rest)
+		for _, name := range list {
+			s.names[strings.ReplaceAll(name, "/", " ")] = strings.Split(list[0], "/")
+		}
+	case "kinds":
+		s.kinds = addKinds(s.kinds, strings.Fields(rest))
+	case "loses":
+		s.loses = append(s.loses, newMark(rest))
+	case "leaves":
+		s.leaves = append(s.leaves, newMark(rest))
+	case "network":
+		s.network = append(s.network, newMark(rest))
+	case "example":
+		command, want, _ := strings.Cut(rest, " -> ")
+		s.examples = append(s.examples, example{file, command, want})
+	case "unsafe":
+		s.unsafe = append(s.unsafe, strings.Fields(rest)...)
+	case "code":
+		s.code = append(s.code, strings.Fields(rest)...)
+	case "depth":
+		s.depth, _ = strconv.Atoi(rest)
+	default:
+		s.text(key, rest)
+	}
+}
+
+// text reads a line that is one text.
+func (s *spec) text(key, rest string) {
+	switch key {
+	case "as":
+		s.as = strings.Fields(rest)
+	case "harmless":
+		s.harmless = rest
+	case "safe":
+		s.safe = rest
+	case "inline":
+		s.inline = rest
+	case "input":
+		s.input = rest
+	case "settings":
+		s.settings = rest
+	case "starts":
+		s.starts = rest
+	case "deeper":
+		s.deeper = rest
+	case "special":
+		s.special = rest
+	case "is":
+		s.is = strings.TrimSpace(s.is + " " + rest)
+	default:
+		panic("programs: unknown line " + key + " " + rest)
+	}
+}
+
+// addKinds gives each name of a kind of object the first one.
+func addKinds(kinds map[string]string, names []string) map[string]string {
+	if kinds == nil {
+		kinds = make(map[string]string)
+	}
+	for _, name := range names {
+		kinds[name] = names[0]
+	}
+	return kinds
+}
+
+// flagList reads flags: spellings with commas between, then marks.
+func flagList(text string) (out []*flag) {
+	for token := range strings.FieldsSeq(text) {
+		names := strings.TrimRight(token, flagMarks)
+		f := &flag{}
+		f.setMarks(token[len(names):])
+		for _, name := range strings.Split(names, ",") {
+			if strings.Contains(name, "+") && len(name) > 1 {
+				f.both = append(f.both, strings.FieldsFunc(name, func(r rune) bool { return r == '+' }))
+				continue
+			}
+			f.all = append(f.all, name)
+		}
+		f.name = f.all[0]
+		out = append(out, f)
+	}
+	return out
+}
+
+// setMarks takes over what the marks of a flag say of its values.
+func (f *flag) setMarks(marks string) {
+	for _, mark := range marks {
+		if strings.ContainsRune(valueMarks, mark) {
+			f.values += string(mark)
+		}
+		f.only = f.only || mark == '*'
+	}
+}
+
+// addFlag adds a flag under its spellings. What one line says of its values holds
+// for all.
+func (s *spec) addFlag(to map[string]*flag, f *flag) {
+	for _, name := range f.all {
+		if known := to[name]; known != nil {
+			if known.values == "" {
+				known.values, known.only = f.values, f.only
+			}
+			continue
+		}
+		to[name] = f
+	}
+}
+
+// newMark reads "CONDITIONS : text". a+b needs both, !a excludes, =x is an
+// operand, #2 a number of operands.
+func newMark(text string) (m mark) {
+	conditions, why, _ := strings.Cut(" "+text, " : ")
+	m.text = strings.TrimSpace(why)
+	for token := range strings.FieldsSeq(conditions) {
+		switch token[0] {
+		case '!':
+			m.without = append(m.without, token[1:])
+		case '=':
+			m.args = append(m.args, token[1:])
+		case '#':
+			m.least, _ = strconv.Atoi(token[1:])
+		default:
+			m.with = append(m.with, strings.Split(token, "+"))
+		}
+	}
+	return m
+}
+
+// settle completes a specification whose lines are all read.
+func (s *spec) settle() {
+	for _, f := range s.forms {
+		for name, v := range f.flags {
+			s.addFlag(s.flags, &flag{name: name, all: []string{name}, values: v.values, only: v.optional})
+		}
+		f.spread(s)
+	}
+	for name, f := range s.globals {
+		if other := s.flags[name]; other != nil && other.values == "" {
+			other.values, other.only = f.values, f.only
+		}
+	}
+	inherit(s.forms)
+	for name := range s.names {
+		first, _, _ := strings.Cut(name, " ")
+		s.firsts = append(s.firsts, first)
+	}
+	for name, sub := range s.subs {
+		s.firsts = append(s.firsts, name)
+		sub.settle()
+	}
+	slices.Sort(s.firsts)
+	s.firsts = slices.Compact(s.firsts)
+}
+
+// root is the specification of the program.
+func (s *spec) root() *spec {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s
+}
+
+// flag finds a flag of the subcommand or of its program.
+func (s *spec) flag(name string) *flag {
+	for at := s; at != nil; at = at.parent {
+		if f := at.flags[name]; f != nil {
+			return f
+		}
+	}
+	if root := s.root(); s == root || !root.has("ordered") {
+		return root.globals[name]
+	}
+	return nil
+}
+
+// isField reports whether a word is one of a list with blanks between.
+func isField(list, word string) bool {
+	if word == "" {
+		return false
+	}
+	for at := 0; ; {
+		i := strings.Index(list[at:], word)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(word)
+		if (from == 0 || list[from-1] == ' ') && (to == len(list) || list[to] == ' ') {
+			return strings.IndexByte(word, ' ') < 0
+		}
+		at = from + 1
+	}
+}

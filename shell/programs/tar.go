@@ -1,0 +1,176 @@
+package programs
+
+import "strings"
+
+// tar reads what tar packs, unpacks or lists.
+func (c *Command) tar(words []Word) {
+	c.Known = true
+	c.Operands = tarOperands(words)
+	if listsArchive(words) {
+		c.Covers = CoversRead
+	}
+}
+
+// listsArchive reports whether tar only lists an archive: "tar tf name". A colon
+// in the name would mean another host.
+func listsArchive(words []Word) bool {
+	if len(words) < 2 || words[0].Dynamic || words[1].Dynamic || strings.Contains(words[1].Text, ":") {
+		return false
+	}
+	letters := strings.TrimPrefix(words[0].Text, "-")
+	if !strings.HasSuffix(letters, "f") || !strings.Contains(letters, "t") || strings.Trim(letters, "tvzjJf") != "" || strings.HasPrefix(words[1].Text, "-") && words[1].Text != "-" {
+		return false
+	}
+	for _, w := range words[2:] {
+		if w.Dynamic || strings.HasPrefix(w.Text, "-") {
+			return false
+		}
+	}
+	return true
+}
+
+// tarOperands names the operands of tar as files that may be read or written. The
+// first word may be flags without a dash.
+func tarOperands(words []Word) (out []Operand) {
+	if out, ok := packs(words); ok {
+		return out
+	}
+	kind := Read
+	for i, w := range words {
+		text := strings.TrimPrefix(w.Text, "-")
+		switch {
+		case i == 0 && strings.Trim(text, "tcxrufvzjJpkCa") == "" || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
+			if strings.ContainsAny(text, "cxru") {
+				kind = Write
+			}
+		case strings.HasPrefix(w.Text, "--"):
+			if w.Text == "--extract" || w.Text == "--create" || w.Text == "--get" || w.Text == "--append" || w.Text == "--update" {
+				kind = Write
+			}
+			if _, value, ok := strings.Cut(w.Text, "="); ok && strings.Contains(value, "/") {
+				out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Write})
+			}
+		default:
+			if host, _, ok := strings.Cut(w.Text, ":"); ok && host != "" && !strings.Contains(host, "/") {
+				out = append(out, Operand{Word: w, Kind: Net}) // an archive of another machine
+			}
+			out = append(out, Operand{Word: w, Kind: kind, Tree: true}, Operand{Word: w, Kind: Read, Tree: true})
+		}
+	}
+	return out
+}
+
+// packs describes a tar that only packs: it reads its operands and writes the
+// archive. ok is false for one that may do more.
+func packs(words []Word) (out []Operand, ok bool) {
+	p := packer{create: len(words) > 0 && !strings.HasPrefix(words[0].Text, "-")}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+			return nil, false
+		case i == 0 && p.create: // letters without a dash
+			p.create = false
+			if !p.letters(w.Text) {
+				return nil, false
+			}
+		case strings.HasPrefix(w.Text, "--"):
+			if !p.long(w.Text) {
+				return nil, false
+			}
+		case strings.HasPrefix(w.Text, "-") && w.Text != "-":
+			if !p.letters(w.Text[1:]) {
+				return nil, false
+			}
+		default:
+			p.members = append(p.members, p.in(w))
+			continue
+		}
+		i += p.values(words[i+1:])
+	}
+	return p.usage()
+}
+
+// packer reads the words of a tar that packs.
+type packer struct {
+	create  bool
+	archive *Word
+	dir     string // of -C
+	pending string // letters whose values follow
+	members []Word
+}
+
+// letters takes bundled flags. It reports whether all of them only pack.
+func (p *packer) letters(s string) bool {
+	if s == "" || strings.Trim(s, "cvzjJaphfC") != "" {
+		return false
+	}
+	p.create = p.create || strings.Contains(s, "c")
+	for _, r := range s {
+		if r == 'f' || r == 'C' {
+			p.pending += string(r)
+		}
+	}
+	return true
+}
+
+// long takes a long flag.
+func (p *packer) long(s string) bool {
+	name, value, has := strings.Cut(s, "=")
+	switch name {
+	case "--create":
+		p.create = true
+	case "--file", "--directory":
+		letter := map[string]string{"--file": "f", "--directory": "C"}[name]
+		if p.pending += letter; has {
+			p.values([]Word{{Text: value}})
+		}
+	case "--exclude", "--exclude-vcs", "--exclude-vcs-ignores", "--exclude-caches", "--gzip", "--bzip2", "--xz", "--zstd", "--auto-compress",
+		"--verbose", "--numeric-owner", "--sort", "--mtime", "--owner", "--group", "--totals", "--preserve-permissions", "--no-recursion", "--format":
+		return has || name != "--exclude" && name != "--owner" && name != "--group" && name != "--mtime" && name != "--sort" && name != "--format"
+	default:
+		return false
+	}
+	return true
+}
+
+// values takes the words after a flag that are its values.
+func (p *packer) values(words []Word) (taken int) {
+	for _, letter := range p.pending {
+		if taken >= len(words) {
+			break
+		}
+		w := words[taken]
+		taken++
+		if letter == 'f' {
+			p.archive = &w
+		} else {
+			p.dir = p.in(w).Text // a directory known only when it runs is no operand: see usage
+			if w.Dynamic {
+				p.members = append(p.members, w)
+			}
+		}
+	}
+	p.pending = ""
+	return taken
+}
+
+// in is a word as a path from where tar has gone.
+func (p *packer) in(w Word) Word {
+	if p.dir != "" && !strings.HasPrefix(w.Text, "/") {
+		w.Text = p.dir + "/" + w.Text
+	}
+	return w
+}
+
+// usage is what was read.
+func (p *packer) usage() (out []Operand, ok bool) {
+	if !p.create || p.archive == nil || strings.Contains(p.archive.Text, ":") {
+		return nil, false
+	}
+	out = []Operand{{Word: *p.archive, Kind: Write}}
+	for _, w := range p.members {
+		out = append(out, Operand{Word: w, Kind: Read, Tree: true})
+	}
+	return out, true
+}

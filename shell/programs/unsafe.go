@@ -1,0 +1,316 @@
+package programs
+
+import (
+	"slices"
+	"strings"
+)
+
+// unsafe finds the flags that run another program, write elsewhere, or load code. A
+// listed name that ends in * is a beginning; a word without "-" is an operand.
+func (r *reader) unsafe(c *Command, s *spec) {
+	root := s.root()
+	if len(root.unsafe)+len(s.unsafe) == 0 {
+		return
+	}
+	after := r.subcommandAt(c)
+	for i := 1; i < len(r.argv); i++ {
+		w := r.argv[i]
+		if w.Dynamic && (w.Text == "" || w.Text[0] == '-') || w.Many {
+			c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i, Dynamic: true})
+			continue
+		}
+		safe := ""
+		if i > after && after > 0 {
+			safe = s.safeLetters()
+		}
+		if root.isUnsafe(root.unsafe, w.Text, safe) || s != root && root.isUnsafe(s.unsafe, w.Text, safe) {
+			c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i})
+		}
+	}
+}
+
+// unnamed adds the words that carry code, or a setting that runs some. A wildcard of
+// a rule is for operands: whoever allows "awk **" allows to print columns, and not
+// whatever awk's language can do.
+func (r *reader) unnamed(c *Command, s *spec) {
+	root, said := s.root(), 0
+	if s != root && s.has("code") {
+		said = r.subcommandAt(c)
+		if said > 0 {
+			said += len(c.Sub) - 1
+		}
+	}
+	words := r.argv
+	switch root.special {
+	case "sed", "awk":
+		if c.Covers == CoversNone {
+			r.scripts(c, map[string]string{"awk": "Fv"}[root.special])
+		}
+	case "tar":
+		// The first word may be flags without a dash.
+		if len(words) > 1 && !strings.HasPrefix(words[1].Text, "-") && strings.ContainsAny(words[1].Text, "PIF") {
+			said = 1
+		}
+	case "git":
+		switch at := r.subcommandAt(c); {
+		case at > 0 && c.Sub[0] == "config" && setsGit(words[at+1:]):
+			said = at
+		case at > 0 && c.Sub[0] == "push":
+			r.refspecs(c, at)
+		}
+	}
+	if root.has("remotely") {
+		for _, at := range c.wordAt[min(1, len(c.wordAt)):] {
+			c.Unsafe = append(c.Unsafe, Flag{Name: words[at].Text, At: at})
+		}
+	}
+	if said > 0 && said < len(words) {
+		c.Unsafe = append(c.Unsafe, Flag{Name: words[said].Text, At: said})
+	}
+	for i := 1; i < len(words); i++ {
+		if root.isCodeWord(words, i) {
+			c.Unsafe = append(c.Unsafe, Flag{Name: words[i].Text, At: i})
+		}
+	}
+}
+
+// refspecs adds the operands of a push that name another branch there than here, or
+// overwrite it.
+func (r *reader) refspecs(c *Command, at int) {
+	for i := at + 1; i < len(r.argv); i++ {
+		text := r.argv[i].Text
+		remote := strings.Contains(text, "://") || i == at+1 && strings.Contains(text, "@")
+		if strings.HasPrefix(text, "+") || strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-") {
+			c.Unsafe = append(c.Unsafe, Flag{Name: text, At: i})
+		}
+	}
+}
+
+// scripts adds the script of sed or awk, and the flags that may bring another.
+// values are the letters of flags whose value is no script.
+func (r *reader) scripts(c *Command, values string) {
+	named := false // the script, by a flag or as the first operand
+	for i := 1; i < len(r.argv); i++ {
+		w := r.argv[i]
+		flag := len(w.Text) > 1 && w.Text[0] == '-'
+		if flag || !named || w.Dynamic {
+			c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i})
+		}
+		switch short := flag && len(w.Text) == 2; {
+		case short && strings.Contains(values, w.Text[1:]):
+			i++
+		case short && strings.Contains("fe", w.Text[1:]):
+			if i++; i < len(r.argv) {
+				c.Unsafe = append(c.Unsafe, Flag{Name: r.argv[i].Text, At: i})
+			}
+			named = true
+		case !flag || w.Text[1] == 'f' || w.Text[1] == 'e':
+			named = true
+		}
+	}
+}
+
+// codeModules are modules of Python that run code in their arguments, or from
+// their input.
+const codeModules = "timeit code asyncio pdb idlelib cProfile"
+
+// isCodeWord reports whether a word of an interpreter brings code that no rule sees:
+// its input under the name of a file, or a module that takes some.
+func (s *spec) isCodeWord(argv []Word, i int) bool {
+	before, text := argv[i-1].Text, argv[i].Text
+	if s.has("modules") && strings.HasSuffix(before, "m") && isField(codeModules, text) {
+		return strings.HasPrefix(before, "-")
+	}
+	runs := s.inline != "" || s.has("reader") || s.has("script")
+	return runs && (mayNameInput(argv[i]) || strings.HasPrefix(text, "data:"))
+}
+
+// subcommandAt returns the index of the subcommand in argv; 0 when it has none that
+// is certain.
+func (r *reader) subcommandAt(c *Command) int {
+	if len(c.Sub) == 0 {
+		return 0
+	}
+	for i, w := range r.argv {
+		if i > 0 && !w.Dynamic && w.Text == c.Sub[0] {
+			return i
+		}
+	}
+	return 0
+}
+
+// safeLetters are the flags of one letter that mean something else than before the
+// subcommand.
+func (s *spec) safeLetters() string {
+	for ; s != nil; s = s.parent {
+		if s.safe != "" {
+			return s.safe
+		}
+	}
+	return ""
+}
+
+// isUnsafe reports whether a word is one of some listed flags, but for some letters.
+func (s *spec) isUnsafe(list []string, word, safe string) bool {
+	return slices.ContainsFunc(list, func(f string) bool {
+		return s.isListed(f, word) && !(len(f) == 2 && strings.Contains(safe, f[1:]))
+	})
+}
+
+// isListed compares one listed flag with a word.
+func (s *spec) isListed(flag, word string) bool {
+	if flag == word || strings.Contains(flag, "*") && matches(flag, word) {
+		return true
+	}
+	if !strings.HasPrefix(word, "-") {
+		return false
+	}
+	name, _, _ := strings.Cut(word, "=")
+	switch {
+	case s.has("go"):
+		return strings.TrimLeft(name, "-") == strings.TrimLeft(flag, "-")
+	case strings.HasPrefix(word, "--"):
+		return len(name) > 3 && strings.HasPrefix(flag, "--") && strings.HasPrefix(strings.TrimRight(flag, "*"), name)
+	case len(flag) == 2 && flag[0] == '-':
+		return strings.Contains(word[1:], flag[1:])
+	}
+	return false
+}
+
+// carriesCode reports whether a command carries code that no rule has seen.
+func (r *reader) carriesCode(c *Command, s *spec) bool {
+	root := s.root()
+	for at := s; at != nil; at = at.parent {
+		if at.has("code") {
+			return true
+		}
+	}
+	switch {
+	case r.runsFlag(c, s) || r.takesInput(c, root):
+		return true
+	case root.special == "sed":
+		return c.Code
+	case root.inline == "":
+		return false
+	}
+	for _, w := range r.argv[1:] {
+		switch {
+		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+			return true
+		case w.Text == "--version" || w.Text == "-V" || w.Text == "--help":
+			return false
+		case isCodeFlag(root.inline, w.Text):
+			return true
+		case !strings.HasPrefix(w.Text, "-"):
+			return false // what follows belongs to the program that is run
+		}
+	}
+	return root.has("stdin")
+}
+
+// runsFlag reports whether a flag of the command carries a command.
+func (r *reader) runsFlag(c *Command, s *spec) bool {
+	root := s.root()
+	if len(root.code)+len(s.code) == 0 {
+		return false
+	}
+	after := r.subcommandAt(c)
+	for i, w := range r.argv[1:] {
+		safe := ""
+		if i+1 > after && after > 0 {
+			safe = s.safeLetters()
+		}
+		if slices.Contains(root.code, "*") || root.isUnsafe(root.code, w.Text, safe) || s != root && root.isUnsafe(s.code, w.Text, safe) {
+			return true
+		}
+	}
+	return false
+}
+
+// isCodeFlag reports whether a word is one of the flags before code, alone, with
+// the code attached, or bundled with other letters.
+func isCodeFlag(flags, word string) bool {
+	for f := range strings.FieldsSeq(flags) {
+		switch {
+		case word == f:
+			return true
+		case f == "-":
+		case f[0] == '+' || f[0] == '.' || f[0] == '-':
+			bundled := len(f) == 2 && f[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, f[1:])
+			if bundled || strings.HasPrefix(word, f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Code may come from a file that is no file: standard input, another descriptor, or
+// a process substitution. No rule sees what it holds.
+
+// takesInput reports whether a command takes code, or settings that may name some,
+// from an open file that its words name, or from its standard input.
+func (r *reader) takesInput(c *Command, s *spec) bool {
+	if s.runsInput(r.words, c) {
+		return true
+	}
+	takes, script := s.has("reader"), s.has("script")
+	known := r.specified && (len(s.unsafe)+len(s.globals) > 0 || c.Known)
+	at := make(map[int]bool)
+	for _, f := range c.Unsafe {
+		at[f.At] = true
+	}
+	for i, w := range r.argv[1:] {
+		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the word before
+		mayBeCode := takes || script || !known || flag || at[i+1]
+		switch {
+		case takes && (w.Dynamic && w.Text == "" || namesDash(w.Text)), mayBeCode && mayNameInput(w):
+			return true
+		case namesDash(w.Text) && i > 0 && isField(s.settings, r.argv[i].Text):
+			return true
+		case script && !flag && w.Text != "" && w.Text[0] != '-':
+			return false // what follows belongs to the script
+		}
+	}
+	return false
+}
+
+// runsInput reports whether a program runs its standard input with these words. It
+// does unless it is given one of some words, or, for a number, as many operands.
+func (s *spec) runsInput(words []Word, c *Command) bool {
+	if s.input == "" {
+		return false
+	}
+	if slices.ContainsFunc(words, func(w Word) bool { return !w.Dynamic && isField(s.input, w.Text) && !isNumber(w.Text) }) {
+		return false
+	}
+	enough := 0
+	if n := strings.IndexAny(s.input, "12"); n == 0 {
+		enough = int(s.input[0] - '0')
+	}
+	return enough == 0 || len(c.Words) < enough
+}
+
+// namesDash reports whether a word is "-", or a flag with that as its value.
+func namesDash(text string) bool {
+	return text == "-" || strings.HasSuffix(text, "=-") || len(text) == 3 && text[0] == '-' && text[1] != '-' && text[2] == '-'
+}
+
+// inputNames are the names of open files, each exact or a beginning that ends in "/".
+const inputNames = "/dev/stdin /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/"
+
+// mayNameInput reports whether a word is, or ends in, the name of an open file, or
+// may become one.
+func mayNameInput(w Word) bool {
+	for name := range strings.FieldsSeq(inputNames) {
+		i := strings.Index(w.Text, name)
+		whole := i >= 0 && (strings.HasSuffix(name, "/") || w.Text[i:] == name || w.Dynamic)
+		switch {
+		case whole && (i == 0 || w.Text[i-1] != '/'):
+			return true
+		case w.Dynamic && len(w.Text) > len("/d") && strings.HasPrefix(name, w.Text[max(strings.LastIndexByte(w.Text, '='), 0):]):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package shell_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+// attack is a script that does more than it seems to.
+type attack struct {
+	class, setup, script string
+	proof                string // what bash does: "ran", "read", "wrote" or "printed", and what
+	strict               bool   // only the strict policy need not allow it
+	open                 bool   // the analysis does not see it yet
+}
+
+// readAttacks reads testdata/proved.txt, which tells how it is written.
+func readAttacks(t testing.TB) (list []attack) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/proved.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a attack
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		class, isClass := strings.CutPrefix(line, "== ")
+		setup, isSetup := strings.CutPrefix(line, "setup: ")
+		proof, isProof := strings.CutPrefix(line, "=> ")
+		switch {
+		case a.script == "" && (line == "" || strings.HasPrefix(line, "# ")):
+		case isClass:
+			a = attack{class: class}
+		case isSetup:
+			a.setup = setup
+		case isProof:
+			a.proof, a.open = strings.CutSuffix(proof, " (open)")
+			a.proof, a.strict = strings.CutSuffix(a.proof, " (strict)")
+			a.script = strings.TrimSuffix(a.script, "\n")
+			list = append(list, a)
+			a.script = ""
+		default:
+			a.script += line + "\n"
+		}
+	}
+	return list
+}
+
+// provedFiles is what the scripts find; see newWatcher. evil is what must not run, and
+// .env, secrets and .git/hooks are what must not be read and written.
+func provedFiles() map[string]string {
+	return map[string]string{
+		"w/": "", "home/": "", "out/": "", "w/sub/": "", "w/.git/": "", "w/.git/hooks/": "", "w/secrets/": "", "w/bad/": "",
+		"w/.env": "KEY=SECRET\n", "w/secrets/key": "SECRET\n", "w/a.txt": "a\nb\n", "w/three.txt": "1\n2\n3\n",
+		"w/evil": "-> ../bin/canary", "w/bad/ls": "-> ../../bin/canary", "w/link": "-> sub", "w/up": "-> ..",
+		"w/pl.test": "a -o -v a[$(./evil)]\n", "w/pl.find": "x -o -exec ./evil ;\n", "w/pl.sort": "1 -o .git/hooks/pwned\n", "w/pl.sub": "a[$(./evil)]\n", "w/pl.cmd": "./evil\n", "w/pl.depth": "0 -exec ./evil ;\n",
+		"w/pl.where": ". -maxdepth 0 -exec ./evil ;\n", "w/pl.newer": ". -exec ./evil ;\n", "w/pl.xargs": "1 ./evil\n", "w/pl.nice": "1 ./evil\n", "w/pl.ps4": "$(./evil)\n",
+	}
+}
+
+// secrets is what must not be read.
+func secrets() policy.Rule {
+	return policy.Rule{ID: "secrets", Action: policy.Deny, Paths: []string{"${workspace}/.env", "${workspace}/secrets/**"}}
+}
+
+// blocklist is a policy that allows everything but what is attacked.
+func blocklist(t testing.TB, workspace string) *policy.Policy {
+	t.Helper()
+	allow := policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask}
+	p, err := policy.Compile(policy.Options{Workspace: workspace, Home: "/home"}, policy.File{
+		Defaults: allow, Commands: []policy.Rule{{ID: "evil", Action: policy.Deny, Run: []string{"evil **"}}, {ID: "evil-ls", Action: policy.Deny, Run: []string{"ls"}, Except: []string{"ls **"}}},
+		Paths: []policy.Rule{secrets()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestNoAttackIsAllowed proves in bash what each script does, and that neither a
+// policy that allows little nor one that denies little allows it.
+func TestNoAttackIsAllowed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, provedFiles())
+	workspace := m.base + "/w"
+	policies := map[string]*policy.Policy{"the strict policy": strictRules(t, workspace), "a blocklist": blocklist(t, workspace)}
+	for _, a := range readAttacks(t) {
+		if err := m.watch.reset(); err != nil {
+			t.Fatal(err)
+		}
+		if a.setup != "" {
+			if _, err := m.run(a.setup, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		effects, err := predict(a.script, workspace, m.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := m.run(a.script, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !o.did(a.proof, workspace) {
+			t.Errorf("%s: bash has not %s, but %+v, by\n%s", a.class, a.proof, o, a.script)
+			continue
+		}
+		allowing := ""
+		for _, name := range []string{"the strict policy", "a blocklist"} {
+			if (name == "the strict policy" || !a.strict) && policies[name].Decide(effects).Action == policy.Allow {
+				allowing += " " + name
+			}
+		}
+		switch {
+		case allowing != "" && !a.open:
+			t.Errorf("%s: bash has %s, and it is allowed by%s:\n%s\npredicted %v", a.class, a.proof, allowing, a.script, effects)
+		case allowing == "" && a.open:
+			t.Errorf("%s: it is not open any more:\n%s", a.class, a.script)
+		}
+	}
+}
+
+// did reports whether a proof is there.
+func (o observed) did(proof, workspace string) bool {
+	what, name, _ := strings.Cut(proof, " ")
+	switch what {
+	case "ran":
+		return slices.ContainsFunc(o.ran, func(call []string) bool { return filepath.Base(call[0]) == name })
+	case "read":
+		return slices.Contains(o.read, filepath.Join(workspace, name))
+	case "wrote":
+		return slices.Contains(o.wrote, filepath.Join(workspace, name))
+	case "printed":
+		return strings.Contains(o.said, name)
+	}
+	panic(fmt.Sprintf("%q is no proof", proof))
+}

@@ -1,0 +1,123 @@
+package shell
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// repository records that git runs in another repository than the workspace's, or in
+// one that the script has made or changed: git runs programs that a repository's
+// configuration names.
+func (w *walker) repository(s *state, source string) {
+	if s.dirs == nil {
+		w.code("`git` runs in a directory known only when it runs", source)
+		return
+	}
+	for _, dir := range s.dirs {
+		real := w.resolve(dir)
+		switch {
+		case w.changedRepository(dir, s) || real != dir && w.changedRepository(real, s):
+			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
+			return
+		case w.foreign(real):
+			w.code("`git` would obey the configuration of another repository than the workspace's", source)
+			return
+		}
+	}
+}
+
+// namedRepository records that git is given a repository by name that the script may
+// have made.
+func (w *walker) namedRepository(args []word, s *state, source string) {
+	for _, a := range args {
+		if s.disk.changes() > 0 && strings.HasPrefix(a.text, "--git-dir") {
+			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
+		}
+	}
+}
+
+// changedRepository reports whether git, in a directory, may find a repository that
+// the script has made or changed.
+func (w *walker) changedRepository(dir string, s *state) bool {
+	if s.disk.changes() == 0 {
+		return false
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		if w.steps--; s.disk.mayBeRepository(d) {
+			return true
+		}
+		if d == w.workspace || d == "/" || d == "." {
+			return false
+		}
+	}
+}
+
+// foreign reports whether git, in a directory, would find another repository than the
+// workspace's, or may. It remembers the answers.
+func (w *walker) foreign(dir string) bool {
+	var asked []string
+	found, known := false, false
+	for d := dir; d != w.workspace && !known && !found; d = filepath.Dir(d) {
+		if found, known = w.repositories[d]; known {
+			break
+		}
+		if w.steps -= 2; w.steps <= 0 {
+			w.exhausted()
+			return true
+		}
+		asked = append(asked, d)
+		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
+		found = d == "" || d == "/" || bare || w.exists(d+"/.git")
+	}
+	for _, d := range asked {
+		w.repositories[d] = found
+	}
+	return found
+}
+
+// gitDirectory takes "git -C directory" for what it means: git, run there.
+func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
+	first, rest := args[0], args[1:]
+	for len(rest) > 1 && rest[0].is("-C") && !rest[1].many && !rest[1].glob {
+		if w.steps -= 3; w.steps <= 0 {
+			w.exhausted()
+			break
+		}
+		if len(rest) == len(args)-1 {
+			s = w.fork(s)
+			s.touched = &touched{}
+		}
+		w.cd([]word{{text: "--"}, rest[1]}, s, "git -C")
+		rest = rest[2:]
+	}
+	if len(rest) == len(args)-1 {
+		return args, s
+	}
+	return append([]word{first}, rest...), s
+}
+
+// written records that a program or script is run that this script writes itself.
+func (w *walker) written(name string, s *state, source string) {
+	if s.disk.changes() == 0 {
+		return
+	}
+	for _, file := range w.fromDirs(name, s) {
+		if s.disk.wrote(file) {
+			w.code("it runs a file that the script itself writes", source)
+			return
+		}
+	}
+}
+
+// noteWrite keeps in mind that an effect writes.
+func (w *walker) noteWrite(e policy.Effect, s *state) {
+	if e.Kind != policy.Write || e.Unknown || e.Possible {
+		return
+	}
+	s.disk.write(e.Path, e.Tree)
+	if e.Canonical != e.Path && e.Canonical != "" {
+		s.disk.write(e.Canonical, e.Tree)
+	}
+}

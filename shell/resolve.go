@@ -1,0 +1,169 @@
+package shell
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// Resolver answers questions about the file system. All paths are absolute.
+// Analysis uses nothing else of the machine, so tests can put their own tree in
+// its place.
+type Resolver interface {
+	// Canonical resolves the symbolic links of a path component by component, as
+	// the kernel does: "link/.." is the parent of the link's target. What does
+	// not exist stays as it is, and so does what follows /proc/, which differs for
+	// each process. "" means that the path cannot be resolved.
+	Canonical(path string) string
+	// Glob lists what a pattern matches now, at most limit names. Complete is
+	// false when there are more.
+	Glob(pattern string, limit int) (names []string, complete bool)
+	// Mode returns what kind of thing has this path now. It follows no link.
+	Mode(path string) (fs.FileMode, error)
+}
+
+// hostResolver asks the host's file system.
+type hostResolver struct{}
+
+// Host returns the resolver that asks the host's file system.
+func Host() Resolver { return hostResolver{} }
+
+// Canonical resolves path as the file tools do, so that one rule binds both.
+func (hostResolver) Canonical(path string) string {
+	canonical, rest, outside, err := sandbox.ResolveOutside(path, procDir)
+	switch {
+	case err != nil:
+		return ""
+	case outside || rest == "":
+		return canonical
+	}
+	return canonical + "/" + rest
+}
+
+// Glob expands a pattern; see Resolver.
+func (hostResolver) Glob(pattern string, limit int) ([]string, bool) {
+	names := []string{"/"}
+	for _, part := range strings.Split(strings.Trim(pattern, "/"), "/") {
+		var next []string
+		for _, dir := range names {
+			next = append(next, matchIn(dir, part, limit-len(next))...)
+			if len(next) >= limit {
+				return next, false
+			}
+		}
+		names = next
+	}
+	return names, true
+}
+
+// matchIn lists what one component of a pattern matches in a folder. Unlike
+// filepath.Match, bash's * does not match a leading dot.
+func matchIn(dir, part string, limit int) []string {
+	if !strings.ContainsAny(part, `*?[\`) {
+		path := filepath.Join(dir, part)
+		if _, err := os.Lstat(path); err != nil {
+			return nil
+		}
+		return []string{path}
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	// More names than anybody writes a glob for are cut off: see Glob.
+	all, _ := f.Readdirnames(20 * maxGlob)
+	sort.Strings(all)
+	var out []string
+	for _, name := range all {
+		if strings.HasPrefix(name, ".") && !strings.HasPrefix(part, ".") {
+			continue
+		}
+		if ok, err := filepath.Match(part, name); (ok || err != nil) && len(out) < limit {
+			out = append(out, filepath.Join(dir, name))
+		}
+	}
+	return out
+}
+
+// Mode asks for the kind of what is at path; see Resolver.
+func (hostResolver) Mode(path string) (fs.FileMode, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode(), nil
+}
+
+// resolve returns the canonical form of a path.
+func (w *walker) resolve(path string) string {
+	canonical, ok := w.canonical[path]
+	if ok || len(path) > maxPath {
+		return canonical
+	}
+	if w.steps -= 3; w.steps <= 0 {
+		w.exhausted()
+		return ""
+	}
+	canonical = w.lookUp(path)
+	w.canonical[path] = canonical
+	return canonical
+}
+
+// maxPath is the longest name that the kernel opens (PATH_MAX, limits.h(0p)).
+const maxPath = 4096
+
+// lookUp resolves a path. Many paths of a script lie in few folders, and most are
+// no links: then one question for each is enough.
+func (w *walker) lookUp(path string) string {
+	i := strings.LastIndexByte(path, '/')
+	switch path[i+1:] {
+	case "", ".", "..":
+		return w.follow(path)
+	}
+	folder, ok := w.canonical[path[:i+1]]
+	if !ok {
+		folder = w.follow(path[:i+1])
+		w.canonical[path[:i+1]] = folder
+	}
+	if folder == "" {
+		return ""
+	}
+	if inProc(folder) {
+		return folder + path[i:]
+	}
+	here := path
+	if folder != path[:i] {
+		here = strings.TrimSuffix(folder, "/") + path[i:]
+	}
+	mode, err := w.resolver.Mode(here)
+	if err == nil && mode&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrNotExist) {
+		return here
+	}
+	return w.follow(here)
+}
+
+// follow resolves a path component by component; each may be a question to the
+// file system.
+func (w *walker) follow(path string) string {
+	n := strings.Count(path, "/")
+	w.steps -= n/2 + n*n>>9 // a long path is read again at each question
+	return w.resolver.Canonical(path)
+}
+
+// exists reports whether something has this path now, a dangling link too.
+func (w *walker) exists(path string) bool {
+	_, err := w.resolver.Mode(path)
+	return err == nil
+}
+
+// isDir reports whether the path leads to a folder now.
+func (w *walker) isDir(path string) bool {
+	mode, err := w.resolver.Mode(w.resolve(path))
+	return err == nil && mode.IsDir()
+}

@@ -1,0 +1,75 @@
+package shell
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
+	t.Parallel()
+	ws, out := workspace(t)
+	r := hostResolver{}
+	for path, want := range map[string]string{
+		ws + "/a.txt":              ws + "/a.txt",
+		ws + "/./src//deep/../x":   ws + "/src/x",
+		ws + "/link":               out + "/sub",
+		ws + "/link/..":            out,
+		ws + "/link/../secret":     out + "/secret",
+		ws + "/inside/main.go":     ws + "/src/main.go",
+		ws + "/inside/../a.txt":    ws + "/a.txt",
+		ws + "/gone/x/../y":        ws + "/gone/y",
+		ws + "/gone/../../../../x": filepath.Clean(ws + "/../../../x"),
+		ws + "/file":               out + "/secret",
+		ws + "/loop":               "",
+		ws + "/loop/x":             "",
+		"/..":                      "/",
+	} {
+		if got := r.Canonical(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+	// The kernel agrees wherever it has an answer.
+	for _, path := range []string{ws + "/link/../secret", ws + "/inside/../a.txt", ws + "/file", ws + "/inside/main.go"} {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		real, err := os.Readlink("/proc/self/fd/" + itoa(int(f.Fd())))
+		f.Close()
+		if err == nil && real != r.Canonical(path) {
+			t.Errorf("%s: the kernel opens %s", path, real)
+		}
+	}
+}
+
+func TestPatternsMatchWhatBashMatches(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for pattern, want := range map[string]string{
+		"*.txt": "a.txt b.txt", "*": "a.txt b.txt file inside link loop nested src", ".*": ".env .git", "src/*": "src/deep src/main.go",
+		"*/main.go": "inside/main.go src/main.go", "[ab].txt": "a.txt b.txt", "gone*": "", "a.txt/*": "",
+	} {
+		names, complete := hostResolver{}.Glob(ws+"/"+pattern, maxGlob)
+		got := strings.ReplaceAll(strings.Join(names, " "), ws+"/", "")
+		if got != want || !complete {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+	if names, complete := (hostResolver{}).Glob(ws+"/*", 3); len(names) != 3 || complete {
+		t.Errorf("a limit of 3: %v %v", names, complete)
+	}
+}
+
+// A script can make the missing folder before it walks through it.
+func TestALinkBehindAMissingFolderIsResolved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if got := (hostResolver{}).Canonical(dir + "/missing/../link/passwd"); got != "/etc/passwd" {
+		t.Errorf("resolved to %q, want /etc/passwd", got)
+	}
+}

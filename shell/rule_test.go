@@ -1,0 +1,160 @@
+package shell
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+// judge returns a function that decides scripts in a test workspace under a policy.
+// OUT in a script is a directory outside of the workspace.
+func judge(t *testing.T, f policy.File) func(script string) policy.Decision {
+	t.Helper()
+	ws, out := workspace(t)
+	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAnalyser(ws)
+	return func(script string) policy.Decision {
+		return p.Decide(a.Effects(strings.ReplaceAll(script, "OUT", out), ws))
+	}
+}
+
+// permissive are the defaults of a policy that lists only what it denies.
+func permissive() policy.Defaults {
+	return policy.Defaults{
+		Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow,
+		Unanalysable: policy.Ask, UnknownRead: policy.Ask, UnknownWrite: policy.Ask, UnknownEnv: policy.Allow,
+	}
+}
+
+func TestARuleFollowsProgramsOfEverySystemDirectory(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]policy.File{
+		"presets":    {Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Ask, Write: policy.Ask, UnknownRead: policy.Ask, UnknownWrite: policy.Ask}, Presets: []string{"shell-readonly", "shell-workspace"}},
+		"permissive": {Defaults: permissive()},
+	} {
+		file.Commands = []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}}
+		decide := judge(t, file)
+		for _, dir := range []string{"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/opt/homebrew/bin/", "/usr/./sbin/", "//usr/sbin/", "/usr/bin/../sbin/", "./", "/opt/x/"} {
+			for _, script := range []string{
+				"DIRfind . -exec git push ';'", "DIRfind . -execdir git push {} +", "DIRxargs git push < a.txt", "DIRenv git push", "DIRenv A=b git push", "DIRtimeout 5 git push",
+				"DIRnice git push", "DIRbash -c 'git push'", "DIRsh -c 'cd src && git push'", "DIRtimeout 5 DIRfind . -exec DIRgit push ';'", "DIRgit -C src push", "DIRfind . -exec DIRsh -c 'git push' ';'",
+			} {
+				script = strings.ReplaceAll(script, "DIR", dir)
+				if d := decide(script); d.Action != policy.Deny {
+					t.Errorf("%s: %s: %v by %s", name, script, d.Action, d.Rule)
+				}
+			}
+		}
+	}
+}
+
+// open is a policy that allows everything that is known, unknown paths included,
+// but for one directory of the workspace. The rules about /proc are switched off.
+func open() policy.File {
+	f := policy.File{
+		Defaults: permissive(), Disable: []string{"builtin:process-memory", "builtin:system"},
+		Paths: []policy.Rule{{ID: "vault", Action: policy.Deny, Paths: []string{"${workspace}/vault/**", "${workspace}/.env"}}},
+	}
+	f.Defaults.UnknownRead, f.Defaults.UnknownWrite = policy.Allow, policy.Allow
+	return f
+}
+
+func TestNoPathThroughProcAvoidsARule(t *testing.T) {
+	t.Parallel()
+	decide := judge(t, open())
+	for script, want := range map[string]policy.Action{
+		// What the names lead to is known.
+		"cat /proc/self/cwd/vault/key": policy.Deny, "cat /proc/self/cwd/.env": policy.Deny, "cat /proc/thread-self/cwd/.env": policy.Deny,
+		"cat //proc/./self//cwd/src/../.env": policy.Deny, "cat /proc//self/../self/cwd/.env": policy.Deny, "cat /proc/self/task/7/cwd/.env": policy.Deny,
+		"cat /proc/thread-self/../8/cwd/.env": policy.Deny, "cat /proc/self/root/$PWD/.env": policy.Deny, "cat /proc/net/../cwd/.env": policy.Deny,
+		"cat /proc/self/fd/../cwd/.env": policy.Deny, "cat /dev/fd/../cwd/.env": policy.Deny, "cat /dev/../proc/self/cwd/.env": policy.Deny,
+		"cat < /proc/self/cwd/.env": policy.Deny, "echo x > /proc/self/cwd/vault/key": policy.Deny, "rm /proc/self/cwd/.env": policy.Deny, "cd src; cat /proc/self/cwd/../.env": policy.Deny,
+		"p=/proc/self; cat $p/cwd/.env": policy.Deny, "python3 -m x --file=/proc/self/cwd/.env": policy.Deny, "cat /proc/self/{exe,cwd/.env}": policy.Deny,
+		"cat /proc/self/task/../cwd/.env": policy.Deny, "cat /proc/../proc/self/cwd/.env": policy.Deny, "grep -r x /proc/self/cwd/": policy.Ask,
+		// It may be any file.
+		"cat /proc/$$/cwd/vault_link/key": policy.Ask, "cat /proc/$PPID/cwd/.env": policy.Ask, "cat /proc/${BASHPID}/root/etc/x": policy.Ask, "cat /proc/1/cwd/.env": policy.Ask,
+		"cat /proc/1/root/$PWD/.env": policy.Ask, "cat /proc/1/task/1/cwd/.env": policy.Ask, "cat /proc/self/map_files/*": policy.Ask, "cat /proc/self/exe": policy.Ask,
+		"cat /proc/self/fd/3": policy.Ask, "cat /dev/fd/3/../.env": policy.Ask, "cat /dev/fd/0/../.env": policy.Ask, "exec 3<src; cat /proc/self/fd/3/../.env": policy.Ask,
+		"cat /proc/*/cwd/.env": policy.Ask, "cat /pro?/self/cwd/key": policy.Ask, "cat /*/*/cwd/vault_link/key": policy.Ask, "cat /proc/[0-9]*/cwd/.env": policy.Ask, "cat < /proc/*/cwd/.env": policy.Ask,
+		"cat $(echo /proc/self/cwd/.env; echo a)/proc/x /proc/$(echo self)/cwd/.env": policy.Ask, "x=$(echo cwd); cat /proc/self/$x/.env": policy.Ask, "cat /dev/fd/$RANDOM": policy.Ask, "cat /dev/../pro$RANDOM": policy.Ask,
+		"cat < /proc/$$/cwd/.env": policy.Ask, "echo x > /proc/$$/cwd/.env": policy.Ask, "cp a.txt /proc/$$/cwd/.env": policy.Ask, "mytool --file=/proc/$$/cwd/.env": policy.Ask, "mytool /proc/$$/cwd/.env": policy.Ask,
+		"cd /proc/self/cwd; cat vault_link": policy.Ask, "cd /proc/$$/cwd && cat vault_link/key": policy.Ask, "pushd /proc/$$/cwd; cat vault_link/key": policy.Ask, "cd /proc; cat $$/cwd/.env": policy.Ask, "cd /proc/*/cwd": policy.Ask,
+		"git -C /proc/$$/cwd status": policy.Ask, "ln -s /proc p; cat p/self/cwd/.env": policy.Ask, "ln -s /proc/self p; cat p/cwd/.env": policy.Ask, "ln -s /proc/self/fd/0 p": policy.Ask, "grep -R x /proc/self": policy.Ask, "cp -rL /proc/self x": policy.Ask,
+		"cat ../../../../../../../../proc/$$/cwd/.env": policy.Ask, "find /proc/$$/cwd/ -name key": policy.Ask, "tail -n1 /proc/$!/cwd/.env": policy.Ask, "for p in 1 2; do cat /proc/$p/cwd/.env; done": policy.Ask,
+		// An open file is opened again for something else.
+		"echo x > /dev/stdin < a.txt": policy.Ask, "exec > a.txt; cat /dev/stdout": policy.Ask, "echo x >/proc/self/fd/0": policy.Ask, "exec 63< a.txt; echo x > /dev/fd/63": policy.Ask,
+		// Everyday use.
+		"cat /proc/cpuinfo": policy.Allow, "cat /proc/self/status": policy.Allow, "head -n1 /proc/meminfo": policy.Allow, "cat /proc/loadavg /proc/uptime": policy.Allow, "cat /proc/net/dev": policy.Allow,
+		"cat /dev/stdin < a.txt": policy.Allow, "echo x > /dev/stderr": policy.Allow, "echo x | tee /dev/stderr": policy.Allow, "echo x >/dev/null": policy.Allow, "cat /proc/self/fd/0 < a.txt": policy.Allow,
+		"ls /proc": policy.Allow, "ls /proc/self/fd": policy.Allow, "cat /proc/sys/kernel/ostype": policy.Allow, "diff <(cat a.txt) <(cat b.txt)": policy.Allow, "cat /proc/self/cwd/a.txt": policy.Allow,
+		"ls *": policy.Allow, "cat */main.go": policy.Allow, "ls /usr/*": policy.Allow, "cd src; ls": policy.Allow, "ls /*": policy.Allow, "exec 3<a.txt; cat <&3": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s (%s), want %v", script, d.Action, d.Rule, d.Reason, want)
+		}
+	}
+}
+
+// Where a path through /proc leads does not depend on the process that analyses it.
+func TestALinkIntoProcIsResolvedForTheScript(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for name, target := range map[string]string{"own": "/proc/self/cwd", "other": "/proc/1/cwd", "top": "/proc", "input": "/dev/stdin", "again": "/proc/self/cwd/again"} {
+		if err := os.Symlink(target, filepath.Join(ws, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for script, want := range map[string]string{
+		"cat own/a.txt":          "r a.txt; run cat own/a.txt",
+		"cat top/self/cwd/a.txt": "r a.txt; run cat top/self/cwd/a.txt",
+		"cat input":              "run cat input",
+		"cat top/cpuinfo":        "r /proc/cpuinfo; run cat top/cpuinfo",
+		"cat other/a.txt":        "opaque; r ; run cat other/a.txt",
+		"cat again":              "opaque; run cat again",
+		"cd own; cat a.txt":      "opaque; r ?; run cat a.txt",
+	} {
+		if got := shown(analysed(t, ws, script), ws, "/nowhere"); got != want {
+			t.Errorf("%s: %s, want %s", script, got, want)
+		}
+	}
+}
+
+// A program whose code comes from its input runs what no rule has seen.
+func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
+	t.Parallel()
+	f := open()
+	f.Commands = []policy.Rule{{ID: "push", Action: policy.Deny, Run: []string{"git push **"}}}
+	decide := judge(t, f)
+	for script, want := range map[string]policy.Action{
+		`make -f /dev/stdin <<< "$(printf 'x:\n\tgit push')"`: policy.Ask, "make all -f /dev/stdin < a.txt": policy.Ask, "make -f- < a.txt": policy.Ask, "make -f - < a.txt": policy.Ask, "make --file=- < a.txt": policy.Ask,
+		"make all --makefile=/proc/self/fd/0 < a.txt": policy.Ask, "make -f/dev/fd/0 < a.txt": policy.Ask, "make -f <(cat a.txt)": policy.Ask, "cat a.txt | make x -f /dev/stdin": policy.Ask, "make -sf /dev/stdin < a.txt": policy.Ask,
+		"make -f /dev/../dev/stdin < a.txt": policy.Ask, "cd /dev; make -f stdin < /w/a": policy.Ask, "make -f ../../../../../../../dev/stdin < a.txt": policy.Ask, "make -f /proc/thread-self/fd/0 < a.txt": policy.Ask,
+		"make x -f $(echo /dev/stdin) < a.txt": policy.Ask, "make x -f /dev/$(echo stdin) < a.txt": policy.Ask, "gmake -f /dev/stdin < a.txt": policy.Ask, "exec 3< a.txt; make -f /dev/fd/3": policy.Ask,
+		"ninja -f /dev/stdin < a.txt": policy.Ask, "cmake -P /dev/stdin < a.txt": policy.Ask, "cmake -P <(cat a.txt)": policy.Ask, "just -f - x < a.txt": policy.Ask, "rake -f /dev/stdin < a.txt": policy.Ask, "ansible-playbook /dev/stdin < a.txt": policy.Ask,
+		"python3 /dev/stdin < a.txt": policy.Ask, "python3 < a.txt": policy.Ask, "python3.12 /dev/fd/0 < a.txt": policy.Ask, "python3.12 < a.txt": policy.Ask, "ruby /proc/self/fd/0 < a.txt": policy.Ask, "perl <(cat a.txt)": policy.Ask, "node -r /dev/stdin a.js": policy.Ask, "lua - < a.txt": policy.Ask,
+		"Rscript /dev/stdin < a.txt": policy.Ask, "julia /dev/stdin < a.txt": policy.Ask, "tclsh /dev/stdin < a.txt": policy.Ask, "tclsh < a.txt": policy.Ask, "octave < a.txt": policy.Ask, "gdb -x /dev/stdin < a.txt": policy.Ask, "psql db < a.txt": policy.Ask, "psql -f - db < a.txt": policy.Ask,
+		"sqlite3 x.db < a.txt": policy.Ask, "mysql db < a.txt": policy.Ask, "parallel < a.txt": policy.Ask, "cat a.txt | parallel -j2": policy.Ask, "vim -S /dev/stdin < a.txt": policy.Ask, "curl -K - < a.txt": policy.Ask, "curl --config /dev/stdin < a.txt": policy.Ask,
+		"wget -i - < a.txt": policy.Ask, "bash < a.txt": policy.Ask, "bash <(cat a.txt)": policy.Ask, "sh -s < a.txt": policy.Ask, "source /dev/stdin < a.txt": policy.Ask, ". <(cat a.txt)": policy.Ask, "script -q /dev/null < a.txt": policy.Ask, "su < a.txt": policy.Ask,
+		"unknowntool -c /dev/stdin < a.txt": policy.Ask, "unknowntool --config=<(cat a.txt)": policy.Ask, "docker build - < a.txt": policy.Ask, "docker compose -f - up < a.txt": policy.Ask, "gcc @/dev/stdin < a.txt": policy.Ask, "npx eslint -c /dev/stdin . < a.txt": policy.Ask,
+		"env make -f /dev/stdin < a.txt": policy.Ask, "timeout 5 make x -f - < a.txt": policy.Ask, "find . -exec make -f /dev/stdin {} ';'": policy.Ask, "xargs make -f /dev/stdin < a.txt": policy.Ask,
+		// What the shell is given is known.
+		"bash <<< 'git push'": policy.Deny, "bash <<'E'\ngit push\nE": policy.Deny, "sh -s <<< 'cd src; git push origin'": policy.Deny, "bash -x <<E\ngit push\nE": policy.Deny, "env bash <<< 'git push'": policy.Deny, "bash /dev/stdin <<< 'git push'": policy.Deny,
+		"bash - <<< 'git push'": policy.Deny, "{ bash; } <<< 'git push'": policy.Deny, "echo 'git push' | bash": policy.Deny, `printf 'git push\n' | sh`: policy.Deny, "cat <<'E' | bash\ngit push\nE": policy.Deny, "source /dev/stdin <<< 'git push'": policy.Deny,
+		"x='git push'; bash <<< \"$x\"": policy.Deny, "bash <<< \"$(cat a.txt)\"": policy.Ask, "bash <<< 'ls'": policy.Ask,
+		// What is read is data.
+		"cat /dev/stdin < a.txt": policy.Allow, "diff <(cat a.txt) <(cat b.txt)": policy.Allow, "wc -l < a.txt": policy.Allow, "grep -f <(cat a.txt) b.txt": policy.Allow, "sort -u - < a.txt": policy.Allow, "tar xf - < a.txt": policy.Allow, "tee >(cat) < a.txt": policy.Allow,
+		"git commit -F - < a.txt": policy.Allow, "python3 a.py - < a.txt": policy.Allow, "python3 a.py /dev/stdin < a.txt": policy.Allow, "node a.js /dev/fd/0 < a.txt": policy.Allow, "make -f Makefile all": policy.Allow, "make -j2 all": policy.Allow, "psql --version": policy.Allow,
+		"git apply < a.txt": policy.Allow, "curl -d @- http://a.test": policy.Allow, "kubectl apply -f - < a.txt": policy.Allow, "unknowntool - < a.txt": policy.Allow, "sqlite3 x.db 'select 1'": policy.Allow, "while read -r l; do echo \"$l\"; done < <(cat a.txt)": policy.Allow,
+		"jq . <(cat a.txt)": policy.Allow, "comm -12 <(sort a.txt) <(sort b.txt)": policy.Allow, "paste <(cut -f1 a.txt) <(cut -f2 a.txt)": policy.Allow, "parallel echo ::: a b": policy.Allow, "cmake -S . -B build": policy.Allow, "patch -p1 < a.txt": policy.Allow,
+	} {
+		if d := decide(script); d.Action != want {
+			t.Errorf("%s: %v by %s (%s), want %v", script, d.Action, d.Rule, d.Reason, want)
+		}
+	}
+}

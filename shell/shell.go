@@ -1,0 +1,239 @@
+// Package shell turns a bash script into what it can do: the programs it runs, the
+// files and hosts it names, the variables that commands see.
+//
+// It is an abstract interpreter. It walks a script in bash's order with a state of
+// which each part is known or unknown, follows every branch, and repeats loops until
+// nothing changes. Whatever it does not understand, and whatever only the run can
+// show, is an Opaque effect, which no rule can allow. It knows nothing of rules.
+package shell
+
+import (
+	"fmt"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// The bounds of an analysis. What exceeds them is Opaque, never skipped.
+const (
+	maxSteps  = 3000    // statements, repetitions of loops included; long ones count more
+	maxDepth  = 60      // of nested syntax
+	maxInner  = 12      // of texts that are scripts: bash -c, eval, functions
+	maxWords  = 1024    // of one command, after expansion
+	maxBraces = 256     // alternatives of one word
+	maxItems  = 24      // of a for loop that are followed one by one
+	maxDirs   = 8       // directories the shell may be in
+	maxGlob   = 200     // names a pattern matches now
+	maxPaths  = 1 << 18 // letters of all paths together
+	maxLinks  = 64      // symbolic links that are made or moved
+	maxNames  = 32      // trees whose names go through a pipe
+)
+
+// Options describe where scripts run.
+type Options struct {
+	Workspace string            // absolute and canonical
+	Env       map[string]string // of the commands; a variable that is not here is unset
+	Resolver  Resolver          // nil = the host's file system
+}
+
+// Analyser turns scripts into effects. It is safe for concurrent use.
+type Analyser struct {
+	workspace string
+	env       map[string]string
+	vars      table[variable] // env, as a script finds it
+	resolver  Resolver
+}
+
+// New returns an analyser.
+func New(o Options) *Analyser {
+	if o.Resolver == nil {
+		o.Resolver = hostResolver{}
+	}
+	vars := newTable[variable]()
+	for name, text := range o.Env {
+		vars.put(name, variable{value: value{text: text}})
+	}
+	vars.share()
+	return &Analyser{workspace: o.Workspace, env: o.Env, vars: vars, resolver: o.Resolver}
+}
+
+// Effects lists everything that a script can do, started in a directory, as far as
+// that is known before it runs. The list is never empty.
+func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
+	room := len(script) / 32 // of what a long text contains
+	w := &walker{
+		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{seen: make(map[uint64]struct{}, room)},
+		canonical: make(map[string]string, room), globs: make(map[string]globbed), repositories: make(map[string]bool),
+	}
+	// A parser that fails on a hostile text is one more thing that is not known.
+	defer func() {
+		if r := recover(); r != nil {
+			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
+			effects = w.found.all()
+		}
+	}()
+	s := &state{
+		vars: a.vars, funcs: newTable[function](), dirs: []string{dir}, params: params{known: true},
+		disk: &disk{}, touched: &touched{},
+	}
+	w.script(script, s)
+	w.runTraps(s)
+	if w.steps <= 0 {
+		w.exhausted()
+	}
+	if len(w.found.blocks) == 0 {
+		w.exec(w.idle(), s, script)
+	}
+	return w.found.all()
+}
+
+// walker goes through one script in bash's order.
+type walker struct {
+	*Analyser
+	found   effectSet
+	steps   int // left
+	paths   int // letters of paths that may still be reported
+	depth   int
+	inner   int
+	wrapped int    // programs that run programs, around the one being followed
+	xargs   int    // how many of these are xargs
+	source  string // the text being followed
+	changes int    // of variables, directories and functions so far
+	first   []word // the first command, if it is a builtin without effects
+
+	loops    []*loop  // around the statement being followed, in this process
+	calls    []*call  // functions being followed, in this process
+	exits    []*state // states in which bash may go on with the next line
+	unrolled int      // turns of the loops around, multiplied
+
+	said    string           // what the left side of a pipe prints, as far as it is known
+	printed []policy.Operand // trees whose names the left side of a pipe prints
+
+	procDepth int // how often the path being followed has led from /proc into /proc
+
+	// The file system's answers so far, and texts that were scanned.
+	canonical    map[string]string
+	repositories map[string]bool // directories in which git finds another repository than the workspace's
+	globs        map[string]globbed
+	scanned      map[string]struct{}
+}
+
+// globbed is what a pattern matched.
+type globbed struct {
+	names    []string
+	complete bool
+}
+
+// idle is the command that stands for a script without effects: its own, if that is
+// a builtin that does nothing, or ":".
+func (w *walker) idle() []policy.Word {
+	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
+		return policyWords(w.first)
+	}
+	return []policy.Word{{Text: ":"}}
+}
+
+// script walks a text. Statements before a syntax error count too: bash runs them
+// before it comes to the error.
+func (w *walker) script(text string, s *state) {
+	veiled := text
+	if w.inner == 0 {
+		veiled = veil(text)
+	}
+	if why := refuse(text, veiled); why != "" {
+		w.opaque(why, "")
+	}
+	text = veiled
+	if len(text) > maxScript {
+		text = text[:maxScript]
+	}
+	text = strings.ToValidUTF8(text, "?") // what is refused is still scanned
+	if n := deepAt(text); n >= 0 {
+		w.scan(text[n:]) // the parser would follow it down
+		text = text[:n]
+	}
+	if w.inner > 0 {
+		w.steps -= len(text) / 48 // the text is parsed once more
+	}
+	if w.inner >= maxInner {
+		w.opaque("scripts within scripts go too deep", "")
+		return
+	}
+	w.inner++
+	outer := w.source
+	w.source = text
+	w.parse(text, s)
+	w.source = outer
+	w.inner--
+}
+
+// parse walks the statements of a text one by one.
+func (w *walker) parse(text string, s *state) {
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+	var line uint // where the statement before ended
+	over := false
+	each := func(stmt *syntax.Stmt, err error) bool {
+		if over {
+			return false // the parser reports its last error even to a caller that has stopped
+		}
+		if err != nil {
+			w.opaque("bash may read it differently: "+syntaxProblem(err), "")
+			over = true
+			return false
+		}
+		if w.inner == 1 && stmt.Pos().Line() > line {
+			w.nextLine(s)
+		}
+		line = stmt.End().Line()
+		w.stmt(stmt, s)
+		s.settle()
+		if w.steps <= 0 {
+			w.exhausted()
+			w.scan(text[min(int(stmt.Pos().Offset()), len(text)):])
+			over = true
+		}
+		return !over
+	}
+	parser.StmtsSeq(strings.NewReader(text))(each) // a range statement would panic at a report after its end
+}
+
+// nextLine joins the states in which an earlier line may have failed: bash goes on
+// with the next line.
+func (w *walker) nextLine(s *state) {
+	for _, failed := range w.exits {
+		w.join(s, failed)
+	}
+	w.exits = nil
+}
+
+// syntaxProblem returns the parser's message without its position.
+func syntaxProblem(err error) string {
+	if e, ok := err.(syntax.ParseError); ok {
+		return e.Text
+	}
+	return err.Error()
+}
+
+// text returns the part of the script a node represents, for people.
+func (w *walker) text(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to > len(w.source) || from > to {
+		return ""
+	}
+	return w.source[from:to]
+}
+
+// enter guards the recursion over nested syntax.
+func (w *walker) enter() bool {
+	if w.depth >= maxDepth {
+		w.opaque("it nests too deeply", "")
+		w.steps = 0 // what is not entered is scanned with the rest
+		return false
+	}
+	w.depth++
+	return true
+}
+
+func (w *walker) leave() { w.depth-- }

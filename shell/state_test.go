@@ -1,0 +1,101 @@
+package shell
+
+import (
+	"reflect"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// others are values of the fields of a state, each different from what both returns.
+func others() map[string]func(s *state) {
+	body := &syntax.Stmt{}
+	return map[string]func(s *state){
+		"dead":   func(s *state) { s.dead = true },
+		"vars":   func(s *state) { s.vars.put("x", variable{value: value{text: "other"}}) },
+		"funcs":  func(s *state) { s.funcs.put("f", function{body}) },
+		"params": func(s *state) { s.params = params{words: []word{{text: "other"}}, known: true} },
+		"locals": func(s *state) { s.locals.put("x", local{before: variable{value: value{text: "other"}}}) },
+		"dirs":   func(s *state) { s.dirs = []string{"/other"} },
+		"failed": func(s *state) { s.failed = []string{"/other"} },
+		"split":  func(s *state) { s.split = true },
+		"closed": func(s *state) { s.closed = true },
+		"input":  func(s *state) { s.input = "other" },
+		"fed":    func(s *state) { s.fed = []policy.Operand{{Kind: policy.Write}} },
+		"traps":  func(s *state) { s.traps = []trap{{"other"}} },
+		"touched": func(s *state) {
+			s.touched = &touched{armed: true, names: map[string]bool{"x": true}, dirs: true, params: true}
+		},
+		"disk": func(s *state) { s.disk = &disk{}; s.disk.write("/other", true) },
+	}
+}
+
+// both is a state in which each field has a value.
+func both() *state {
+	s := &state{
+		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{{text: "a"}}, known: true},
+		dirs: []string{"/w"}, input: "in", touched: &touched{}, disk: &disk{},
+	}
+	s.vars.put("x", variable{value: value{text: "a"}})
+	return s
+}
+
+// What differs between two branches is not known after them, whichever comes first: a
+// field that join leaves out would keep what one of them says.
+func TestEveryFieldOfAStateIsJoined(t *testing.T) {
+	t.Parallel()
+	w := &walker{Analyser: &Analyser{}, steps: maxSteps}
+	change := others()
+	for i := range reflect.TypeFor[state]().NumField() {
+		name := reflect.TypeFor[state]().Field(i).Name
+		if change[name] == nil {
+			t.Errorf("field %s of state is not in this test: join it first", name)
+			continue
+		}
+		if name == "dead" {
+			continue // see below
+		}
+		plain, changed := both(), both()
+		change[name](changed)
+		if !w.join(plain, changed) {
+			t.Errorf("%s: a state that differs in it changes nothing", name)
+		}
+		if reflect.DeepEqual(plain, both()) {
+			t.Errorf("%s: what the other branch says is lost", name)
+		}
+		if w.join(plain, changed) {
+			t.Errorf("%s: joining the same state again changes it", name)
+		}
+	}
+	dead, live := both(), both()
+	dead.dead = true
+	change["vars"](live)
+	if w.join(live, dead) || !w.join(dead, live) || dead.dead || dead.get("x").text != "other" {
+		t.Error("a branch that is never left joins as nothing")
+	}
+}
+
+// Every field of a variable, too.
+func TestEveryFieldOfAVariableIsJoined(t *testing.T) {
+	t.Parallel()
+	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}}
+	for i := range reflect.TypeFor[variable]().NumField() {
+		name := reflect.TypeFor[variable]().Field(i).Name
+		if name == "value" {
+			continue
+		}
+		v, ok := marked[name]
+		if !ok || v.or(variable{}) != v || (variable{}).or(v) != v {
+			t.Errorf("%s is lost where two branches meet", name)
+		}
+	}
+	a, b := value{text: "1"}, value{text: "2"}
+	if got := a.or(b); !got.dynamic || !got.number || got.text != "" {
+		t.Errorf("two numbers are %+v", got)
+	}
+	if got := a.or(value{text: "x"}); !got.dynamic || got.number {
+		t.Errorf("a number and a text are %+v", got)
+	}
+}

@@ -1,0 +1,302 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// word is what is known of one word after all expansions but that of patterns. It is
+// exactly one word, unless many is set.
+type word struct {
+	text    string // the value, or its known beginning when dynamic
+	dynamic bool
+	many    bool // it may be any number of words, or none; then it is dynamic, or a glob
+	number  bool // it is some number; implies dynamic
+	glob    bool // text is a pattern of file names, with quoted characters escaped
+}
+
+// wordOf is a value as exactly one word.
+func wordOf(v value) word {
+	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number}
+}
+
+// value is what a variable has that is set to a word.
+func (wd word) value() value {
+	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number}
+}
+
+// known reports whether all of a word is known.
+func (wd word) known() bool { return !wd.dynamic && !wd.glob }
+
+// is reports whether a word is certainly a text.
+func (wd word) is(text string) bool { return wd.known() && wd.text == text }
+
+// maybe reports whether a word may be a text.
+func (wd word) maybe(text string) bool {
+	switch {
+	case wd.number:
+		return isNumber(text)
+	case wd.glob:
+		return strings.HasPrefix(text, literalPrefix(wd.text))
+	case wd.dynamic:
+		return wd.many || strings.HasPrefix(text, wd.text)
+	}
+	return wd.text == text
+}
+
+// words expands a list of words.
+func (w *walker) words(list []*syntax.Word, s *state) []word {
+	out := make([]word, 0, len(list))
+	for i, wd := range list {
+		if text, ok := plainText(wd); ok {
+			out = append(out, word{text: text})
+		} else {
+			out = append(out, w.word(wd, s)...)
+		}
+		if len(out) > maxWords {
+			w.opaque("a command has too many words", "")
+			from, to := int(list[i].Pos().Offset()), int(list[len(list)-1].End().Offset())
+			if from < to && to <= len(w.source) {
+				w.scan(w.source[from:to])
+			}
+			return out[:maxWords]
+		}
+	}
+	return out
+}
+
+// single expands a word where the shell takes exactly one, or fails.
+func (w *walker) single(wd *syntax.Word, s *state) word {
+	switch out := w.word(wd, s); {
+	case len(out) == 1 && !out[0].glob:
+		return out[0]
+	case len(out) > 1:
+		return word{dynamic: true}
+	case len(out) == 1 && w.globInProc(out[0].text, s):
+		w.opaque("a pattern may match any file below /proc", w.text(wd))
+	}
+	return word{dynamic: true, glob: true} // a file that is there, or an error
+}
+
+// word expands one word: braces first, then everything else.
+func (w *walker) word(wd *syntax.Word, s *state) []word {
+	if wd == nil {
+		return nil
+	}
+	if text, ok := plainText(wd); ok {
+		return []word{{text: text}}
+	}
+	if !hasBraces(wd) {
+		return w.parts(wd.Parts, s)
+	}
+	alternatives, why := w.braces(wd)
+	if why != "" {
+		w.opaque(why, w.text(wd))
+		for _, p := range wd.Parts { // commands in it run all the same
+			w.part(p, &builder{}, s, false)
+		}
+		return []word{{dynamic: true, many: true}}
+	}
+	var out []word
+	for _, parts := range alternatives {
+		out = append(out, w.parts(parts, s)...)
+	}
+	return out
+}
+
+// plainText returns the text of a word that bash takes as it is written: most are.
+func plainText(wd *syntax.Word) (text string, ok bool) {
+	if wd == nil || len(wd.Parts) != 1 {
+		return "", false
+	}
+	lit, ok := wd.Parts[0].(*syntax.Lit)
+	if !ok || lit.Value == "" || strings.ContainsAny(lit.Value, "~\\*?[]{}") {
+		return "", false
+	}
+	return lit.Value, true
+}
+
+// hasBraces reports whether a brace is in a word outside of quotes.
+func hasBraces(wd *syntax.Word) bool {
+	if wd == nil {
+		return false
+	}
+	for _, p := range wd.Parts {
+		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// parts expands a word without braces.
+func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
+	b := &builder{}
+	for i, p := range parts {
+		lit, ok := p.(*syntax.Lit)
+		switch {
+		case ok && i == 0 && strings.HasPrefix(lit.Value, "~"):
+			w.tilde(lit.Value, len(parts) == 1, b, s)
+		case ok && i == 0 && w.assignmentTilde(lit.Value, len(parts) == 1, b, s):
+		default:
+			w.part(p, b, s, false)
+		}
+	}
+	b.cut()
+	return b.fields
+}
+
+// assignmentTilde expands name=~ in a word that only looks like an assignment, as
+// bash does when it is not in POSIX mode: "dd if=~/x" reads in the home directory.
+func (w *walker) assignmentTilde(text string, alone bool, b *builder, s *state) bool {
+	name, rest, ok := strings.Cut(text, "=")
+	tilde := strings.HasPrefix(rest, "~") || strings.Contains(rest, ":~")
+	if !ok || !syntax.ValidName(name) || !tilde {
+		return false
+	}
+	if strings.Contains(rest, ":") {
+		w.opaque("~ is expanded in the middle of a word", text)
+		b.unknown(true)
+		return true
+	}
+	b.literal(name+"=", true)
+	w.tilde(rest, alone, b, s)
+	return true
+}
+
+// tilde expands ~ and ~/ at the beginning of a word. Other forms depend on users
+// and on where the shell was.
+func (w *walker) tilde(text string, alone bool, b *builder, s *state) {
+	rest, slash := strings.CutPrefix(text[1:], "/")
+	home := s.get("HOME")
+	plain := slash || text == "~" && alone
+	if !plain || home.dynamic || home.text == "" {
+		w.opaque("it names a home directory that is not known here", text)
+		b.unknown(true)
+		return
+	}
+	b.literal(home.text, true)
+	if slash {
+		b.literal("/", true)
+		w.lit(rest, b, false)
+	}
+}
+
+// part expands one part of a word.
+func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		w.lit(p.Value, b, quoted)
+	case *syntax.SglQuoted:
+		w.singleQuoted(p, b)
+	case *syntax.DblQuoted:
+		w.doubleQuoted(p, b, s)
+	case *syntax.CmdSubst:
+		w.substitution(p, b, s, quoted)
+	case *syntax.ProcSubst:
+		if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
+			w.opaque("bash loses a semicolon after a here-document in a substitution", text)
+		}
+		w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
+		if len(p.Stmts) == 0 {
+			b.unknown(false) // bash makes nothing of it
+			return
+		}
+		b.literal(procSubst, true)
+	case *syntax.ParamExp:
+		w.param(p, b, s, quoted)
+	case *syntax.ArithmExp:
+		b.value(w.arithmetic(p.X, s), quoted, s)
+	case *syntax.ExtGlob:
+		if strings.ContainsAny(p.Pattern.Value, "$`<>\\'\"") {
+			w.opaque("an extended pattern is expanded by bash alone", w.text(p))
+		}
+		b.unknown(false)
+	default:
+		w.opaque("this form of word is not followed", w.text(p))
+		b.unknown(false)
+	}
+}
+
+// singleQuoted adds the text of '…' or $'…'.
+func (w *walker) singleQuoted(p *syntax.SglQuoted, b *builder) {
+	text, ok := p.Value, true
+	if p.Dollar {
+		text, ok = ansiC(p.Value)
+	}
+	if !ok {
+		w.opaque("a text in $'…' is not followed", w.text(p))
+		b.unknown(true)
+		return
+	}
+	b.literal(text, true)
+}
+
+// doubleQuoted expands what is in "…".
+func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
+	if p.Dollar {
+		w.opaque("a text in $\"…\" is translated", w.text(p))
+	}
+	if len(p.Parts) == 0 {
+		b.literal("", true)
+	}
+	for _, inner := range p.Parts {
+		w.part(inner, b, s, true)
+	}
+}
+
+// substitution follows the commands of $(…) or `…`.
+func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted bool) {
+	if p.TempFile || p.ReplyVar {
+		w.opaque("this substitution runs in the shell itself", w.text(p))
+	}
+	text := w.text(p)
+	// Bash looks for the second backquote before it looks at quotes.
+	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)
+	if p.Backquotes && odd {
+		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
+	}
+	if strings.Contains(text, "<<") && !alone(p.Stmts) {
+		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
+	}
+	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
+	b.unknown(quoted)
+}
+
+// alone reports whether a substitution is one simple command. Bash 5.2 prints what it
+// has parsed in $(…) and parses it again; of "cat <<E; p; q" there remains "p q". One
+// command with its here-document is printed as it was.
+func alone(stmts []*syntax.Stmt) bool {
+	if len(stmts) != 1 || stmts[0].Background || stmts[0].Negated {
+		return false
+	}
+	_, simple := stmts[0].Cmd.(*syntax.CallExpr)
+	return simple
+}
+
+// procSubst represents the name that bash gives a process substitution.
+const procSubst = "/dev/fd/63"
+
+// policyWords turns words into what rules are matched with.
+func policyWords(words []word) []policy.Word {
+	return appendWords(make([]policy.Word, 0, len(words)), words)
+}
+
+// appendWords is policyWords after other words. What may be several words is given as
+// one and another one: the first may be a flag's value, and the other is not covered.
+func appendWords(out []policy.Word, words []word) []policy.Word {
+	for _, wd := range words {
+		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}
+		if wd.glob {
+			pw.Text = literalPrefix(wd.text)
+		}
+		out = append(out, pw)
+		if wd.many {
+			out = append(out, policy.Word{Dynamic: true})
+		}
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package bash
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox/masks"
+	"github.com/toold/toold/shell/programs"
+)
+
+// The bounds of looking at what a command removes. What is beyond them counts as work
+// that is lost.
+const (
+	maxRemoved      = 1 << 11 // files
+	maxRemovedBytes = 32 << 20
+)
+
+// made are directories that tools make and make again; of those that people may have
+// made too, only what git is told to ignore counts.
+const (
+	made      = " node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov "
+	maybeMade = " build dist out target bin obj coverage tmp .cache .venv venv vendor _build cmake-build-debug cmake-build-release site generated "
+	madeEnds  = " .pyc .pyo .o .class .tmp "
+)
+
+// markKept marks the commands that remove only what can be had again: what git holds as
+// it is, what tools make, what is empty or not there, and what is the call's own.
+func (t *tool) markKept(effects []policy.Effect) {
+	for i := range effects {
+		e := &effects[i]
+		if e.Kind != policy.Exec || len(e.Argv) == 0 || len(e.Dirs) != 1 {
+			continue
+		}
+		if c := programs.Parse(e.Argv); c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
+			e.Kept = t.keeps(c.Operands, e.Dirs[0])
+		}
+	}
+}
+
+// keeps reports whether all that is written can be had again.
+func (t *tool) keeps(operands []programs.Operand, dir string) bool {
+	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes}
+	some := false
+	for _, o := range operands {
+		if o.Kind != programs.Write {
+			continue
+		}
+		path := o.Word.Text
+		if !filepath.IsAbs(path) {
+			path = dir + "/" + path
+		}
+		path = filepath.Clean(path)
+		if o.Word.Dynamic || path == "/" || path == t.options.Workspace && o.Part == "" || !l.again(path, o.Part) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// removal looks at what a command removes.
+type removal struct {
+	tool  *tool
+	files int // left to look at
+	seen  int // left to come to
+	bytes int64
+}
+
+// again reports whether what is at a path, with all below it whose name ends in part, can
+// be had again.
+func (l *removal) again(path, part string) bool {
+	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
+		return true
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true
+	case err != nil:
+		return false
+	case !info.IsDir():
+		return l.file(path, info)
+	case isMade(path):
+		return true
+	}
+	failed := errors.New("something is lost")
+	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		l.seen--
+		switch {
+		case err != nil:
+			return err
+		case l.seen < 0:
+			return failed
+		case d.IsDir() && at != path && isMade(at):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(at, part):
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !l.file(at, info) {
+			return failed
+		}
+		return nil
+	})
+	return err == nil
+}
+
+// file reports whether one file can be had again.
+func (l *removal) file(path string, info fs.FileInfo) bool {
+	if l.files--; l.files < 0 {
+		return false
+	}
+	ends := strings.Contains(madeEnds, " "+filepath.Ext(path)+" ")
+	switch {
+	case info.Mode().IsRegular() && (info.Size() == 0 || ends):
+		return true
+	case !info.Mode().IsRegular():
+		return false
+	}
+	if l.bytes -= info.Size(); l.bytes < 0 {
+		return false
+	}
+	return masks.HeldByGit(path)
+}
+
+// isMade reports whether a directory is one that tools make.
+func isMade(path string) bool {
+	name := " " + filepath.Base(path) + " "
+	return strings.Contains(made, name) || strings.Contains(maybeMade, name) && ignored(path)
+}
+
+// ignored reports whether a .gitignore between the path and its repository names the
+// directory, without wildcards.
+func ignored(path string) bool {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return false
+		}
+		text := ignoreFile(dir + "/.gitignore")
+		if slices.ContainsFunc(bytes.Split(text, []byte("\n")), func(line []byte) bool {
+			pattern := strings.TrimSuffix(strings.TrimRight(string(line), " \r"), "/")
+			return pattern == "/"+rel || pattern == rel || pattern == filepath.Base(path)
+		}) {
+			return true
+		}
+		if _, err := os.Lstat(dir + "/.git"); err == nil || dir == "/" {
+			return false
+		}
+	}
+}
+
+// ignoreFile reads the beginning of a .gitignore. A call can put a pipe, a device or a link
+// to one in its place: these are empty.
+func ignoreFile(path string) []byte {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, 64<<10)) // what could be read counts
+	return text
+}

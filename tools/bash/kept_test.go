@@ -1,0 +1,72 @@
+package bash
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+)
+
+// A question about a removal is for what nobody could bring back.
+func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", ws, "-c", "user.name=a", "-c", "user.email=a@b.c"}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("git %v: %v %s", args, err, out)
+		}
+	}
+	for name, text := range map[string]string{
+		".gitignore": "/build/\ndist\nprivate/\n", "held/a.txt": "a", "held/deep/b.txt": "b", "packed/c.txt": "c", "changed/d.txt": "d", "mixed/e.txt": "e",
+		"build/out/x": "x", "dist/y": "y", "target/z": "z", "private/key": "k", "web/node_modules/m/n.js": "n", "empty/none": "",
+		"new/f.txt": "f", "compiled/a.pyc": "p", "scripts/build/run.sh": "r",
+	} {
+		path := filepath.Join(ws, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "-q")
+	git("add", "packed")
+	git("commit", "-qm", "packed")
+	git("gc", "-q")
+	git("add", "held", "changed", "mixed/e.txt")
+	git("commit", "-qm", "loose")
+	for _, name := range []string{"changed/d.txt", "mixed/new.txt"} {
+		if err := os.WriteFile(filepath.Join(ws, name), []byte("only here"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := New(Options{Workspace: ws, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws}})
+	for script, kept := range map[string]bool{
+		"rm -rf held": true, "rm -rf held/deep packed": true, "cd held && rm -r deep": true, "rm -rf build dist": true, "rm -rf web": true, "rm -rf web/node_modules": true,
+		"rm -rf empty": true, "rm -rf nothing-there": true, "rm -rf compiled": true, "rm -rf /tmp/none-of-the-machine": true, "rm -rf " + ws + "/held": true, "timeout 5 rm -rf held": true,
+		"rm -rf changed": false, "rm -rf mixed": false, "rm -rf target": false, "rm -rf private": false, "rm -rf new": false, "rm -rf held new": false, "rm -rf .": false, "rm -rf scripts": false,
+		"rm -rf \"$x\"": false, "rm -rf held/$(date)": false, "rm -rf /": false, "rm -rf .git": false, "git reset --hard": false, "truncate -s 0 new/f.txt": false, "truncate -s 0 held/a.txt": true,
+		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find held -delete": true, "find . -delete": false,
+	} {
+		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, e := range inv.Effects() {
+			got = got || e.Kept && e.Kind == policy.Exec && strings.Contains("rm truncate find", e.Argv[0].Text)
+		}
+		if got != kept {
+			t.Errorf("%s: kept is %v, want %v", script, got, kept)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package spool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/toold/toold/tools"
+)
+
+// Info tells of the recorded output of one call.
+type Info struct {
+	Name    string // of its folder
+	Bytes   int64
+	Changed time.Time // when the latest byte came
+}
+
+// List lists the folders of recorded output below dir, the latest first. A dir
+// that does not exist holds none; what disappears meanwhile is left out.
+func List(dir string) ([]Info, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list recorded output: %w", err)
+	}
+	var list []Info
+	for _, e := range entries {
+		if e.IsDir() {
+			list = append(list, spoolInfo(dir, e.Name()))
+		}
+	}
+	slices.SortFunc(list, func(a, b Info) int {
+		return cmp.Or(b.Changed.Compare(a.Changed), cmp.Compare(a.Name, b.Name))
+	})
+	return list, nil
+}
+
+func spoolInfo(dir, name string) Info {
+	i := Info{Name: name}
+	for _, file := range []string{tools.Stdout.String(), tools.Stderr.String(), orderName} {
+		info, err := os.Lstat(filepath.Join(dir, name, file))
+		if err != nil {
+			continue
+		}
+		i.Bytes += info.Size()
+		if info.ModTime().After(i.Changed) {
+			i.Changed = info.ModTime()
+		}
+	}
+	return i
+}
+
+// Remove removes the recorded output of a call. Who reads it meanwhile finds
+// less of it.
+func Remove(dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("cannot remove recorded output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package spool
+
+import "unicode/utf8"
+
+// window keeps the head and the tail of a stream of any length. It grows with
+// what it holds.
+type window struct {
+	keep  int // bytes of head, and as many of tail
+	head  []byte
+	tail  []byte // a ring once it is full
+	start int    // of the oldest byte in the full ring
+	total int64
+}
+
+func (w *window) add(p []byte) {
+	w.total += int64(len(p))
+	n := min(w.keep-len(w.head), len(p))
+	w.head = append(w.head, p[:n]...)
+	p = p[n:]
+	if len(p) >= w.keep {
+		w.tail = append(w.tail[:0], p[len(p)-w.keep:]...)
+		w.start = 0
+		return
+	}
+	n = min(w.keep-len(w.tail), len(p))
+	w.tail = append(w.tail, p[:n]...)
+	for p = p[n:]; len(p) > 0; p = p[n:] {
+		n = copy(w.tail[w.start:], p)
+		w.start = (w.start + n) % w.keep
+	}
+}
+
+// oldest is the offset of the oldest byte of the tail.
+func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
+
+// whole tells whether nothing was dropped between head and tail.
+func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
+
+// appendAt appends at most n bytes from an offset to p as far as they are kept in
+// one piece. It appends none at the end and where the bytes were dropped.
+func (w *window) appendAt(p []byte, offset int64, n int) []byte {
+	switch from := offset - w.oldest(); {
+	case offset < int64(len(w.head)):
+		return append(p, w.head[offset:min(offset+int64(n), int64(len(w.head)))]...)
+	case from < 0 || from >= int64(len(w.tail)):
+		return p
+	default:
+		return w.appendTail(p, int(from), n)
+	}
+}
+
+func (w *window) appendTail(p []byte, from, n int) []byte {
+	n = min(n, len(w.tail)-from)
+	begin := (w.start + from) % len(w.tail)
+	first := w.tail[begin:min(begin+n, len(w.tail))]
+	p = append(p, first...)
+	return append(p, w.tail[:n-len(first)]...)
+}
+
+// cut returns the stream's text within a limit: all of it, or two halves that
+// are not cut inside of a character, and how many bytes are missing between.
+func (w *window) cut(limit int) (head, tail []byte, missing int64) {
+	if w.whole() && w.total <= int64(limit) {
+		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
+		return w.appendAt(head, int64(len(w.head)), w.keep), nil, 0
+	}
+	half := min(limit/2, w.keep)
+	head = w.appendAt(nil, 0, half)
+	head = head[:len(head)-unfinished(head)]
+	from := w.total - int64(half)
+	for len(tail) < half { // twice where the tail begins in the head
+		tail = w.appendAt(tail, from+int64(len(tail)), half-len(tail))
+	}
+	tail = tail[continued(tail):]
+	return head, tail, w.total - int64(len(head)) - int64(len(tail))
+}
+
+// unfinished counts the bytes at the end of p that begin a character whose
+// rest is not there. It is 0 where the end cannot become valid.
+func unfinished(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// continued counts the bytes at the start of p that end a character which
+// began before.
+func continued(p []byte) int {
+	n := 0
+	for n < len(p) && n < utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {
+		n++
+	}
+	return n
+}
