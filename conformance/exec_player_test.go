@@ -143,6 +143,9 @@ func (p *execPlayer) repeat(ctx context.Context) (reasons []string) {
 		// Ends when there is nothing more to play.
 		all.Go(func() {
 			for n := range next {
+				if workers == 1 && n > 0 {
+					p.rec.forget() // what came before: only who plays knows that it is over
+				}
 				whys := p.once(ctx, w, n)
 				mu.Lock()
 				for _, why := range whys {
@@ -161,9 +164,6 @@ func (p *execPlayer) repeat(ctx context.Context) (reasons []string) {
 		mu.Unlock()
 		if failed {
 			break
-		}
-		if workers == 1 && n > 0 {
-			p.rec.forget()
 		}
 		next <- n
 	}
