@@ -34,9 +34,15 @@ func (s *MaskSet) With(other *MaskSet) *MaskSet {
 	return &MaskSet{Hidden: slices.Concat(s.Hidden, other.Hidden), Fixed: slices.Concat(s.Fixed, other.Fixed)}
 }
 
+// Masking reports whether a sandbox of the profile carries out masks: on Linux, in every tier
+// with a view of its own.
+func (p Profile) Masking() bool {
+	return masking && p.Mode != FullAccess && p.Tier != TierC
+}
+
 // masks are those that a sandbox of the profile carries out.
 func (p Profile) masks() MaskSet {
-	if p.Masks == nil || p.Mode == FullAccess || p.Tier == TierC {
+	if p.Masks == nil || !p.Masking() {
 		return MaskSet{}
 	}
 	return *p.Masks

@@ -14,6 +14,9 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
+// masking: see Profile.Masking.
+const masking = true
+
 // endWithin is how long a helper may take to end a call before it is killed
 // itself. Only a starved machine needs it.
 const endWithin = 3 * time.Second

@@ -7,6 +7,9 @@ import (
 	"runtime"
 )
 
+// masking: see Profile.Masking.
+const masking = false
+
 var errPlatform = errors.New("on " + runtime.GOOS + " toold cannot confine that")
 
 const advicePlatform = "run the daemon on Linux (in a container, a virtual machine or WSL 2), or set sandbox.profile: danger-full-access, with which nothing is confined"

@@ -35,10 +35,9 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 // Confinement returns what a sandbox keeps from calls, as far as a policy asks. A call to
 // which a person has added something counts as not confined.
 func Confinement(p sandbox.Profile) policy.Confinement {
-	view := p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC
 	return policy.Confinement{
-		View:    view,
-		Masked:  view,
+		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
+		Masked:  p.Masking(),
 		Offline: !p.Network && len(p.Ports) == 0 && len(p.Sockets) == 0,
 	}
 }
