@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"slices"
-
-	"github.com/toold/toold/shell/programs"
-)
+import "github.com/toold/toold/shell/programs"
 
 // The classes of commands of which a rule may be, as their specifications say.
 const (
@@ -64,13 +60,19 @@ func (c classes) why(r *rule) string {
 
 // classesOf returns the classes of a command. What another command does that it starts is
 // an effect of its own. A word of which nothing is known is taken for an operand: that it
-// could be a flag makes no class.
+// could be a flag makes no class. What may be any number of words is two.
 func classesOf(e Effect) classes {
-	argv := slices.Clone(e.Argv)
-	for i, w := range argv {
+	argv := make([]Word, 0, len(e.Argv))
+	for i, w := range e.Argv {
 		if i > 0 && w.Dynamic && w.Text == "" {
-			argv[i] = Word{Text: "…"}
+			w.Text, w.Dynamic = "…", false
 		}
+		if w.Many {
+			w.Many = false
+			argv = append(argv, w)
+			w = Word{Text: "…"}
+		}
+		argv = append(argv, w)
 	}
 	c := specified(argv)
 	own := c.Loses

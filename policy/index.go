@@ -257,7 +257,10 @@ func (l *commandList) blocking(c *programs.Command) []int32 {
 
 // appendWord appends those that need a word.
 func (f *filed) appendWord(found []int32, w Word) []int32 {
-	if w.Dynamic {
+	switch {
+	case w.Many:
+		return f.appendBeginning(found, "")
+	case w.Dynamic:
 		return f.appendBeginning(found, w.Text)
 	}
 	return append(found, f.by[w.Text]...)

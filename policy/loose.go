@@ -162,23 +162,26 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 // operandsIn matches the operands in their order. A program with subcommands has its
 // subcommand first; elsewhere an operand counts wherever it is.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
-	next, first := 0, c.HasSub
-	for _, w := range m.words {
-		i := findOperand(w.Text, operands[next:], first)
+	for n, w := range m.words {
+		// Without ** the pattern names the whole command: more operands are another
+		// command. More flags may be spelling, so they are not counted.
+		last := n+1 == len(m.words) && !m.open
+		i := findOperand(w.Text, operands, n == 0 && c.HasSub, last)
 		if i < 0 {
 			return false
 		}
-		next, first = next+i+1, false
+		if operands = operands[i:]; !operands[0].Many { // which may be the next ones, too
+			operands = operands[1:]
+		}
 	}
-	// Without ** the pattern names the whole command: more operands are another
-	// command. More flags may be spelling, so they are not counted.
-	return m.open || next >= len(operands) || anyDynamic(operands[next:])
+	return m.open || len(m.words) > 0 || mayVanish(operands)
 }
 
-// findOperand returns where the operand is: at the beginning when first is set.
-func findOperand(token string, operands []Word, first bool) int {
+// findOperand returns where an operand is: at the beginning when first is set, and with
+// nothing after it when last is.
+func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
-		if mayBecome(token, w) {
+		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {
 			return i
 		}
 		if first && !w.Dynamic {
@@ -188,13 +191,23 @@ func findOperand(token string, operands []Word, first bool) int {
 	return -1
 }
 
+// mayVanish reports whether none of some words need be an operand.
+func mayVanish(words []Word) bool {
+	return !slices.ContainsFunc(words, func(w Word) bool {
+		return !w.Many && !(w.Dynamic && (w.Text == "" || w.Text[0] == '-'))
+	})
+}
+
 // mayBecome reports whether w is, or could become, what a token matches.
 func mayBecome(token string, w Word) bool {
+	if token == "**" || token == "<int>" || token == "<ref>" || w.Many {
+		return true
+	}
 	if w.Dynamic {
 		before, _, star := strings.Cut(token, "*")
 		return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 	}
-	return token == "**" || token == "<int>" || token == "<ref>" || matchToken(token, w.Text)
+	return matchToken(token, w.Text)
 }
 
 func anyDynamic(words []Word) bool {

@@ -76,6 +76,9 @@ func hashOf(e *policy.Effect) uint64 {
 			if a.Dynamic {
 				h.WriteByte(1)
 			}
+			if a.Many {
+				h.WriteByte(2)
+			}
 		}
 		text("")
 		text(e.Dirs...)

@@ -285,18 +285,16 @@ func policyWords(words []word) []policy.Word {
 	return appendWords(make([]policy.Word, 0, len(words)), words)
 }
 
-// appendWords is policyWords after other words. What may be several words is given as
-// one and another one: the first may be a flag's value, and the other is not covered.
+// appendWords is policyWords after other words, each for one.
 func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
-		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}
+		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many}
 		if wd.glob {
 			pw.Text = literalPrefix(wd.text)
+			// What a pattern matches has its beginning: none of it is a flag unless that may be one.
+			pw.Many = wd.many || pw.Text == "" || pw.Text[0] == '-'
 		}
 		out = append(out, pw)
-		if wd.many {
-			out = append(out, policy.Word{Dynamic: true})
-		}
 	}
 	return out
 }

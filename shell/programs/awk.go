@@ -14,7 +14,9 @@ func (c *Command) awk(words []Word) {
 			c.Operands = append(c.Operands, Operand{Word: w, Kind: Read})
 		case !program && (w.Text == "-F" || w.Text == "-v"):
 			i++
-			safe = safe && i < len(words) && !words[i].Dynamic
+			if safe = safe && i < len(words) && !words[i].Dynamic; i < len(words) && words[i].Many {
+				c.Operands = append(c.Operands, Operand{Word: Word{Dynamic: true}, Kind: Read})
+			}
 		case !program && strings.HasPrefix(w.Text, "-F"):
 		case !program && strings.HasPrefix(w.Text, "-"):
 			safe = false

@@ -123,11 +123,7 @@ func (f *findReader) word(words []Word, i int) int {
 		f.add(w, Read)
 	case known:
 		f.test(words, i)
-		if takes == 1 && i+1 < len(words) && words[i+1].Many {
-			f.safe = false
-			f.c.unknown(words[i+1], "find")
-		}
-		return takes
+		return f.takes(words, i, takes)
 	case flag || f.inExpression:
 		return f.action(words, i)
 	default:
@@ -135,6 +131,16 @@ func (f *findReader) word(words []Word, i int) int {
 		f.add(w, Read)
 	}
 	return 0
+}
+
+// takes reads the values of words[i], and returns how many there are.
+func (f *findReader) takes(words []Word, i, n int) int {
+	if n > 0 && i+1 < len(words) && words[i+1].Many {
+		f.safe = false
+		f.c.unknown(words[i+1], "find")
+		f.add(words[i+1], Read)
+	}
+	return n
 }
 
 // test reads a test that find only evaluates.
@@ -169,12 +175,12 @@ func (f *findReader) action(words []Word, i int) int {
 	case name == "-delete":
 		f.deletes, f.deleted = true, together(f.deleted, f.ends)
 	case strings.HasPrefix(name, "-newer") || name == "-samefile" || name == "-anewer" || name == "-cnewer":
-		return 1
+		return f.takes(words, i, 1)
 	default:
 		f.safe = false // -fprint, -fls, -files0-from and whatever comes later
 		if strings.HasPrefix(name, "-f") && i+1 < len(words) {
 			f.operands = append(f.operands, Operand{Word: words[i+1], Kind: Write})
-			return 1
+			return f.takes(words, i, 1)
 		}
 	}
 	return 0

@@ -52,7 +52,10 @@ func (g *getopt) read(words []Word, shift int) int {
 			if i += n; started {
 				return i + 1
 			}
-			if w.Dynamic && w.Text == "" {
+			switch {
+			case w.Many:
+				g.several(shift + i)
+			case w.Dynamic && w.Text == "":
 				g.c.Words = append(g.c.Words, w)
 				g.operands++
 			}
@@ -64,12 +67,22 @@ func (g *getopt) read(words []Word, shift int) int {
 			if g.operands++; g.nested != spelled {
 				g.c.wordAt = append(g.c.wordAt, shift+i)
 			}
+			if w.Many {
+				g.several(shift + i)
+			}
 		}
 		if w.Many && g.stop >= 0 {
 			g.opaque("a word that may become several stands before the command")
 		}
 	}
 	return len(words)
+}
+
+// several records that any flags, and any operands, may come from the word at an index of argv.
+func (g *getopt) several(at int) {
+	g.c.Flags = append(g.c.Flags, Flag{At: at, Dynamic: true})
+	g.c.Words = append(g.c.Words, Word{Dynamic: true, Many: true})
+	g.operands++
 }
 
 // flagsIn counts the words that look like flags.
@@ -172,7 +185,7 @@ func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool)
 			return 0, true
 		}
 		values = values[1:]
-		g.many(f, f.Value)
+		g.many(f, f.Value, f.At)
 	}
 	for n < len(values) && n < len(rest) {
 		if values[n] == '|' {
@@ -181,20 +194,23 @@ func (g *getopt) take(f *Flag, values string, rest []Word) (n int, started bool)
 		if !f.HasValue {
 			f.Value, f.HasValue = rest[n], true
 		}
-		g.many(f, rest[n])
 		n++
+		g.many(f, rest[n-1], f.At+n)
 	}
 	return n, false
 }
 
-// many notes a value that may become several words: what comes after the first may
-// be an option.
-func (g *getopt) many(f *Flag, value Word) {
+// many notes a value at an index of argv that may become several words: what comes after
+// the first may be an option, or an operand.
+func (g *getopt) many(f *Flag, value Word, at int) {
+	if !value.Many {
+		return
+	}
 	root := g.spec.root()
-	matters := g.stop >= 0 || len(root.unsafe)+len(g.spec.unsafe)+len(root.code) > 0
-	if value.Many && matters {
+	if g.stop >= 0 || len(root.unsafe)+len(g.spec.unsafe)+len(root.code) > 0 {
 		g.opaque("the value of " + f.Name + " may become several words")
 	}
+	g.several(at)
 }
 
 // bundle reads flags of one letter in one word.

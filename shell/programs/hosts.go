@@ -141,6 +141,12 @@ func (c *Command) copies() (out []Operand) {
 		return nil
 	}
 	into, sources := c.Words[len(c.Words)-1], c.Words[:len(c.Words)-1]
+	if into.Many { // some of it may be sources, or the last of these be where they go
+		out = append(out, Operand{Word: into, Kind: Read, Tree: true}, Operand{Word: into, Kind: Write, Tree: true})
+		if n := len(sources); n > 0 {
+			out = append(out, Operand{Word: sources[n-1], Kind: Write, Tree: true})
+		}
+	}
 	_, away, _ := remotePath(into.Text)
 	for _, w := range sources {
 		_, isHost, path := remotePath(w.Text)

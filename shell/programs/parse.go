@@ -141,7 +141,9 @@ func (r *reader) starts(s *spec) (out []int) {
 		switch {
 		case has:
 		case f != nil && f.values != "" && !f.only:
-			i++
+			if i++; i < len(r.words) && r.words[i].Many {
+				out = append(out, i) // the subcommand may be among what it becomes
+			}
 		case next && isTruth(r.words[i+1]):
 			i++
 		case f != nil || s.attached(w.Text):
@@ -180,6 +182,9 @@ func (r *reader) at(s *spec, start int) Command {
 	g := getopt{reader: r, c: &c, spec: s, stop: -1}
 	g.read(r.words[:start], len(r.argv)-len(r.words))
 	c.Words, g.operands = nil, 0 // they belong to options that are not known
+	if slices.ContainsFunc(r.words[:start], func(w Word) bool { return w.Many }) {
+		c.Opaque, c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
+	}
 	rest := r.words[start:]
 	before := len(rest)
 	if s.hasSubcommands() && s.stopsAt() < 0 {

@@ -21,21 +21,62 @@ func (r *reading) assignRoles() {
 			star = i
 		}
 	}
-	after := max(len(roles)-star-1, 0)
+	var before, after span
+	for _, w := range r.words {
+		after.add(w, len(roles), 1)
+	}
 	for i, w := range r.words {
-		switch left := len(r.words) - i; {
-		case star < len(roles) && left <= after:
-			r.role(roles[len(roles)-left], w, r.words[:i])
-		case i < star && i < len(roles):
-			r.role(roles[i], w, r.words[:i])
-		case star < len(roles):
-			r.role(strings.TrimSuffix(roles[star], "*"), w, nil)
-		default:
-			r.out.covered = false
-			r.add(w, Operand{Kind: Read})
+		after.add(w, len(roles), -1)
+		for _, at := range positions(before, after, w, len(roles)) {
+			r.roleAt(roles, star, at, w, r.words[:i])
 		}
+		before.add(w, len(roles), 1)
 	}
 	r.defaultOperand(roles)
+}
+
+// position is how many operands are before one, and after it.
+type position struct{ before, after int }
+
+// span is how many operands some words may be: those that may be any number of words are
+// none, or as many as there are roles.
+type span struct{ least, most int }
+
+func (s *span) add(w Word, roles, sign int) {
+	if w.Many {
+		s.most += roles * sign
+		return
+	}
+	s.least, s.most = s.least+sign, s.most+sign
+}
+
+// positions returns where an operand may be, as far as that makes a difference.
+func positions(before, after span, w Word, roles int) (out []position) {
+	if w.Many {
+		before.most, after.most = before.most+roles, after.most+roles
+	}
+	for b := before.least; b <= min(before.most, max(before.least, roles)); b++ {
+		for a := after.least; a <= min(after.most, max(after.least, roles)); a++ {
+			out = append(out, position{b, a})
+		}
+	}
+	return out
+}
+
+// roleAt gives an operand its role at a position.
+func (r *reading) roleAt(roles []string, star int, at position, w Word, words []Word) {
+	fixed := max(len(roles)-star-1, 0) // after the star
+	switch {
+	case star < len(roles) && at.after < fixed:
+		r.role(roles[len(roles)-at.after-1], w, words)
+	case at.before < star && at.before < len(roles):
+		r.role(roles[at.before], w, words)
+	case star < len(roles):
+		r.role(strings.TrimSuffix(roles[star], "*"), w, nil)
+	default:
+		r.out.covered = false
+		r.add(w, Operand{Kind: Read})
+	}
 }
 
 // defaultOperand adds the working directory for commands that walk it when they

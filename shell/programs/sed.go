@@ -10,7 +10,9 @@ func (c *Command) sed(words []Word) {
 	}
 	if !s.script && len(s.files) > 0 {
 		s.safe = s.safe && safeSedScript(s.files[0])
-		s.files = s.files[1:]
+		if !s.files[0].Many {
+			s.files = s.files[1:]
+		}
 	}
 	c.Known, c.Code = true, !s.safe
 	for _, w := range s.files {
@@ -85,6 +87,9 @@ func (s *sedReader) flag(words []Word, i int) int {
 // addScript takes a script given by a flag.
 func (s *sedReader) addScript(w Word) {
 	s.script = true
+	if w.Many {
+		s.files = append(s.files, Word{Dynamic: true})
+	}
 	s.safe = s.safe && safeSedScript(w)
 }
 

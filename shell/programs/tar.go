@@ -39,7 +39,7 @@ func tarOperands(words []Word) (out []Operand) {
 	for i, w := range words {
 		text := strings.TrimPrefix(w.Text, "-")
 		switch {
-		case i == 0 && strings.Trim(text, "tcxrufvzjJpkCa") == "" || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
+		case i == 0 && !w.Many && strings.Trim(text, "tcxrufvzjJpkCa") == "" || strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(w.Text, "--"):
 			if strings.ContainsAny(text, "cxru") {
 				kind = Write
 			}
@@ -67,7 +67,7 @@ func packs(words []Word) (out []Operand, ok bool) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
+		case w.Many || w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
 			return nil, false
 		case i == 0 && p.create: // letters without a dash
 			p.create = false
@@ -137,7 +137,7 @@ func (p *packer) long(s string) bool {
 // values takes the words after a flag that are its values.
 func (p *packer) values(words []Word) (taken int) {
 	for _, letter := range p.pending {
-		if taken >= len(words) {
+		if taken >= len(words) || words[taken].Many {
 			break
 		}
 		w := words[taken]

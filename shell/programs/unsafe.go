@@ -98,7 +98,9 @@ func (r *reader) scripts(c *Command, values string) {
 		}
 		switch short := flag && len(w.Text) == 2; {
 		case short && strings.Contains(values, w.Text[1:]):
-			i++
+			if i++; i < len(r.argv) && r.argv[i].Many {
+				c.Unsafe = append(c.Unsafe, Flag{Name: r.argv[i].Text, At: i})
+			}
 		case short && strings.Contains("fe", w.Text[1:]):
 			if i++; i < len(r.argv) {
 				c.Unsafe = append(c.Unsafe, Flag{Name: r.argv[i].Text, At: i})
@@ -264,7 +266,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the word before
 		mayBeCode := takes || script || !known || flag || at[i+1]
 		switch {
-		case takes && (w.Dynamic && w.Text == "" || namesDash(w.Text)), mayBeCode && mayNameInput(w):
+		case takes && (w.Many || w.Dynamic && w.Text == "" || namesDash(w.Text)), mayBeCode && mayNameInput(w):
 			return true
 		case namesDash(w.Text) && i > 0 && isField(s.settings, r.argv[i].Text):
 			return true
