@@ -181,9 +181,9 @@ func (l *loader) tokens(raw file, byDefault []Token) []Token {
 	return out
 }
 
-// roles reads the roles of one token. Agent and approver together are allowed
-// only because somebody wrote it; it is the one way in which who asks may also
-// decide, so it is told at every start.
+// roles reads the roles of one token. Agent and one that decides together are
+// allowed only because somebody wrote it; it is the one way in which who asks may
+// also decide, so it is told at every start.
 func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	if len(list) == 0 {
 		l.fail(name, "%s is empty: expected a list of agent, approver, observer, admin", key)
@@ -194,8 +194,10 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 		l.word(&role, s, key, "agent", "approver", "observer", "admin")
 		roles = append(roles, role)
 	}
-	if slices.Contains(roles, "agent") && slices.Contains(roles, "approver") {
-		l.warn("token %q holds both agent and approver: whoever has it approves its own calls", name.text)
+	for _, decides := range []string{"approver", "admin"} {
+		if slices.Contains(roles, "agent") && slices.Contains(roles, decides) {
+			l.warn("token %q holds both agent and %s: whoever has it approves its own calls", name.text, decides)
+		}
 	}
 	return roles
 }

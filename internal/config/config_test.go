@@ -129,7 +129,7 @@ func TestSettingsAreRead(t *testing.T) {
 	got, err := m.loadText(t, `version: 1
 allowed_hosts: [box.example]
 allowed_origins: ["https://box.example:8443"]
-tokens: [{name: all, roles: [agent, approver]}]
+tokens: [{name: all, roles: [agent, approver, admin]}]
 approval: {timeout: 1500ms}
 sandbox:
   profile: danger-full-access
@@ -153,7 +153,7 @@ redact: [s3cret]
 	}
 	check("hosts", got.AllowedHosts, []string{"box.example"})
 	check("origins", got.AllowedOrigins, []string{"https://box.example:8443"})
-	check("tokens", got.Tokens, []Token{{"all", []string{"agent", "approver"}}})
+	check("tokens", got.Tokens, []Token{{"all", []string{"agent", "approver", "admin"}}})
 	check("approval", got.ApprovalTime, 1500*time.Millisecond)
 	check("mode", got.Sandbox.Mode, sandbox.FullAccess)
 	check("network", got.Sandbox.Network, true)
@@ -166,7 +166,7 @@ redact: [s3cret]
 	check("idle", got.Limits.Idle, 1500*time.Millisecond)
 	check("env", got.Env, Env{[]string{"CI", "APP_*"}, map[string]string{"A": "", "B": "two", "C": filepath.Join(m.home, "cache"), "D": "a~/b"}})
 	check("redact", got.Redact, []string{"s3cret"})
-	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "approves its own calls") {
+	if len(got.Warnings) != 2 || !strings.Contains(got.Warnings[1], "agent and admin: whoever has it approves its own calls") {
 		t.Errorf("a token that approves itself gave the warnings %q", got.Warnings)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	Agent    Role = "agent"    // may request calls
 	Approver Role = "approver" // may decide on calls
 	Observer Role = "observer" // may read
-	Admin    Role = "admin"    // may read and stop everything
+	Admin    Role = "admin"    // may decide, read and stop everything
 )
 
 // Token names a client and what it may do.
@@ -31,6 +31,9 @@ type Token struct {
 }
 
 func (t Token) has(r Role) bool { return slices.Contains(t.Roles, r) }
+
+// decides reports whether the holder of a token may decide on calls.
+func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 
 // access is who may use a route.
 type access func(s *Server, r *http.Request) (who Token, status int)
@@ -54,10 +57,10 @@ func holder(s *Server, r *http.Request) (Token, int) {
 	return Token{}, http.StatusUnauthorized
 }
 
-// decider needs the token of somebody who decides on calls or owns the daemon.
+// decider needs the token of somebody who decides on calls.
 func decider(s *Server, r *http.Request) (Token, int) {
 	who, status := holder(s, r)
-	if status == http.StatusOK && !who.has(Approver) && !who.has(Admin) {
+	if status == http.StatusOK && !who.decides() {
 		return Token{}, http.StatusForbidden
 	}
 	return who, status

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,7 +58,10 @@ func hello(_ context.Context, io tools.IO) tools.Result {
 	return tools.Result{}
 }
 
-const approverSecret = "approver-secret-approver-secret-approver"
+const (
+	approverSecret = "approver-secret-approver-secret-approver"
+	adminSecret    = "admin-secret-admin-secret-admin-secret-a"
+)
 
 // newCallServer returns a server with everything real but the tool, under a
 // policy that gives the tool's effect the action.
@@ -93,7 +97,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Dispatch, o.Approvals, o.Journal = calls, approvals, j
 		o.CallsPerConnection = options.CallsPerConnection
-		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}})
+		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}}, Token{Name: "owner", Secret: adminSecret, Roles: []Role{Admin}})
 		for _, change := range more {
 			change(o)
 		}
@@ -249,6 +253,24 @@ func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
 	}
 	write(t, person, yes)
 	until(t, person, "approval_not_pending")
+}
+
+// Whoever may stop every call may say no, and yes too: an admin that is connected is asked.
+func TestAnAdminDecides(t *testing.T) {
+	ts := newCallServer(t, policy.Ask, hello)
+	owner, agent := dialAs(t, ts, adminSecret), dialAs(t, ts, agentSecret)
+	write(t, owner, `{"message_type":"ping","nonce":"joined"}`)
+	until(t, owner, "joined")
+	for id, approve := range map[string]bool{"call_1": true, "call_2": false} {
+		write(t, agent, call(id))
+		until(t, owner, "approval_request_message")
+		write(t, owner, fmt.Sprintf(`{"message_type":"approval_response_message","approvals":[{"tool_call_id":%q,"approve":%v}]}`, id, approve))
+		until(t, owner, `"approval_resolved"`)
+		ret, _ := until(t, agent, "tool_return_message")
+		if !strings.Contains(ret, `"person":"owner"`) || strings.Contains(ret, `"denied"`) == approve {
+			t.Errorf("%s: the return is %s", id, ret)
+		}
+	}
 }
 
 func TestACancelledCallIsAnsweredAndLateFramesAreToo(t *testing.T) {

@@ -84,7 +84,7 @@ func (ss *session) may(what, callID string, roles ...Role) bool {
 // client is the scope in which this session's calls live: agents see their own
 // calls, everybody else sees all.
 func (ss *session) client() string {
-	if ss.who.has(Approver) || ss.who.has(Observer) || ss.who.has(Admin) {
+	if ss.who.decides() || ss.who.has(Observer) {
 		return ""
 	}
 	return ss.who.Name
@@ -103,7 +103,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 
 func (ss *session) answer(m *message.ApprovalResponse) {
 	for _, a := range m.Answers {
-		if !ss.may("decide on calls", a.CallID, Approver) {
+		if !ss.may("decide on calls", a.CallID, Approver, Admin) {
 			continue
 		}
 		if e := ss.decide(a, m); e != nil {
@@ -295,8 +295,7 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {
-	person := ss.who.has(Approver) || ss.who.has(Admin)
-	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call, person)
+	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call, ss.who.decides())
 	if e != nil {
 		ss.reply(e)
 		return

@@ -2,9 +2,6 @@ package server
 
 import "fmt"
 
-// decides reports whether the holder of a token decides on calls or owns the daemon.
-func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
-
 // kept returns how many of all connections only tokens that decide may use, so that agents
 // and observers cannot lock out those who watch over them.
 func kept(all int) int { return min((all+15)/16, all-1) }

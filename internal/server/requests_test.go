@@ -37,13 +37,16 @@ func TestALongCommandIsExplainedAndNotRecorded(t *testing.T) {
 	}
 }
 
-// TestAFaultIsAnsweredWithItsRequestID takes everything away on which a server relies.
+// TestAFaultIsAnsweredWithItsRequestID takes away what serves requests.
 func TestAFaultIsAnsweredWithItsRequestID(t *testing.T) {
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Tokens = append(o.Tokens, Token{Name: "all", Secret: observerSecret, Roles: []Role{Observer, Admin}})
-	}, func(o *Options) { o.Dispatch, o.Journal, o.Approvals = nil, nil, nil })
+	}, func(o *Options) { o.Dispatch, o.Journal = nil, nil })
 	conn := dialAs(t, ts, observerSecret)
 	for _, frame := range asking {
+		if strings.Contains(frame, "list_approvals") {
+			continue // it needs the questions, which a connection that decides joins
+		}
 		write(t, conn, frame)
 		if answer := read(t, conn); !strings.Contains(answer, `"internal_error"`) || !strings.Contains(answer, `"request_id":"q"`) {
 			t.Errorf("%s was answered by %s", frame, answer)

@@ -71,7 +71,7 @@ func (ss *session) poke() {
 // run serves the connection and returns when it and its goroutines have ended.
 func (ss *session) run() {
 	defer ss.conn.Close()
-	if ss.who.has(Approver) {
+	if ss.who.decides() {
 		defer ss.srv.opt.Approvals.Join(approver{ss})()
 	}
 	if ss.who.has(Agent) {
