@@ -28,7 +28,7 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*
 	t.Use(p)
 	t.lockUnder(p)
 	defer t.mu.Unlock()
-	set, err := t.compile(p, opened)
+	set, err := t.current(p, opened)
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,49 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return c, err
 }
 
+// current is compile for a call that begins: each mask is of the file that is there now, also
+// in a directory of which no events come. The caller holds mu.
+func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, error) {
+	const rounds = 3
+	for range rounds {
+		set, err := t.compile(p, opened)
+		if err != nil || !t.renew(set) {
+			return set, err
+		}
+	}
+	return nil, errors.New("files that rules keep from calls are replaced again and again; send the call again when that has ended")
+}
+
+// renew looks again at what a set masks, and reports whether something else is there. The
+// caller holds mu.
+func (t *Tracker) renew(set *compiled) (stale bool) {
+	if set.masks == nil {
+		return false
+	}
+	old := map[string]bool{}
+	for _, m := range slices.Concat(set.masks.Hidden, set.masks.Fixed) {
+		old[m.Path] = stateOf(m.Path).identity() != m.Is
+		stale = stale || old[m.Path]
+	}
+	if !stale {
+		return false
+	}
+	for _, some := range t.names {
+		for path, n := range some {
+			if old[n.target] {
+				t.look(path)
+			}
+		}
+	}
+	for target, n := range t.ghosts {
+		if n.is = stateOf(target).identity(); n.is == "" {
+			delete(t.ghosts, target)
+		}
+	}
+	t.last = nil
+	return true
+}
+
 // builder makes one set.
 type builder struct {
 	t            *Tracker

@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -120,5 +122,45 @@ func TestADirectoryThatIsReplacedWhileEventsAreLostIsWatched(t *testing.T) {
 	g.mu.Unlock()
 	if !seesHook(g, c, ws+"/d/sub", t) {
 		t.Error("the new directory is not watched")
+	}
+}
+
+// sightOf is a Sight of one path.
+type sightOf struct {
+	path    string
+	changed int
+}
+
+func (s *sightOf) Listed(string, []fs.DirEntry)     {}
+func (s *sightOf) Wants(path string, _ bool) bool   { return path == s.path }
+func (s *sightOf) Changed(string)                   { s.changed++ }
+func (s *sightOf) Moved(string, string) (more bool) { return false }
+
+// However much other calls change, what happened before is shown before the next one begins.
+func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
+	t.Parallel()
+	_, ws := project(t)
+	sight := &sightOf{path: ws + "/sub/.env"}
+	put(t, sight.path)
+	put(t, ws+"/sub/swap")
+	put(t, ws+"/flood/0")
+	g, err := New(Options{Roots: []string{ws}, Names: []string{".git/hooks"}, Quarantine: t.TempDir(), Sight: sight})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	defer g.Begin(nil).End()
+	g.mu.Lock() // the events wait
+	seen := sight.changed
+	for i := range min(queued(t)/2, 3*mostPending) {
+		rename(t, fmt.Sprintf("%s/flood/%d", ws, i), fmt.Sprintf("%s/flood/%d", ws, i+1))
+	}
+	rename(t, ws+"/sub/swap", sight.path)
+	g.mu.Unlock()
+	g.Sync()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if sight.changed == seen {
+		t.Error("the saved file was not seen")
 	}
 }

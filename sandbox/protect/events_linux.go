@@ -53,6 +53,7 @@ func (w *Watcher) take() []event {
 		if err != nil || n <= 0 {
 			return nil
 		}
+		w.taken += uint64(n)
 		return merge(buf[:n])
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Sync shows the Sight what has changed until now. It waits until all roots have been read.
+// Sync shows the Sight everything that has changed until now, however much that is: the
+// kernel bounds what waits. It waits until all roots have been read.
 func (w *Watcher) Sync() {
 	if w == nil {
 		return
@@ -17,7 +18,23 @@ func (w *Watcher) Sync() {
 	<-w.ready
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sync()
+	for end := w.taken + w.waiting(); w.taken < end && !w.closed; w.yield() {
+		w.pump(1)
+	}
+	w.settleTree()
+	w.searchLost()
+}
+
+// waiting is how many bytes of events have not been read.
+func (w *Watcher) waiting() uint64 {
+	if w.closed {
+		return 0
+	}
+	n, err := unix.IoctlGetInt(w.fd, unix.TIOCINQ) // FIONREAD
+	if err != nil {
+		return 0
+	}
+	return uint64(n)
 }
 
 // sync handles the events that there are, but not so many that others would wait long.
@@ -25,8 +42,13 @@ func (w *Watcher) sync() {
 	if !w.pump(w.pending()) {
 		w.behind = true
 	}
+	w.searchLost()
+}
+
+// searchLost reads all directories for the Sight when the queue was too short for all events.
+func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); {
-		left -= piece // the queue was too short for all events
+		left -= piece
 	}
 }
 

@@ -19,7 +19,8 @@ type Watcher struct {
 	names   names
 	inotify *os.File // kept for its poller; read by raw system calls, with mu held
 	fd      int
-	looks   int // how many directories are read before a call returns
+	taken   uint64 // bytes of events that were read; guarded by mu
+	looks   int    // how many directories are read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
 	ready   chan struct{} // closed when the roots have been read for the first time
