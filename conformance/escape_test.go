@@ -125,7 +125,7 @@ func playEscapes(t *testing.T, all *attacks, list string, every int, world world
 // inEveryTier tells that a case is always played in all tiers, since what it is about is done
 // in another way there.
 func (c escapeCase) inEveryTier() bool {
-	return slices.Contains([]string{"pr-27", "pr-33", "pr-34", "lo-01", "lo-05"}, c.ID)
+	return slices.Contains([]string{"pr-27", "pr-33", "pr-34", "lo-01", "lo-05", "rd-23", "rd-24"}, c.ID)
 }
 
 // TestEscapeRunnerSeesEscapes plays attacks against a daemon that confines nothing.

@@ -72,7 +72,7 @@ const (
 	bwrapProgram
 	bwrapArgs
 	bwrapInfo
-	bwrapEmpty // and further ones
+	bwrapCovers // and further ones
 )
 
 // bwrap starts one helper, and outlives it.
@@ -88,7 +88,7 @@ type bwrap struct {
 	args       *os.File
 	info, told *os.File // bwrap's end of a pipe, and ours
 	null       *os.File
-	empty      []*os.File
+	covers     []*os.File
 }
 
 // newBwrap prepares to start a helper by bwrap. The specification learns what the
@@ -119,7 +119,7 @@ func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
 	if b.said, err = memoryFile("said", nil); err != nil {
 		return err
 	}
-	args, err := spec.BwrapArguments(c.terminalName(), b.oneEmpty)
+	args, err := spec.BwrapArguments(c.terminalName(), b.cover)
 	if err != nil {
 		return err
 	}
@@ -127,18 +127,18 @@ func (b *bwrap) prepare(c Command, spec *helper.Spec) (err error) {
 	return err
 }
 
-// oneEmpty opens a file with nothing in it for bwrap.
-func (b *bwrap) oneEmpty() (int, error) {
-	null, err := os.Open(os.DevNull)
+// cover makes a file for bwrap that is to cover another.
+func (b *bwrap) cover() (int, error) {
+	file, err := memoryFile("cover", []byte(helper.Cover))
 	if err != nil {
 		return -1, err
 	}
-	b.empty = append(b.empty, null)
-	return bwrapEmpty + len(b.empty) - 1, nil
+	b.covers = append(b.covers, file)
+	return bwrapCovers + len(b.covers) - 1, nil
 }
 
 func (b *bwrap) letGo() {
-	for _, f := range append([]*os.File{b.null, b.program, b.args, b.info, b.told}, b.empty...) {
+	for _, f := range append([]*os.File{b.null, b.program, b.args, b.info, b.told}, b.covers...) {
 		f.Close() // allowed on nil
 	}
 }
@@ -151,7 +151,7 @@ func (b *bwrap) command(control *os.File) *exec.Cmd {
 		Args: []string{"bwrap", "--info-fd", fmt.Sprint(bwrapInfo), "--args", fmt.Sprint(bwrapArgs), "--", fmt.Sprintf("/proc/self/fd/%d", bwrapProgram), helper.Marker},
 		Env:  []string{"GOMAXPROCS=2"}, Dir: "/",
 		Stdin: b.null, Stdout: b.null, Stderr: b.said,
-		ExtraFiles:  append([]*os.File{control, b.program, b.args, b.info}, b.empty...),
+		ExtraFiles:  append([]*os.File{control, b.program, b.args, b.info}, b.covers...),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 }

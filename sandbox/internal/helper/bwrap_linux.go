@@ -15,12 +15,12 @@ import (
 // knows how to make it. The specification learns what is there now, so that the helper
 // can see whether that is what it got.
 //
-// console is the terminal of the call, "" where it has none. empty gives a descriptor
-// with nothing to read, by the number that it will have in bwrap; bwrap takes one for
+// console is the terminal of the call, "" where it has none. cover gives a descriptor
+// from which Cover is read, by the number that it will have in bwrap; bwrap takes one for
 // each hidden file.
 //
 // bwrap finds paths by their names, at its own time, and follows links. See checkView.
-func (s *Spec) BwrapArguments(console string, empty func() (fd int, err error)) ([]string, error) {
+func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) ([]string, error) {
 	if err := s.lookAtRoots(); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Spec) BwrapArguments(console string, empty func() (fd int, err error)) 
 			a = append(a, "--ro-bind-try", s.source(r.Path), r.Path)
 		}
 	}
-	hidden, err := s.bwrapHidden(empty)
+	hidden, err := s.bwrapHidden(cover)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *Spec) bwrapGiven() (a []string) {
 
 // bwrapHidden covers what is hidden. What lies in a folder that is covered anyway is
 // left out: there is nothing to be covered, and bwrap would make it.
-func (s *Spec) bwrapHidden(empty func() (int, error)) ([]string, error) {
+func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	var a, folders []string
 	for _, path := range s.hiddenHere() {
 		if slices.ContainsFunc(folders, func(f string) bool { return below(path, f) }) {
@@ -121,7 +121,7 @@ func (s *Spec) bwrapHidden(empty func() (int, error)) ([]string, error) {
 			a = append(a, "--size", "4096", "--perms", "0000", "--tmpfs", path, "--remount-ro", path)
 			continue
 		}
-		fd, err := empty()
+		fd, err := cover()
 		if err != nil {
 			return nil, err
 		}

@@ -178,7 +178,7 @@ func (m mountTable) checkMount(fd int, readOnly bool) error {
 	return nil
 }
 
-// checkHidden makes sure that what was opened is empty and closed. It closes fd.
+// checkHidden makes sure that what was opened is a cover. It closes fd.
 func (m mountTable) checkHidden(fd int) error {
 	defer unix.Close(fd)
 	if err := m.checkMount(fd, true); err != nil {
@@ -189,7 +189,7 @@ func (m mountTable) checkHidden(fd int) error {
 		return err
 	}
 	folder := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	if st.Mode&0o777 != 0 || !folder && st.Size != 0 {
+	if st.Mode&0o777 != 0 || !folder && st.Size != int64(len(Cover)) {
 		return errors.New("it is not covered")
 	}
 	return nil

@@ -262,7 +262,7 @@ func buildDev(nodes []tree) error {
 			return stage("fill /dev", err)
 		}
 	}
-	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o1777), os.WriteFile(emptyFile, nil, 0)); err != nil {
+	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o1777), os.WriteFile(coverFile, []byte(Cover), 0)); err != nil {
 		return stage("fill /dev", err)
 	}
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=512"); err != nil {
@@ -300,9 +300,12 @@ func buildProc() error {
 	return nil
 }
 
-// emptyFile is what covers a hidden file: nobody but root could read its mode,
-// and it is empty.
-const emptyFile = "/dev/.empty"
+// coverFile is what covers a hidden file. Its mode lets nobody open it.
+const coverFile = "/dev/.cover"
+
+// Cover is what it holds. It is not empty, because programs take an empty file for one that
+// need not be opened: npm pack would put it into its archive, in the place of the real one.
+const Cover = "\n"
 
 func hideAll(paths []string) error {
 	for _, path := range paths {
@@ -350,15 +353,15 @@ func cover(fd int) error {
 		return unix.Mount("tmpfs", fmt.Sprintf("/proc/self/fd/%d", fd), "tmpfs",
 			flagsPlain|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=000,size=4k")
 	}
-	empty, err := take(emptyFile, false)
+	file, err := take(coverFile, false)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(empty.fd)
-	if err := setAttr(empty.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
+	defer unix.Close(file.fd)
+	if err := setAttr(file.fd, "", unix.AT_EMPTY_PATH, attrLocked); err != nil {
 		return err
 	}
-	return unix.MoveMount(empty.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return unix.MoveMount(file.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 func except(err error, harmless ...error) error {
