@@ -250,6 +250,10 @@ func TestInputIsSentAsBytes(t *testing.T) {
 
 func TestQuestionsGetTheirOwnAnswers(t *testing.T) {
 	t.Parallel()
+	wanted := message.ListMessages{
+		Before: "m9", After: "m1", Limit: 3, Ascending: true, RunID: "r", StepID: "s", AgentID: "a", ConversationID: "c", CallID: "c1", OTID: "o",
+		GroupID: "g", SenderID: "u", Workspace: "/src/app", MessageTypes: []string{"x"}, Status: "success",
+	}
 	c := dial(t, func(d *daemon) {
 		for range 4 {
 			var q struct {
@@ -258,11 +262,18 @@ func TestQuestionsGetTheirOwnAnswers(t *testing.T) {
 				Nonce     string `json:"nonce"`
 			}
 			frame := []byte(d.receive())
-			if _, errs := message.NewDecoder(message.DecoderOptions{}).Decode(frame); len(errs) > 0 {
+			decoded, errs := message.NewDecoder(message.DecoderOptions{}).Decode(frame)
+			if len(errs) > 0 {
 				d.t.Errorf("%s: %v", frame, errs)
 			}
 			if err := json.Unmarshal(frame, &q); err != nil {
 				d.t.Error(err)
+			}
+			if list, ok := decoded[0].(*message.ListMessages); ok {
+				list.RequestID = ""
+				if diff := cmp.Diff(&wanted, list); diff != "" {
+					d.t.Errorf("%s: (-want +got)\n%s", frame, diff)
+				}
 			}
 			d.send(`{"message_type":"output","request_id":"of somebody else","data":"x"}`)
 			switch q.Type {
@@ -281,7 +292,7 @@ func TestQuestionsGetTheirOwnAnswers(t *testing.T) {
 	if err != nil || string(data) != "\xff" || out.NextOffset != 5 {
 		t.Errorf("got %+v, %q, %v", out, data, err)
 	}
-	page, err := c.ListMessages(t.Context(), message.ListMessages{Limit: 3, Ascending: true, MessageTypes: []string{"x"}})
+	page, err := c.ListMessages(t.Context(), wanted)
 	if err != nil || len(page.Messages) != 1 || !page.HasMore {
 		t.Errorf("got %+v, %v", page, err)
 	}

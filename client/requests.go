@@ -26,7 +26,7 @@ func (c *Client) ListMessages(ctx context.Context, q message.ListMessages) (mess
 	f := fields{
 		"message_type": "list_messages", "before": q.Before, "after": q.After, "run_id": q.RunID, "step_id": q.StepID,
 		"agent_id": q.AgentID, "conversation_id": q.ConversationID, "tool_call_id": q.CallID, "otid": q.OTID,
-		"status": q.Status,
+		"group_id": q.GroupID, "sender_id": q.SenderID, "workspace": q.Workspace, "status": q.Status,
 	}
 	if q.Limit != 0 {
 		f["limit"] = q.Limit

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -171,6 +172,8 @@ func (x *decoding) listMessages() {
 		text = "order must be asc or desc"
 	case w.Status != "" && w.Status != "success" && w.Status != "error":
 		text = "status must be success or error"
+	case w.Workspace != "" && !filepath.IsAbs(w.Workspace):
+		text = "workspace must be the absolute path of one, as hello_ack lists it"
 	}
 	if text != "" {
 		x.errorf(InvalidArguments, "%s", text)
@@ -180,7 +183,7 @@ func (x *decoding) listMessages() {
 		RequestID: string(w.RequestID), Before: string(w.Before), After: string(w.After), Limit: limit,
 		Ascending: w.Order == "asc", RunID: string(w.RunID), StepID: string(w.StepID), AgentID: string(w.AgentID),
 		ConversationID: string(w.ConversationID), CallID: string(w.CallID), OTID: string(w.OTID),
-		GroupID: string(w.GroupID), SenderID: string(w.SenderID),
+		GroupID: string(w.GroupID), SenderID: string(w.SenderID), Workspace: w.Workspace,
 		MessageTypes: texts(w.MessageTypes), Status: w.Status,
 	})
 }

@@ -105,6 +105,7 @@ type ListMessages struct {
 	OTID           string
 	GroupID        string
 	SenderID       string
+	Workspace      string // the root of the workspace of the calls
 	MessageTypes   []string
 	Status         string
 }

@@ -167,6 +167,7 @@ type wireListMessages struct {
 	OTID           ident   `json:"otid,omitempty"`
 	GroupID        ident   `json:"group_id,omitempty"`
 	SenderID       ident   `json:"sender_id,omitempty"`
+	Workspace      string  `json:"workspace,omitempty" jsonschema:"absolute path of the workspace of the calls, as hello_ack lists it"`
 	MessageTypes   []ident `json:"message_types,omitempty"`
 	Status         string  `json:"status,omitempty" jsonschema:"success or error"`
 }

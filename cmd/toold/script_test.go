@@ -141,11 +141,11 @@ func decideFirst(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// listReturns prints the journal's returns, as HTTP lists them.
-func listReturns(ts *testscript.TestScript, _ bool, _ []string) {
+// listReturns prints the journal's returns, as HTTP lists them: list-returns [FILTER=VALUE].
+func listReturns(ts *testscript.TestScript, _ bool, args []string) {
 	secret, err := toold(ts, "token", "show", "observer")
 	ts.Check(err)
-	req, err := http.NewRequest(http.MethodGet, "http://"+ts.Getenv("TOOLD_LISTEN")+"/v1/messages?message_types=tool_return_message", nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+ts.Getenv("TOOLD_LISTEN")+"/v1/messages?"+strings.Join(append(args, "message_types=tool_return_message"), "&"), nil)
 	ts.Check(err)
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(secret))
 	res, err := http.DefaultClient.Do(req)

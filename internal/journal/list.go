@@ -29,6 +29,7 @@ type Query struct {
 	OTID           string
 	GroupID        string
 	SenderID       string
+	Workspace      string // of the call, canonical
 	CallID         string
 	Status         string
 	MessageTypes   []string
@@ -87,6 +88,10 @@ func fitting(found []Message, limit int) int {
 	return len(found)
 }
 
+// inWorkspace selects the messages of the calls in a workspace.
+const inWorkspace = `EXISTS (SELECT 1 FROM calls c WHERE c.client = messages.client AND c.agent_id = messages.agent_id AND
+	c.tool_call_id = messages.tool_call_id AND c.workspace = ?)`
+
 // conditions makes the WHERE clause of a query.
 func (j *Journal) conditions(ctx context.Context, q Query) (where string, args []any, err error) {
 	var all []string
@@ -122,6 +127,9 @@ func (j *Journal) conditions(ctx context.Context, q Query) (where string, args [
 		if f.value != "" {
 			add(f.column+" = ?", f.value)
 		}
+	}
+	if q.Workspace != "" {
+		add(inWorkspace, q.Workspace)
 	}
 	if n := len(q.MessageTypes); n > 0 {
 		types := make([]any, n)

@@ -29,7 +29,7 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	page, err := s.opt.Journal.List(ctx, journal.Query{
 		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Ascending, Client: client,
 		AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID,
-		OTID: m.OTID, GroupID: m.GroupID, SenderID: m.SenderID, CallID: m.CallID, Status: m.Status, MessageTypes: m.MessageTypes,
+		OTID: m.OTID, GroupID: m.GroupID, SenderID: m.SenderID, Workspace: m.Workspace, CallID: m.CallID, Status: m.Status, MessageTypes: m.MessageTypes,
 	})
 	var e *message.Error
 	switch {

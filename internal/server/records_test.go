@@ -29,6 +29,8 @@ func TestAQueryOverHTTPIsCheckedAsAFrameIs(t *testing.T) {
 		"?group=g":             http.StatusBadRequest,
 		"?group_id=g":          http.StatusOK,
 		"?sender_id=u":         http.StatusOK,
+		"?workspace=/src/app":  http.StatusOK,
+		"?workspace=app":       http.StatusBadRequest,
 	} {
 		if res := get(t, ts.URL+"/v1/messages"+query, token); res.StatusCode != want {
 			t.Errorf("GET /v1/messages%s: %s, want %d", query, res.Status, want)
@@ -74,7 +76,10 @@ func TestAFilterThatIsNotKnownSelectsNothing(t *testing.T) {
 		write(t, conn, `{"message_type":"approval_request_message","group_id":"group-`+of+`","sender_id":"user-`+of+`","tool_call":{"tool_call_id":"call_`+of+`","tool_name":"shout","arguments":{"text":"x"}}}`)
 		until(t, conn, "tool_return_message")
 	}
-	for filter, want := range map[string]int{`"group_id":"group-1"`: 2, `"sender_id":"user-2"`: 2, `"group_id":"group-1","sender_id":"user-2"`: 0, `"limit":9`: 4} {
+	for filter, want := range map[string]int{
+		`"group_id":"group-1"`: 2, `"sender_id":"user-2"`: 2, `"group_id":"group-1","sender_id":"user-2"`: 0, `"limit":9`: 4,
+		`"workspace":"/nowhere"`: 4, `"workspace":"/nowhere","group_id":"group-1"`: 2, `"workspace":"/src"`: 0,
+	} {
 		write(t, conn, `{"message_type":"list_messages","request_id":"q1",`+filter+`}`)
 		page, _ := until(t, conn, `"messages"`)
 		var got message.Messages
@@ -85,6 +90,7 @@ func TestAFilterThatIsNotKnownSelectsNothing(t *testing.T) {
 	for filter, want := range map[string]string{
 		`"runid":"a"`: "did you mean run_id?", `"Group_ID":"a"`: "did you mean group_id?", `"sender":"a"`: "its fields are", `"frobnicate":1`: "group_id",
 		`"run_id":null,"x":null`: "x is no field", `"messagetypes":[]`: "did you mean message_types?",
+		`"workspace":"app"`: "workspace must be the absolute path of one",
 	} {
 		write(t, conn, `{"message_type":"list_messages","request_id":"q2",`+filter+`}`)
 		refused, _ := until(t, conn, "error_message")
