@@ -56,7 +56,7 @@ var layers = []row{
 	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
 	{"internal/config", []string{"internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
-	{"shell", []string{"policy", "sandbox"}, []string{"sh"}},
+	{"shell", []string{"policy", "sandbox", "shell/programs"}, []string{"sh"}},
 	{"tools/bash", []string{"shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, nil},
 	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"tools"}, nil},

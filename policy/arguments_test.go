@@ -10,7 +10,7 @@ import (
 // operands renders what Describe says of a command: "net x", "read+ x", and what
 // may be a path of an unknown one as "? x".
 func operands(command string) (out []string) {
-	u := Describe(words(command))
+	u := describe(words(command))
 	for _, o := range u.Operands {
 		s := o.Kind.String()
 		if o.Tree {
@@ -26,7 +26,7 @@ func operands(command string) (out []string) {
 		out = append(out, s+" "+text)
 	}
 	if !u.Known {
-		for _, w := range Suspects(words(command)) {
+		for _, w := range suspects(words(command)) {
 			out = append(out, "? "+w.Text)
 		}
 	}
@@ -105,7 +105,7 @@ func TestURLsThatAreTextAreNoHosts(t *testing.T) {
 		for _, text := range argv {
 			w = append(w, Word{Text: text})
 		}
-		for _, o := range Describe(w).Operands {
+		for _, o := range describe(w).Operands {
 			if o.Kind == Net {
 				t.Errorf("%q: contacts %q", argv, o.Word.Text)
 			}

@@ -3,6 +3,8 @@ package policy
 import (
 	"strings"
 	"testing"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // place is the machine the tests speak of. It does not exist.
@@ -48,4 +50,62 @@ func compile(t testing.TB, f File, further ...File) *Policy {
 func rules(t testing.TB, d Defaults, r ...Rule) *Policy {
 	t.Helper()
 	return compile(t, File{Name: "p.yaml", Defaults: d, Commands: r})
+}
+
+// usage is what a well-known command does with its arguments, as far as they
+// tell without running it.
+type usage struct {
+	Known    bool // the command is known, with this subcommand
+	Operands []operand
+	Names    []operand
+}
+
+// operand is a part of a command that names a file or a host.
+type operand struct {
+	Word Word
+	Kind Kind   // Read, Write or Net
+	Tree bool   // everything below it as well
+	Part string // of the tree; see Effect
+	Link bool   // the link itself is meant, not what it points to
+}
+
+// describe says what a command does with its operands, and those of a module or
+// package that it starts.
+func describe(argv []Word) usage {
+	if len(argv) == 0 || argv[0].Dynamic {
+		return usage{}
+	}
+	c := programs.Parse(argv)
+	u := usage{Known: c.Known, Operands: operandsOf(c.Operands), Names: operandsOf(c.Prints)}
+	for _, run := range c.Runs {
+		if len(run.Argv) == 0 || c.Prints != nil {
+			continue
+		}
+		inner := programs.Parse(run.Argv)
+		u.Operands = append(u.Operands, operandsOf(inner.Operands)...)
+		u.Known = u.Known && (inner.Known || strings.HasPrefix(c.Base, "python"))
+	}
+	return u
+}
+
+// operandsOf returns operands as effects name them.
+func operandsOf(operands []programs.Operand) (out []operand) {
+	kinds := map[programs.Kind]Kind{programs.Read: Read, programs.Write: Write, programs.Net: Net}
+	for _, o := range operands {
+		if o.Kind != programs.None {
+			out = append(out, operand{Word: o.Word, Kind: kinds[o.Kind], Tree: o.Tree, Part: o.Part, Link: o.Link})
+		}
+	}
+	return out
+}
+
+// suspects returns the words of a command that may be paths when its program is
+// not known.
+func suspects(argv []Word) []Word {
+	c := programs.Parse(argv)
+	out := c.Suspects
+	for _, run := range c.Runs {
+		out = append(out, programs.Parse(run.Argv).Suspects...)
+	}
+	return out
 }

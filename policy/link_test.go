@@ -27,7 +27,7 @@ func TestALinksTargetIsMeantFromTheLink(t *testing.T) {
 		"/usr/bin/ln -s ../src build/lnk": "build/../src build/lnk/../src",
 	} {
 		var got []string
-		for _, o := range Describe(words(strings.ReplaceAll(command, "$…", "…"))).Operands {
+		for _, o := range describe(words(strings.ReplaceAll(command, "$…", "…"))).Operands {
 			if text := o.Word.Text + map[bool]string{true: "…"}[o.Word.Dynamic]; o.Kind == Read {
 				got = append(got, text)
 			}

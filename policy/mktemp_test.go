@@ -11,7 +11,7 @@ func TestATemporaryFileIsWrittenWhereMktempPutsIt(t *testing.T) {
 		"mktemp --suffix=.go /srv/a.XXX": "/srv/a.XXX", "mktemp --tmpdir a.XXX": "/tmp/a.XXX",
 	} {
 		e := run(command)
-		u := Describe(e.Argv)
+		u := describe(e.Argv)
 		if len(u.Operands) != 1 || u.Operands[0].Kind != Write || u.Operands[0].Word.Text != want {
 			t.Errorf("%s: %+v, want a write of %s", command, u.Operands, want)
 		}

@@ -9,7 +9,7 @@ import (
 // judged decides the paths of a command as they stand in it, from the workspace.
 func judged(p *Policy, command string) Action {
 	var effects []Effect
-	for _, o := range Describe(words(command)).Operands {
+	for _, o := range describe(words(command)).Operands {
 		e := Effect{Kind: o.Kind, Tree: o.Tree, Part: o.Part, Unknown: o.Word.Dynamic}
 		if !e.Unknown {
 			e.Path = path.Join("/w", o.Word.Text)

@@ -30,7 +30,7 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action, []Word)
 	s := search{policy: p, consider: consider, left: maxScan}
 	c := programs.Spell(e.Argv)
 	s.command(&c, e.Argv, e.Dirs)
-	s.started(&c, 0)
+	s.started(&c, 0, true)
 	if c.Carries {
 		s.ends(e.Argv[1:])
 	}
@@ -45,10 +45,12 @@ const (
 	maxStarts  = 8 // commands that start commands
 )
 
-// started tries the commands that a command starts.
-func (s *search) started(c *programs.Command, depth int) {
+// started tries the commands that a command starts. Where all is followed, a script has
+// effects of its own, and is not searched for what looks like a command.
+func (s *search) started(c *programs.Command, depth int, followed bool) {
+	followed = followed && c.Followed() && c.Opaque == ""
 	for _, run := range c.Runs {
-		if run.Script.Text != "" {
+		if run.Script.Text != "" && (run.Language == "text" || !followed) {
 			s.text(run.Script.Text)
 		}
 		if len(run.Argv) == 0 || depth > maxStarts || s.left <= 0 {
@@ -56,7 +58,7 @@ func (s *search) started(c *programs.Command, depth int) {
 		}
 		inner := programs.Spell(run.Argv)
 		s.command(&inner, run.Argv, nil)
-		s.started(&inner, depth+1)
+		s.started(&inner, depth+1, followed)
 		if inner.Carries {
 			s.ends(run.Argv[1:])
 		}
@@ -102,7 +104,7 @@ func (s *search) tail(argv []Word, some bool) {
 	}
 	c := programs.Spell(argv)
 	s.command(&c, argv, nil)
-	s.started(&c, 0)
+	s.started(&c, 0, false)
 }
 
 // withoutVersion takes the version away from a program that another runs: npx npm@10.

@@ -41,11 +41,11 @@ func TestNamesThatAreReadFromAFileAreNotKnown(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"wc --files0-from=x", "du --files0-from x", "sort --files0-f=x"} {
 		unknown := false
-		for _, o := range Describe(words(command)).Operands {
+		for _, o := range describe(words(command)).Operands {
 			unknown = unknown || o.Kind == Read && o.Word.Dynamic
 		}
 		if !unknown {
-			t.Errorf("%s: %v", command, Describe(words(command)).Operands)
+			t.Errorf("%s: %v", command, describe(words(command)).Operands)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestALongFlagOfOneDashNamesItsOwnPath(t *testing.T) {
 		"terraform -chdir=envs/dev validate": "envs/dev", "terraform validate -var-file=a/b.tfvars": "a/b.tfvars",
 	} {
 		var got []string
-		for _, o := range Describe(run(command).Argv).Operands {
+		for _, o := range describe(run(command).Argv).Operands {
 			got = append(got, o.Word.Text)
 		}
 		if strings.Join(got, " ") != want {

@@ -218,7 +218,7 @@ func TestReadOnlyPresetDoesNotWrite(t *testing.T) {
 
 // shown renders operands for comparison: r and w for read and write, n for net,
 // + for a tree, @ for a link itself.
-func shown(u Usage) string {
+func shown(u usage) string {
 	var out []string
 	for _, o := range u.Operands {
 		s := map[Kind]string{Read: "r", Write: "w", Net: "n"}[o.Kind]
@@ -284,7 +284,7 @@ func TestOperandsAreDescribed(t *testing.T) {
 		{"git clone git@h:y/x.git", "n:git@h:y/x.git w+:x"},
 		{"test -f a", "r:a"},
 	} {
-		if got := shown(Describe(words(c.command))); got != c.want {
+		if got := shown(describe(words(c.command))); got != c.want {
 			t.Errorf("%s: %s, want %s", c.command, got, c.want)
 		}
 	}
@@ -299,13 +299,13 @@ func FuzzDescribe(f *testing.F) {
 	p := compile(f, File{Defaults: asking(), Presets: []string{presetReadOnly, presetWorkspace}})
 	f.Fuzz(func(t *testing.T, command string) {
 		argv := words(command)
-		Describe(argv)
-		Suspects(argv)
+		describe(argv)
+		suspects(argv)
 		p.Decide([]Effect{{Kind: Exec, Argv: argv}})
 		// A word that could be anything never turns a question into consent.
 		if len(argv) > 0 && p.Decide([]Effect{{Kind: Exec, Argv: argv}}).Action != Allow {
 			more := append(argv, Word{Dynamic: true})
-			if d := p.Decide([]Effect{{Kind: Exec, Argv: more}}); d.Action == Allow && Describe(argv).Known && argv[0].Text == "rm" {
+			if d := p.Decide([]Effect{{Kind: Exec, Argv: more}}); d.Action == Allow && describe(argv).Known && argv[0].Text == "rm" {
 				t.Errorf("%s is allowed with an unknown word", command)
 			}
 		}

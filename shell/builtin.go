@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // builtin follows the builtins that change what is known, or evaluate text. It reports
@@ -165,7 +166,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 			w.opaque("a pattern may match any directory below /proc", source)
 		}
 		if !a.known() {
-			w.guardProc(policy.Operand{Word: policy.Word{Text: literalPrefix(a.text), Dynamic: true}}, s, source)
+			w.guardProc(programs.Operand{Word: policy.Word{Text: literalPrefix(a.text), Dynamic: true}}, s, source)
 			continue
 		}
 		for _, dir := range w.fromDirs(a.text, s) {
@@ -215,25 +216,18 @@ func (w *walker) eval(args []word, s *state, source string) {
 
 // indirect follows exec, command and builtin to the command they run.
 func (w *walker) indirect(args []word, s *state, source string) bool {
-	name, rest := args[0].text, args[1:]
-	if name == "command" && len(rest) > 0 && rest[0].known() && listed("-v -V -pv -pV", rest[0].text) {
-		return true
-	}
-	values, plain := "", ""
-	switch name {
-	case "command":
-		plain = "-p"
-	case "exec":
-		values, plain = "-a", "-c -l"
-	}
-	_, rest, ok := skipOptions(rest, values, plain)
+	c := programs.Parse(policyWords(args))
 	switch {
-	case !ok:
-		w.opaque("an option of `"+name+"` is not followed", source)
-	case len(rest) == 0:
-	case !rest[0].known() || rest[0].text == "":
-		w.opaque("the program is known only when it runs", source)
+	case slices.ContainsFunc(c.Flags, func(f programs.Flag) bool { return f.Name == "-v" || f.Name == "-V" }):
+	case c.Opaque != "" && (len(c.Runs) == 0 || !c.Runs[0].Argv[0].Dynamic):
+		w.opaque("an option of `"+args[0].text+"` is not followed", source)
+	case len(c.Runs) == 0:
 	default:
+		rest := args[c.Runs[0].At:]
+		if !rest[0].known() || rest[0].text == "" {
+			w.opaque("the program is known only when it runs", source)
+			break
+		}
 		w.builtinOrProgram(rest, s, source)
 	}
 	return true

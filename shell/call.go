@@ -174,11 +174,5 @@ func (w *walker) builtinOrProgram(args []word, s *state, source string) {
 	if w.builtin(args, s, source) {
 		return
 	}
-	args = w.plainName(args, s)
-	if w.wrapper(args, s, source) {
-		// A rule may still be about the wrapper itself.
-		w.add(policy.Effect{Kind: policy.Exec, Argv: policyWords(args), Dirs: s.dirs, Possible: true, Source: source})
-		return
-	}
-	w.program(args, s, source)
+	w.program(w.plainName(args, s), s, source)
 }

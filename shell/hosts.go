@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // socket records a connection through bash's /dev/tcp/host/port.
@@ -19,7 +20,7 @@ func (w *walker) socket(address, source string) {
 // host records that a program contacts the host of a URL or of user@host:path. e
 // is what is known already.
 func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
-	name, _ := systemProgram(program.text)
+	name, _ := programs.System(program.text)
 	text := wd.Text
 	scheme, _, isURL := strings.Cut(text, "://")
 	switch {
@@ -36,27 +37,6 @@ func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
 	}
 	w.add(e)
 }
-
-// method is GET for commands that only fetch, and "" where it is not plain.
-func method(args []word) string {
-	switch program, _ := systemProgram(args[0].text); program {
-	case "git":
-		if len(args) > 1 && (args[1].text == "clone" || args[1].text == "fetch" || args[1].text == "ls-remote") {
-			return "GET"
-		}
-	case "curl", "wget":
-		for _, a := range args[1:] {
-			if a.dynamic && (a.many || a.text == "" || a.text[0] == '-') || strings.HasPrefix(a.text, "-") && !listed(fetchingFlags, a.text) {
-				return ""
-			}
-		}
-		return "GET"
-	}
-	return ""
-}
-
-// fetchingFlags are flags of curl and wget with which they still only fetch.
-const fetchingFlags = "-s -S -f -L -v -k -i -I -q -sS -fsS -fsSL -sL -sSL -sf -fL -O -o -qO- -H -m -w -A -e --silent --show-error --fail --location --verbose --include --compressed --max-time --retry --connect-timeout --header --output --write-out -nv --quiet --no-verbose -4 -6 -G --get"
 
 // knownHost reports whether the known beginning of a URL holds the whole host.
 func knownHost(text string) bool {

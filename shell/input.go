@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // Code that a program takes from its standard input is not known. What is known of
@@ -69,7 +70,7 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 			}
 		}
 	}
-	if found && takesCode(argv) && !takesCode(policyWords(args)) {
+	if found && programs.Parse(argv).Code && !programs.Parse(policyWords(args)).Code {
 		w.opaque("a program may run what it reads from an open file", source)
 	}
 }

@@ -3,49 +3,40 @@ package shell
 import (
 	"io/fs"
 	"slices"
-	"strings"
 
-	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // links follows symbolic links that a script makes and moves. What is read through
 // one is judged when it is made: its target, from where it is. Under another name
 // it leads to what nobody was asked about.
-func (w *walker) links(args []word, usage policy.Usage, s *state) {
-	name, _ := systemProgram(args[0].text)
+func (w *walker) links(c *programs.Command, s *state) {
 	switch {
 	case len(s.disk.made)+len(s.disk.moved) > maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")
-	case name == "ln" && len(usage.Operands) > 8*maxLinks:
+	case c.Name == "ln" && len(c.Operands) > 8*maxLinks:
 		w.opaque("it makes too many symbolic links", "")
-	case name == "ln":
-		s.disk.made = append(s.disk.made, w.operandPaths(usage, s, func(o policy.Operand) bool { return o.Kind == policy.Write && !o.Tree })...)
-	case name == "mv" || name == "cp" && keepsLinks(args[1:]):
-		from := func(o policy.Operand) bool { return o.Link || o.Kind == policy.Read }
-		if slices.ContainsFunc(w.operandPaths(usage, s, from), func(path string) bool { return w.isLink(path, s) }) {
-			s.disk.moved = append(s.disk.moved, w.operandPaths(usage, s, func(o policy.Operand) bool { return !from(o) })...)
+	case c.Name == "ln":
+		s.disk.made = append(s.disk.made, w.operandPaths(c, s, func(o programs.Operand) bool { return o.Kind == programs.Write && !o.Tree })...)
+	case c.Name == "mv" || c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave):
+		from := func(o programs.Operand) bool { return o.Link || o.Kind == programs.Read }
+		if slices.ContainsFunc(w.operandPaths(c, s, from), func(path string) bool { return w.isLink(path, s) }) {
+			s.disk.moved = append(s.disk.moved, w.operandPaths(c, s, func(o programs.Operand) bool { return !from(o) })...)
 		}
 	}
 }
 
 // operandPaths returns the paths that some of the operands name.
-func (w *walker) operandPaths(usage policy.Usage, s *state, of func(policy.Operand) bool) (out []string) {
-	for _, o := range usage.Operands {
+func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Operand) bool) (out []string) {
+	for _, o := range c.Operands {
 		if o.Word.Dynamic || !of(o) {
 			continue
 		}
-		for e := range w.pathEffects(o.Kind, o.Word.Text, s) {
+		for e := range w.pathEffects(kindOf(o.Kind), o.Word.Text, s) {
 			out = append(out, e.Path)
 		}
 	}
 	return out
-}
-
-// keepsLinks reports whether flags of cp may copy links as links.
-func keepsLinks(args []word) bool {
-	return slices.ContainsFunc(args, func(a word) bool {
-		return a.dynamic && a.text == "" || strings.HasPrefix(a.text, "-") && strings.ContainsAny(a.text, "aRrdP")
-	})
 }
 
 // isLink reports whether a path is a link, or holds one that the script has made.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // neutralPaths can be read and written by everybody, and keep nothing.
@@ -15,8 +16,8 @@ var neutralPaths = map[string]bool{
 }
 
 // path records that a word is opened as a file.
-func (w *walker) path(kind policy.Kind, wd word, s *state, source string) {
-	w.operandPath(policy.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
+func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
+	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
 }
 
 // mayBeSocket reports whether the known beginning of a redirection's target leaves
@@ -30,12 +31,20 @@ func mayBeSocket(before string) bool {
 	return false
 }
 
+// kindOf is what an effect on an operand is.
+func kindOf(kind programs.Kind) policy.Kind {
+	if kind == programs.Write {
+		return policy.Write
+	}
+	return policy.Read
+}
+
 // operandPath records that an operand is read or written.
-func (w *walker) operandPath(o policy.Operand, s *state, source string) {
+func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	text := o.Word.Text
 	w.guardProc(o, s, source)
 	if o.Word.Dynamic || !strings.HasPrefix(text, "/") && len(s.dirs) == 0 && text != "" && text != "-" {
-		w.add(policy.Effect{Kind: o.Kind, Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
+		w.add(policy.Effect{Kind: kindOf(o.Kind), Unknown: true, Tree: o.Tree, Part: o.Part, Source: source})
 		return
 	}
 	if text == "" || text == "-" {
@@ -49,12 +58,12 @@ func (w *walker) operandPath(o policy.Operand, s *state, source string) {
 		w.socket(host, source)
 		return
 	}
-	for e := range w.pathEffects(o.Kind, text, s) {
+	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
 		if o.Link && !strings.HasSuffix(text, "/") && !inProc(w.resolve(filepath.Dir(e.Path))) {
 			e.Canonical = w.linkItself(e.Path)
 		}
-		if o.Kind == policy.Write && o.Tree && strings.HasSuffix(text, "*") && filepath.Dir(e.Path) == w.workspace {
+		if o.Kind == programs.Write && o.Tree && strings.HasSuffix(text, "*") && filepath.Dir(e.Path) == w.workspace {
 			e = policy.Effect{Kind: policy.Write, Unknown: true, Tree: true, Source: source}
 		}
 		w.noteWrite(e, s)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // Below /proc a process finds its own files and those of other processes under
@@ -153,7 +154,7 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 
 // guardProc records that a tree, or a path of which only the beginning is known,
 // may hold any file, since it is below /proc.
-func (w *walker) guardProc(o policy.Operand, s *state, source string) {
+func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 	if !o.Word.Dynamic && (!o.Tree || o.Part == policy.PartNames) {
 		return
 	}

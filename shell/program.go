@@ -5,26 +5,13 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
-// What a program does with its words: this file asks, and no other.
-
-// describe returns what a command does with its words.
-func describe(argv []policy.Word) policy.Usage { return policy.Describe(argv) }
-
-// systemProgram returns the base name of a program that PATH finds, or that is in a
-// system directory.
-func systemProgram(name string) (string, bool) { return policy.SystemProgram(name) }
-
-// takesCode reports whether a program takes code from its words or its input.
-func takesCode(argv []policy.Word) bool { return policy.TakesCode(argv) }
-
-// suspects returns the words of an unknown program that may be paths.
-func suspects(argv []policy.Word) []policy.Word { return policy.Suspects(argv) }
-
-// program records that a program runs, and what its words say of files and hosts.
+// program records that a program runs, what it starts, and what its words say of files
+// and hosts.
 func (w *walker) program(args []word, s *state, source string) {
-	name, system := systemProgram(args[0].text)
+	name, system := programs.System(args[0].text)
 	if system && name == "git" {
 		args, s = w.gitDirectory(args, s)
 		w.repository(s, source)
@@ -33,39 +20,83 @@ func (w *walker) program(args []word, s *state, source string) {
 	if strings.Contains(args[0].text, "/") && !system {
 		w.written(args[0].text, s, source)
 	}
-	w.exec(policyWords(args), s, source)
+	argv := policyWords(args)
+	c := programs.Parse(argv)
+	if c.Name != "" && w.starts(args, &c, s, source) {
+		// A rule may still be about the program itself.
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
+		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
+			w.operands(&c, args, s, source)
+		}
+		return
+	}
+	w.exec(argv, s, source)
 	w.say(args, s)
 	w.inputByDetour(args, s, source)
-	usage := describe(w.expanded(args, s))
-	contact := policy.Effect{Kind: policy.Net, Source: source, Method: method(args)}
-	for _, o := range usage.Operands {
-		if o.Kind == policy.Net {
+	described(&c)
+	suspects := c.Suspects
+	if slices.ContainsFunc(args, func(a word) bool { return a.glob }) {
+		c = programs.Parse(w.expanded(args, s))
+		described(&c)
+	}
+	w.operands(&c, args, s, source)
+	w.treesWritten(&c, s)
+	w.links(&c, s)
+	if len(w.printed) < maxNames {
+		w.printed = append(w.printed, files(c.Prints)...)
+	}
+	if !c.Known {
+		w.suspect(suspects, s, source)
+	}
+}
+
+// described adds to what is known of a command what is known of those that it starts.
+func described(c *programs.Command) {
+	c.Operands = files(c.Operands)
+	for _, run := range c.Runs {
+		if len(run.Argv) == 0 {
+			continue
+		}
+		inner := programs.Parse(run.Argv)
+		c.Suspects = append(c.Suspects, inner.Suspects...)
+		if c.Prints == nil {
+			c.Operands = append(c.Operands, files(inner.Operands)...)
+			c.Known = c.Known && (inner.Known || strings.HasPrefix(c.Base, "python"))
+		}
+	}
+}
+
+// files returns the operands that are files and hosts.
+func files(operands []programs.Operand) []programs.Operand {
+	return slices.DeleteFunc(slices.Clone(operands), func(o programs.Operand) bool { return o.Kind == programs.None })
+}
+
+// operands records what a command does with its operands.
+func (w *walker) operands(c *programs.Command, args []word, s *state, source string) {
+	contact := policy.Effect{Kind: policy.Net, Source: source}
+	if c.Fetches {
+		contact.Method = "GET"
+	}
+	for _, o := range files(c.Operands) {
+		if o.Kind == programs.Net {
 			w.host(o.Word, args[0], contact)
 			continue
 		}
 		w.operandPath(o, s, source)
-		if o.Word.Dynamic && o.Kind == policy.Read && w.xargs > 0 {
+		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {
 			w.fromPipe(s, source)
 		}
-	}
-	w.treesWritten(usage, s)
-	w.links(args, usage, s)
-	if len(w.printed) < maxNames {
-		w.printed = append(w.printed, usage.Names...)
-	}
-	if !usage.Known {
-		w.suspect(suspects(policyWords(args)), s, source)
 	}
 }
 
 // treesWritten notes that a program which reads or writes a tree may write one wherever
 // it writes: "cp -r a b" makes b what a is.
-func (w *walker) treesWritten(usage policy.Usage, s *state) {
-	if !slices.ContainsFunc(usage.Operands, func(o policy.Operand) bool { return o.Tree }) {
+func (w *walker) treesWritten(c *programs.Command, s *state) {
+	if !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Tree }) {
 		return
 	}
-	for _, o := range usage.Operands {
-		if o.Kind != policy.Write || o.Word.Dynamic {
+	for _, o := range c.Operands {
+		if o.Kind != programs.Write || o.Word.Dynamic {
 			continue
 		}
 		for _, file := range w.fromDirs(o.Word.Text, s) {
@@ -164,7 +195,7 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
 		for _, text := range mayBePaths(a.Text) {
 			if a.Dynamic && text != "" {
-				w.guardProc(policy.Operand{Word: policy.Word{Text: text, Dynamic: true}}, s, source)
+				w.guardProc(programs.Operand{Word: policy.Word{Text: text, Dynamic: true}}, s, source)
 			}
 			if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > maxPath {
 				continue

@@ -6,6 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // redirect walks one redirection.
@@ -117,12 +118,12 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	switch op {
 	case syntax.WordHdoc:
 	case syntax.RdrIn:
-		w.path(policy.Read, wd, s, source)
+		w.path(programs.Read, wd, s, source)
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-		w.path(policy.Write, wd, s, source)
+		w.path(programs.Write, wd, s, source)
 	case syntax.RdrInOut:
-		w.path(policy.Read, wd, s, source)
-		w.path(policy.Write, wd, s, source)
+		w.path(programs.Read, wd, s, source)
+		w.path(programs.Write, wd, s, source)
 	case syntax.DplOut, syntax.DplIn:
 		if isDescriptor(wd) {
 			return
@@ -131,7 +132,7 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 			w.opaque("a descriptor is computed", source)
 			return
 		}
-		w.path(policy.Write, wd, s, source)
+		w.path(programs.Write, wd, s, source)
 	default:
 		w.opaque("this redirection is not followed", source)
 	}

@@ -9,11 +9,13 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // The bounds of an analysis. What exceeds them is Opaque, never skipped.
@@ -108,8 +110,8 @@ type walker struct {
 	exits    []*state // states in which bash may go on with the next line
 	unrolled int      // turns of the loops around, multiplied
 
-	said    string           // what the left side of a pipe prints, as far as it is known
-	printed []policy.Operand // trees whose names the left side of a pipe prints
+	said    string             // what the left side of a pipe prints, as far as it is known
+	printed []programs.Operand // trees whose names the left side of a pipe prints
 
 	procDepth int // how often the path being followed has led from /proc into /proc
 
@@ -125,6 +127,9 @@ type globbed struct {
 	names    []string
 	complete bool
 }
+
+// listed reports whether a text is one of some words.
+func listed(words, text string) bool { return slices.Contains(strings.Fields(words), text) }
 
 // idle is the command that stands for a script without effects: its own, if that is
 // a builtin that does nothing, or ":".

@@ -5,7 +5,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // state is all that is known at one point of a script. Every field takes part in
@@ -15,16 +15,16 @@ type state struct {
 	vars    table[variable]
 	funcs   table[function]
 	params  params
-	locals  table[local]     // variables of the function being followed
-	dirs    []string         // where the shell may be; nil = unknown
-	failed  []string         // where it may be as well if the last command failed
-	split   bool             // IFS may have changed: words are split elsewhere
-	closed  bool             // a descriptor may have been closed
-	input   string           // what the next command reads on its standard input, as far as it is known
-	fed     []policy.Operand // trees whose names standard input contains
-	traps   []trap           // of this process
-	touched *touched         // what has changed since a trap was set
-	disk    *disk            // what the script has changed on the disk
+	locals  table[local]       // variables of the function being followed
+	dirs    []string           // where the shell may be; nil = unknown
+	failed  []string           // where it may be as well if the last command failed
+	split   bool               // IFS may have changed: words are split elsewhere
+	closed  bool               // a descriptor may have been closed
+	input   string             // what the next command reads on its standard input, as far as it is known
+	fed     []programs.Operand // trees whose names standard input contains
+	traps   []trap             // of this process
+	touched *touched           // what has changed since a trap was set
+	disk    *disk              // what the script has changed on the disk
 }
 
 // function is the body of a function, or nil if it may be one of several, or none.

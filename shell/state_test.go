@@ -6,7 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // others are values of the fields of a state, each different from what both returns.
@@ -23,7 +23,7 @@ func others() map[string]func(s *state) {
 		"split":  func(s *state) { s.split = true },
 		"closed": func(s *state) { s.closed = true },
 		"input":  func(s *state) { s.input = "other" },
-		"fed":    func(s *state) { s.fed = []policy.Operand{{Kind: policy.Write}} },
+		"fed":    func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
 		"traps":  func(s *state) { s.traps = []trap{{"other"}} },
 		"touched": func(s *state) {
 			s.touched = &touched{armed: true, names: map[string]bool{"x": true}, dirs: true, params: true}

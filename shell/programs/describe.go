@@ -83,7 +83,7 @@ func (r *reader) byForm(c *Command, s *spec, own []Word) {
 		r.withoutForm(c, s, own)
 		return
 	}
-	if s.parent == nil && len(c.Sub)+len(c.Runs) == 0 && s.stopsAt() < 0 {
+	if s.parent == nil && len(c.Sub)+len(c.Runs) == 0 && (s.stopsAt() < 0 || s.has("shell")) {
 		own = r.words
 	}
 	var best *form
@@ -105,10 +105,10 @@ func (r *reader) byForm(c *Command, s *spec, own []Word) {
 	}
 	switch {
 	case best == nil:
-		c.Operands = hosts(r.argv)
+		c.Operands = append(c.Operands, hosts(r.argv)...)
 	case best.required: // such as "npm --version": with other words it does more
 		c.Known = true
-		c.Operands = append(hosts(r.argv), best.parse(longFlags(s, r.argv)).operands...)
+		c.Operands = slices.Concat(c.Operands, hosts(r.argv), best.parse(longFlags(s, r.argv)).operands)
 	default:
 		c.Known = true
 		c.Operands = append(c.Operands, operands...)

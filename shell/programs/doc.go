@@ -75,12 +75,18 @@ type Flag struct {
 // Run is something that a command starts.
 type Run struct {
 	Argv     []Word // a command; beside a Script, its arguments
+	At       int    // where these are in the command's words; 0 when they are not
 	Script   Word
-	Language string // of Script: "sh", "bash"; "code" for text that no rule sees; "" = Argv is the command
+	Language string // of Script: the name of a shell; "text" when it is read in another way; "" = Argv is the command
 	Dir      Word   // the directory it runs in; the same when empty, unknown when Dynamic
 	Adds     bool   // its input adds words, as with xargs
 	Replaces string // the mark in the words in whose place the input is put
+	Found    Word   // what is known of the input
 }
+
+// Followed reports whether what the command starts is known word for word, so that it can
+// be judged in its place.
+func (c *Command) Followed() bool { return c.Through || c.Base == "find" }
 
 // Command is what a program does with its words.
 type Command struct {
@@ -97,6 +103,9 @@ type Command struct {
 	Opaque   string    // not "": why its structure is not known
 	Anything bool      // it is Opaque, and may run any program or subcommand
 	Covers   Level
+	Through  bool     // it does no more than what it runs does
+	Fetches  bool     // it only fetches from the hosts that it names
+	Input    bool     // it is a shell that runs its input
 	Loses    string   // not "": which work it destroys that cannot be had again
 	Leaves   bool     // it sends something off this machine
 	Network  bool     // it needs the network; Leaves implies it

@@ -60,6 +60,9 @@ func facts(c Command) (out []string) {
 			tree = "tree "
 		}
 		kind := []string{o.Role, "read", "write", "net"}[o.Kind]
+		if o.Role == "script" {
+			kind = "script read"
+		}
 		add("%s %s%s %s", kind, tree, plain(o.Word), part)
 	}
 	for _, r := range c.Runs {
@@ -79,7 +82,7 @@ func facts(c Command) (out []string) {
 	for _, f := range c.Unsafe {
 		add("unsafe %s", f.Name)
 	}
-	for name, is := range map[string]bool{"loses": c.Loses != "", "leaves": c.Leaves, "network": c.Network, "opaque": c.Opaque != "", "code": c.Code, "known": c.Known} {
+	for name, is := range map[string]bool{"loses": c.Loses != "", "leaves": c.Leaves, "network": c.Network, "opaque": c.Opaque != "", "code": c.Code, "known": c.Known, "input": c.Input, "fetches": c.Fetches} {
 		if is {
 			add("%s", name)
 		}

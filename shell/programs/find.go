@@ -28,6 +28,9 @@ func (c *Command) find(words []Word) {
 		f.add(Word{Text: "."}, Read)
 	}
 	roots := f.operands
+	for i := range c.Runs {
+		f.found(&c.Runs[i], roots)
+	}
 	c.Known, c.Prints = true, f.named(roots, f.read())
 	if f.runs {
 		c.Operands = f.named(roots, f.ran)
@@ -171,7 +174,7 @@ func (f *findReader) action(words []Word, i int) int {
 	switch name := words[i].Text; {
 	case name == "-exec" || name == "-execdir" || name == "-ok" || name == "-okdir":
 		f.runs, f.ran = true, together(f.ran, f.read())
-		return f.command(words[i:])
+		return f.command(words[i:], i+1)
 	case name == "-delete":
 		f.deletes, f.deleted = true, together(f.deleted, f.ends)
 	case strings.HasPrefix(name, "-newer") || name == "-samefile" || name == "-anewer" || name == "-cnewer":
@@ -186,8 +189,9 @@ func (f *findReader) action(words []Word, i int) int {
 	return 0
 }
 
-// command reads the command after -exec. It returns how many words belong to it.
-func (f *findReader) command(words []Word) int {
+// command reads the command after -exec, the word of argv at an index. It returns how many
+// words belong to it.
+func (f *findReader) command(words []Word, at int) int {
 	end := 1
 	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
 		if words[end].mayBe(";") || words[end].Many {
@@ -195,7 +199,7 @@ func (f *findReader) command(words []Word) int {
 		}
 		end++
 	}
-	run := Run{Argv: words[1:end], Adds: true, Replaces: "{}"}
+	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}"}
 	if strings.HasSuffix(words[0].Text, "dir") {
 		run.Dir = Word{Dynamic: true}
 	}
@@ -203,6 +207,17 @@ func (f *findReader) command(words []Word) int {
 		f.c.Runs = append(f.c.Runs, run)
 	}
 	return end
+}
+
+// found says what a command is given: a name in the directory where it runs, or one below
+// the root, if there is one.
+func (f *findReader) found(run *Run, roots []Operand) {
+	switch run.Found = (Word{Dynamic: true}); {
+	case run.Dir.Dynamic:
+		run.Found.Text = "./"
+	case len(roots) == 1 && f.rooted && !roots[0].Word.Dynamic:
+		run.Found.Text = roots[0].Word.Text
+	}
 }
 
 // unknown notes a word of which it is not known whether it belongs to the structure

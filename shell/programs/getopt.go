@@ -17,6 +17,9 @@ type getopt struct {
 // stopsAt returns how many operands come before the command that a program starts;
 // -1 when it starts none so.
 func (s *spec) stopsAt() int {
+	if s.has("shell") {
+		return 0
+	}
 	for _, f := range s.forms {
 		for i, role := range f.roles {
 			if role == "command*" {
@@ -59,7 +62,7 @@ func (g *getopt) read(words []Word, shift int) int {
 				g.c.Words = append(g.c.Words, w)
 				g.operands++
 			}
-		case variables && strings.Contains(w.Text, "="):
+		case variables && (w.Text == "-" && !w.Dynamic || strings.Contains(w.Text, "=")):
 		case g.stop == g.operands:
 			return i
 		default:
@@ -164,7 +167,7 @@ func (g *getopt) valued(f Flag, rest []Word) (n int, started bool) {
 		}
 	}
 	if f.spec == nil {
-		if g.stop >= 0 && !f.HasValue {
+		if g.stop >= 0 && (!f.HasValue || g.spec.has("through")) {
 			g.opaque("an option of " + g.spec.root().name + " is not known")
 		}
 		g.c.Flags = append(g.c.Flags, f)

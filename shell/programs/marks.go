@@ -22,6 +22,9 @@ func (r *reader) marks(c *Command, s *spec) {
 		c.Leaves, c.Network = false, false
 	}
 	c.Network = c.Network || c.Leaves
+	c.Fetches = s.has("fetch") || s.fetches != "" && !slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		return f.Dynamic || f.Name != "--" && !isField(s.fetches, f.Name)
+	})
 	r.unsafe(c, s)
 	r.unnamed(c, s)
 	c.Code = r.carriesCode(c, s)
@@ -71,7 +74,7 @@ func (m *mark) holds(c *Command) bool {
 		return true
 	}
 	for _, all := range m.with {
-		if !slices.ContainsFunc(all, func(name string) bool { return !c.mayHave(name) }) {
+		if !slices.ContainsFunc(all, func(name string) bool { return !c.MayHave(name) }) {
 			return true
 		}
 	}
@@ -80,8 +83,8 @@ func (m *mark) holds(c *Command) bool {
 	})
 }
 
-// mayHave reports whether the command has a flag, or may have it.
-func (c *Command) mayHave(name string) bool {
+// MayHave reports whether the command has a flag, or may have it.
+func (c *Command) MayHave(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		return f.Name == name || f.Dynamic && strings.HasPrefix(name, f.Name) || slices.Contains(f.also, name)
 	})

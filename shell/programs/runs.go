@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -20,15 +21,17 @@ func (g *getopt) runs(own, started []Word) {
 	}
 	for _, f := range c.Flags {
 		if f.spec != nil && strings.HasPrefix(f.spec.values, ";") {
-			c.Runs = append(c.Runs, Run{Script: f.Value, Language: "sh"})
+			c.Runs = append(c.Runs, Run{Script: f.Value, Language: "text"})
 		}
 	}
+	c.Through = s.has("through")
+	run := Run{At: len(g.argv) - len(started), Dir: c.directory(), Adds: s.has("xargs")}
 	switch {
 	case s.has("shell"):
 		g.shell(started)
 		return
 	case s.has("xargs") && len(started) == 0:
-		started = []Word{{Text: "echo"}}
+		started, run.At = []Word{{Text: "echo"}}, 0
 	case len(started) == 0:
 		return
 	}
@@ -36,14 +39,16 @@ func (g *getopt) runs(own, started []Word) {
 		started = unversioned(started)
 	}
 	if s.has("again") {
-		started = prepend([]string{root.name}, started)
+		started, run.At = prepend([]string{root.name}, started), 0
 	}
-	run := Run{Argv: started, Dir: c.directory(), Adds: s.has("xargs")}
-	if s.has("elsewhere") {
+	if run.Argv = started; s.has("elsewhere") {
 		run.Dir = Word{Dynamic: true}
 	}
 	if run.Adds {
-		run.Replaces = c.value("-I").Text
+		run.Replaces, run.Found = c.value("-I").Text, Word{Dynamic: true}
+		if c.hasFlag("-i") { // which is -I{} without a value
+			run.Replaces = cmp.Or(c.value("-i").Text, "{}")
+		}
 	}
 	if first := started[0]; first.Dynamic {
 		g.opaque("the program that " + root.name + " starts is known only when it runs")
@@ -52,7 +57,14 @@ func (g *getopt) runs(own, started []Word) {
 }
 
 // directory is where a flag says that the command runs.
-func (c *Command) directory() Word { return c.value("--chdir") }
+func (c *Command) directory() Word {
+	for _, f := range c.Flags {
+		if f.spec != nil && contains(f.spec.all, "--chdir") {
+			return f.Value
+		}
+	}
+	return Word{}
+}
 
 // value returns the value of a flag.
 func (c *Command) value(name string) Word {
@@ -69,12 +81,38 @@ func (c *Command) hasFlag(name string) bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == name })
 }
 
-// shell says what a shell runs: a text after -c, or a file, or its input.
+// shell says what a shell runs: a text after -c, or a file, or its input. With flags that
+// are not harmless it may read these differently.
 func (g *getopt) shell(started []Word) {
-	if len(started) == 0 {
-		return
+	c, first := g.c, Word{}
+	c.Words = append(c.Words, started...)
+	if len(started) > 0 {
+		first = started[0]
 	}
-	if g.c.hasFlag("-c") {
-		g.c.Runs = append(g.c.Runs, Run{Script: started[0], Language: g.spec.name, Argv: started[1:]})
+	odd := !first.Dynamic && (first.Text == "-" || strings.HasPrefix(first.Text, "+"))
+	for _, f := range c.Flags {
+		name := f.Name
+		if f.HasValue {
+			name += "=" + f.Value.Text
+		}
+		c.Through = c.Through || !f.Dynamic && !isField(g.spec.harmless, name)
+	}
+	if slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Dynamic }) && c.hasFlag("-c") {
+		c.Through, c.Opaque = true, "a shell runs a text known only when it runs"
+	}
+	if c.Through = c.Through || odd && (first.Text != "-" || c.hasFlag("-c")); c.Through {
+		g.opaque("an option of " + g.spec.name + " is not followed")
+	}
+	switch {
+	case c.hasFlag("--version") || c.hasFlag("--help"):
+	case c.hasFlag("-n") && c.Opaque == "" && !slices.ContainsFunc(g.argv, func(w Word) bool { return w.Dynamic }):
+	case c.hasFlag("-c") && len(started) > 0:
+		c.Through = true
+		c.Runs = append(c.Runs, Run{Script: first, Language: g.spec.name, Argv: started[1:], At: len(g.argv) - len(started) + 1})
+	case c.hasFlag("-c") || c.Through:
+	default:
+		if c.Input = len(started) == 0 || odd || c.hasFlag("-s"); !c.Input {
+			c.Operands = append(c.Operands, Operand{Word: first, Kind: Read, Role: "script"})
+		}
 	}
 }

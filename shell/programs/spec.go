@@ -31,6 +31,7 @@ type spec struct {
 	code     []string         // flags that carry a command
 	inline   string           // flags of an interpreter after which code stands
 	input    string           // what keeps it from running its input; see runsInput
+	fetches  string           // flags with which it only fetches
 	settings string           // flags that read settings from "-"
 	starts   string           // subcommands that start a program by its name
 	deeper   string           // subcommands after which another name follows
@@ -198,6 +199,8 @@ func (s *spec) text(key, rest string) {
 		s.inline = rest
 	case "input":
 		s.input = rest
+	case "fetches":
+		s.fetches = rest
 	case "settings":
 		s.settings = rest
 	case "starts":
