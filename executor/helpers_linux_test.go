@@ -79,16 +79,18 @@ func stopWhenReady(t *testing.T, c executor.Command) (result, error) {
 	out, errs := listenFor("ready"), &bytes.Buffer{}
 	c.Stdout, c.Stderr = out, errs
 	var stopper sync.WaitGroup
-	// Ends when the command is ready or the test is over.
+	ended := make(chan struct{})
+	// Ends when the command is ready or has ended.
 	stopper.Go(func() {
 		select {
 		case <-out.come:
-		case <-t.Context().Done():
+		case <-ended:
 		}
 		cancel()
 		cancel()
 	})
 	e, err := executor.Run(ctx, c)
+	close(ended)
 	stopper.Wait()
 	return result{out.String(), errs.String(), e.Code, e.Signal, e.Reason}, err
 }

@@ -76,10 +76,10 @@ func freeze(t *testing.T, group, mark string) {
 
 func TestAStoppedTreeIsEnded(t *testing.T) {
 	t.Parallel()
+	// It stops them again when the shell is given the terminal only then, which continues it.
 	const script = `trap 'echo bye; exit 9' TERM
 sleep MARK & s=$!
-(until [ "$(grep -h ^State /proc/$$/status /proc/$s/status | grep -c T)" = 2 ]; do :; done; echo ready) &
-kill -STOP $s $$
+(until kill -STOP $s $$; [ "$(grep -h ^State /proc/$$/status /proc/$s/status | grep -c T)" = 2 ]; do :; done; echo ready) &
 wait`
 	for _, mode := range terminals {
 		for _, profile := range profiles {
