@@ -65,14 +65,15 @@ var layers = []row{
 
 	{"internal/server", []string{"message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
+	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
-		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server",
+		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.
 	{".", nil, nil},
-	{"conformance", []string{"internal/journal"}, []string{"websocket"}},
+	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},
 	{"examples", nil, nil},
 }
 
@@ -82,6 +83,7 @@ var modules = map[string]string{
 	"doublestar":    "github.com/bmatcuk/doublestar/v4",
 	"fsnotify":      "github.com/fsnotify/fsnotify",
 	"go-landlock":   "github.com/landlock-lsm/go-landlock/landlock/syscall",
+	"go-sdk":        "github.com/modelcontextprotocol/go-sdk/mcp",
 	"go-udiff":      "github.com/aymanbagabas/go-udiff",
 	"go-yaml":       "github.com/goccy/go-yaml",
 	"gotextdiff":    "github.com/hexops/gotextdiff",

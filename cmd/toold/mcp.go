@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/mcp"
+	"github.com/toold/toold/message"
+)
+
+func mcpCommand(g *global) *cobra.Command {
+	return &cobra.Command{
+		Use: "mcp", Short: "Be an MCP server on standard input and output, for an agent's client",
+		Long: "Offers the tools of the running daemon to a client of the Model Context Protocol, which\n" +
+			"starts this program and ends it. Each call is judged, run and recorded by the daemon; when\n" +
+			"it does not answer, nothing runs. Where the policy asks, the client's user is asked if the\n" +
+			"client can show a form; others can answer too: toold watch.\n\n" +
+			"  {\"mcpServers\": {\"toold\": {\"command\": \"toold\", \"args\": [\"mcp\", \"-C\", \"/path/to/project\"]}}}\n\n" +
+			"Switch the client's own shell off: see docs/connect.md.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.serveMCP(cmd.Context()) },
+	}
+}
+
+func (g *global) serveMCP(ctx context.Context) error {
+	cfg, err := g.load()
+	if err != nil {
+		return err
+	}
+	ctx, interrupted := interruptible(ctx)
+	defer interrupted.stop()
+	c := &callRun{global: g}
+	dial := func(ctx context.Context, role string) (*client.Client, error) {
+		p, err := c.running(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			return nil, fmt.Errorf("no daemon is running for %s; start one with `toold serve`", cfg.Workspace)
+		}
+		if role == "agent" {
+			return p.agent, nil
+		}
+		defer p.close()
+		return p.dial(ctx, role, client.Options{Silent: true})
+	}
+	err = mcp.Serve(ctx, mcp.Options{Dial: dial, Question: formQuestion, Version: version}, g.std.in, g.std.out)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return &exitError{exitUnreachable, err}
+	}
+	return nil
+}
+
+// formQuestion is a question as a form shows it: plain text.
+func formQuestion(r message.ApprovalRequest) string {
+	return fmt.Sprintf("%s asks: %s\n%s", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "))
+}

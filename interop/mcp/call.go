@@ -1,0 +1,243 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// call is one tools/call, which may take several requests: see held.
+type call struct {
+	server *server
+	client.Call
+	asked chan *question // has the question about the call, once
+	done  chan struct{}  // closed when it has ended
+	ret   message.ToolReturn
+	err   error // no return came; set before done is closed
+
+	mu       sync.Mutex
+	now      string // what it does, for the person who waits
+	sent     bool   // the daemon may have it
+	finished func() // ends make and questions
+
+	questions sync.WaitGroup // findQuestion
+}
+
+// handle answers a tools/call.
+func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	c, err := s.resumed(ctx, req)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	if c == nil {
+		c = s.begin(req)
+	}
+	return c.await(ctx, req)
+}
+
+// begin makes the call of a request.
+func (s *server) begin(req *mcp.CallToolRequest) *call {
+	c := &call{server: s, asked: make(chan *question, 1), done: make(chan struct{}), now: "starting"}
+	c.Call = client.Call{ID: callID(req.Params), Tool: req.Params.Name, Arguments: arguments(req.Params), ConversationID: s.conversation}
+	if p := req.Session.InitializeParams(); p != nil && p.ClientInfo != nil {
+		c.AgentID = p.ClientInfo.Name
+	}
+	ctx, finished := context.WithCancel(context.Background())
+	c.finished = finished
+	// Ends with the return; stop brings that about.
+	go func() {
+		c.ret, c.err = c.make(ctx)
+		finished()
+		c.questions.Wait()
+		close(c.done)
+	}()
+	return c
+}
+
+// arguments are those of a request, which may leave them out.
+func arguments(p *mcp.CallToolParamsRaw) json.RawMessage {
+	if len(p.Arguments) == 0 || string(p.Arguments) == "null" {
+		return json.RawMessage(`{}`)
+	}
+	return p.Arguments
+}
+
+// callID is the id that the client's model gave to the call, where the client passes it on.
+func callID(p *mcp.CallToolParamsRaw) string {
+	if id, ok := p.Meta["claudecode/toolUseId"].(string); ok && id != "" {
+		return id
+	}
+	return message.NewID("call")
+}
+
+// make has the daemon run the call. When the connection is lost it asks again by the same
+// id: the daemon runs a call once.
+func (c *call) make(ctx context.Context) (ret message.ToolReturn, err error) {
+	for range 2 {
+		var agent *client.Client
+		if agent, err = c.server.link.get(ctx); err != nil {
+			return ret, err
+		}
+		c.say("running", true)
+		ret, err = agent.Call(ctx, c.Call, c.events(ctx))
+		if !errors.Is(err, client.ErrClosed) {
+			break
+		}
+	}
+	return ret, err
+}
+
+// events follow the call.
+func (c *call) events(ctx context.Context) client.Events {
+	return client.Events{
+		Decision: func(d message.PolicyDecision) {
+			if d.Action == "ask" {
+				c.say("waits for a person: "+d.Reason, true)
+				c.questions.Go(func() { c.findQuestion(ctx) })
+			}
+		},
+		Queued:  func(message.ToolQueued) { c.say("waits for its turn", true) },
+		Started: func(message.ToolStarted) { c.say("running", true) },
+		Output: func(_ message.OutputDelta, data []byte) {
+			if line := lastLine(data); line != "" {
+				c.say(line, true)
+			}
+		},
+	}
+}
+
+// lastLine is the last line of output that says something, shortened.
+func lastLine(data []byte) string {
+	text := strings.TrimSpace(string(data))
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	const most = 200
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "")
+	}
+	return line
+}
+
+func (c *call) say(now string, sent bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.sent = now, c.sent || sent
+}
+
+func (c *call) saying() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// await waits for the end of the call, or for a question that this client may answer.
+func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	asked := c.asked
+	if !asks(req.Session) {
+		asked = nil // other people are asked
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	begun := time.Now()
+	for {
+		select {
+		case <-c.done:
+			return c.result(), nil
+		case q := <-asked:
+			return c.server.held.hold(ctx, c, q, req.Session), nil
+		case <-tick.C:
+			c.progress(ctx, req, time.Since(begun))
+		case <-ctx.Done():
+			c.stop("the client has cancelled it")
+			<-c.done
+			return c.result(), nil
+		}
+	}
+}
+
+// progress says what the call does, if the client wants to know.
+func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since time.Duration) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	// One that does not arrive is followed by another.
+	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.saying()})
+}
+
+// stop ends the call soon.
+func (c *call) stop(reason string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	agent, err := c.server.link.get(ctx)
+	if err == nil {
+		err = agent.Stop(ctx, c.ID, reason)
+	}
+	var refused *message.Error
+	if err != nil && !errors.As(err, &refused) {
+		c.finished() // the daemon cannot be asked: it ends the call itself when nobody returns
+	}
+}
+
+// outcome is the structured result of a call.
+type outcome struct {
+	ToolCallID  string              `json:"tool_call_id,omitempty" jsonschema:"names the call in the record"`
+	Status      string              `json:"status" jsonschema:"success or error"`
+	Result      string              `json:"result" jsonschema:"what the call printed or returned, or why it did not run"`
+	ErrorType   string              `json:"error_type,omitempty" jsonschema:"why the status is error"`
+	ExitCode    *int                `json:"exit_code,omitempty"`
+	Signal      *string             `json:"signal,omitempty" jsonschema:"that ended the command"`
+	DurationMS  int64               `json:"duration_ms"`
+	Truncated   bool                `json:"truncated" jsonschema:"result is not all of it"`
+	StdoutBytes int64               `json:"stdout_bytes"`
+	StderrBytes int64               `json:"stderr_bytes"`
+	Diff        *string             `json:"diff,omitempty" jsonschema:"what the call changed in its file"`
+	Decision    *message.Decision   `json:"decision,omitempty"`
+	File        *message.File       `json:"file,omitempty"`
+	Background  *message.Background `json:"background,omitempty"`
+}
+
+// result is what the client gets of a call that has ended.
+func (c *call) result() *mcp.CallToolResult {
+	if c.err != nil {
+		return failed(c.failure())
+	}
+	r := c.ret
+	o := outcome{
+		ToolCallID: r.CallID, Status: r.Status, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, DurationMS: r.DurationMS, Truncated: r.Truncated,
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Diff: r.Diff, Decision: r.Decision, File: r.File, Background: r.Background,
+	}
+	if r.ErrorType != nil {
+		o.ErrorType = string(*r.ErrorType)
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Result}}, StructuredContent: o, IsError: r.Status != "success"}
+}
+
+// failure says why no return came, and whether the command may have run.
+func (c *call) failure() string {
+	var refused *message.Error
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.As(c.err, &refused):
+		return fmt.Sprintf("toold refused the call, nothing ran: %v", c.err)
+	case !c.sent:
+		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold serve", c.err)
+	}
+	return fmt.Sprintf("toold was lost while it ran the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", c.ID, c.err)
+}
+
+// failed is the result of a call of which there is no return.
+func failed(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{
+		Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: outcome{Status: "error", Result: text}, IsError: true,
+	}
+}

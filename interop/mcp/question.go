@@ -1,0 +1,201 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// question is a call that waits for a person, and the connection to answer over.
+type question struct {
+	message.ApprovalRequest
+	person *client.Client
+}
+
+// findQuestion waits for the question about the call, until ctx ends. Without a token that
+// may answer there is none here.
+func (c *call) findQuestion(ctx context.Context) {
+	person, err := c.server.options.Dial(ctx, "approver")
+	if err != nil {
+		return
+	}
+	found, stop := context.WithCancel(ctx)
+	defer stop()
+	var q *question
+	person.Approvals(found, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
+		if r.CallID == c.ID && r.AgentID == c.AgentID {
+			q = &question{r, person}
+			stop()
+		}
+	}})
+	if q == nil {
+		person.Close()
+		return
+	}
+	select {
+	case c.asked <- q:
+	default:
+		person.Close() // it was found before
+	}
+	<-ctx.Done()
+	person.Close()
+}
+
+// asks reports whether a client can show a form to its user.
+func asks(s *mcp.ServerSession) bool {
+	p := s.InitializeParams()
+	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
+		return false
+	}
+	e := p.Capabilities.Elicitation
+	return e.Form != nil || e.URL == nil // neither: a form, as before there were URLs
+}
+
+// held are the calls whose question is with the client. It asks its user and repeats the
+// request with the answer and with the key.
+type held struct {
+	mu    sync.Mutex
+	calls map[string]waiting // by key
+}
+
+type waiting struct {
+	*call
+	*question
+}
+
+const (
+	approvalKey  = "approval" // of the one input request
+	allowOnce    = "allow once"
+	allowSession = "allow in this conversation"
+	deny         = "deny"
+)
+
+// hold returns the result that has the client ask its user.
+func (h *held) hold(ctx context.Context, c *call, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
+	key := rand.Text()
+	h.mu.Lock()
+	if h.calls == nil {
+		h.calls = map[string]waiting{}
+	}
+	h.calls[key] = waiting{c, q}
+	h.mu.Unlock()
+	// Ends with the call: a person elsewhere was faster, or the time is over.
+	go func() {
+		<-c.done
+		h.take(key)
+	}()
+	if !repeats(s) {
+		// The request goes on until it is answered; when it is cancelled the call is.
+		context.AfterFunc(ctx, func() {
+			if _, waits := h.take(key); waits {
+				c.stop("the client has cancelled it")
+			}
+		})
+	}
+	return &mcp.CallToolResult{
+		InputRequests: mcp.InputRequestMap{approvalKey: &mcp.ElicitParams{
+			Mode: "form", Message: c.server.options.Question(q.ApprovalRequest), RequestedSchema: form(q.ApprovalRequest),
+		}},
+		RequestState: key,
+	}
+}
+
+// repeats reports whether a client repeats its request with the answer, as clients do since
+// 2026-07-28.
+func repeats(s *mcp.ServerSession) bool {
+	p := s.InitializeParams()
+	return p == nil || p.ProtocolVersion >= "2026-07-28"
+}
+
+// form is what the user fills in.
+func form(r message.ApprovalRequest) json.RawMessage {
+	choices := []string{allowOnce, deny}
+	if slices.ContainsFunc(r.Suggestions, func(s message.Suggestion) bool { return s.Remember == "conversation" }) {
+		choices = []string{allowOnce, allowSession, deny}
+	}
+	text, _ := json.Marshal(map[string]any{ // strings alone
+		"type": "object", "required": []string{"decision"},
+		"properties": map[string]any{
+			"decision": map[string]any{"type": "string", "title": "Decision", "enum": choices},
+			"reason":   map[string]any{"type": "string", "title": "Reason, for the agent"},
+		},
+	})
+	return text
+}
+
+// take removes a call.
+func (h *held) take(key string) (w waiting, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w, ok = h.calls[key]
+	delete(h.calls, key)
+	return w, ok
+}
+
+// drop cancels the calls.
+func (h *held) drop() {
+	h.mu.Lock()
+	calls := h.calls
+	h.calls = nil
+	h.mu.Unlock()
+	for _, w := range calls {
+		w.stop("the client has left")
+	}
+}
+
+// resumed is the call that a request goes on with, after its user's answer was passed on;
+// nil when it begins one. The key counts once, and for the same call alone.
+func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, error) {
+	if req.Params.RequestState == "" {
+		return nil, nil
+	}
+	w, ok := s.held.take(req.Params.RequestState)
+	if !ok {
+		return nil, errors.New("no call waits for this answer any more: it was answered elsewhere, or its time was over; what became of it is in the record (toold log). Nothing ran again")
+	}
+	if asked, _ := w.Arguments.(json.RawMessage); req.Params.Name != w.Tool || !bytes.Equal(arguments(req.Params), asked) {
+		w.answer(ctx, client.Decision{Reason: "the client repeated another call than the one that was asked about"})
+		return nil, errors.New("this answer is for another call; nothing ran")
+	}
+	given, _ := req.Params.InputResponses[approvalKey].(*mcp.ElicitResult)
+	w.answer(ctx, decision(given))
+	return w.call, nil
+}
+
+// decision is the user's answer. What is no clear yes is a no.
+func decision(given *mcp.ElicitResult) client.Decision {
+	d := client.Decision{Reason: "the question was dismissed"}
+	if given == nil || given.Action == "cancel" {
+		return d
+	}
+	d.Reason, _ = given.Content["reason"].(string)
+	choice, _ := given.Content["decision"].(string)
+	if given.Action == "accept" && (choice == allowOnce || choice == allowSession) {
+		d.Approve = true
+		if choice == allowSession {
+			d.Remember = "conversation"
+		}
+	}
+	return d
+}
+
+// answer passes the decision on. When that fails the call waits for other people, or for the
+// end of its time.
+func (w waiting) answer(ctx context.Context, d client.Decision) {
+	d.ApprovalID = w.ApprovalRequest.ID
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if _, err := w.person.Decide(within, d); err != nil {
+		w.say("the answer did not count: "+err.Error(), true)
+	}
+}
