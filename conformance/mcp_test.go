@@ -68,7 +68,9 @@ func newMCPClient(t *testing.T, bin, version string) *mcpClient {
 	server := exec.Command(bin, "mcp", "-C", s.workspace, "--state-dir", s.state, "--config", s.config)
 	server.Env, server.Stderr = []string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, os.Stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "conformance", Version: "1"}, &mcp.ClientOptions{
-		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return c.answers(r.Params), nil },
+		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return c.answers(r.Params), nil
+		},
 	})
 	if c.session, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: server}, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
@@ -194,8 +196,10 @@ func (c *mcpClient) losesTheDaemon() {
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for !so() {
+		if elapse(ctx, 20*time.Millisecond) != nil {
 			t.Fatalf("not in time: %s", what)
 		}
 	}
