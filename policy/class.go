@@ -82,6 +82,9 @@ func classesOf(e Effect) classes {
 		}
 	}
 	of := make(map[string]string)
+	if e.Absent { // it does nothing
+		return classes{of}
+	}
 	if own != "" && !e.Kept {
 		of[classDestructive] = "it " + own
 	}

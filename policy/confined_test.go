@@ -101,12 +101,17 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 	)
 	kept := run("rm -rf src")
 	kept.Kept = true
+	absent, pushed := run("shred x"), run("docker push x")
+	absent.Absent, pushed.Absent = true, true
 	for _, c := range []struct {
 		effect Effect
 		want   Action
 		rule   string
 	}{
 		{run("rm -rf src"), Ask, "lost"},
+		{run("shred x"), Ask, "lost"},
+		{absent, Allow, "all"},
+		{pushed, Allow, "all"},
 		{run("rm -fr src"), Ask, "lost"},
 		{run("git reset --hard"), Ask, "lost"},
 		{run("git -C x clean -dxf"), Ask, "lost"},

@@ -117,6 +117,7 @@ type Effect struct {
 	Why    string `json:"why,omitempty"`    // Opaque: what could not be known, for people
 	Code   bool   `json:"code,omitempty"`   // Opaque: only what code does that a named program is given
 	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be had again
+	Absent bool   `json:"absent,omitempty"` // Exec: there is no such program
 	Source string `json:"source,omitempty"` // the part of the call that causes the effect, for people
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/masks"
+	"github.com/toold/toold/shell"
 	"github.com/toold/toold/shell/programs"
 )
 
@@ -32,17 +33,46 @@ const (
 )
 
 // markKept marks the commands that remove only what can be had again: what git holds as
-// it is, what tools make, what is empty or not there, and what is the call's own.
+// it is, what tools make, what is empty or not there, and what is the call's own. It also
+// marks those that do nothing, since there is no such program.
 func (t *tool) markKept(effects []policy.Effect) {
+	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
 	for i := range effects {
 		e := &effects[i]
-		if e.Kind != policy.Exec || len(e.Argv) == 0 || len(e.Dirs) != 1 {
+		if e.Kind != policy.Exec || len(e.Argv) == 0 {
 			continue
 		}
-		if c := programs.Parse(e.Argv); c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
+		c := programs.Parse(e.Argv)
+		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 && len(e.Dirs) == 1 {
 			e.Kept = t.keeps(c.Operands, e.Dirs[0])
 		}
+		if c.Loses != "" || c.Leaves {
+			e.Absent = !elsewhere && t.isAbsent(e.Argv[0])
+		}
 	}
+}
+
+// defaultPath is where programs are looked for that start without PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// isAbsent reports whether a program is in no directory in which it is looked for, and no
+// call can put it there. What bash has itself is always there.
+func (t *tool) isAbsent(program policy.Word) bool {
+	o := t.options
+	i := slices.IndexFunc(o.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=/") })
+	if i < 0 || program.Dynamic || program.Text == "" || strings.Contains(program.Text, "/") || program.Text == "kill" {
+		return false
+	}
+	for _, dir := range filepath.SplitList(strings.TrimPrefix(o.Env[i], "PATH=") + ":" + defaultPath) {
+		real := shell.Host().Canonical(dir)
+		if !filepath.IsAbs(dir) || real == "" || o.Profile.CanWrite(real) == nil || o.Profile.Scratch(real) {
+			return false
+		}
+		if _, err := os.Lstat(filepath.Join(real, program.Text)); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // keeps reports whether all that is written can be had again.

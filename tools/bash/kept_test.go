@@ -70,3 +70,50 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		}
 	}
 }
+
+// Of a program that is in no directory of PATH nothing is asked that only the program could
+// do, unless a call may put one there.
+func TestAProgramThatIsNowhereIsMarked(t *testing.T) {
+	t.Parallel()
+	ws, bin, free := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "shred"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const nowhere = "mkfs.btrfs"
+	if _, err := exec.LookPath(nowhere); err == nil {
+		t.Skipf("this machine has %s", nowhere)
+	}
+	profile := sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws, Write: []string{free}}
+	for _, c := range []struct {
+		path, script string
+		absent       bool
+	}{
+		{"/usr/bin:/bin", nowhere + " x", true},
+		{"/usr/bin:/bin", "timeout 5 " + nowhere + " x", true},
+		{"/usr/bin:/nonexistent/bin", nowhere + " x", true},
+		{bin + ":/usr/bin", "shred x", false},
+		{free + ":/usr/bin", nowhere + " x", false},
+		{ws + "/bin:/usr/bin", nowhere + " x", false},
+		{"bin:/usr/bin", nowhere + " x", false},
+		{"/usr/bin::/bin", nowhere + " x", false},
+		{"", nowhere + " x", false},
+		{"/usr/bin", "./" + nowhere + " x", false},
+		{"/usr/bin", "PATH=" + ws + "; " + nowhere + " x", false},
+		{"/usr/bin", "env PATH=. " + nowhere + " x", false},
+		{"/usr/bin", "read PATH < f; " + nowhere + " x", false},
+		{"/usr/bin", "kill x", false},
+	} {
+		tool := New(Options{Workspace: ws, Env: []string{"PATH=" + c.path}, Profile: profile})
+		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, c.script)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, e := range inv.Effects() {
+			got = got || e.Absent
+		}
+		if got != c.absent {
+			t.Errorf("PATH=%s %s: absent is %v, want %v", c.path, c.script, got, c.absent)
+		}
+	}
+}
