@@ -68,6 +68,7 @@ func (r Rule) String() string {
 		}
 	}
 	list("run", r.Run)
+	list("require_flags", r.RequireFlags)
 	list("permit_flags", r.PermitFlags)
 	list("cwd", r.Dirs)
 	if len(r.Ops) == 1 {

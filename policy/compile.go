@@ -49,6 +49,7 @@ type rule struct {
 	except   []glob
 	dirs     []glob
 	not      []pattern // exceptions of a command rule
+	required []requirement
 }
 
 // commandPattern is one pattern of a command rule.
@@ -88,8 +89,8 @@ func (c *compiler) conditions(r Rule) {
 	if r.Always && r.Action != Ask {
 		c.fail(r, "", "always: true has a meaning only where decision is ask")
 	}
-	if len(r.PermitFlags)+len(r.ForbidFlags) > 0 && r.Action != Allow {
-		c.fail(r, "", "permit_flags and forbid_flags have a meaning only where decision is allow")
+	if len(r.PermitFlags)+len(r.ForbidFlags)+len(r.RequireFlags) > 0 && r.Action != Allow {
+		c.fail(r, "", "permit_flags, forbid_flags and require_flags have a meaning only where decision is allow")
 	}
 	switch {
 	case r.Profile == "":
@@ -150,6 +151,7 @@ func (c *compiler) command(r Rule) {
 		c.fail(r, "", "run is empty: the rule can never match")
 	}
 	c.classes(out)
+	out.required = c.required(r)
 	for _, text := range r.Except {
 		if p, ok := c.pattern(r, text); ok {
 			out.not = append(out.not, p)

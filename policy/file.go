@@ -62,7 +62,10 @@ type Rule struct {
 	Run         []string // command patterns: tokens by google/shlex, with {a,b}, * and **
 	PermitFlags []string // unsafe flags that an allowing rule wants to cover
 	ForbidFlags []string // flags that an allowing rule does not cover
-	Dirs        []string // patterns of the working directory; empty = any
+	// RequireFlags are flags, with their values, that a command must have for an allowing
+	// rule to cover it: "-n dev". Patterns leave them out; they may stand anywhere.
+	RequireFlags []string
+	Dirs         []string // patterns of the working directory; empty = any
 	// Profile names the strictest sandbox that one of the rules that match a
 	// call wants for it: "read-only", "workspace-write", or "" for the one that
 	// is configured. It cannot loosen that one.

@@ -22,7 +22,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 		return nil, false
 	}
 	free, ok := cp.strict(e.Argv)
-	if !ok {
+	if !ok && len(r.required) == 0 {
 		return nil, false
 	}
 	for _, not := range r.not {
@@ -31,6 +31,11 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 		}
 	}
 	c := programs.Parse(e.Argv)
+	if len(r.required) > 0 {
+		if free, ok = cp.beside(&c, e.Argv); !ok {
+			return nil, false
+		}
+	}
 	if len(free) > 0 && c.Opaque != "" || otherValue(&c, free) || r.forbids(&c, e.Argv[0]) {
 		return nil, false
 	}

@@ -56,19 +56,20 @@ type policyEnv struct {
 
 // commandRule is a rule about commands.
 type commandRule struct {
-	At          place
-	ID          string   `yaml:"id" doc:"What explanations and the journal call the rule."`
-	Decision    choice   `yaml:"decision" doc:"allow matches word for word; ask and deny match every spelling."`
-	Reason      string   `yaml:"reason" doc:"Shown to people and to the agent."`
-	Always      bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
-	Classes     []class  `yaml:"class" doc:"Commands of such kinds, by what is known of their programs: destructive loses work that cannot be had again, outgoing sends something off this machine. For ask and deny."`
-	Run         []string `yaml:"run" doc:"Commands: * is one word, ** any number, {a,b} a choice."`
-	Except      []string `yaml:"except" doc:"Commands that the rule does not concern."`
-	PermitFlags []string `yaml:"permit_flags" doc:"Flags known to be unsafe that the rule wants to cover. For allow."`
-	ForbidFlags []string `yaml:"forbid_flags" doc:"Flags that the rule does not cover. For allow."`
-	Dirs        []string `yaml:"cwd" doc:"Folders in which the rule holds."`
-	Profile     profile  `yaml:"sandbox" doc:"The sandbox in which such a command runs, when it is stricter than the configured one."`
-	Examples    struct {
+	At           place
+	ID           string   `yaml:"id" doc:"What explanations and the journal call the rule."`
+	Decision     choice   `yaml:"decision" doc:"allow matches word for word; ask and deny match every spelling."`
+	Reason       string   `yaml:"reason" doc:"Shown to people and to the agent."`
+	Always       bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
+	Classes      []class  `yaml:"class" doc:"Commands of such kinds, by what is known of their programs: destructive loses work that cannot be had again, outgoing sends something off this machine. For ask and deny."`
+	Run          []string `yaml:"run" doc:"Commands: * is one word, ** any number, {a,b} a choice."`
+	Except       []string `yaml:"except" doc:"Commands that the rule does not concern."`
+	PermitFlags  []string `yaml:"permit_flags" doc:"Flags known to be unsafe that the rule wants to cover. For allow."`
+	ForbidFlags  []string `yaml:"forbid_flags" doc:"Flags that the rule does not cover. For allow."`
+	RequireFlags []string `yaml:"require_flags" doc:"Flags with their values that a command must have, in any spelling and place, and that patterns leave out. For allow."`
+	Dirs         []string `yaml:"cwd" doc:"Folders in which the rule holds."`
+	Profile      profile  `yaml:"sandbox" doc:"The sandbox in which such a command runs, when it is stricter than the configured one."`
+	Examples     struct {
 		Match    []string `yaml:"match" doc:"Commands that the rule must match."`
 		NotMatch []string `yaml:"not_match" doc:"Commands that the rule must not match."`
 	} `yaml:"examples" doc:"Checked whenever the file is read."`
@@ -219,7 +220,7 @@ func (d *decoder) checkRules(w *policyFile) error {
 func (r commandRule) rule() policy.Rule {
 	out := policy.Rule{
 		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except, Run: r.Run,
-		PermitFlags: r.PermitFlags, ForbidFlags: r.ForbidFlags, Dirs: r.Dirs, Profile: string(r.Profile),
+		PermitFlags: r.PermitFlags, ForbidFlags: r.ForbidFlags, RequireFlags: r.RequireFlags, Dirs: r.Dirs, Profile: string(r.Profile),
 		Match: r.Examples.Match, NotMatch: r.Examples.NotMatch,
 	}
 	for _, c := range r.Classes {

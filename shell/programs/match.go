@@ -24,6 +24,26 @@ func (f Flag) MayBe(g Flag) bool {
 	return short && f.hasSpelling(func(s string) bool { return strings.HasPrefix(s, g.Name) })
 }
 
+// Words returns how many words of its command the flag takes with its value; 0 when its
+// word is another's as well, or cannot be told apart.
+func (f Flag) Words(argv []Word) int {
+	word := argv[f.At].Text
+	spelled := func(name string) bool { return f.hasSpelling(func(s string) bool { return s == name }) }
+	name, value, attached := strings.Cut(word, "=")
+	switch {
+	case argv[f.At].Dynamic || f.Dynamic:
+	case spelled(word) && !f.HasValue:
+		return 1
+	case spelled(word) && f.At+1 < len(argv) && argv[f.At+1] == f.Value:
+		return 2
+	case attached && spelled(name) && f.HasValue && f.Value.Text == value:
+		return 1
+	case len(word) > 2 && spelled(word[:2]) && f.HasValue && strings.TrimPrefix(word[2:], "=") == f.Value.Text:
+		return 1
+	}
+	return 0
+}
+
 // Together returns lists of flags: a command that has all of one list has what f
 // means.
 func (f Flag) Together() (lists [][]Flag) {
