@@ -36,7 +36,7 @@ var layers = []row{
 	{"shell/programs", nil, nil},
 	{"policy", []string{"shell/programs"}, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/nofollow", nil, []string{"x/sys"}},
-	{"policy/check", []string{"policy"}, nil},
+	{"policy/check", []string{"policy", "shell/programs"}, nil},
 	{"sandbox/internal/regular", nil, []string{"x/sys"}},
 	{"sandbox/internal/helper", []string{"sandbox/internal/regular"}, []string{"go-landlock", "x/net", "x/sys", "psx"}},
 	{"sandbox/cgroup", nil, []string{"x/sys"}},

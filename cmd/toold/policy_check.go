@@ -3,12 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/policy/check"
 )
 
 func policyCheckCommand(g *global) *cobra.Command {
@@ -16,7 +20,8 @@ func policyCheckCommand(g *global) *cobra.Command {
 		Use: "check [FILE...]", Short: "Check policy files, and warn of rules that do not do what they seem to", Args: cobra.ArbitraryArgs,
 		Long: "Reads policy files as the daemon would: keys, patterns, examples. A fault is shown\n" +
 			"with its place and ends with exit code 3; warnings do not change the exit code.\n" +
-			"Without FILE the policy that holds is checked.",
+			"Without FILE the policy that holds is checked. Of a file that does not rely on the\n" +
+			"sandbox (defaults: confined) it shows what the built-in policy decides otherwise.",
 		RunE: func(_ *cobra.Command, args []string) error { return g.checkPolicy(args) },
 	}
 }
@@ -26,7 +31,9 @@ type checked struct {
 	Policy   string   `json:"policy"`
 	Rules    int      `json:"rules"`
 	Warnings []string `json:"warnings"`
-	Faults   []fault  `json:"faults,omitempty"`
+	// Default is what the built-in policy decides otherwise, of some everyday commands.
+	Default []check.Shift `json:"default,omitempty"`
+	Faults  []fault       `json:"faults,omitempty"`
 }
 
 // fault is why a file cannot be used, and where it stands.
@@ -80,6 +87,7 @@ func (g *global) checkPolicy(files []string) error {
 		for _, w := range c.Warnings {
 			fmt.Fprintf(&text, "warning: %s\n", oneLine(w))
 		}
+		text.WriteString(shiftsText(c.Default))
 	}
 	if err := g.print(list, text.String()); err != nil || len(failed) == 0 {
 		return err
@@ -102,7 +110,36 @@ func checkFile(cfg config.Config) (checked, error) {
 	for _, w := range found {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message))
 	}
+	if cfg.Policy == "" || f.Defaults.Confined != policy.Deny {
+		return c, nil
+	}
+	cfg.Policy = ""
+	built, err := newJudge(cfg)
+	if err != nil {
+		return checked{}, err
+	}
+	c.Default = j.Shifts(&built.Judge)
 	return c, nil
+}
+
+// shiftsText says what the built-in policy would change for a file that was written before
+// it asked seldom, or that asks more on purpose.
+func shiftsText(list []check.Shift) string {
+	if len(list) == 0 {
+		return ""
+	}
+	by := make(map[string][]string)
+	for _, s := range list {
+		kind := fmt.Sprintf("%s instead of %s", s.After, s.Before)
+		by[kind] = append(by[kind], "`"+s.Command+"`")
+	}
+	var b strings.Builder
+	b.WriteString("note: this file means what it meant. The built-in policy, which relies on the sandbox, decides these otherwise:\n")
+	for _, kind := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&b, "  %s: %s\n", kind, strings.Join(by[kind], ", "))
+	}
+	b.WriteString("  for the same here: defaults: {confined: allow}, and the rules with class: that toold policy init writes\n")
+	return b.String()
 }
 
 // count is a number of things, in words.

@@ -23,6 +23,10 @@ func (l *linter) command(r policy.Rule) {
 			l.longer(r, pattern)
 		}
 		for _, sample := range samples(pattern) {
+			for _, flag := range r.RequireFlags {
+				sample += " " + strings.ReplaceAll(flag, "*", "sample")
+				l.requires(r, flag, strings.Fields(sample)[0])
+			}
 			l.sample(r, pattern, sample, words[1])
 		}
 	}
@@ -97,6 +101,14 @@ func (l *linter) longer(r policy.Rule, pattern string) {
 		if d := l.Decide([]policy.Effect{e}); d.Action > r.Action {
 			l.warn(r, pattern, fmt.Sprintf("%q", more), fmt.Sprintf("it does not hold for {}; write %q", pattern+" **"))
 		}
+	}
+}
+
+// requires warns of a flag with a value in the next word, of a program of which it is not
+// known which flags have one.
+func (l *linter) requires(r policy.Rule, flag, program string) {
+	if name, value, apart := strings.Cut(flag, " "); apart && !policy.KnowsFlags(program) {
+		l.warn(r, flag, program, fmt.Sprintf("require_flags: the flags of {} are not known, so %q is not seen in a command; write %q, and have commands do so", flag, name+"="+value))
 	}
 }
 

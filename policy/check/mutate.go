@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // mutations returns other spellings of a command that do the same.
@@ -33,6 +34,9 @@ func mutations(words []string) (list []string) {
 		} else {
 			operands = append(operands, w)
 		}
+	}
+	for _, other := range programs.Spellings(words) {
+		add(other...)
 	}
 	if len(flags) == 0 {
 		return list
@@ -71,18 +75,71 @@ func bundles(w string) (list [][]string) {
 	return [][]string{apart, {"-" + strings.Join(turned, "")}}
 }
 
-// mutate tries an asking or denying rule on other spellings of a command that it names,
-// and warns of those that pass.
-func (l *linter) mutate(r policy.Rule, pattern, sample string) {
-	words := strings.Fields(sample)
-	if r.Action == policy.Allow || len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
+// intruders returns commands that a pattern with a wildcard at its end must not allow though
+// they begin like one that it names: with another value of a flag that the pattern names,
+// with a refspec, and of a program that is not known with flags as many have them.
+func intruders(pattern string, words []string) (list []string) {
+	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
+	c := programs.Parse(literal(words))
+	last := len(words) - 1
+	if strings.HasSuffix(pattern, "*") && c.Base == "git" && last > 1 && words[1] == "push" {
+		add(slices.Concat(words[:last], []string{words[last] + ":main"})...)
+	}
+	if !strings.HasSuffix(pattern, " **") {
+		return list
+	}
+	if !programs.Specified(words[0]) && !strings.Contains(words[0], "/") {
+		add(slices.Concat(words, []string{"--config=/outside/sample"})...)
+		add(slices.Concat(words, []string{"--exec", "./sample"})...)
+	}
+	for _, f := range c.Flags {
+		if f.HasValue && f.Words(literal(words)) > 0 && len(c.Runs) == 0 {
+			add(slices.Concat(words, []string{f.Name, f.Value.Text + "-other"})...)
+		}
+	}
+	return list
+}
+
+// slips tries an allowing rule on commands that it should not allow, and warns of those
+// that it does.
+func (l *linter) slips(r policy.Rule, pattern string, words []string) {
+	r.PermitFlags = nil // what is named is meant
+	alone := l.alone(r, policy.Ask)
+	if alone == nil {
 		return
 	}
-	open := policy.Defaults{Bash: policy.Allow, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
+	for _, script := range intruders(pattern, words) {
+		if !l.stops(alone, script) {
+			l.warn(r, pattern, fmt.Sprintf("%q", script), "{}: the rule allows that too, since ** stands for any flag; take out what you do not mean with forbid_flags, or write the words in full")
+		}
+	}
+}
+
+// alone is a policy of one rule, beside a default for commands; nil where that is none.
+func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
+	open := policy.Defaults{Bash: commands, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}
 	r.Match, r.NotMatch = nil, nil
-	alone, err := policy.Compile(l.Policy.Options(), policy.File{Defaults: open, Commands: []policy.Rule{r}})
+	p, err := policy.Compile(l.Policy.Options(), policy.File{Defaults: open, Commands: []policy.Rule{r}})
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// mutate tries a rule on other spellings of a command that it names: it warns of those that
+// pass an asking or denying rule, and of what slips into an allowing one.
+func (l *linter) mutate(r policy.Rule, pattern, sample string) {
+	words := strings.Fields(sample)
+	if len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
+		return
+	}
+	if r.Action == policy.Allow {
+		l.slips(r, pattern, words)
+		return
+	}
+	alone := l.alone(r, policy.Allow)
 	switch {
-	case err != nil:
+	case alone == nil:
 		return
 	case !l.stops(alone, sample):
 		l.warn(r, pattern, fmt.Sprintf("%q", sample), "{} passes the rule, though its pattern names it: the rule stops no command that is written so")

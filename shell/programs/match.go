@@ -70,6 +70,12 @@ func KnowsFlags(program string) bool {
 	return s != nil && (len(s.flags) > 0 || s.has("go"))
 }
 
+// Specified reports whether anything is known of a program.
+func Specified(program string) bool {
+	s, _ := find([]Word{{Text: program}})
+	return s != nil
+}
+
 // RunsAnything reports whether a program runs what its arguments say, or reaches
 // further than one rule can tell. A rule that allows it with a wildcard allows more
 // than it names.

@@ -1,0 +1,91 @@
+package programs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxSpellings bounds the spellings of one command.
+const maxSpellings = 64
+
+// Spellings returns other ways to write a command, by the specification of its program:
+// each other name of its subcommand, each other spelling of its flags, and an option of the
+// program before the subcommand. It is for trying rules.
+func Spellings(words []string) (list [][]string) {
+	argv := make([]Word, len(words))
+	for i, w := range words {
+		argv[i].Text = w
+	}
+	s, rest := find(argv)
+	if s == nil || len(rest) != len(words)-1 {
+		return nil // another program's words, or nothing is known
+	}
+	list = append(list, s.otherNames(words)...)
+	c := Spell(argv)
+	for _, f := range c.Flags {
+		list = append(list, f.otherSpellings(words)...)
+	}
+	if len(s.subs)+len(s.names) > 0 {
+		if global := s.anyGlobal(); global != nil {
+			list = append(list, slices.Concat(words[:1], global, words[1:]))
+		}
+	}
+	return list[:min(len(list), maxSpellings)]
+}
+
+// otherNames replaces the subcommand.
+func (s *spec) otherNames(words []string) (list [][]string) {
+	for _, name := range slices.Sorted(maps.Keys(s.names)) {
+		canonical, other := s.names[name], strings.Fields(name)
+		n := len(canonical)
+		if len(words) > n && slices.Equal(words[1:1+n], canonical) && !slices.Equal(other, canonical) {
+			list = append(list, slices.Concat(words[:1], other, words[1+n:]))
+		}
+	}
+	return list
+}
+
+// otherSpellings replaces a flag, with its value attached and apart.
+func (f Flag) otherSpellings(words []string) (list [][]string) {
+	if f.spec == nil || !slices.Contains(f.spec.all, strings.SplitN(words[f.At], "=", 2)[0]) {
+		return nil // in a bundle
+	}
+	end := f.At + 1
+	_, _, attached := strings.Cut(words[f.At], "=")
+	if f.HasValue && !attached {
+		end++
+	}
+	for _, name := range f.spec.all {
+		var with [][]string
+		switch {
+		case !f.HasValue:
+			with = [][]string{{name}}
+		case f.spec.only || end > len(words):
+			return nil
+		case strings.HasPrefix(name, "--"):
+			with = [][]string{{name, f.Value.Text}, {name + "=" + f.Value.Text}}
+		default:
+			with = [][]string{{name, f.Value.Text}}
+		}
+		for _, spelled := range with {
+			if other := slices.Concat(words[:f.At], spelled, words[end:]); !slices.Equal(other, words) {
+				list = append(list, other)
+			}
+		}
+	}
+	return list
+}
+
+// anyGlobal is an option of the program, with a value, that changes little.
+func (s *spec) anyGlobal() []string {
+	for _, name := range slices.Sorted(maps.Keys(s.globals)) {
+		if f := s.globals[name]; f.values == ":" && !f.only {
+			return []string{name, "sample"}
+		}
+	}
+	for name := range strings.FieldsSeq(s.harmless) {
+		return []string{name}
+	}
+	return nil
+}
