@@ -62,7 +62,8 @@ func anyHolds(marks []mark, c *Command) bool {
 // holds reports whether a mark is true of a command. What is not known may be so.
 func (m *mark) holds(c *Command) bool {
 	for _, name := range m.without {
-		if c.hasFlag(name) {
+		name, value, valued := strings.Cut(name, "=")
+		if !valued && c.hasFlag(name) || valued && c.hasOnly(name, value) {
 			return false
 		}
 	}
@@ -81,6 +82,22 @@ func (m *mark) holds(c *Command) bool {
 	return slices.ContainsFunc(operands, func(w Word) bool {
 		return slices.ContainsFunc(m.args, func(p string) bool { return w.mayBe(p) })
 	})
+}
+
+// hasOnly reports whether the command certainly has a flag with this value, and with no
+// other.
+func (c *Command) hasOnly(name, value string) bool {
+	found := false
+	for _, f := range c.Flags {
+		if !(Flag{Name: name}).MayBe(f) {
+			continue
+		}
+		if f.Dynamic || f.Name != name || f.Value != (Word{Text: value}) {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 // MayHave reports whether the command has a flag, or may have it.
