@@ -146,6 +146,8 @@ func refusal(name string, v value, old variable) string {
 		return "the text of an integer is evaluated"
 	case old.readonly || fixedNames[name]:
 		return name + " cannot be set"
+	case name == "PWD":
+		return "the shell itself sets PWD"
 	case name == "PS4":
 		return "the shell evaluates PS4 when it traces"
 	case name == "FUNCNEST":
@@ -181,6 +183,9 @@ func (w *walker) unset(args []word, s *state, source string) {
 
 // unsetVar removes a variable. In a function, one of a caller may come to light.
 func (w *walker) unsetVar(name string, s *state) {
+	if numericNames[name] {
+		w.opaque(name+" is not the shell's own any more", name)
+	}
 	array := s.get(name)
 	array.array = false
 	w.put(s, name, array)

@@ -25,6 +25,8 @@ func (b *builder) literal(text string, quoted bool) {
 		return
 	}
 	if b.cur.number = false; b.cur.dynamic {
+		ends := b.bracket && strings.Contains(text, "]")
+		b.cur.glob = b.cur.glob || !quoted && (ends || strings.ContainsAny(text, "*?["))
 		return
 	}
 	b.present = true
@@ -51,6 +53,7 @@ func (b *builder) literal(text string, quoted bool) {
 func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
+	b.cur.glob = b.cur.glob || b.bracket && !quoted
 	b.cur.dynamic, b.cur.number = true, false
 }
 
@@ -67,10 +70,10 @@ func (b *builder) value(v value, quoted bool, s *state) {
 		begins := !b.present
 		b.literal(v.text, true)
 		b.unknown(true)
-		b.cur.number = v.number && begins
+		b.cur.number = v.number && !v.blank && begins
 	case s.split && (v.text != "" || !v.known()):
 		b.unknown(quoted)
-	case v.number:
+	case v.number && !v.blank:
 		begins := !b.present
 		b.unknown(true)
 		b.cur.number = begins
@@ -131,6 +134,7 @@ func (b *builder) cut() {
 		}
 		if b.cur.dynamic && b.cur.glob {
 			b.cur.text, b.cur.glob = literalPrefix(b.known()), false
+			b.cur.many = b.cur.many || b.cur.text == "" || b.cur.text[0] == '-'
 		}
 		b.fields = append(b.fields, b.cur)
 	}

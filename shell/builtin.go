@@ -68,7 +68,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	case "set":
 		w.set(rest, s, source)
 	case "shopt":
-		if !plainShopt(rest) {
+		if s.noglobs = true; !plainShopt(rest) {
 			w.opaque("`shopt` changes how the shell reads the rest", source)
 		}
 	case "unset":
@@ -135,6 +135,7 @@ func plainShopt(args []word) bool {
 // cd follows a change of directory.
 func (w *walker) cd(args []word, s *state, source string) {
 	unknown := w.cdProc(args, s, source)
+	physical := len(args) > 0 && args[0].is("-P")
 	for len(args) > 0 && args[0].known() && listed("-P -L --", args[0].text) {
 		args = args[1:]
 	}
@@ -154,7 +155,7 @@ func (w *walker) cd(args []word, s *state, source string) {
 	}
 	w.setDirs(s, nil)
 	for _, dir := range before {
-		w.cdFrom(dir, target.text, before, s)
+		w.cdFrom(dir, target.text, before, physical, s)
 	}
 }
 
@@ -181,7 +182,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 
 // cdFrom adds where cd leads from one directory. It resolves .. by name, unlike the
 // kernel; both readings are kept.
-func (w *walker) cdFrom(dir, target string, before []string, s *state) {
+func (w *walker) cdFrom(dir, target string, before []string, physical bool, s *state) {
 	if strings.HasPrefix(target, "/") {
 		dir = ""
 	}
@@ -190,10 +191,10 @@ func (w *walker) cdFrom(dir, target string, before []string, s *state) {
 	if !w.isDir(next) {
 		s.failed = before
 	}
-	if !strings.Contains(target, "..") {
+	if !physical && !strings.Contains(target, "..") {
 		return
 	}
-	if real := w.resolve(dir + "/" + target); real != "" && real != w.resolve(next) {
+	if real := w.resolve(dir + "/" + target); real != "" && real != next {
 		s.addDir(real)
 	}
 }

@@ -110,7 +110,9 @@ func (w *walker) wait(args []word, s *state, source string) {
 		w.opaque("the words of `wait` are known only when it runs", source)
 		return
 	}
-	w.readFlags("wait", args, someNumber(), s, source)
+	v := someNumber()
+	v.blank = true // nothing has ended
+	w.readFlags("wait", args, v, s, source)
 }
 
 // printf follows printf -v, which sets a variable.

@@ -24,6 +24,9 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 		}
 		return
 	}
+	if w.posix {
+		w.otherShell(args[0].text, len(c.Assigns) > 0, s, w.text(c))
+	}
 	saved := w.temporary(c.Assigns, args[0], s)
 	for _, v := range saved {
 		v.swap(w, s)
@@ -41,7 +44,9 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 		unrun = w.fork(s)
 	}
 	changes = w.changes
+	w.overridden += len(saved)
 	w.run(args, s, w.text(c))
+	w.overridden -= len(saved)
 	for _, v := range saved {
 		v.restore(w, s, w.changes != changes)
 	}
@@ -52,6 +57,18 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 		w.join(s, unrun)
 	}
 }
+
+// otherShell notes a command that another shell than bash understands differently:
+// special builtins keep the assignments before them there.
+func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
+	_, function := s.funcs.get(name)
+	keeps := function || listed(": . break continue eval exec exit export readonly return set shift times trap unset", name)
+	if keeps && assigns || listed("builtin declare typeset", name) {
+		w.opaque(otherShell, source)
+	}
+}
+
+const otherShell = "another shell than bash may read it differently"
 
 // override is a variable that is set for one command.
 type override struct {

@@ -101,6 +101,9 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	case *syntax.DeclClause:
 		w.declare(c, s)
 	case *syntax.TimeClause:
+		if w.posix {
+			w.opaque(otherShell, w.text(c))
+		}
 		if c.Stmt != nil {
 			w.stmt(c.Stmt, s)
 		}

@@ -12,6 +12,7 @@ type declaration struct {
 	builtin                           string
 	export, readonly, array, integer  bool
 	global, remove, prints, functions bool
+	named                             bool // a name came: no flags follow
 }
 
 // declarations are the builtins that declare variables.
@@ -21,6 +22,9 @@ var declarations = map[string]bool{"declare": true, "typeset": true, "local": tr
 // words first: braces in them are expanded.
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
+	if w.posix {
+		w.otherShell(d.builtin, false, s, w.text(c))
+	}
 	if !declarations[d.builtin] {
 		w.opaque("this form of declaration is not followed", w.text(c))
 	}
@@ -53,37 +57,57 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 		return func() { w.declareWord(d, word{text: as.Name.Value}, s, source) }
 	case as.Array != nil || as.Index != nil:
 		return func() {
+			d.named = true
 			d := *d
 			d.array = true
+			if d.functions || d.prints {
+				w.opaque("a declaration that prints may assign nothing", source)
+			}
 			w.enterScope(&d, as.Name.Value, s)
 			w.assign(as, s, d.export)
 			w.mark(&d, as.Name.Value, s)
 		}
 	}
-	var values []value
-	if hasBraces(as.Value) {
-		alternatives, why := w.braces(as.Value)
-		if why != "" {
-			w.opaque(why, source)
-		}
-		for _, parts := range alternatives {
-			values = append(values, w.assigned(&syntax.Word{Parts: parts}, s))
-		}
-	} else {
-		values = []value{w.assigned(as.Value, s)}
-	}
-	return func() {
-		for _, v := range values {
-			if as.Append {
-				v = w.appended(s.get(as.Name.Value), v)
+	if words, ok := w.declareBraces(as, s); ok {
+		return func() {
+			for _, a := range words {
+				w.declareWord(d, a, s, source)
 			}
-			w.declareValue(d, as.Name.Value, v, s, source)
 		}
 	}
+	v := w.assigned(as.Value, s)
+	return func() {
+		if as.Append {
+			v = w.appended(s.get(as.Name.Value), v)
+		}
+		d.named = true
+		w.declareValue(d, as.Name.Value, v, s, source)
+	}
+}
+
+// declareBraces expands NAME=value in which bash expands braces: what they come to are
+// words like all others, split, and without the ~ of assignments.
+func (w *walker) declareBraces(as *syntax.Assign, s *state) (words []word, ok bool) {
+	if !hasBraces(as.Value) {
+		return nil, false
+	}
+	name := as.Name.Value + "="
+	if as.Append {
+		name = as.Name.Value + "+="
+	}
+	all := &syntax.Word{Parts: append([]syntax.WordPart{&syntax.Lit{Value: name}}, as.Value.Parts...)}
+	alternatives, why := w.braces(all)
+	if why == "" && len(alternatives) == 1 && !strings.Contains(w.text(as), "..") {
+		return nil, false // bash leaves them as they are
+	}
+	return w.word(all, s), true
 }
 
 // declareValue sets one variable of a declaration.
 func (w *walker) declareValue(d *declaration, name string, v value, s *state, source string) {
+	if d.functions || d.prints {
+		w.opaque("a declaration that prints may assign nothing", source)
+	}
 	w.enterScope(d, name, s)
 	w.mark(&declaration{integer: d.integer, array: d.array}, name, s)
 	compound := !v.known() || strings.HasPrefix(v.text, "(")
@@ -97,10 +121,12 @@ func (w *walker) declareValue(d *declaration, name string, v value, s *state, so
 // declareWord follows one word of a declaration: a flag, a name, or NAME=value.
 func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	text, rest, assigns := strings.Cut(a.text, "=")
+	flag := a.known() && len(a.text) > 1 && (a.text[0] == '-' || a.text[0] == '+')
+	d.named = d.named || !flag
 	switch {
 	case a.many || a.glob || a.dynamic && !assigns:
 		w.opaque("the name of a variable is known only when it runs", source)
-	case a.known() && len(a.text) > 1 && (a.text[0] == '-' || a.text[0] == '+'):
+	case flag && !d.named:
 		w.declareFlag(d, a.text, source)
 	case d.functions && d.builtin == "export":
 		w.opaque("a function is exported", source)
@@ -114,10 +140,17 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	}
 }
 
+// fewFlags are the flags of declarations that do not take all of them.
+var fewFlags = map[string]string{"export": "fnp", "readonly": "aAfp"}
+
 // declareFlag follows a word of flags.
 func (w *walker) declareFlag(d *declaration, text, source string) {
 	if text == "--" {
+		d.named = true
 		return
+	}
+	if allowed, few := fewFlags[d.builtin]; few && (text[0] == '+' || strings.Trim(text[1:], allowed) != "") {
+		w.opaque("bash refuses this flag, and assigns nothing", source)
 	}
 	if text[0] == '+' {
 		d.remove = true
@@ -157,6 +190,9 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 // declareName follows a declaration without a value.
 func (w *walker) declareName(d *declaration, name string, s *state) {
 	scoped := w.enterScope(d, name, s)
+	if scoped && (numericNames[name] || name == "PWD") {
+		w.opaque(name+" is not the shell's own any more", name)
+	}
 	old := s.get(name)
 	if d.export || d.builtin == "export" && !d.remove {
 		w.setVar(name, old.value, s, true)
@@ -180,6 +216,9 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 // enterScope makes a variable one of the function being followed. It reports whether
 // it is one.
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
+	if d.global && w.hidden(name, s) {
+		w.opaque("a variable of a function hides the global one", name)
+	}
 	if d.builtin == "export" {
 		d.export = !d.remove
 	}
@@ -199,6 +238,15 @@ func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 		}
 	}
 	return true
+}
+
+// hidden reports whether a variable may be another one than the global of its name.
+func (w *walker) hidden(name string, s *state) bool {
+	if len(w.calls) == 0 {
+		return w.overridden > 0
+	}
+	_, local := s.locals.get(name)
+	return local || w.overridden > 0 || len(w.calls) > 1
 }
 
 // leaveScope restores the variables that were local to a function.

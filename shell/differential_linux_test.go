@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,9 @@ func predict(script, dir string, env []string) ([]policy.Effect, error) {
 	return shell.New(o).Effects(script, dir), nil
 }
 
+// leastAnalysed is the share of random scripts that must not be Opaque.
+const leastAnalysed = 0.6
+
 // fixture is what random scripts find; see newWatcher.
 func fixture() map[string]string {
 	return map[string]string{
@@ -50,12 +54,10 @@ var descriptor = regexp.MustCompile("^/dev/fd/[0-9]+")
 // TestBashDoesNothingThatWasNotPredicted runs random scripts in bash and compares
 // what they did with what the analysis said: every program that ran, every file
 // that was read and every one that was written is an effect, or the script is
-// Opaque. TOOLD_SCRIPTS and TOOLD_SEED choose how many and which.
+// Opaque. Each run takes other scripts; TOOLD_SCRIPTS and TOOLD_SEED choose how many
+// and which, and repeat a run.
 func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
-	if os.Getenv("TOOLD_SCRIPTS") == "" {
-		t.Skip("the analysis does not pass it yet; TOOLD_SCRIPTS=20000 shows what it misses")
-	}
-	seed, count := number(t, "TOOLD_SEED", 7), number(t, "TOOLD_SCRIPTS", 20000)
+	seed, count := number(t, "TOOLD_SEED", uint64(rand.Uint32())), number(t, "TOOLD_SCRIPTS", 20000)
 	shown := int64(number(t, "TOOLD_SHOWN", 20))
 	g := readGrammar(t)
 	var next, known, cut, unconfirmed, failures atomic.Int64
@@ -96,7 +98,7 @@ func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
 				if _, again := found.LoadOrStore(small, true); again {
 					continue
 				}
-				t.Errorf("script %d: bash %s, and nothing of it was predicted, of\n%s\npredicted %v", n, v.missed, small, v.effects)
+				t.Errorf("script %d of TOOLD_SEED=%d: bash %s, which was not predicted, by\n%s\npredicted %v\nshortened from\n%s", n, seed, v.missed, small, v.effects, script)
 			}
 		})
 	}
@@ -107,10 +109,10 @@ func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
 	if cut.Load() > known.Load()/2 {
 		t.Errorf("%d of %d scripts did not end", cut.Load(), known.Load())
 	}
-	if uint64(known.Load())*2 < count {
+	if float64(known.Load()) < leastAnalysed*float64(count) {
 		t.Errorf("only %d of %d scripts can be analysed", known.Load(), count)
 	}
-	t.Logf("seed %d: %d scripts, %d of them not Opaque (%d %%), %d that did not end, %d failures that a bash of their own did not confirm; Opaque:%s",
+	t.Logf("TOOLD_SEED=%d: %d scripts, %d of them not Opaque (%d %%), %d that did not end, %d failures that a bash of their own did not confirm; Opaque:%s",
 		seed, count, known.Load(), known.Load()*100/max(next.Load()-1, 1), cut.Load(), unconfirmed.Load(), &why)
 }
 
@@ -125,21 +127,18 @@ func TestScriptsThatOnceHidSomething(t *testing.T) {
 	c := comparison{m, predict, strictRules(t, m.base+"/w")}
 	script := ""
 	for line := range strings.Lines(string(text)) {
-		mark, ends := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "--")
-		if !ends {
+		if line != "--\n" {
 			if !strings.HasPrefix(line, "# ") {
 				script += line
 			}
 			continue
 		}
 		v, err := c.compare(strings.TrimSuffix(script, "\n"), true)
-		switch open := mark == " open"; {
-		case err != nil:
+		if err != nil {
 			t.Fatal(err)
-		case v.missed != "" && !open:
+		}
+		if v.missed != "" {
 			t.Errorf("bash %s, which was not predicted, by\n%s\npredicted %v", v.missed, script, v.effects)
-		case v.missed == "" && open:
-			t.Errorf("it is not open any more:\n%s", script)
 		}
 		script = ""
 	}
@@ -231,6 +230,9 @@ func (c comparison) compare(script string, own bool) (v verdict, err error) {
 	if v.effects, err = c.analysis(script, c.base+"/w", c.env); err != nil {
 		return v, err
 	}
+	if _, _, err = c.watch.take(); err != nil { // the analysis looks at the files, too
+		return v, err
+	}
 	for _, e := range v.effects {
 		v.opaque = v.opaque || e.Kind == policy.Opaque
 		v.carried = v.carried || c.carries(e)
@@ -240,7 +242,7 @@ func (c comparison) compare(script string, own bool) (v verdict, err error) {
 	}
 	o, err := c.run(script, own)
 	if v.cut = o.cut; !v.carried {
-		v.missed = unpredicted(v.effects, o)
+		v.missed = c.unpredicted(v.effects, o)
 	}
 	return v, err
 }
@@ -257,9 +259,10 @@ func (c comparison) smallest(script string) (string, verdict) {
 }
 
 // unpredicted says what was done that no effect stands for.
-func unpredicted(effects []policy.Effect, o observed) string {
+func (c comparison) unpredicted(effects []policy.Effect, o observed) string {
+	path := stands(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && e.Name == "PATH" })
 	for _, call := range o.ran {
-		if !stands(effects, func(e policy.Effect) bool { return e.Kind == policy.Exec && matches(e.Argv, call) }) {
+		if !stands(effects, func(e policy.Effect) bool { return e.Kind == policy.Exec && c.matches(e.Argv, call, path) }) {
 			return fmt.Sprintf("ran %q", call)
 		}
 	}
@@ -286,34 +289,47 @@ func stands(effects []policy.Effect, wanted func(policy.Effect) bool) bool {
 	return false
 }
 
-// matches reports whether the words of an effect may be those of a call.
-func matches(words []policy.Word, call []string) bool {
+// matches reports whether the words of an effect may be those of a call, of which the
+// first is the program's path as the kernel was given it. With path the script may have
+// changed where programs are found.
+func (c comparison) matches(words []policy.Word, call []string, path bool) bool {
 	if len(words) == 0 || len(call) == 0 {
 		return false
 	}
-	first := filepath.Base(call[0])
-	if words[0].Dynamic {
-		return true
+	program, name := words[0].Text, call[0]
+	switch {
+	case words[0].Dynamic:
+	case filepath.Dir(name) == c.base+"/bin" && filepath.Base(program) == filepath.Base(name):
+	case path && program == filepath.Base(name):
+	case program == name, strings.Contains(program, "/") && strings.HasSuffix(name, "/"+filepath.Clean(program)): // exec makes it absolute
+	default:
+		return false
 	}
-	return filepath.Base(words[0].Text) == first && may(words[1:], call[1:])
+	return may(words[1:], call[1:])
 }
 
-// may reports whether words may be those of a call. One that is not known may be
-// any number of them.
+// may reports whether words may be those of a call. One that is not known is any one
+// word, or any number of them; what a pattern matches has its beginning.
 func may(words []policy.Word, call []string) bool {
 	if len(words) == 0 {
 		return len(call) == 0
 	}
-	w := words[0]
+	w, rest := words[0], words[1:]
 	if !w.Dynamic {
-		return len(call) > 0 && call[0] == w.Text && may(words[1:], call[1:])
+		return len(call) > 0 && call[0] == w.Text && may(rest, call[1:])
 	}
-	if may(words[1:], call) {
+	if w.Many && may(rest, call) {
 		return true
 	}
+	if len(call) == 0 || !strings.HasPrefix(call[0], w.Text) {
+		return false
+	}
 	for n := 1; n <= len(call); n++ {
-		if (n > 1 || strings.HasPrefix(call[0], w.Text)) && may(words[1:], call[n:]) {
+		if may(rest, call[n:]) {
 			return true
+		}
+		if !w.Many && (n == len(call) || w.Text == "" || !strings.HasPrefix(call[n], w.Text)) {
+			return false
 		}
 	}
 	return false

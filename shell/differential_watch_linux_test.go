@@ -114,8 +114,10 @@ func (w *watcher) take() (read, wrote []string, err error) {
 				closed = append(closed, path)
 			}
 			switch {
-			case mask&unix.IN_Q_OVERFLOW != 0:
-				return nil, nil, errors.New("the queue of events is too short")
+			case mask&unix.IN_Q_OVERFLOW != 0: // what was seen until then counts
+				if err := w.suspectAll(); err != nil {
+					return nil, nil, err
+				}
 			case mask&(unix.IN_CLOSE_WRITE|unix.IN_MODIFY|unix.IN_ATTRIB|unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO) != 0:
 				w.changed[path] = true
 				if !slices.Contains(wrote, path) {
@@ -127,4 +129,21 @@ func (w *watcher) take() (read, wrote []string, err error) {
 			}
 		}
 	}
+}
+
+// suspectAll notes that every file may have changed.
+func (w *watcher) suspectAll() error {
+	for name := range w.want {
+		w.changed[filepath.Join(w.base, name)] = true
+	}
+	for _, dir := range w.dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			w.changed[filepath.Join(dir, e.Name())] = true
+		}
+	}
+	return nil
 }

@@ -222,8 +222,13 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		text := w.wordInside(p.Exp.Word, s)
 		w.setVar(p.Param.Value, text, s, false)
 		b.value(w.parameter(p.Param.Value, s), quoted, s)
+	case instead == yes && quoted && mayBeNone(p.Exp.Word):
+		w.wordInside(p.Exp.Word, s)
+		b.unknown(false)
 	case instead == yes:
-		w.wordInPlace(p.Exp.Word, b, s, quoted)
+		if w.wordInPlace(p.Exp.Word, b, s, quoted); quoted {
+			b.literal("", true)
+		}
 	default:
 		branch := w.fork(s)
 		text := w.wordInside(p.Exp.Word, branch)
@@ -231,8 +236,21 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 			w.setVar(p.Param.Value, text, branch, false)
 		}
 		w.join(s, branch)
-		b.unknown(quoted)
+		b.unknown(quoted && !mayBeNone(p.Exp.Word))
 	}
+}
+
+// mayBeNone reports whether a word may be any number of words in quotes, too.
+func mayBeNone(wd *syntax.Word) (found bool) {
+	if wd == nil {
+		return false
+	}
+	syntax.Walk(wd, func(n syntax.Node) bool {
+		p, ok := n.(*syntax.ParamExp)
+		found = found || ok && (p.Index != nil || p.Param != nil && p.Param.Value == "@")
+		return !found
+	})
+	return found
 }
 
 // wordInside expands a word inside of ${…} where it is not split.
@@ -324,6 +342,9 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 				return
 			}
 			if i > 0 && quoted && !separate {
+				if a.many {
+					b.unknown(true) // with none of it there is no blank
+				}
 				b.literal(" ", true)
 			} else if i > 0 && !a.many && !words[i-1].many {
 				b.cut() // one that may be none may let its neighbours be one word
@@ -365,6 +386,8 @@ func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) 
 	b.value(a.value(), quoted, s)
 	if a.many {
 		b.unknown(quoted && !separate)
+	} else if a.glob {
+		b.cur.many = b.cur.many || separate
 	}
 }
 

@@ -6,13 +6,9 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toold/toold/policy"
 )
-
-// hang is long enough for any machine, and ends a test that would never end.
-const hang = 2 * time.Minute
 
 // workspace makes a small tree: a workspace with links into and out of it, and a
 // folder beside it. It returns both, canonical.

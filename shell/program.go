@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -157,11 +158,23 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 		if !complete {
 			out = append(out, policy.Word{Dynamic: true})
 		}
-		for _, name := range names {
+		for _, name := range slices.Concat(names, w.made(dir+pattern, s)) {
 			out = append(out, policy.Word{Text: operandText(strings.TrimPrefix(name, dir))})
 		}
 	}
 	return out
+}
+
+// made lists what a pattern may match of what the script itself has written.
+func (w *walker) made(pattern string, s *state) (names []string) {
+	w.steps -= len(s.disk.files) / 8
+	for name := range s.disk.files {
+		if ok, err := filepath.Match(widened(pattern), name); ok || err != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // glob lists what a pattern matches now.

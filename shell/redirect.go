@@ -128,6 +128,9 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 		if isDescriptor(wd) {
 			return
 		}
+		if strings.HasPrefix(wd.text, "-") {
+			w.opaque("bash ends this redirection after the -", source)
+		}
 		if op == syntax.DplIn {
 			w.opaque("a descriptor is computed", source)
 			return

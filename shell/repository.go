@@ -32,9 +32,26 @@ func (w *walker) repository(s *state, source string) {
 // have made.
 func (w *walker) namedRepository(args []word, s *state, source string) {
 	for _, a := range args {
+		if strings.HasPrefix(a.text, "--batch") {
+			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file takes names from its input
+		}
+		if _, path, ok := strings.Cut(a.text, ":"); ok && a.known() {
+			w.fromTop(path, s, source)
+		}
 		if s.disk.changes() > 0 && strings.HasPrefix(a.text, "--git-dir") {
 			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
 		}
+	}
+}
+
+// fromTop records, for the rules that ask and deny, the file that REVISION:PATH names
+// from the top of the repository, wherever git runs.
+func (w *walker) fromTop(path string, s *state, source string) {
+	top := *s
+	top.dirs = []string{w.workspace}
+	for e := range w.pathEffects(policy.Read, path, &top) {
+		e.Possible, e.Source = true, source
+		w.add(e)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 
@@ -71,7 +72,8 @@ func matchIn(dir, part string, limit int) []string {
 		}
 		return []string{path}
 	}
-	f, err := os.Open(dir)
+	part = widened(part)
+	f, err := os.Open(strings.TrimSuffix(dir, "/") + "/") // so that nothing but a directory opens: a pipe would wait
 	if err != nil {
 		return nil
 	}
@@ -89,6 +91,28 @@ func matchIn(dir, part string, limit int) []string {
 		}
 	}
 	return out
+}
+
+// brackets are sets of characters that bash and path/filepath may read differently.
+var brackets = regexp.MustCompile(`\[[\]!^]?(?:\[[:.=][^\]]*\]|[^\]])*\]`)
+
+// plainSet is one that both read alike, in every language.
+var plainSet = regexp.MustCompile(`^\[(?:[A-Za-z0-9_]|0-9)+\]$`)
+
+// widened returns a pattern that matches what bash's does, and perhaps more.
+func widened(pattern string) string {
+	if !strings.Contains(pattern, "[") {
+		return pattern
+	}
+	if strings.Contains(pattern, `\`) {
+		return "*" // which brackets are quoted is not looked at
+	}
+	return brackets.ReplaceAllStringFunc(pattern, func(set string) string {
+		if plainSet.MatchString(set) {
+			return set
+		}
+		return "?"
+	})
 }
 
 // Mode asks for the kind of what is at path; see Resolver.

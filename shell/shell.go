@@ -100,6 +100,7 @@ type walker struct {
 	depth   int
 	inner   int
 	wrapped int    // programs that run programs, around the one being followed
+	posix   bool   // another shell than bash reads the text
 	xargs   int    // how many of these are xargs
 	source  string // the text being followed
 	changes int    // of variables, directories and functions so far
@@ -109,6 +110,8 @@ type walker struct {
 	calls    []*call  // functions being followed, in this process
 	exits    []*state // states in which bash may go on with the next line
 	unrolled int      // turns of the loops around, multiplied
+
+	overridden int // variables that are set for one command
 
 	said    string             // what the left side of a pipe prints, as far as it is known
 	printed []programs.Operand // trees whose names the left side of a pipe prints

@@ -19,6 +19,7 @@ type state struct {
 	dirs    []string           // where the shell may be; nil = unknown
 	failed  []string           // where it may be as well if the last command failed
 	split   bool               // IFS may have changed: words are split elsewhere
+	noglobs bool               // a pattern that matches nothing may be no word
 	closed  bool               // a descriptor may have been closed
 	input   string             // what the next command reads on its standard input, as far as it is known
 	fed     []programs.Operand // trees whose names standard input contains
@@ -91,6 +92,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 	note(s.params.join(o.params), len(s.params.words))
 	note(s.joinDirs(o.dirs), 0)
 	note(joinFlag(&s.split, o.split), 0)
+	note(joinFlag(&s.noglobs, o.noglobs), 0)
 	note(joinFlag(&s.closed, o.closed), 0)
 	if s.input != o.input {
 		note(s.input != "", 0)

@@ -13,18 +13,19 @@ import (
 func others() map[string]func(s *state) {
 	body := &syntax.Stmt{}
 	return map[string]func(s *state){
-		"dead":   func(s *state) { s.dead = true },
-		"vars":   func(s *state) { s.vars.put("x", variable{value: value{text: "other"}}) },
-		"funcs":  func(s *state) { s.funcs.put("f", function{body}) },
-		"params": func(s *state) { s.params = params{words: []word{{text: "other"}}, known: true} },
-		"locals": func(s *state) { s.locals.put("x", local{before: variable{value: value{text: "other"}}}) },
-		"dirs":   func(s *state) { s.dirs = []string{"/other"} },
-		"failed": func(s *state) { s.failed = []string{"/other"} },
-		"split":  func(s *state) { s.split = true },
-		"closed": func(s *state) { s.closed = true },
-		"input":  func(s *state) { s.input = "other" },
-		"fed":    func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
-		"traps":  func(s *state) { s.traps = []trap{{"other"}} },
+		"dead":    func(s *state) { s.dead = true },
+		"vars":    func(s *state) { s.vars.put("x", variable{value: value{text: "other"}}) },
+		"funcs":   func(s *state) { s.funcs.put("f", function{body}) },
+		"params":  func(s *state) { s.params = params{words: []word{{text: "other"}}, known: true} },
+		"locals":  func(s *state) { s.locals.put("x", local{before: variable{value: value{text: "other"}}}) },
+		"dirs":    func(s *state) { s.dirs = []string{"/other"} },
+		"failed":  func(s *state) { s.failed = []string{"/other"} },
+		"split":   func(s *state) { s.split = true },
+		"noglobs": func(s *state) { s.noglobs = true },
+		"closed":  func(s *state) { s.closed = true },
+		"input":   func(s *state) { s.input = "other" },
+		"fed":     func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
+		"traps":   func(s *state) { s.traps = []trap{{"other"}} },
 		"touched": func(s *state) {
 			s.touched = &touched{armed: true, names: map[string]bool{"x": true}, dirs: true, params: true}
 		},

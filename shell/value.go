@@ -8,6 +8,7 @@ type value struct {
 	dynamic bool
 	glob    bool // text is a pattern, and the value one of the names it matches
 	number  bool // it is some number; implies dynamic
+	blank   bool // of a number: or it is empty
 }
 
 // unknown is any text.
@@ -30,7 +31,9 @@ func (v value) or(o value) value {
 	if v == o {
 		return v
 	}
-	return value{dynamic: true, number: v.isNumeric() && o.isNumeric()}
+	blank := v.blank || o.blank || v == value{} || o == value{}
+	number := v.isNumeric() && o.isNumeric()
+	return value{dynamic: true, number: number, blank: number && blank}
 }
 
 // variable is a value with what declare says of it. Each mark means that it may hold.

@@ -20,7 +20,7 @@ type word struct {
 
 // wordOf is a value as exactly one word.
 func wordOf(v value) word {
-	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number}
+	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank}
 }
 
 // value is what a variable has that is set to a word.
@@ -146,6 +146,10 @@ func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 		}
 	}
 	b.cut()
+	for i := range b.fields {
+		f := &b.fields[i]
+		f.many = f.many || f.glob && s.noglobs
+	}
 	return b.fields
 }
 

@@ -59,10 +59,12 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 	case run.Language != "" && run.Script.Dynamic:
 		w.opaque("a shell runs a text known only when it runs", source)
 	case run.Language != "":
-		if run.Language != "bash" && differsFromBash(run.Script.Text) {
-			w.opaque("another shell than bash may read it differently", source)
+		posix := w.posix
+		if w.posix = run.Language != "bash"; w.posix && differsFromBash(run.Script.Text) {
+			w.opaque(otherShell, source)
 		}
 		w.apart(s, func(sub *state) { w.script(run.Script.Text, w.child(sub, words)) })
+		w.posix = posix
 	default:
 		if run.Dir != (programs.Word{}) {
 			s = w.fork(s)
@@ -156,7 +158,7 @@ func (w *walker) child(s *state, args []word) *state {
 
 // differsFromBash reports whether a text uses what only bash has.
 func differsFromBash(text string) bool {
-	for _, mark := range []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "+=", "|&", "$\"", "**", "alias"} {
+	for _, mark := range []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "**", "alias"} {
 		if strings.Contains(text, mark) {
 			return true
 		}
