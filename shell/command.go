@@ -184,6 +184,9 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 			return
 		}
 		for i, p := range item.Patterns {
+			if p.Lit() == "esac" {
+				w.opaque("bash may end `case` at this pattern", w.text(p))
+			}
 			if p.Lit() != "" || w.steps <= 0 {
 				continue
 			}

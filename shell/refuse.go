@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,6 +37,20 @@ func refuse(script, veiled string) string {
 		return "it nests too deeply"
 	}
 	return ""
+}
+
+// syntaxErrors are what the parser says of texts that bash refuses, too; bashPlain are
+// texts of which there are no two readings.
+var (
+	syntaxErrors = regexp.MustCompile("^reached EOF without|can only immediately follow a statement$|must be followed by|statement must end with|can only be used to")
+	bashPlain    = regexp.MustCompile(`^[\w\s./,:@%+;&|>)'"-]*$`)
+	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
+)
+
+// bashRefuses reports whether bash certainly finds an error where the parser found one:
+// then it runs nothing of that line, nor what comes after it.
+func bashRefuses(problem, rest string) bool {
+	return len(rest) < 1<<10 && syntaxErrors.MatchString(problem) && bashPlain.MatchString(rest) && !notPlain.MatchString(rest)
 }
 
 // oddCharacter names characters that are invisible, move text, or part words for

@@ -180,21 +180,23 @@ func (w *walker) script(text string, s *state) {
 // parse walks the statements of a text one by one.
 func (w *walker) parse(text string, s *state) {
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
-	var line uint // where the statement before ended
+	var line, ended uint // where the statement before ended
 	over := false
 	each := func(stmt *syntax.Stmt, err error) bool {
 		if over {
 			return false // the parser reports its last error even to a caller that has stopped
 		}
 		if err != nil {
-			w.opaque("bash may read it differently: "+syntaxProblem(err), "")
+			if !bashRefuses(syntaxProblem(err), text[min(int(ended), len(text)):]) {
+				w.opaque("bash may read it differently: "+syntaxProblem(err), "")
+			}
 			over = true
 			return false
 		}
 		if w.inner == 1 && stmt.Pos().Line() > line {
 			w.nextLine(s)
 		}
-		line = stmt.End().Line()
+		line, ended = stmt.End().Line(), stmt.End().Offset()
 		w.stmt(stmt, s)
 		s.settle()
 		if w.steps <= 0 {

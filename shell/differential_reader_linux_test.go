@@ -1,0 +1,109 @@
+package shell_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
+)
+
+// TestBashReadsScriptsAsTheyAreAnalysed gives random scripts to bash as the body of a
+// function, which it prints as it has understood it, and compares the commands in that
+// with those of the script: where comments, here-documents, quotes and patterns end
+// shows in them, whether they run or not. Of a script that is Opaque nothing is said.
+func TestBashReadsScriptsAsTheyAreAnalysed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, fixture())
+	g := readGrammar(t)
+	seed, count := number(t, "TOOLD_SEED", uint64(rand.Uint32())), number(t, "TOOLD_SCRIPTS", 20000)
+	compared := 0
+	for n := uint64(1); n <= count; n += 200 {
+		var list []string
+		for i := range uint64(200) {
+			list = append(list, g.script(seed, n+i))
+		}
+		bodies, err := m.bodies(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, script := range list {
+			if i >= len(bodies) || bodies[i] == "" {
+				continue // bash refuses it
+			}
+			ours, ok := commandsOf("__f() {\n" + script + "\n}")
+			theirs, printed := commandsOf(bodies[i])
+			ansi := strings.Contains(script, "$'") // bash prints what they stand for
+			if !ok || !printed || ansi || opaque(m.base+"/w", script) {
+				continue
+			}
+			if compared++; !slices.Equal(ours, theirs) {
+				t.Errorf("script %d of TOOLD_SEED=%d is read differently:\n%s\nbash: %s\nwe see %q\nbash   %q", n+uint64(i), seed, script, bodies[i], ours, theirs)
+			}
+		}
+	}
+	t.Logf("TOOLD_SEED=%d: %d of %d scripts compared", seed, compared, count)
+	if uint64(compared)*3 < count {
+		t.Errorf("only %d of %d scripts could be compared", compared, count)
+	}
+}
+
+// bodies returns what bash makes of each script, "" for one that it refuses. What comes
+// after a script that leaves the function is missing.
+func (m *machine) bodies(list []string) ([]string, error) {
+	var text strings.Builder
+	for _, script := range list {
+		quoted := strings.ReplaceAll("__f() {\n"+script+"\n}", "'", `'\''`)
+		fmt.Fprintf(&text, "unset -f __f; eval '%s'; declare -f __f; printf '\\0'\n", quoted)
+	}
+	if err := m.watch.reset(); err != nil {
+		return nil, err
+	}
+	o, err := m.run(text.String(), true)
+	return strings.Split(strings.TrimSuffix(o.said, "\x00"), "\x00"), err
+}
+
+func opaque(dir, script string) bool {
+	effects, err := predict(script, dir, nil)
+	return err != nil || slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Opaque })
+}
+
+// commandsOf lists the words of all commands of a script, and the patterns of case.
+func commandsOf(script string) (list []string, ok bool) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return nil, false
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect: // bash writes numbers and |& out, and tabs not
+			if n.N = nil; n.Op == syntax.Hdoc {
+				n.Word = &syntax.Word{}
+			}
+			return n.Op != syntax.DplOut && n.Op != syntax.DplIn && n.Op != syntax.DashHdoc
+		case *syntax.CStyleLoop: // it writes what is missing there
+			return false
+		case *syntax.WordIter:
+			if !n.InPos.IsValid() {
+				list = append(list, n.Name.Value, `"`, "@")
+				return false
+			}
+		case *syntax.CallExpr:
+			list = append(list, "run")
+		case *syntax.CaseItem:
+			list = append(list, "case")
+		case *syntax.Lit:
+			list = append(list, n.Value)
+		case *syntax.SglQuoted:
+			list = append(list, "'"+n.Value)
+		case *syntax.DblQuoted:
+			list = append(list, `"`)
+		}
+		return true
+	})
+	return list, true
+}
