@@ -155,6 +155,8 @@ type IO struct {
 	// the one that is configured. It only tightens. Policies name one for
 	// commands; an Invocation that starts no process ignores it.
 	Profile string
+	// Limit is what the client lets this call do at most.
+	Limit sandbox.Limit
 	// Widen is what a person has added to the sandbox of this call; nil = nothing. An
 	// Invocation that is not Confined ignores it. It stays the caller's.
 	Widen *widen.Grant

@@ -112,7 +112,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
 	c, life := d.newCall(Submission{Client: parent.client, Conn: parent.conn, Program: parent.program, Dir: parent.dir, Request: parent.req, Call: asked})
-	c.of, c.linger, c.profile, c.granted, c.opened = parent, forEver, parent.profile, parent.granted, parent.opened
+	c.of, c.linger, c.profile, c.limit, c.granted, c.opened = parent, forEver, parent.profile, parent.limit, parent.granted, parent.opened
 	c.workspace = parent.workspace
 	c.progress.preview = parent.progress.preview
 	told, refused := d.admitBackground(c)

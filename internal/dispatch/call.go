@@ -8,6 +8,7 @@ import (
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/widen"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/spool"
@@ -34,6 +35,7 @@ type Call struct {
 	program *message.Program
 	asker   func() message.Asker
 	dir     string           // of the connection; see Submission
+	limit   sandbox.Limit    // see Submission
 	seen    func(*Call, any) // see Dispatcher.Observe; nil for a call that never runs
 	of      *Call            // of a background call: the call that began it
 	key     Key

@@ -21,6 +21,7 @@ import (
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
 )
 
@@ -112,8 +113,9 @@ type Submission struct {
 	Dir     string           // canonical; selects the workspace of a call that names no directory; "" = the first
 	Request *message.Request
 	Call    message.ToolCall
-	TooMany string // not empty: the session has too many calls, and the refusal says so
-	Wake    func() // see Call.Watch
+	Limit   sandbox.Limit // what the client lets the call do at most
+	TooMany string        // not empty: the session has too many calls, and the refusal says so
+	Wake    func()        // see Call.Watch
 }
 
 // Submit starts a call, or attaches to it when the same call runs or has run
@@ -164,7 +166,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
-		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
+		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
 		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,

@@ -16,7 +16,7 @@ type lentLoopback struct {
 // or in another sandbox than the configured one, has none: what it may do others could
 // do through its servers, and what it knows it could tell them.
 func (d *Dispatcher) loopback(c *Call) (l *sandbox.Loopback, lends string, giveBack func()) {
-	if c.widened != nil || c.profile != "" {
+	if c.widened != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}
 	}
 	key := conversation{c.client, c.req.AgentID, c.req.ConversationID}

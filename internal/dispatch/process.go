@@ -241,7 +241,7 @@ func (d *Dispatcher) spool(c *Call) (dir string) {
 
 // confinement is what of a call's surroundings decides in which sandbox it runs.
 func (d *Dispatcher) confinement(c *Call) tools.IO {
-	return tools.IO{Profile: c.profile, Widen: c.widened, Granted: c.granted, Opened: c.opened, Policy: d.rulesFor(c).policy}
+	return tools.IO{Profile: c.profile, Limit: c.limit, Widen: c.widened, Granted: c.granted, Opened: c.opened, Policy: d.rulesFor(c).policy}
 }
 
 // execute runs the invocation. Everything before it has been journalled.

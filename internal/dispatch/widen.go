@@ -25,7 +25,9 @@ func bounds(q question) widen.Bounds {
 }
 
 // base is the sandbox of the call before anything is added.
-func (c *Call) base() sandbox.Profile { return c.workspace.opt.Profile.AtMost(c.profile) }
+func (c *Call) base() sandbox.Profile {
+	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
+}
 
 // checkAnswer refuses answers to a question that add what cannot be added: the
 // question stays open then.

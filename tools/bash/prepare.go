@@ -22,10 +22,11 @@ type preparation struct {
 func (v *invocation) Prepare(io tools.IO) {
 	o := v.tool.options
 	v.prepared = true
-	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile))
+	v.profile = io.Widen.Widen(o.Profile.AtMost(io.Profile).Within(io.Limit))
 	if v.guarded, v.failure = o.watch(&v.profile, io, !v.background); v.failure != nil {
 		return
 	}
+	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
 	pool := o.Pool
 	if io.Widen != nil {
 		pool = nil // no shell waits for a call of its kind, nor is one started for the next

@@ -1,0 +1,79 @@
+package sandbox
+
+import (
+	"os"
+	"slices"
+)
+
+// A Limit is what a client lets a call of its own do at most, such as the sandbox that an
+// agent's own configuration asks for. The zero value limits nothing.
+type Limit struct {
+	Mode     string   // no wider mode, see AtMost; "" = any
+	Write    []string // canonical directories; nothing is writable outside of them. Nil = no limit
+	ReadOnly []string // canonical paths that the call cannot change, move or remove; missing ones are skipped
+	Hide     []string // canonical paths that the call cannot read; missing ones are skipped
+	Offline  bool     // no connections to other machines
+}
+
+// IsZero reports whether l limits nothing.
+func (l Limit) IsZero() bool {
+	lists := l.Write != nil || len(l.ReadOnly)+len(l.Hide) > 0
+	return !lists && l.Mode == "" && !l.Offline
+}
+
+// Within is the profile with no more rights than a limit leaves.
+func (p Profile) Within(l Limit) Profile {
+	p = p.AtMost(l.Mode)
+	if l.Offline {
+		p.Network, p.Ports, p.Sockets = false, nil, nil
+	}
+	if len(l.Hide) > 0 {
+		p.Hide = slices.Concat(p.Hide, l.Hide)
+	}
+	if l.Write != nil && p.Mode != ReadOnly {
+		p = p.writingIn(l.Write)
+	}
+	p.Protect = p.keeping(l.ReadOnly)
+	return p
+}
+
+// writingIn is the profile with nothing writable outside of some directories.
+func (p Profile) writingIn(dirs []string) Profile {
+	p.Mode = WorkspaceWrite
+	var both []string
+	for _, mine := range append([]string{p.Workspace}, p.Write...) {
+		for _, theirs := range dirs {
+			switch {
+			case within(mine, theirs):
+				both = append(both, mine)
+			case within(theirs, mine):
+				both = append(both, theirs)
+			}
+		}
+	}
+	if len(both) == 0 {
+		p.Mode = ReadOnly
+		return p
+	}
+	slices.Sort(both)
+	both = slices.Compact(both)
+	if i := slices.Index(both, p.Workspace); i > 0 {
+		both[0], both[i] = both[i], both[0]
+	}
+	p.Workspace, p.Write = both[0], both[1:]
+	return p
+}
+
+// keeping is what the profile protects, with those of some paths that exist in what is
+// writable.
+func (p Profile) keeping(paths []string) []string {
+	protect := slices.Clip(p.Protect)
+	writable := append([]string{p.Workspace}, p.Write...)
+	for _, path := range paths {
+		inside := slices.ContainsFunc(writable, func(root string) bool { return within(path, root) })
+		if _, err := os.Lstat(path); err == nil && inside && !slices.Contains(protect, path) {
+			protect = append(protect, path)
+		}
+	}
+	return protect
+}
