@@ -63,12 +63,13 @@ var layers = []row{
 	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
 	{"internal/dispatch", []string{"message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
-	{"internal/server", []string{"message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
+	{"internal/codex", []string{"message", "tools", "tools/spool", "internal/dispatch", "sandbox"}, nil},
+	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
-		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/dispatch", "internal/loopback", "internal/server", "interop/mcp",
+		"internal/approval", "internal/statedir", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/codex"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
@@ -45,6 +46,7 @@ type daemon struct {
 	book      *rulebook
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
+	codex     *codex.Server
 	server    *server.Server
 	listeners []net.Listener
 
@@ -113,10 +115,11 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
 	})
+	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.cfg.Workspace, Home: os.Getenv("HOME"), Linger: d.cfg.Limits.Linger})
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
 		Policy:   d.policies.state,
-		Dispatch: d.calls, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
+		Dispatch: d.calls, Codex: d.codex, Approvals: approvals, Journal: d.journal, Log: log, Tokens: secrets,
 		Greet:        d.greet,
 		AllowedHosts: d.cfg.AllowedHosts, AllowedOrigins: d.cfg.AllowedOrigins, OwnOrigins: []string{d.origin()},
 		MaxFrameBytes: d.cfg.Limits.MaxFrameBytes, OutboxBytes: d.cfg.Limits.OutboxBytes,
@@ -184,6 +187,9 @@ func (d *daemon) serve(ctx context.Context) error {
 }
 
 func (d *daemon) close() {
+	if d.codex != nil {
+		d.codex.Close()
+	}
 	d.workspaces.Set.Close()
 	d.shells.Close()
 	d.groups.Close()

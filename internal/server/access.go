@@ -75,6 +75,15 @@ func upgrade(s *Server, r *http.Request) (Token, int) {
 	return holder(s, r)
 }
 
+// requester is upgrade for those who may request calls.
+func requester(s *Server, r *http.Request) (Token, int) {
+	who, status := upgrade(s, r)
+	if status == http.StatusOK && !who.has(Agent) {
+		return Token{}, http.StatusForbidden
+	}
+	return who, status
+}
+
 // route is one path of the server. There is no way to add one without an access
 // check.
 type route struct {
@@ -89,6 +98,7 @@ func routes() []route {
 		{"GET /readyz", anyone, (*Server).serveReady},
 		{"GET /v1/ws", upgrade, (*Server).serveSocket},
 		{"GET /ws", upgrade, (*Server).serveSocket},
+		{"GET /v1/codex", requester, (*Server).serveCodex},
 		{"GET /v1/messages", holder, (*Server).serveMessages},
 		{"GET /v1/reload", decider, (*Server).servePolicy},
 		{"POST /v1/reload", decider, (*Server).serveReload},
@@ -159,7 +169,7 @@ func refuse(w http.ResponseWriter, status int) {
 		w.Header().Set("Upgrade", "websocket")
 		http.Error(w, "toold: this is a WebSocket endpoint", status)
 	case http.StatusForbidden:
-		http.Error(w, "toold: this needs a token with the role approver or admin", status)
+		http.Error(w, "toold: the role of this token does not allow this", status)
 	default:
 		http.Error(w, "toold: refused", status)
 	}

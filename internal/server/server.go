@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/codex"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
@@ -26,6 +27,7 @@ import (
 // AllowedOrigins are needed.
 type Options struct {
 	Dispatch  *dispatch.Dispatcher
+	Codex     *codex.Server
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
@@ -129,6 +131,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // serveSocket runs one connection from upgrade to end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) {
+	s.connect(w, r, who, (*session).run)
+}
+
+// connect upgrades a connection and has run serve it, which returns when it has ended.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request, who Token, run func(*session)) {
 	if why := s.mayConnect(who); why != "" {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, why, http.StatusServiceUnavailable)
@@ -146,7 +153,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) 
 	}
 	defer s.joined.Done()
 	defer s.remove(ss)
-	ss.run()
+	run(ss)
 }
 
 // mayConnect returns why a token may not connect now, or "".

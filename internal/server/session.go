@@ -28,7 +28,8 @@ type session struct {
 	conn *websocket.Conn
 	dec  *message.Decoder
 	out  *outbox
-	wake chan struct{} // capacity 1: there may be something to write
+	wake chan struct{}                     // capacity 1: there may be something to write
+	take func(kind int, frame []byte) bool // acts on a frame and reports whether the connection goes on
 
 	leaving atomic.Bool   // nothing more is read: the session is about to end
 	over    chan struct{} // closed when the session has ended and is parked
@@ -56,7 +57,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 		dec:  message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)}),
 		wake: make(chan struct{}, 1), over: make(chan struct{}), met: make(map[dispatch.Key]bool),
 	}
-	ss.out = newOutbox(ss.poke)
+	ss.out, ss.take = newOutbox(ss.poke), ss.accept
 	return ss
 }
 
@@ -127,7 +128,7 @@ func (ss *session) read() {
 		case timedOut(err):
 			ss.farewell(websocket.ClosePolicyViolation, "nothing came for a while, not even an answer to a ping (limits.idle)")
 			return
-		case err != nil || !ss.accept(kind, frame):
+		case err != nil || !ss.take(kind, frame):
 			return
 		}
 		ss.srv.incoming.take(&ss.charged, int64(ss.dec.Held())) // it is less than before: this cannot fail

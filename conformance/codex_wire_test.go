@@ -1,0 +1,482 @@
+//go:build linux
+
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// codexPolicy asks about one program, denies another and allows the rest.
+const codexPolicy = `version: 1
+defaults: {bash: allow, read: allow, write: allow, net: ask, unanalysable: ask}
+commands:
+  - {id: asked, decision: ask, run: ["mkdir **"]}
+  - {id: no-push, decision: deny, run: ["git push **"], reason: use a branch}
+paths:
+  - {id: secrets, decision: deny, ops: [read, write], match: ["**/.env"]}
+`
+
+// codexRig is a daemon whose clients speak as Codex does.
+type codexRig struct {
+	*rig
+	approver *client.Client
+}
+
+func newCodexRig(t *testing.T) codexRig {
+	t.Helper()
+	r := newRig(t, nil)
+	path := filepath.Join(filepath.Dir(r.site.config), "codex-policy.yaml")
+	if err := os.WriteFile(path, []byte(codexPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.site.add(map[string]any{"policy": path}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.daemon, err = startDaemon(t.Context(), r.program, r.site); err != nil {
+		t.Fatal(err)
+	}
+	c := codexRig{rig: r}
+	if c.approver, err = client.Dial(t.Context(), client.Options{URL: r.daemon.ws, Token: r.daemon.tokens["approver"]}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.approver.Close() })
+	return c
+}
+
+// codexConn is one connection in the form of stock Codex 0.169.0.
+type codexConn struct {
+	t    *testing.T
+	ws   *websocket.Conn
+	next int
+
+	mu     sync.Mutex
+	frames []codexFrame
+	more   chan struct{}
+	over   bool
+}
+
+type codexFrame struct {
+	ID     *int            `json:"id"`
+	Method string          `json:"method"`
+	Params codexParams     `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int
+		Message string
+	} `json:"error"`
+}
+
+type codexParams struct {
+	ProcessID string
+	Seq       int
+	Stream    string
+	Chunk     []byte
+	ExitCode  *int
+}
+
+// connect dials; session is one to resume, or "".
+func (r codexRig) connect(t *testing.T, session string) (c *codexConn, id string) {
+	t.Helper()
+	url := strings.TrimSuffix(r.daemon.ws, "/v1/ws") + "/v1/codex"
+	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), url, http.Header{"Authorization": {"Bearer " + r.daemon.tokens["agent"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = &codexConn{t: t, ws: ws, more: make(chan struct{})}
+	read := make(chan struct{})
+	go func() { defer close(read); c.read() }()
+	t.Cleanup(func() { ws.Close(); <-read })
+	var resume any
+	if session != "" {
+		resume = session
+	}
+	var hello struct {
+		SessionID       string
+		EnvironmentInfo struct {
+			Cwd   string
+			Shell struct{ Name, Path string }
+		}
+	}
+	c.must("initialize", map[string]any{"clientName": "codex-environment", "resumeSessionId": resume}, &hello)
+	if hello.SessionID == "" || hello.EnvironmentInfo.Cwd != "file://"+r.site.workspace || hello.EnvironmentInfo.Shell.Name != "bash" {
+		t.Fatalf("initialize was answered with %+v", hello)
+	}
+	c.send(map[string]any{"method": "initialized", "params": map[string]any{}})
+	return c, hello.SessionID
+}
+
+func (c *codexConn) read() {
+	for {
+		_, data, err := c.ws.ReadMessage()
+		c.mu.Lock()
+		var f codexFrame
+		if err == nil && json.Unmarshal(data, &f) == nil {
+			c.frames = append(c.frames, f)
+		}
+		c.over = err != nil
+		close(c.more)
+		c.more = make(chan struct{})
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *codexConn) send(v any) {
+	c.t.Helper()
+	if err := c.ws.WriteJSON(v); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// ask sends a request and returns its id.
+func (c *codexConn) ask(method string, params any) int {
+	c.t.Helper()
+	c.next++
+	c.send(map[string]any{"id": c.next, "method": method, "params": params})
+	return c.next
+}
+
+// await returns the first frame that is wanted.
+func (c *codexConn) await(want func(codexFrame) bool) codexFrame {
+	c.t.Helper()
+	for {
+		c.mu.Lock()
+		for _, f := range c.frames {
+			if want(f) {
+				c.mu.Unlock()
+				return f
+			}
+		}
+		more, over := c.more, c.over
+		c.mu.Unlock()
+		if over {
+			c.t.Fatalf("the connection ended; frames: %+v", c.frames)
+		}
+		select {
+		case <-more:
+		case <-c.t.Context().Done():
+			c.t.Fatal("no such frame came")
+		}
+	}
+}
+
+func (c *codexConn) answer(id int) codexFrame {
+	c.t.Helper()
+	return c.await(func(f codexFrame) bool { return f.ID != nil && *f.ID == id })
+}
+
+// must asks and reads the result.
+func (c *codexConn) must(method string, params, into any) {
+	c.t.Helper()
+	f := c.answer(c.ask(method, params))
+	if f.Error != nil {
+		c.t.Fatalf("%s was refused: %+v", method, *f.Error)
+	}
+	if into != nil {
+		if err := json.Unmarshal(f.Result, into); err != nil {
+			c.t.Fatalf("%s was answered with %s", method, f.Result)
+		}
+	}
+}
+
+// start is the params of a command, as Codex sends them.
+func (r codexRig) start(id, script string, more map[string]any) map[string]any {
+	p := map[string]any{
+		"processId": id, "metadata": map[string]any{"threadId": "thread-1", "toolCallId": "call_" + id},
+		"argv": []string{"/bin/bash", "-lc", script}, "cwd": "file://" + r.site.workspace,
+		"envPolicy": map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{"CODEX_VERSION"}, "set": map[string]any{}, "includeOnly": []string{}},
+		"env":       map[string]any{"CODEX_CI": "1", "TERM": "dumb"},
+		"tty":       false, "pipeStdin": false, "arg0": nil, "sandbox": nil, "enforceManagedNetwork": false, "managedNetwork": nil,
+	}
+	for name, value := range more {
+		p[name] = value
+	}
+	return p
+}
+
+// run runs a command to its end and returns its output by stream, and its exit code.
+func (c *codexConn) run(params map[string]any) (output map[string]string, code int) {
+	c.t.Helper()
+	c.must("process/start", params, nil)
+	return c.end(params["processId"].(string))
+}
+
+// end waits for the end of a process. The numbers of its frames have no gap.
+func (c *codexConn) end(id string) (output map[string]string, code int) {
+	c.t.Helper()
+	c.await(func(f codexFrame) bool { return f.Method == "process/closed" && f.Params.ProcessID == id })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	output, code = map[string]string{}, -1
+	last := 0
+	for _, f := range c.frames {
+		if f.Method == "" || f.Params.ProcessID != id {
+			continue
+		}
+		if last > 0 && f.Params.Seq != last+1 {
+			c.t.Errorf("%s has the number %d after %d", f.Method, f.Params.Seq, last)
+		}
+		last = f.Params.Seq
+		output[f.Params.Stream] += string(f.Params.Chunk)
+		if f.Params.ExitCode != nil {
+			code = *f.Params.ExitCode
+		}
+	}
+	return output, code
+}
+
+func TestCodexRunsACommand(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	out, code := c.run(r.start("1", "echo one; echo two >&2; pwd; exit 3", nil))
+	if out["stdout"] != "one\n"+r.site.workspace+"\n" || out["stderr"] != "two\n" || code != 3 {
+		t.Errorf("it printed %q and ended with %d", out, code)
+	}
+	var read struct {
+		Chunks []struct {
+			Seq   int
+			Chunk []byte
+		}
+		NextSeq        int
+		Exited, Closed bool
+		ExitCode       *int
+	}
+	c.must("process/read", map[string]any{"processId": "1", "afterSeq": nil, "maxBytes": nil, "waitMs": 0}, &read)
+	all := ""
+	for _, k := range read.Chunks {
+		all += string(k.Chunk)
+	}
+	if !read.Exited || !read.Closed || read.ExitCode == nil || *read.ExitCode != 3 || len(all) != len(out["stdout"])+len(out["stderr"]) {
+		t.Errorf("process/read returned %+v, %q", read, all)
+	}
+	var ended struct{ Running bool }
+	c.must("process/terminate", map[string]any{"processId": "1"}, &ended)
+	if ended.Running {
+		t.Error("it runs after its end")
+	}
+	agent := r.dial(client.Options{})
+	list, err := agent.ListMessages(t.Context(), message.ListMessages{CallID: "call_1", Limit: 10})
+	if err != nil || len(list.Messages) == 0 || !strings.Contains(string(list.Messages[0]), "call_1") {
+		t.Errorf("the journal has no call_1: %v %s", err, list.Messages)
+	}
+}
+
+func TestCodexIsRefusedWhatThePolicyDenies(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	f := c.answer(c.ask("process/start", r.start("1", "touch made; git push origin main", nil)))
+	if f.Error == nil || !strings.Contains(f.Error.Message, "no-push") || !strings.Contains(f.Error.Message, "use a branch") {
+		t.Errorf("it was answered with %s %+v", f.Result, f.Error)
+	}
+	r.nothingMade()
+}
+
+// nothingMade fails the test when a command has made the file "made".
+func (r codexRig) nothingMade() {
+	r.tb.Helper()
+	if _, err := os.Stat(filepath.Join(r.site.workspace, "made")); err == nil {
+		r.tb.Error("it ran")
+	}
+}
+
+func TestCodexWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	yes := c.ask("process/start", r.start("yes", "mkdir yes", nil))
+	no := c.ask("process/start", r.start("no", "mkdir no", nil))
+	go func() {
+		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
+			d := client.Decision{ApprovalID: q.ID, Approve: q.ToolCall.ToolCallID == "call_yes", Reason: "make no directories"}
+			if _, err := r.approver.Decide(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+		}})
+	}()
+	if f := c.answer(yes); f.Error != nil {
+		t.Errorf("what a person allowed was refused: %+v", *f.Error)
+	}
+	if _, code := c.end("yes"); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	if f := c.answer(no); f.Error == nil || !strings.Contains(f.Error.Message, "make no directories") {
+		t.Errorf("what a person denied was answered with %s %+v", f.Result, f.Error)
+	}
+}
+
+func TestACommandThatWaitsForAPersonNeverRunsOnceCodexHasGone(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	asked, resolved := make(chan message.ApprovalRequest, 1), make(chan message.ApprovalResolved, 1)
+	go func() {
+		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{
+			Requested: func(q message.ApprovalRequest) { asked <- q },
+			Resolved:  func(q message.ApprovalResolved) { resolved <- q },
+		})
+	}()
+	c.ask("process/start", r.start("1", "mkdir made", nil))
+	<-asked
+	c.ws.Close()
+	if q := <-resolved; q.Approve {
+		t.Errorf("it was resolved as %+v", q)
+	}
+	r.nothingMade()
+}
+
+func TestCodexTypesIntoATerminal(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	c.must("process/start", r.start("1", "stty -echo; test -t 1 && echo ready; read -r line; echo \"got $line\"; read -r line; echo \"and $line\"; sleep 1000", map[string]any{"tty": true}), nil)
+	prints := func(text string) {
+		t.Helper()
+		all, seq := "", 0
+		c.await(func(f codexFrame) bool {
+			if f.Method == "process/output" && f.Params.Stream == "pty" && f.Params.Seq > seq {
+				all, seq = all+string(f.Params.Chunk), f.Params.Seq
+			}
+			return strings.Contains(all, text)
+		})
+	}
+	prints("ready")
+	var status struct{ Status string }
+	write := map[string]any{"processId": "1", "chunk": []byte("one\n"), "writeId": "1"}
+	c.must("process/write", write, &status)
+	prints("got one")
+	c.must("process/write", write, &status) // repeated: it is not typed twice
+	if status.Status != "accepted" {
+		t.Errorf("a write was answered with %q", status.Status)
+	}
+	c.must("process/write", map[string]any{"processId": "1", "chunk": []byte("two\n"), "writeId": "2"}, nil)
+	prints("and two")
+	c.must("process/signal", map[string]any{"processId": "1", "signal": "interrupt"}, nil)
+	if _, code := c.end("1"); code != 130 {
+		t.Errorf("it ended with %d", code)
+	}
+	c.must("process/write", map[string]any{"processId": "2", "chunk": []byte("x"), "writeId": "2"}, &status)
+	if status.Status != "unknownProcess" {
+		t.Errorf("a write to nothing was answered with %q", status.Status)
+	}
+}
+
+func TestCodexResumesItsSession(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, session := r.connect(t, "")
+	c.must("process/start", r.start("1", "echo before; read -r line; echo \"after $line\"", map[string]any{"pipeStdin": true}), nil)
+	c.await(func(f codexFrame) bool { return f.Method == "process/output" })
+	c.ws.Close()
+	c, _ = r.connect(t, session)
+	var read struct{ Chunks []struct{ Chunk []byte } }
+	c.must("process/read", map[string]any{"processId": "1", "afterSeq": 0, "waitMs": 0}, &read)
+	if len(read.Chunks) != 1 || string(read.Chunks[0].Chunk) != "before\n" {
+		t.Errorf("process/read returned %+v", read)
+	}
+	c.must("process/write", map[string]any{"processId": "1", "chunk": []byte("all\n"), "writeId": "1"}, nil)
+	if out, code := c.end("1"); out["stdout"] != "after all\n" || code != 0 {
+		t.Errorf("it printed %q and ended with %d", out, code)
+	}
+	other, _ := r.connect(t, "")
+	if f := other.answer(other.ask("process/read", map[string]any{"processId": "1"})); f.Error == nil {
+		t.Error("another session reads its output")
+	}
+}
+
+func TestCodexStopsACommand(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	c.must("process/start", r.start("1", "sleep 1000", nil), nil)
+	var ended struct{ Running bool }
+	c.must("process/terminate", map[string]any{"processId": "1"}, &ended)
+	if out, code := c.end("1"); !ended.Running || code == 0 {
+		t.Errorf("it printed %q and ended with %d", out, code)
+	}
+}
+
+// What is not understood does nothing.
+func TestCodexIsRefusedWhatTooldDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	for name, params := range map[string]map[string]any{
+		"another name":         {"arg0": "sh"},
+		"a managed network":    {"enforceManagedNetwork": true},
+		"a later parameter":    {"networkProxy": map[string]any{"port": 1}},
+		"unknown permissions":  {"sandbox": map[string]any{"permissions": map[string]any{"type": "novel"}}},
+		"a relative directory": {"cwd": "file:made"},
+		"another machine":      {"cwd": "file://elsewhere/tmp"},
+		"no command":           {"argv": []string{}},
+	} {
+		if f := c.answer(c.ask("process/start", r.start(name, "touch made", params))); f.Error == nil {
+			t.Errorf("%s was answered with %s", name, f.Result)
+		}
+	}
+	for _, method := range []string{"http/request", "fs/format", "process/startAll"} {
+		if f := c.answer(c.ask(method, r.start("x", "touch made", nil))); f.Error == nil || f.Error.Code != -32601 {
+			t.Errorf("%s was answered with %s %+v", method, f.Result, f.Error)
+		}
+	}
+	r.nothingMade()
+}
+
+func TestCodexNeedsTheTokenOfAnAgent(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	url := strings.TrimSuffix(r.daemon.ws, "/v1/ws") + "/v1/codex"
+	for name, header := range map[string]http.Header{
+		"none":        nil,
+		"a wrong one": {"Authorization": {"Bearer wrong"}},
+		"an approver": {"Authorization": {"Bearer " + r.daemon.tokens["approver"]}},
+	} {
+		if ws, res, err := websocket.DefaultDialer.DialContext(t.Context(), url, header); err == nil {
+			ws.Close()
+			t.Errorf("%s: %s", name, res.Status)
+		}
+	}
+}
+
+func TestCodexIsHeardOutWhenTooldStops(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	c.must("process/start", r.start("1", "echo begun; sleep 1000", nil), nil)
+	c.await(func(f codexFrame) bool { return f.Method == "process/output" })
+	stopped := make(chan error, 1)
+	daemon := r.daemon
+	go func() { stopped <- daemon.stop(syscall.SIGTERM) }()
+	if _, code := c.end("1"); code == 0 {
+		t.Error("a command that was stopped ended well")
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	limit, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var err error
+	if r.daemon, err = startDaemon(limit, r.program, r.site); err != nil {
+		t.Fatal(err)
+	}
+}

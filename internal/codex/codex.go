@@ -1,0 +1,113 @@
+// Package codex speaks the exec-server protocol of Codex, so that stock Codex runs its
+// commands in toold.
+//
+// It decides nothing and runs nothing: a process is a call of the tool bash and goes
+// through dispatch like any other. What it does not understand it refuses. A session
+// outlives its connection for a while, with its processes, so that Codex can resume it.
+package codex
+
+import (
+	"sync"
+	"time"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+)
+
+// Options configure a Server. All are needed.
+type Options struct {
+	Dispatch  *dispatch.Dispatcher
+	Workspace string        // canonical; the directory in which Codex finds itself
+	Home      string        // of the user
+	Linger    time.Duration // how long a session waits for its next connection; below zero: for ever
+}
+
+// How much one client may have.
+const (
+	maxSessions  = 64  // that wait for a connection, of all clients
+	maxProcesses = 256 // of a session, ended ones that were read included
+	maxRequests  = 64  // of a connection that are not answered
+)
+
+// A Server holds the sessions. Make it with New.
+type Server struct {
+	opt    Options
+	joined sync.WaitGroup // one per pump
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	closed   bool
+}
+
+// New returns a Server without sessions.
+func New(o Options) *Server {
+	return &Server{opt: o, sessions: make(map[string]*session)}
+}
+
+// Close drops all sessions and waits for their goroutines. It is called when no
+// connection is left.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	all := make([]*session, 0, len(s.sessions))
+	for _, ss := range s.sessions {
+		all = append(all, ss)
+	}
+	s.mu.Unlock()
+	for _, ss := range all {
+		s.drop(ss)
+	}
+	s.joined.Wait()
+}
+
+// session returns the session to resume, or a new one for "".
+func (s *Server) session(client, resume string) (*session, *rpcError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, refuse("toold is stopping")
+	}
+	if resume != "" {
+		if ss := s.sessions[resume]; ss != nil && ss.client == client {
+			return ss, nil
+		}
+		return nil, refuse("no session %q: it has ended, or toold was restarted; its commands were stopped", resume)
+	}
+	if len(s.sessions) >= maxSessions {
+		s.dropOldest()
+	}
+	ss := &session{
+		srv: s, id: message.NewID("codex"), client: client, gone: make(chan struct{}),
+		processes: make(map[string]*process), calls: make(map[string]int),
+	}
+	s.sessions[ss.id] = ss
+	return ss, nil
+}
+
+// dropOldest drops the session that has waited longest for its next connection, if
+// one waits. Called with mu held.
+func (s *Server) dropOldest() {
+	var oldest *session
+	for _, ss := range s.sessions {
+		left := ss.leftAt()
+		if left.IsZero() {
+			continue
+		}
+		if oldest == nil || left.Before(oldest.leftAt()) {
+			oldest = ss
+		}
+	}
+	if oldest != nil {
+		delete(s.sessions, oldest.id)
+		oldest.end()
+	}
+}
+
+// drop forgets a session. Its calls have their linger time, as those of other clients
+// that went away.
+func (s *Server) drop(ss *session) {
+	s.mu.Lock()
+	delete(s.sessions, ss.id)
+	s.mu.Unlock()
+	ss.end()
+}

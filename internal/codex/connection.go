@@ -1,0 +1,273 @@
+package codex
+
+import (
+	"encoding/json"
+	"runtime"
+	"sync"
+)
+
+// A Connection is one client. Its methods are those of a reader, which calls Accept and
+// at the end Close, and of a writer, which calls Run.
+type Connection struct {
+	srv    *Server
+	client string
+	write  func(frame []byte) error
+	gone   chan struct{} // closed by Close
+	ended  sync.Once
+	wake   chan struct{} // capacity 1: there may be something to write
+	slots  chan struct{} // one element per request that is not answered
+	asked  sync.WaitGroup
+
+	session *session // nil until the client has sent initialize; the reader's alone
+
+	mu    sync.Mutex
+	queue [][]byte
+	of    *session // session, for the writer
+}
+
+// Connect begins a connection of a client, the name of its token. write sends one text
+// frame; it is called by Run only.
+func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
+	return &Connection{
+		srv: s, client: client, write: write, gone: make(chan struct{}),
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxRequests),
+	}
+}
+
+// Close ends the connection. Requests that wait are given up, and commands that were
+// not let run yet will not run: Codex takes them for failed. It may be called twice.
+func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
+
+// poke lets the writer look. It never blocks.
+func (c *Connection) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run writes what there is to write until the connection ends, a write fails, or ending
+// was closed or sent to and nothing more is owed. It returns when nothing of the
+// connection is left running.
+func (c *Connection) Run(ending <-chan struct{}) {
+	defer c.leave()
+	last := false
+	for {
+		busy, err := c.turn()
+		switch {
+		case err != nil:
+			return
+		case busy:
+			continue
+		case last && c.owesNothing():
+			return
+		}
+		select {
+		case <-c.wake:
+		case <-ending:
+			last, ending = true, nil
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// leave ends what belongs to the connection.
+func (c *Connection) leave() {
+	c.Close()
+	c.asked.Wait()
+	if s := c.attached(); s != nil {
+		s.detach(c)
+	}
+}
+
+func (c *Connection) attached() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of
+}
+
+// turn writes the answers that wait and one piece of each process. It reports whether
+// there may be more to do at once.
+func (c *Connection) turn() (busy bool, err error) {
+	c.mu.Lock()
+	queue, s := c.queue, c.of
+	c.queue = nil
+	c.mu.Unlock()
+	for _, frame := range queue {
+		if err := c.write(frame); err != nil {
+			return false, err
+		}
+		busy = true
+	}
+	if s == nil {
+		return busy, nil
+	}
+	for _, p := range s.shown(c) {
+		frame := p.next()
+		if frame == nil {
+			continue
+		}
+		if err := c.write(frame); err != nil {
+			return false, err
+		}
+		busy = true
+	}
+	return busy, nil
+}
+
+// owesNothing reports whether everything was written and no request waits.
+func (c *Connection) owesNothing() bool {
+	c.mu.Lock()
+	queued, s := len(c.queue), c.of
+	c.mu.Unlock()
+	if queued > 0 || len(c.slots) > 0 {
+		return false
+	}
+	if s == nil {
+		return true
+	}
+	for _, p := range s.shown(c) {
+		if p.writtenAt().IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// send queues a frame.
+func (c *Connection) send(v any) {
+	frame, err := json.Marshal(v)
+	if err != nil { // cannot happen: the types of wire.go marshal
+		return
+	}
+	c.mu.Lock()
+	c.queue = append(c.queue, frame)
+	c.mu.Unlock()
+	c.poke()
+}
+
+// reply answers a request.
+func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
+	if e != nil {
+		c.send(response{ID: id, Error: e})
+		return
+	}
+	c.send(response{ID: id, Result: result})
+}
+
+// method carries out a request. The result of one without error must not be nil.
+type method func(c *Connection, params json.RawMessage) (any, *rpcError)
+
+// atOnce are the methods that never wait: they are carried out in the order in which
+// they came.
+func atOnce(name string) method {
+	switch name {
+	case "environment/info":
+		return (*Connection).info
+	case "process/write":
+		return (*Connection).writeInput
+	case "process/signal":
+		return (*Connection).signal
+	case "process/terminate":
+		return (*Connection).terminate
+	}
+	return nil
+}
+
+// waiting are the methods that may wait.
+func waiting(name string) method {
+	if name == "process/read" {
+		return (*Connection).readOutput
+	}
+	return nil
+}
+
+// Accept takes one frame. It waits while the client has too many unanswered requests.
+func (c *Connection) Accept(frame []byte) {
+	var r request
+	if err := json.Unmarshal(frame, &r); err != nil || r.Method == "" {
+		c.reply(json.RawMessage("-1"), nil, refuse("this is no request: expected one JSON object with method, params and id"))
+		return
+	}
+	if isEmpty(r.ID) || len(r.ID) == 0 {
+		if r.Method != "initialized" {
+			c.reply(json.RawMessage("-1"), nil, refuse("the notification %q is not known; nothing was done", r.Method))
+		}
+		return
+	}
+	switch do := atOnce(r.Method); {
+	case r.Method == "initialize":
+		result, e := c.initialize(r.Params)
+		c.reply(r.ID, result, e)
+	case c.session == nil:
+		c.reply(r.ID, nil, refuse("send initialize first; nothing was done"))
+	case do != nil:
+		result, e := do(c, r.Params)
+		c.reply(r.ID, result, e)
+	case r.Method == "process/start":
+		c.concurrently(func() { c.start(r) })
+	case waiting(r.Method) != nil:
+		c.concurrently(func() {
+			result, e := waiting(r.Method)(c, r.Params)
+			c.reply(r.ID, result, e)
+		})
+	default:
+		c.reply(r.ID, nil, &rpcError{codeMethod, "toold does not serve the method " + r.Method + "; nothing was done"})
+	}
+}
+
+// concurrently carries out a request that may wait. It waits itself while there are too
+// many.
+func (c *Connection) concurrently(do func()) {
+	select {
+	case c.slots <- struct{}{}:
+	case <-c.gone:
+		return
+	}
+	// Ends when the request is answered or the connection ends; leave waits.
+	c.asked.Go(func() {
+		defer func() { <-c.slots; c.poke() }()
+		do()
+	})
+}
+
+func (c *Connection) initialize(params json.RawMessage) (any, *rpcError) {
+	var p initializeParams
+	if e := decode(params, &p); e != nil {
+		return nil, e
+	}
+	if c.session != nil {
+		return nil, refuse("initialize was sent before")
+	}
+	resume := ""
+	if p.ResumeSessionID != nil {
+		resume = *p.ResumeSessionID
+	}
+	s, e := c.srv.session(c.client, resume)
+	if e == nil {
+		e = s.attach(c)
+	}
+	if e != nil {
+		return nil, e
+	}
+	c.session = s
+	c.mu.Lock()
+	c.of = s
+	c.mu.Unlock()
+	return initializeResult{SessionID: s.id, EnvironmentInfo: c.environment()}, nil
+}
+
+func (c *Connection) info(json.RawMessage) (any, *rpcError) { return c.environment(), nil }
+
+func (c *Connection) environment() environmentInfo {
+	o := c.srv.opt
+	e := environmentInfo{
+		Shell: shellInfo{"bash", "/bin/bash"}, Cwd: uriOf(o.Workspace), PlatformOS: runtime.GOOS,
+		TempDirs: []string{}, TempDir: uriOf("/tmp"),
+	}
+	if o.Home != "" {
+		e.UserHomeDir = uriOf(o.Home)
+	}
+	return e
+}

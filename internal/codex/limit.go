@@ -1,0 +1,149 @@
+package codex
+
+import (
+	"encoding/json"
+	"path/filepath"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// sandboxContext is the sandbox that Codex asks for. What toold's own keeps from a call
+// holds as well.
+type sandboxContext struct {
+	Permissions    permissions `json:"permissions"`
+	Cwd            string      `json:"cwd"`
+	WorkspaceRoots []string    `json:"workspaceRoots"`
+}
+
+type permissions struct {
+	Type       string `json:"type"`
+	FileSystem struct {
+		Type    string  `json:"type"`
+		Entries []entry `json:"entries"`
+	} `json:"file_system"`
+	Network string `json:"network"`
+}
+
+type entry struct {
+	Path struct {
+		Type  string `json:"type"`
+		Path  string `json:"path"`
+		Value struct {
+			Kind    string `json:"kind"`
+			Subpath string `json:"subpath"`
+		} `json:"value"`
+	} `json:"path"`
+	Access string `json:"access"`
+}
+
+// limitOf translates the sandbox of a request. What it asks for and toold cannot keep is
+// refused.
+func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
+	if isNull(raw) {
+		return l, nil
+	}
+	var s sandboxContext
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return l, badParams("the sandbox cannot be read: %v", err)
+	}
+	files := s.Permissions.FileSystem
+	switch {
+	case s.Permissions.Type == "disabled":
+		return l, nil
+	case s.Permissions.Type != "managed":
+		return l, refuse("toold does not know the permissions %q; nothing was done", s.Permissions.Type)
+	case s.Permissions.Network != "enabled":
+		l.Offline = true
+	}
+	if files.Type == "unrestricted" {
+		return l, nil
+	}
+	if files.Type != "restricted" {
+		return l, refuse("toold does not know a file system that is %q; nothing was done", files.Type)
+	}
+	l.Write = []string{}
+	everything := false
+	for _, n := range files.Entries {
+		if e := s.apply(n, &l); e != nil {
+			return l, e
+		}
+		isRoot := n.Path.Type == "special" && n.Path.Value.Kind == "root"
+		everything = everything || isRoot && n.Path.Value.Subpath == ""
+	}
+	if !everything {
+		return l, refuse("this sandbox of Codex lets commands read only some directories, which toold cannot keep; nothing was done. Let it read everything, and say in toold's policy and sandbox.hide what may not be read")
+	}
+	if len(l.Write) == 0 {
+		l.Write, l.Mode = nil, sandbox.ReadOnly.String()
+	}
+	return l, nil
+}
+
+// apply adds an entry of the file system to a limit.
+func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
+	paths, e := s.paths(n)
+	if e != nil {
+		return e
+	}
+	for _, path := range paths {
+		canonical, err := sandbox.Resolve(path)
+		if err != nil {
+			return refuse("the sandbox of Codex names %s: %v; nothing was done", path, err)
+		}
+		switch n.Access {
+		case "read":
+			if canonical != "/" {
+				l.ReadOnly = append(l.ReadOnly, canonical)
+			}
+		case "write":
+			l.Write = append(l.Write, canonical)
+		case "none", "deny":
+			l.Hide = append(l.Hide, canonical)
+		default:
+			return refuse("toold does not know the access %q to %s; nothing was done", n.Access, path)
+		}
+	}
+	return nil
+}
+
+// paths are those of an entry.
+func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
+	roots := []string{}
+	switch {
+	case n.Path.Type == "path":
+		path, e := pathOrURI(n.Path.Path)
+		return []string{path}, e
+	case n.Path.Type != "special":
+		return nil, refuse("toold cannot keep the rule of Codex's sandbox about a path of type %q; nothing was done", n.Path.Type)
+	}
+	switch n.Path.Value.Kind {
+	case "root":
+		roots = []string{"/"}
+	case "minimal", "tmpdir":
+		return nil, nil // what commands of toold have of these is their own, or can only be read
+	case "slash_tmp":
+		return nil, nil // the same
+	case "project_roots", "current_working_directory":
+		for _, uri := range s.WorkspaceRoots {
+			root, e := pathOf(uri)
+			if e != nil {
+				return nil, e
+			}
+			roots = append(roots, root)
+		}
+	default:
+		return nil, refuse("toold does not know the place %q in the sandbox of Codex; nothing was done", n.Path.Value.Kind)
+	}
+	for i := range roots {
+		roots[i] = filepath.Join(roots[i], n.Path.Value.Subpath)
+	}
+	return roots, nil
+}
+
+// pathOrURI reads an absolute path, in either form.
+func pathOrURI(text string) (string, *rpcError) {
+	if filepath.IsAbs(text) {
+		return text, nil
+	}
+	return pathOf(text)
+}

@@ -1,0 +1,319 @@
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
+)
+
+const (
+	chunkBytes = 32 << 10 // most of one chunk
+	readBytes  = 4 << 20  // most of one answer to process/read
+	keptChunks = 8 << 10  // that are remembered after they were written
+)
+
+// chunk is a piece of the output of a process: where it is in the record of its call.
+// One with text was not printed by the command.
+type chunk struct {
+	seq    uint64
+	stream tools.Stream
+	from   int64
+	size   int64
+	text   string
+}
+
+// process is one command of a session.
+type process struct {
+	session  *session
+	id       string
+	terminal bool          // the command has a terminal
+	input    bool          // and takes input
+	news     chan struct{} // capacity 1: the call may have changed
+	decided  chan struct{} // closed when the command runs, or will never
+
+	mu        sync.Mutex
+	call      *dispatch.Call    // nil until it is submitted
+	watcher   *dispatch.Watcher // nil while no connection is attached
+	seen      int               // of the call's events
+	running   bool
+	refused   *rpcError // why it did not run
+	announced bool      // the client knows that it runs
+	offsets   [2]int64  // of the call's streams, that are in chunks
+	chunks    []chunk
+	last      uint64 // number of the last chunk or event
+	exit      uint64 // number of the exit; 0 = it has not ended. The close is the next
+	code      int
+	sent      uint64 // number of the last one that was written
+	written   time.Time
+	changed   chan struct{} // closed when there is more
+	writes    map[string]bool
+}
+
+// watch attaches to the call again.
+func (p *process) watch() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watcher == nil && p.call != nil {
+		p.watcher = p.call.Watch(p.wake)
+	}
+}
+
+// of returns the call; nil until it is submitted.
+func (p *process) of() *dispatch.Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.call
+}
+
+// unwatch lets the call have its linger time.
+func (p *process) unwatch() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watcher != nil {
+		p.watcher.Detach()
+		p.watcher = nil
+	}
+}
+
+// wake lets the pump look. It never blocks.
+func (p *process) wake() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// pump numbers what comes of the call until it has ended or the session is dropped.
+func (p *process) pump() {
+	for {
+		select {
+		case <-p.news:
+		case <-p.session.gone:
+			p.abandon()
+			return
+		}
+		over := p.advance()
+		p.session.poke()
+		if over {
+			return
+		}
+	}
+}
+
+// advance numbers what is new and reports whether that was the last.
+func (p *process) advance() (over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() {
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}()
+	// The events are read before the output: when the last one is the return, the
+	// output is complete by then.
+	events := p.call.Events(p.seen)
+	p.seen += len(events)
+	var final *dispatch.Final
+	began := false
+	for _, e := range events {
+		switch e := e.(type) {
+		case message.ToolStarted:
+			began = true
+		case dispatch.Final:
+			final = &e
+		}
+	}
+	p.running = p.running || began
+	if p.running {
+		p.number(p.call.Capture())
+	}
+	if final != nil {
+		p.conclude(*final)
+	}
+	if began || final != nil {
+		p.decide()
+	}
+	return final != nil
+}
+
+// abandon ends the wait for a decision, of which nobody would take notice.
+func (p *process) abandon() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running && p.refused == nil {
+		p.refused = refuse("the session has ended")
+	}
+	p.decide()
+}
+
+// decide closes decided, once. Called with mu held.
+func (p *process) decide() {
+	select {
+	case <-p.decided:
+	default:
+		close(p.decided)
+	}
+}
+
+// number makes chunks of the output that has no number yet. Called with mu held.
+func (p *process) number(capture *spool.Capture) {
+	if capture == nil {
+		return
+	}
+	for {
+		s, n := capture.Turn(p.offsets)
+		if n = min(n, chunkBytes); n == 0 {
+			break
+		}
+		p.last++
+		p.chunks = append(p.chunks, chunk{seq: p.last, stream: s, from: p.offsets[s], size: n})
+		p.offsets[s] += n
+	}
+	if extra := len(p.chunks) - keptChunks; extra > 0 && p.chunks[extra-1].seq <= p.sent {
+		p.chunks = append([]chunk(nil), p.chunks[extra:]...)
+	}
+}
+
+// conclude numbers the end. Called with mu held.
+func (p *process) conclude(f dispatch.Final) {
+	switch {
+	case f.Return == nil:
+		p.refused = refuse("%s", f.Err.Message)
+		return
+	case !p.running || f.Return.Replayed:
+		p.running = false
+		p.refused = refuse("%s", strings.TrimPrefix(f.Return.Result, "Error: "))
+		return
+	}
+	if text := epilogue(*f.Return); text != "" {
+		p.last++
+		p.chunks = append(p.chunks, chunk{seq: p.last, stream: tools.Stderr, text: text})
+	}
+	p.code = 1
+	if f.Return.ExitCode != nil {
+		p.code = *f.Return.ExitCode
+	}
+	p.exit = p.last + 1
+	p.last += 2
+}
+
+// epilogue is what a model has to know of an end that the output does not show: why
+// toold stopped the command, and what the sandbox kept from it.
+func epilogue(r message.ToolReturn) string {
+	var lines []string
+	if r.ErrorType != nil {
+		first, _, _ := strings.Cut(r.Result, "\n")
+		lines = append(lines, first)
+	}
+	for _, d := range r.Denials {
+		line := fmt.Sprintf("the sandbox refused: %s %s", d.Op, d.Target)
+		if d.Hint != "" {
+			line += ": " + d.Hint
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\n[toold] " + strings.Join(lines, "\n[toold] ") + "\n"
+}
+
+// name is the stream of a chunk on the wire.
+func (p *process) name(s tools.Stream) string {
+	if p.terminal {
+		return "pty"
+	}
+	return s.String()
+}
+
+// output reads a chunk. Called with mu held.
+func (p *process) output(k chunk) outputChunk {
+	out := outputChunk{Seq: k.seq, Stream: p.name(k.stream), Chunk: []byte(k.text)}
+	if k.text != "" {
+		return out
+	}
+	data, from, _ := p.call.Capture().ReadAt(k.stream, k.from, int(k.size))
+	if lost := min(from-k.from, k.size); lost > 0 {
+		notice := fmt.Sprintf("\n[toold] %d bytes of output are not kept\n", lost)
+		data = append([]byte(notice), data[:min(int64(len(data)), k.size-lost)]...)
+	}
+	out.Chunk = data
+	return out
+}
+
+// next returns the next frame to write; nil when there is none.
+func (p *process) next() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.announced || p.sent == p.last {
+		return nil
+	}
+	n := notification{}
+	switch seq := p.sent + 1; {
+	case p.exit > 0 && seq == p.exit:
+		n = notification{"process/exited", exitedParams{ProcessID: p.id, Seq: seq, ExitCode: p.code}}
+	case p.exit > 0 && seq > p.exit:
+		n = notification{"process/closed", closedParams{p.id, seq}}
+		p.written = time.Now()
+		p.session.srv.opt.Dispatch.Delivered(p.call)
+	default:
+		n = notification{"process/output", outputParams{p.id, p.output(p.chunks[len(p.chunks)-p.after(p.sent)])}}
+	}
+	p.sent++
+	frame, err := json.Marshal(n)
+	if err != nil { // cannot happen: the types of wire.go marshal
+		return nil
+	}
+	return frame
+}
+
+// after counts the chunks with higher numbers than seq. Called with mu held.
+func (p *process) after(seq uint64) int {
+	n := 0
+	for n < len(p.chunks) && p.chunks[len(p.chunks)-1-n].seq > seq {
+		n++
+	}
+	return n
+}
+
+// writtenAt returns when the end was written; zero until then. A process that did not
+// run has none to write.
+func (p *process) writtenAt() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written
+}
+
+// ended reports whether the command runs no more.
+func (p *process) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exit > 0 || p.refused != nil
+}
+
+// read returns what came after seq, at most most bytes but at least one chunk, and a
+// channel that is closed when there is more.
+func (p *process) read(seq uint64, most int64) (readResult, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := readResult{Chunks: []outputChunk{}, NextSeq: p.last + 1}
+	for _, k := range p.chunks[len(p.chunks)-p.after(seq):] {
+		size := max(k.size, int64(len(k.text)))
+		if most -= size; most < 0 && len(r.Chunks) > 0 {
+			r.NextSeq = k.seq
+			break
+		}
+		r.Chunks = append(r.Chunks, p.output(k))
+	}
+	if p.exit > 0 && r.NextSeq > p.exit {
+		code := p.code
+		r.Exited, r.ExitCode, r.Closed = true, &code, true
+	}
+	return r, p.changed
+}

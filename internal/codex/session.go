@@ -1,0 +1,168 @@
+package codex
+
+import (
+	"sync"
+	"time"
+)
+
+// session is what one Codex has here, over its connections.
+type session struct {
+	srv    *Server
+	id     string
+	client string
+	gone   chan struct{} // closed when the session is dropped
+
+	mu        sync.Mutex
+	conn      *Connection // nil while none is attached
+	left      time.Time   // when the last one ended; zero while one is attached
+	leaving   *time.Timer
+	over      bool
+	processes map[string]*process
+	calls     map[string]int // processes begun by their tool call
+}
+
+// attach makes c the connection of the session. An earlier one, which Codex has given
+// up, is closed.
+func (s *session) attach(c *Connection) *rpcError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return refuse("the session has ended")
+	}
+	if s.leaving != nil {
+		s.leaving.Stop()
+	}
+	earlier := s.conn
+	s.conn, s.left = c, time.Time{}
+	if earlier != nil {
+		earlier.Close()
+	}
+	for _, p := range s.processes {
+		p.watch()
+	}
+	return nil
+}
+
+// detach ends the attachment of c, if it is the one.
+func (s *session) detach(c *Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c {
+		return
+	}
+	s.conn, s.left = nil, time.Now()
+	for _, p := range s.processes {
+		p.unwatch()
+	}
+	if s.srv.opt.Linger >= 0 && !s.over {
+		s.leaving = time.AfterFunc(s.srv.opt.Linger, func() { s.expire() })
+	}
+}
+
+// expire drops the session unless a connection has come back.
+func (s *session) expire() {
+	if !s.leftAt().IsZero() {
+		s.srv.drop(s)
+	}
+}
+
+// leftAt returns since when no connection is attached; zero while one is.
+func (s *session) leftAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left
+}
+
+// end stops what serves the session.
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over = true
+	close(s.gone)
+	for _, p := range s.processes {
+		p.unwatch()
+	}
+}
+
+// poke lets the attached connection look for output. It never blocks.
+func (s *session) poke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.conn.poke()
+	}
+}
+
+// find returns a process; nil when there is none.
+func (s *session) find(id string) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.processes[id]
+}
+
+// shown returns the processes whose output c has to write.
+func (s *session) shown(c *Connection) []*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c {
+		return nil
+	}
+	list := make([]*process, 0, len(s.processes))
+	for _, p := range s.processes {
+		list = append(list, p)
+	}
+	return list
+}
+
+// enter makes a process of the session. Of those that have ended and were read, the
+// oldest makes room.
+func (s *session) enter(p *process) *rpcError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return refuse("the session has ended")
+	}
+	if s.processes[p.id] != nil {
+		return refuse("process %s already exists", p.id)
+	}
+	if len(s.processes) >= maxProcesses {
+		oldest := s.oldest()
+		if oldest == nil {
+			return refuse("%d processes of this session run already; nothing ran", maxProcesses)
+		}
+		delete(s.processes, oldest.id)
+	}
+	s.processes[p.id] = p
+	return nil
+}
+
+// oldest returns the process that has ended first, of those of which everything was
+// written. Called with mu held.
+func (s *session) oldest() (oldest *process) {
+	for _, p := range s.processes {
+		if at := p.writtenAt(); !at.IsZero() && (oldest == nil || at.Before(oldest.writtenAt())) {
+			oldest = p
+		}
+	}
+	return oldest
+}
+
+// remove forgets a process.
+func (s *session) remove(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.processes[p.id] == p {
+		delete(s.processes, p.id)
+	}
+}
+
+// begun counts the processes of a tool call, this one included.
+func (s *session) begun(call string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[call]++
+	return s.calls[call]
+}

@@ -1,0 +1,272 @@
+package codex
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/tools"
+)
+
+// dialect marks the calls of Codex in the journal.
+const dialect message.Dialect = "codex"
+
+// start runs a command and answers when it runs, or will not. That may wait for a
+// person.
+func (c *Connection) start(r request) {
+	p, e := c.begin(r.Params)
+	if e != nil {
+		c.reply(r.ID, nil, e)
+		return
+	}
+	select {
+	case <-p.decided:
+	case <-c.gone:
+		p.of().Cancel("Codex went away before the command was let run")
+		<-p.decided
+	}
+	p.mu.Lock()
+	e = p.refused
+	p.mu.Unlock()
+	if e != nil {
+		c.session.remove(p)
+		p.unwatch()
+		c.reply(r.ID, nil, e)
+		return
+	}
+	c.reply(r.ID, processParams{p.id}, nil)
+	p.mu.Lock()
+	p.announced = true // and not before: its output follows the answer
+	p.mu.Unlock()
+	c.poke()
+}
+
+// begin hands a command to dispatch.
+func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
+	var a startParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	sub, e := c.submission(a)
+	if e != nil {
+		return nil, e
+	}
+	s := c.session
+	p := &process{
+		session: s, id: a.ProcessID, terminal: a.TTY, input: a.TTY || a.PipeStdin,
+		news: make(chan struct{}, 1), decided: make(chan struct{}), changed: make(chan struct{}), writes: make(map[string]bool),
+	}
+	if e := s.enter(p); e != nil {
+		return nil, e
+	}
+	if n := s.begun(sub.Call.ID); n > 1 {
+		sub.Call.ID = fmt.Sprintf("%s.%d", sub.Call.ID, n)
+	}
+	sub.Wake = p.wake
+	p.mu.Lock()
+	p.watcher = c.srv.opt.Dispatch.Submit(sub)
+	p.call = p.watcher.Call()
+	p.mu.Unlock()
+	// Ends when the call has ended or the session is dropped; Server.Close waits.
+	c.srv.joined.Go(p.pump)
+	return p, nil
+}
+
+// submission is the call of a command.
+func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) {
+	none := dispatch.Submission{}
+	switch {
+	case a.ProcessID == "":
+		return none, badParams("processId is empty")
+	case len(a.Argv) == 0 || a.Argv[0] == "":
+		return none, badParams("argv is empty")
+	case a.Arg0 != nil:
+		return none, badParams("toold runs no program under another name (arg0); nothing ran")
+	case a.EnforceManagedNetwork || !isNull(a.ManagedNetwork):
+		return none, refuse("this Codex wants its own network proxy for commands (managed network), which toold does not run; nothing ran. Switch it off in Codex: toold's policy decides which hosts commands reach")
+	}
+	dir, e := pathOf(a.Cwd)
+	if e != nil {
+		return none, e
+	}
+	limit, e := limitOf(a.Sandbox)
+	if e != nil {
+		return none, e
+	}
+	arguments := map[string]any{"command": script(a.Argv), "cwd": dir, "timeout": 0, "terminal": "off", "stdin": "closed"}
+	if a.TTY {
+		arguments["terminal"] = "single"
+	}
+	if a.TTY || a.PipeStdin {
+		arguments["stdin"] = "open"
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return none, badParams("the command cannot be read: %v", err)
+	}
+	id, thread := a.ProcessID, ""
+	if a.Metadata != nil {
+		thread = a.Metadata.ThreadID
+		if a.Metadata.ToolCallID != "" {
+			id = a.Metadata.ToolCallID
+		}
+	}
+	return dispatch.Submission{
+		Client: c.client, Conn: c.session.id, Dir: dir, Limit: limit,
+		Program: &message.Program{Name: "codex"},
+		Request: &message.Request{Dialect: dialect, AgentID: thread, ConversationID: thread},
+		Call:    message.ToolCall{ID: id, Name: "bash", Arguments: text},
+	}, nil
+}
+
+func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
+
+// script is a command as the tool bash takes it. The script of a bash is judged as it
+// is; it is run without the user's profile, which a login shell would read.
+func script(argv []string) string {
+	if len(argv) == 3 && isBash(argv[0]) && (argv[1] == "-c" || argv[1] == "-lc") {
+		return argv[2]
+	}
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return strings.Join(words, " ")
+}
+
+func isBash(program string) bool {
+	dir, name := filepath.Split(program)
+	return name == "bash" && (dir == "" || dir == "/bin/" || dir == "/usr/bin/")
+}
+
+// process finds the process of a request.
+func (c *Connection) process(id string) (*process, *rpcError) {
+	if p := c.session.find(id); p != nil {
+		return p, nil
+	}
+	return nil, refuse("unknown process id %s", id)
+}
+
+func (c *Connection) readOutput(params json.RawMessage) (any, *rpcError) {
+	var a readParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	p, e := c.process(a.ProcessID)
+	if e != nil {
+		return nil, e
+	}
+	seq, most, wait := uint64(0), int64(readBytes), time.Duration(0)
+	if a.AfterSeq != nil {
+		seq = *a.AfterSeq
+	}
+	if a.MaxBytes != nil {
+		most = min(max(*a.MaxBytes, 0), most)
+	}
+	if a.WaitMS != nil {
+		wait = time.Duration(min(max(*a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	for {
+		r, more := p.read(seq, most)
+		if len(r.Chunks) > 0 || r.Closed {
+			return r, nil
+		}
+		select {
+		case <-more:
+		case <-late.C:
+			return r, nil
+		case <-c.gone:
+			return r, nil
+		}
+	}
+}
+
+func (c *Connection) writeInput(params json.RawMessage) (any, *rpcError) {
+	var a writeParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	p := c.session.find(a.ProcessID)
+	switch {
+	case p == nil:
+		return writeResult{"unknownProcess"}, nil
+	case !p.isAnnounced():
+		return writeResult{"starting"}, nil
+	case !p.input || p.ended():
+		return writeResult{"stdinClosed"}, nil
+	case !p.once(a.WriteID):
+		return writeResult{"accepted"}, nil
+	}
+	if e := p.of().Input(tools.Input{Data: a.Chunk}, nil); e != nil {
+		p.again(a.WriteID)
+		return nil, refuse("%s", e.Message)
+	}
+	return writeResult{"accepted"}, nil
+}
+
+func (p *process) isAnnounced() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.announced
+}
+
+// once reports whether a write is new. Codex repeats one whose answer was lost.
+func (p *process) once(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id == "" {
+		return true
+	}
+	if p.writes[id] {
+		return false
+	}
+	p.writes[id] = true
+	return true
+}
+
+// again lets a write that was not taken be repeated.
+func (p *process) again(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.writes, id)
+}
+
+func (c *Connection) signal(params json.RawMessage) (any, *rpcError) {
+	var a signalParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	p, e := c.process(a.ProcessID)
+	if e != nil {
+		return nil, e
+	}
+	if a.Signal != "interrupt" {
+		return nil, badParams("the signal %q is not known", a.Signal)
+	}
+	if !p.isAnnounced() {
+		return nil, refuse("process %s is starting", a.ProcessID)
+	}
+	if err := p.of().Input(tools.Input{Signal: "SIGINT"}, nil); err != nil && !p.ended() {
+		return nil, refuse("%s", err.Message)
+	}
+	return struct{}{}, nil
+}
+
+func (c *Connection) terminate(params json.RawMessage) (any, *rpcError) {
+	var a processParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	p := c.session.find(a.ProcessID)
+	if p == nil || p.of() == nil || p.ended() {
+		return terminateResult{false}, nil
+	}
+	p.of().Cancel("Codex ended the process")
+	return terminateResult{true}, nil
+}

@@ -1,0 +1,219 @@
+package codex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// request is a frame of the client: JSON-RPC without "jsonrpc". A notification has no id.
+type request struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// response answers a request.
+type response struct {
+	ID     json.RawMessage `json:"id"`
+	Result any             `json:"result,omitempty"`
+	Error  *rpcError       `json:"error,omitempty"`
+}
+
+// notification is a frame that wants no answer.
+type notification struct {
+	Method string `json:"method"`
+	Params any    `json:"params"`
+}
+
+// The codes of errors.
+const (
+	codeRefused  = -32600
+	codeMethod   = -32601
+	codeParams   = -32602
+	codeInternal = -32603
+)
+
+// rpcError is why a request is not carried out.
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func refuse(format string, args ...any) *rpcError {
+	return &rpcError{codeRefused, fmt.Sprintf(format, args...)}
+}
+
+func badParams(format string, args ...any) *rpcError {
+	return &rpcError{codeParams, fmt.Sprintf(format, args...)}
+}
+
+// decode reads the params of a request into *into, a struct whose fields have tags. A
+// field that it does not have may only be empty: what it asks for would be left undone.
+func decode(params json.RawMessage, into any) *rpcError {
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	dec := json.NewDecoder(bytes.NewReader(params))
+	if err := dec.Decode(into); err != nil {
+		return badParams("the params cannot be read: %v", err)
+	}
+	known, err := json.Marshal(into)
+	if err != nil {
+		return badParams("the params cannot be read: %v", err)
+	}
+	var have, want map[string]json.RawMessage
+	if err := json.Unmarshal(known, &have); err != nil {
+		return badParams("the params cannot be read: %v", err)
+	}
+	if err := json.Unmarshal(params, &want); err != nil {
+		return badParams("the params cannot be read: %v", err)
+	}
+	for name, value := range want {
+		if _, ok := have[name]; !ok && !isEmpty(value) {
+			return badParams("toold does not know the parameter %q, so it does nothing; this Codex is newer than toold", name)
+		}
+	}
+	return nil
+}
+
+// isEmpty reports whether a value asks for nothing.
+func isEmpty(value json.RawMessage) bool {
+	switch string(bytes.TrimSpace(value)) {
+	case "null", "false", `""`, "[]", "{}":
+		return true
+	}
+	return false
+}
+
+// pathOf returns the absolute path of a file URI.
+func pathOf(uri string) (string, *rpcError) {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return "", badParams("%q is no URI: %v", uri, err)
+	case u.Scheme != "file" || u.Host != "" && u.Host != "localhost":
+		return "", badParams("%q is no file URI of this machine", uri)
+	case u.RawQuery != "" || u.Fragment != "":
+		return "", badParams("%q has more than a path", uri)
+	case !filepath.IsAbs(u.Path) || strings.ContainsRune(u.Path, 0):
+		return "", badParams("%q has no absolute path", uri)
+	}
+	return u.Path, nil
+}
+
+// uriOf returns the file URI of a path.
+func uriOf(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
+
+// environmentInfo describes where processes run. The capabilities are those that Codex
+// may use beyond the methods that every server has: none.
+type environmentInfo struct {
+	Shell        shellInfo `json:"shell"`
+	Cwd          string    `json:"cwd"`
+	UserHomeDir  string    `json:"userHomeDir,omitempty"`
+	PlatformOS   string    `json:"platformOs"`
+	TempDirs     []string  `json:"temporaryDirectories"`
+	TempDir      string    `json:"tempDir"`
+	Capabilities struct{}  `json:"capabilities"`
+}
+
+type shellInfo struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+type initializeParams struct {
+	ClientName      string  `json:"clientName"`
+	ResumeSessionID *string `json:"resumeSessionId"`
+}
+
+type initializeResult struct {
+	SessionID       string          `json:"sessionId"`
+	EnvironmentInfo environmentInfo `json:"environmentInfo"`
+}
+
+type startParams struct {
+	ProcessID string `json:"processId"`
+	Metadata  *struct {
+		ThreadID   string `json:"threadId"`
+		ToolCallID string `json:"toolCallId"`
+	} `json:"metadata"`
+	Argv                  []string        `json:"argv"`
+	Cwd                   string          `json:"cwd"`
+	EnvPolicy             json.RawMessage `json:"envPolicy"`
+	Env                   json.RawMessage `json:"env"`
+	TTY                   bool            `json:"tty"`
+	PipeStdin             bool            `json:"pipeStdin"`
+	Arg0                  *string         `json:"arg0"`
+	Sandbox               json.RawMessage `json:"sandbox"`
+	EnforceManagedNetwork bool            `json:"enforceManagedNetwork"`
+	ManagedNetwork        json.RawMessage `json:"managedNetwork"`
+}
+
+type processParams struct {
+	ProcessID string `json:"processId"`
+}
+
+type readParams struct {
+	ProcessID string  `json:"processId"`
+	AfterSeq  *uint64 `json:"afterSeq"`
+	MaxBytes  *int64  `json:"maxBytes"`
+	WaitMS    *int64  `json:"waitMs"`
+}
+
+type readResult struct {
+	Chunks        []outputChunk `json:"chunks"`
+	NextSeq       uint64        `json:"nextSeq"`
+	Exited        bool          `json:"exited"`
+	ExitCode      *int          `json:"exitCode"`
+	Closed        bool          `json:"closed"`
+	Failure       *string       `json:"failure"`
+	SandboxDenied bool          `json:"sandboxDenied"`
+}
+
+type outputChunk struct {
+	Seq    uint64 `json:"seq"`
+	Stream string `json:"stream"`
+	Chunk  []byte `json:"chunk"`
+}
+
+type outputParams struct {
+	ProcessID string `json:"processId"`
+	outputChunk
+}
+
+// exitedParams end a process. SandboxDenied stays false: Codex answers it with a question
+// of its own whether to run the command without a sandbox, and toold has asked already.
+type exitedParams struct {
+	ProcessID     string `json:"processId"`
+	Seq           uint64 `json:"seq"`
+	ExitCode      int    `json:"exitCode"`
+	SandboxDenied bool   `json:"sandboxDenied"`
+}
+
+type closedParams struct {
+	ProcessID string `json:"processId"`
+	Seq       uint64 `json:"seq"`
+}
+
+type writeParams struct {
+	ProcessID string `json:"processId"`
+	Chunk     []byte `json:"chunk"`
+	WriteID   string `json:"writeId"`
+}
+
+type writeResult struct {
+	Status string `json:"status"`
+}
+
+type signalParams struct {
+	ProcessID string `json:"processId"`
+	Signal    string `json:"signal"`
+}
+
+type terminateResult struct {
+	Running bool `json:"running"`
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// serveCodex runs one connection of Codex from upgrade to end.
+func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, who Token) {
+	s.connect(w, r, who, (*session).runCodex)
+}
+
+// runCodex serves a connection of Codex and returns when it and its goroutines have ended.
+func (ss *session) runCodex() {
+	defer ss.conn.Close()
+	c := ss.srv.opt.Codex.Connect(ss.who.Name, ss.writeText)
+	ss.take = func(kind int, frame []byte) bool {
+		if kind != websocket.TextMessage {
+			ss.farewell(websocket.CloseUnsupportedData, "expected text frames")
+			return false
+		}
+		ss.safely("", func() { c.Accept(frame) })
+		return true
+	}
+	written, gone := make(chan struct{}), make(chan struct{})
+	// Ends when the connection does, or when toold stops and nothing more is owed; then it
+	// ends the reader.
+	go func() {
+		defer close(written)
+		c.Run(ss.wake)
+		ss.farewell(websocket.CloseGoingAway, "toold is stopping")
+		ss.conn.Close()
+	}()
+	beating := make(chan struct{})
+	// Ends when the reader has ended.
+	go func() {
+		defer close(beating)
+		ss.beat(gone)
+	}()
+	ss.read()
+	close(gone)
+	c.Close()
+	<-written
+	<-beating
+}
+
+// beat sends pings until gone is closed.
+func (ss *session) beat(gone <-chan struct{}) {
+	ticker := time.NewTicker(ss.srv.opt.Ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-gone:
+			return
+		case <-ticker.C:
+		}
+		if ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)) != nil {
+			return // the reader finds that out as well
+		}
+	}
+}
+
+// writeText writes one frame.
+func (ss *session) writeText(frame []byte) error {
+	if err := ss.conn.SetWriteDeadline(time.Now().Add(ss.srv.opt.Idle)); err != nil {
+		return err
+	}
+	return ss.conn.WriteMessage(websocket.TextMessage, frame)
+}
