@@ -63,7 +63,7 @@ var layers = []row{
 	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
 	{"internal/dispatch", []string{"message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
-	{"internal/codex", []string{"message", "tools", "tools/spool", "internal/dispatch", "sandbox"}, nil},
+	{"internal/codex", []string{"message", "tools", "tools/files", "tools/spool", "internal/dispatch", "sandbox"}, nil},
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
 	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},

@@ -21,6 +21,16 @@ func (l Limit) IsZero() bool {
 	return !lists && l.Mode == "" && !l.Offline
 }
 
+// Keeps returns which of ReadOnly holds a canonical path; "" when none does.
+func (l Limit) Keeps(canonical string) string {
+	for _, kept := range l.ReadOnly {
+		if within(canonical, kept) {
+			return kept
+		}
+	}
+	return ""
+}
+
 // Within is the profile with no more rights than a limit leaves.
 func (p Profile) Within(l Limit) Profile {
 	p = p.AtMost(l.Mode)

@@ -1,8 +1,9 @@
 // Package codex speaks the exec-server protocol of Codex, so that stock Codex runs its
-// commands in toold.
+// commands and opens its files in toold.
 //
-// It decides nothing and runs nothing: a process is a call of the tool bash and goes
-// through dispatch like any other. What it does not understand it refuses. A session
+// It decides nothing and runs nothing: a process is a call of the tool bash, a change of a
+// file is a call of write_file or bash, and both go through dispatch like any other. Reads
+// that follow each other are judged one by one and recorded as one call (dispatch.Look). What it does not understand it refuses. A session
 // outlives its connection for a while, with its processes, so that Codex can resume it.
 package codex
 

@@ -20,16 +20,17 @@ type Connection struct {
 
 	session *session // nil until the client has sent initialize; the reader's alone
 
-	mu    sync.Mutex
-	queue [][]byte
-	of    *session // session, for the writer
+	mu      sync.Mutex
+	queue   [][]byte
+	of      *session        // session, for the writer
+	handles map[string]file // that are open
 }
 
 // Connect begins a connection of a client, the name of its token. write sends one text
 // frame; it is called by Run only.
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
-		srv: s, client: client, write: write, gone: make(chan struct{}),
+		srv: s, client: client, write: write, gone: make(chan struct{}), handles: make(map[string]file),
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxRequests),
 	}
 }
@@ -180,7 +181,7 @@ func waiting(name string) method {
 	if name == "process/read" {
 		return (*Connection).readOutput
 	}
-	return nil
+	return fileMethod(name)
 }
 
 // Accept takes one frame. It waits while the client has too many unanswered requests.

@@ -50,12 +50,11 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	switch {
 	case s.Permissions.Type == "disabled":
 		return l, nil
-	case s.Permissions.Type != "managed":
+	case s.Permissions.Type != "managed" && s.Permissions.Type != "external":
 		return l, refuse("toold does not know the permissions %q; nothing was done", s.Permissions.Type)
-	case s.Permissions.Network != "enabled":
-		l.Offline = true
 	}
-	if files.Type == "unrestricted" {
+	l.Offline = s.Permissions.Network != "enabled"
+	if files.Type == "unrestricted" || s.Permissions.Type == "external" {
 		return l, nil
 	}
 	if files.Type != "restricted" {
@@ -124,7 +123,11 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	case "slash_tmp":
 		return nil, nil // the same
 	case "project_roots", "current_working_directory":
-		for _, uri := range s.WorkspaceRoots {
+		uris := s.WorkspaceRoots
+		if len(uris) == 0 && s.Cwd != "" {
+			uris = []string{s.Cwd}
+		}
+		for _, uri := range uris {
 			root, e := pathOf(uri)
 			if e != nil {
 				return nil, e

@@ -3,6 +3,8 @@ package codex
 import (
 	"sync"
 	"time"
+
+	"github.com/toold/toold/internal/dispatch"
 )
 
 // session is what one Codex has here, over its connections.
@@ -19,6 +21,31 @@ type session struct {
 	over      bool
 	processes map[string]*process
 	calls     map[string]int // processes begun by their tool call
+
+	looking sync.Mutex
+	reading *dispatch.Look // nil while none was begun
+}
+
+// series returns the series of reads that is under way, or one that begins with first.
+func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if s.reading != nil && !s.reading.Over() {
+		return s.reading, nil
+	}
+	var err error
+	s.reading, err = s.srv.opt.Dispatch.Look(first)
+	return s.reading, err
+}
+
+// endSeries ends the series of reads that is under way: something else happens.
+func (s *session) endSeries() {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if s.reading != nil {
+		s.reading.Close()
+		s.reading = nil
+	}
 }
 
 // attach makes c the connection of the session. An earlier one, which Codex has given

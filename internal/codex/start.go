@@ -66,6 +66,7 @@ func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
 	if n := s.begun(sub.Call.ID); n > 1 {
 		sub.Call.ID = fmt.Sprintf("%s.%d", sub.Call.ID, n)
 	}
+	s.endSeries()
 	sub.Wake = p.wake
 	p.mu.Lock()
 	p.watcher = c.srv.opt.Dispatch.Submit(sub)
@@ -133,9 +134,18 @@ func script(argv []string) string {
 	}
 	words := make([]string, len(argv))
 	for i, word := range argv {
-		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		words[i] = word
+		if word == "" || strings.ContainsFunc(word, special) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
 	}
 	return strings.Join(words, " ")
+}
+
+// special reports whether a shell may take a character for more than itself.
+func special(r rune) bool {
+	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !letter && !strings.ContainsRune("0123456789-_./:,+@%", r)
 }
 
 func isBash(program string) bool {

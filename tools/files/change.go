@@ -146,6 +146,9 @@ func (c *change) carryOut(ctx context.Context, granted []string) (s state, err e
 	if ctx.Err() != nil {
 		return s, ctx.Err()
 	}
+	if err := c.o.limited(c.file.canonical, true); err != nil {
+		return s, err
+	}
 	if err := c.protected(granted); err != nil {
 		return s, err
 	}

@@ -29,26 +29,55 @@ type Options struct {
 	Protect   *protect.Watcher // of what calls may not change; nil = nothing is protected. The caller closes it.
 	MaxRead   int64            // bytes that one read returns; 0 = 1 MiB
 	MaxWrite  int64            // bytes of a file that is written or edited; 0 = 16 MiB
+
+	limit sandbox.Limit // of the call's client; see masked
 }
 
 // New makes the tools. They may be used concurrently: changes of one file
 // wait for each other.
 func New(o Options) []tools.Tool {
+	o = o.filled()
+	busy := &locks{held: make(map[string]*lock)}
+	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, grepper{o}, globber{o}}
+}
+
+// filled are the options with the defaults of those that are not set.
+func (o Options) filled() Options {
 	if o.MaxRead <= 0 {
 		o.MaxRead = 1 << 20
 	}
 	if o.MaxWrite <= 0 {
 		o.MaxWrite = 16 << 20
 	}
-	busy := &locks{held: make(map[string]*lock)}
-	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, grepper{o}, globber{o}}
+	return o
 }
 
-// masked are the options of a call, with what its policy keeps from programs.
+// masked are the options of a call, with what its policy keeps from programs and the limit
+// of its client.
 func (o Options) masked(io tools.IO) (Options, error) {
 	var err error
+	o.limit = io.Limit
 	o.Profile.Masks, err = o.Masks.Set(io.Policy, io.Opened)
 	return o, err
+}
+
+// limited returns why the client of the call keeps it from reading or changing a path. The
+// worker that opens it knows no limits, since it serves other calls as well.
+func (o Options) limited(canonical string, change bool) error {
+	if o.limit.IsZero() {
+		return nil
+	}
+	p := o.Profile.Within(o.limit)
+	if !change {
+		return p.CanRead(canonical)
+	}
+	if kept := o.limit.Keeps(canonical); kept != "" {
+		return &sandbox.Denial{
+			Kind: sandbox.DeniedFile, Op: "write", Target: canonical, Setting: "sandbox",
+			Hint: "the sandbox that the agent itself has asked for keeps " + kept + " as it is",
+		}
+	}
+	return p.CanWrite(canonical)
 }
 
 // target is the file of a call.

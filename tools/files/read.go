@@ -137,6 +137,9 @@ func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sand
 	if r.file.astray != nil {
 		return e, held, r.file.astray
 	}
+	if err := r.o.limited(r.file.canonical, false); err != nil {
+		return e, held, err
+	}
 	if endsInDirectory(r.file.asked) {
 		return e, held, r.o.instead(ctx, calls, r.file, fmt.Errorf("cannot read %s: it is a directory, not a regular file", r.file.asked))
 	}

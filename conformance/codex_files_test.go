@@ -1,0 +1,215 @@
+//go:build linux
+
+package conformance
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// uri names a file of the workspace.
+func (r codexRig) uri(name string) string { return "file://" + filepath.Join(r.site.workspace, name) }
+
+// sandboxOf is the sandbox that Codex asks for in mode workspace-write, as it sends it.
+func (r codexRig) sandboxOf(t *testing.T, root, network string) any {
+	t.Helper()
+	var box any
+	text := `{"permissions":{"type":"managed","file_system":{"type":"restricted","entries":[
+		{"path":{"type":"special","value":{"kind":"root"}},"access":"read"},
+		{"path":{"type":"special","value":{"kind":"project_roots"}},"access":"write"},
+		{"path":{"type":"special","value":{"kind":"slash_tmp"}},"access":"write"},
+		{"path":{"type":"special","value":{"kind":"tmpdir"}},"access":"write"},
+		{"path":{"type":"special","value":{"kind":"project_roots","subpath":".git"}},"access":"read","missing_path_behavior":"skip"},
+		{"path":{"type":"special","value":{"kind":"project_roots","subpath":".codex"}},"access":"read","missing_path_behavior":"skip"}
+	]},"network":"` + network + `"},"cwd":"` + root + `","workspaceRoots":["` + root + `"],"windowsSandboxLevel":"disabled","useLegacyLandlock":false}`
+	if err := json.Unmarshal([]byte(text), &box); err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+func TestCodexReadsAndWritesFiles(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	write := func(name, content string) codexFrame {
+		return c.answer(c.ask("fs/writeFile", map[string]any{"path": r.uri(name), "dataBase64": []byte(content), "sandbox": nil}))
+	}
+	if f := write("sub/a b.txt", "hello\n"); f.Error != nil {
+		t.Fatalf("%+v", *f.Error)
+	}
+	path := map[string]any{"path": r.uri("sub/a%20b.txt"), "sandbox": nil}
+	var data struct{ DataBase64 []byte }
+	if c.must("fs/readFile", path, &data); string(data.DataBase64) != "hello\n" {
+		t.Errorf("it read %q", data.DataBase64)
+	}
+	var meta struct {
+		IsFile, IsDirectory, IsSymlink bool
+		Size                           int
+	}
+	if c.must("fs/getMetadata", path, &meta); !meta.IsFile || meta.IsDirectory || meta.IsSymlink || meta.Size != 6 {
+		t.Errorf("it is %+v", meta)
+	}
+	var list struct {
+		Entries []struct {
+			FileName string
+			IsFile   bool
+		}
+	}
+	if c.must("fs/readDirectory", map[string]any{"path": r.uri("sub")}, &list); len(list.Entries) != 1 || list.Entries[0].FileName != "a b.txt" || !list.Entries[0].IsFile {
+		t.Errorf("the directory has %+v", list)
+	}
+	var walk struct {
+		Entries   []struct{ Path, Kind string }
+		Truncated bool
+	}
+	options := map[string]any{"maxDepth": 2, "maxDirectories": 10, "maxEntries": 10, "followDirectorySymlinks": false}
+	c.must("fs/walk", map[string]any{"path": "file://" + r.site.workspace, "options": options, "sandbox": nil}, &walk)
+	if n := len(walk.Entries); n != 2 || walk.Entries[1].Path != r.uri("sub/a%20b.txt") || walk.Entries[1].Kind != "file" || walk.Truncated {
+		t.Errorf("the walk found %+v", walk)
+	}
+	c.must("fs/open", map[string]any{"handleId": "h", "path": r.uri("sub/a%20b.txt"), "sandbox": nil}, nil)
+	var block struct {
+		Chunk []byte
+		EOF   bool
+	}
+	if c.must("fs/readBlock", map[string]any{"handleId": "h", "offset": 0, "len": 3}, &block); string(block.Chunk) != "hel" || block.EOF {
+		t.Errorf("the first block is %+v", block)
+	}
+	if c.must("fs/readBlock", map[string]any{"handleId": "h", "offset": 3, "len": 30}, &block); string(block.Chunk) != "lo\n" || !block.EOF {
+		t.Errorf("the second block is %+v", block)
+	}
+	c.must("fs/close", map[string]any{"handleId": "h"}, nil)
+	c.must("fs/copy", map[string]any{"sourcePath": r.uri("sub"), "destinationPath": r.uri("copy"), "recursive": true, "sandbox": nil}, nil)
+	c.must("fs/remove", map[string]any{"path": r.uri("sub"), "recursive": true, "force": false, "sandbox": nil}, nil)
+	for name, want := range map[string]int{"sub": -32004, "sub/none": -32004} {
+		if f := c.answer(c.ask("fs/getMetadata", map[string]any{"path": r.uri(name)})); f.Error == nil || f.Error.Code != want {
+			t.Errorf("%s was answered with %s %+v", name, f.Result, f.Error)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(r.site.workspace, "copy", "a b.txt")); string(text) != "hello\n" {
+		t.Errorf("the copy is %q, %v", text, err)
+	}
+}
+
+func TestCodexReachesNoFileThatThePolicyDenies(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	if err := os.WriteFile(filepath.Join(r.site.workspace, ".env"), []byte("SECRET"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := r.connect(t, "")
+	path := map[string]any{"path": r.uri(".env"), "sandbox": nil}
+	if f := c.answer(c.ask("fs/readFile", path)); f.Error == nil || !strings.Contains(f.Error.Message, "secrets") {
+		t.Errorf("fs/readFile was answered with %s %+v", f.Result, f.Error)
+	}
+	for method, params := range map[string]map[string]any{
+		"fs/getMetadata": path,
+		"fs/open":        {"handleId": "h", "path": r.uri(".env")},
+		"fs/writeFile":   {"path": r.uri(".env"), "dataBase64": []byte("x")},
+		"fs/remove":      {"path": r.uri(".env"), "force": true},
+		"fs/copy":        {"sourcePath": r.uri(".env"), "destinationPath": r.uri("made"), "recursive": false},
+	} {
+		if f := c.answer(c.ask(method, params)); f.Error == nil || strings.Contains(string(f.Result), "SECRET") {
+			t.Errorf("%s was answered with %s", method, f.Result)
+		}
+	}
+	r.nothingMade()
+	if text, err := os.ReadFile(filepath.Join(r.site.workspace, ".env")); string(text) != "SECRET" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
+
+// What Codex's own sandbox keeps from a call, toold keeps from it as well.
+func TestTheSandboxOfCodexHoldsToo(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	for _, dir := range []string{".git", "part"} {
+		if err := os.Mkdir(filepath.Join(r.site.workspace, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := filepath.Join(r.site.workspace, "kept.txt")
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := r.connect(t, "")
+	all := r.sandboxOf(t, "file://"+r.site.workspace, "restricted")
+	part := r.sandboxOf(t, r.uri("part"), "restricted")
+	readOnly := map[string]any{"permissions": map[string]any{"type": "managed", "network": "restricted", "file_system": map[string]any{
+		"type": "restricted", "entries": []any{map[string]any{"path": map[string]any{"type": "special", "value": map[string]any{"kind": "root"}}, "access": "read"}},
+	}}}
+	for name, test := range map[string]struct {
+		script  string
+		sandbox any
+		made    bool
+	}{
+		"writes the workspace": {"touch ok", all, true},
+		"changes .git":         {"touch .git/made", all, false},
+		"writes beside a part": {"rm kept.txt", part, false},
+		"writes a part":        {"touch part/ok", part, true},
+		"writes, read-only":    {"touch made2", readOnly, false},
+	} {
+		if _, code := c.run(r.start(name, test.script, map[string]any{"sandbox": test.sandbox})); (code == 0) != test.made {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+	}
+	for name, test := range map[string]struct {
+		path    string
+		sandbox any
+	}{
+		"in .git":       {".git/made", all},
+		"beside a part": {"made", part},
+		"read-only":     {"made", readOnly},
+	} {
+		params := map[string]any{"path": r.uri(test.path), "dataBase64": []byte("x"), "sandbox": test.sandbox}
+		if f := c.answer(c.ask("fs/writeFile", params)); f.Error == nil {
+			t.Errorf("fs/writeFile %s was answered with %s", name, f.Result)
+		}
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	r.nothingMade()
+}
+
+// Codex looks for files of its own before each turn: that is one record and not twenty.
+func TestReadsOfCodexAreRecordedOnceASeries(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	names := []string{".git", "AGENTS.md", ".agents/skills", "AGENTS.override.md"}
+	for range 5 {
+		for _, name := range names {
+			c.answer(c.ask("fs/getMetadata", map[string]any{"path": r.uri(name), "sandbox": nil}))
+		}
+	}
+	c.run(r.start("1", "true", nil)) // which ends the series
+	agent := r.dial(client.Options{})
+	var looks, listed int
+	for {
+		list, err := agent.ListMessages(t.Context(), message.ListMessages{Limit: 100, MessageTypes: []string{"tool_return_message"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks, listed = 0, 0
+		for _, m := range list.Messages {
+			if strings.Contains(string(m), `"look"`) {
+				looks++
+				listed += strings.Count(string(m), "AGENTS.override.md: ")
+			}
+		}
+		if looks > 0 {
+			break
+		}
+	}
+	if looks > 4 || listed == 0 {
+		t.Errorf("20 reads made %d records, which list one of them %d times", looks, listed)
+	}
+}

@@ -1,0 +1,387 @@
+package codex
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools/files"
+)
+
+// codeMissing is the code of what is not there.
+const codeMissing = -32004
+
+// missing is the answer about a path under which there is nothing.
+func missing() *rpcError { return &rpcError{codeMissing, "No such file or directory (os error 2)"} }
+
+// fileMethod is the method that reads or changes files under a name; nil when there is none.
+func fileMethod(name string) method {
+	switch name {
+	case "fs/getMetadata":
+		return (*Connection).getMetadata
+	case "fs/readFile":
+		return (*Connection).readFile
+	case "fs/readDirectory":
+		return (*Connection).readDirectory
+	case "fs/canonicalize":
+		return (*Connection).canonicalize
+	case "fs/walk":
+		return (*Connection).walk
+	case "fs/open":
+		return (*Connection).open
+	case "fs/readBlock":
+		return (*Connection).readBlock
+	case "fs/close":
+		return (*Connection).closeFile
+	case "fs/writeFile":
+		return (*Connection).writeFile
+	case "fs/createDirectory":
+		return (*Connection).createDirectory
+	case "fs/remove":
+		return (*Connection).remove
+	case "fs/copy":
+		return (*Connection).copy
+	}
+	return nil
+}
+
+type pathParams struct {
+	Path    string          `json:"path"`
+	Sandbox json.RawMessage `json:"sandbox"`
+}
+
+// file is a path with the limit under which it is used.
+type file struct {
+	path  string
+	limit sandbox.Limit
+}
+
+func (p pathParams) file() (f file, e *rpcError) {
+	if f.path, e = pathOf(p.Path); e == nil {
+		f.limit, e = limitOf(p.Sandbox)
+	}
+	return f, e
+}
+
+// only decodes the params of methods that have a path and nothing else.
+func only(params json.RawMessage) (file, *rpcError) {
+	var a pathParams
+	if e := decode(params, &a); e != nil {
+		return file{}, e
+	}
+	return a.file()
+}
+
+// submit is a call about files.
+func (c *Connection) submit(limit sandbox.Limit, tool string, arguments map[string]any) (dispatch.Submission, *rpcError) {
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return dispatch.Submission{}, badParams("the path cannot be read: %v", err)
+	}
+	return dispatch.Submission{
+		Client: c.client, Conn: c.session.id, Dir: c.srv.opt.Workspace, Limit: limit, Program: &message.Program{Name: "codex"},
+		Request: &message.Request{Dialect: dialect},
+		Call:    message.ToolCall{ID: message.NewID("codex-file"), Name: tool, Arguments: text},
+	}, nil
+}
+
+// look reads something as a part of the series of reads that is under way.
+func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
+	arguments := map[string]any{"op": op, "file_path": f.path}
+	for name, value := range more {
+		arguments[name] = value
+	}
+	sub, e := c.submit(f.limit, "look", arguments)
+	if e != nil {
+		return s, e
+	}
+	for {
+		series, err := c.session.series(sub)
+		if err == nil {
+			s, err = at(series, sub)
+		}
+		var why *dispatch.LookError
+		switch {
+		case errors.Is(err, dispatch.ErrLookOver):
+			continue
+		case errors.Is(err, dispatch.ErrAsks) && op == "read":
+			return c.askToRead(f)
+		case err == nil && s.Missing:
+			return s, missing()
+		case err == nil:
+			return s, nil
+		case errors.As(err, &why) && op == "read":
+			return s, refuse("%s", why.Text)
+		}
+		// Codex looks for files of its own in all directories above. What it may not
+		// see is not there, and nobody is asked about it.
+		return s, missing()
+	}
+}
+
+// at carries out one read.
+func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
+	result, err := series.At(sub)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal([]byte(result.Text), &s)
+}
+
+// askToRead reads a file about which a person decides.
+func (c *Connection) askToRead(f file) (s files.Sight, e *rpcError) {
+	ret, e := c.call(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
+	if e != nil || ret.File == nil || ret.File.Bytes == 0 {
+		return files.Sight{EOF: true}, e
+	}
+	data, err := base64.StdEncoding.DecodeString(ret.Result)
+	if err != nil {
+		return s, refuse("the content cannot be read: %v", err)
+	}
+	return files.Sight{Data: data, EOF: true}, nil
+}
+
+// call submits a call and waits for its return, which an approval may hold up.
+func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
+	sub, e := c.submit(limit, tool, arguments)
+	if e != nil {
+		return nil, e
+	}
+	c.session.endSeries()
+	wake := make(chan struct{}, 1)
+	sub.Wake = func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	w := c.srv.opt.Dispatch.Submit(sub)
+	defer w.Detach()
+	seen, gone := 0, c.gone
+	for {
+		select {
+		case <-wake:
+		case <-gone:
+			w.Call().Cancel("Codex went away")
+			gone = nil
+		}
+		for _, event := range w.Call().Events(seen) {
+			seen++
+			if final, ok := event.(dispatch.Final); ok {
+				c.srv.opt.Dispatch.Delivered(w.Call())
+				return outcome(final)
+			}
+		}
+	}
+}
+
+// outcome is the return of a call that did what was asked.
+func outcome(f dispatch.Final) (*message.ToolReturn, *rpcError) {
+	switch {
+	case f.Return == nil:
+		return nil, refuse("%s", f.Err.Message)
+	case f.Return.Status == "success":
+		return f.Return, nil
+	case strings.Contains(f.Return.Result, "No such file or directory"):
+		return nil, missing()
+	}
+	return nil, refuse("%s", strings.TrimPrefix(f.Return.Result, "Error: "))
+}
+
+type metadata struct {
+	IsDirectory  bool  `json:"isDirectory"`
+	IsFile       bool  `json:"isFile"`
+	IsSymlink    bool  `json:"isSymlink"`
+	Size         int64 `json:"size"`
+	CreatedAtMS  int64 `json:"createdAtMs"`
+	ModifiedAtMS int64 `json:"modifiedAtMs"`
+}
+
+func (c *Connection) getMetadata(params json.RawMessage) (any, *rpcError) {
+	f, e := only(params)
+	if e != nil {
+		return nil, e
+	}
+	s, e := c.look(f, "stat", nil)
+	if e != nil {
+		return nil, e
+	}
+	return metadata{IsDirectory: s.Kind == "directory", IsFile: s.Kind == "file", IsSymlink: s.Link, Size: s.Size, ModifiedAtMS: s.Modified}, nil
+}
+
+func (c *Connection) canonicalize(params json.RawMessage) (any, *rpcError) {
+	f, e := only(params)
+	if e != nil {
+		return nil, e
+	}
+	s, e := c.look(f, "stat", nil)
+	return map[string]string{"path": uriOf(s.Path)}, e
+}
+
+func (c *Connection) readFile(params json.RawMessage) (any, *rpcError) {
+	f, e := only(params)
+	if e != nil {
+		return nil, e
+	}
+	s, e := c.look(f, "read", nil)
+	return map[string]string{"dataBase64": base64.StdEncoding.EncodeToString(s.Data)}, e
+}
+
+type directoryEntry struct {
+	FileName    string `json:"fileName"`
+	IsDirectory bool   `json:"isDirectory"`
+	IsFile      bool   `json:"isFile"`
+}
+
+func (c *Connection) readDirectory(params json.RawMessage) (any, *rpcError) {
+	f, e := only(params)
+	if e != nil {
+		return nil, e
+	}
+	s, e := c.look(f, "list", nil)
+	entries := []directoryEntry{}
+	for _, n := range s.Entries {
+		entries = append(entries, directoryEntry{n.Name, n.Kind == "directory", n.Kind == "file"})
+	}
+	return map[string]any{"entries": entries}, e
+}
+
+type walkParams struct {
+	Path    string `json:"path"`
+	Options struct {
+		MaxDepth                int  `json:"maxDepth"`
+		MaxDirectories          int  `json:"maxDirectories"`
+		MaxEntries              int  `json:"maxEntries"`
+		FollowDirectorySymlinks bool `json:"followDirectorySymlinks"`
+	} `json:"options"`
+	Sandbox json.RawMessage `json:"sandbox"`
+}
+
+type walked struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"`
+}
+
+// The most that one walk lists, whatever it is asked for.
+const (
+	mostDirectories = 10_000
+	mostEntries     = 100_000
+)
+
+// walk lists the files below a directory, one level after the other. Links are listed
+// and not followed.
+func (c *Connection) walk(params json.RawMessage) (any, *rpcError) {
+	var a walkParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	root, e := pathParams{a.Path, a.Sandbox}.file()
+	if e != nil {
+		return nil, e
+	}
+	most, left := min(max(a.Options.MaxEntries, 0), mostEntries), min(max(a.Options.MaxDirectories, 0), mostDirectories)
+	entries, failed, truncated := []walked{}, []map[string]string{}, false
+	for level, depth := []string{root.path}, 0; len(level) > 0 && depth < a.Options.MaxDepth; depth++ {
+		var below []string
+		for _, dir := range level {
+			if left--; left < 0 {
+				truncated = true
+				break
+			}
+			s, e := c.look(file{dir, root.limit}, "list", nil)
+			if e != nil && dir == root.path {
+				return nil, e
+			}
+			if e != nil {
+				failed = append(failed, map[string]string{"path": uriOf(dir), "message": e.Message})
+			}
+			for _, n := range s.Entries {
+				if truncated = len(entries) == most; truncated {
+					break
+				}
+				entries = append(entries, walked{uriOf(dir + "/" + n.Name), n.Kind})
+				if n.Kind == "directory" {
+					below = append(below, dir+"/"+n.Name)
+				}
+			}
+		}
+		level = below
+	}
+	return map[string]any{"entries": entries, "errors": failed, "truncated": truncated}, nil
+}
+
+type openParams struct {
+	HandleID string          `json:"handleId"`
+	Path     string          `json:"path"`
+	Sandbox  json.RawMessage `json:"sandbox"`
+}
+
+type handleParams struct {
+	HandleID string `json:"handleId"`
+}
+
+type blockParams struct {
+	HandleID string `json:"handleId"`
+	Offset   int64  `json:"offset"`
+	Len      int64  `json:"len"`
+}
+
+// maxHandles is how many files a connection may have open.
+const maxHandles = 128
+
+// open opens a file for readBlock. A handle is a path: each block is judged and read by
+// itself.
+func (c *Connection) open(params json.RawMessage) (any, *rpcError) {
+	var a openParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	f, e := pathParams{a.Path, a.Sandbox}.file()
+	if e != nil {
+		return nil, e
+	}
+	if _, e := c.look(f, "read", map[string]any{"limit": 0}); e != nil {
+		return nil, e
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, taken := c.handles[a.HandleID]
+	switch {
+	case a.HandleID == "" || taken:
+		return nil, refuse("the handle %q is taken or empty", a.HandleID)
+	case len(c.handles) == maxHandles:
+		return nil, refuse("%d files are open already", maxHandles)
+	}
+	c.handles[a.HandleID] = f
+	return handleParams{a.HandleID}, nil
+}
+
+func (c *Connection) readBlock(params json.RawMessage) (any, *rpcError) {
+	var a blockParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	c.mu.Lock()
+	f, ok := c.handles[a.HandleID]
+	c.mu.Unlock()
+	if !ok {
+		return nil, refuse("unknown file handle %q", a.HandleID)
+	}
+	s, e := c.look(f, "read", map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
+	return map[string]any{"chunk": append([]byte{}, s.Data...), "eof": s.EOF}, e
+}
+
+func (c *Connection) closeFile(params json.RawMessage) (any, *rpcError) {
+	var a handleParams
+	if e := decode(params, &a); e != nil {
+		return nil, e
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.handles, a.HandleID)
+	return struct{}{}, nil
+}

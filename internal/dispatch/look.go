@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// lookTime is how long the reads of one Look may last, and lookLines how many of them its
+// return lists.
+const (
+	lookTime  = time.Second
+	lookLines = 500
+)
+
+// A Look is a series of reads that is recorded as one call, for programs that read much
+// and often to find their way. Each read is judged by itself. That the series begins is
+// durable before anything of it is sent; what was read is its return. It ends with Close,
+// or after a second.
+type Look struct {
+	d       *Dispatcher
+	call    *Call
+	closing chan struct{}
+
+	mu    sync.Mutex
+	shut  bool
+	busy  sync.WaitGroup // one per read
+	lines []string
+	count int
+}
+
+// The errors of Look.At.
+var (
+	// ErrLookOver is that the series has ended; begin another one.
+	ErrLookOver = errors.New("the series of reads has ended")
+	// ErrAsks is that a person has to decide: submit the read as a call.
+	ErrAsks = errors.New("a person has to decide on this read")
+)
+
+// A LookError is why a path was not read.
+type LookError struct{ Text string }
+
+func (e *LookError) Error() string { return e.Text }
+
+// Look begins a series of reads with the call of its first one, which it does not carry
+// out yet.
+func (d *Dispatcher) Look(first Submission) (*Look, error) {
+	c, ctx := d.newCall(first)
+	d.mu.Lock()
+	if d.stopping {
+		d.mu.Unlock()
+		return nil, &LookError{"toold is stopping; nothing was read"}
+	}
+	if full := d.crowded(); full != "" {
+		d.mu.Unlock()
+		return nil, &LookError{full + "; nothing was read"}
+	}
+	d.admit(c)
+	d.mu.Unlock()
+	d.notWaiting()
+	l := &Look{d: d, call: c, closing: make(chan struct{})}
+	refused := d.enter(ctx, c)
+	said := &message.Decision{Action: policy.Allow.String(), By: "policy", Reason: "a series of reads, each of which is judged by itself"}
+	if refused == nil {
+		rec, fresh, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
+		refused = d.taken(c, rec, fresh, err)
+	}
+	if refused != nil {
+		defer d.wg.Done()
+		defer c.leaveWorkspace()
+		l.shut = true
+		d.answer(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
+		return nil, &LookError{refused.text}
+	}
+	c.proceed(message.CallRunning, func(p *progress) { p.preview = "a series of reads"; p.startedAt = time.Now() })
+	// Ends with Close, after lookTime, or when the call is cancelled; Shutdown waits.
+	go l.live(ctx, said)
+	return l, nil
+}
+
+// live waits for the end of the series and records it.
+func (l *Look) live(ctx context.Context, said *message.Decision) {
+	defer l.d.wg.Done()
+	defer l.call.stop(nil)
+	defer l.call.leaveWorkspace()
+	over := time.NewTimer(lookTime)
+	defer over.Stop()
+	select {
+	case <-l.closing:
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	l.shut = true
+	l.mu.Unlock()
+	l.busy.Wait()
+	l.mu.Lock()
+	lines := l.lines
+	if more := l.count - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	l.mu.Unlock()
+	l.d.answer(l.call, outcome{decision: said, took: time.Since(l.call.born), result: tools.Result{Text: strings.Join(lines, "\n")}})
+}
+
+// Close ends the series. It may be called twice.
+func (l *Look) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.closing:
+	default:
+		close(l.closing)
+	}
+	l.shut = true
+}
+
+// Over reports whether the series has ended.
+func (l *Look) Over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shut
+}
+
+// At carries out one read, a call of the same client that changes nothing. The error is
+// ErrLookOver, ErrAsks or a *LookError.
+func (l *Look) At(sub Submission) (tools.Result, error) {
+	if !l.enter() {
+		return tools.Result{}, ErrLookOver
+	}
+	defer l.busy.Done()
+	sub.Client = l.call.client
+	c, ctx := l.d.newCall(sub)
+	defer c.stop(nil)
+	defer c.leaveWorkspace()
+	var inv tools.Invocation
+	refused := l.d.enter(ctx, c)
+	if refused == nil {
+		inv, refused = l.d.build(ctx, c.workspace, sub.Call)
+	}
+	if refused == nil && !onlyReads(inv) {
+		refused = &refusal{message.InvalidArguments, sub.Call.Name + " does more than read"}
+	}
+	if refused != nil {
+		return tools.Result{}, l.note(inv, "refused", &LookError{refused.text})
+	}
+	v := l.d.rulesFor(c).policy.Decide(inv.Effects())
+	switch v.Action {
+	case policy.Allow:
+	case policy.Ask:
+		return tools.Result{}, l.note(inv, "not done, rule "+v.Rule+" asks", ErrAsks)
+	default:
+		return tools.Result{}, l.note(inv, "denied by rule "+v.Rule, &LookError{deniedByPolicy(v).text})
+	}
+	c.profile = v.Profile
+	io := l.d.confinement(c)
+	io.Judge = l.d.judge(c, &message.Decision{})
+	result := inv.Execute(ctx, io)
+	if result.IsError {
+		return result, l.note(inv, "failed", &LookError{result.Text})
+	}
+	return result, l.note(inv, "done", nil)
+}
+
+// enter counts a read, unless the series has ended.
+func (l *Look) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.shut {
+		l.busy.Add(1)
+	}
+	return !l.shut
+}
+
+// note lists a read and returns err.
+func (l *Look) note(inv tools.Invocation, came string, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count++; len(l.lines) < lookLines {
+		what := "a read"
+		if inv != nil {
+			what = inv.Preview().Text
+		}
+		l.lines = append(l.lines, what+": "+came)
+	}
+	return err
+}

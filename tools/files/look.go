@@ -1,0 +1,200 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/tools"
+)
+
+// NewLook makes the tool look, which no model is offered: the parts of toold that speak the
+// protocols of other programs answer their reads with it. Its return is JSON, see Sight.
+func NewLook(o Options) tools.Tool { return looker{o.filled()} }
+
+// Sight is what look returns: of what is asked for, only what it has.
+type Sight struct {
+	Missing  bool    `json:"missing,omitempty"` // there is nothing under this path
+	Path     string  `json:"path,omitempty"`    // canonical
+	Kind     string  `json:"kind,omitempty"`    // "file", "directory" or "other"
+	Link     bool    `json:"link,omitempty"`    // the path names a symbolic link
+	Size     int64   `json:"size,omitempty"`
+	Modified int64   `json:"modified_ms,omitempty"`
+	Data     []byte  `json:"data,omitempty"`
+	EOF      bool    `json:"eof,omitempty"` // Data reaches the end of the file
+	Entries  []Entry `json:"entries,omitempty"`
+}
+
+// Entry is one name in a directory.
+type Entry struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // "file", "directory", "symlink" or "other"
+}
+
+// looker is the tool look.
+type looker struct{ o Options }
+
+type lookArguments struct {
+	Op       string `json:"op" enum:"stat|list|read" required:"true"`
+	FilePath string `json:"file_path" required:"true"`
+	Offset   *int64 `json:"offset"` // in bytes
+	Limit    *int64 `json:"limit"`  // in bytes
+}
+
+// Definition describes the tool; no model sees it.
+func (l looker) Definition() tools.Definition {
+	return tools.Definition{Name: "look", Description: "Looks at a file or directory for another program.", Parameters: json.RawMessage(`{"type":"object"}`)}
+}
+
+// Location returns the path that a call names.
+func (l looker) Location(args json.RawMessage) (string, bool) { return l.o.location(args), false }
+
+func (l looker) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[lookArguments](args)
+	if err != nil {
+		return nil, err
+	}
+	v := look{o: l.o, op: a.Op, limit: -1}
+	if a.Offset != nil {
+		v.offset = max(*a.Offset, 0)
+	}
+	if a.Limit != nil {
+		v.limit = max(*a.Limit, 0)
+	}
+	v.file, err = l.o.resolve(a.FilePath)
+	return v, err
+}
+
+// look is one call.
+type look struct {
+	o             Options
+	op            string
+	file          target
+	offset, limit int64 // in bytes; a limit below 0 is none
+}
+
+// OnlyReads says that looking changes nothing.
+func (v look) OnlyReads() bool { return true }
+
+func (v look) Effects() []policy.Effect { return []policy.Effect{v.file.effect(policy.Read)} }
+
+func (v look) Preview() tools.Preview {
+	verb := map[string]string{"stat": "Look at", "list": "List", "read": "Read"}[v.op]
+	return tools.Preview{Text: tools.Visible(verb + " " + v.file.name())}
+}
+
+func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {
+	var err error
+	if v.o, err = v.o.masked(io); err != nil {
+		return failed(ctx, err)
+	}
+	s, held, err := v.sight(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		s, err = Sight{Missing: true}, nil
+	}
+	if err != nil {
+		result := failed(ctx, err)
+		result.Sandbox = v.o.report(held)
+		return result
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	return tools.Result{Text: string(text), Sandbox: v.o.report(held)}
+}
+
+// sight does what was asked for.
+func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+	if v.file.astray != nil {
+		return s, held, v.file.astray
+	}
+	if err := v.o.limited(v.file.canonical, false); err != nil {
+		return s, held, err
+	}
+	switch v.op {
+	case "stat":
+		s, err = v.stat()
+	case "list":
+		s, held, err = v.list(ctx)
+	default:
+		s, held, err = v.read(ctx)
+	}
+	return s, held, err
+}
+
+// stat does not open anything. What the sandbox hides from commands is hidden.
+func (v look) stat() (Sight, error) {
+	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
+		return Sight{}, err
+	}
+	info, err := os.Lstat(v.file.canonical)
+	if err != nil {
+		return Sight{}, err
+	}
+	s := Sight{Path: v.file.canonical, Kind: kind(info.Mode()), Size: info.Size(), Modified: info.ModTime().UnixMilli()}
+	if v.file.canonical != v.file.path {
+		named, err := os.Lstat(v.file.path)
+		s.Link = err == nil && named.Mode()&fs.ModeSymlink != 0
+	}
+	return s, nil
+}
+
+func kind(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return "file"
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeSymlink != 0:
+		return "symlink"
+	}
+	return "other"
+}
+
+func (v look) list(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+	dir, held, err := v.o.Files.OpenDir(ctx, v.o.Profile, v.file.canonical)
+	if err != nil {
+		return s, held, err
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(mostEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return s, held, err
+	}
+	s.Path = v.file.canonical
+	for _, e := range entries {
+		s.Entries = append(s.Entries, Entry{e.Name(), kind(e.Type())})
+	}
+	return s, held, nil
+}
+
+func (v look) read(ctx context.Context) (s Sight, held sandbox.Report, err error) {
+	f, held, err := v.o.Files.Open(ctx, v.o.Profile, v.file.canonical)
+	if err != nil {
+		return s, held, err
+	}
+	defer f.Close()
+	most := v.o.MaxWrite
+	if v.limit >= 0 {
+		most = min(most, v.limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(io.NewSectionReader(f, v.offset, most+1), most+1))
+	if err != nil {
+		return s, held, err
+	}
+	if s.EOF = int64(len(data)) <= most; !s.EOF {
+		data = data[:most]
+	}
+	if !s.EOF && v.limit < 0 {
+		return s, held, fmt.Errorf("%s has more than %d bytes, which is the most that is read at once", v.file.name(), most)
+	}
+	s.Path, s.Data = v.file.canonical, data
+	return s, held, nil
+}
