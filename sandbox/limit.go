@@ -34,6 +34,9 @@ func (l Limit) Keeps(canonical string) string {
 // Within is the profile with no more rights than a limit leaves.
 func (p Profile) Within(l Limit) Profile {
 	p = p.AtMost(l.Mode)
+	if p.Mode == FullAccess && !l.IsZero() {
+		p.Mode = WorkspaceWrite // in which it can be kept
+	}
 	if l.Offline {
 		p.Network, p.Ports, p.Sockets = false, nil, nil
 	}
@@ -49,7 +52,6 @@ func (p Profile) Within(l Limit) Profile {
 
 // writingIn is the profile with nothing writable outside of some directories.
 func (p Profile) writingIn(dirs []string) Profile {
-	p.Mode = WorkspaceWrite
 	var both []string
 	for _, mine := range append([]string{p.Workspace}, p.Write...) {
 		for _, theirs := range dirs {

@@ -21,15 +21,16 @@ func TestALimitOnlyTakes(t *testing.T) {
 		mode    Mode
 		write   []string
 	}{
-		"none":             {p, Limit{}, WorkspaceWrite, []string{dir, "/opt/a"}},
-		"the same":         {p, Limit{Write: []string{dir}}, WorkspaceWrite, []string{dir}},
-		"a part":           {p, Limit{Write: []string{part}}, WorkspaceWrite, []string{part}},
-		"more":             {p, Limit{Write: []string{outside, "/"}}, WorkspaceWrite, []string{dir, "/opt/a"}},
-		"something else":   {p, Limit{Write: []string{"/srv/x"}}, ReadOnly, nil},
-		"read-only":        {p, Limit{Mode: "read-only"}, ReadOnly, nil},
-		"an unknown mode":  {p, Limit{Mode: "novel"}, ReadOnly, nil},
-		"of full access":   {full, Limit{Write: []string{part}}, WorkspaceWrite, []string{part}},
-		"a mode of a full": {full, Limit{Mode: "workspace-write"}, WorkspaceWrite, []string{dir}},
+		"none":               {p, Limit{}, WorkspaceWrite, []string{dir, "/opt/a"}},
+		"the same":           {p, Limit{Write: []string{dir}}, WorkspaceWrite, []string{dir}},
+		"a part":             {p, Limit{Write: []string{part}}, WorkspaceWrite, []string{part}},
+		"more":               {p, Limit{Write: []string{outside, "/"}}, WorkspaceWrite, []string{dir, "/opt/a"}},
+		"something else":     {p, Limit{Write: []string{"/srv/x"}}, ReadOnly, nil},
+		"read-only":          {p, Limit{Mode: "read-only"}, ReadOnly, nil},
+		"an unknown mode":    {p, Limit{Mode: "novel"}, ReadOnly, nil},
+		"of full access":     {full, Limit{Write: []string{part}}, WorkspaceWrite, []string{part}},
+		"a full one offline": {full, Limit{Offline: true}, WorkspaceWrite, []string{dir}},
+		"a mode of a full":   {full, Limit{Mode: "workspace-write"}, WorkspaceWrite, []string{dir}},
 	} {
 		got := test.profile.Within(test.limit)
 		if write := append([]string{got.Workspace}, got.Write...); got.Mode != test.mode || test.write != nil && !slices.Equal(write, test.write) {

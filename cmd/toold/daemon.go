@@ -115,7 +115,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: log,
 		SpoolDir: filepath.Join(d.cfg.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.cfg.Redact, Limits: callLimits(d.cfg),
 	})
-	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.cfg.Workspace, Home: os.Getenv("HOME"), Linger: d.cfg.Limits.Linger})
+	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.cfg.Workspace, Home: os.Getenv("HOME"), Linger: d.cfg.Limits.Linger, Fault: d.fault})
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
 		Policy:   d.policies.state,
@@ -128,6 +128,13 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 		Ping: d.cfg.Limits.Ping, Idle: d.cfg.Limits.Idle, Linger: d.cfg.Limits.Linger,
 	})
 	return nil
+}
+
+// fault logs a panic and returns what its client is told.
+func (d *daemon) fault(panicked any) string {
+	ref := message.NewID("fault")
+	d.log.Error("a request of Codex panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
+	return "a fault in toold; report it with the reference " + ref
 }
 
 // makeStateDir makes the folder of all that is kept.

@@ -21,6 +21,8 @@ type Options struct {
 	Workspace string        // canonical; the directory in which Codex finds itself
 	Home      string        // of the user
 	Linger    time.Duration // how long a session waits for its next connection; below zero: for ever
+	// Fault is given what a request panicked with, and returns the words for the client.
+	Fault func(panicked any) string
 }
 
 // How much one client may have.

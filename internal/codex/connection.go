@@ -207,9 +207,9 @@ func (c *Connection) Accept(frame []byte) {
 		result, e := do(c, r.Params)
 		c.reply(r.ID, result, e)
 	case r.Method == "process/start":
-		c.concurrently(func() { c.start(r) })
+		c.concurrently(r, func() { c.start(r) })
 	case waiting(r.Method) != nil:
-		c.concurrently(func() {
+		c.concurrently(r, func() {
 			result, e := waiting(r.Method)(c, r.Params)
 			c.reply(r.ID, result, e)
 		})
@@ -220,7 +220,7 @@ func (c *Connection) Accept(frame []byte) {
 
 // concurrently carries out a request that may wait. It waits itself while there are too
 // many.
-func (c *Connection) concurrently(do func()) {
+func (c *Connection) concurrently(r request, do func()) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-c.gone:
@@ -229,6 +229,11 @@ func (c *Connection) concurrently(do func()) {
 	// Ends when the request is answered or the connection ends; leave waits.
 	c.asked.Go(func() {
 		defer func() { <-c.slots; c.poke() }()
+		defer func() {
+			if p := recover(); p != nil {
+				c.reply(r.ID, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
+			}
+		}()
 		do()
 	})
 }

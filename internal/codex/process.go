@@ -186,8 +186,11 @@ func (p *process) conclude(f dispatch.Final) {
 	case f.Return == nil:
 		p.refused = refuse("%s", f.Err.Message)
 		return
-	case !p.running || f.Return.Replayed:
+	case f.Return.Replayed:
 		p.running = false
+		p.refused = refuse("this tool call ran before, and none runs twice; nothing ran now. What it returned then: %.2000s", f.Return.Result)
+		return
+	case !p.running:
 		p.refused = refuse("%s", strings.TrimPrefix(f.Return.Result, "Error: "))
 		return
 	}

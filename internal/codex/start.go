@@ -226,6 +226,9 @@ func (p *process) isAnnounced() bool {
 	return p.announced
 }
 
+// maxWrites is how many writes of a process are remembered.
+const maxWrites = 4096
+
 // once reports whether a write is new. Codex repeats one whose answer was lost.
 func (p *process) once(id string) bool {
 	p.mu.Lock()
@@ -235,6 +238,9 @@ func (p *process) once(id string) bool {
 	}
 	if p.writes[id] {
 		return false
+	}
+	if len(p.writes) == maxWrites {
+		clear(p.writes)
 	}
 	p.writes[id] = true
 	return true
