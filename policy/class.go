@@ -1,6 +1,11 @@
 package policy
 
-import "github.com/toold/toold/shell/programs"
+import (
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/shell/programs"
+)
 
 // The classes of commands of which a rule may be, as their specifications say.
 const (
@@ -9,21 +14,35 @@ const (
 )
 
 // classed reports the asking and denying rules about the classes of a command.
-func (p *Policy) classed(e Effect, consider func(*rule, Action, []Word)) {
+func (s *search) classed(e Effect) {
 	var c classes
-	for _, s := range p.sets {
-		for _, r := range s.classes {
-			if !r.mayBeIn(e.Dirs) {
+	for _, set := range s.policy.sets {
+		for _, r := range set.classes {
+			if s.noted[r] || !r.mayBeIn(e.Dirs) {
 				continue
 			}
 			if c.of == nil {
 				c = classesOf(e)
 			}
 			if c.has(r) && !excepted(r, e.Argv) {
-				consider(r, r.Action, e.Argv)
+				s.note(r, r.Action, e.Argv)
 			}
 		}
 	}
+}
+
+// inner reports the rules about the classes of a command that may run in another one.
+func (s *search) inner(argv []Word) {
+	if s.classes {
+		s.left -= 4 * len(argv)
+		s.classed(Effect{Argv: argv, Kept: movesElsewhere(argv)})
+	}
+}
+
+// movesElsewhere reports whether a command moves files, and names no directory for
+// temporary files.
+func movesElsewhere(argv []Word) bool {
+	return specified(argv).Moves && !slices.ContainsFunc(argv, func(w Word) bool { return strings.Contains(w.Text, "/tmp") })
 }
 
 func excepted(r *rule, argv []Word) bool {
@@ -58,9 +77,9 @@ func (c classes) why(r *rule) string {
 	return ""
 }
 
-// classesOf returns the classes of a command. What another command does that it starts is
-// an effect of its own. A word of which nothing is known is taken for an operand: that it
-// could be a flag makes no class. What may be any number of words is two.
+// classesOf returns the classes of a command, without what those lose that it starts. A
+// word of which nothing is known is taken for an operand: that it could be a flag makes no
+// class. What may be any number of words is two.
 func classesOf(e Effect) classes {
 	argv := make([]Word, 0, len(e.Argv))
 	for i, w := range e.Argv {
@@ -75,18 +94,12 @@ func classesOf(e Effect) classes {
 		argv = append(argv, w)
 	}
 	c := specified(argv)
-	own := c.Loses
-	for _, run := range c.Runs {
-		if len(run.Argv) > 0 && programs.Parse(run.Argv).Loses == own {
-			own = ""
-		}
-	}
 	of := make(map[string]string)
 	if e.Absent { // it does nothing
 		return classes{of}
 	}
-	if own != "" && !e.Kept {
-		of[classDestructive] = "it " + own
+	if c.Loses != "" && !e.Kept {
+		of[classDestructive] = "it " + c.Loses
 	}
 	if c.Leaves {
 		of[classOutgoing] = "it sends something off this machine"

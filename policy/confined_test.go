@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/shlex"
+)
 
 // bounded is the confinement under which defaults.confined holds.
 var bounded = Confinement{View: true, Offline: true, Masked: true}
@@ -92,6 +96,20 @@ func TestACallThatDoesNothingIsNotSaidToRunSomething(t *testing.T) {
 	}
 }
 
+// shellWords is a command that is written with quotes.
+func shellWords(t *testing.T, command string) Effect {
+	t.Helper()
+	text, err := shlex.Split(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Effect{Kind: Exec, Dirs: []string{"/w"}}
+	for _, w := range text {
+		e.Argv = append(e.Argv, Word{Text: w})
+	}
+	return e
+}
+
 func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 	t.Parallel()
 	p := rules(t, Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny},
@@ -103,6 +121,8 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 	kept.Kept = true
 	absent, pushed := run("shred x"), run("docker push x")
 	absent.Absent, pushed.Absent = true, true
+	followed := run("timeout 9 rm -rf src")
+	followed.Follow = true
 	for _, c := range []struct {
 		effect Effect
 		want   Action
@@ -129,7 +149,7 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 		{run("git reset …"), Allow, "defaults.bash"},
 		{run("rm -rf …"), Ask, "lost"},
 		{run("rm -rf scratch"), Allow, "all"},
-		{run("timeout 9 rm -rf src"), Allow, "all"}, // what it starts is an effect of its own
+		{followed, Allow, "all"}, // what it starts is an effect of its own
 		{kept, Allow, "all"},
 	} {
 		if d := p.Decide([]Effect{c.effect}); d.Action != c.want || d.Rule != c.rule {
@@ -139,6 +159,28 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 	d := p.Decide([]Effect{run("git reset --hard")})
 	if want := "It would run `git reset --hard`: it discards changes that are not committed. A person decides."; d.Reason != want {
 		t.Errorf("got  %s\nwant %s", d.Reason, want)
+	}
+	// What a program may start is of its class, as far as a rule about it would find it.
+	for _, command := range []string{
+		"timeout 9 rm -rf src", "flock a.txt rm -rf src", "npx rm -rf src", "npx --call 'rm -rf src'", "npm exec -- rm -rf src", "setpriv rm -rf src", "taskset 1 rm -rf src", "chrt -o 0 rm -rf src",
+		"linux64 rm -rf src", "unshare rm -rf src", "strace -f rm -rf src", "su root -c 'rm -rf src'", "sg root -c 'rm -rf src'", "sudo rm -rf src", "chroot / rm -rf src", "watch -g rm -rf src",
+		"parallel rm -rf ::: src", "start-stop-daemon -S -x /bin/rm -- -rf src", "git submodule foreach git reset --hard", "git bisect run rm -rf src", "git difftool -x 'rm -rf src'",
+		"split --filter='rm -rf src' f", "uv run rm -rf src", "poetry run rm -rf src", "bundle exec rm -rf src", "busybox rm -rf src", "/lib64/ld-linux-x86-64.so.2 /bin/rm -rf src",
+		"script -qc 'rm -rf src' /dev/null", "git rebase -x 'rm -rf src' --continue", "flock a mv src /tmp/x", "npx rimraf src",
+	} {
+		if d := p.Decide([]Effect{shellWords(t, command)}); d.Action != Ask {
+			t.Errorf("%s: %v by %s, want ask", command, d.Action, d.Rule)
+		}
+	}
+	for _, command := range []string{"flock a git push", "su -c 'git push'", "git bisect run git push"} {
+		if d := p.Decide([]Effect{shellWords(t, command)}); d.Action != Deny || d.Rule != "sent" {
+			t.Errorf("%s: %v by %s, want deny by sent", command, d.Action, d.Rule)
+		}
+	}
+	for _, command := range []string{"flock a mv src lib", "npx prettier --write src", "nice git status", "flock a rm -rf scratch"} {
+		if d := p.Decide([]Effect{run(command)}); d.Action != Allow {
+			t.Errorf("%s: %v by %s, want allow", command, d.Action, d.Rule)
+		}
 	}
 	for _, wrong := range []Rule{{ID: "x", Action: Allow, Classes: []string{"destructive"}}, {ID: "x", Action: Ask, Classes: []string{"everything"}}} {
 		if _, err := Compile(place(), File{Name: "p.yaml", Commands: []Rule{wrong}}); err == nil {

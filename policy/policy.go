@@ -118,6 +118,7 @@ type Effect struct {
 	Code   bool   `json:"code,omitempty"`   // Opaque: only what code does that a named program is given
 	Kept   bool   `json:"kept,omitempty"`   // Exec: what it removes or overwrites can be had again
 	Absent bool   `json:"absent,omitempty"` // Exec: there is no such program
+	Follow bool   `json:"follow,omitempty"` // Exec: the commands that it runs are effects of their own
 	Source string `json:"source,omitempty"` // the part of the call that causes the effect, for people
 }
 

@@ -16,6 +16,7 @@ type search struct {
 	consider func(*rule, Action, []Word)
 	noted    map[*rule]bool // the same rule says nothing new of another end of the command
 	denied   bool           // nothing is stricter
+	classes  bool           // rules about classes may be about what it runs, too
 	left     int            // words that may still be looked at in whole ends
 }
 
@@ -26,8 +27,11 @@ func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action, []Word)
 	if len(e.Argv) == 0 {
 		return
 	}
-	p.classed(e, consider)
 	s := search{policy: p, consider: consider, left: maxScan}
+	if s.classes = slices.ContainsFunc(p.sets, func(s *ruleSet) bool { return len(s.classes) > 0 }); s.classes {
+		s.classed(e)
+		s.classes = !e.Follow && !e.Absent
+	}
 	c := programs.Spell(e.Argv)
 	s.command(&c, e.Argv, e.Dirs)
 	s.started(&c, 0, true)
@@ -57,6 +61,7 @@ func (s *search) started(c *programs.Command, depth int, followed bool) {
 			continue
 		}
 		inner := programs.Spell(run.Argv)
+		s.inner(run.Argv)
 		s.command(&inner, run.Argv, nil)
 		s.started(&inner, depth+1, followed)
 		if inner.Carries {
@@ -93,7 +98,8 @@ func (s *search) tail(argv []Word, some bool) {
 		return // no rule is about a program of which nothing is known
 	}
 	name := withoutVersion(argv[0].Text)
-	if s.left--; !some && !s.policy.isAbout(baseName(name)) {
+	mayBeClassed := s.classes && programs.Classed(name)
+	if s.left--; !some && !mayBeClassed && !s.policy.isAbout(baseName(name)) {
 		return
 	}
 	if s.left <= 0 {
@@ -102,7 +108,13 @@ func (s *search) tail(argv []Word, some bool) {
 	if name != argv[0].Text {
 		argv = append([]Word{{Text: name, Dynamic: argv[0].Dynamic}}, argv[1:]...)
 	}
+	if len(argv) > 1 && argv[1].Text == "--" { // start-stop-daemon -x rm -- -r a
+		argv = slices.Delete(slices.Clone(argv), 1, 2)
+	}
 	c := programs.Spell(argv)
+	if mayBeClassed {
+		s.inner(argv)
+	}
 	s.command(&c, argv, nil)
 	s.started(&c, 0, false)
 }
@@ -123,12 +135,17 @@ func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 		s.consider(cp.rule, Ask, argv)
 		return // what comes may match it with certainty
 	}
+	s.note(cp.rule, action, argv)
+}
+
+// note reports a rule, once.
+func (s *search) note(r *rule, action Action, argv []Word) {
 	if s.noted == nil {
 		s.noted = make(map[*rule]bool)
 	}
-	s.noted[cp.rule] = true
+	s.noted[r] = true
 	s.denied = s.denied || action == Deny
-	s.consider(cp.rule, action, argv)
+	s.consider(r, action, argv)
 }
 
 // certain reports whether a rule that blocks a command would block it whatever the words

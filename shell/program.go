@@ -25,13 +25,14 @@ func (w *walker) program(args []word, s *state, source string) {
 	c := programs.Parse(argv)
 	if c.Name != "" && w.starts(args, &c, s, source) {
 		// A rule may still be about the program itself.
-		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
 		if len(c.Sub) == 0 && !slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language != "" }) {
 			w.operands(&c, args, s, source)
 		}
 		return
 	}
-	w.exec(argv, s, source)
+	follow := c.Name != "" && c.Opaque == "" && c.Followed()
+	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
 	w.say(args, s)
 	w.inputByDetour(args, s, source)
 	described(&c)

@@ -107,6 +107,7 @@ type Command struct {
 	Fetches  bool     // it only fetches from the hosts that it names
 	Input    bool     // it is a shell that runs its input
 	Loses    string   // not "": which work it destroys that cannot be had again
+	Moves    bool     // Loses is so only where what it moves is gone with its call
 	Leaves   bool     // it sends something off this machine
 	Network  bool     // it needs the network; Leaves implies it
 	Unsafe   []Flag   // flags that run another program, write elsewhere, load code

@@ -154,6 +154,9 @@ func (c *Command) copies() (out []Operand) {
 			out = append(out, Operand{Word: w, Kind: Net})
 		} else {
 			out = append(out, Operand{Word: w, Kind: Read, Tree: true})
+			if c.MayHave("--remove-source-files") {
+				out = append(out, Operand{Word: w, Kind: Write, Tree: true, Link: true})
+			}
 		}
 		if !away {
 			out = append(out, copied(Word{Text: path, Dynamic: w.Dynamic}, into, c.keepsDirs())...)

@@ -15,6 +15,11 @@ func (r *reader) marks(c *Command, s *spec) {
 				c.Loses = at.loses[i].text
 			}
 		}
+		for i := range at.moves {
+			if c.Loses == "" && at.moves[i].holds(c) {
+				c.Loses, c.Moves = at.moves[i].text, true
+			}
+		}
 		c.Leaves = c.Leaves || anyHolds(at.leaves, c)
 		c.Network = c.Network || anyHolds(at.network, c)
 	}
@@ -44,9 +49,6 @@ func (r *reader) marks(c *Command, s *spec) {
 // started takes over what is to be said of a command that the command starts.
 func (r *reader) started(c *Command, run Run) {
 	inner := parse(run.Argv, r.nested+1)
-	if c.Loses == "" {
-		c.Loses = inner.Loses
-	}
 	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
 	shift := len(r.argv) - len(run.Argv)
 	for _, f := range inner.Unsafe {

@@ -80,6 +80,12 @@ func Canonical(program string) string {
 	return baseName(program)
 }
 
+// Classed reports whether a program may lose work, or send something off this machine.
+func Classed(program string) bool {
+	s, _ := find([]Word{{Text: program}})
+	return s != nil && s.classed
+}
+
 // find returns the specification of a program, and its words. A name that means
 // another program with its subcommand is written out.
 func find(argv []Word) (*spec, []Word) {

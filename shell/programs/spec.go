@@ -37,9 +37,11 @@ type spec struct {
 	deeper   string           // subcommands after which another name follows
 	depth    int              // how many words name what it shall do
 	is       string           // attributes
+	classed  bool             // it, or a subcommand, may be of a class
 	special  string           // the reader of its words in Go
 	kinds    map[string]string
 	loses    []mark
+	moves    []mark
 	leaves   []mark
 	network  []mark
 	examples []example
@@ -168,6 +170,8 @@ func (s *spec) directive(file, key, rest string) {
 		s.kinds = addKinds(s.kinds, strings.Fields(rest))
 	case "loses":
 		s.loses = append(s.loses, newMark(rest))
+	case "moves":
+		s.moves = append(s.moves, newMark(rest))
 	case "leaves":
 		s.leaves = append(s.leaves, newMark(rest))
 	case "network":
@@ -304,6 +308,7 @@ func (s *spec) settle() {
 		}
 	}
 	inherit(s.forms)
+	s.classed = len(s.loses)+len(s.moves)+len(s.leaves) > 0
 	for name := range s.names {
 		first, _, _ := strings.Cut(name, " ")
 		s.firsts = append(s.firsts, first)
@@ -311,6 +316,7 @@ func (s *spec) settle() {
 	for name, sub := range s.subs {
 		s.firsts = append(s.firsts, name)
 		sub.settle()
+		s.classed = s.classed || sub.classed
 	}
 	slices.Sort(s.firsts)
 	s.firsts = slices.Compact(s.firsts)

@@ -94,6 +94,7 @@ func packs(words []Word) (out []Operand, ok bool) {
 // packer reads the words of a tar that packs.
 type packer struct {
 	create  bool
+	removes bool
 	archive *Word
 	dir     string // of -C
 	pending string // letters whose values follow
@@ -129,7 +130,8 @@ func (p *packer) long(s string) bool {
 		"--verbose", "--numeric-owner", "--sort", "--mtime", "--owner", "--group", "--totals", "--preserve-permissions", "--no-recursion", "--format":
 		return has || name != "--exclude" && name != "--owner" && name != "--group" && name != "--mtime" && name != "--sort" && name != "--format"
 	default:
-		return false
+		p.removes = p.removes || len(s) > 3 && strings.HasPrefix("--remove-files", s)
+		return p.removes && strings.HasPrefix("--remove-files", s)
 	}
 	return true
 }
@@ -171,6 +173,9 @@ func (p *packer) usage() (out []Operand, ok bool) {
 	out = []Operand{{Word: *p.archive, Kind: Write}}
 	for _, w := range p.members {
 		out = append(out, Operand{Word: w, Kind: Read, Tree: true})
+		if p.removes {
+			out = append(out, Operand{Word: w, Kind: Write, Tree: true, Link: true})
+		}
 	}
 	return out, true
 }

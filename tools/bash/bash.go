@@ -203,7 +203,7 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	}
 	v.effects = t.analyser.Effects(v.script, v.dir)
 	t.ownScratch(v.effects)
-	t.markKept(v.effects)
+	t.markKept(v.script, v.effects)
 	if err := v.escalate(a.Escalate); err != nil {
 		return nil, err
 	}

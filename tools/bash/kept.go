@@ -33,9 +33,10 @@ const (
 )
 
 // markKept marks the commands that remove only what can be had again: what git holds as
-// it is, what tools make, what is empty or not there, and what is the call's own. It also
-// marks those that do nothing, since there is no such program.
-func (t *tool) markKept(effects []policy.Effect) {
+// it is, what tools make, what is empty or not there, and what is the call's own; and those
+// that move files to where they stay. It also marks those that do nothing, since there is
+// no such program.
+func (t *tool) markKept(script string, effects []policy.Effect) {
 	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
 	for i := range effects {
 		e := &effects[i]
@@ -43,8 +44,8 @@ func (t *tool) markKept(effects []policy.Effect) {
 			continue
 		}
 		c := programs.Parse(e.Argv)
-		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 && len(e.Dirs) == 1 {
-			e.Kept = t.keeps(c.Operands, e.Dirs[0])
+		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
+			e.Kept = len(e.Dirs) == 1 && t.keeps(&c, e.Dirs[0]) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
 		}
 		if c.Loses != "" || c.Leaves {
 			e.Absent = !elsewhere && t.isAbsent(e.Argv[0])
@@ -75,12 +76,12 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
-// keeps reports whether all that is written can be had again.
-func (t *tool) keeps(operands []programs.Operand, dir string) bool {
+// keeps reports whether all that a command writes, or moves, can be had again.
+func (t *tool) keeps(c *programs.Command, dir string) bool {
 	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes}
 	some := false
-	for _, o := range operands {
-		if o.Kind != programs.Write {
+	for _, o := range c.Operands {
+		if c.Moves && !isSource(o) || !c.Moves && o.Kind != programs.Write {
 			continue
 		}
 		path := o.Word.Text

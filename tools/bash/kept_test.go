@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/shell/programs"
 )
 
 // A question about a removal is for what nobody could bring back.
@@ -55,17 +56,26 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"rm -rf empty": true, "rm -rf nothing-there": true, "rm -rf compiled": true, "rm -rf /tmp/none-of-the-machine": true, "rm -rf " + ws + "/held": true, "timeout 5 rm -rf held": true,
 		"rm -rf changed": false, "rm -rf mixed": false, "rm -rf target": false, "rm -rf private": false, "rm -rf new": false, "rm -rf held new": false, "rm -rf .": false, "rm -rf scripts": false,
 		"rm -rf \"$x\"": false, "rm -rf held/$(date)": false, "rm -rf /": false, "rm -rf .git": false, "git reset --hard": false, "truncate -s 0 new/f.txt": false, "truncate -s 0 held/a.txt": true,
+		"mv new/f.txt moved": true, "mv new held/": true, "mv -t held new/f.txt": true, "mv held /tmp/x": true, "mv /tmp/x new": true, "cd new && mv f.txt g.txt": true,
+		"for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done": true, "find new -name '*.txt' -exec mv {} held/ \\;": true, "cd \"$(git rev-parse --show-toplevel)\" && mv new old": true,
+		"tar --remove-files -cf new.tar new": true, "rsync -a --remove-source-files new/ held/": true, "zip -rm new.zip new": true, "mv *.txt held/": true,
+		"mv new /tmp/x": false, "mkdir /tmp/t && mv held new /tmp/t": false, "mv * /tmp/y": false, "mv new /var/tmp/y/": false, "mv -t /tmp/x new": false, "mv new/f.txt mixed/new.txt /tmp/y/": false,
+		"tar --remove-files -cf /tmp/x.tar new": false, "tar cf /tmp/x.tar --remove-files new": false, "tar --remove-files -cf /dev/null new": false, "zip -rm /tmp/x.zip new": false,
+		"rsync -a --remove-source-files new/ /tmp/x/": false, "d=$(mktemp -d); mv new \"$d\"": false, "cd /tmp; mv " + ws + "/new .": false,
+		"find new -type f -exec mv {} /tmp/x/ \\;": false, "ls new | xargs mv -t /tmp/x": false, "d=$(mktemp -d); for f in *; do mv \"$f\" \"$d\"; done": false, "timeout 5 mv new /tmp/x": false,
 		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find held -delete": true, "find . -delete": false,
 	} {
 		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := false
+		got, lost := false, false
 		for _, e := range inv.Effects() {
-			got = got || e.Kept && e.Kind == policy.Exec && strings.Contains("rm truncate find", e.Argv[0].Text)
+			if e.Kind == policy.Exec && strings.Contains("rm truncate find mv tar zip rsync", e.Argv[0].Text) && programs.Parse(e.Argv).Loses != "" {
+				got, lost = got || e.Kept, lost || !e.Kept
+			}
 		}
-		if got != kept {
+		if got = got && !lost; got != kept {
 			t.Errorf("%s: kept is %v, want %v", script, got, kept)
 		}
 	}

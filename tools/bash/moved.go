@@ -1,0 +1,59 @@
+package bash
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
+)
+
+// isSource reports whether an operand of a command that moves files is one of these.
+func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
+
+// staysAfter reports whether files are moved to where they outlast the call. Of a
+// destination of which nothing is known that is so when the files are not known either, as
+// in a loop that renames them, and the script speaks of no temporary files.
+func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
+	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
+	script = strings.ToLower(script)
+	temporary := strings.Contains(script, "tmp") || strings.Contains(script, "mktemp")
+	some := false
+	for _, o := range c.Operands {
+		if isSource(o) || o.Word.Many && !c.Words[len(c.Words)-1].Many {
+			continue
+		}
+		some = true
+		path, stays := o.Word.Text, true
+		switch {
+		case o.Word.Dynamic && path == "":
+			stays = !known && !temporary
+		case filepath.IsAbs(path):
+			stays = !t.endsWithCall(path, o.Word.Dynamic, effects)
+		case len(dirs) == 1:
+			stays = !t.endsWithCall(dirs[0]+"/"+path, o.Word.Dynamic, effects)
+		default:
+			stays = !temporary
+		}
+		if !stays {
+			return false
+		}
+	}
+	return some
+}
+
+// endsWithCall reports whether what is at a path is gone when the call ends.
+func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) bool {
+	path = filepath.Clean(path)
+	paths := []string{path}
+	for i := range effects {
+		if e := &effects[i]; e.Kind == policy.Write && e.Path == path {
+			paths = append(paths, e.Canonical)
+		}
+	}
+	return slices.ContainsFunc(paths, func(p string) bool {
+		begins := dynamic && (strings.HasPrefix("/tmp/", p) || strings.HasPrefix("/var/tmp/", p))
+		return begins || strings.HasPrefix(p, "/dev/") || t.options.Profile.Scratch(p)
+	})
+}
