@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -191,8 +192,25 @@ func (w *walker) unsetVar(name string, s *state) {
 	w.put(s, name, array)
 	w.setVar(name, value{}, s, false)
 	if len(w.calls) > 0 {
+		if _, own := s.locals.get(name); !own {
+			w.pop(name, s)
+		}
 		w.put(s, name, variable{value: unknown()})
 	} else {
 		w.drop(s, name)
 	}
+}
+
+// pop notes that the local of some function may not be the one that is set from here on:
+// bash finds the next one, or the global, which last longer than the function. It reports
+// whether there may be such a local.
+func (w *walker) pop(name string, s *state) bool {
+	_, own := s.locals.get(name)
+	if !own && len(w.calls) < 2 {
+		return false
+	}
+	if !slices.Contains(s.popped, name) {
+		s.popped = append(slices.Clip(s.popped), name)
+	}
+	return true
 }

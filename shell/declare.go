@@ -114,6 +114,9 @@ func (w *walker) declareValue(d *declaration, name string, v value, s *state, so
 	if s.get(name).array && compound {
 		w.opaque("the text of an array is evaluated", source)
 	}
+	if d.global && w.pop(name, s) {
+		v = unknown() // it may be the caller's local that is seen
+	}
 	w.setVar(name, v, s, d.export)
 	w.mark(d, name, s)
 }
@@ -253,7 +256,7 @@ func (w *walker) hidden(name string, s *state) bool {
 func (w *walker) leaveScope(s *state) {
 	for name, l := range *s.locals.entries {
 		switch {
-		case l.unsure:
+		case l.unsure || slices.Contains(s.popped, name):
 			now := s.get(name)
 			v := now.or(l.before)
 			v.value = unknown()

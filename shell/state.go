@@ -16,6 +16,7 @@ type state struct {
 	funcs   table[function]
 	params  params
 	locals  table[local]       // variables of the function being followed
+	popped  []string           // variables of which a caller's local may be unset, or passed over
 	dirs    []string           // where the shell may be; nil = unknown
 	failed  []string           // where it may be as well if the last command failed
 	split   bool               // IFS may have changed: words are split elsewhere
@@ -64,6 +65,7 @@ func (w *walker) fork(s *state) *state {
 	}
 	c.dirs = slices.Clip(s.dirs)
 	s.dirs = slices.Clip(s.dirs)
+	c.popped, s.popped = slices.Clip(s.popped), slices.Clip(s.popped)
 	c.traps, s.traps = slices.Clip(s.traps), slices.Clip(s.traps)
 	return &c
 }
@@ -98,6 +100,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 		note(s.input != "", 0)
 		s.input = ""
 	}
+	note(joinList(&s.popped, o.popped), 0)
 	note(joinList(&s.fed, o.fed), 0)
 	note(joinList(&s.traps, o.traps), 0)
 	note(s.touched.join(o.touched), 0)

@@ -26,6 +26,7 @@ func others() map[string]func(s *state) {
 		"input":   func(s *state) { s.input = "other" },
 		"fed":     func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
 		"traps":   func(s *state) { s.traps = []trap{{"other"}} },
+		"popped":  func(s *state) { s.popped = []string{"x"} },
 		"touched": func(s *state) {
 			s.touched = &touched{armed: true, names: map[string]bool{"x": true}, dirs: true, params: true}
 		},
