@@ -166,13 +166,13 @@ func TestARuleMayBeAboutAClassOfCommands(t *testing.T) {
 		"linux64 rm -rf src", "unshare rm -rf src", "strace -f rm -rf src", "su root -c 'rm -rf src'", "sg root -c 'rm -rf src'", "sudo rm -rf src", "chroot / rm -rf src", "watch -g rm -rf src",
 		"parallel rm -rf ::: src", "start-stop-daemon -S -x /bin/rm -- -rf src", "git submodule foreach git reset --hard", "git bisect run rm -rf src", "git difftool -x 'rm -rf src'",
 		"split --filter='rm -rf src' f", "uv run rm -rf src", "poetry run rm -rf src", "bundle exec rm -rf src", "busybox rm -rf src", "/lib64/ld-linux-x86-64.so.2 /bin/rm -rf src",
-		"script -qc 'rm -rf src' /dev/null", "git rebase -x 'rm -rf src' --continue", "flock a mv src /tmp/x", "npx rimraf src",
+		"script -qc 'rm -rf src' /dev/null", "git rebase -x 'rm -rf src' --continue", "flock a mv src /tmp/x", "npx rimraf src", "git -c alias.x='reset --hard' x", "git -c alias.x='!rm -rf src' x", "git -c core.editor='rm -rf src;' commit",
 	} {
 		if d := p.Decide([]Effect{shellWords(t, command)}); d.Action != Ask {
 			t.Errorf("%s: %v by %s, want ask", command, d.Action, d.Rule)
 		}
 	}
-	for _, command := range []string{"flock a git push", "su -c 'git push'", "git bisect run git push"} {
+	for _, command := range []string{"flock a git push", "su -c 'git push'", "git bisect run git push", "git -c alias.x=push x", "git -c core.sshCommand='git push' fetch"} {
 		if d := p.Decide([]Effect{shellWords(t, command)}); d.Action != Deny || d.Rule != "sent" {
 			t.Errorf("%s: %v by %s, want deny by sent", command, d.Action, d.Rule)
 		}

@@ -31,6 +31,9 @@ func (w *walker) program(args []word, s *state, source string) {
 		}
 		return
 	}
+	if system && name == "git" {
+		w.configured(&c, s, source)
+	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
 	w.say(args, s)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // repository records that git runs in another repository than the workspace's, or in
@@ -138,3 +139,36 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 		s.disk.write(e.Canonical, e.Tree)
 	}
 }
+
+// configured records what git does that its words alone do not say: what its settings make
+// of them, and that an operand of checkout is a path.
+func (w *walker) configured(c *programs.Command, s *state, source string) {
+	if c.Opaque != "" && !c.Anything {
+		w.opaque(c.Opaque, source)
+	}
+	if len(c.Words) != 2 || c.Words[0].Text != "checkout" || c.Words[1].Dynamic || c.Words[1].Text == "" {
+		return
+	}
+	for _, path := range w.fromDirs(c.Words[1].Text, s) {
+		if w.exists(path) {
+			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, c.Words[1]}
+			w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
+		}
+	}
+}
+
+// variableRuns records the command that is in a variable for programs which run it.
+func (w *walker) variableRuns(name string, v value) {
+	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
+	switch {
+	case v.text == "" && v.known():
+	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
+		w.opaque("the configuration of git is in a variable", name)
+	case v.known() && (strings.HasPrefix(name, "BASH_FUNC_") || listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)):
+		argv := []policy.Word{{Text: "bash"}, {Text: "-c"}, {Text: v.text}}
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: name})
+	}
+}
+
+// scriptNames are variables that shells and git take commands from.
+const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

@@ -17,7 +17,8 @@ func (w *walker) starts(args []word, c *programs.Command, s *state, source strin
 	for _, o := range c.Operands {
 		switch o.Role {
 		case "variable":
-			name, _, _ := strings.Cut(o.Word.Text, "=")
+			name, text, _ := strings.Cut(o.Word.Text, "=")
+			w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic})
 			if !syntax.ValidName(name) {
 				name = ""
 			}

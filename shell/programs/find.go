@@ -204,6 +204,9 @@ func (f *findReader) command(words []Word, at int) int {
 		run.Dir = Word{Dynamic: true}
 	}
 	if len(run.Argv) > 0 {
+		if removesFiles(run.Argv) {
+			f.deletes, f.deleted = true, together(f.deleted, f.ends)
+		}
 		f.c.Runs = append(f.c.Runs, run)
 	}
 	return end
@@ -226,4 +229,12 @@ func (c *Command) unknown(w Word, program string) {
 	if c.Opaque == "" {
 		c.Opaque, c.Anything = "a word of "+program+" that is known only when it runs may be a part of its structure", true
 	}
+}
+
+// removesFiles reports whether a command removes the files that it is given, and no
+// directories: for all files of a tree that comes to the same.
+func removesFiles(argv []Word) bool {
+	return isField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
+		return strings.HasPrefix(w.Text, "--r") || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR") && !strings.HasPrefix(w.Text, "--")
+	})
 }

@@ -52,6 +52,30 @@ func harmlessGlobals(s *spec, c *Command) bool {
 	})
 }
 
+// gitConfigured reads the settings before git's subcommand: the commands that they are, and
+// whether they make the words mean something else.
+func (c *Command) gitConfigured(root *spec) {
+	for _, f := range c.Flags {
+		name, value, _ := strings.Cut(f.Value.Text, "=")
+		name = strings.ToLower(name)
+		alias, command := strings.HasPrefix(name, "alias."), strings.HasPrefix(value, "!")
+		switch {
+		case f.spec == nil || root.globals[f.Name] != f.spec || f.Name != "-c" && f.Name != "--config-env" || harmlessGitSetting(f.Value.Text):
+			continue
+		case alias && !command:
+			value = "git " + value
+		case command:
+			value = value[1:]
+		}
+		section, _, _ := strings.Cut(name, ".")
+		hidden := isField("include includeif help gc clean", section) || alias && (f.Name != "-c" || f.Value.Dynamic) || f.Value.Text == ""
+		if hidden && c.Opaque == "" {
+			c.Opaque = "git is configured to do what its words do not show"
+		}
+		c.Runs = append(c.Runs, Run{Script: Word{Text: value, Dynamic: f.Value.Dynamic}, Language: "text"})
+	}
+}
+
 // clonedTo returns the directory that "git clone" makes, or "git submodule add": its last operand, which is
 // the repository where there is only one, and then the last part of its name.
 func clonedTo(operands []Word) []Operand {

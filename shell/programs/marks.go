@@ -38,6 +38,9 @@ func (r *reader) marks(c *Command, s *spec) {
 		if len(run.Argv) == 0 || run.Language != "" {
 			continue
 		}
+		if given := run.Adds || run.Replaces != ""; given && c.Loses == "" && removesFiles(run.Argv) {
+			c.Loses = "removes all files that it is given"
+		}
 		if r.nested >= maxNested || len(run.Argv) > maxStarted {
 			c.Opaque = "it starts a command that is too long to follow"
 			return
@@ -65,7 +68,11 @@ func anyHolds(marks []mark, c *Command) bool {
 func (m *mark) holds(c *Command) bool {
 	for _, name := range m.without {
 		name, value, valued := strings.Cut(name, "=")
-		if !valued && c.hasFlag(name) || valued && c.hasOnly(name, value) {
+		has := c.hasFlag(name) && !c.undone(name)
+		if valued {
+			has = c.hasOnly(name, value)
+		}
+		if has {
 			return false
 		}
 	}
@@ -175,4 +182,19 @@ func hostOf(w Word) string {
 	}
 	host, _, _ = strings.Cut(host, ":")
 	return strings.ToLower(host)
+}
+
+// undone reports whether a flag may be undone by its opposite: --no-dry-run.
+func (c *Command) undone(name string) bool {
+	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		spellings := []string{name}
+		if f.spec != nil {
+			spellings = f.spec.all
+		}
+		return f.Name == name && slices.ContainsFunc(spellings, func(long string) bool {
+			return strings.HasPrefix(long, "--") && slices.ContainsFunc(c.Flags, func(no Flag) bool {
+				return len(no.Name) > len("--no-") && strings.HasPrefix("--no-"+long[2:], no.Name)
+			})
+		})
+	})
 }

@@ -200,6 +200,9 @@ func (r *reader) at(s *spec, start int) Command {
 	used := g.read(rest, len(r.argv)-before+(before-len(rest)))
 	own, started := rest[:used], rest[used:]
 	g.runs(own, started)
+	if s.root().has("git") {
+		c.gitConfigured(s.root())
+	}
 	if r.nested == spelled {
 		c.Carries = r.carries(s)
 		if s.root().special == "find" {

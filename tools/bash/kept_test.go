@@ -56,6 +56,7 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"rm -rf empty": true, "rm -rf nothing-there": true, "rm -rf compiled": true, "rm -rf /tmp/none-of-the-machine": true, "rm -rf " + ws + "/held": true, "timeout 5 rm -rf held": true,
 		"rm -rf changed": false, "rm -rf mixed": false, "rm -rf target": false, "rm -rf private": false, "rm -rf new": false, "rm -rf held new": false, "rm -rf .": false, "rm -rf scripts": false,
 		"rm -rf \"$x\"": false, "rm -rf held/$(date)": false, "rm -rf /": false, "rm -rf .git": false, "git reset --hard": false, "truncate -s 0 new/f.txt": false, "truncate -s 0 held/a.txt": true,
+		"find . -name '*.pyc' -exec rm {} +": true, "find new -type f -exec rm -f {} +": false, "find new -type f | xargs rm -f": false, "git checkout held": false,
 		"mv new/f.txt moved": true, "mv new held/": true, "mv -t held new/f.txt": true, "mv held /tmp/x": true, "mv /tmp/x new": true, "cd new && mv f.txt g.txt": true,
 		"for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done": true, "find new -name '*.txt' -exec mv {} held/ \\;": true, "cd \"$(git rev-parse --show-toplevel)\" && mv new old": true,
 		"tar --remove-files -cf new.tar new": true, "rsync -a --remove-source-files new/ held/": true, "zip -rm new.zip new": true, "mv *.txt held/": true,
