@@ -2,7 +2,9 @@ package protect
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
+	"time"
 )
 
 // A Call is the time in which a call may run. Begin it before anything of the call runs,
@@ -80,9 +82,49 @@ func (c *Call) violate() {
 	}
 }
 
-// made reports whether the call may have made a directory.
+// made reports whether the call may have made a directory, and it has not taken the place
+// of one that the call found: people work there.
 func (c *Call) made(f *directory) bool {
-	return f.seen >= c.number && (f.born.IsZero() || !f.born.Before(c.Since))
+	if !c.makes(f.seen, f.born) {
+		return false
+	}
+	if len(c.watcher.tree.former) >= mostFormer {
+		return false
+	}
+	return !c.watcher.tree.succeeds(f.path(), func(was former) bool { return !c.makes(was.seen, was.born) })
+}
+
+// makes reports whether the call may have made a directory that was found when seen calls
+// had begun, and is as old as born.
+func (c *Call) makes(seen uint64, born time.Time) bool {
+	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
+}
+
+// succeeds reports whether a path, or a directory above it, was one of another directory
+// before.
+func (t *tree) succeeds(path string, other func(former) bool) bool {
+	for ; len(t.former) > 0 && len(path) > 1; path = filepath.Dir(path) {
+		if was, ok := t.former[path]; ok && other(was) {
+			return true
+		}
+	}
+	return false
+}
+
+// depart notes that a directory is no longer under its path, unless each call that runs may
+// have made it.
+func (w *Watcher) depart(f *directory) {
+	own := w.late == nil
+	for c := range w.active {
+		own = own && c.makes(f.seen, f.born)
+	}
+	if own || f.library || len(w.tree.former) >= mostFormer {
+		return
+	}
+	path := f.path()
+	if _, known := w.tree.former[path]; !known {
+		w.tree.former[path] = former{f.seen, f.born}
+	}
 }
 
 // ownToSome reports whether a call that runs may have made a directory.
@@ -135,6 +177,7 @@ func (c *Call) End() []Incident {
 	w.found = nil
 	if len(w.active) == 0 && w.late == nil {
 		clear(w.unproven)
+		clear(w.tree.former)
 	}
 	return found
 }

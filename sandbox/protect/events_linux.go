@@ -122,6 +122,7 @@ func (w *Watcher) handle(e event) {
 		if f.born.IsZero() && f.parent != nil {
 			w.tree.again[f.parent] = struct{}{} // it may be another that has its number
 		}
+		w.depart(f)
 		w.drop(f)
 	case e.to != "":
 		if !w.renamed(f, e) {

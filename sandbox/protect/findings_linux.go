@@ -48,7 +48,8 @@ func (w *Watcher) suspects(f *directory, path string) (by map[*Call]bool, own, l
 			by = map[*Call]bool{}
 		}
 		late = true
-		own = own || w.late.made(base.path())
+		succeeds := w.tree.succeeds(base.path(), func(former) bool { return true })
+		own = own || w.late.made(base.path()) && !succeeds
 	}
 	return by, own, late
 }

@@ -143,6 +143,10 @@ func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
 		"names in the root":             {`echo x >.envrc; mkdir .vscode; { echo y >.vscode/tasks.json; } 2>/dev/null || :; ln -s one .gitmodules`, []string{".envrc", ".gitmodules", ".vscode"}},
 		"a name moved into place":       {`echo x >innocent; mv innocent .envrc; mkdir d; echo >d/tasks.json; mv d .vscode`, []string{".envrc", ".vscode"}},
 		"names in a repository":         {`echo x >sub/.envrc`, []string{"sub/.envrc"}},
+		"a directory that was replaced": {`mv src old; cp -r old src; rm -r old; echo >src/.envrc; mkdir src/.vscode; echo >src/.vscode/tasks.json`, []string{"src/.envrc", "src/.vscode"}},
+		"one made elsewhere":            {`cp -r src new; echo >new/.envrc; rm -r src; mv new src`, []string{"src/.envrc"}},
+		"one below one":                 {`mv src old; mkdir -p src/in; echo >src/in/.npmrc`, []string{"src/in/.npmrc"}},
+		"one that was made, and again":  {`mkdir own; rmdir own; mkdir own; echo >own/.envrc`, nil},
 		"names below are the project's": {`mkdir -p pkg && echo x >pkg/.envrc`, nil},
 		"a directory no one may enter":  {`mkdir v; echo y >v/x; chmod 0 v; mv v .vscode`, []string{".vscode"}},
 		"a directory no one may write":  {`echo x >sub/.envrc; chmod 555 sub`, []string{"sub/.envrc"}},
@@ -166,7 +170,7 @@ func TestWhatAppearsDuringACallIsTakenAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProject(t, repository+`for r in sub nohooks; do git init -q $r; git -C $r commit -q --allow-empty -m $r; done; rm -r nohooks/.git/hooks`)
+			p := newProject(t, repository+`mkdir -p src/in; echo >src/in/a; for r in sub nohooks; do git init -q $r; git -C $r commit -q --allow-empty -m $r; done; rm -r nohooks/.git/hooks`)
 			if diff := cmp.Diff(test.want, p.call(test.script)); diff != "" {
 				t.Error(diff)
 			}

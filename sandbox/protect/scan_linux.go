@@ -213,6 +213,7 @@ func (w *Watcher) release(f *directory, name string) {
 // lose notes that a directory is not under its name any more. If it does not turn up under
 // another one it is forgotten once all events have been read.
 func (w *Watcher) lose(f *directory) {
+	w.depart(f)
 	f.detach()
 	if w.leads(f.path()) {
 		w.existing = nil
@@ -226,7 +227,10 @@ func (w *Watcher) lose(f *directory) {
 func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	k, library := parent.kindBelow(name), parent.library || slices.Contains(dependencies, name)
 	nested := w.names.nested[f.name] != nil || w.names.nested[name] != nil
-	if f.kind != k || f.library != library || nested || f.unread || w.linksBelow(parent.path()+"/"+name) {
+	path := parent.path() + "/" + name
+	again := nested || w.tree.succeeds(path, func(former) bool { return true })
+	if f.kind != k || f.library != library || again || f.unread || w.linksBelow(path) {
+		w.depart(f)
 		w.drop(f)
 		sub := w.add(parent, name)
 		sub.seen = f.seen

@@ -133,12 +133,22 @@ type tree struct {
 	lost    map[*directory]struct{} // see directory.lost
 	unseen  []*directory            // to be read before it is known what calls have left
 	full    bool                    // with all directories below them
+	former  map[string]former       // directories that were moved or removed while calls run, by path
 }
+
+// former is the first directory that was under a path.
+type former struct {
+	seen uint64
+	born time.Time
+}
+
+// mostFormer bounds tree.former. With more, calls count as having made no directory.
+const mostFormer = 1 << 16
 
 func newTree(most int) tree {
 	return tree{
 		byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
-		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{},
+		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, former: map[string]former{},
 	}
 }
 
