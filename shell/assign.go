@@ -135,7 +135,7 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if len(v.text) > maxScript || old.array {
 		v = unknown()
 	}
-	old.value, old.exported = v, old.exported || exported
+	old.value, old.exported, old.unset = v, old.exported || exported, false
 	w.put(s, name, old)
 }
 

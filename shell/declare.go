@@ -192,6 +192,7 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 
 // declareName follows a declaration without a value.
 func (w *walker) declareName(d *declaration, name string, s *state) {
+	before, existed := s.vars.get(name)
 	scoped := w.enterScope(d, name, s)
 	if scoped && (numericNames[name] || name == "PWD") {
 		w.opaque(name+" is not the shell's own any more", name)
@@ -204,6 +205,9 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 		w.put(s, name, variable{value: old.value.or(value{}), exported: old.exported})
 	}
 	w.mark(d, name, s)
+	v := s.get(name)
+	v.unset = v.unset || !existed || before.unset || scoped
+	w.put(s, name, v)
 }
 
 // mark notes the attributes that a declaration gives.

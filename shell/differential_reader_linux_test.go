@@ -85,7 +85,7 @@ func commandsOf(script string) (list []string, ok bool) {
 				n.Word = &syntax.Word{}
 			}
 			return n.Op != syntax.DplOut && n.Op != syntax.DplIn && n.Op != syntax.DashHdoc
-		case *syntax.CStyleLoop: // it writes what is missing there
+		case *syntax.CoprocClause, *syntax.CStyleLoop: // bash writes what is missing there
 			return false
 		case *syntax.WordIter:
 			if !n.InPos.IsValid() {

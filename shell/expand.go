@@ -190,8 +190,10 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 		return s.params.words[n-1].value(), yes
 	}
 	v := w.parameter(name, s)
-	_, exists := s.vars.get(name)
+	found, exists := s.vars.get(name)
 	switch {
+	case found.unset:
+		return v, perhaps
 	case !syntax.ValidName(name) || shellNames[name] || numericNames[name] || !v.known():
 		return v, perhaps
 	case exists:

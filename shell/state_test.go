@@ -82,7 +82,7 @@ func TestEveryFieldOfAStateIsJoined(t *testing.T) {
 // Every field of a variable, too.
 func TestEveryFieldOfAVariableIsJoined(t *testing.T) {
 	t.Parallel()
-	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}}
+	marked := map[string]variable{"readonly": {readonly: true}, "array": {array: true}, "integer": {integer: true}, "exported": {exported: true}, "unset": {unset: true}}
 	for i := range reflect.TypeFor[variable]().NumField() {
 		name := reflect.TypeFor[variable]().Field(i).Name
 		if name == "value" {

@@ -43,17 +43,18 @@ type variable struct {
 	array    bool
 	integer  bool
 	exported bool
+	unset    bool // it is declared, and has no value
 }
 
 func (v variable) or(o variable) variable {
 	return variable{
 		value: v.value.or(o.value), readonly: v.readonly || o.readonly, array: v.array || o.array,
-		integer: v.integer || o.integer, exported: v.exported || o.exported,
+		integer: v.integer || o.integer, exported: v.exported || o.exported, unset: v.unset || o.unset,
 	}
 }
 
 // orUnset is a variable, or one that does not exist: then it is empty.
-func (v variable) orUnset() variable { return v.or(variable{}) }
+func (v variable) orUnset() variable { return v.or(variable{unset: true}) }
 
 // isInteger reports whether bash reads a text as the number that it shows. A number
 // with a leading zero is octal, or an error.
