@@ -224,7 +224,7 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		text := w.wordInside(p.Exp.Word, s)
 		w.setVar(p.Param.Value, text, s, false)
 		b.value(w.parameter(p.Param.Value, s), quoted, s)
-	case instead == yes && quoted && mayBeNone(p.Exp.Word):
+	case instead == yes && (quoted && mayBeNone(p.Exp.Word) || !quoted && s.split):
 		w.wordInside(p.Exp.Word, s)
 		b.unknown(false)
 	case instead == yes:

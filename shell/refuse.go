@@ -48,7 +48,8 @@ var (
 )
 
 // bashRefuses reports whether bash certainly finds an error where the parser found one:
-// then it runs nothing of that line, nor what comes after it.
+// then it runs nothing of that line, nor what comes after it. Where a sandbox confines the
+// call that need not be asked.
 func bashRefuses(problem, rest string) bool {
 	return len(rest) < 1<<10 && syntaxErrors.MatchString(problem) && bashPlain.MatchString(rest) && !notPlain.MatchString(rest)
 }

@@ -187,8 +187,10 @@ func (w *walker) parse(text string, s *state) {
 			return false // the parser reports its last error even to a caller that has stopped
 		}
 		if err != nil {
-			if !bashRefuses(syntaxProblem(err), text[min(int(ended), len(text)):]) {
-				w.opaque("bash may read it differently: "+syntaxProblem(err), "")
+			if problem := syntaxProblem(err); bashRefuses(problem, text[min(int(ended), len(text)):]) {
+				w.code("bash refuses it: "+problem, "")
+			} else {
+				w.opaque("bash may read it differently: "+problem, "")
 			}
 			over = true
 			return false
