@@ -103,7 +103,7 @@ func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 		v := item.value()
 		set := func(s *state) { w.setVar(l.Name.Value, v, s, false) }
 		if item.many || item.glob {
-			w.turns(s, this, set, body, nil)
+			w.turns(s, this, nil, func(s *state) { set(s); body(s) }, nil)
 		} else {
 			w.within(this, s, set, body)
 		}

@@ -23,6 +23,12 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	argv := policyWords(args)
 	c := programs.Parse(argv)
+	if patterned := func(a word) bool { return a.glob }; c.Through && slices.ContainsFunc(args, patterned) {
+		for i, a := range args {
+			argv[i].Many = argv[i].Many || a.glob // one of the names may be the program
+		}
+		c = programs.Parse(argv)
+	}
 	if c.Name != "" && w.starts(args, &c, s, source) {
 		// A rule may still be about the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})
