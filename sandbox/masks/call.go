@@ -40,7 +40,7 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*
 		other.makes = other.makes && !set.lifted
 		c.makes = c.makes && !other.set.lifted
 	}
-	t.active[c] = struct{}{}
+	t.active[c], t.begun = struct{}{}, true
 	return c, nil
 }
 
@@ -71,6 +71,7 @@ func (c *Call) End() (replaced []sandbox.Mask) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.active, c)
+	t.readIndexes(false)
 	if c.makes && c.replaced == nil {
 		t.take(c)
 	}

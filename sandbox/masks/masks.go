@@ -21,16 +21,18 @@ type Tracker struct {
 	roots   []string
 	watcher *protect.Watcher
 
-	mu     sync.Mutex
-	base   *policy.Policy // whose rules the names were looked for by
-	anyone *policy.Policy // base, with the rules for every client
-	listed chan struct{}  // closed when the names under base have been listed
-	names  names
-	lost   names                  // in directories that are not where they were
-	ghosts map[string]*name       // links that calls may have replaced, by what they led to
-	repos  map[string]*repository // by directory; nil = it is in none
-	active map[*Call]struct{}
-	last   *compiled // for calls of which nothing is lifted; nil = to be made
+	mu      sync.Mutex
+	base    *policy.Policy // whose rules the names were looked for by
+	anyone  *policy.Policy // base, with the rules for every client
+	listed  chan struct{}  // closed when the names under base have been listed
+	names   names
+	lost    names                  // in directories that are not where they were
+	ghosts  map[string]*name       // links that calls may have replaced, by what they led to
+	repos   map[string]*repository // by directory; nil = it is in none
+	active  map[*Call]struct{}
+	begun   bool              // a call has
+	indexes map[string]*index // by path
+	last    *compiled         // for calls of which nothing is lifted; nil = to be made
 }
 
 // New returns a Tracker of the roots under a policy, and the Watcher that shows it what is
@@ -44,7 +46,7 @@ func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error
 }
 
 func newTracker(roots []string, p *policy.Policy) *Tracker {
-	t := &Tracker{roots: roots, active: map[*Call]struct{}{}}
+	t := &Tracker{roots: roots, active: map[*Call]struct{}{}, indexes: map[string]*index{}}
 	t.reset(p)
 	close(t.listed) // the Watcher shows them
 	return t

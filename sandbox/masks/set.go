@@ -143,8 +143,11 @@ func (b *builder) judge(n *name) {
 		return
 	}
 	free := n.made != (state{})
-	own.reads = own.reads && !free && !(own.read.Action == policy.Ask && (n.held.yes || b.lifts(&own)))
-	own.writes = own.writes && !free && !(own.write.Action == policy.Ask && (n.held.yes || b.lifts(&own)))
+	lifted := func(by policy.Block) bool { return by.Action == policy.Ask && b.lifts(&own) }
+	held := n.held.yes && own.reads && own.read.Action == policy.Ask // and so is what the same rule says about writing
+	heldToo := held && own.write.Rule == own.read.Rule
+	own.reads = own.reads && !free && !held && !lifted(own.read)
+	own.writes = own.writes && !free && !heldToo && !lifted(own.write)
 	if !n.dir {
 		root := b.t.root(n.path)
 		b.hide.add(n.path, root, own.reads)

@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/toold/toold/policy"
-	"github.com/toold/toold/sandbox/masks"
 	"github.com/toold/toold/shell"
 	"github.com/toold/toold/shell/programs"
 )
@@ -22,6 +21,7 @@ import (
 const (
 	maxRemoved      = 1 << 11 // files
 	maxRemovedBytes = 32 << 20
+	maxUnpacked     = 256 << 20 // to compare them with what git holds
 )
 
 // made are directories that tools make and make again; of those that people may have
@@ -78,7 +78,7 @@ func (t *tool) isAbsent(program policy.Word) bool {
 
 // keeps reports whether all that a command writes, or moves, can be had again.
 func (t *tool) keeps(c *programs.Command, dir string) bool {
-	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes}
+	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked}
 	some := false
 	for _, o := range c.Operands {
 		if c.Moves && !isSource(o) || !c.Moves && o.Kind != programs.Write {
@@ -99,10 +99,11 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 
 // removal looks at what a command removes.
 type removal struct {
-	tool  *tool
-	files int // left to look at
-	seen  int // left to come to
-	bytes int64
+	tool     *tool
+	files    int // left to look at
+	seen     int // left to come to
+	bytes    int64
+	unpacked int64
 }
 
 // again reports whether what is at a path, with all below it whose name ends in part, can
@@ -159,7 +160,7 @@ func (l *removal) file(path string, info fs.FileInfo) bool {
 	if l.bytes -= info.Size(); l.bytes < 0 {
 		return false
 	}
-	return masks.HeldByGit(path)
+	return l.tool.options.Masks.HeldByGit(path, &l.unpacked)
 }
 
 // isMade reports whether a directory is one that tools make.

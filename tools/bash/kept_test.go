@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,19 +19,18 @@ import (
 func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 	t.Parallel()
 	ws := t.TempDir()
-	git := func(args ...string) {
+	git := func(args ...string) string {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-C", ws, "-c", "user.name=a", "-c", "user.email=a@b.c"}, args...)...)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := cmd.CombinedOutput()
+		if err != nil {
 			t.Skipf("git %v: %v %s", args, err, out)
 		}
+		return strings.TrimSpace(string(out))
 	}
-	for name, text := range map[string]string{
-		".gitignore": "/build/\ndist\nprivate/\n", "held/a.txt": "a", "held/deep/b.txt": "b", "packed/c.txt": "c", "changed/d.txt": "d", "mixed/e.txt": "e",
-		"build/out/x": "x", "dist/y": "y", "target/z": "z", "private/key": "k", "web/node_modules/m/n.js": "n", "empty/none": "",
-		"new/f.txt": "f", "compiled/a.pyc": "p", "scripts/build/run.sh": "r",
-	} {
+	write := func(name, text string) {
+		t.Helper()
 		path := filepath.Join(ws, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -39,22 +39,36 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for name, text := range map[string]string{
+		".gitignore": "/build/\ndist\nprivate/\n", "held/a.txt": "a", "held/deep/b.txt": "b", "packed/c.txt": "c", "changed/d.txt": "d", "mixed/e.txt": "e",
+		"build/out/x": "x", "dist/y": "y", "target/z": "z", "private/key": "k", "web/node_modules/m/n.js": "n", "empty/none": "",
+		"new/f.txt": "f", "compiled/a.pyc": "p", "scripts/build/run.sh": "r",
+	} {
+		write(name, text)
+	}
 	git("init", "-q")
 	git("add", "packed")
 	git("commit", "-qm", "packed")
+	long := strings.Repeat("a line of a long file, which git packs as a difference\n", 2000)
+	for i := range 4 {
+		write("packed/long"+strconv.Itoa(i), fmt.Sprint(i, long, i, "\n", long[:i*30000]))
+	}
+	git("add", "packed")
+	git("commit", "-qm", "differences")
 	git("gc", "-q")
+	write("forged/only.txt", "only here")
+	name := git("hash-object", "forged/only.txt")
+	write(".git/objects/"+name[:2]+"/"+name[2:], "")
 	git("add", "held", "changed", "mixed/e.txt")
 	git("commit", "-qm", "loose")
 	for _, name := range []string{"changed/d.txt", "mixed/new.txt"} {
-		if err := os.WriteFile(filepath.Join(ws, name), []byte("only here"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(name, "work that is only here")
 	}
 	tool := New(Options{Workspace: ws, Profile: sandbox.Profile{Mode: sandbox.WorkspaceWrite, Workspace: ws}})
 	for script, kept := range map[string]bool{
 		"rm -rf held": true, "rm -rf held/deep packed": true, "cd held && rm -r deep": true, "rm -rf build dist": true, "rm -rf web": true, "rm -rf web/node_modules": true,
 		"rm -rf empty": true, "rm -rf nothing-there": true, "rm -rf compiled": true, "rm -rf /tmp/none-of-the-machine": true, "rm -rf " + ws + "/held": true, "timeout 5 rm -rf held": true,
-		"rm -rf changed": false, "rm -rf mixed": false, "rm -rf target": false, "rm -rf private": false, "rm -rf new": false, "rm -rf held new": false, "rm -rf .": false, "rm -rf scripts": false,
+		"rm -rf changed": false, "rm -rf mixed": false, "rm -rf target": false, "rm -rf private": false, "rm -rf new": false, "rm -rf held new": false, "rm -rf forged": false, "rm -rf .": false, "rm -rf scripts": false,
 		"rm -rf \"$x\"": false, "rm -rf held/$(date)": false, "rm -rf /": false, "rm -rf .git": false, "git reset --hard": false, "truncate -s 0 new/f.txt": false, "truncate -s 0 held/a.txt": true,
 		"find . -name '*.pyc' -exec rm {} +": true, "find new -type f -exec rm -f {} +": false, "find new -type f | xargs rm -f": false, "git checkout held": false,
 		"mv new/f.txt moved": true, "mv new held/": true, "mv -t held new/f.txt": true, "mv held /tmp/x": true, "mv /tmp/x new": true, "cd new && mv f.txt g.txt": true,

@@ -1,0 +1,187 @@
+package masks
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"io"
+	"strings"
+)
+
+// An index is what is known of the index of a repository. Calls can write it, and the blobs
+// that it names, so an entry counts only if no call was running when it came.
+type index struct {
+	path    string
+	wide    bool
+	state   state // of the file when it was read last
+	entries blobs // it had then; nil = it could not be read
+	vouched blobs // those that no call can have made, the latest of each path
+	version int   // of vouched
+	unsure  bool  // what is in it may have come while calls ran
+}
+
+// blobs are names of blobs by path, both hashed: an index may have a million entries.
+type blobs map[uint64]uint64
+
+// seed is that of the hashes, which are never written down.
+var seed = maphash.MakeSeed()
+
+// The bounds of an index that is read.
+const (
+	mostIndex   = 128 << 20
+	mostEntries = 1 << 20
+)
+
+// index is what is known of a repository's index; nil when there is no repository. One that
+// turns up after calls have run may be theirs.
+func (t *Tracker) index(r *repository) *index {
+	if r == nil {
+		return nil
+	}
+	i := t.indexes[r.index]
+	if i == nil {
+		i = &index{path: r.index, wide: r.wide, vouched: blobs{}, unsure: t.begun}
+		t.indexes[r.index] = i
+	}
+	return i
+}
+
+// readIndexes reads the indexes that have changed, unless calls run. persons reports that no
+// call has run since they were read last. The caller holds mu.
+func (t *Tracker) readIndexes(persons bool) {
+	if len(t.active) > 0 {
+		return
+	}
+	for _, i := range t.indexes {
+		i.read(persons)
+	}
+}
+
+func (i *index) read(persons bool) {
+	now := stateOf(i.path)
+	if now == i.state && (i.entries != nil || i.unsure) {
+		return
+	}
+	was := i.entries
+	i.entries = readIndex(i.path, i.wide)
+	if stateOf(i.path) != now {
+		i.entries = nil
+	}
+	i.state = now
+	if persons && !i.unsure {
+		for path, blob := range i.entries {
+			if was[path] != blob {
+				i.vouched[path] = blob
+				i.version++
+			}
+		}
+	}
+	i.unsure = i.entries == nil && (i.unsure || now != state{})
+}
+
+// vouches reports whether a person gave the bytes of a file, in the state in which it was
+// seen, to git under its path.
+func (i *index) vouches(r *repository, path string, seen state) bool {
+	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
+	blob, tracked := i.vouched[maphash.String(seed, rel)]
+	if !below || !tracked {
+		return false
+	}
+	content, ok := readContent(path, seen)
+	return ok && maphash.Bytes(seed, r.blob(content)) == blob
+}
+
+// readIndex returns the files in an index of git (gitformat-index(5)); nil when it cannot be
+// read, is out of order, or leaves entries to another file.
+func readIndex(path string, wide bool) blobs {
+	f, err := openQuietly(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostIndex+1))
+	if err != nil || len(text) < 12 || len(text) > mostIndex || string(text[:4]) != "DIRC" {
+		return nil
+	}
+	version, count := binary.BigEndian.Uint32(text[4:]), binary.BigEndian.Uint32(text[8:])
+	if version < 2 || version > 4 || count > mostEntries {
+		return nil
+	}
+	r := entryReader{text: text[12:], packed: version == 4, name: 20}
+	if wide {
+		r.name = 32
+	}
+	list := make(blobs, count)
+	for range count {
+		if !r.next() {
+			return nil
+		}
+		if r.file && r.stage == 0 {
+			list[maphash.Bytes(seed, r.path)] = maphash.Bytes(seed, r.blob)
+		}
+	}
+	return list
+}
+
+// entryReader reads the entries of an index, which are in the order of their paths.
+type entryReader struct {
+	text   []byte
+	packed bool // paths are without what they have in common with the one before
+	name   int  // bytes of a blob's name
+
+	path, blob []byte
+	file       bool
+	stage      int // of a merge; 0 = there is none
+}
+
+// next reads an entry. It reports false for one that is faulty, or not after the one before.
+func (r *entryReader) next() bool {
+	const stat, mode = 40, 24
+	head := stat + r.name + 2
+	if len(r.text) < head+2 {
+		return false
+	}
+	r.file = binary.BigEndian.Uint32(r.text[mode:])>>12 == 0o10
+	r.blob = r.text[stat : stat+r.name]
+	flags := binary.BigEndian.Uint16(r.text[head-2:])
+	if flags&0x4000 != 0 { // more flags
+		head += 2
+	}
+	rest, was, stage := r.text[head:], r.path, r.stage
+	r.stage = int(flags >> 12 & 3)
+	kept := 0
+	if r.packed {
+		cut, n := offset(rest)
+		if n == 0 || cut > int64(len(was)) {
+			return false
+		}
+		kept, rest = len(was)-int(cut), rest[n:]
+	}
+	end := bytes.IndexByte(rest, 0)
+	if end < 0 {
+		return false
+	}
+	r.path = append(was[:kept:kept], rest[:end]...)
+	used := len(r.text) - len(rest) + end + 1
+	if !r.packed {
+		used = (head + end + 8) &^ 7
+	}
+	if used > len(r.text) {
+		return false
+	}
+	r.text = r.text[used:]
+	order := bytes.Compare(was, r.path)
+	return order < 0 || order == 0 && 0 < stage && stage < r.stage
+}
+
+// offset reads a number as git writes offsets (gitformat-pack(5)); n is 0 for a faulty one.
+func offset(text []byte) (value int64, n int) {
+	for n < len(text) && n < 8 {
+		value |= int64(text[n] & 0x7f)
+		if n++; text[n-1]&0x80 == 0 {
+			return value, n
+		}
+		value = (value + 1) << 7
+	}
+	return 0, 0
+}

@@ -1,0 +1,340 @@
+package masks
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/policy"
+)
+
+// mostHashed bounds the files that are compared with a repository's blobs.
+const mostHashed = 4 << 20
+
+// HeldByGit reports whether the repository around a file has its bytes as a blob, which is
+// read and compared. It is false for a file of more than 4 MiB, for what cannot be read, when
+// more than *budget bytes would have to be unpacked, which it counts down, and for what rules
+// keep from calls: these could see which names are looked for.
+func (t *Tracker) HeldByGit(path string, budget *int64) bool {
+	if t != nil && t.secret(path) {
+		return false
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if git := gitDirectory(dir); git != "" {
+			return openRepository(dir, git).holds(path, budget)
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}
+
+// secret reports whether rules keep a file from some call, or may.
+func (t *Tracker) secret(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, reads := t.anyone.Blocks(policy.Read, path, true)
+	return reads || t.root(path) == ""
+}
+
+// readContent reads a file in the state in which it was seen.
+func readContent(path string, seen state) (content []byte, ok bool) {
+	f, err := openQuietly(path)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	content, err = io.ReadAll(io.LimitReader(f, mostHashed+1))
+	return content, err == nil && len(content) <= mostHashed && stateOf(path) == seen
+}
+
+// holds reports whether the repository has the bytes of a file.
+func (r *repository) holds(path string, budget *int64) bool {
+	content, ok := readContent(path, stateOf(path))
+	if !ok {
+		return false
+	}
+	name := r.blob(content)
+	return slices.ContainsFunc(r.objects, func(dir string) bool {
+		o := store{dir: dir, budget: budget}
+		found, ok := o.blob(name)
+		return ok && bytes.Equal(found, content)
+	})
+}
+
+// blob is the name that git gives to content (gitformat-pack(5), git-hash-object(1)).
+func (r *repository) blob(content []byte) []byte {
+	object := append(fmt.Appendf(nil, "blob %d\x00", len(content)), content...)
+	if r.wide {
+		sum := sha256.Sum256(object)
+		return sum[:]
+	}
+	sum := sha1.Sum(object)
+	return sum[:]
+}
+
+// store is a directory of objects. Calls can write anything there.
+type store struct {
+	dir    string
+	budget *int64 // bytes that may be unpacked
+}
+
+// blob reads a blob, loose or packed.
+func (s store) blob(name []byte) (content []byte, ok bool) {
+	text := hex.EncodeToString(name)
+	if f, err := openQuietly(filepath.Join(s.dir, text[:2], text[2:])); err == nil {
+		content, ok = s.inflate(f, mostHashed+64)
+		f.Close()
+		head, rest, _ := bytes.Cut(content, []byte{0})
+		if ok && string(head) == fmt.Sprintf("blob %d", len(rest)) {
+			return rest, true
+		}
+	}
+	indexes, _ := filepath.Glob(filepath.Join(escaped(s.dir), "pack", "*.idx"))
+	for _, path := range indexes {
+		p, err := openPack(path, len(name))
+		if err != nil {
+			continue
+		}
+		if at := p.find(name); at > 0 {
+			content, ok = s.unpack(p, at, mostDeltas)
+		}
+		p.close()
+		if ok {
+			return content, true
+		}
+	}
+	return nil, false
+}
+
+// inflate unpacks at most this many bytes. One that has more is faulty.
+func (s store) inflate(r io.Reader, most int64) (text []byte, ok bool) {
+	z, err := zlib.NewReader(r)
+	if err != nil {
+		return nil, false
+	}
+	text, err = io.ReadAll(io.LimitReader(z, min(most, *s.budget)+1))
+	*s.budget -= int64(len(text))
+	return text, err == nil && int64(len(text)) <= most && *s.budget >= 0
+}
+
+// The kinds of objects in a pack that a blob is made of (gitformat-pack(5)).
+const (
+	packedBlob  = 3
+	offsetDelta = 6
+	namedDelta  = 7
+)
+
+// mostDeltas is how many differences git may have put upon each other.
+const mostDeltas = 256
+
+// unpack reads the blob at an offset of a pack.
+func (s store) unpack(p *pack, at int64, deltas int) (content []byte, ok bool) {
+	r := bufio.NewReader(io.NewSectionReader(p.data, at, p.size-at))
+	kind, size, base, ok := p.kind(r, at)
+	if !ok || deltas == 0 || size > mostHashed || kind != packedBlob && base <= 0 {
+		return nil, false
+	}
+	text, ok := s.inflate(r, size)
+	if !ok || int64(len(text)) != size || kind == packedBlob {
+		return text, ok && int64(len(text)) == size
+	}
+	from, ok := s.unpack(p, base, deltas-1)
+	if !ok {
+		return nil, false
+	}
+	content, ok = patched(from, text)
+	*s.budget -= int64(len(content))
+	return content, ok && *s.budget >= 0
+}
+
+// patched applies a difference to what it was made from.
+func patched(from, delta []byte) (content []byte, ok bool) {
+	size, n := binary.Uvarint(delta)
+	if n <= 0 || size != uint64(len(from)) {
+		return nil, false
+	}
+	delta = delta[n:]
+	if size, n = binary.Uvarint(delta); n <= 0 || size > mostHashed {
+		return nil, false
+	}
+	for delta = delta[n:]; len(delta) > 0; {
+		op := delta[0]
+		delta = delta[1:]
+		piece := delta[:min(int(op), len(delta))]
+		if op&0x80 == 0 {
+			delta = delta[len(piece):]
+		} else if piece, delta, ok = copied(op, from, delta); !ok {
+			return nil, false
+		}
+		if len(piece) == 0 || len(content)+len(piece) > int(size) {
+			return nil, false
+		}
+		content = append(content, piece...)
+	}
+	return content, len(content) == int(size)
+}
+
+// copied is the piece of from that an instruction names, and what follows it.
+func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
+	var at, size int
+	for bit := range 7 {
+		if op&(1<<bit) == 0 {
+			continue
+		}
+		if len(delta) == 0 {
+			return nil, nil, false
+		}
+		if bit < 4 {
+			at |= int(delta[0]) << (8 * bit)
+		} else {
+			size |= int(delta[0]) << (8 * (bit - 4))
+		}
+		delta = delta[1:]
+	}
+	if size == 0 {
+		size = 1 << 16
+	}
+	if at < 0 || at > len(from)-size {
+		return nil, nil, false
+	}
+	return from[at : at+size], delta, true
+}
+
+// pack is a pack with its index, of version 2.
+type pack struct {
+	index, data *os.File
+	size        int64  // of data
+	name        int    // bytes of an object's name
+	head        []byte // of index
+}
+
+const (
+	idxHeader = 8
+	idxFanout = 256 * 4
+)
+
+func openPack(path string, name int) (*pack, error) {
+	index, err := openQuietly(path)
+	if err != nil {
+		return nil, err
+	}
+	p := &pack{index: index, name: name, head: make([]byte, idxHeader+idxFanout)}
+	if p.data, err = openQuietly(strings.TrimSuffix(path, ".idx") + ".pack"); err != nil {
+		index.Close()
+		return nil, err
+	}
+	info, err := p.data.Stat()
+	if err == nil {
+		p.size = info.Size()
+		_, err = index.ReadAt(p.head, 0)
+	}
+	if err == nil && !bytes.HasPrefix(p.head, []byte("\xfftOc\x00\x00\x00\x02")) {
+		err = fmt.Errorf("%s is not of version 2", path)
+	}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *pack) close() {
+	p.index.Close()
+	p.data.Close()
+}
+
+// count is how many objects have a name whose first byte is no greater.
+func (p *pack) count(first int) int64 {
+	if first < 0 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint32(p.head[idxHeader+4*first:]))
+}
+
+// find returns the offset of an object; 0 when it is not there.
+func (p *pack) find(name []byte) int64 {
+	low, high := p.count(int(name[0])-1), p.count(int(name[0]))
+	at := make([]byte, p.name)
+	for low < high {
+		middle := (low + high) / 2
+		if _, err := p.index.ReadAt(at, idxHeader+idxFanout+middle*int64(p.name)); err != nil {
+			return 0
+		}
+		switch bytes.Compare(name, at) {
+		case 0:
+			return p.offset(middle)
+		case -1:
+			high = middle
+		default:
+			low = middle + 1
+		}
+	}
+	return 0
+}
+
+// offset is that of an object by its number in the index.
+func (p *pack) offset(number int64) int64 {
+	const sum = 4
+	all := p.count(255)
+	table := idxHeader + idxFanout + all*int64(p.name+sum)
+	short := make([]byte, 4)
+	if _, err := p.index.ReadAt(short, table+4*number); err != nil {
+		return 0
+	}
+	at := int64(binary.BigEndian.Uint32(short))
+	if at&(1<<31) == 0 {
+		return at
+	}
+	long := make([]byte, 8)
+	if _, err := p.index.ReadAt(long, table+4*all+8*(at&^(1<<31))); err != nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(long))
+}
+
+// kind reads what comes before an object in a pack. base is the offset of what a difference
+// was made from.
+func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok bool) {
+	first, err := r.ReadByte()
+	if err != nil {
+		return 0, 0, 0, false
+	}
+	kind, size = int(first>>4&7), int64(first&15)
+	if first&0x80 != 0 {
+		more, err := binary.ReadUvarint(r)
+		if err != nil || more > mostHashed {
+			return 0, 0, 0, false
+		}
+		size |= int64(more) << 4
+	}
+	switch kind {
+	case packedBlob:
+		return kind, size, 0, true
+	case offsetDelta:
+		text, _ := r.Peek(8)
+		back, n := offset(text)
+		_, err = r.Discard(n)
+		return kind, size, at - back, err == nil && n > 0 && 0 < back && back < at
+	case namedDelta:
+		name := make([]byte, p.name)
+		_, err = io.ReadFull(r, name)
+		return kind, size, p.find(name), err == nil
+	}
+	return 0, 0, 0, false
+}
+
+// escaped is a path as a pattern of filepath.Glob.
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

@@ -1,0 +1,63 @@
+package bash_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+// Calls write the repository, so nothing that they put there takes a mask away, and nothing
+// there shows them what the bytes of a masked file are.
+func TestWhatCallsPutIntoARepositoryLiftsNoMask(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "git init -q -b main; echo .env >.gitignore; echo a >a; git add .; git commit -qm one; echo SECRET >.env; git hash-object .env >name; mkdir sub; echo SECRET >sub/.env")
+	secret := func(after string) {
+		t.Helper()
+		for _, script := range []string{"cat .env", "cat sub/.env"} {
+			if out := v.fails(script); strings.Contains(out, "SECRET") {
+				t.Errorf("after %s: %s", after, out)
+			}
+		}
+	}
+	for _, script := range []string{
+		"n=$(cat name); mkdir -p .git/objects/${n:0:2}; : >.git/objects/${n:0:2}/${n:2}",
+		"n=$(cat name); rm -f .git/objects/${n:0:2}/${n:2}; echo SECRET | git hash-object -w --stdin",
+		"git update-index --add --cacheinfo 100644,$(cat name),.env --cacheinfo 100644,$(cat name),sub/.env; git commit -qm two",
+		"cd sub; git init -q; git update-index --add --cacheinfo 100644,$(cat ../name),.env",
+	} {
+		v.succeeds(script)
+		secret(script)
+		v.person("echo b >>a; git add a; git -C sub status --porcelain") // which writes the index again
+		secret("a person's change after " + script)
+	}
+	v.person("git rm -q --cached .env")
+	v.succeeds("true")
+	v.person("git add -f .env; git update-index --index-version 4")
+	v.succeeds("cat .env")
+}
+
+// A rule about writing holds for what git tracks, too.
+func TestWhatGitTracksIsReadOnlyWhereARuleSaysSo(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "git init -q -b main; echo a >a; echo ours >AGENTS.md; git add .; git commit -qm one")
+	v.policy = compile(t, v.ws, []policy.Rule{{ID: "agents", Action: policy.Ask, Paths: []string{"**/AGENTS.md"}, Ops: []policy.Kind{policy.Write}}})
+	v.fails(`python3 -c 'open("AGENTS.md", "a").write("theirs")'`)
+	if out := v.succeeds("cat AGENTS.md; echo b >>a; git commit -qam two; git status --porcelain"); out != "ours\n" {
+		t.Errorf("beside it: %q", out)
+	}
+}
+
+// A masked file is not looked for in the repository when a call would remove it: calls could
+// see which objects are looked for.
+func TestAMaskedFileIsNotLookedForInARepository(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "git init -q -b main; mkdir sub other; echo SECRET >sub/.env; echo open >other/a; git hash-object -w sub/.env other/a")
+	for script, want := range map[string]bool{"rm -rf sub": false, "rm -rf other": true} {
+		for _, e := range v.build(script).Effects() {
+			if e.Kind == policy.Exec && e.Kept != want {
+				t.Errorf("%s: kept is %v", script, e.Kept)
+			}
+		}
+	}
+}
