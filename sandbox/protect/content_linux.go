@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,9 @@ import (
 const mostText = 1 << 20
 
 const todo = "git-rebase-todo"
+
+// resumed are the files of an operation by which git decides what it runs when it goes on.
+var resumed = []string{todo, "strategy", "opts"}
 
 // content says what is wrong with a file; "" when nothing is. With last no call runs that
 // could be writing it.
@@ -39,8 +43,8 @@ func (w *Watcher) content(f *directory, name string, last bool) string {
 		return w.checkGitFile(dir, text)
 	case name == "hgrc":
 		return checkHgrc(text)
-	case name == todo:
-		return checkTodo(text)
+	case f.kind == unfinished:
+		return checkResumed(name, text)
 	case name != "commondir":
 		return checkConfig(text, func(value string) bool { return w.isWorktree(f, value) })
 	case f.kind == worktree && strings.TrimRight(text, "\n") == "../..":
@@ -105,9 +109,11 @@ func (w *Watcher) isWorktree(f *directory, value string) bool {
 	return err == nil && w.inRoot(dir) && leadsTo(dir, text) == module
 }
 
-// hasCommands reports whether a todo of a rebase runs something, and so must not be
-// changed by calls.
-func hasCommands(dir string) bool {
-	text, err := readText(dir + "/" + todo)
-	return err == nil && checkTodo(text) != ""
+// running lists the files of an operation that run something, and so must not be changed by
+// calls.
+func running(dir string) []string {
+	return slices.DeleteFunc(slices.Clone(resumed), func(name string) bool {
+		text, err := readText(dir + "/" + name)
+		return err != nil || checkResumed(name, text) == ""
+	})
 }

@@ -136,9 +136,11 @@ func (c *Call) projects() (list []Incident) {
 // command runs, so nothing is half written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
-		if f.kind == rebase && !f.lost {
+		if f.kind == unfinished && !f.lost {
 			w.opened(f)
-			w.judgeTodo(f, last)
+			for _, name := range resumed {
+				w.judgeResumed(f, name, last)
+			}
 		}
 	}
 	for path, p := range w.unproven {
@@ -159,16 +161,16 @@ func (w *Watcher) judgeContents(last bool) {
 	}
 }
 
-// judgeTodo judges what a rebase has still to do. Until the calls that may be at it have
+// judgeResumed judges by what an operation would go on. Until the calls that may be at it have
 // ended it may list anything.
-func (w *Watcher) judgeTodo(f *directory, last bool) {
-	path := f.path() + "/" + todo
+func (w *Watcher) judgeResumed(f *directory, name string, last bool) {
+	path := f.path() + "/" + name
 	if w.findings[path] != nil {
 		return
 	}
-	if why := w.content(f, todo, last); why != "" {
+	if why := w.content(f, name, last); why != "" {
 		if by, _, late := w.suspects(f, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: f, name: todo, by: by, wait: true, late: late})
+			w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: f, name: name, by: by, wait: true, late: late})
 		}
 	}
 }
@@ -219,8 +221,8 @@ func (w *Watcher) clean(due []*finding) (list []Incident) {
 // remove removes what was found. It reports whether that is to be reported.
 func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	w.opened(n.directory)
-	if n.name == todo && w.content(n.directory, todo, true) == "" {
-		return false // the rebase has ended
+	if n.directory.kind == unfinished && w.content(n.directory, n.name, true) == "" {
+		return false // the operation has ended
 	}
 	if w.options.Report {
 		return true

@@ -103,6 +103,34 @@ func checkTodo(text string) string {
 	return ""
 }
 
+// strategies are git's own ways to merge (git-merge(1)). For another one git runs a program
+// of that name, and with a slash in it one of the work tree.
+var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
+
+// checkResumed says why git must not go on by a file that an operation has left.
+func checkResumed(name, text string) string {
+	strategy := ""
+	switch name {
+	case todo:
+		return checkTodo(text)
+	case "strategy":
+		strategy = strings.TrimSpace(text)
+	case "opts":
+		for key, value := range settings(text) {
+			switch {
+			case key == "", strings.HasSuffix(value, "\\"):
+				return "it has a line that is not understood: " + brief(value)
+			case key == "options.strategy" && !slices.Contains(strategies, value):
+				strategy = value
+			}
+		}
+	}
+	if slices.Contains(strategies, strategy) {
+		return ""
+	}
+	return "git would run a program to merge, which it names: " + brief(strategy) + " (use one of git's own strategies)"
+}
+
 // checkHgrc says why a configuration of Mercurial is not allowed: it may say where the
 // repository came from.
 func checkHgrc(text string) string {

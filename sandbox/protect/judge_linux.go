@@ -85,7 +85,7 @@ func (w *Watcher) prove(f *directory, name string) {
 // linkable reports whether a name in a git directory decides what runs.
 func linkable(name string) bool {
 	switch name {
-	case "hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply":
+	case "hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply", "sequencer":
 		return true
 	}
 	return false

@@ -152,7 +152,7 @@ func (w *Watcher) add(f *directory, name string) *directory {
 		library: f.library || slices.Contains(dependencies, name), unread: f.unread, exact: w.end(),
 	}
 	f.put(sub)
-	if sub.kind.isGit() || sub.kind == rebase {
+	if sub.kind.isGit() || sub.kind == unfinished {
 		w.hold(sub)
 	}
 	return sub

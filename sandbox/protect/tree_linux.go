@@ -12,16 +12,16 @@ import (
 type kind int
 
 const (
-	plain     kind = iota // a directory of the project
-	gitDir                // .git, or a module's
-	gitInfo               // info in a git directory
-	hooks                 // hooks in a git directory
-	modules               // modules in a git directory, and directories in it that are git directories or hold some
-	worktrees             // worktrees in a git directory
-	worktree              // a directory in worktrees
-	rebase                // the state of a rebase
-	gitData               // what else is in a git directory
-	forgotten             // it is gone
+	plain      kind = iota // a directory of the project
+	gitDir                 // .git, or a module's
+	gitInfo                // info in a git directory
+	hooks                  // hooks in a git directory
+	modules                // modules in a git directory, and directories in it that are git directories or hold some
+	worktrees              // worktrees in a git directory
+	worktree               // a directory in worktrees
+	unfinished             // the state of a rebase, or of several picks
+	gitData                // what else is in a git directory
+	forgotten              // it is gone
 )
 
 func (k kind) isGit() bool { return k == gitDir || k == modules || k == worktree }
@@ -47,8 +47,8 @@ func (k kind) kindBelow(name string) kind {
 		return modules
 	case "worktrees":
 		return worktrees
-	case "rebase-merge", "rebase-apply":
-		return rebase
+	case "rebase-merge", "rebase-apply", "sequencer":
+		return unfinished
 	}
 	if k == modules && !gitStores(name) {
 		return modules // a module's name may have slashes

@@ -86,7 +86,17 @@ func TestACallGoesOnInWhatItMade(t *testing.T) {
 		"a configuration that is closed": {`git init -q h; git -C h config core.pager x; chmod 0 h/.git`, []string{"h/.git/config"}, nil},
 		"below one that was there":       {`git init -q old/r; echo x >old/r/.git/hooks/pre-push; chmod 0 old/r/.git old`, []string{"old/r/.git/hooks/pre-push"}, nil},
 		"a rebase that ends":             {rebased + `git rebase -q --exec true HEAD~2`, nil, nil},
-		"a rebase that does not":         {rebased + `git rebase -q --exec false HEAD~2 || :`, []string{"s/.git/rebase-merge/git-rebase-todo"}, nil},
+		"a rebase by a strategy of its own": {
+			stopped + `git rebase -q -s ours main~2 || :; git rebase -q main || :; mkdir git-merge-x; echo x/evil >.git/rebase-merge/strategy`,
+			[]string{"s/.git/rebase-merge/strategy"},
+			nil,
+		},
+		"a rebase by a strategy of git's": {stopped + `git rebase -q -s recursive main || test -e .git/rebase-merge/strategy`, nil, nil},
+		"picks by a strategy of its own": {
+			stopped + `git cherry-pick main~1 main || :; git config -f .git/sequencer/opts options.strategy x/evil`, []string{"s/.git/sequencer/opts"}, nil,
+		},
+		"picks by a strategy of git's": {stopped + `git cherry-pick -s --strategy=recursive main~1 main || test -e .git/sequencer/opts`, nil, nil},
+		"a rebase that does not":       {rebased + `git rebase -q --exec false HEAD~2 || :`, []string{"s/.git/rebase-merge/git-rebase-todo"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,6 +132,9 @@ func TestACallGoesOnInWhatItMade(t *testing.T) {
 }
 
 const rebased = `git init -q s; cd s; for i in 1 2 3; do echo $i >f; git add f; git commit -qm $i; done; `
+
+// stopped has two branches that conflict in f.
+const stopped = rebased + `git branch -m main; git checkout -qb side HEAD~2; echo x >f; git commit -qam x; `
 
 // A repository is protected from the next call on, also while the one that was there when
 // it was made still runs.

@@ -213,8 +213,8 @@ func (w *Watcher) wanted(f *directory, dir string) (list []string) {
 	if w.names.file && f.gitFile {
 		list = append(list, ".git")
 	}
-	if f.kind == rebase && hasCommands(dir) {
-		list = append(list, todo)
+	if f.kind == unfinished {
+		list = append(list, running(dir)...)
 	}
 	return list
 }
