@@ -12,6 +12,7 @@ import (
 // that it names, so an entry counts only if no call was running when it came.
 type index struct {
 	path    string
+	seed    maphash.Seed
 	wide    bool
 	state   state // of the file when it was read last
 	entries blobs // it had then; nil = it could not be read
@@ -22,9 +23,6 @@ type index struct {
 
 // blobs are names of blobs by path, both hashed: an index may have a million entries.
 type blobs map[uint64]uint64
-
-// seed is that of the hashes, which are never written down.
-var seed = maphash.MakeSeed()
 
 // The bounds of an index that is read.
 const (
@@ -40,7 +38,7 @@ func (t *Tracker) index(r *repository) *index {
 	}
 	i := t.indexes[r.index]
 	if i == nil {
-		i = &index{path: r.index, wide: r.wide, vouched: blobs{}, unsure: t.begun}
+		i = &index{path: r.index, seed: maphash.MakeSeed(), wide: r.wide, vouched: blobs{}, unsure: t.begun}
 		t.indexes[r.index] = i
 	}
 	return i
@@ -63,7 +61,7 @@ func (i *index) read(persons bool) {
 		return
 	}
 	was := i.entries
-	i.entries = readIndex(i.path, i.wide)
+	i.entries = i.list()
 	if stateOf(i.path) != now {
 		i.entries = nil
 	}
@@ -83,18 +81,18 @@ func (i *index) read(persons bool) {
 // seen, to git under its path.
 func (i *index) vouches(r *repository, path string, seen state) bool {
 	rel, below := strings.CutPrefix(path, strings.TrimSuffix(r.top, "/")+"/")
-	blob, tracked := i.vouched[maphash.String(seed, rel)]
+	blob, tracked := i.vouched[maphash.String(i.seed, rel)]
 	if !below || !tracked {
 		return false
 	}
 	content, ok := readContent(path, seen)
-	return ok && maphash.Bytes(seed, r.blob(content)) == blob
+	return ok && maphash.Bytes(i.seed, r.blob(content)) == blob
 }
 
-// readIndex returns the files in an index of git (gitformat-index(5)); nil when it cannot be
-// read, is out of order, or leaves entries to another file.
-func readIndex(path string, wide bool) blobs {
-	f, err := openQuietly(path)
+// list returns the files in the index (gitformat-index(5)); nil when it cannot be read, is
+// out of order, or leaves entries to another file.
+func (i *index) list() blobs {
+	f, err := openQuietly(i.path)
 	if err != nil {
 		return nil
 	}
@@ -108,7 +106,7 @@ func readIndex(path string, wide bool) blobs {
 		return nil
 	}
 	r := entryReader{text: text[12:], packed: version == 4, name: 20}
-	if wide {
+	if i.wide {
 		r.name = 32
 	}
 	list := make(blobs, count)
@@ -117,7 +115,7 @@ func readIndex(path string, wide bool) blobs {
 			return nil
 		}
 		if r.file && r.stage == 0 {
-			list[maphash.Bytes(seed, r.path)] = maphash.Bytes(seed, r.blob)
+			list[maphash.Bytes(i.seed, r.path)] = maphash.Bytes(i.seed, r.blob)
 		}
 	}
 	return list

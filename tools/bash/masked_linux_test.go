@@ -49,6 +49,12 @@ func compile(t testing.TB, ws string, paths []policy.Rule) *policy.Policy {
 // newVault makes a workspace by a script that runs in it, as a person would.
 func newVault(t testing.TB, setup string) *vault {
 	t.Helper()
+	return newVaultOf(t, setup, []string{".git/hooks", ".git/config", ".envrc"})
+}
+
+// newVaultOf is newVault with other protected names.
+func newVaultOf(t testing.TB, setup string, names []string) *vault {
+	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +65,7 @@ func newVault(t testing.TB, setup string) *vault {
 	}
 	v.person(setup)
 	v.policy = compile(t, v.ws, rules())
-	o := protect.Options{Roots: []string{v.ws}, Names: []string{".git/hooks", ".git/config", ".envrc"}, Quarantine: base + "/quarantine"}
+	o := protect.Options{Roots: []string{v.ws}, Names: names, Quarantine: base + "/quarantine"}
 	tracker, watcher, err := masks.New(o, v.policy)
 	if err != nil {
 		t.Fatal(err)
