@@ -17,7 +17,7 @@ type Block struct {
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	e := Effect{Kind: kind, Path: path, Canonical: path}
 	p.blockingPaths(e, func(r *rule, action Action, _ bool) {
-		if r.file == "" && !builtin {
+		if r.NoMask || r.file == "" && !builtin {
 			return
 		}
 		tree := r.isTree(path)
@@ -63,7 +63,7 @@ func (p *Policy) BlocksBelow(path string) bool {
 		for _, s := range p.sets {
 			for _, i := range s.blocks.find(path, true) {
 				r := s.blocks.rules[i]
-				if r.concerns(kind) && (r.reaches(path, e) || matchesGlob(r.globs, path)) {
+				if !r.NoMask && r.concerns(kind) && (r.reaches(path, e) || matchesGlob(r.globs, path)) {
 					return true
 				}
 			}

@@ -33,7 +33,15 @@ func Autorun() []string {
 }
 
 // nested are files that count in directories of their own.
-func nested() []string { return []string{".cargo/config", ".cargo/config.toml", ".hg/hgrc"} }
+func nested() []string {
+	return []string{
+		".cargo/config", ".cargo/config.toml", ".hg/hgrc", ".github/workflows", ".github/actions", ".github/copilot-instructions.md",
+		".circleci/config.yml", ".config/mise", ".bundle/config", ".yarn/releases", ".yarn/plugins",
+	}
+}
+
+// gitKeeps are files and directories of git's that hold what a repository is.
+func gitKeeps() string { return "{HEAD,refs,objects,packed-refs,index,logs,shallow}" }
 
 func gitRuns() []string {
 	return []string{"hooks", "config", "config.worktree", "commondir", "info/attributes"}
@@ -43,7 +51,12 @@ func obeyed() []string {
 	return []string{
 		".vscode", ".idea", ".husky", ".claude", ".codex", ".letta", ".cursor", ".devcontainer", ".toold",
 		".envrc", ".mcp.json", ".gitmodules", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pre-commit-config.yaml", ".ripgreprc",
-		".zed", ".gdbinit", ".exrc", ".nvim.lua", ".dir-locals.el", "mise.toml", ".mise.toml", ".tool-versions", "lefthook.yml",
+		".devcontainer.json", ".zed", ".helix", ".run", ".exrc", ".nvim.lua", ".nvimrc", ".dir-locals.el", ".dir-locals-2.el",
+		"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".gemini", ".cursorrules", ".windsurf", ".windsurfrules", ".clinerules",
+		".roo", ".roorules", ".kiro", ".amazonq", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml",
+		".gitattributes", ".gitlab-ci.yml", "lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", "lefthook-local.yml", "lefthook-local.yaml",
+		"mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise", ".tool-versions", "rust-toolchain", "rust-toolchain.toml",
+		".gdbinit", ".lldbinit", ".pdbrc", ".irbrc", ".Rprofile", ".ackrc", ".bazelrc", ".mvn", "bunfig.toml",
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
 	}
 }
@@ -82,6 +95,10 @@ func builtinPaths() []Rule {
 			Paths: []string{"**/.git", "${workspace}/.git"},
 		},
 		{
+			ID: "builtin:git-data", Action: Ask, Ops: []Kind{Write}, Reason: "it is part of the history of a repository, which git alone writes", NoMask: true,
+			Paths: []string{"**/.git/" + gitKeeps() + "/**", "**/.git/{modules,worktrees}/**/" + gitKeeps() + "/**", "${workspace}/.git/" + gitKeeps() + "/**"},
+		},
+		{
 			ID: "builtin:git-config", Action: Deny, Ops: []Kind{Write}, Reason: "git runs programs that are named there",
 			Paths: []string{"**/.git/" + git, "**/.git/{modules,worktrees}/**/" + git, "${workspace}/.git/" + git},
 		},
@@ -99,10 +116,7 @@ func builtinPaths() []Rule {
 		{
 			ID: "builtin:run-later", Action: Ask, Ops: []Kind{Write}, Reason: "other programs run or obey what stands in it",
 			Paths: []string{
-				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/.gitattributes",
-				"**/.github/workflows/**", "**/CLAUDE.md", "**/AGENTS.md",
-				"**/{rust-toolchain,rust-toolchain.toml}", // even "cargo --version" obeys them
-				"**/{" + strings.Join(nested(), ",") + "}/**",
+				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/{" + strings.Join(nested(), ",") + "}/**",
 			},
 		},
 	}

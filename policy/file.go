@@ -76,6 +76,8 @@ type Rule struct {
 	// Paths.
 	Ops   []Kind   // Read, Write; empty = both
 	Paths []string // globs of absolute paths, with ${workspace}, ${home} and ${tmp}
+	// NoMask keeps Blocks from it: some programs do write there, and do not say so.
+	NoMask bool
 
 	// Net.
 	Hosts   []string // names, addresses, or "*.example.org"

@@ -61,3 +61,19 @@ func TestAMaskedFileIsNotLookedForInARepository(t *testing.T) {
 		}
 	}
 }
+
+// What other programs obey no program of a call changes or makes, tracked or not.
+func TestNoProgramWritesWhatOthersObey(t *testing.T) {
+	t.Parallel()
+	v := newVaultOf(t, "git init -q -b main; mkdir -p src .github/workflows; for f in CLAUDE.md .github/workflows/ci.yml .gitattributes; do echo >$f; done; git add .; git commit -qm one", policy.Autorun())
+	for _, name := range []string{
+		"CLAUDE.md", ".github/workflows/ci.yml", ".gitattributes", "src/CLAUDE.md", "src/AGENTS.md", ".github/workflows/new.yml", "src/.github/workflows/new.yml",
+		"rust-toolchain", ".devcontainer.json", ".gemini/settings.json", ".circleci/config.yml", ".config/mise/config.toml", ".cursorrules",
+	} {
+		r, out := v.call(`python3 -c 'import os; p = "` + name + `"; os.makedirs(os.path.dirname(p) or ".", exist_ok=True); open(p, "a").write("theirs"); open("went-on", "w")'; sleep 0.2`)
+		if r.Failure == "" && !strings.Contains(out, "Read-only file system") {
+			t.Errorf("%s: %+v %s", name, r, out)
+		}
+		v.person("! grep -rqs theirs " + name)
+	}
+}
