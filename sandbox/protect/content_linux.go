@@ -16,8 +16,6 @@ import (
 // mostText is how long a file may be that is judged by its content.
 const mostText = 1 << 20
 
-const todo = "git-rebase-todo"
-
 // resumed are the files of an operation by which git decides what it runs when it goes on.
 var resumed = []string{todo, "strategy", "opts"}
 

@@ -107,6 +107,8 @@ func checkTodo(text string) string {
 // of that name, and with a slash in it one of the work tree.
 var strategies = []string{"", "ort", "recursive", "resolve", "octopus", "ours", "subtree"}
 
+const todo = "git-rebase-todo"
+
 // checkResumed says why git must not go on by a file that an operation has left.
 func checkResumed(name, text string) string {
 	strategy := ""
