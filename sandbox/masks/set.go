@@ -196,7 +196,7 @@ func (b *builder) build() (*compiled, error) {
 		}
 	}
 	c.lifted = b.lifted
-	if len(b.reads)+len(b.fixed) > Most {
+	if !b.merge(c) {
 		return nil, b.tooMany()
 	}
 	if len(b.reads)+len(b.fixed) > 0 {
@@ -236,6 +236,6 @@ func (b *builder) tooMany() error {
 		count[m.Rule]++
 	}
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(count)), func(x, y string) int { return cmp.Compare(count[x], count[y]) })
-	return fmt.Errorf("%w: %d here, %d of them by rule %s, and a call may have %d masks; let the pattern be a directory with /**, or leave some out with except",
+	return fmt.Errorf("%w: %d here, %d of them by rule %s, and a call may have %d masks; no directory that holds them can be kept from calls as a whole; let the pattern be a directory with /**, leave some out with except, or remove them",
 		ErrTooMany, len(b.reads)+len(b.fixed), count[most], most, Most)
 }

@@ -343,14 +343,18 @@ func TestACallEndsWhenAMaskedFileIsReplaced(t *testing.T) {
 
 func TestMoreMasksThanACallMayHaveAreRefused(t *testing.T) {
 	t.Parallel()
-	v := newVault(t, "mkdir many; for i in {1..1025}; do echo >many/$i.pem; done; echo x >x")
+	v := newVault(t, "for i in {1..1025}; do echo >$i.pem; done; mkdir many; echo x >x")
 	r, _ := v.call("cat x")
 	if r.Failure != tools.SandboxUnavailable || !strings.Contains(r.Text, "1025 here, 1025 of them by rule keys") {
 		t.Errorf("%+v", r)
 	}
-	v.person("rm many/1.pem")
-	v.succeeds("cat x")
-	v.fails("cat many/2.pem")
+	v.person("mv *.pem many; echo open >many/open; mkdir src; echo SECRET >src/key.pem; echo code >src/code")
+	v.succeeds("cat x src/code; ! cat src/key.pem") // a directory that holds most of them is masked as a whole
+	v.fails("cat many/open")
+	v.fails("mv many other")
+	v.person("rm many/1.pem many/2.pem")
+	v.succeeds("cat x many/open")
+	v.fails("cat many/3.pem")
 	v.succeeds("mkdir made; for i in {1..20}; do echo $i >made/$i.pem; done")
 	v.succeeds("cat made/7.pem") // what calls made does not count
 	v.person("rm -r many; mkdir -p secrets/{a,b}; for i in {1..1025}; do echo >secrets/a/$i; done")
@@ -367,4 +371,14 @@ func TestALinkIsMaskedByWhatItLeadsTo(t *testing.T) {
 	v.succeeds("rm .env; echo mine >.env")
 	v.fails("cat conf/dev")
 	v.succeeds("cat other.pem")
+}
+
+// However many files a call makes in the background, later calls run.
+func TestACallStopsNoOtherByTheFilesThatItMakes(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, "mkdir src; echo SECRET >src/.env; echo code >src/code")
+	v.meanwhile("mkdir -p e f/g; for i in {1..1100}; do : >e/$i.pem; : >f/g/$i.pem; done; until [ -e go ]; do sleep 0.01; done",
+		"until [ -e f/g/1100.pem ]; do sleep 0.01; done; echo changed >e/1.pem; touch go")
+	v.policy = compile(t, v.ws, append(rules(), policy.Rule{ID: "other", Action: policy.Deny, Paths: []string{"/nowhere/x"}})) // what calls made is forgotten
+	v.succeeds("cat src/code; ! cat src/.env; touch src/new")
 }

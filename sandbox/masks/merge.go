@@ -1,0 +1,81 @@
+package masks
+
+import (
+	"path/filepath"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// merge masks whole directories while there are too many masks: otherwise a call that makes
+// many files of such names would stop all later ones. It reports whether that was enough. A
+// root is never masked.
+func (b *builder) merge(c *compiled) bool {
+	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
+		dir := b.fullest(total - Most)
+		if dir == "" {
+			return false
+		}
+		b.cover(c, dir)
+	}
+	return true
+}
+
+// fullest returns the directory with the fewest masks of those that have more than excess,
+// or that with the most where none has so many; of equal ones the innermost. "" = none has
+// two.
+func (b *builder) fullest(excess int) (best string) {
+	count := map[string]int{}
+	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {
+		for _, m := range list {
+			for dir := filepath.Dir(m.Path); b.t.root(dir) != ""; dir = filepath.Dir(dir) {
+				count[dir]++
+			}
+		}
+	}
+	better := func(dir string, n int) bool {
+		most := count[best]
+		switch {
+		case n == most:
+			return len(dir) > len(best) || len(dir) == len(best) && dir < best
+		case n > excess:
+			return most <= excess || n < most
+		}
+		return most <= excess && n > most
+	}
+	for dir, n := range count {
+		if n > 1 && better(dir, n) {
+			best = dir
+		}
+	}
+	return best
+}
+
+// cover puts one mask over a directory, in place of those in it: the strictest of them.
+func (b *builder) cover(c *compiled, dir string) {
+	var over *sandbox.Mask
+	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {
+		for _, m := range list {
+			if !isBelow(m.Path, dir) {
+				left = append(left, m)
+				continue
+			}
+			delete(c.is, m.Path)
+			some = true
+			if over == nil || over.Ask && !m.Ask {
+				over = &m
+			}
+		}
+		return left, some
+	}
+	reads, hidden := rest(b.reads)
+	fixed, _ := rest(b.fixed)
+	m := sandbox.Mask{
+		Path: dir, Is: stateOf(dir).identity(), Rule: over.Rule, Ask: over.Ask,
+		Reason: "rules are about so many files that this directory is kept as a whole",
+	}
+	if b.reads, b.fixed = reads, fixed; hidden {
+		b.reads, c.is[dir] = append(b.reads, m), m.Is
+	} else {
+		b.fixed = append(b.fixed, m)
+	}
+}
