@@ -42,16 +42,15 @@ func (s *search) inner(argv []Word) {
 // movesElsewhere reports whether a command moves files, and names no directory for
 // temporary files.
 func movesElsewhere(argv []Word) bool {
-	return specified(argv).Moves && !slices.ContainsFunc(argv, func(w Word) bool { return strings.Contains(w.Text, "/tmp") })
+	return programs.Parse(argv).Moves && !slices.ContainsFunc(argv, func(w Word) bool { return strings.Contains(w.Text, "/tmp") })
 }
 
+// excepted reports whether a rule's exceptions name a command.
 func excepted(r *rule, argv []Word) bool {
-	for _, not := range r.not {
-		if _, ok := not.strict(argv); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.not, func(not pattern) bool {
+		_, ok := not.strict(argv)
+		return ok
+	})
 }
 
 // classes are those of one command, with what there is to say of each.
@@ -59,12 +58,7 @@ type classes struct{ of map[string]string }
 
 // has reports whether the command is of a class that the rule names.
 func (c classes) has(r *rule) bool {
-	for _, name := range r.Classes {
-		if _, ok := c.of[name]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Classes, func(name string) bool { return c.of[name] != "" })
 }
 
 // why says what the command does that makes the rule match it.
@@ -93,7 +87,7 @@ func classesOf(e Effect) classes {
 		}
 		argv = append(argv, w)
 	}
-	c := specified(argv)
+	c := programs.Parse(argv)
 	of := make(map[string]string)
 	if e.Absent { // it does nothing
 		return classes{of}
@@ -106,6 +100,3 @@ func classesOf(e Effect) classes {
 	}
 	return classes{of}
 }
-
-// specified reads a command by the specification of its program.
-func specified(argv []Word) programs.Command { return programs.Parse(argv) }

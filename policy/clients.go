@@ -3,6 +3,8 @@ package policy
 import (
 	"maps"
 	"slices"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // A Client is a file that holds for the calls of some clients only, beside all
@@ -43,7 +45,7 @@ func (c *compiler) clients(list []Client) {
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
-		if g.Name != "" && !matchToken(g.Name, client) || g.Agent != "" && !matchToken(g.Agent, agent) {
+		if g.Name != "" && !programs.Matches(g.Name, client) || g.Agent != "" && !programs.Matches(g.Agent, agent) {
 			continue
 		}
 		if next == p {

@@ -19,18 +19,6 @@ func TakesCode(argv []Word) bool {
 	return len(argv) > 0 && !argv[0].Dynamic && programs.Parse(argv).Code
 }
 
-// KnowsFlags reports whether the spellings of the flags of a program are known: a
-// rule that asks or denies then matches each of them.
-func KnowsFlags(program string) bool { return programs.KnowsFlags(program) }
-
-// NearProgram returns the well-known program that was probably meant by a name that
-// is none, or "". It is for warnings.
-func NearProgram(name string) string { return programs.Near(name) }
-
-// RunsAnything reports whether a program runs what its arguments say. A rule that
-// allows it with a wildcard allows more than it names.
-func RunsAnything(program string) bool { return programs.RunsAnything(program) }
-
 // trustedName returns the base name of a program in a system directory, and
 // every other name as it is.
 func trustedName(program string) string {

@@ -32,21 +32,12 @@ func (p *Policy) condition(effects []Effect, d *Decision) {
 // eachMatch visits the rules that match an effect, each in its own manner:
 // asking ones loosely, allowing ones strictly.
 func (p *Policy) eachMatch(e Effect, visit func(*rule)) {
-	switch e.Kind {
-	case Exec:
-		p.blockingCommands(e, func(r *rule, _ Action, _ []Word) { visit(r) })
+	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) { visit(r) })
+	if e.Kind == Exec {
 		p.allowingCommands(e, func(r *rule) bool {
 			visit(r)
 			return true
 		})
-	case Read, Write:
-		p.blockingPaths(e, func(r *rule, _ Action, _ bool) { visit(r) })
-	case Net:
-		for r := range p.about(e.Host) {
-			if r.Action != Allow && r.matchesHost(e, true) {
-				visit(r)
-			}
-		}
 	}
 }
 

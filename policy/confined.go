@@ -3,6 +3,8 @@ package policy
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // Confinement is what a sandbox keeps from the call that is decided. The zero value
@@ -46,7 +48,7 @@ func (p *Policy) raised(v verdict) verdict {
 
 // raisedExec is raised for a command: it must be known which one it is.
 func (p *Policy) raisedExec(argv []Word, v verdict) verdict {
-	if !p.confined || specified(argv).Anything {
+	if !p.confined || programs.Parse(argv).Anything {
 		return v
 	}
 	return p.raised(v)

@@ -72,33 +72,34 @@ func (p *Policy) unblocked(e Effect) verdict {
 // be stricter: it concerns only a part of what e reads, or can only tighten.
 func (p *Policy) blocking(e Effect) (worst verdict, found, whole bool) {
 	worst.action = Allow
-	consider := func(r *rule, action Action, all bool) {
+	consider := func(r *rule, action Action, all bool, _ []Word) {
+		if p.excuses(r, e, action) {
+			return
+		}
 		all = all && !r.tightens
 		if action < worst.action || all && !whole && action == worst.action {
 			worst, found, whole = verdict{action: action, rule: r}, true, all
 		}
 	}
+	p.eachBlocking(e, consider)
+	return worst, found, whole
+}
+
+// eachBlocking reports the asking and denying rules that apply to an effect: what each makes
+// of it, whether it is about all of it, and the words of the command that it means.
+func (p *Policy) eachBlocking(e Effect, consider func(r *rule, action Action, whole bool, argv []Word)) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(r *rule, action Action, _ []Word) {
-			if !p.excuses(r, e, action) {
-				consider(r, action, true)
-			}
-		})
+		p.blockingCommands(e, func(r *rule, action Action, argv []Word) { consider(r, action, true, argv) })
 	case Read, Write:
-		p.blockingPaths(e, func(r *rule, action Action, all bool) {
-			if !p.excuses(r, e, action) {
-				consider(r, action, all)
-			}
-		})
+		p.blockingPaths(e, func(r *rule, action Action, whole bool) { consider(r, action, whole, nil) })
 	case Net:
 		for r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
-				consider(r, r.Action, true)
+				consider(r, r.Action, true, nil)
 			}
 		}
 	}
-	return worst, found, whole
 }
 
 // blockingPaths reports the asking and denying rules that apply to a path, with

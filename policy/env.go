@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // neutralEnv may be set for any command.
@@ -71,10 +73,5 @@ func (s *nameSet) has(name string) bool {
 
 // matchesAny reports whether one of the patterns, in which * is any text, matches.
 func matchesAny(patterns []string, s string) bool {
-	for _, p := range patterns {
-		if matchToken(p, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool { return programs.Matches(p, s) })
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/shell/programs"
@@ -12,25 +13,12 @@ func (cp *commandPattern) blocks(c *programs.Command, argv []Word, dirs []string
 	if r.Action == Allow || !cp.means(c, argv) || !r.mayBeIn(dirs) {
 		return false
 	}
-	for _, not := range r.not {
-		if _, ok := not.strict(argv); ok {
-			return false
-		}
-	}
-	return true
+	return !excepted(r, argv)
 }
 
 // mayBeIn reports whether one of the possible folders is one of the rule's.
 func (r *rule) mayBeIn(dirs []string) bool {
-	if len(r.dirs) == 0 || len(dirs) == 0 {
-		return true
-	}
-	for _, dir := range dirs {
-		if matchesGlob(r.dirs, dir) {
-			return true
-		}
-	}
-	return false
+	return len(r.dirs) == 0 || len(dirs) == 0 || slices.ContainsFunc(dirs, func(dir string) bool { return matchesGlob(r.dirs, dir) })
 }
 
 // judgeExec decides a command that nothing blocks.
@@ -85,15 +73,8 @@ func (p *Policy) covered(c *programs.Command) bool {
 
 // isIn reports whether the command certainly runs in one of the rule's folders.
 func (r *rule) isIn(e Effect) bool {
-	if len(r.dirs) == 0 {
-		return true
-	}
-	for _, dir := range e.Dirs {
-		if !matchesGlob(r.dirs, dir) {
-			return false
-		}
-	}
-	return len(e.Dirs) > 0
+	outside := func(dir string) bool { return !matchesGlob(r.dirs, dir) }
+	return len(r.dirs) == 0 || len(e.Dirs) > 0 && !slices.ContainsFunc(e.Dirs, outside)
 }
 
 // matches reports whether a command rule matches by its own manner.
@@ -124,15 +105,7 @@ func matchesGlob(globs []glob, path string) bool {
 
 // concerns reports whether a path rule is about this operation.
 func (r *rule) concerns(kind Kind) bool {
-	if len(r.Ops) == 0 {
-		return true
-	}
-	for _, op := range r.Ops {
-		if op == kind {
-			return true
-		}
-	}
-	return false
+	return len(r.Ops) == 0 || slices.Contains(r.Ops, kind)
 }
 
 // blocksPath reports whether an asking or denying rule applies to the path, in
@@ -171,22 +144,12 @@ func (r *rule) reaches(path string, e Effect) bool {
 	if r.file == "" && e.Kind == Write && e.Part != "" {
 		return false // what is only put in another form goes on doing what it does
 	}
-	for i := range r.globs {
-		if r.globs[i].reaches(path) && r.globs[i].holds(e.Part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
 }
 
 // excepts reports whether the exceptions cover all that is below path.
 func (r *rule) excepts(path string) bool {
-	for i := range r.except {
-		if r.except[i].covers(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.except, func(g glob) bool { return g.covers(path) })
 }
 
 // allowsPath reports whether an allowing rule covers the path as it really is.
@@ -194,17 +157,12 @@ func (r *rule) allowsPath(e Effect) bool {
 	if !r.concerns(e.Kind) || matchesGlob(r.except, e.Canonical) || matchesGlob(r.except, e.Path) {
 		return false
 	}
-	for i := range r.except {
-		if e.Tree && e.Kind == Write && r.except[i].reaches(e.Canonical) && r.except[i].holds(e.Part) {
-			return false
-		}
+	if e.Tree && e.Kind == Write && slices.ContainsFunc(r.except, func(g glob) bool { return g.reaches(e.Canonical) && g.holds(e.Part) }) {
+		return false
 	}
-	for i := range r.globs {
-		if e.Tree && r.globs[i].covers(e.Canonical) || !e.Tree && r.globs[i].match(e.Canonical) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.globs, func(g glob) bool {
+		return e.Tree && g.covers(e.Canonical) || !e.Tree && g.match(e.Canonical)
+	})
 }
 
 // matchesHost reports whether a rule about hosts matches. loosely, what is not
@@ -213,32 +171,20 @@ func (r *rule) matchesHost(e Effect, loosely bool) bool {
 	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
 	}
-	portOK := len(r.Ports) == 0 || loosely && e.Port == 0
-	for _, port := range r.Ports {
-		portOK = portOK || port == e.Port
-	}
-	return portOK && listed(r.Schemes, e.Scheme, loosely) && listed(r.Methods, e.Method, loosely)
+	port := len(r.Ports) == 0 || loosely && e.Port == 0 || slices.Contains(r.Ports, e.Port)
+	return port && listed(r.Schemes, e.Scheme, loosely) && listed(r.Methods, e.Method, loosely)
 }
 
 // hostIn reports whether a host is one of the names or below one of the *.names.
 func hostIn(hosts []string, host string) bool {
-	for _, h := range hosts {
-		if suffix, ok := strings.CutPrefix(h, "*"); ok && strings.HasSuffix(host, suffix) || h == host {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hosts, func(h string) bool {
+		suffix, ok := strings.CutPrefix(h, "*")
+		return ok && strings.HasSuffix(host, suffix) || h == host
+	})
 }
 
 // listed reports whether a value is in a list; an empty list is every value.
 func listed(list []string, value string, loosely bool) bool {
-	if len(list) == 0 || loosely && value == "" {
-		return true
-	}
-	for _, v := range list {
-		if strings.EqualFold(v, value) {
-			return true
-		}
-	}
-	return false
+	same := func(v string) bool { return strings.EqualFold(v, value) }
+	return len(list) == 0 || loosely && value == "" || slices.ContainsFunc(list, same)
 }

@@ -129,7 +129,7 @@ func (m *meaning) isProgram(c *programs.Command, program Word) bool {
 	case program.Dynamic:
 		return program.Text != "" && mayBecome(m.program, Word{Text: baseName(program.Text), Dynamic: true})
 	}
-	return matchToken(m.program, baseName(program.Text))
+	return programs.Matches(m.program, baseName(program.Text))
 }
 
 // flagsIn reports whether all flags that are meant may be among those of a command.
@@ -207,7 +207,7 @@ func mayBecome(token string, w Word) bool {
 		before, _, star := strings.Cut(token, "*")
 		return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 	}
-	return matchToken(token, w.Text)
+	return programs.Matches(token, w.Text)
 }
 
 func anyDynamic(words []Word) bool {

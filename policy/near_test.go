@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/toold/toold/shell/programs"
+)
 
 func TestAMisspeltProgramIsNearAKnownOne(t *testing.T) {
 	t.Parallel()
@@ -8,7 +12,7 @@ func TestAMisspeltProgramIsNearAKnownOne(t *testing.T) {
 		"gti": "git", "git": "", "npmm": "", "dockre": "docker", "dcker": "docker", "dockerr": "docker", "pytset": "pytest",
 		"bat": "", "mytool": "", "": "", "x": "", "terrafrom": "terraform", "kubetcl": "kubectl",
 	} {
-		if got := NearProgram(name); got != want {
+		if got := programs.Near(name); got != want {
 			t.Errorf("%q is near %q, want %q", name, got, want)
 		}
 	}

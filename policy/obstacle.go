@@ -65,23 +65,11 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 
 // against returns the rules that ask or deny an effect.
 func (p *Policy) against(e Effect) (rules []*rule) {
-	add := func(r *rule) {
+	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) {
 		if !slices.Contains(rules, r) {
 			rules = append(rules, r)
 		}
-	}
-	switch e.Kind {
-	case Exec:
-		p.blockingCommands(e, func(r *rule, _ Action, _ []Word) { add(r) })
-	case Read, Write:
-		p.blockingPaths(e, func(r *rule, _ Action, _ bool) { add(r) })
-	case Net:
-		for r := range p.about(e.Host) {
-			if r.Action != Allow && r.matchesHost(e, true) {
-				add(r)
-			}
-		}
-	}
+	})
 	return rules
 }
 

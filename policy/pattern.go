@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/google/shlex"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // pattern is a compiled command pattern.
@@ -108,7 +110,7 @@ func strictProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return strictPath(token, program)
 	}
-	return matchToken(token, trustedName(program))
+	return programs.Matches(token, trustedName(program))
 }
 
 // strictPath matches words with slashes component by component.
@@ -118,7 +120,7 @@ func strictPath(token, word string) bool {
 		return false
 	}
 	for i := range tokens {
-		if words[i] == ".." || !matchToken(tokens[i], words[i]) {
+		if words[i] == ".." || !programs.Matches(tokens[i], words[i]) {
 			return false
 		}
 	}
@@ -189,7 +191,7 @@ func strictWord(token string, w Word) bool {
 			return strictPath(token, w.Text)
 		}
 	}
-	return matchToken(token, w.Text)
+	return programs.Matches(token, w.Text)
 }
 
 // isRef reports whether a word can only be a git revision: no flag, range or path.
@@ -203,26 +205,4 @@ func isRef(s string) bool {
 		}
 	}
 	return true
-}
-
-// matchToken matches a token in which * is any text. It goes back to the last *
-// only, so that its time grows with the product of the lengths.
-func matchToken(token, s string) bool {
-	t, i, star, mark := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case t < len(token) && token[t] == '*':
-			star, mark = t, i
-			t++
-		case t < len(token) && token[t] == s[i]:
-			t++
-			i++
-		case star >= 0:
-			mark++
-			t, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(token[t:], "*") == ""
 }

@@ -36,7 +36,7 @@ func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int,
 				continue
 			}
 			words := f.Words(argv)
-			if words == 0 || f.HasValue != (need.value != "") || f.Value.Dynamic || !matchToken(need.value, f.Value.Text) {
+			if words == 0 || f.HasValue != (need.value != "") || f.Value.Dynamic || !programs.Matches(need.value, f.Value.Text) {
 				return nil, nil, false
 			}
 			for i := range words {

@@ -1,6 +1,10 @@
 package policy
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/toold/toold/shell/programs"
+)
 
 func TestARuleHoldsForEverySpellingOfItsFlags(t *testing.T) {
 	t.Parallel()
@@ -52,7 +56,7 @@ func TestAllowingRulesTakeFlagsAsTheyAreWritten(t *testing.T) {
 func TestProgramsWhoseFlagsAreKnown(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]bool{"rm": true, "/usr/bin/rm": true, "go": true, "gmake": true, "mytool": false} {
-		if KnowsFlags(program) != want {
+		if programs.KnowsFlags(program) != want {
 			t.Errorf("%s: %v", program, !want)
 		}
 	}

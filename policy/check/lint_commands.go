@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // command looks at the texts of a rule about commands, and tries it on commands of
@@ -41,11 +42,11 @@ var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
-	near := policy.NearProgram(name)
+	near := programs.Near(name)
 	if _, err := exec.LookPath(name); err == nil {
 		near = ""
 	}
-	if r.Action != policy.Allow && !policy.KnowsFlags(name) && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
+	if r.Action != policy.Allow && !programs.KnowsFlags(name) && slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") }) {
 		l.warn(r, pattern, name, "the flags of {} are not known: their order and bundles make no difference, but a synonym is another flag; list every spelling, as in {-f,--force}")
 	}
 	switch {
@@ -55,7 +56,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		return
 	case near != "":
 		l.warn(r, pattern, name, fmt.Sprintf("no program {} is known; did you mean %s?", near))
-	case r.Action == policy.Allow && policy.RunsAnything(name) && (second == "*" || second == "**"):
+	case r.Action == policy.Allow && programs.RunsAnything(name) && (second == "*" || second == "**"):
 		l.warn(r, pattern, name, "a rule about {} allows more than it names, since it does whatever its arguments say; name the whole command")
 	}
 	if seen := l.seen(sample); len(seen) > 0 && !slices.Contains(seen, name) {
@@ -107,7 +108,7 @@ func (l *linter) longer(r policy.Rule, pattern string) {
 // requires warns of a flag with a value in the next word, of a program of which it is not
 // known which flags have one.
 func (l *linter) requires(r policy.Rule, flag, program string) {
-	if name, value, apart := strings.Cut(flag, " "); apart && !policy.KnowsFlags(program) {
+	if name, value, apart := strings.Cut(flag, " "); apart && !programs.KnowsFlags(program) {
 		l.warn(r, flag, program, fmt.Sprintf("require_flags: the flags of {} are not known, so %q is not seen in a command; write %q, and have commands do so", flag, name+"="+value))
 	}
 }

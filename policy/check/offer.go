@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // Offer is a way to remember a yes to a call in the user's policy file. It was tried:
@@ -119,7 +120,7 @@ const maxPrefix = 3
 // prefix is the pattern of the commands that begin like one: with its program and the
 // plain words behind it. It is "" for programs that run what their arguments say.
 func prefix(argv []policy.Word) string {
-	if len(argv) == 0 || policy.RunsAnything(argv[0].Text) {
+	if len(argv) == 0 || programs.RunsAnything(argv[0].Text) {
 		return ""
 	}
 	var words []string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // Proposal is what a policy lacks to answer questions that people said yes to: one
@@ -76,7 +77,7 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 			for _, w := range o.Effect.Argv {
 				p.words = append(p.words, w.Text)
 			}
-			p.RunsCode = policy.RunsAnything(p.words[0])
+			p.RunsCode = programs.RunsAnything(p.words[0])
 		}
 		list = append(list, p)
 	}

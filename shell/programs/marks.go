@@ -119,15 +119,15 @@ func (c *Command) MayHave(name string) bool {
 // mayBe reports whether the word is, or could become, what a pattern matches.
 func (w Word) mayBe(pattern string) bool {
 	if !w.Dynamic {
-		return matches(pattern, w.Text)
+		return Matches(pattern, w.Text)
 	}
 	before, _, star := strings.Cut(pattern, "*")
 	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 }
 
-// matches matches a pattern in which * is any text. It goes back to the last * only,
+// Matches matches a pattern in which * is any text. It goes back to the last * only,
 // so that its time grows with the product of the lengths.
-func matches(pattern, s string) bool {
+func Matches(pattern, s string) bool {
 	t, i, star, mark := 0, 0, -1, 0
 	for i < len(s) {
 		switch {

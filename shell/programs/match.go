@@ -15,7 +15,7 @@ func (f Flag) MayBe(g Flag) bool {
 	case f.Name == g.Name || slices.Contains(g.also, f.Name):
 		return true
 	case strings.Contains(f.Name, "*"):
-		return matches(f.Name, g.Name) || g.spec != nil && slices.ContainsFunc(g.spec.all, func(s string) bool { return matches(f.Name, s) })
+		return Matches(f.Name, g.Name) || g.spec != nil && slices.ContainsFunc(g.spec.all, func(s string) bool { return Matches(f.Name, s) })
 	case g.spec != nil && slices.Contains(g.spec.all, f.Name), f.spec != nil && slices.Contains(f.spec.all, g.Name):
 		return true
 	}

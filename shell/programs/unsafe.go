@@ -161,7 +161,7 @@ func (s *spec) isUnsafe(list []string, word, safe string) bool {
 
 // isListed compares one listed flag with a word.
 func (s *spec) isListed(flag, word string) bool {
-	if flag == word || strings.Contains(flag, "*") && matches(flag, word) {
+	if flag == word || strings.Contains(flag, "*") && Matches(flag, word) {
 		return true
 	}
 	if !strings.HasPrefix(word, "-") {
