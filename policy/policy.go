@@ -8,6 +8,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,16 +22,15 @@ const (
 	Allow               // runs
 )
 
-// String returns the word used in policy files and on the wire.
+// actions are their words, in policy files and on the wire.
+const actions = "deny ask allow"
+
+// String returns the word of an action.
 func (a Action) String() string {
-	switch a {
-	case Allow:
-		return "allow"
-	case Ask:
-		return "ask"
-	default:
-		return "deny"
+	if a != Ask && a != Allow {
+		a = Deny
 	}
+	return strings.Fields(actions)[a]
 }
 
 // MarshalText makes an Action travel as its word.
@@ -44,13 +44,8 @@ func (a *Action) UnmarshalText(text []byte) (err error) {
 
 // ParseAction reads the word of an action.
 func ParseAction(s string) (Action, error) {
-	switch s {
-	case "allow":
-		return Allow, nil
-	case "ask":
-		return Ask, nil
-	case "deny":
-		return Deny, nil
+	if i := slices.Index(strings.Fields(actions), s); i >= 0 {
+		return Action(i), nil
 	}
 	return Deny, fmt.Errorf("unknown decision %q: expected allow, ask or deny", s)
 }

@@ -2,45 +2,15 @@ package shell
 
 import (
 	"hash/maphash"
-	"slices"
 	"sync"
 
 	"github.com/toold/toold/policy"
 )
 
-// effectSet are the effects of a script, each once. A hostile text has thousands of
-// them, and they are large: they are in blocks, so that none is moved for another.
+// effectSet are the effects of a script in their order, each once.
 type effectSet struct {
-	blocks [][]policy.Effect
-	seen   map[uint64]struct{}
-}
-
-// The sizes of blocks.
-const (
-	firstBlock = 4
-	mostBlock  = 512
-)
-
-// put adds an effect.
-func (t *effectSet) put(e policy.Effect) {
-	last := len(t.blocks) - 1
-	if last < 0 || len(t.blocks[last]) == cap(t.blocks[last]) {
-		size := firstBlock
-		if last >= 0 {
-			size = min(2*cap(t.blocks[last]), mostBlock)
-		}
-		t.blocks = append(t.blocks, make([]policy.Effect, 0, size))
-		last++
-	}
-	t.blocks[last] = append(t.blocks[last], e)
-}
-
-// all returns the effects in their order.
-func (t *effectSet) all() []policy.Effect {
-	if len(t.blocks) == 1 {
-		return t.blocks[0]
-	}
-	return slices.Concat(t.blocks...)
+	list []policy.Effect
+	seen map[uint64]struct{}
 }
 
 // seed makes it impossible to choose two effects with one hash.
@@ -98,7 +68,7 @@ func (w *walker) add(e policy.Effect) {
 		return
 	}
 	w.found.seen[key] = struct{}{}
-	w.found.put(e)
+	w.found.list = append(w.found.list, e)
 }
 
 // opaque records that something cannot be known.

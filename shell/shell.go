@@ -73,7 +73,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
-			effects = w.found.all()
+			effects = w.found.list
 		}
 	}()
 	s := &state{
@@ -85,10 +85,10 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	if w.steps <= 0 {
 		w.exhausted()
 	}
-	if len(w.found.blocks) == 0 {
+	if len(w.found.list) == 0 {
 		w.exec(w.idle(), s, script)
 	}
-	return w.found.all()
+	return w.found.list
 }
 
 // walker goes through one script in bash's order.
