@@ -11,7 +11,7 @@ func builtinRules(o Options) (commands, paths []Rule) {
 	})
 }
 
-// treesOf makes patterns of folders and files and all that is below them.
+// treesOf makes patterns of directories and files and all that is below them.
 func treesOf(paths []string) []string {
 	var out []string
 	for _, p := range paths {
@@ -20,9 +20,9 @@ func treesOf(paths []string) []string {
 	return out
 }
 
-// Autorun names the files and folders of a project that other programs run or obey
-// as soon as they find them. Those that begin with ".git/" are in a git folder,
-// wherever git keeps one; ".git" is the file that leads to such a folder. The
+// Autorun names the files and directories of a project that other programs run or obey
+// as soon as they find them. Those that begin with ".git/" are in a git directory,
+// wherever git keeps one; ".git" is the file that leads to such a directory. The
 // built-in rules are about them; a sandbox may protect them.
 func Autorun() []string {
 	names := []string{".git"}
@@ -76,14 +76,14 @@ func builtinPaths() []Rule {
 		},
 		{
 			ID: "builtin:process-memory", Action: Deny, Ops: []Kind{Read, Write}, Reason: "it is an alias of another process's files or memory",
-			Paths: []string{ // what is open, but not the list of it: that tells what a program has inherited
+			Paths: []string{ // what is open, but not the list of it: it shows what a program has inherited
 				"/proc/*/environ", "/proc/*/mem", "/proc/*/root/**", "/proc/*/cwd/**", "/proc/*/fd/*/**", "/proc/*/map_files/**", "/proc/*/maps",
 				"/proc/*/task/*/{environ,mem,maps}", "/proc/*/task/*/{root,cwd}/**", "/proc/*/task/*/fd/*/**", "/proc/kcore", "/dev/mem", "/dev/kmem",
 				"/dev/fd/*/**",
 			},
 		},
 		{
-			ID: "builtin:shell-startup", Action: Deny, Ops: []Kind{Write}, Reason: "programs run what stands in it",
+			ID: "builtin:shell-startup", Action: Deny, Ops: []Kind{Write}, Reason: "programs run what is in it",
 			Paths: []string{
 				"~/.{bashrc,bash_profile,bash_login,bash_logout,profile,zshrc,zshenv,zprofile,zlogin,inputrc,vimrc,pam_environment}",
 				"~/.gitconfig", "~/.config/{git,fish,nvim,systemd,autostart,environment.d}/**", "~/Library/LaunchAgents/**",
@@ -114,7 +114,7 @@ func builtinPaths() []Rule {
 			},
 		},
 		{
-			ID: "builtin:run-later", Action: Ask, Ops: []Kind{Write}, Reason: "other programs run or obey what stands in it",
+			ID: "builtin:run-later", Action: Ask, Ops: []Kind{Write}, Reason: "other programs run or obey what is in it",
 			Paths: []string{
 				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/{" + strings.Join(nested(), ",") + "}/**",
 			},

@@ -10,7 +10,7 @@ import (
 // A Client is a file that holds for the calls of some clients only, beside all
 // others. It can only tighten.
 type Client struct {
-	// Name and Agent are who it is for, * being any text, "" anybody. The name is
+	// Name and Agent are the caller that it is for, * being any text, "" any. The name is
 	// that of the client's token; the agent's id is what the client says.
 	Name, Agent string
 	File        File

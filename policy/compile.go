@@ -28,7 +28,7 @@ type Policy struct {
 	guests  []guest
 	root    *Policy       // that For or Within made this one of; nil = neither did
 	timeout time.Duration // of questions; 0 = as configured
-	// conditional tells that some rule demands more than a decision.
+	// conditional reports that some rule demands more than a decision.
 	conditional bool
 	// Allowing rules, and the exceptions of others, fold case only when a file
 	// that may allow says so.
@@ -42,7 +42,7 @@ type rule struct {
 	Rule
 	file   string // "" = built-in
 	source string
-	// tightens tells that it stands in a file that can only tighten: it asks for
+	// tightens reports that it is in a file that can only tighten: it asks for
 	// what was allowed, and not for what is denied without it.
 	tightens bool
 	globs    []glob
@@ -63,7 +63,7 @@ type compiler struct {
 	policy *Policy
 	set    *ruleSet
 	file   string // being compiled; "" = built-in
-	// tightens tells that the file can only tighten.
+	// tightens reports that the file can only tighten.
 	tightens bool
 	errs     []error
 	ids      []string // of the built-in rules
@@ -102,7 +102,7 @@ func (c *compiler) conditions(r Rule) {
 	c.policy.conditional = c.policy.conditional || r.Always || r.Profile != ""
 }
 
-// where says where something stands, line 0 being unknown.
+// where says where something is, line 0 being unknown.
 func where(file string, line int) string {
 	if file == "" {
 		return "built-in"
@@ -119,7 +119,7 @@ type Fault struct {
 	Line    int    // of the rule; 0 = unknown
 	Rule    string // its id; "" when the fault is not in a rule
 	Key     string // the file's key when it is not, such as "presets"
-	Value   string // the text that is wrong, as it stands in the file; "" = no single one
+	Value   string // the text that is wrong, as it is in the file; "" = no single one
 	Problem string // what is wrong and what was expected, for people
 }
 
@@ -182,7 +182,7 @@ func (c *compiler) classes(r *rule) {
 }
 
 // anchored returns the rule for a pattern. A program named by a relative path is
-// another one in every folder: a rule that allows it and names no folder means
+// another one in every directory: a rule that allows it and names no directory means
 // the one in the workspace.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxShown bounds how much of a command stands in a reason.
+// maxShown bounds how much of a command is in a reason.
 const maxShown = 120
 
 // explain turns a verdict into a decision that people and models can act on.
@@ -53,7 +53,7 @@ func (v verdict) why(e Effect) string {
 	return because(v.rule.Reason)
 }
 
-// origin tells where a default stands, in the file that settled it.
+// origin returns where a default is, in the file that settled it.
 func (p *Policy) origin(id string) string {
 	if id == "env.dangerous" {
 		id = "env.unknown"

@@ -7,7 +7,7 @@ import "time"
 type File struct {
 	Name     string // path of the file, for Decision.Source
 	Title    string // what the file calls itself
-	Headless bool   // nobody can be asked: what would be asked is denied
+	Headless bool   // no one can be asked: what would be asked is denied
 	FoldCase bool   // paths that differ only in case are one path
 	// AutoCase leaves FoldCase to whoever can look at the workspace. Compile
 	// goes by FoldCase alone.
@@ -89,7 +89,7 @@ type Rule struct {
 // Options are the facts about this machine that a policy refers to.
 type Options struct {
 	Workspace, Home, Tmp string   // values of the placeholders; absolute, canonical
-	Protected            []string // the daemon's own files and folders
+	Protected            []string // the daemon's own files and directories
 	// Administrator is the file of this machine's administrator, nil when there
 	// is none. Its rules hold beside the user's, and no default of the user's is
 	// more permissive than its own.

@@ -48,7 +48,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 }
 
 // otherValue reports whether a flag that the pattern names with its value is there
-// once more, where a wildcard stands, with another one.
+// once more, where a wildcard is, with another one.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
 		if !named.HasValue || slices.Contains(free, named.At) {

@@ -46,8 +46,8 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	return g, nil
 }
 
-// needed returns the longest text that stands in every path that the components
-// match: most paths are told apart by it without a closer look.
+// needed returns the longest text that is in every path that the components
+// match: most paths differ in it without a closer look.
 func needed(parts []string) (longest string) {
 	for _, part := range parts {
 		if strings.ContainsAny(part, `?[]{}\`) {
@@ -144,7 +144,7 @@ func (g *glob) covers(path string) bool {
 }
 
 // reaches reports whether the pattern singles out something below path. A path
-// swallowed by a ** is not singled out, or "**/.env" would reach every folder.
+// swallowed by a ** is not singled out, or "**/.env" would reach every directory.
 func (g *glob) reaches(path string) bool {
 	if g.fold {
 		path = strings.ToLower(path)
@@ -168,7 +168,7 @@ func (g *glob) holds(part string) bool {
 	case part == "" || last == "**":
 		return true
 	case part == PartNames:
-		return false // a file, or a folder that is not meant with what is in it
+		return false // a file, or a directory that is not meant with what is in it
 	}
 	end := strings.ToLower(last[strings.LastIndexAny(last, `*?[]\/`)+1:])
 	part = strings.ToLower(part)
@@ -327,7 +327,7 @@ func expandBraces(s string) ([]string, error) {
 	return out, nil
 }
 
-// brace returns where the first brace stands that has a meaning; -1 = nowhere.
+// brace returns where the first brace is that has a meaning; -1 = nowhere.
 func brace(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

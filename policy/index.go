@@ -71,8 +71,8 @@ func (m *meaning) fileName() string {
 	return m.command.Base
 }
 
-// path files a path rule. fold tells that its patterns fold case, as those of
-// all rules do with which it stands.
+// path files a path rule. fold reports that its patterns fold case, as those of
+// do those of all rules in its list.
 func (s *ruleSet) path(r *rule, fold bool) {
 	list := &s.blocks
 	if r.Action == Allow {

@@ -103,7 +103,7 @@ func nameEnd(part string) string {
 }
 
 // find returns the rules that may be about a path, or about something below it
-// when it stands for a tree.
+// when it means a tree.
 func (l *pathList) find(path string, tree bool) []int32 {
 	if len(l.rules) == 0 {
 		return nil
@@ -115,9 +115,9 @@ func (l *pathList) find(path string, tree bool) []int32 {
 	var found []int32
 	begin := path
 	if len(path) > l.most {
-		begin = folder(path[:l.most+1]) // a longer one is not there
+		begin = parent(path[:l.most+1]) // a longer one is not there
 	}
-	for ; ; begin = folder(begin) {
+	for ; ; begin = parent(begin) {
 		if p := l.under[begin]; p != nil {
 			found = p.find(found, path[len(begin):], tree)
 		}
@@ -134,8 +134,8 @@ func (l *pathList) find(path string, tree bool) []int32 {
 	return inOrder(found)
 }
 
-// folder is what stands before the last slash of a path.
-func folder(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
+// parent is what is before the last slash of a path.
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // find appends the rules that may be about a path below the beginning.
 func (p *places) find(found []int32, path string, tree bool) []int32 {

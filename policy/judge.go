@@ -16,7 +16,7 @@ func (cp *commandPattern) blocks(c *programs.Command, argv []Word, dirs []string
 	return !excepted(r, argv)
 }
 
-// mayBeIn reports whether one of the possible folders is one of the rule's.
+// mayBeIn reports whether one of the possible directories is one of the rule's.
 func (r *rule) mayBeIn(dirs []string) bool {
 	return len(r.dirs) == 0 || len(dirs) == 0 || slices.ContainsFunc(dirs, func(dir string) bool { return matchesGlob(r.dirs, dir) })
 }
@@ -71,7 +71,7 @@ func (p *Policy) covered(c *programs.Command) bool {
 	return false
 }
 
-// isIn reports whether the command certainly runs in one of the rule's folders.
+// isIn reports whether the command certainly runs in one of the rule's directories.
 func (r *rule) isIn(e Effect) bool {
 	outside := func(dir string) bool { return !matchesGlob(r.dirs, dir) }
 	return len(r.dirs) == 0 || len(e.Dirs) > 0 && !slices.ContainsFunc(e.Dirs, outside)

@@ -192,7 +192,7 @@ func (p *Policy) settle() {
 	}
 }
 
-// overruled warns of defaults of a file that a stricter one stands above.
+// overruled warns of defaults of a file that a stricter one overrules.
 func (c *compiler) overruled(f File) {
 	for _, name := range defaultNames {
 		line, named := f.Lines[name]
@@ -213,7 +213,7 @@ func (c *compiler) tightening(rules []Rule) []Rule {
 	return out
 }
 
-// warnIf tells that something in a file has no effect.
+// warnIf warns that something in a file has no effect.
 func (c *compiler) warnIf(loosens bool, what string, line int) {
 	if loosens {
 		c.policy.warnings = append(c.policy.warnings, fmt.Sprintf("%s: %s has no effect: it is more permissive than the policy, which this file can only tighten", where(c.file, line), what))

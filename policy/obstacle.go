@@ -125,13 +125,13 @@ func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	return slices.Compact(texts)
 }
 
-// whyNone tells why no rule can alter the verdict, and what can be done instead.
+// whyNone returns why no rule can alter the verdict, and what can be done instead.
 func (p *Policy) whyNone(e Effect) string {
 	switch {
 	case e.Kind == Opaque, e.Kind == Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic):
 		return "what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally"
 	case e.Kind == Exec && TakesCode(e.Argv):
-		return "no rule names code that stands in the command; put the code into a file and allow that"
+		return "no rule names code that is in the command; put the code into a file and allow that"
 	case e.Kind == Exec:
 		return "no narrow rule names this command; write it with fewer and literal words"
 	case e.Kind == Env:

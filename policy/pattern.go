@@ -49,7 +49,7 @@ func compilePattern(text string) (pattern, error) {
 
 // shellSyntax returns the first thing in a pattern that only a shell would
 // understand: operators, comments, substitutions. <int> and <ref> are ours.
-// What stands in quotes is text for a shell, too.
+// What is in quotes is text for a shell, too.
 func shellSyntax(text string) string {
 	for _, field := range strings.Fields(unquoted(text)) {
 		if strings.HasPrefix(field, "#") {
@@ -65,7 +65,7 @@ func shellSyntax(text string) string {
 	return ""
 }
 
-// unquoted is a text with what stands in quotes, and after a backslash, blotted
+// unquoted is a text with what is in quotes, and after a backslash, blotted
 // out.
 func unquoted(text string) string {
 	out := []byte(text)
@@ -105,7 +105,7 @@ func (p *pattern) strict(argv []Word) (free []int, ok bool) {
 }
 
 // strictProgram matches the program of a command. One that is named by a path
-// must be named by the same path in the pattern, unless its folder is trusted.
+// must be named by the same path in the pattern, unless its directory is trusted.
 func strictProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return strictPath(token, program)

@@ -50,7 +50,7 @@ func ParseAction(s string) (Action, error) {
 	return Deny, fmt.Errorf("unknown decision %q: expected allow, ask or deny", s)
 }
 
-// Kind tells what an effect does.
+// Kind says what an effect does.
 type Kind int
 
 // The kinds of effect. The zero value is the one that nothing can allow.
@@ -150,11 +150,11 @@ func (e Effect) String() string {
 type Decision struct {
 	Action Action `json:"action"`
 	Rule   string `json:"rule"`   // id of the deciding rule or default, e.g. "push", "defaults.bash", "builtin:secrets"
-	Source string `json:"source"` // where the rule stands: "file:line", or "built-in"
+	Source string `json:"source"` // where the rule is: "file:line", or "built-in"
 	Reason string `json:"reason"` // one sentence for people and models
 	Effect Effect `json:"effect"` // the effect that decided
 
-	// Always tells that a person must answer this very call: an answer that was
+	// Always reports that a person must answer this very call: an answer that was
 	// given for others does not count.
 	Always bool `json:"always,omitempty"`
 	// Profile names the sandbox that the rules want for the call; "" means the

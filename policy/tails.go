@@ -91,7 +91,7 @@ func (s *search) text(text string) {
 	}
 }
 
-// tail tries the end of a command as a command of its own. some tells that a rule
+// tail tries the end of a command as a command of its own. some reports that a rule
 // about any program may be about it.
 func (s *search) tail(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {

@@ -16,7 +16,7 @@ type effectSet struct {
 // seed makes it impossible to choose two effects with one hash.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
-// hashOf returns what tells an effect apart from others. Its source does not count.
+// hashOf returns what makes an effect another than others. Its source does not count.
 func hashOf(e *policy.Effect) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed())

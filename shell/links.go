@@ -9,7 +9,7 @@ import (
 
 // links follows symbolic links that a script makes and moves. What is read through
 // one is judged when it is made: its target, from where it is. Under another name
-// it leads to what nobody was asked about.
+// it leads to what no question was about.
 func (w *walker) links(c *programs.Command, s *state) {
 	switch {
 	case len(s.disk.made)+len(s.disk.moved) > maxLinks:

@@ -170,7 +170,7 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 }
 
 // beginsProc reports whether a path of which only this beginning is known may lead
-// into /proc. The root alone is no beginning that tells anything.
+// into /proc. The root alone says nothing.
 func beginsProc(canonical string) bool {
 	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
 }

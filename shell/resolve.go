@@ -62,7 +62,7 @@ func (hostResolver) Glob(pattern string, limit int) ([]string, bool) {
 	return names, true
 }
 
-// matchIn lists what one component of a pattern matches in a folder. Unlike
+// matchIn lists what one component of a pattern matches in a directory. Unlike
 // filepath.Match, bash's * does not match a leading dot.
 func matchIn(dir, part string, limit int) []string {
 	if !strings.ContainsAny(part, `*?[\`) {
@@ -142,7 +142,7 @@ func (w *walker) resolve(path string) string {
 // maxPath is the longest name that the kernel opens (PATH_MAX, limits.h(0p)).
 const maxPath = 4096
 
-// lookUp resolves a path. Many paths of a script lie in few folders, and most are
+// lookUp resolves a path. Many paths of a script lie in few directorys, and most are
 // no links: then one question for each is enough.
 func (w *walker) lookUp(path string) string {
 	i := strings.LastIndexByte(path, '/')
@@ -150,20 +150,20 @@ func (w *walker) lookUp(path string) string {
 	case "", ".", "..":
 		return w.follow(path)
 	}
-	folder, ok := w.canonical[path[:i+1]]
+	directory, ok := w.canonical[path[:i+1]]
 	if !ok {
-		folder = w.follow(path[:i+1])
-		w.canonical[path[:i+1]] = folder
+		directory = w.follow(path[:i+1])
+		w.canonical[path[:i+1]] = directory
 	}
-	if folder == "" {
+	if directory == "" {
 		return ""
 	}
-	if inProc(folder) {
-		return folder + path[i:]
+	if inProc(directory) {
+		return directory + path[i:]
 	}
 	here := path
-	if folder != path[:i] {
-		here = strings.TrimSuffix(folder, "/") + path[i:]
+	if directory != path[:i] {
+		here = strings.TrimSuffix(directory, "/") + path[i:]
 	}
 	mode, err := w.resolver.Mode(here)
 	if err == nil && mode&fs.ModeSymlink == 0 || errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ func (w *walker) exists(path string) bool {
 	return err == nil
 }
 
-// isDir reports whether the path leads to a folder now.
+// isDir reports whether the path leads to a directory now.
 func (w *walker) isDir(path string) bool {
 	mode, err := w.resolver.Mode(w.resolve(path))
 	return err == nil && mode.IsDir()

@@ -1,5 +1,5 @@
 // Package check tries policies: it finds rules that do not do what they seem to,
-// tells what must change for a call to be allowed, replays recorded calls, and proposes
+// says what must change for a call to be allowed, replays recorded calls, and proposes
 // rules. Everything that it says of a policy, it has asked the policy.
 //
 // It decides nothing, runs nothing and writes nothing. It knows neither tools nor the

@@ -11,7 +11,7 @@ import (
 // Missing is all that must change before a call is allowed.
 type Missing struct {
 	Obstacles []policy.Obstacle // none: it is allowed
-	// Proved tells that the changes were made and tried, and that the call is allowed
+	// Proved reports that the changes were made and tried, and that the call is allowed
 	// with them.
 	Proved bool
 }

@@ -25,7 +25,7 @@ type Proposal struct {
 	words []string // of a command: literal, or "*"
 }
 
-// Suggest proposes the narrowest rules with which nobody would have been asked about
+// Suggest proposes the narrowest rules with which no one would have been asked about
 // calls that a person approved, those that were approved most first. Calls that failed
 // or were refused propose nothing. Each proposal was tried.
 func (j *Judge) Suggest(h *History) []*Proposal {

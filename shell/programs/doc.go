@@ -25,7 +25,7 @@ func (w Word) flagLike() bool {
 	return len(w.Text) > 1 && w.Text[0] == '-'
 }
 
-// Kind tells what a command does to an operand.
+// Kind says what a command does to an operand.
 type Kind int
 
 // The kinds of operand.
@@ -50,7 +50,7 @@ type Operand struct {
 	Role string // what else it is: "variable" for an assignment of env, "script" for a file that is run
 }
 
-// Level tells which preset covers a command with exactly its flags.
+// Level says which preset covers a command with exactly its flags.
 type Level int
 
 // The levels.

@@ -75,7 +75,7 @@ func (f *findReader) named(roots []Operand, ends []string) []Operand {
 	return inParts(roots, ends, func(Operand) bool { return true })
 }
 
-// name reads a test of names. The first tells what is found; others leave out more.
+// name reads a test of names. The first says what is found; others leave out more.
 func (f *findReader) name(w Word) {
 	if f.ends != nil {
 		return

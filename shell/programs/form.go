@@ -25,16 +25,16 @@ type form struct {
 
 // usage is what a form says of one flag.
 type usage struct {
-	values   string
-	optional bool // a value stands in the same word only
-	tree     bool // operands are whole trees
-	write    bool // operands are written
-	replace  bool // it takes the place of the first (or, for into, the last) operand
-	follows  bool // links, to wherever they point
-	needed   bool
-	folders  bool // what is written keeps the directories of what is read
-	named    bool // it writes a file that another machine names
-	filter   byte // '+' = only files of these names, '&' = all but these
+	values      string
+	optional    bool // its value is in the same word only
+	tree        bool // operands are whole trees
+	write       bool // operands are written
+	replace     bool // it takes the place of the first (or, for into, the last) operand
+	follows     bool // links, to wherever they point
+	needed      bool
+	directories bool // what is written keeps the directories of what is read
+	named       bool // it writes a file that another machine names
+	filter      byte // '+' = only files of these names, '&' = all but these
 }
 
 // newForm reads "FLAGS | ROLES".
@@ -79,7 +79,7 @@ func newUsage(marks string) (v usage) {
 		case '+', '&':
 			v.filter = byte(mark)
 		case '=':
-			v.folders = true
+			v.directories = true
 		case '?':
 			v.named = true
 		case '*':
@@ -156,7 +156,7 @@ type reading struct {
 	tree, write      bool
 	follows          bool
 	replaced, needed bool
-	folders          bool
+	directories      bool
 	unlistedRead     bool     // a flag that is not listed may name a file
 	parts            []string // ends of the names of files that are read below a tree
 	whole            bool     // what is left out below a tree is not known
@@ -321,7 +321,7 @@ func (r *reading) apply(v usage) {
 	r.write = r.write || v.write
 	r.follows = r.follows || v.follows
 	r.replaced = r.replaced || v.replace
-	r.folders = r.folders || v.folders
+	r.directories = r.directories || v.directories
 	r.needed = r.needed || v.needed
 	if v.named {
 		r.add(Word{Dynamic: true}, Operand{Kind: Write})

@@ -75,7 +75,7 @@ func (g *getopt) read(words []Word, shift int) int {
 			}
 		}
 		if w.Many && g.stop >= 0 {
-			g.opaque("a word that may become several stands before the command")
+			g.opaque("a word that may become several comes before the command")
 		}
 	}
 	return len(words)
@@ -114,7 +114,7 @@ func (g *getopt) opaque(why string) {
 	}
 }
 
-// maxFlags bounds the flags of one command that are told apart.
+// maxFlags bounds the flags of one command that are recorded.
 const maxFlags = 2048
 
 // flag reads words[0]. It returns how many words after it are its values, and

@@ -77,7 +77,7 @@ func Specified(program string) bool {
 }
 
 // RunsAnything reports whether a program runs what its arguments say, or reaches
-// further than one rule can tell. A rule that allows it with a wildcard allows more
+// further than one rule can say. A rule that allows it with a wildcard allows more
 // than it names.
 func RunsAnything(program string) bool {
 	s, _ := find([]Word{{Text: program}})

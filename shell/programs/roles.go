@@ -164,7 +164,7 @@ func (r *reading) into(w Word, before []Word) {
 	r.add(w, Operand{Kind: Write})
 	for _, source := range before {
 		name := baseName(strings.TrimRight(source.Text, "/"))
-		if source.Dynamic || r.folders || name == "." || name == ".." {
+		if source.Dynamic || r.directories || name == "." || name == ".." {
 			r.add(w, Operand{Kind: Write, Tree: true})
 			continue
 		}
@@ -258,7 +258,7 @@ func (r *reading) narrow() {
 	}
 }
 
-// maxParts bounds the trees that are told apart by the names of the files in them.
+// maxParts bounds the trees that are split by the names of the files in them.
 const maxParts = 512
 
 // inParts puts, in the place of some of the trees that are read, the parts of them

@@ -29,7 +29,7 @@ type spec struct {
 	unsafe   []string         // flags that an allowing rule must name
 	safe     string           // letters of flags of the program that are harmless here
 	code     []string         // flags that carry a command
-	inline   string           // flags of an interpreter after which code stands
+	inline   string           // flags of an interpreter after which code comes
 	input    string           // what keeps it from running its input; see runsInput
 	fetches  string           // flags with which it only fetches
 	settings string           // flags that read settings from "-"
@@ -57,7 +57,7 @@ func (s *spec) has(attribute string) bool { return s != nil && isField(s.is, att
 type flag struct {
 	name   string
 	values string     // one of ":<>@#$|;" for each value that follows; see specs/README
-	only   bool       // its value is optional, and stands in the same word
+	only   bool       // its value is optional, and in the same word
 	all    []string   // its spellings
 	both   [][]string // flags that together mean the same
 }
