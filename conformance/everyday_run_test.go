@@ -222,8 +222,8 @@ func (c *ecosystem) String() string {
 	for _, name := range slices.Sorted(maps.Keys(c.absent)) {
 		absent = append(absent, fmt.Sprintf("%s (%d)", name, c.absent[name]))
 	}
-	return fmt.Sprintf("%d ended unasked as under plain bash, %d were asked; not applicable: %d need the network or do not end, and those of %s",
-		c.unasked, c.asked, c.open, cmp.Or(strings.Join(absent, ", "), "no program that is missing here"))
+	return fmt.Sprintf("%d ended unasked as under plain bash, %d were asked; not applicable: %d need the network or do not end; programs that are not here: %s",
+		c.unasked, c.asked, c.open, cmp.Or(strings.Join(absent, ", "), "none"))
 }
 
 // compare runs one command both ways.

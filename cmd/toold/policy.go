@@ -84,7 +84,7 @@ func policyInitCommand(g *global) *cobra.Command {
 	name := "careful"
 	cmd := &cobra.Command{
 		Use: "init [FILE]", Short: "Write a commented policy to start from", Args: cobra.MaximumNArgs(1),
-		Long: "Writes the built-in policy, commented, to FILE, or to policy.yaml beside the\nconfiguration file. It never replaces a file.\n\n" +
+		Long: "Writes the built-in policy, commented, to FILE, or to policy.yaml beside the\nconfiguration file, where it holds without further ado. It never replaces a file.\n\n" +
 			"--strict writes one under which every program that is not known is asked, also where\nthe sandbox holds it. --for writes one that knows the everyday commands of a language.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if strict {
@@ -109,7 +109,7 @@ func (g *global) initPolicy(name string, args []string) error {
 		return &exitError{exitFailed, err}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot make the folder of the policy: %w", err)}
+		return &exitError{exitFailed, fmt.Errorf("cannot make the directory of the policy: %w", err)}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -125,6 +125,10 @@ func (g *global) initPolicy(name string, args []string) error {
 	if err := g.print(map[string]string{"policy": path}, path+"\n"); err != nil || g.json {
 		return err
 	}
+	if len(args) == 0 {
+		fmt.Fprintf(g.std.err, "it is your policy from now on; after a change: toold policy check\n")
+		return nil
+	}
 	fmt.Fprintf(g.std.err, "change it, then: toold policy check %s && toold serve --policy %[1]s\n", path)
 	return nil
 }
@@ -136,7 +140,7 @@ func starterPath(args []string) (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where configuration files lie: %w; name a file", err)
+		return "", fmt.Errorf("cannot find the directory of configuration files: %w; name a file", err)
 	}
 	return filepath.Join(dir, "toold", "policy.yaml"), nil
 }

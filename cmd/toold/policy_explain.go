@@ -31,8 +31,8 @@ func policyExplainCommand(g *global) *cobra.Command {
 	var tool, client, agent string
 	var coded bool
 	cmd := &cobra.Command{
-		Use: "explain {ID | -- COMMAND | --tool TOOL [OPERAND]}", Short: "Tell how a call is decided, and why",
-		Long: "Tells how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed. Of a call that is not\nallowed it lists all that must change in the policy for it to be allowed.",
+		Use: "explain {ID | -- COMMAND | --tool TOOL [OPERAND]}", Short: "Explain how a call is decided, and what must change for it to be allowed",
+		Long: "Explains how the policy decides a call: an old one of the journal by its tool_call_id,\nor a new one. Nothing is run, and no daemon is needed. Of a call that is not\nallowed it lists all that must change in the policy for it to be allowed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j, err := g.judge()
 			if err != nil {

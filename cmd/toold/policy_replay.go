@@ -32,7 +32,7 @@ func age(text string) (time.Duration, error) {
 func policyDiffCommand(g *global) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
-		Use: "diff FILE", Short: "Tell which calls of the journal another policy would decide otherwise", Args: one,
+		Use: "diff FILE", Short: "List the calls of the journal that another policy would decide otherwise", Args: one,
 		Long: "Judges the calls of the journal by the policy that holds and by FILE, and lists those\nthat FILE decides otherwise. Each different call counts once. Nothing is run.",
 		RunE: func(cmd *cobra.Command, args []string) error { return g.diffPolicy(cmd.Context(), args[0], since) },
 	}

@@ -55,7 +55,7 @@ func policySuggestCommand(g *global) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use: "suggest", Short: "Propose rules for what people have approved", Args: cobra.NoArgs,
-		Long: "Looks in the journal for calls that a person approved and that worked, and proposes the\nnarrowest rules, about commands, paths, hosts and variables, with which nobody would have\nbeen asked; what was approved most comes first. Each was tried: it lets the calls pass from\nwhich it comes. Shown beside it is what else of the journal it would have allowed. Nothing\nis proposed for what failed or was refused, nor for what cannot be analysed. Nothing is\nchanged.",
+		Long: "Looks in the journal for calls that a person approved and that worked, and proposes the\nnarrowest rules, about commands, paths, hosts and variables, with which no one would have\nbeen asked; what was approved most comes first. Each was tried: it lets the calls pass from\nwhich it comes. Shown beside it is what else of the journal it would have allowed. Nothing\nis proposed for what failed or was refused, nor for what cannot be analysed. Nothing is\nchanged.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.suggest(cmd.Context(), since) },
 	}
 	cmd.Flags().StringVar(&since, "since", "30d", "how far to look back, e.g. `30d` or 12h")

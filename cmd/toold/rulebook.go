@@ -78,7 +78,7 @@ func (b *rulebook) undo() (entry, error) {
 		return entry{}, err
 	}
 	if len(list) == 0 {
-		return entry{}, errors.New("no answer has been written into a policy")
+		return entry{}, errors.New("no answer has been written into a policy; toold approve ID --remember command, prefix or rule does so")
 	}
 	last := list[len(list)-1]
 	src, err := os.ReadFile(last.File)
