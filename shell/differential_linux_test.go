@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,10 +53,10 @@ var descriptor = regexp.MustCompile("^/dev/fd/[0-9]+")
 // TestBashDoesNothingThatWasNotPredicted runs random scripts in bash and compares
 // what they did with what the analysis said: every program that ran, every file
 // that was read and every one that was written is an effect, or the script is
-// Opaque. Each run takes other scripts; TOOLD_SCRIPTS and TOOLD_SEED choose how many
-// and which, and repeat a run.
+// Opaque. TOOLD_SCRIPTS and TOOLD_SEED choose how many and which: the tests always run
+// the same, .ci/stress others each time.
 func TestBashDoesNothingThatWasNotPredicted(t *testing.T) {
-	seed, count := number(t, "TOOLD_SEED", uint64(rand.Uint32())), number(t, "TOOLD_SCRIPTS", 20000)
+	seed, count := number(t, "TOOLD_SEED", 1), number(t, "TOOLD_SCRIPTS", 20000)
 	shown := int64(number(t, "TOOLD_SHOWN", 20))
 	g := readGrammar(t)
 	var next, known, cut, unconfirmed, failures atomic.Int64
