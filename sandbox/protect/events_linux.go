@@ -14,9 +14,7 @@ import (
 type event struct {
 	wd   int32
 	name string
-	to   string // of a directory that was renamed in its directory: the new name; "" = something else
 	mask uint32 // of all that happened there
-	at   uint64 // where it begins in all that was read of the queue
 }
 
 // pump handles events until there are none, or most have been handled. It reports
@@ -41,7 +39,7 @@ func (w *Watcher) pump(most int) (drained bool) {
 }
 
 // block is how much of the queue is read at once, and so how long the lock is held.
-const block = 2 << 10
+const block = 8 << 10
 
 // take reads a block of events. What happened to a name again and again is one event:
 // what counts is what is there now.
@@ -56,64 +54,36 @@ func (w *Watcher) take() []event {
 			return nil
 		}
 		w.taken += uint64(n)
-		return merge(buf[:n], w.taken-uint64(n))
+		return merge(buf[:n])
 	}
 }
 
-// merge reads structures of inotify(7), the first of which begins at a place in the queue.
-func merge(b []byte, at uint64) (list []event) {
-	type name struct {
-		wd   int32
-		name string
-	}
-	known := map[name]int{}
-	for len(b) > 0 {
-		e, cookie, size := decode(b)
-		if size == 0 {
+// merge reads structures of inotify(7).
+func merge(b []byte) (list []event) {
+	known := map[event]int{} // without a mask
+	for len(b) >= unix.SizeofInotifyEvent {
+		e := event{wd: int32(binary.NativeEndian.Uint32(b))}
+		mask := binary.NativeEndian.Uint32(b[4:])
+		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+		if end > len(b) {
 			break
 		}
-		e.at = at
-		if next, same, more := decode(b[size:]); more > 0 && cookie == same && e.isRename(next) {
-			e.to, e.mask = next.name, e.mask|next.mask
-			list = append(list, e)
-			b, at = b[size+more:], at+uint64(size+more)
+		e.name = string(bytes.TrimRight(b[unix.SizeofInotifyEvent:end], "\x00"))
+		b = b[end:]
+		if i, again := known[e]; again {
+			list[i].mask |= mask
 			continue
 		}
-		b, at = b[size:], at+uint64(size)
-		if i, again := known[name{e.wd, e.name}]; again {
-			list[i].mask |= e.mask
-			continue
-		}
-		known[name{e.wd, e.name}] = len(list)
+		known[e] = len(list)
+		e.mask = mask
 		list = append(list, e)
 	}
 	return list
 }
 
-// decode reads one structure; size is 0 when there is none.
-func decode(b []byte) (e event, cookie uint32, size int) {
-	if len(b) < unix.SizeofInotifyEvent {
-		return e, 0, 0
-	}
-	size = unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
-	if size > len(b) {
-		return e, 0, 0
-	}
-	e = event{wd: int32(binary.NativeEndian.Uint32(b)), mask: binary.NativeEndian.Uint32(b[4:])}
-	e.name = string(bytes.TrimRight(b[unix.SizeofInotifyEvent:size], "\x00"))
-	return e, binary.NativeEndian.Uint32(b[8:]), size
-}
-
-// isRename reports whether an event and the next, which have one cookie, are of a directory
-// that got another name and stayed where it is.
-func (e event) isRename(next event) bool {
-	return e.wd == next.wd && e.mask == unix.IN_MOVED_FROM|unix.IN_ISDIR && next.mask == unix.IN_MOVED_TO|unix.IN_ISDIR
-}
-
 func (w *Watcher) handle(e event) {
 	switch f := w.tree.watch[e.wd]; {
 	case e.mask&unix.IN_Q_OVERFLOW != 0:
-		w.gap = e.at + unix.SizeofInotifyEvent
 		w.tree.unseen, w.tree.full = slices.Clone(w.tree.roots), true
 	case f == nil: // of a watch that was given up
 	case e.mask&unix.IN_IGNORED != 0:
@@ -124,42 +94,10 @@ func (w *Watcher) handle(e event) {
 		}
 		w.depart(f)
 		w.drop(f)
-	case e.to != "":
-		if !w.renamed(f, e) {
-			w.visit(f, e.name, unix.IN_MOVED_FROM|unix.IN_ISDIR)
-			w.visit(f, e.to, unix.IN_MOVED_TO|unix.IN_ISDIR)
-		}
 	case e.name != "":
 		w.visit(f, e.name, e.mask)
 	}
 }
-
-// renamed gives a directory of the project its new name without looking at it: that would
-// be most of what a flood of renames costs. It reports whether the directory was where the
-// event says when that was made, and nothing depends on either name.
-func (w *Watcher) renamed(f *directory, e event) bool {
-	d := f.children[e.name]
-	switch {
-	case d == nil || d.exact > e.at || d.exact < w.gap || f.children[e.to] != nil,
-		f.kind != plain || w.matters(f, e.name) || w.matters(f, e.to),
-		len(w.links) > 0 && (w.isNoted(f, e.name) || w.isNoted(f, e.to)):
-		return false
-	}
-	from, to := f.path()+"/"+e.name, f.path()+"/"+e.to
-	if s := w.options.Sight; s != nil && (s.Wants(from, true) || s.Wants(to, true)) {
-		return false
-	}
-	exact := d.exact
-	w.lose(d)
-	w.scan(w.attach(d, f, e.to))
-	d.exact = exact
-	w.uncover(from)
-	w.uncover(to)
-	return true
-}
-
-// end is where what happens from now on will begin in the queue.
-func (w *Watcher) end() uint64 { return w.taken + w.waiting() }
 
 // here is the directory of the latest event, which most likely is that of the next.
 type here struct {
@@ -247,9 +185,6 @@ func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	case old.id != (nofollow.ID{}) && !old.is(in):
 		w.lose(old)
 		w.scan(w.enter(f, name, in))
-	}
-	if now := f.children[name]; now != nil {
-		now.exact = w.end()
 	}
 }
 

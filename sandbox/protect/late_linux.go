@@ -82,20 +82,14 @@ func (w *Watcher) leave(c *Call) {
 }
 
 // piece is how many directories are read before others may have the lock.
-const piece = 100
+const piece = 500
 
 // sweep searches what calls have left unseen.
 func (w *Watcher) sweep() {
 	w.mu.Lock()
 	for again := true; again; again = !w.closed && len(w.tree.unseen) > 0 {
-		for begun := time.Now(); !w.closed && w.search(piece); begun = time.Now() {
-			if len(w.active) > 0 { // calls need the processor too
-				w.mu.Unlock()
-				time.Sleep(time.Since(begun))
-				w.mu.Lock()
-			} else {
-				w.yield()
-			}
+		for !w.closed && w.search(piece) {
+			w.yield()
 		}
 		w.pump(1 << 16)
 		w.swept()

@@ -36,14 +36,11 @@ func (w *Watcher) scan(next []*directory) {
 // read watches a directory, judges what is in it and returns the directories in it that are
 // new. What comes after the listing comes as an event.
 func (w *Watcher) read(f *directory) []*directory {
-	if f.kind == forgotten {
+	if f.kind == forgotten || f.lost {
 		return nil
 	}
 	dir, in, err := w.openFolder(f)
 	if err != nil {
-		if err != unix.EACCES && !f.root {
-			w.tree.again[f] = struct{}{} // it was moved, and will turn up or be forgotten
-		}
 		return nil
 	}
 	defer dir.Close()
@@ -60,10 +57,6 @@ func (w *Watcher) read(f *directory) []*directory {
 	w.addWatch(f, dir)
 	entries, _ := dir.ReadDir(-1) // what could be read counts
 	found := w.compare(f, entries)
-	end := w.end()
-	for _, sub := range f.children {
-		sub.exact = end
-	}
 	w.list(f, entries)
 	f.unread = false
 	return found
@@ -72,9 +65,6 @@ func (w *Watcher) read(f *directory) []*directory {
 // openFolder opens a directory for reading. One that is closed to us is read when the call
 // that closed it has ended.
 func (w *Watcher) openFolder(f *directory) (*os.File, nofollow.Info, error) {
-	if f.lost {
-		return nil, nofollow.Info{}, unix.ENOENT
-	}
 	path := f.path()
 	fd, err := nofollow.Open(path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == unix.EACCES {
@@ -102,7 +92,6 @@ func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	}
 	parent := f.parent
 	w.lose(f)
-	w.tree.again[f] = struct{}{}
 	return w.enter(parent, f.name, in)
 }
 
@@ -149,7 +138,7 @@ func (w *Watcher) compare(f *directory, entries []fs.DirEntry) (found []*directo
 func (w *Watcher) add(f *directory, name string) *directory {
 	sub := &directory{
 		name: name, parent: f, kind: f.kindBelow(name), wd: -1, seen: w.calls,
-		library: f.library || slices.Contains(dependencies, name), unread: f.unread, exact: w.end(),
+		library: f.library || slices.Contains(dependencies, name), unread: f.unread,
 	}
 	f.put(sub)
 	if sub.kind.isGit() || sub.kind == unfinished {
@@ -245,7 +234,7 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	}
 	from := f.path()
 	delete(w.tree.lost, f)
-	f.lost, f.name, f.parent, f.exact = false, name, parent, w.end()
+	f.lost, f.name, f.parent = false, name, parent
 	parent.put(f)
 	w.moved(f, from)
 	for holder := range w.tree.holders {

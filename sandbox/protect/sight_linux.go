@@ -18,7 +18,7 @@ func (w *Watcher) Sync() {
 	<-w.ready
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for end := w.end(); w.taken < end && !w.closed; w.yield() {
+	for end := w.taken + w.waiting(); w.taken < end && !w.closed; w.yield() {
 		w.pump(1)
 	}
 	w.settleTree()
@@ -42,6 +42,7 @@ func (w *Watcher) sync() {
 	if !w.pump(w.pending()) {
 		w.behind = true
 	}
+	w.searchLost()
 }
 
 // searchLost reads all directories for the Sight when the queue was too short for all events.

@@ -74,12 +74,11 @@ type directory struct {
 	unread   bool // it could not be read when it was found, so what is in it may be old
 	lost     bool // nothing is under its name any more: it was moved or removed
 
-	wd    int32 // -1: it is not watched
-	id    nofollow.ID
-	born  time.Time // when it was made; zero where the file system does not know
-	exact uint64    // from here on in the queue only events move it; see Watcher.end
-	seen  uint64    // the number of the latest call when it was found
-	held  map[string]bool
+	wd   int32 // -1: it is not watched
+	id   nofollow.ID
+	born time.Time // when it was made; zero where the file system does not know
+	seen uint64    // the number of the latest call when it was found
+	held map[string]bool
 }
 
 // path is built from the names, since what is above a directory may be renamed.

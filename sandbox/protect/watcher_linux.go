@@ -20,7 +20,6 @@ type Watcher struct {
 	inotify *os.File // kept for its poller; read by raw system calls, with mu held
 	fd      int
 	taken   uint64 // bytes of events that were read; guarded by mu
-	gap     uint64 // of them, those before and at the latest that says that events were lost
 	looks   int    // how many directories are read before a call returns
 	work    sync.WaitGroup
 	follow  atomic.Pointer[func([]string)]
