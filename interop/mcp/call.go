@@ -19,6 +19,7 @@ import (
 type call struct {
 	server *server
 	client.Call
+	asks  bool           // the client can ask its user
 	asked chan *question // has the question about the call, once
 	done  chan struct{}  // closed when it has ended
 	ret   message.ToolReturn
@@ -29,7 +30,7 @@ type call struct {
 	sent     bool   // the daemon may have it
 	finished func() // ends make and questions
 
-	questions sync.WaitGroup // findQuestion
+	questions sync.WaitGroup // openQuestions
 }
 
 // handle answers a tools/call.
@@ -46,7 +47,7 @@ func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 
 // begin makes the call of a request.
 func (s *server) begin(req *mcp.CallToolRequest) *call {
-	c := &call{server: s, asked: make(chan *question, 1), done: make(chan struct{}), now: "starting"}
+	c := &call{server: s, asks: asks(req.Session), asked: make(chan *question, 1), done: make(chan struct{}), now: "starting"}
 	c.Call = client.Call{ID: callID(req.Params), Tool: req.Params.Name, Arguments: arguments(req.Params), ConversationID: s.conversation}
 	if p := req.Session.InitializeParams(); p != nil && p.ClientInfo != nil {
 		c.AgentID = p.ClientInfo.Name
@@ -84,7 +85,8 @@ func callID(p *mcp.CallToolParamsRaw) string {
 func (c *call) make(ctx context.Context) (ret message.ToolReturn, err error) {
 	for range 2 {
 		var agent *client.Client
-		if agent, err = c.server.link.get(ctx); err != nil {
+		c.openQuestions(ctx)
+		if agent, err = c.server.link.get(ctx, "agent"); err != nil {
 			return ret, err
 		}
 		c.say("running", true)
@@ -102,7 +104,6 @@ func (c *call) events(ctx context.Context) client.Events {
 		Decision: func(d message.PolicyDecision) {
 			if d.Action == "ask" {
 				c.say("waits for a person: "+d.Reason, true)
-				c.questions.Go(func() { c.findQuestion(ctx) })
 			}
 		},
 		Queued:  func(message.ToolQueued) { c.say("waits for its turn", true) },
@@ -140,10 +141,6 @@ func (c *call) saying() string {
 
 // await waits for the end of the call, or for a question that this client may answer.
 func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	asked := c.asked
-	if !asks(req.Session) {
-		asked = nil // other people are asked
-	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	begun := time.Now()
@@ -151,7 +148,7 @@ func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		select {
 		case <-c.done:
 			return c.result(), nil
-		case q := <-asked:
+		case q := <-c.asked:
 			return c.server.held.hold(ctx, c, q, req.Session), nil
 		case <-tick.C:
 			c.progress(ctx, req, time.Since(begun))
@@ -177,7 +174,7 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 func (c *call) stop(reason string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	agent, err := c.server.link.get(ctx)
+	agent, err := c.server.link.get(ctx, "agent")
 	if err == nil {
 		err = agent.Stop(ctx, c.ID, reason)
 	}

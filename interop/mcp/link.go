@@ -7,39 +7,39 @@ import (
 	"github.com/toold/toold/client"
 )
 
-// link is the connection to the daemon, which is made again when it was lost.
+// link has the connections to the daemon, by role, and makes them again when they were lost.
 type link struct {
 	dial func(ctx context.Context, role string) (*client.Client, error)
 
-	mu    sync.Mutex
-	agent *client.Client // nil before the first
+	mu   sync.Mutex
+	open map[string]*client.Client // by role
 }
 
 // get returns a connection that was open a moment ago.
-func (l *link) get(ctx context.Context) (*client.Client, error) {
+func (l *link) get(ctx context.Context, role string) (*client.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.agent != nil {
+	if c := l.open[role]; c != nil {
 		select {
-		case <-l.agent.Done():
-			l.agent.Close()
-			l.agent = nil
+		case <-c.Done():
+			c.Close()
+			delete(l.open, role)
 		default:
-			return l.agent, nil
+			return c, nil
 		}
 	}
-	agent, err := l.dial(ctx, "agent")
+	c, err := l.dial(ctx, role)
 	if err != nil {
 		return nil, err
 	}
-	l.agent = agent
-	return agent, nil
+	l.open[role] = c
+	return c, nil
 }
 
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.agent != nil {
-		l.agent.Close()
+	for _, c := range l.open {
+		c.Close()
 	}
 }

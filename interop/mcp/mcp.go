@@ -49,8 +49,8 @@ type server struct {
 }
 
 func newServer(ctx context.Context, o Options) (*server, error) {
-	s := &server{options: o, link: &link{dial: o.Dial}, conversation: message.NewID("mcp")}
-	agent, err := s.link.get(ctx)
+	s := &server{options: o, link: &link{dial: o.Dial, open: map[string]*client.Client{}}, conversation: message.NewID("mcp")}
+	agent, err := s.link.get(ctx, "agent")
 	if err != nil {
 		return nil, err
 	}

@@ -16,39 +16,34 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question is a call that waits for a person, and the connection to answer over.
+// question is a call that waits for a person, and the connection to answer it.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
 }
 
-// findQuestion waits for the question about the call, until ctx ends. Without a token that
-// may answer there is none here.
-func (c *call) findQuestion(ctx context.Context) {
-	person, err := c.server.options.Dial(ctx, "approver")
+// openQuestions has the question about the call passed on, until ctx ends. It is connected
+// before the call is made: the daemon asks nobody who comes later. Where the client cannot
+// ask its user, or no token may answer, others are asked.
+func (c *call) openQuestions(ctx context.Context) {
+	if !c.asks {
+		return
+	}
+	person, err := c.server.link.get(ctx, "approver")
 	if err != nil {
 		return
 	}
-	found, stop := context.WithCancel(ctx)
-	defer stop()
-	var q *question
-	person.Approvals(found, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
-		if r.CallID == c.ID && r.AgentID == c.AgentID {
-			q = &question{r, person}
-			stop()
-		}
-	}})
-	if q == nil {
-		person.Close()
-		return
-	}
-	select {
-	case c.asked <- q:
-	default:
-		person.Close() // it was found before
-	}
-	<-ctx.Done()
-	person.Close()
+	c.questions.Go(func() {
+		person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
+			if r.CallID != c.ID || r.AgentID != c.AgentID {
+				return
+			}
+			select {
+			case c.asked <- &question{r, person}:
+			default: // it was passed on before
+			}
+		}})
+	})
 }
 
 // asks reports whether a client can show a form to its user.
