@@ -35,8 +35,16 @@ func Autorun() []string {
 // nested are files that count in directories of their own.
 func nested() []string {
 	return []string{
-		".cargo/config", ".cargo/config.toml", ".hg/hgrc", ".github/workflows", ".github/actions", ".github/copilot-instructions.md",
-		".circleci/config.yml", ".config/mise", ".bundle/config", ".yarn/releases", ".yarn/plugins",
+		".cargo/config", ".cargo/config.toml", ".hg/hgrc", ".github/copilot-instructions.md", ".config/mise",
+	}
+}
+
+// built are files that builds and CI obey, which run code of the project anyway: git and
+// tools such as bundle and yarn write them, so only who names them is asked.
+func built() []string {
+	return []string{
+		".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci/config.yml", ".gitattributes", "rust-toolchain", "rust-toolchain.toml",
+		".mvn", ".bazelrc", "bunfig.toml", ".bundle/config", ".yarn/releases", ".yarn/plugins",
 	}
 }
 
@@ -54,9 +62,9 @@ func obeyed() []string {
 		".devcontainer.json", ".zed", ".helix", ".run", ".exrc", ".nvim.lua", ".nvimrc", ".dir-locals.el", ".dir-locals-2.el",
 		"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".gemini", ".cursorrules", ".windsurf", ".windsurfrules", ".clinerules",
 		".roo", ".roorules", ".kiro", ".amazonq", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml",
-		".gitattributes", ".gitlab-ci.yml", "lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", "lefthook-local.yml", "lefthook-local.yaml",
-		"mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise", ".tool-versions", "rust-toolchain", "rust-toolchain.toml",
-		".gdbinit", ".lldbinit", ".pdbrc", ".irbrc", ".Rprofile", ".ackrc", ".bazelrc", ".mvn", "bunfig.toml",
+		"lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", "lefthook-local.yml", "lefthook-local.yaml",
+		"mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise", ".tool-versions",
+		".gdbinit", ".lldbinit", ".pdbrc", ".irbrc", ".Rprofile", ".ackrc",
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".inputrc",
 	}
 }
@@ -118,6 +126,10 @@ func builtinPaths() []Rule {
 			Paths: []string{
 				"**/{" + strings.Join(obeyed(), ",") + "}/**", "**/{" + strings.Join(nested(), ",") + "}/**",
 			},
+		},
+		{
+			ID: "builtin:build", Action: Ask, Ops: []Kind{Write}, Reason: "builds or CI run or obey what is in it", NoMask: true,
+			Paths: []string{"**/{" + strings.Join(built(), ",") + "}/**"},
 		},
 	}
 }

@@ -188,7 +188,7 @@ func TestBuiltInRulesProtect(t *testing.T) {
 		{write("/w/sub/.git"), "builtin:repository"},
 		{write("/w/.git/config"), "builtin:git-config"},
 		{write("/w/.git/hooks/x"), "builtin:git-config"},
-		{write("/w/a/rust-toolchain.toml"), "builtin:run-later"},
+		{write("/w/a/rust-toolchain.toml"), "builtin:build"},
 		{write("/w/.cargo/config"), "builtin:run-later"},
 	} {
 		if d := p.Decide([]Effect{c.effect}); d.Rule != c.rule {

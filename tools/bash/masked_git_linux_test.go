@@ -65,10 +65,10 @@ func TestAMaskedFileIsNotLookedForInARepository(t *testing.T) {
 // What other programs obey no program of a call changes or makes, tracked or not.
 func TestNoProgramWritesWhatOthersObey(t *testing.T) {
 	t.Parallel()
-	v := newVaultOf(t, "git init -q -b main; mkdir -p src .github/workflows; for f in CLAUDE.md .github/workflows/ci.yml .gitattributes; do echo >$f; done; git add .; git commit -qm one", policy.Autorun())
+	v := newVaultOf(t, "git init -q -b main; mkdir -p src .github; for f in CLAUDE.md .github/copilot-instructions.md; do echo >$f; done; git add .; git commit -qm one", policy.Autorun())
 	for _, name := range []string{
-		"CLAUDE.md", ".github/workflows/ci.yml", ".gitattributes", "src/CLAUDE.md", "src/AGENTS.md", ".github/workflows/new.yml", "src/.github/workflows/new.yml",
-		"rust-toolchain", ".devcontainer.json", ".gemini/settings.json", ".circleci/config.yml", ".config/mise/config.toml", ".cursorrules",
+		"CLAUDE.md", ".github/copilot-instructions.md", "src/CLAUDE.md", "src/AGENTS.md", "src/.github/copilot-instructions.md",
+		".devcontainer.json", ".gemini/settings.json", ".config/mise/config.toml", ".cursorrules",
 	} {
 		r, out := v.call(`python3 -c 'import os; p = "` + name + `"; os.makedirs(os.path.dirname(p) or ".", exist_ok=True); open(p, "a").write("theirs"); open("went-on", "w")'; sleep 0.2`)
 		if r.Failure == "" && !strings.Contains(out, "Read-only file system") {
@@ -76,4 +76,15 @@ func TestNoProgramWritesWhatOthersObey(t *testing.T) {
 		}
 		v.person("! grep -rqs theirs " + name)
 	}
+}
+
+// What builds and CI obey git and other tools change, as between branches.
+func TestToolsWriteWhatBuildsObey(t *testing.T) {
+	t.Parallel()
+	v := newVaultOf(t, "git init -q -b main; mkdir -p .github/workflows; echo 1 >.github/workflows/ci.yml; git add .; git commit -qm one; "+
+		"git switch -qc other; echo 2 >.github/workflows/ci.yml; echo '*.bin binary' >.gitattributes; git add .; git commit -qm two; git switch -q main", policy.Autorun())
+	if r, out := v.call("git switch -q other"); r.Failure != "" || r.Exit == nil || r.Exit.Code != 0 {
+		t.Errorf("%+v %s", r, out)
+	}
+	v.person("grep -q 2 .github/workflows/ci.yml; test -f .gitattributes")
 }
