@@ -189,6 +189,19 @@ func TestCodexStopsACommand(t *testing.T) {
 	}
 }
 
+// The words of a command are no script: one may be a keyword of the shell.
+func TestCodexRunsWordsAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	c, _ := r.connect(t, "")
+	if out, code := c.run(r.start("1", "", map[string]any{"argv": []string{"printf", "%s|", "a  b", "$HOME", "it's"}})); out["stdout"] != "a  b|$HOME|it's|" || code != 0 {
+		t.Errorf("printf printed %q and ended with %d", out, code)
+	}
+	if out, code := c.run(r.start("2", "", map[string]any{"argv": []string{"if", "true"}})); code != 127 {
+		t.Errorf("a program that is called if printed %q and ended with %d", out, code)
+	}
+}
+
 // What is not understood does nothing.
 func TestCodexIsRefusedWhatTooldDoesNotKnow(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,8 @@ func script(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
 		words[i] = word
-		if word == "" || strings.ContainsFunc(word, special) {
+		keyword := i == 0 && !strings.Contains(word, "/") // it may be one, such as time
+		if word == "" || keyword || strings.ContainsFunc(word, special) {
 			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
