@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/message"
 )
 
@@ -178,4 +179,12 @@ func signalDaemon(ts *testscript.TestScript, _ bool, args []string) {
 	pid, err := os.ReadFile(ts.MkAbs("daemon.pid"))
 	ts.Check(err)
 	ts.Check(exec.Command("kill", "-"+args[0], strings.TrimSpace(string(pid))).Run())
+	if args[0] != "KILL" {
+		return
+	}
+	// A program that it was starting has its lock for a moment longer.
+	until(ts, "the end of the daemon's lock", func() bool {
+		_, runs, err := statedir.Running(filepath.Join(ts.Getenv("HOME"), ".local/state/toold"))
+		return err == nil && !runs
+	})
 }
