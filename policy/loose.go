@@ -27,7 +27,7 @@ const maxMeanings = 256
 func (p *pattern) meanings() (out []meaning) {
 	for _, argv := range spelledOut(p.tokens) {
 		c := programs.Spell(argv)
-		m := meaning{command: c}
+		m := meaning{command: c, open: argv[0].Text == "**"}
 		if strings.Contains(argv[0].Text, "*") {
 			m.program = argv[0].Text
 		}

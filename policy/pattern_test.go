@@ -156,6 +156,7 @@ func TestFoldersOfARule(t *testing.T) {
 func FuzzPattern(f *testing.F) {
 	f.Add("git {push,pull} **", "git -C x push")
 	f.Add("a ** b *", "a … b -c")
+	f.Add(" **", "git -C x push")
 	f.Fuzz(func(t *testing.T, text, command string) {
 		p, err := compilePattern(text)
 		if err != nil {
