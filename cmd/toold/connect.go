@@ -116,7 +116,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
 	secrets := freshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d, err := newDaemon(ctx, cfg, nil, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	d, err := newDaemon(ctx, cfg, nil, constant(secrets), zap.NewNop())
 	if err != nil {
 		stop()
 		var coded *exitError
@@ -140,6 +140,11 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 		return nil, &exitError{callNotRun, err}
 	}
 	return p, nil
+}
+
+// constant is an issuer of the same tokens for ever.
+func constant(list []server.Token) func() (func() []server.Token, error) {
+	return func() (func() []server.Token, error) { return func() []server.Token { return list }, nil }
 }
 
 // secretOf is the first token with a role.

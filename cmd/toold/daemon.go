@@ -66,9 +66,9 @@ type shared struct {
 // newDaemon opens everything a daemon needs, answers the calls of a crashed
 // predecessor and listens; it serves nothing yet. elsewhere returns the configuration in
 // another workspace; nil = the one of cfg is the only one.
-func newDaemon(ctx context.Context, cfg config.Config, elsewhere func(root string) (config.Config, error), tokens func() ([]server.Token, error), log *zap.Logger) (*daemon, error) {
+func newDaemon(ctx context.Context, cfg config.Config, elsewhere func(root string) (config.Config, error), issued func() (func() []server.Token, error), log *zap.Logger) (*daemon, error) {
 	d := &daemon{cfg: cfg, elsewhere: elsewhere, log: log}
-	if err := d.open(ctx, tokens, log); err != nil {
+	if err := d.open(ctx, issued, log); err != nil {
 		d.close()
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func newDaemon(ctx context.Context, cfg config.Config, elsewhere func(root strin
 }
 
 // open makes the object graph. On error close closes what was opened.
-func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error), log *zap.Logger) (err error) {
+func (d *daemon) open(ctx context.Context, issued func() (func() []server.Token, error), log *zap.Logger) (err error) {
 	if err := makeStateDir(d.cfg); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (d *daemon) open(ctx context.Context, tokens func() ([]server.Token, error)
 	if d.journal, err = journal.Open(ctx, d.cfg.StateDir, journal.Self()); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	secrets, err := tokens()
+	secrets, err := issued()
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}

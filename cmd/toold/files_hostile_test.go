@@ -13,7 +13,6 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/internal/server"
 )
 
 // hostileSite is a daemon whose policy allows everything, so that only the tools
@@ -66,7 +65,7 @@ func newHostileSite(t *testing.T) hostileSite {
 		t.Fatal(err)
 	}
 	secrets := freshTokens(cfg)
-	d, err := newDaemon(t.Context(), cfg, nil, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	d, err := newDaemon(t.Context(), cfg, nil, constant(secrets), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

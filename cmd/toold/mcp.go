@@ -12,7 +12,7 @@ import (
 )
 
 func mcpCommand(g *global) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "mcp", Short: "Be an MCP server on standard input and output, for an agent's client",
 		Long: "Offers the tools of the running daemon to a client of the Model Context Protocol, which\n" +
 			"starts this program and ends it. Each call is judged, run and recorded by the daemon; when\n" +
@@ -23,6 +23,8 @@ func mcpCommand(g *global) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.serveMCP(cmd.Context()) },
 	}
+	cmd.Flags().StringVar(&g.as, "token", "", "`name` of the token with which calls are made (default: agent)")
+	return cmd
 }
 
 func (g *global) serveMCP(ctx context.Context) error {

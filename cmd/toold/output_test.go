@@ -10,7 +10,6 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/message"
 )
 
@@ -27,7 +26,7 @@ func startDaemon(tb testing.TB) (url, secret string) {
 		tb.Fatal(err)
 	}
 	secrets := freshTokens(cfg)
-	d, err := newDaemon(tb.Context(), cfg, nil, func() ([]server.Token, error) { return secrets, nil }, zap.NewNop())
+	d, err := newDaemon(tb.Context(), cfg, nil, constant(secrets), zap.NewNop())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/internal/tokens"
 )
 
 // dial connects to the running daemon with the token of a role.
@@ -52,8 +53,10 @@ func (g *global) reach(ctx context.Context, cfg config.Config, output client.Opt
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{at: at, secret: func(role string) (string, error) { return secretOnDisk(cfg, role) }}
-	if _, err := p.secret("agent"); err != nil {
+	p := &peer{at: at, secret: func(role string) (string, error) { return g.secretFor(cfg, role) }}
+	if _, err := p.secret("agent"); err != nil && g.as != "" {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("%w (%v)", errNoDaemon, err)
 	}
 	p.agent, err = p.dial(ctx, "agent", output)
@@ -66,10 +69,24 @@ func (g *global) reach(ctx context.Context, cfg config.Config, output client.Opt
 	return p, nil
 }
 
+// secretFor is the token of a role. Calls are made with the one that a person named, if any.
+func (g *global) secretFor(cfg config.Config, role string) (string, error) {
+	if role != "agent" || g.as == "" {
+		return secretOnDisk(cfg, role)
+	}
+	file, _, err := existingToken(cfg, g.as)
+	if err != nil {
+		return "", fmt.Errorf("%w; make it with `toold connect` or `toold token add`", err)
+	}
+	token, err := tokens.Read(file)
+	return token.Secret, err
+}
+
 func secretOnDisk(cfg config.Config, role string) (string, error) {
 	for _, t := range cfg.Tokens {
 		if slices.Contains(t.Roles, role) {
-			return readToken(tokenFile(cfg.StateDir, t.Name))
+			token, err := tokens.Read(tokens.In(cfg.StateDir).Configured(t.Name))
+			return token.Secret, err
 		}
 	}
 	return "", noSuchRole(role)

@@ -70,6 +70,7 @@ type global struct {
 	std     stdio
 	options config.Options
 	json    bool
+	as      string // the token of calls by name; "" = the first with the role agent
 
 	understood bool   // the command line
 	below      string // where in a discovered workspace the person works; "" = at its root

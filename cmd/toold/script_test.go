@@ -29,6 +29,7 @@ import (
 // programs: they wait for events, which a script cannot.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
+		"call-as":        callAs,
 		"await-daemon":   awaitDaemon,
 		"await-file":     awaitFile,
 		"await-gone":     awaitGone,

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/toold/toold/executor"
-	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/internal/tokens"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 )
@@ -48,7 +48,7 @@ func (g *global) serve(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	d, err := newDaemon(ctx, cfg, g.elsewhere(cfg), func() ([]server.Token, error) { return loadTokens(cfg) }, log)
+	d, err := newDaemon(ctx, cfg, g.elsewhere(cfg), issuer(cfg, log), log)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (d *daemon) banner(w io.Writer) error {
 	if d.cfg.Socket != "" {
 		fmt.Fprintf(&b, "             unix:%s\n", d.cfg.Socket)
 	}
-	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokenFile(d.cfg.StateDir, ""))
+	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokens.In(d.cfg.StateDir).Dir())
 	fmt.Fprintf(&b, "  journal    %s\n", d.cfg.StateDir)
 	if d.home.held.Degraded != "" {
 		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.home.held.Tier, d.home.held.Degraded)

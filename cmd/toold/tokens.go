@@ -1,55 +1,83 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
+
+	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/tokens"
 )
-
-func tokenFile(stateDir, name string) string {
-	return filepath.Join(stateDir, "tokens", name)
-}
 
 func tokenFiles(cfg config.Config) map[string]string {
 	files := make(map[string]string)
 	for _, t := range cfg.Tokens {
-		files[t.Name] = tokenFile(cfg.StateDir, t.Name)
+		files[t.Name] = tokens.In(cfg.StateDir).Configured(t.Name)
 	}
 	return files
 }
 
-// loadTokens reads the tokens of the configuration, making those that do not
-// exist yet.
-func loadTokens(cfg config.Config) ([]server.Token, error) {
-	if err := os.MkdirAll(filepath.Join(cfg.StateDir, "tokens"), 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the folder of the tokens: %w", err)
+// tokenFile is the file of a token: one of the configuration, else an agent's.
+func tokenFile(cfg config.Config, name string) (file string, configured bool) {
+	if file, ok := tokenFiles(cfg)[name]; ok {
+		return file, true
 	}
-	var tokens []server.Token
-	for _, t := range cfg.Tokens {
-		secret, err := readOrMakeToken(tokenFile(cfg.StateDir, t.Name))
-		if err != nil {
-			return nil, err
+	return tokens.In(cfg.StateDir).Agent(name), false
+}
+
+// issuer makes the tokens of the configuration that do not exist yet, and returns what
+// reads all tokens as they are now.
+func issuer(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
+	return func() (func() []server.Token, error) {
+		for _, file := range tokenFiles(cfg) {
+			if _, err := tokens.Make(file); err != nil {
+				return nil, err
+			}
 		}
-		tokens = append(tokens, server.Token{Name: t.Name, Secret: secret, Roles: roles(t)})
+		return func() []server.Token {
+			list, err := readTokens(cfg)
+			if err != nil {
+				log.Warn("a token cannot be used", zap.Error(err))
+			}
+			return list
+		}, nil
 	}
-	return tokens, nil
+}
+
+// readTokens reads the tokens of the configuration and of connected agents. Those that
+// cannot be used are left out; err is about the last of them.
+func readTokens(cfg config.Config) (list []server.Token, err error) {
+	for _, t := range cfg.Tokens {
+		token, problem := tokens.Read(tokens.In(cfg.StateDir).Configured(t.Name))
+		if problem != nil {
+			err = problem
+			continue
+		}
+		list = append(list, server.Token{Name: t.Name, Secret: token.Secret, Roles: roles(t), Valid: token.Valid})
+	}
+	agents, problem := tokens.In(cfg.StateDir).Agents()
+	if problem != nil {
+		err = problem
+	}
+	for _, a := range agents {
+		if slices.ContainsFunc(cfg.Tokens, func(t config.Token) bool { return t.Name == a.Name }) {
+			err = fmt.Errorf("the token %s has the name of another in the configuration; revoke one of them", a.File)
+			continue
+		}
+		list = append(list, server.Token{Name: a.Name, Secret: a.Secret, Roles: []server.Role{server.Agent}, Valid: a.Valid})
+	}
+	return list, err
 }
 
 // freshTokens makes tokens that live in this process only.
 func freshTokens(cfg config.Config) []server.Token {
-	var tokens []server.Token
+	var list []server.Token
 	for _, t := range cfg.Tokens {
-		tokens = append(tokens, server.Token{Name: t.Name, Secret: newSecret(), Roles: roles(t)})
+		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})
 	}
-	return tokens
+	return list
 }
 
 func roles(t config.Token) []server.Role {
@@ -58,51 +86,4 @@ func roles(t config.Token) []server.Role {
 		rs = append(rs, server.Role(r))
 	}
 	return rs
-}
-
-// newSecret returns 256 random bits as text.
-func newSecret() string {
-	var bits [32]byte
-	rand.Read(bits[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(bits[:])
-}
-
-func readOrMakeToken(file string) (string, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return readToken(file)
-	}
-	if err != nil {
-		return "", fmt.Errorf("cannot make a token: %w", err)
-	}
-	secret := newSecret()
-	_, err = f.WriteString(secret + "\n")
-	if err := errors.Join(err, f.Close()); err != nil {
-		os.Remove(file) // a half-written token would be kept for ever
-		return "", fmt.Errorf("cannot write a token: %w", err)
-	}
-	return secret, nil
-}
-
-// readToken reads a token, and refuses one that others can read.
-func readToken(file string) (string, error) {
-	info, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("there is no token %s yet: start the daemon in your project, which makes it: toold serve", file)
-	}
-	if err != nil {
-		return "", fmt.Errorf("cannot read a token: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the token %s can be read by others; take that away: chmod 600 %s", file, file)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("cannot read a token: %w", err)
-	}
-	secret := strings.TrimSpace(string(text))
-	if len(secret) < 32 {
-		return "", fmt.Errorf("the token in %s is too short to be safe; remove the file and restart toold to have a new one", file)
-	}
-	return secret, nil
 }

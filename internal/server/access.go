@@ -28,7 +28,11 @@ type Token struct {
 	Name   string
 	Secret string
 	Roles  []Role
+	Valid  func() bool // reports whether it is still in force; nil = for ever
 }
+
+// revoked reports whether the token is no longer in force.
+func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }
 
 func (t Token) has(r Role) bool { return slices.Contains(t.Roles, r) }
 
@@ -48,7 +52,7 @@ func holder(s *Server, r *http.Request) (Token, int) {
 		return Token{}, http.StatusUnauthorized
 	}
 	given := sha256.Sum256([]byte(secret))
-	for _, t := range s.opt.Tokens {
+	for _, t := range s.opt.Tokens() {
 		known := sha256.Sum256([]byte(t.Secret))
 		if t.Secret != "" && subtle.ConstantTimeCompare(given[:], known[:]) == 1 {
 			return t, http.StatusOK

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func newTestServer(t testing.TB, change func(*Options), later ...func(*Options))
 	t.Helper()
 	opt := Options{
 		Approvals: approval.New[message.ApprovalRequest](), Log: zap.NewNop(),
-		Tokens:      []Token{{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, {Name: "empty", Roles: []Role{Admin}}},
+		Tokens:      also(nil, Token{Name: "agent", Secret: agentSecret, Roles: []Role{Agent}}, Token{Name: "empty", Roles: []Role{Admin}}),
 		Greet:       greet,
 		Connections: 20, IncomingBytes: 64 << 20,
 		MaxFrameBytes: 1 << 20, OutboxBytes: 1 << 20, CallsPerConnection: 10, Ping: time.Minute, Idle: time.Hour, Linger: time.Hour,
@@ -61,6 +62,14 @@ func newTestServer(t testing.TB, change func(*Options), later ...func(*Options))
 	t.Cleanup(ts.Close)
 	t.Cleanup(func() { s.Shutdown(context.Background()) })
 	return s, ts
+}
+
+// also returns more tokens.
+func also(tokens func() []Token, more ...Token) func() []Token {
+	if tokens != nil {
+		more = append(tokens(), more...)
+	}
+	return func() []Token { return slices.Clone(more) }
 }
 
 func get(t *testing.T, url string, header map[string]string) *http.Response {

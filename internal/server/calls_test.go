@@ -97,7 +97,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Dispatch, o.Approvals, o.Journal = calls, approvals, j
 		o.CallsPerConnection = options.CallsPerConnection
-		o.Tokens = append(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}}, Token{Name: "owner", Secret: adminSecret, Roles: []Role{Admin}})
+		o.Tokens = also(o.Tokens, Token{Name: "approver", Secret: approverSecret, Roles: []Role{Approver, Observer}}, Token{Name: "owner", Secret: adminSecret, Roles: []Role{Admin}})
 		for _, change := range more {
 			change(o)
 		}

@@ -56,6 +56,10 @@ func (ss *session) beat(gone <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
+		if ss.dismissed() {
+			ss.conn.Close()
+			return
+		}
 		if ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(ss.srv.opt.Idle)) != nil {
 			return // the reader finds that out as well
 		}

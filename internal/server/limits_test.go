@@ -71,7 +71,7 @@ func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
 	observer, agent, approver, admin := token("observer", Observer), token("agent-2", Agent), token("approver", Approver), token("owner", Admin)
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Connections = all
-		o.Tokens = append(o.Tokens, observer, agent, approver, admin)
+		o.Tokens = also(o.Tokens, observer, agent, approver, admin)
 	})
 	fill := func(who Token) (n int) {
 		for ; ; n++ {

@@ -24,7 +24,7 @@ func TestOnlyDecidersReloadThePolicy(t *testing.T) {
 	t.Parallel()
 	loaded := 0
 	_, ts := newTestServer(t, func(o *Options) {
-		o.Tokens = append(o.Tokens, Token{"a", "agent-secret", []Role{Agent, Observer}}, Token{"b", "admin-secret", []Role{Admin}})
+		o.Tokens = also(o.Tokens, Token{Name: "a", Secret: "agent-secret", Roles: []Role{Agent, Observer}}, Token{Name: "b", Secret: "admin-secret", Roles: []Role{Admin}})
 		o.Reload = func() (Reloaded, error) { loaded++; return Reloaded{Policy: "my.yaml"}, nil }
 	})
 	if status, body := post(t, ts, "agent-secret"); status != http.StatusForbidden || loaded != 0 {
@@ -38,7 +38,7 @@ func TestOnlyDecidersReloadThePolicy(t *testing.T) {
 func TestAFaultyPolicyIsAnsweredWithItsFault(t *testing.T) {
 	t.Parallel()
 	_, ts := newTestServer(t, func(o *Options) {
-		o.Tokens = append(o.Tokens, Token{"b", "admin-secret", []Role{Admin}})
+		o.Tokens = also(o.Tokens, Token{Name: "b", Secret: "admin-secret", Roles: []Role{Admin}})
 		o.Reload = func() (Reloaded, error) { return Reloaded{Policy: "my.yaml"}, errors.New("my.yaml:3:1: no such key") }
 		o.Policy = func() Reloaded { return Reloaded{Policy: "my.yaml", Error: "as before"} }
 	})

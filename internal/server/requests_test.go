@@ -40,7 +40,7 @@ func TestALongCommandIsExplainedAndNotRecorded(t *testing.T) {
 // TestAFaultIsAnsweredWithItsRequestID takes away what serves requests.
 func TestAFaultIsAnsweredWithItsRequestID(t *testing.T) {
 	_, ts := newTestServer(t, func(o *Options) {
-		o.Tokens = append(o.Tokens, Token{Name: "all", Secret: observerSecret, Roles: []Role{Observer, Admin}})
+		o.Tokens = also(o.Tokens, Token{Name: "all", Secret: observerSecret, Roles: []Role{Observer, Admin}})
 	}, func(o *Options) { o.Dispatch, o.Journal = nil, nil })
 	conn := dialAs(t, ts, observerSecret)
 	for _, frame := range asking {

@@ -31,7 +31,7 @@ type Options struct {
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
-	Tokens    []Token
+	Tokens    func() []Token // those in force, as they are now
 	// Greet answers a client that wants to work in dir, "" for none: without ConnID and
 	// Roles. The error says why it cannot.
 	Greet func(dir string) (message.HelloAck, error)

@@ -128,6 +128,8 @@ func (ss *session) read() {
 		case timedOut(err):
 			ss.farewell(websocket.ClosePolicyViolation, "nothing came for a while, not even an answer to a ping (limits.idle)")
 			return
+		case err == nil && ss.dismissed():
+			return
 		case err != nil || !ss.take(kind, frame):
 			return
 		}
@@ -235,6 +237,15 @@ func (ss *session) farewell(code int, text string) {
 	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), deadline); err != nil && !errors.Is(err, net.ErrClosed) {
 		ss.srv.opt.Log.Debug("cannot send a close frame", zap.String("conn", ss.id), zap.Error(err))
 	}
+}
+
+// dismissed ends a connection whose token is no longer in force, and reports whether it has.
+func (ss *session) dismissed() bool {
+	if !ss.who.revoked() {
+		return false
+	}
+	ss.farewell(websocket.ClosePolicyViolation, "the token "+ss.who.Name+" was revoked or replaced; connect again with a valid one")
+	return true
 }
 
 // finish lets the session write what it owes its client and then ends it.

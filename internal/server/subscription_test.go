@@ -334,7 +334,7 @@ func TestASlowSubscriberIsToldWhatOutputItMissed(t *testing.T) {
 // A subscriber is no reason for a call to live on, nor an approver.
 func TestASubscriberKeepsNothingAlive(t *testing.T) {
 	ts := newLimitedServer(t, policy.Ask, hello, func(l *dispatch.Limits, _ *Options) { l.Linger = 1 }, func(o *Options) {
-		o.Tokens = append(o.Tokens, Token{Name: "observer", Secret: observerSecret, Roles: []Role{Observer}})
+		o.Tokens = also(o.Tokens, Token{Name: "observer", Secret: observerSecret, Roles: []Role{Observer}})
 	})
 	agent, observer := dialAs(t, ts, agentSecret), dialAs(t, ts, observerSecret)
 	subscribe(t, observer, "")

@@ -118,6 +118,9 @@ func (w *writer) rest() {
 // errGivenUp says that nothing will be written any more.
 var errGivenUp = errors.New("the client was given up")
 
+// errRevoked says that the token is no longer in force and the client knows it.
+var errRevoked = errors.New("the token is no longer in force")
+
 // turn writes at most one queued message, and a piece of each followed call. It
 // reports whether there may be more to do at once; ErrCloseSent is that a close
 // frame was the last.
@@ -156,6 +159,9 @@ func (w *writer) ping() error {
 		return nil
 	}
 	w.beat = time.Now().Add(w.ss.srv.opt.Ping)
+	if w.ss.dismissed() {
+		return errRevoked
+	}
 	return w.ss.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(w.ss.srv.opt.Idle))
 }
 
