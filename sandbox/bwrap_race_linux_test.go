@@ -123,7 +123,7 @@ func given(t *testing.T, made helper.Spec) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.sendSpec(b, []*os.File{streams.Null, streams.Out, streams.Out}, nil); err != nil {
+	if err := p.sendSpec(b, []*os.File{streams.Null, streams.Out, streams.Out}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = p.await(t.Context())

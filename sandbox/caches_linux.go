@@ -220,7 +220,7 @@ func maker(spec helper.Spec) (*Process, error) {
 		p.control.Close()
 		return nil, unavailable("clone", err)
 	}
-	if err := p.sendSpec(b, nil, nil); err != nil {
+	if err := p.sendSpec(b, nil); err != nil {
 		p.destroy()
 		p.control.Close()
 		return nil, errors.Join(err, p.cmd.Wait())

@@ -88,7 +88,8 @@ func (p *Process) Give(script string) error {
 }
 
 // Release lets the command run that Hold has kept, or the script that Give has
-// brought. It is called at most once. An error means that nothing of it ran or ever
+// brought. It is called at most once. Once the command may start, the end of ctx does not
+// end it: that is the caller's to do. An error means that nothing of it ran or ever
 // will: for a held command it is that of Start; else what the sandbox was made from
 // had changed by the time of Give (a folder replaced, a hidden file that has come, a
 // mount), or the shell is gone. The caller then calls End.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,11 +47,25 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 		p.abandon()
 		return unavailable("read the helper's identity", err)
 	}
-	if err := p.sendSpec(b, handed, c.Extra); err != nil {
+	if err := p.instruct(spec, b, handed); err != nil {
 		p.abandon()
 		return unavailable("instruct the helper", err)
 	}
 	return nil
+}
+
+// instruct sends the encoded specification with the descriptors that go with it.
+func (p *Process) instruct(spec helper.Spec, encoded []byte, handed []*os.File) (err error) {
+	if spec.Hold {
+		if p.permit, err = newPermit(); err != nil {
+			return err
+		}
+		handed = append(handed[:len(handed):len(handed)], p.permit.file)
+	}
+	if p.command.Extra != nil {
+		handed = append(handed[:len(handed):len(handed)], p.command.Extra)
+	}
+	return p.sendSpec(encoded, handed)
 }
 
 // clone starts the helper, through bwrap if that makes the namespaces.
@@ -93,11 +108,16 @@ func (p *Process) clone(spec helper.Spec) error {
 
 // hear waits for the helper's first word, and takes the others from then on. When
 // it is not that the command runs, or waits for its script, the helper is gone.
+//
+// A helper that took the permit and was gone, or killed, before its first word may have
+// started the command: that is a command whose helper was lost, not one that never ran.
+// Of what confined it the report has the least.
 func (p *Process) hear(ctx context.Context) error {
 	event, err := p.await(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnheard) {
 		return err
 	}
+	p.permit.close()
 	p.report = p.command.Profile.report(event.ABI, event.Brokered)
 	p.heard = true
 	// Ends when the helper closes the control socket; End waits for that.
@@ -105,24 +125,58 @@ func (p *Process) hear(ctx context.Context) error {
 	return nil
 }
 
-// await waits for the helper's first word.
+// errUnheard is the error of await for a command that may have started.
+var errUnheard = errors.New("the helper started the command, perhaps, and is gone")
+
+// await waits for the helper's first word. When ctx ends, a command that has not begun to
+// start never will; one that has gets the time to say so.
 func (p *Process) await(ctx context.Context) (helper.Event, error) {
+	heard := make(chan struct{})
 	// The set-up can hang in a dead network mount; a caller need not.
-	stop := context.AfterFunc(ctx, p.destroy)
+	stop := context.AfterFunc(ctx, func() {
+		if p.permit == nil || p.permit.revoke() || !closes(heard, endWithin) {
+			p.destroy()
+		}
+	})
 	event, err := p.firstWord()
-	if !stop() && err == nil {
+	close(heard)
+	if !stop() && err == nil && p.permit == nil {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
 		return event, nil
 	}
+	if silent(err) && p.permit != nil && !p.permit.revoke() {
+		p.destroy()
+		return helper.Event{}, errUnheard
+	}
 	if p.abandon() && errors.Is(err, io.EOF) {
-		err = p.unavailable("hear from the helper", fmt.Errorf("it ended: %v", p.cmd.ProcessState))
+		err = p.unavailable(stageHear, fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
 	}
 	return helper.Event{}, err
+}
+
+// stageHear is the stage of a helper that has ended without a word.
+const stageHear = "hear from the helper"
+
+func silent(err error) bool {
+	var failed *StageError
+	return errors.As(err, &failed) && failed.Stage == stageHear
+}
+
+// closes reports whether c is closed before d has passed.
+func closes(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // abandon ends a helper that holds no command, and reports whether it is gone.
@@ -132,6 +186,7 @@ func (p *Process) abandon() bool {
 	p.control.Close()
 	p.doors.close()
 	p.blank.close()
+	p.permit.close()
 	gone := p.reap()
 	_ = p.group.End()
 	return gone
@@ -160,7 +215,7 @@ func (p *Process) firstWord() (helper.Event, error) {
 	}
 	switch {
 	case err != nil:
-		return helper.Event{}, unavailable("hear from the helper", err)
+		return helper.Event{}, unavailable(stageHear, err)
 	case event.Kind == helper.EventStarted:
 		return event, nil
 	case event.Stage == helper.StageChdir:
@@ -179,17 +234,13 @@ func failureOf(e helper.Event) error {
 
 // sendSpec passes the specification in a memory file: a packet is too small for
 // a long script.
-func (p *Process) sendSpec(spec []byte, handed []*os.File, extra *os.File) error {
+func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
 	file, err := memoryFile("specification", spec)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	files := append([]*os.File{file}, handed...)
-	if extra != nil {
-		files = append(files, extra)
-	}
-	return p.sendRights(nil, files)
+	return p.sendRights(nil, append([]*os.File{file}, handed...))
 }
 
 // sendRights passes the files after the descriptors. The files stay open until it

@@ -55,6 +55,7 @@ type Process struct {
 
 	scratch scratch
 	doors   doors
+	permit  *permit     // nil unless the command is held
 	blank   *blankShell // nil when the command was complete from the start
 	command Command
 	heard   bool // the helper has said that the command runs, or waits for its script

@@ -150,6 +150,9 @@ func translate(i tools.Input) executor.Input {
 	return out
 }
 
+// lookFirst is the next step after the loss of a command.
+const lookFirst = "What it did before stays done; look at it before you run it again."
+
 // result says how the script ended.
 func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	r := tools.Result{Terminal: v.terminal.String(), Sandbox: &exit.Sandbox}
@@ -182,10 +185,13 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	case exit.Reason == executor.Stopped:
 		r.IsError, r.Failure = true, tools.Cancelled
 		r.Text = "Command was stopped before it ended."
+		if exit.Lost {
+			r.Text += " The process that held its sandbox ended first, and may have ended before the command began. " + lookFirst
+		}
 	case exit.Limit == "machine":
 		r.Text = fmt.Sprintf("Command was killed, probably by the kernel: the machine had no memory left while it ran. Let it use less memory. Exit code: %d", exit.Code)
 	case exit.Lost:
-		r.Text = fmt.Sprintf("The command and everything it started were killed: the process that held its sandbox was killed from outside of toold. What it did before stays done; look at it before you run it again. Exit code: %d", exit.Code)
+		r.Text = fmt.Sprintf("The command and everything it started were killed: the process that held its sandbox was killed from outside of toold. %s Exit code: %d", lookFirst, exit.Code)
 	case exit.Signal != "":
 		r.Text = fmt.Sprintf("Terminated by %s (exit code %d)", exit.Signal, exit.Code)
 	case exit.Code != 0:

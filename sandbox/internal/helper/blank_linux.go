@@ -254,15 +254,25 @@ func (h *holder) refuse(why error) {
 }
 
 // awaitGo waits until the daemon lets the command start. It is the first order
-// after OrderRun; without it nothing starts.
-func (h *holder) awaitGo() error {
+// after OrderRun; without it nothing starts. The first of the files is the permit, which
+// the daemon may have taken back since; the others are the command's.
+func (h *holder) awaitGo(files []uintptr) (others []uintptr, err error) {
+	if len(files) == 0 {
+		return nil, errGarbled
+	}
+	permit := int(files[0])
+	defer unix.Close(permit)
 	buf := make([]byte, 64)
 	n, fds, err := receive(ControlFD, buf)
 	if order, bad := DecodeOrder(buf[:max(n, 0)]); err != nil || bad != nil || order.Kind != OrderGo {
-		return errGarbled
+		return nil, errGarbled
 	}
 	h.broker.lend(fds)
-	return nil
+	for {
+		if _, err = unix.Read(permit, buf); !errors.Is(err, unix.EINTR) {
+			return files[1:], err
+		}
+	}
 }
 
 // watch begins to watch what the command uses.

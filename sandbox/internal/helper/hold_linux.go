@@ -126,8 +126,7 @@ func (h *holder) start(extra []uintptr) error {
 	}
 	defer unix.Close(null)
 	attr := &syscall.ProcAttr{
-		Env:   h.spec.Env,
-		Files: append([]uintptr{0, 1, 2}, extra...),
+		Env: h.spec.Env,
 		// Not the session's leader, whose exit would hang up the terminal on the
 		// output of its children.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -140,7 +139,7 @@ func (h *holder) start(extra []uintptr) error {
 			return stage("prepare a shell without a script", err)
 		}
 		extra = []uintptr{uintptr(h.blank.read)}
-		attr.Env, attr.Files = h.spec.Env, append(attr.Files, extra...)
+		attr.Env = h.spec.Env
 	}
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
@@ -151,10 +150,11 @@ func (h *holder) start(extra []uintptr) error {
 		}
 	}
 	if h.spec.Hold {
-		if err := h.awaitGo(); err != nil {
+		if extra, err = h.awaitGo(extra); err != nil {
 			return stage("be told to start", err)
 		}
 	}
+	attr.Files = append([]uintptr{0, 1, 2}, extra...)
 	if h.shell, err = syscall.ForkExec(h.spec.Argv[0], h.spec.Argv, attr); err != nil {
 		return stage("start "+h.spec.Argv[0], err)
 	}
@@ -168,11 +168,11 @@ func (h *holder) start(extra []uintptr) error {
 		return nil
 	}
 	// Ours is the foreground group until here. The shell may have touched the
-	// terminal before it had it, and been stopped for that: wake it.
-	if err := unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell); err != nil {
-		return stage("hand over the terminal", err)
-	}
-	return except(unix.Kill(-h.shell, unix.SIGCONT), unix.ESRCH)
+	// terminal before it had it, and been stopped for that: wake it. An error is the
+	// shell's doing, which has left its group or has ended.
+	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
+	_ = unix.Kill(-h.shell, unix.SIGCONT)
+	return nil
 }
 
 // prepareUnconfined makes up for the missing pid namespace: orphans come to the

@@ -20,7 +20,7 @@ type Spec struct {
 	Seccomp    bool
 	Terminal   bool // descriptor 0 is its controlling terminal
 	Probe      bool // confine, report and end: start nothing
-	Hold       bool // start nothing before OrderGo
+	Hold       bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
 
 	Roots    []Root
 	Hide     []string

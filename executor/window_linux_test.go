@@ -1,0 +1,183 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// tracer keeps the helper of a held command from its first word: it stops the helper
+// when the shell has started. Its functions are called from one goroutine, which stays
+// on its thread.
+type tracer struct{ helper int }
+
+func trace(t *testing.T, h *Held) *tracer {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	tr := &tracer{h.process.PID()}
+	if err := unix.PtraceSeize(tr.helper); err != nil {
+		t.Skipf("this machine lets no process trace another: %v", err)
+	}
+	if err := unix.PtraceInterrupt(tr.helper); err != nil {
+		t.Fatal(err)
+	}
+	tr.next(t)
+	if err := unix.PtraceSetOptions(tr.helper, unix.PTRACE_O_TRACEVFORKDONE); err != nil {
+		t.Fatal(err)
+	}
+	tr.resume(t, 0)
+	return tr
+}
+
+// next waits until the helper stops.
+func (tr *tracer) next(t *testing.T) unix.WaitStatus {
+	t.Helper()
+	for {
+		var ws unix.WaitStatus
+		_, err := unix.Wait4(tr.helper, &ws, unix.WALL, nil)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || !ws.Stopped():
+			t.Fatalf("the helper did not stop: %v, %#x", err, ws)
+		}
+		return ws
+	}
+}
+
+func (tr *tracer) resume(t *testing.T, signal int) {
+	t.Helper()
+	if err := unix.PtraceCont(tr.helper, signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// started waits until the shell has started. The helper then stands still.
+func (tr *tracer) started(t *testing.T) {
+	t.Helper()
+	for {
+		ws := tr.next(t)
+		if ws.TrapCause() == unix.PTRACE_EVENT_VFORK_DONE {
+			return
+		}
+		signal := int(ws.StopSignal())
+		if signal == int(unix.SIGTRAP) {
+			signal = 0 // a stop of the tracing itself
+		}
+		tr.resume(t, signal)
+	}
+}
+
+func (tr *tracer) letGo(t *testing.T) {
+	t.Helper()
+	if err := unix.PtraceDetach(tr.helper); err != nil {
+		t.Errorf("the helper is gone: %v", err)
+	}
+}
+
+// outcome is what Run has returned.
+type outcome struct {
+	exit Exit
+	err  error
+}
+
+// inWindow runs a held command up to the moment in which its script has made the file
+// "ran" and the helper has not said so.
+func inWindow(t *testing.T, ctx context.Context, c Command) (*tracer, *Held, <-chan outcome) {
+	t.Helper()
+	p := NewPool(0)
+	t.Cleanup(p.Close)
+	h := p.Hold(c)
+	if h.err != nil {
+		t.Fatal(h.err)
+	}
+	tr := trace(t, h)
+	over := make(chan outcome, 1)
+	// Ends with the command; the caller waits.
+	go func() {
+		e, err := h.Run(ctx, c)
+		over <- outcome{e, err}
+	}()
+	tr.started(t)
+	for !ran(c) {
+		runtime.Gosched()
+	}
+	return tr, h, over
+}
+
+// A call that was cancelled when it had just begun has run: what it printed counts.
+func TestACancelBeforeTheHelpersFirstWordIsThatOfARunningCommand(t *testing.T) {
+	for _, mode := range []Terminal{Split, Off} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := inWorkspace(t, mode, sandbox.WorkspaceWrite)
+		c.Script = "trap 'echo stopped; exit 7' TERM; echo begun; echo ran >ran; while :; do :; done"
+		var out bytes.Buffer
+		started := false
+		c.Stdout, c.Started = &out, func(Started) { started = true }
+		tr, _, over := inWindow(t, ctx, c)
+		cancel()
+		tr.letGo(t)
+		got := <-over
+		if got.err != nil || got.exit.Reason != Stopped || got.exit.Code != 7 || out.String() != "begun\nstopped\n" || !started {
+			t.Errorf("%s: got %+v, %v, printed %q, start reported: %t", mode, got.exit, got.err, out.String(), started)
+		}
+	}
+}
+
+// Nothing says whether a command has run whose helper ends before its first word.
+func TestACommandWhoseHelperEndsBeforeItsFirstWordMayHaveRun(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
+		c.Script = "echo begun; echo ran >ran; sleep 1000"
+		var out bytes.Buffer
+		started := false
+		c.Stdout, c.Started = &out, func(Started) { started = true }
+		tr, _, over := inWindow(t, ctx, c)
+		if cancelled {
+			cancel()
+		}
+		if err := syscall.Kill(tr.helper, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		got := <-over
+		if got.err != nil || !got.exit.Lost || out.String() != "begun\n" || !started {
+			t.Errorf("cancelled: %t: got %+v, %v, printed %q, start reported: %t", cancelled, got.exit, got.err, out.String(), started)
+		}
+	}
+}
+
+// A command that is cancelled while its sandbox is made does not run.
+func TestACancelBeforeTheCommandMayStartLeavesNothing(t *testing.T) {
+	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
+	c.Script = "echo ran >ran"
+	p := NewPool(0)
+	t.Cleanup(p.Close)
+	h := p.Hold(c)
+	if h.err != nil {
+		t.Fatal(h.err)
+	}
+	if err := syscall.Kill(h.process.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan outcome, 1)
+	// Ends with the command.
+	go func() {
+		e, err := h.Run(ctx, c)
+		over <- outcome{e, err}
+	}()
+	cancel()
+	if got := <-over; got.err != nil || got.exit.Reason != Stopped || got.exit.Lost || ran(c) {
+		t.Errorf("got %+v, %v, it ran: %t", got.exit, got.err, ran(c))
+	}
+}
