@@ -3,7 +3,10 @@ package executor
 import (
 	"bytes"
 	"context"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -180,4 +183,61 @@ func TestACancelBeforeTheCommandMayStartLeavesNothing(t *testing.T) {
 	if got := <-over; got.err != nil || got.exit.Reason != Stopped || got.exit.Lost || ran(c) {
 		t.Errorf("got %+v, %v, it ran: %t", got.exit, got.err, ran(c))
 	}
+}
+
+// The helper continues a shell that the terminal has stopped, not one that has stopped
+// itself.
+func TestAShellThatStopsItselfAtOnceStaysStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
+	c.Script = "echo ran >ran; kill -STOP $$; echo on >on"
+	begun := make(chan struct{})
+	c.Started = func(Started) { close(begun) }
+	tr, _, over := inWindow(t, ctx, c)
+	shell := childOf(t, tr.helper)
+	for state(shell) != "T" {
+		runtime.Gosched()
+	}
+	tr.letGo(t)
+	<-begun
+	if s := state(shell); s != "T" {
+		t.Errorf("the shell is in state %q", s)
+	}
+	cancel()
+	<-over
+}
+
+// childOf finds the one child of a process.
+func childOf(t *testing.T, pid int) string {
+	t.Helper()
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if f := stat(e.Name()); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			return e.Name()
+		}
+	}
+	t.Fatal("the helper has no child")
+	return ""
+}
+
+// state is the letter of a process's state in proc_pid_stat(5).
+func state(pid string) string {
+	if f := stat(pid); len(f) > 0 {
+		return f[0]
+	}
+	return ""
+}
+
+// stat are the fields of proc_pid_stat(5) from the state on.
+func stat(pid string) []string {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	_, rest, found := strings.Cut(string(b), ") ")
+	if err != nil || !found {
+		return nil
+	}
+	return strings.Fields(rest)
 }

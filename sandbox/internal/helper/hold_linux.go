@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -167,12 +168,33 @@ func (h *holder) start(extra []uintptr) error {
 		h.letGo(null, 0)
 		return nil
 	}
-	// Ours is the foreground group until here. The shell may have touched the
-	// terminal before it had it, and been stopped for that: wake it. An error is the
-	// shell's doing, which has left its group or has ended.
-	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
-	_ = unix.Kill(-h.shell, unix.SIGCONT)
+	h.handOver()
 	return nil
+}
+
+// handOver gives the shell the terminal, of which ours is the foreground group until
+// here. The shell may have touched it before, and been stopped for that: it is woken. It
+// may as well have stopped itself, and stays so. A child that has stopped itself by now
+// is woken with it.
+//
+// An error is the shell's doing, which has left its group or has ended.
+func (h *holder) handOver() {
+	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
+	if by := h.stoppedBy(); by == 0 || by == unix.SIGTTIN || by == unix.SIGTTOU {
+		_ = unix.Kill(-h.shell, unix.SIGCONT)
+	}
+}
+
+// stoppedBy returns the signal that has stopped the shell; 0 when it is not stopped.
+func (h *holder) stoppedBy() unix.Signal {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, h.shell, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err != nil || info.Signo == 0 {
+		return 0
+	}
+	// The status is behind three numbers, filled up to the size of an address, and two more.
+	const status = 2*4 + (3*4+unsafe.Sizeof(uintptr(0))-1)/unsafe.Sizeof(uintptr(0))*unsafe.Sizeof(uintptr(0))
+	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(&info), status)))
 }
 
 // prepareUnconfined makes up for the missing pid namespace: orphans come to the
