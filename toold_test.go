@@ -48,6 +48,7 @@ var layers = []row{
 	{"sandbox/widen", []string{"sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
 	{"internal/statedir", nil, []string{"x/sys"}},
+	{"internal/service", []string{"internal/statedir"}, nil},
 	{"internal/tokens", nil, nil},
 	{"internal/workspaces", []string{"internal/statedir"}, nil},
 
@@ -70,7 +71,7 @@ var layers = []row{
 	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
-		"internal/approval", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/mcp",
+		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

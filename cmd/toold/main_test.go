@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/toold/toold/internal/service"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -69,6 +70,7 @@ func scriptEnv(e *testscript.Env) error {
 	e.Cd = workspace
 	e.Setenv("HOME", home)
 	e.Setenv("TOOLD_LISTEN", fmt.Sprintf("127.0.0.1:%d", port))
+	e.Defer(func() { _, _, _ = service.Stop(context.Background(), filepath.Join(home, ".local/state/toold")) }) // of toold up
 	e.Setenv("NO_COLOR", "1")
 	e.Setenv("MARK", fmt.Sprintf("%06d", rand.IntN(1e6)))
 	return nil

@@ -120,6 +120,9 @@ func Running(dir string) (d Daemon, ok bool, err error) {
 	return d, true, nil
 }
 
+// Served reports whether a process has the right to serve dir.
+func Served(dir string) (bool, error) { return served(dir) }
+
 func read(dir string) (d Daemon, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, daemonName))
 	if err == nil {

@@ -1,0 +1,39 @@
+//go:build unix
+
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const terminate = syscall.SIGTERM
+
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// serves reports whether a process has the lock of a state directory open. Where the
+// system does not show that, the name of its program will do.
+func serves(pid int, stateDir string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		return true // there is no /proc
+	}
+	lock, err := os.Stat(filepath.Join(stateDir, "lock"))
+	if err != nil {
+		return false
+	}
+	open, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		return strings.HasPrefix(string(name), "toold")
+	}
+	for _, fd := range open {
+		if file, err := os.Stat(filepath.Join(proc, "fd", fd.Name())); err == nil && os.SameFile(file, lock) {
+			return true
+		}
+	}
+	return false
+}
