@@ -43,13 +43,15 @@ type ToolReturn struct {
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
 	Background  *Background `json:"background,omitempty"` // the command runs on, as a call of its own
 	Replayed    bool        `json:"replayed,omitempty"`
-	File        *File       `json:"file,omitempty"` // what the call did to a file
+	File        *File       `json:"file,omitempty"`  // what the call did to a file
+	Files       []File      `json:"files,omitempty"` // what it did to each of several
 }
 
-// File is what a call of read_file, write_file or edit_file did to its file.
+// File is what a call did to one file.
 type File struct {
 	Path         string `json:"path" jsonschema:"the file's canonical path"`
-	Operation    string `json:"operation" jsonschema:"read, create, write or edit"`
+	Operation    string `json:"operation" jsonschema:"read, create, write, edit, remove or move"`
+	From         string `json:"from,omitempty" jsonschema:"where a file was that was moved"`
 	Bytes        int64  `json:"bytes" jsonschema:"of the content that was returned, or that the file has now"`
 	Lines        int64  `json:"lines" jsonschema:"of the same"`
 	Replacements int64  `json:"replacements,omitempty" jsonschema:"that an edit made"`

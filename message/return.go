@@ -41,6 +41,7 @@ type ReturnOptions struct {
 	Cause       Cause    // empty: toold did not stop it
 	Background  *Background
 	File        *File
+	Files       []File
 }
 
 // NewToolReturn makes the return of a call, with every field in all the places
@@ -56,7 +57,7 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
 		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal), Order: o.Order,
 		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
-		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background, File: o.File,
+		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background, File: o.File, Files: o.Files,
 	}
 	if r.ID == "" {
 		r.ID = NewID("message")

@@ -211,4 +211,9 @@ type Replacement struct {
 	Seen fs.FileInfo
 	// Parents makes missing folders above a new file.
 	Parents bool
+	// Like has the mode, owner and extended attributes that a new file gets. Nil: the
+	// defaults of a new file.
+	Like *os.File
+	// Remove removes Old, which is needed; it is not replaced.
+	Remove bool
 }

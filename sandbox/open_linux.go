@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -68,6 +69,8 @@ type writer interface {
 	// Begin writes the content and returns the new file, open for reading.
 	Begin(c regular.Change, content []byte) (*os.File, error)
 	Commit() error
+	// Remove removes the old file.
+	Remove(c regular.Change) error
 	// Discard removes what was begun and not committed, and closes the file.
 	Discard()
 }
@@ -84,6 +87,8 @@ func (o *own) Begin(c regular.Change, content []byte) (file *os.File, err error)
 
 func (o *own) Commit() error { return o.draft.Commit() }
 
+func (o *own) Remove(c regular.Change) error { return regular.Remove(c) }
+
 func (o *own) Discard() {
 	if o.draft != nil {
 		o.draft.Discard()
@@ -94,15 +99,32 @@ func (o *own) Discard() {
 // this process, whoever writes: in a user namespace other users and groups have no
 // numbers.
 func replaceBy(w writer, canonical string, r Replacement) error {
-	change := regular.Change{Path: canonical, Parents: r.Parents, Old: r.Old}
+	change := regular.Change{Path: canonical, Parents: r.Parents, Private: r.Like != nil, Old: r.Old}
 	if r.Seen != nil {
 		was := r.Seen.Sys().(*syscall.Stat_t)
 		change.Seen = &regular.State{Changed: was.Ctim.Nano(), Size: was.Size}
 	}
+	did, do, err := "written", "write", error(nil)
+	if r.Remove {
+		did, do, err = "removed", "remove", w.Remove(change)
+	} else {
+		err = writeBy(w, change, r)
+	}
+	switch {
+	case errors.Is(err, regular.ErrUnsynced):
+		return fmt.Errorf("%s is %s, but %w", canonical, did, err)
+	case err != nil:
+		return explain(do, canonical, err)
+	}
+	return nil
+}
+
+// writeBy has w write the new content and put it in its place.
+func writeBy(w writer, change regular.Change, r Replacement) error {
 	defer w.Discard()
 	file, err := w.Begin(change, r.Data)
-	if err == nil && r.Old != nil {
-		err = copyAttributes(file, r.Old)
+	if like := cmp.Or(r.Old, r.Like); err == nil && like != nil {
+		err = copyAttributes(file, like)
 	}
 	if err == nil {
 		err = unix.Fsync(int(file.Fd()))
@@ -110,11 +132,5 @@ func replaceBy(w writer, canonical string, r Replacement) error {
 	if err == nil {
 		err = w.Commit()
 	}
-	switch {
-	case errors.Is(err, regular.ErrUnsynced):
-		return fmt.Errorf("%s is written, but %w", canonical, err)
-	case err != nil:
-		return explain("write", canonical, err)
-	}
-	return nil
+	return err
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -117,6 +118,9 @@ func replaceStepwise(canonical string, r Replacement) error {
 	if err := stillThere(dir, name, r); err != nil {
 		return err
 	}
+	if r.Remove {
+		return dir.Remove(name)
+	}
 	temporary := ".toold-" + rand.Text() + ".tmp"
 	defer func() { _ = dir.Remove(temporary) }() // which is gone when it has been renamed
 	if err := writeNew(dir, temporary, r); err != nil {
@@ -156,7 +160,8 @@ func stillThere(dir *os.Root, name string, r Replacement) error {
 
 func writeNew(dir *os.Root, name string, r Replacement) error {
 	mode := fs.FileMode(0o666)
-	if r.Old != nil {
+	like := cmp.Or(r.Old, r.Like)
+	if like != nil {
 		mode = 0o600 // until it has the old one's
 	}
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -164,9 +169,9 @@ func writeNew(dir *os.Root, name string, r Replacement) error {
 		return err
 	}
 	_, err = f.Write(r.Data)
-	if err == nil && r.Old != nil {
+	if err == nil && like != nil {
 		var old fs.FileInfo
-		if old, err = r.Old.Stat(); err == nil {
+		if old, err = like.Stat(); err == nil {
 			err = f.Chmod(old.Mode().Perm())
 		}
 	}

@@ -98,9 +98,21 @@ func TestPortableReplaceKeepsTheOldFileOrGivesTheNewOne(t *testing.T) {
 	if err := replacePortable(path, Replacement{Data: []byte("three"), Old: old, Seen: seen}); err == nil || !strings.Contains(err.Error(), "read it again") {
 		t.Errorf("a file that is another now was replaced: %v", err)
 	}
+	if err := replacePortable(path, Replacement{Old: old, Seen: seen, Remove: true}); err == nil {
+		t.Error("a file that is another now was removed")
+	}
 	left, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(left) != 1 {
 		t.Errorf("besides the file there is %v, %v", left, err)
+	}
+	now, err := openPortable(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer now.Close()
+	err = replacePortable(path, Replacement{Old: now, Remove: true})
+	if left, err2 := os.ReadDir(filepath.Dir(path)); err != nil || err2 != nil || len(left) != 0 {
+		t.Errorf("after the file was removed there is %v, %v, %v", left, err, err2)
 	}
 }
 

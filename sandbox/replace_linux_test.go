@@ -53,6 +53,42 @@ func TestReplaceFileKeepsWhatIsNotContent(t *testing.T) {
 	})
 }
 
+func TestAFileIsRemovedAsItWasSeenOnly(t *testing.T) {
+	t.Parallel()
+	inEveryWay(t, func(t *testing.T, a *access) {
+		root := a.tree(map[string]string{"gone": "old", "changed": "old", "replaced": "old"})
+		for _, name := range []string{"gone", "changed", "replaced"} {
+			path := filepath.Join(root, name)
+			old := a.must(path)
+			seen, err := old.Stat()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch name {
+			case "changed":
+				err = os.WriteFile(path, []byte("other content"), 0o644)
+			case "replaced":
+				err = errors.Join(os.Rename(path, path+"2"), os.WriteFile(path, []byte("new"), 0o644))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = a.replace(path, Replacement{Old: old, Seen: seen, Remove: true})
+			if (err == nil) != (name == "gone") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		like := a.must(filepath.Join(root, "changed"))
+		if err := errors.Join(like.Chmod(0o751), a.replace(filepath.Join(root, "new"), Replacement{Data: []byte("x"), Like: like})); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(filepath.Join(root, "new")); err != nil || info.Mode() != 0o751 {
+			t.Errorf("%v %v", info, err)
+		}
+		only(t, root, "changed", "new", "replaced", "replaced2")
+	})
+}
+
 func TestReplaceFileMakesNewFilesAndNeverReplacesByAccident(t *testing.T) {
 	t.Parallel()
 	inEveryWay(t, func(t *testing.T, a *access) {

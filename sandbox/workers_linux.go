@@ -98,7 +98,7 @@ func (s *workers) replace(ctx context.Context, p Profile, canonical string, r Re
 
 var (
 	errNoAnswer = errors.New("the file system does not answer; see whether what it is mounted from can be reached (mount, dmesg)")
-	errUnknown  = errors.New("the process that writes files was lost while it put the new file in its place; read the file to see whether it did")
+	errUnknown  = errors.New("the process that writes files was lost while it put the new file in its place or removed the old one; read the file to see whether it did")
 	errStale    = errors.New("cannot open files: folders, mounts or hidden files change faster than a sandbox can be made; make the call again")
 	errClosed   = errors.New("cannot open files: the daemon stops")
 )
@@ -127,6 +127,14 @@ func (r *remote) Begin(c regular.Change, content []byte) (*os.File, error) {
 func (r *remote) Commit() error {
 	r.done = true
 	err := r.conn.Commit()
+	if errors.Is(err, regular.ErrLost) {
+		return errUnknown
+	}
+	return err
+}
+
+func (r *remote) Remove(c regular.Change) error {
+	err := r.conn.Remove(c)
 	if errors.Is(err, regular.ErrLost) {
 		return errUnknown
 	}

@@ -23,7 +23,7 @@ func TestLookupKnowsTheNamesOfOtherToolSets(t *testing.T) {
 	for asked, want := range map[string]string{
 		"bash": "bash", "Bash": "bash", "shell_command": "bash", "run_shell_command": "bash", "exec_command": "bash",
 		"Read": "read_file", "ReadFile": "read_file", "Edit": "edit_file", "replace": "edit_file",
-		"shell": "bash", "local_shell": "bash", "read": "read_file", "edit": "edit_file", "MultiEdit": "edit_file", "write": "",
+		"shell": "bash", "local_shell": "bash", "read": "read_file", "edit": "edit_file", "MultiEdit": "", "write": "",
 		"Write": "", "write_file": "", "BASH": "", "": "", "bash ": "",
 	} {
 		tool, canonical, ok := r.Lookup(asked)

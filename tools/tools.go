@@ -232,6 +232,7 @@ type Result struct {
 	Failure Failure // set when something other than the command decided the end
 	Diff    string  // unified diff of what was changed
 	File    *File   // what was done to a file, by tools that work on one
+	Files   []File  // what was done to each, where a call changed several
 
 	// The rest is set by tools that run processes.
 	Exit      *Exit
@@ -283,7 +284,8 @@ type CallStatus struct {
 // File is what a call did to one file.
 type File struct {
 	Path         string // canonical
-	Operation    string // "read", "create", "write" or "edit"
+	Operation    string // "read", "create", "write", "edit", "remove" or "move"
+	From         string // where a file was that was moved; canonical
 	Bytes        int64  // of the content that was returned, or that the file has now
 	Lines        int64  // the same, in lines
 	Replacements int64  // that an edit made

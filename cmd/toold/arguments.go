@@ -56,7 +56,7 @@ type argument struct {
 
 // operandTools are the tools that take operands.
 func operandTools() []string {
-	return []string{"bash", "read_file", "write_file", "edit_file", "grep", "glob", "bash_output", "bash_kill"}
+	return []string{"bash", "read_file", "write_file", "edit_file", "multi_edit", "apply_patch", "grep", "glob", "bash_output", "bash_kill"}
 }
 
 // operandNames are the arguments that stand on the command line without a flag, in
@@ -65,8 +65,10 @@ func operandNames(tool string) []string {
 	switch tool {
 	case "bash":
 		return []string{"command"}
-	case "read_file", "write_file", "edit_file":
+	case "read_file", "write_file", "edit_file", "multi_edit":
 		return []string{"file_path"}
+	case "apply_patch":
+		return []string{"input"}
 	case "grep", "glob":
 		return []string{"pattern", "path"}
 	case "bash_output", "bash_kill":

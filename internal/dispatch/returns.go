@@ -94,9 +94,11 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	}
 	opt.Diff = spool.Redact(res.Diff, d.opt.Redact)
 	if res.File != nil {
-		f := message.File(*res.File)
-		f.Path = spool.Redact(f.Path, d.opt.Redact)
+		f := d.wireFile(*res.File)
 		opt.File = &f
+	}
+	for _, f := range res.Files {
+		opt.Files = append(opt.Files, d.wireFile(f))
 	}
 	if res.Sandbox != nil {
 		held := c.heldBy(*res.Sandbox)
@@ -162,6 +164,12 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret *message.ToolReturn) {
 		}
 	}
 	d.opt.Log.Info("call returned", fields...)
+}
+
+// wireFile is a file as a return describes it.
+func (d *Dispatcher) wireFile(f tools.File) message.File {
+	f.Path, f.From = spool.Redact(f.Path, d.opt.Redact), spool.Redact(f.From, d.opt.Redact)
+	return message.File(f)
 }
 
 // heldBy is what held the call, as frames tell it.

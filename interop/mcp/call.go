@@ -199,6 +199,7 @@ type outcome struct {
 	Diff        *string             `json:"diff,omitempty" jsonschema:"what the call changed in its file"`
 	Decision    *message.Decision   `json:"decision,omitempty"`
 	File        *message.File       `json:"file,omitempty"`
+	Files       []message.File      `json:"files,omitempty"`
 	Background  *message.Background `json:"background,omitempty"`
 }
 
@@ -210,7 +211,7 @@ func (c *call) result() *mcp.CallToolResult {
 	r := c.ret
 	o := outcome{
 		ToolCallID: r.CallID, Status: r.Status, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, DurationMS: r.DurationMS, Truncated: r.Truncated,
-		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Diff: r.Diff, Decision: r.Decision, File: r.File, Background: r.Background,
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Diff: r.Diff, Decision: r.Decision, File: r.File, Files: r.Files, Background: r.Background,
 	}
 	if r.ErrorType != nil {
 		o.ErrorType = string(*r.ErrorType)

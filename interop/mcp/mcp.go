@@ -77,7 +77,7 @@ func hints(tool string) *mcp.ToolAnnotations {
 	switch tool {
 	case "read_file", "grep", "glob", "bash_output", "list_calls":
 		return &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
-	case "write_file", "edit_file", "bash_kill":
+	case "write_file", "edit_file", "multi_edit", "apply_patch", "bash_kill":
 		return &mcp.ToolAnnotations{OpenWorldHint: &no}
 	}
 	return &mcp.ToolAnnotations{}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -23,25 +24,43 @@ const (
 	resultDiff  = 32 << 10
 )
 
-// change is one call of write_file or edit_file. What differs between the two
-// is how the new content comes of the old one.
+// change is one call that changes files: all of them or none.
 //
 // It is used by one goroutine at a time, like every Invocation of this package.
 type change struct {
-	o     Options
-	busy  *locks
-	file  target
-	verb  string // for a preview: "Write 7 bytes to"
-	fresh bool   // a file that does not exist is made, with its folders
+	o       Options
+	busy    *locks
+	verb    string // for a preview: "Write 7 bytes to"
+	steps   []step // one for each file
+	effects []policy.Effect
+	shown   string // fingerprint of what the preview was made of
+
+	// done, if set, summarises a change of several files for the result.
+	done func([]state) string
+}
+
+// step changes one file. What differs between the tools is how the new content comes of
+// the old one.
+type step struct {
+	file   target
+	fresh  bool   // a file that does not exist is made, with its folders
+	absent bool   // there must be no file yet
+	remove bool   // the file is removed
+	to     target // where the file goes; zero = it stays
 
 	// unread: there was no file when the call was judged, so that nobody judged
 	// whether one may be read.
 	unread bool
 
-	compute func(file target, before []byte) (made, error)
+	compute func(file target, before []byte) (made, error) // nil leaves the content as it is
+}
 
-	effects []policy.Effect
-	shown   string // fingerprint of what the preview was made of
+// paths are those that the step writes.
+func (p step) paths() []target {
+	if p.to.canonical != "" {
+		return []target{p.file, p.to}
+	}
+	return []target{p.file}
 }
 
 // made is the new content of a file.
@@ -54,6 +73,7 @@ type made struct {
 // state is a file as it is now and as it is to be.
 type state struct {
 	made
+	step
 	old    *os.File    // nil when there is none
 	seen   fs.FileInfo // of old, before it was read
 	before []byte
@@ -61,51 +81,96 @@ type state struct {
 }
 
 // did describes the change in a return.
-func (c *change) did(s state) *tools.File {
-	f := &tools.File{
-		Path: c.file.canonical, Operation: "write", Bytes: int64(len(s.after)), Lines: countLines(s.after), Replacements: s.replacements,
+func (s state) did() tools.File {
+	f := tools.File{
+		Path: s.file.canonical, Operation: "write", Bytes: int64(len(s.after)), Lines: countLines(s.after), Replacements: s.replacements,
 	}
 	switch {
 	case s.old == nil:
 		f.Operation = "create"
-	case !c.fresh:
+	case s.remove:
+		f.Operation = "remove"
+	case s.to.canonical != "":
+		f.Path, f.Operation, f.From = s.to.canonical, "move", s.file.canonical
+	case !s.fresh:
 		f.Operation = "edit"
 	}
 	return f
 }
 
-func (s state) close() {
-	if s.old != nil {
-		s.old.Close()
+// closeAll lets the files of states go.
+func closeAll(states []state) {
+	for _, s := range states {
+		s.old.Close() // allowed on nil
 	}
 }
 
-// diff labels a new file as patch expects it.
-func (c *change) diff(s state, most int) string {
-	from := c.file.asked
-	if s.old == nil {
+// diff labels a new file, and one that is removed, as patch expects it.
+func (s state) diff(most int) string {
+	from, to := s.file.asked, s.file.asked
+	switch {
+	case s.old == nil:
 		from = "/dev/null"
+	case s.remove:
+		to = "/dev/null"
+	case s.to.canonical != "":
+		to = s.to.asked
+		if string(s.before) == string(s.after) {
+			return fmt.Sprintf("rename from %s\nrename to %s\n", from, to)
+		}
 	}
-	return unified(from, c.file.asked, string(s.before), string(s.after), most)
+	return unified(from, to, string(s.before), string(s.after), most)
+}
+
+// diffs are the diffs of all files, in most bytes together.
+func diffs(states []state, most int) string {
+	var all strings.Builder
+	for _, s := range states {
+		all.WriteString(s.diff(max(most-all.Len(), 0)))
+	}
+	return all.String()
 }
 
 func (c *change) Effects() []policy.Effect { return c.effects }
 
-// Preview reads the file to show what would change. Execute then refuses to
+// Preview reads the files to show what would change. Execute then refuses to
 // change anything else.
 func (c *change) Preview() tools.Preview {
-	s, err := c.plan(context.Background())
-	defer s.close()
-	c.shown = fingerprint(s, err)
-	p := tools.Preview{Text: tools.Visible(c.verb + " " + c.file.name())}
+	states, err := c.plan(context.Background())
+	defer closeAll(states)
+	c.shown = fingerprint(states, err)
+	p := tools.Preview{Text: tools.Visible(c.verb + " " + c.names())}
 	if err == nil {
-		p.Diff = tools.Visible(c.diff(s, previewDiff))
-		err = c.o.Profile.CanWrite(c.file.canonical) // which the answer may change
+		p.Diff = tools.Visible(diffs(states, previewDiff))
+		err = c.writable() // which the answer may change
 	}
 	if err != nil {
 		p.Text += tools.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
 	}
 	return p
+}
+
+// names are the files for people and models.
+func (c *change) names() string {
+	var list []string
+	for _, p := range c.steps {
+		for _, file := range p.paths() {
+			list = append(list, file.name())
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// writable returns why the sandbox keeps the call from one of its files.
+func (c *change) writable() error {
+	for _, p := range c.steps {
+		for _, file := range p.paths() {
+			if err := c.o.Profile.CanWrite(file.canonical); err != nil && file.astray == nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Widens tells that a folder may be added, with the file in it.
@@ -119,96 +184,161 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 		c.o.Files = new(sandbox.Files) // which ends with the call
 		defer c.o.Files.Close()
 	}
-	s, err := c.underMasks(ctx, io)
-	result := tools.Result{Text: s.done}
+	states, err := c.underMasks(ctx, io)
+	result := tools.Result{}
 	if err != nil {
 		result = failed(ctx, err)
 	} else {
-		result.File = c.did(s)
-		if result.Diff = c.diff(s, resultDiff); result.Diff != "" {
-			result.Text += "\n\n" + result.Diff
+		c.describe(&result, states)
+	}
+	held := sandbox.Report{}
+	for _, s := range states {
+		if s.held.Profile != "" {
+			held = s.held
 		}
 	}
-	result.Sandbox = c.o.report(s.held)
+	result.Sandbox = c.o.report(held)
 	return result
 }
 
+// describe says in a result what was done.
+func (c *change) describe(result *tools.Result, states []state) {
+	result.Text = states[0].done
+	if c.done != nil {
+		result.Text = c.done(states)
+	}
+	for _, s := range states {
+		result.Files = append(result.Files, s.did())
+	}
+	if len(states) == 1 {
+		result.File, result.Files = &result.Files[0], nil
+	}
+	if result.Diff = diffs(states, resultDiff); result.Diff != "" {
+		result.Text += "\n\n" + result.Diff
+	}
+}
+
 // underMasks makes the change in the view of programs.
-func (c *change) underMasks(ctx context.Context, io tools.IO) (s state, err error) {
+func (c *change) underMasks(ctx context.Context, io tools.IO) (states []state, err error) {
 	if c.o, err = c.o.masked(io); err != nil {
-		return s, err
+		return nil, err
 	}
 	return c.carryOut(ctx, io.Granted)
 }
 
-// carryOut makes the change. The state it returns is closed.
-func (c *change) carryOut(ctx context.Context, granted []string) (s state, err error) {
+// carryOut makes the change. The states it returns are closed.
+func (c *change) carryOut(ctx context.Context, granted []string) (states []state, err error) {
 	if ctx.Err() != nil {
-		return s, ctx.Err()
+		return nil, ctx.Err()
 	}
-	if err := c.o.limited(c.file.canonical, true); err != nil {
-		return s, err
-	}
-	if err := c.protected(granted); err != nil {
-		return s, err
-	}
-	if err := c.o.Profile.CanWrite(c.file.canonical); err != nil && c.file.astray == nil {
-		return s, err
+	if err := c.permitted(granted); err != nil {
+		return nil, err
 	}
 	// What a person has granted is not taken from this call when another runs.
 	watch := c.o.Protect.Begin(append([]string{}, granted...))
 	defer watch.End()
-	release, err := c.busy.acquire(ctx, c.file.canonical)
+	release, err := c.acquire(ctx)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer release()
-	s, err = c.plan(ctx)
-	defer s.close()
-	if c.shown != "" && c.shown != fingerprint(s, err) {
-		return s, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.file.name())
+	states, err = c.plan(ctx)
+	defer closeAll(states)
+	if c.shown != "" && c.shown != fingerprint(states, err) {
+		return states, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.names())
 	}
 	if err != nil {
-		return s, err
+		return states, err
 	}
-	return s, c.apply(ctx, s, watch.Existing())
+	a := application{o: c.o, states: states}
+	a.o.Profile.Protect = watch.Existing()
+	return states, a.apply(ctx)
+}
+
+// permitted returns why one of the files must not be changed.
+func (c *change) permitted(granted []string) error {
+	for _, p := range c.steps {
+		for _, file := range p.paths() {
+			if err := c.o.limited(file.canonical, true); err != nil {
+				return err
+			}
+			if err := c.protected(file, granted); err != nil {
+				return err
+			}
+		}
+	}
+	return c.writable()
+}
+
+// acquire locks every file, always in the same order.
+func (c *change) acquire(ctx context.Context) (release func(), err error) {
+	var names []string
+	for _, p := range c.steps {
+		for _, file := range p.paths() {
+			names = append(names, file.canonical)
+		}
+	}
+	slices.Sort(names)
+	var held []func()
+	release = func() {
+		for _, let := range held {
+			let()
+		}
+	}
+	for _, name := range slices.Compact(names) {
+		let, err := c.busy.acquire(ctx, name)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, let)
+	}
+	return release, nil
 }
 
 // protected refuses a file that no call may change unless a person has said so.
-func (c *change) protected(granted []string) error {
-	name := c.o.Protect.Name(c.file.canonical)
-	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, c.file.canonical) {
+func (c *change) protected(file target, granted []string) error {
+	name := c.o.Protect.Name(file.canonical)
+	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, file.canonical) {
 		return nil
 	}
 	return &sandbox.Denial{
-		Kind: sandbox.DeniedProtected, Op: "write", Target: c.file.canonical, Setting: "sandbox.protect",
+		Kind: sandbox.DeniedProtected, Op: "write", Target: file.canonical, Setting: "sandbox.protect",
 		Hint: fmt.Sprintf("other programs run or obey what stands in %s (sandbox.protect in the configuration); a person has to allow this very call, so let the policy ask for it, or ask the user to change it", name),
 	}
 }
 
-// apply changes the file, unless it already is as it is to be. What is protected
-// and there stays as it is, whatever way leads to it.
-func (c *change) apply(ctx context.Context, s state, protected []string) error {
-	if s.old != nil && string(s.before) == string(s.after) {
-		return nil
+// plan reads the files and computes their new content. The states are to be closed
+// also when there is an error.
+func (c *change) plan(ctx context.Context) (states []state, err error) {
+	for _, p := range c.steps {
+		s, err := c.planOne(ctx, p)
+		states = append(states, s)
+		if err != nil {
+			return states, err
+		}
 	}
-	profile := c.o.Profile
-	profile.Protect = protected
-	return c.o.Files.Replace(ctx, profile, c.file.canonical, sandbox.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: c.fresh})
+	return states, nil
 }
 
-// plan reads the file and computes its new content. The state is to be closed
-// also when there is an error.
-func (c *change) plan(ctx context.Context) (s state, err error) {
-	if c.file.astray != nil {
-		return s, c.file.astray
+func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
+	s.step = p
+	for _, file := range p.paths() {
+		if file.astray != nil {
+			return s, file.astray
+		}
 	}
 	if err := c.load(ctx, &s); err != nil {
 		return s, err
 	}
-	s.made, err = c.compute(c.file, s.before)
+	switch {
+	case p.compute != nil:
+		s.made, err = p.compute(p.file, s.before)
+	case !p.remove:
+		s.after = s.before
+	}
 	if err == nil && int64(len(s.after)) > c.o.MaxWrite {
-		err = problem("file_path", "%s would have %d bytes; at most %d can be written", c.file.name(), len(s.after), c.o.MaxWrite)
+		err = problem("file_path", "%s would have %d bytes; at most %d can be written", p.file.name(), len(s.after), c.o.MaxWrite)
 	}
 	if s.old == nil {
 		s.done += " (created)"
@@ -219,42 +349,64 @@ func (c *change) plan(ctx context.Context) (s state, err error) {
 
 // load reads the file, if there is one and may be none.
 func (c *change) load(ctx context.Context, s *state) (err error) {
-	s.old, s.held, err = c.o.Files.Open(ctx, c.o.Profile, c.file.canonical)
+	s.old, s.held, err = c.o.Files.Open(ctx, c.o.Profile, s.file.canonical)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && c.fresh:
+	case errors.Is(err, fs.ErrNotExist) && s.fresh:
 		return nil
+	case s.absent && err == nil:
+		return problem("file_path", "%s exists already; nothing changed. Update it, or delete it in a call before", s.file.name())
 	case err != nil:
 		return err
-	case c.unread:
-		return fmt.Errorf("%s was not written: it appeared after the call was judged; make the call again", c.file.name())
+	case s.unread:
+		return fmt.Errorf("%s was not written: it appeared after the call was judged; make the call again", s.file.name())
 	}
 	if s.seen, err = s.old.Stat(); err == nil {
-		s.before, err = c.read(s.old, s.seen.Size())
+		s.before, err = c.o.content(s.old, s.seen.Size(), s.file)
+	}
+	if err == nil && s.to.canonical != "" {
+		err = c.free(ctx, s.to)
 	}
 	return err
 }
 
-// read takes size for a hint: the file may grow meanwhile.
-func (c *change) read(f *os.File, size int64) ([]byte, error) {
-	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", c.file.name(), c.o.MaxWrite)
-	if size > c.o.MaxWrite {
+// free returns an error where a file is to be moved to what exists.
+func (c *change) free(ctx context.Context, to target) error {
+	there, _, err := c.o.Files.Open(ctx, c.o.Profile, to.canonical)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	there.Close()
+	return problem("file_path", "nothing can be moved to %s, which exists already; nothing changed", to.name())
+}
+
+// content reads a whole file. It takes size for a hint: the file may grow meanwhile.
+func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
+	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
+	if size > o.MaxWrite {
 		return nil, tooLarge
 	}
 	var data bytes.Buffer
 	data.Grow(int(size) + bytes.MinRead)
-	if _, err := data.ReadFrom(io.LimitReader(f, c.o.MaxWrite+1)); err != nil {
+	if _, err := data.ReadFrom(io.LimitReader(f, o.MaxWrite+1)); err != nil {
 		return nil, err
 	}
-	if int64(data.Len()) > c.o.MaxWrite {
+	if int64(data.Len()) > o.MaxWrite {
 		return nil, tooLarge
 	}
 	return data.Bytes(), nil
 }
 
 // fingerprint identifies what a change starts from. It is never empty.
-func fingerprint(s state, err error) string {
+func fingerprint(states []state, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
-	return fmt.Sprintf("%v %x", s.old != nil, sha256.Sum256(s.before))
+	all := sha256.New()
+	for _, s := range states {
+		fmt.Fprintf(all, "%v %x\n", s.old != nil, sha256.Sum256(s.before))
+	}
+	return fmt.Sprintf("%x", all.Sum(nil))
 }

@@ -87,22 +87,31 @@ func (e editor) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
+	return e.build(a.FilePath, edits)
+}
+
+// build makes the change of a list of edits.
+func (e editor) build(path string, edits []edit) (tools.Invocation, error) {
 	for i, one := range edits {
 		if err := one.check(); err != nil {
 			return nil, numberEdit(err, i, len(edits))
 		}
 	}
-	file, err := e.o.target(a.FilePath)
+	file, err := e.o.target(path)
 	if err != nil {
 		return nil, err
 	}
+	return e.o.edit(e.busy, file, func(file target, before []byte) (made, error) {
+		return makeEdits(edits, file, before, e.o.MaxWrite)
+	}), nil
+}
+
+// edit changes one file that exists.
+func (o Options) edit(busy *locks, file target, compute func(target, []byte) (made, error)) *change {
 	return &change{
-		o: e.o, busy: e.busy, file: file, verb: "Edit",
+		o: o, busy: busy, verb: "Edit", steps: []step{{file: file, compute: compute}},
 		effects: []policy.Effect{file.effect(policy.Read), file.effect(policy.Write)},
-		compute: func(file target, before []byte) (made, error) {
-			return makeEdits(edits, file, before, e.o.MaxWrite)
-		},
-	}, nil
+	}
 }
 
 // check refuses an edit that cannot change anything.

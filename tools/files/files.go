@@ -1,4 +1,5 @@
-// Package files provides the tools read_file, write_file, edit_file, grep and glob.
+// Package files provides the tools read_file, write_file, edit_file, multi_edit,
+// apply_patch, grep and glob.
 //
 // Files are opened and replaced by sandbox.Files, in the view of a command and with
 // no more rights, under the canonical path that was judged, with no symbolic link
@@ -38,7 +39,7 @@ type Options struct {
 func New(o Options) []tools.Tool {
 	o = o.filled()
 	busy := &locks{held: make(map[string]*lock)}
-	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, grepper{o}, globber{o}}
+	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, multiEditor{editor{o, busy}}, patcher{o, busy}, grepper{o}, globber{o}}
 }
 
 // filled are the options with the defaults of those that are not set.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -401,7 +402,7 @@ func TestDefinitionsAreSchemasOfTheArguments(t *testing.T) {
 			Properties map[string]any
 			Required   []string
 		}
-		if err := json.Unmarshal(tool.Definition().Parameters, &schema); err != nil || schema.Type != "object" || schema.Required[0] != "file_path" && schema.Required[0] != "pattern" {
+		if err := json.Unmarshal(tool.Definition().Parameters, &schema); err != nil || schema.Type != "object" || !slices.Contains([]string{"file_path", "pattern", "input"}, schema.Required[0]) {
 			t.Errorf("%s: %v %+v", name, err, schema)
 		}
 		if tool.Definition().Description == "" {

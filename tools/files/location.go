@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+
+	"github.com/toold/toold/tools"
 )
 
 // Location returns the file that a call names.
@@ -14,6 +16,23 @@ func (w writer) Location(args json.RawMessage) (string, bool) { return w.o.locat
 
 // Location returns the file that a call names.
 func (e editor) Location(args json.RawMessage) (string, bool) { return e.o.location(args), false }
+
+// Location returns the first file that a patch names.
+func (p patcher) Location(args json.RawMessage) (string, bool) {
+	a, err := tools.Decode[patchArguments](args)
+	if err != nil {
+		return "", false
+	}
+	sections, err := a.sections()
+	if err != nil {
+		return "", false
+	}
+	path, err := json.Marshal(map[string]string{"path": sections[0].path})
+	if err != nil {
+		return "", false
+	}
+	return p.o.location(path), false
+}
 
 // Location returns the directory that a call searches.
 func (g grepper) Location(args json.RawMessage) (string, bool) { return g.o.location(args), false }

@@ -15,6 +15,13 @@ func TestACallIsLocatedUnderEveryNameOfItsPath(t *testing.T) {
 			t.Errorf("%s has no location", tool.Definition().Name)
 			continue
 		}
+		if _, patches := tool.(patcher); patches {
+			args, err := json.Marshal(patchOf("*** Delete File: ~/x"))
+			if got, runs := located.Location(args); err != nil || got != "/home/ada/x" || runs {
+				t.Errorf("apply_patch: %q, %t, %v", got, runs, err)
+			}
+			continue
+		}
 		for args, want := range map[string]string{
 			`{"file_path":"/a/x"}`: "/a/x", `{"path":"/a/x"}`: "/a/x", `{"filePath":"/a/x"}`: "/a/x",
 			`{"dir_path":"/a"}`: "/a", `{"directory":"/a"}`: "/a", `{"path":"~/x"}`: "/home/ada/x", `{"path":"x"}`: "x",

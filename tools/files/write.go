@@ -45,19 +45,22 @@ func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &change{
-		o: w.o, busy: w.busy, file: file, fresh: true,
-		verb:    "Write " + plural(len(a.Content), "byte") + " to",
-		effects: []policy.Effect{file.effect(policy.Write)},
+	p := step{
+		file: file, fresh: true,
 		compute: func(file target, _ []byte) (made, error) {
 			return made{after: []byte(a.Content), done: fmt.Sprintf("Wrote %s to %s", plural(len(a.Content), "byte"), file.name())}, nil
 		},
 	}
+	c := &change{
+		o: w.o, busy: w.busy, verb: "Write " + plural(len(a.Content), "byte") + " to",
+		effects: []policy.Effect{file.effect(policy.Write)},
+	}
 	// What is replaced is read as well: the diff in the result shows it.
 	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) {
-		c.unread = true
+		p.unread = true
 	} else {
 		c.effects = append(c.effects, file.effect(policy.Read))
 	}
+	c.steps = []step{p}
 	return c, nil
 }

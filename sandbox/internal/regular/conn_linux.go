@@ -50,7 +50,7 @@ func (c *Conn) Begin(change Change, content *os.File) (*os.File, error) {
 	if change.Old != nil {
 		fds = append(fds, int(change.Old.Fd()))
 	}
-	q := question{kind: askBegin, parents: change.Parents, old: change.Old != nil, seen: change.Seen, path: change.Path}
+	q := question{kind: askBegin, parents: change.Parents, private: change.Private, old: change.Old != nil, seen: change.Seen, path: change.Path}
 	fd, err := c.askFile(q, nil, fds...)
 	if err != nil {
 		return nil, err
@@ -68,6 +68,13 @@ func (c *Conn) Commit() error {
 // Discard is Draft.Discard for the draft that was begun last.
 func (c *Conn) Discard() error {
 	fds, err := c.ask(question{kind: askDiscard}, nil)
+	closeAll(fds)
+	return err
+}
+
+// Remove is the function Remove.
+func (c *Conn) Remove(change Change) error {
+	fds, err := c.ask(question{kind: askRemove, old: true, seen: change.Seen, path: change.Path}, nil, int(change.Old.Fd()))
 	closeAll(fds)
 	return err
 }

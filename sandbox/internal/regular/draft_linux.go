@@ -19,6 +19,7 @@ import (
 type Change struct {
 	Path    string   // canonical
 	Parents bool     // make missing folders above a new file
+	Private bool     // only the owner may read a new file until it has another mode
 	Old     *os.File // what is replaced, as Open opened it; nil: the file is new
 	Seen    *State   // what Old was before it was read; nil: that is not verified
 }
@@ -95,6 +96,25 @@ func (d *Draft) Commit() error {
 		return err
 	}
 	if err := syncFolder(d.dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsynced, err)
+	}
+	return nil
+}
+
+// Remove removes Change.Old, which must be there as it was seen, and writable.
+func Remove(c Change) error {
+	dir, err := openFolder(filepath.Dir(c.Path), false)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if err := (&Draft{change: c, dir: dir}).unchanged(); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(dir, filepath.Base(c.Path), 0); err != nil {
+		return err
+	}
+	if err := syncFolder(dir); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnsynced, err)
 	}
 	return nil
@@ -216,7 +236,7 @@ func (d *Draft) createNamed() (*os.File, error) {
 
 func (d *Draft) openNew(name string, flags int) (*os.File, error) {
 	mode := uint32(0o666)
-	if d.change.Old != nil {
+	if d.change.Old != nil || d.change.Private {
 		mode = 0o600 // until it has the old one's
 	}
 	fd, err := unix.Openat(d.dir, name, flags|unix.O_WRONLY|unix.O_CLOEXEC, mode)

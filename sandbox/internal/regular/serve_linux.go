@@ -76,6 +76,10 @@ func (a *attendant) answer(q question, fds []int) error {
 		err := a.draft.Commit()
 		a.drop()
 		return a.send(answerOf(err))
+	case q.kind == askRemove && len(fds) == 1 && q.old:
+		old := os.NewFile(uintptr(fds[0]), "old")
+		defer old.Close()
+		return a.send(answerOf(Remove(Change{Path: q.path, Old: old, Seen: q.seen})))
 	case q.kind == askDiscard && len(fds) == 0:
 		a.drop()
 		return a.send(answerOf(nil))
@@ -99,7 +103,7 @@ func (a *attendant) begin(q question, fds []int) (err error) {
 	a.drop()
 	content := os.NewFile(uintptr(fds[0]), "content")
 	defer content.Close()
-	a.change = Change{Path: q.path, Parents: q.parents, Seen: q.seen}
+	a.change = Change{Path: q.path, Parents: q.parents, Private: q.private, Seen: q.seen}
 	if q.old {
 		a.change.Old = os.NewFile(uintptr(fds[1]), "old")
 	}

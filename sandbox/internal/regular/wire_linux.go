@@ -18,6 +18,7 @@ const (
 	askBegin   = 'b' // with the content and perhaps the old file; answered by the draft
 	askCommit  = 'c' // of the draft that was begun last on this connection
 	askDiscard = 'd' // of the same
+	askRemove  = 'r' // of the old file, which comes with it
 )
 
 // mostBytes is more than a question has with the longest path that the kernel
@@ -28,14 +29,15 @@ const mostBytes = 8 << 10
 type question struct {
 	kind    byte
 	parents bool
-	old     bool   // the old file comes with it
+	old     bool // the old file comes with it
+	private bool
 	seen    *State // nil: not to be verified
 	path    string
 }
 
 func (q question) encode() []byte {
 	flags, seen := byte(0), State{}
-	for i, set := range []bool{q.parents, q.old, q.seen != nil} {
+	for i, set := range []bool{q.parents, q.old, q.seen != nil, q.private} {
 		if set {
 			flags |= 1 << i
 		}
@@ -56,7 +58,7 @@ func decodeQuestion(b []byte) (question, error) {
 	if len(b) < fixed || len(b) >= mostBytes {
 		return question{}, errGarbled
 	}
-	q := question{kind: b[0], parents: b[1]&1 != 0, old: b[1]&2 != 0, path: string(b[fixed:])}
+	q := question{kind: b[0], parents: b[1]&1 != 0, old: b[1]&2 != 0, private: b[1]&8 != 0, path: string(b[fixed:])}
 	if b[1]&4 != 0 {
 		q.seen = &State{int64(binary.LittleEndian.Uint64(b[2:])), int64(binary.LittleEndian.Uint64(b[10:]))}
 	}

@@ -1,0 +1,155 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/toold/toold/sandbox"
+)
+
+// application writes the states of a change.
+type application struct {
+	o      Options
+	states []state
+	undo   []undo // of what was written, in that order
+}
+
+// undo takes one write back.
+type undo struct {
+	name string // of the file, for people and models
+	back func(context.Context) error
+}
+
+// apply writes all files, or none: what was written before one that fails is put
+// back, and the error says where that failed too. New content is written first, since
+// only that can fail for want of room.
+func (a *application) apply(ctx context.Context) error {
+	err := a.write(ctx)
+	if err == nil {
+		err = a.remove(ctx)
+	}
+	if err == nil || len(a.undo) == 0 {
+		return err
+	}
+	return a.restore(context.WithoutCancel(ctx), err)
+}
+
+func (a *application) write(ctx context.Context) error {
+	for _, s := range a.states {
+		var err error
+		switch {
+		case s.remove || s.to.canonical == "" && s.old != nil && string(s.before) == string(s.after):
+		case s.to.canonical != "":
+			err = a.put(ctx, s.to, s, sandbox.Replacement{Data: s.after, Parents: true, Like: s.old})
+		default:
+			err = a.put(ctx, s.file, s, sandbox.Replacement{Data: s.after, Old: s.old, Seen: s.seen, Parents: s.fresh})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *application) remove(ctx context.Context) error {
+	for _, s := range a.states {
+		if !s.remove && s.to.canonical == "" {
+			continue
+		}
+		err := a.replace(ctx, s.file, sandbox.Replacement{Old: s.old, Seen: s.seen, Remove: true})
+		if err == nil || a.gone(ctx, s.file) {
+			a.undo = append(a.undo, undo{s.file.name(), func(ctx context.Context) error {
+				return a.replace(ctx, s.file, sandbox.Replacement{Data: s.before, Like: s.old})
+			}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes one file.
+func (a *application) put(ctx context.Context, file target, s state, r sandbox.Replacement) error {
+	err := a.replace(ctx, file, r)
+	if err == nil || a.holds(ctx, file, s.after) {
+		a.undo = append(a.undo, undo{file.name(), func(ctx context.Context) error { return a.putBack(ctx, file, s, r) }})
+	}
+	return err
+}
+
+// holds reports whether a file of several has its new content, although writing it
+// failed: its directory could not be synced, or the worker was lost.
+func (a *application) holds(ctx context.Context, file target, content []byte) bool {
+	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
+	if err != nil || len(a.states) == 1 {
+		f.Close() // allowed on nil
+		return false
+	}
+	defer f.Close()
+	_, now, err := a.look(f, file)
+	return err == nil && string(now) == string(content)
+}
+
+// gone reports whether a file was removed, although removing it failed.
+func (a *application) gone(ctx context.Context, file target) bool {
+	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
+	f.Close() // allowed on nil
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// putBack takes a write back, unless the file has changed since.
+func (a *application) putBack(ctx context.Context, file target, s state, r sandbox.Replacement) error {
+	now, _, err := a.o.Files.Open(ctx, a.o.Profile, file.canonical)
+	if err != nil {
+		return err
+	}
+	defer now.Close()
+	seen, content, err := a.look(now, file)
+	switch {
+	case err != nil:
+		return err
+	case string(content) != string(s.after):
+		return errors.New("it has changed since")
+	case r.Old == nil:
+		return a.replace(ctx, file, sandbox.Replacement{Old: now, Seen: seen, Remove: true})
+	}
+	return a.replace(ctx, file, sandbox.Replacement{Data: s.before, Old: now, Seen: seen})
+}
+
+func (a *application) look(f *os.File, file target) (seen fs.FileInfo, content []byte, err error) {
+	if seen, err = f.Stat(); err == nil {
+		content, err = a.o.content(f, seen.Size(), file)
+	}
+	return seen, content, err
+}
+
+func (a *application) replace(ctx context.Context, file target, r sandbox.Replacement) error {
+	return a.o.Files.Replace(ctx, a.o.Profile, file.canonical, r)
+}
+
+// restore takes back what was written, the latest first, and adds to an error what came
+// of it.
+func (a *application) restore(ctx context.Context, because error) error {
+	var restored, left []string
+	for i := len(a.undo) - 1; i >= 0; i-- {
+		u := a.undo[i]
+		if err := u.back(ctx); err != nil {
+			left = append(left, fmt.Sprintf("%s (%v)", u.name, err))
+		} else {
+			restored = append(restored, u.name)
+		}
+	}
+	text := "nothing changed"
+	if len(restored) > 0 {
+		text = "put back: " + strings.Join(restored, ", ")
+	}
+	if len(left) > 0 {
+		text += "; CHANGED AND NOT PUT BACK: " + strings.Join(left, ", ")
+	}
+	return fmt.Errorf("%w; what was written before is taken back. %s", because, text)
+}

@@ -1,0 +1,171 @@
+package files
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// patched is a file by lines while hunks change it.
+type patched struct {
+	file   target
+	lines  []string // without their ends
+	crlf   []bool   // which of them end in "\r\n"
+	folded string   // the lines again, "\n" before and after each
+	starts []int    // where each begins in folded
+	open   bool     // the last line has no end
+	out    strings.Builder
+	at     int // the first line that is not in out
+}
+
+func newPatched(file target, content []byte) *patched {
+	f := &patched{file: file}
+	rest := string(content)
+	for rest != "" {
+		line, after, ended := strings.Cut(rest, "\n")
+		text, crlf := strings.CutSuffix(line, "\r")
+		if !ended {
+			text, crlf = line, len(f.crlf) > 0 && f.crlf[len(f.crlf)-1]
+			f.open = true
+		}
+		f.lines, f.crlf = append(f.lines, text), append(f.crlf, crlf)
+		rest = after
+	}
+	var b strings.Builder
+	b.Grow(len(content) + 1)
+	b.WriteByte('\n')
+	for _, line := range f.lines {
+		f.starts = append(f.starts, b.Len())
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	f.folded = b.String()
+	return f
+}
+
+// applyHunks makes the changes of a patch in the content of a file.
+func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
+	if why := notText(content, true); why != "" {
+		return made{}, problem("input", "cannot patch %s: %s", file.name(), why)
+	}
+	f := newPatched(file, content)
+	for i, h := range hunks {
+		start, why := f.find(h)
+		if why != "" {
+			return made{}, problem("input", "nothing changed: hunk %d of %s (line %d of the patch) %s", i+1, file.name(), h.line, why)
+		}
+		f.change(h, start)
+	}
+	f.copyTo(len(f.lines))
+	after := f.out.String()
+	if f.open {
+		after = strings.TrimSuffix(strings.TrimSuffix(after, "\n"), "\r")
+	}
+	return made{after: []byte(after), replacements: int64(len(hunks))}, nil
+}
+
+// copyTo copies the lines before one.
+func (f *patched) copyTo(line int) {
+	for ; f.at < line; f.at++ {
+		f.write(f.lines[f.at], f.crlf[f.at])
+	}
+}
+
+func (f *patched) write(line string, crlf bool) {
+	f.out.WriteString(line)
+	if crlf {
+		f.out.WriteByte('\r')
+	}
+	f.out.WriteByte('\n')
+}
+
+// change makes a hunk whose first line is start. New lines end as the ones beside them.
+func (f *patched) change(h hunk, start int) {
+	f.copyTo(start)
+	for _, line := range h.lines {
+		switch line[0] {
+		case '+':
+			beside := min(f.at, len(f.lines)-1)
+			f.write(line[1:], beside >= 0 && f.crlf[beside])
+		case '-':
+			f.at++
+		default:
+			f.copyTo(f.at + 1)
+		}
+	}
+}
+
+// find returns the line at which a hunk applies, or why it does not.
+func (f *patched) find(h hunk) (start int, why string) {
+	from := f.at
+	for i, anchor := range h.anchors {
+		line := slices.IndexFunc(f.lines[from:], func(l string) bool { return strings.TrimSpace(l) == anchor })
+		if line < 0 {
+			return 0, fmt.Sprintf("is to be behind the line %s, which does not follow line %d; %s", quote([]string{anchor}), from, f.nearest([]string{anchor}))
+		}
+		if from += line; i < len(h.anchors)-1 {
+			from++
+		}
+	}
+	old := h.without('+')
+	switch {
+	case len(old) > 0:
+		return f.locate(h, old, from)
+	case h.eof || len(f.lines) == 0:
+		return len(f.lines), ""
+	case len(h.anchors) > 0:
+		return from + 1, ""
+	}
+	return 0, fmt.Sprintf("says what to add and not where; begin it with lines of the file with a space before them, with \"@@ \" and a line, or end it with %q", endOfFile)
+}
+
+// locate finds the old lines of a hunk.
+func (f *patched) locate(h hunk, old []string, from int) (start int, why string) {
+	sought := "\n" + strings.Join(old, "\n") + "\n"
+	if h.eof {
+		if start = len(f.lines) - len(old); start >= from && strings.HasSuffix(f.folded, sought) {
+			return start, ""
+		}
+		return 0, "is not at the end of the file; " + f.nearest(old)
+	}
+	start, next := f.index(sought, from)
+	switch {
+	case start < 0 && from > 0:
+		if before, _ := f.index(sought, 0); before >= 0 {
+			return 0, fmt.Sprintf("is on line %d, before what the hunk or \"@@\" above it names; put the hunks in the order of the file", before+1)
+		}
+		fallthrough
+	case start < 0:
+		return 0, "does not occur in it; " + f.nearest(old)
+	case next >= 0 && len(h.anchors) == 0:
+		return 0, fmt.Sprintf("occurs on line %d and on line %d. Put more lines of the file around it, or \"@@ \" and a line above the one that is meant", start+1, next+1)
+	}
+	return start, ""
+}
+
+// index returns the first two lines from one on at which text is; -1 where there is none.
+func (f *patched) index(sought string, from int) (first, second int) {
+	first = f.indexOne(sought, from)
+	if first < 0 {
+		return -1, -1
+	}
+	return first, f.indexOne(sought, first+1)
+}
+
+func (f *patched) indexOne(sought string, from int) int {
+	if from >= len(f.lines) {
+		return -1
+	}
+	base := f.starts[from] - 1
+	i := strings.Index(f.folded[base:], sought)
+	if i < 0 {
+		return -1
+	}
+	return sort.SearchInts(f.starts, base+i+1)
+}
+
+// nearest says what of the file is most like lines that it does not have.
+func (f *patched) nearest(old []string) string {
+	return notFound([]byte(strings.Join(f.lines, "\n")), strings.Join(old, "\n"))
+}

@@ -1,0 +1,201 @@
+package files
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// The lines that structure a patch in the V4A format.
+const (
+	beginPatch = "*** Begin Patch"
+	endPatch   = "*** End Patch"
+	addFile    = "*** Add File: "
+	updateFile = "*** Update File: "
+	deleteFile = "*** Delete File: "
+	moveTo     = "*** Move to: "
+	endOfFile  = "*** End of File"
+)
+
+// section is what a patch does to one file.
+type section struct {
+	header string // addFile, updateFile or deleteFile
+	path   string
+	to     string   // where the file goes; "" = it stays
+	text   []string // of a file that is added, by lines
+	hunks  []hunk
+}
+
+// hunk is one change in a file.
+type hunk struct {
+	line    int      // of the patch where it begins, from 1
+	anchors []string // lines of the file after each other, behind which the change is
+	lines   []string // each with "+", "-" or a space before it
+	eof     bool     // the change is at the end of the file
+}
+
+// without are the lines of a hunk but for those that begin with a mark.
+func (h hunk) without(mark byte) []string {
+	var list []string
+	for _, line := range h.lines {
+		if line[0] != mark {
+			list = append(list, line[1:])
+		}
+	}
+	return list
+}
+
+// patchParser reads a patch line by line.
+type patchParser struct {
+	field string // the argument, for errors
+	lines []string
+	at    int
+}
+
+func newPatchParser(field, text string) *patchParser {
+	lines := strings.Split(text, "\n")
+	if strings.HasSuffix(lines[0], "\r") { // the whole patch has such line endings
+		for i := range lines {
+			lines[i] = strings.TrimSuffix(lines[i], "\r")
+		}
+	}
+	return &patchParser{field: field, lines: lines}
+}
+
+// parsePatch reads a whole patch.
+func parsePatch(field, text string) ([]section, error) {
+	p := newPatchParser(field, strings.Trim(text, "\r\n\t "))
+	last := len(p.lines) - 1
+	switch {
+	case p.lines[0] != beginPatch:
+		return nil, p.fail("the patch begins with %s and not with %q; unified diffs are not taken", quote(p.lines[:1]), beginPatch)
+	case p.lines[last] != endPatch:
+		p.at = last
+		return nil, p.fail("the patch ends with %s and not with %q", quote(p.lines[last:]), endPatch)
+	}
+	p.at, p.lines = 1, p.lines[:last]
+	var list []section
+	for !p.ended() {
+		s, err := p.section()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, p.fail("the patch changes no file; put %q, %q or %q and a path into it", addFile, updateFile, deleteFile)
+	}
+	return list, nil
+}
+
+func (p *patchParser) ended() bool { return p.at >= len(p.lines) }
+
+// fail is an error about the line that is read next.
+func (p *patchParser) fail(format string, args ...any) error {
+	return problem(p.field, "line %d of the patch: %s", min(p.at, len(p.lines))+1, fmt.Sprintf(format, args...))
+}
+
+// take returns what follows a prefix of the next line.
+func (p *patchParser) take(prefix string) (rest string, ok bool) {
+	if p.ended() {
+		return "", false
+	}
+	if rest, ok = strings.CutPrefix(p.lines[p.at], prefix); !ok {
+		return "", false
+	}
+	p.at++
+	return strings.TrimSpace(rest), true
+}
+
+func (p *patchParser) section() (s section, err error) {
+	for _, header := range []string{addFile, updateFile, deleteFile} {
+		path, ok := p.take(header)
+		if !ok {
+			continue
+		}
+		if s.header, s.path = header, path; path == "" {
+			p.at--
+			return s, p.fail("%q names no file", strings.TrimSpace(header))
+		}
+		switch header {
+		case addFile:
+			s.text, err = p.added()
+		case updateFile:
+			s.to, _ = p.take(moveTo)
+			s.hunks, err = p.hunks(s.to != "")
+		}
+		return s, err
+	}
+	return s, p.fail("%s begins no file; one begins with %q, %q or %q", quote(p.lines[p.at:p.at+1]), addFile, updateFile, deleteFile)
+}
+
+// begins reports whether the next line begins another file.
+func (p *patchParser) begins() bool {
+	return p.ended() || strings.HasPrefix(p.lines[p.at], "*** ") && p.lines[p.at] != endOfFile
+}
+
+// added reads the lines of a new file.
+func (p *patchParser) added() (text []string, err error) {
+	for !p.begins() {
+		line, ok := strings.CutPrefix(p.lines[p.at], "+")
+		if !ok {
+			return nil, p.fail("%s has no \"+\" before it, as every line of a new file has", quote(p.lines[p.at:p.at+1]))
+		}
+		text = append(text, line)
+		p.at++
+	}
+	return text, nil
+}
+
+// hunks reads the changes of one file. none reports that there may be none.
+func (p *patchParser) hunks(none bool) (list []hunk, err error) {
+	for !p.begins() {
+		h, err := p.hunk(len(list) == 0)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, h)
+	}
+	if len(list) == 0 && !none {
+		return nil, p.fail("nothing is changed in the file before; a change is lines with \"+\", \"-\" or a space before them")
+	}
+	return list, nil
+}
+
+// unifiedNumbers is what follows @@ in a unified diff.
+var unifiedNumbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`)
+
+func (p *patchParser) hunk(first bool) (h hunk, err error) {
+	h.line = p.at + 1
+	for !p.ended() && (p.lines[p.at] == "@@" || strings.HasPrefix(p.lines[p.at], "@@ ")) {
+		anchor := strings.TrimSpace(p.lines[p.at][2:])
+		if unifiedNumbers.MatchString(anchor) {
+			return h, p.fail("line numbers are not taken; write \"@@\" alone, or \"@@ \" and a line of the file above the change")
+		}
+		if anchor != "" {
+			h.anchors = append(h.anchors, anchor)
+		}
+		first = true
+		p.at++
+	}
+	if !first {
+		return h, p.fail("%s begins no change; one begins with \"@@\"", quote(p.lines[p.at:p.at+1]))
+	}
+	for !p.begins() && !h.eof && !strings.HasPrefix(p.lines[p.at], "@@") {
+		switch line := p.lines[p.at]; {
+		case line == endOfFile:
+			h.eof = true
+		case line == "":
+			h.lines = append(h.lines, " ")
+		case strings.ContainsRune("+- ", rune(line[0])):
+			h.lines = append(h.lines, line)
+		default:
+			return h, p.fail("%s has neither \"+\", \"-\" nor a space before it", quote(p.lines[p.at:p.at+1]))
+		}
+		p.at++
+	}
+	if len(h.without(' ')) == 0 {
+		return h, p.fail("the change before only repeats lines of the file; put \"-\" before lines that go and \"+\" before those that come")
+	}
+	return h, nil
+}
