@@ -35,6 +35,7 @@ type Request struct {
 	GroupID        string
 	SenderID       string
 	Calls          []ToolCall
+	JudgeOnly      bool            // the calls are decided and recorded; the client runs them itself
 	Frame          json.RawMessage // the frame (or collected fragments) as received, for the journal
 }
 
