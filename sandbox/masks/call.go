@@ -5,6 +5,7 @@ import (
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/protect"
 )
 
 // A Call is the time in which a call runs under masks. A nil Call has none.
@@ -15,6 +16,7 @@ type Call struct {
 	began    map[string]state // of the names that it can read, though rules are about them
 	violated chan struct{}
 	replaced []sandbox.Mask // guarded by Tracker.mu
+	fresh    int            // how many names came; guarded by Tracker.mu
 }
 
 // Begin makes the masks of a call under a policy. opened are the effects of the call that a
@@ -61,21 +63,39 @@ func (c *Call) Violated() <-chan struct{} {
 	return c.violated
 }
 
-// End ends the call and returns what of its masks was replaced.
-func (c *Call) End() (replaced []sandbox.Mask) {
+// violate has the call ended. The caller holds Tracker.mu.
+func (c *Call) violate() {
+	select {
+	case <-c.violated:
+	default:
+		close(c.violated)
+	}
+}
+
+// End ends the call and returns what of its masks was replaced, and what it planted under
+// names that rules are about, which is removed.
+func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	if c == nil {
-		return nil
+		return nil, nil
 	}
 	t := c.tracker
 	t.watcher.Sync()
 	t.mu.Lock()
+	t.relink()
+	remove := t.plantedBy(c)
+	if len(remove) > 0 {
+		t.mu.Unlock()
+		removed = t.watcher.Remove(remove)
+		t.watcher.Sync()
+		t.mu.Lock()
+	}
 	defer t.mu.Unlock()
 	delete(t.active, c)
 	t.readIndexes(false)
 	if c.makes && c.replaced == nil {
 		t.take(c)
 	}
-	return c.replaced
+	return c.replaced, removed
 }
 
 // take notes what a call has made, or changed of what it could read. What was masked for it,
@@ -83,7 +103,7 @@ func (c *Call) End() (replaced []sandbox.Mask) {
 func (t *Tracker) take(c *Call) {
 	for _, some := range t.names {
 		for _, n := range some {
-			if n.dir || n.target != n.path || c.set.known[n.path] && !c.set.open[n.path] || c.isMasked(n.path) {
+			if n.dir || n.link || c.set.known[n.path] && !c.set.open[n.path] || c.isMasked(n.path) {
 				continue
 			}
 			now := stateOf(n.path)
@@ -116,6 +136,6 @@ func (t *Tracker) replaced(n *name) {
 			continue
 		}
 		c.replaced = []sandbox.Mask{c.set.mask(n.target)}
-		close(c.violated)
+		c.violate()
 	}
 }

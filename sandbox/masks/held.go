@@ -22,6 +22,9 @@ type held struct {
 type state struct {
 	file string // which file it is; "" = there is none
 	at   string // when it was changed last, and its size
+
+	links   uint32 // how many names it has
+	special bool   // it is neither a regular file nor a directory
 }
 
 func (s state) identity() string { return s.file }
@@ -37,14 +40,13 @@ type repository struct {
 // refresh brings up to date what is known of files that calls can read although rules are
 // about them. The caller holds mu.
 func (t *Tracker) refresh() {
-	making := false
-	for c := range t.active {
-		making = making || c.makes
-	}
+	making := t.making()
 	for _, root := range t.roots { // before a call can have written there
 		t.index(t.repository(root))
 	}
 	t.readIndexes(true)
+	t.relink()
+	linked := map[string]uint32{}
 	for _, some := range t.names {
 		for _, n := range some {
 			if n.made != (state{}) && !making && n.made != stateOf(n.path) {
@@ -53,8 +55,27 @@ func (t *Tracker) refresh() {
 			if n.reads && n.read.Action == policy.Ask && !n.dir && n.made == (state{}) {
 				t.refreshHeld(n)
 			}
+			if n.reads && !n.dir && n.is != "" && n.made == (state{}) {
+				if now := stateOf(n.target); now.links > 1 {
+					linked[now.file] = now.links
+				}
+			}
 		}
 	}
+	for _, n := range t.ghosts {
+		t.refreshHeld(n)
+	}
+	t.findLinked(linked)
+}
+
+// making reports whether what comes under a name counts as made by calls.
+func (t *Tracker) making() bool {
+	for c := range t.active {
+		if c.makes {
+			return true
+		}
+	}
+	return false
 }
 
 // refreshHeld looks at the content of a file again when it, or what persons gave to git, has

@@ -28,6 +28,8 @@ type Tracker struct {
 	names   names
 	lost    names                  // in directories that are not where they were
 	ghosts  map[string]*name       // links that calls may have replaced, by what they led to
+	kept    string                 // the file that lists them; "" = none
+	linked  map[string]linked      // files of several names, by identity
 	repos   map[string]*repository // by directory; nil = it is in none
 	active  map[*Call]struct{}
 	begun   bool              // a call has
@@ -39,6 +41,7 @@ type Tracker struct {
 // there. The caller closes the Watcher.
 func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error) {
 	t := newTracker(o.Roots, p)
+	t.restore(o)
 	o.Sight = t
 	var err error
 	t.watcher, err = protect.New(o)
@@ -46,7 +49,7 @@ func New(o protect.Options, p *policy.Policy) (*Tracker, *protect.Watcher, error
 }
 
 func newTracker(roots []string, p *policy.Policy) *Tracker {
-	t := &Tracker{roots: roots, active: map[*Call]struct{}{}, indexes: map[string]*index{}}
+	t := &Tracker{roots: roots, active: map[*Call]struct{}{}, indexes: map[string]*index{}, ghosts: map[string]*name{}}
 	t.reset(p)
 	close(t.listed) // the Watcher shows them
 	return t
@@ -80,7 +83,7 @@ func (t *Tracker) policy() *policy.Policy {
 // Tracker.
 func (t *Tracker) reset(p *policy.Policy) {
 	t.base, t.anyone, t.listed = p.Root(), p.ForAnyone(), make(chan struct{})
-	t.names, t.lost, t.ghosts, t.repos, t.last = names{}, names{}, map[string]*name{}, map[string]*repository{}, nil
+	t.names, t.lost, t.repos, t.last = names{}, names{}, map[string]*repository{}, nil
 }
 
 // Use looks for what the rules of a policy are about, unless that is known.
@@ -96,6 +99,10 @@ func (t *Tracker) Use(p *policy.Policy) {
 		<-listed
 		return
 	}
+	t.mu.Unlock()
+	t.watcher.Sync() // what calls have done to links is known by the names
+	t.mu.Lock()
+	t.relink()
 	t.reset(p)
 	listed := t.listed
 	t.mu.Unlock()

@@ -61,7 +61,9 @@ func (t *Tracker) compile(p *policy.Policy, opened []policy.Effect) (*compiled, 
 		}
 	}
 	for _, n := range t.ghosts {
-		b.judge(n)
+		if own := *n; own.judge(t, t.anyone) {
+			b.judge(&own)
+		}
 	}
 	c, err := b.build()
 	if err == nil && len(opened) == 0 {
@@ -107,6 +109,7 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 	for target, n := range t.ghosts {
 		if n.is = stateOf(target).identity(); n.is == "" {
 			delete(t.ghosts, target)
+			t.store()
 		}
 	}
 	t.last = nil
@@ -118,6 +121,7 @@ type builder struct {
 	t            *Tracker
 	by           *policy.Policy
 	opened       []policy.Effect
+	all          bool    // what calls made is masked too
 	list         []*name // each judged by the policy of the call
 	lifted       bool
 	hide, fix    cut
@@ -139,10 +143,10 @@ func (c cut) add(path, root string, masked bool) {
 // judge decides about one name.
 func (b *builder) judge(n *name) {
 	own := *n
-	if b.by != b.t.anyone && !own.judge(b.t, b.by) {
+	if n.is == "" || b.by != b.t.anyone && !own.judge(b.t, b.by) {
 		return
 	}
-	free := n.made != (state{})
+	free := n.made != (state{}) && !b.all
 	lifted := func(by policy.Block) bool { return by.Action == policy.Ask && b.lifts(&own) }
 	held := n.held.yes && own.reads && own.read.Action == policy.Ask // and so is what the same rule says about writing
 	heldToo := held && own.write.Rule == own.read.Rule
@@ -154,6 +158,18 @@ func (b *builder) judge(n *name) {
 		b.fix.add(n.path, root, own.writes || own.reads)
 	}
 	b.list = append(b.list, &own)
+	if !own.reads || n.dir {
+		return
+	}
+	for _, path := range b.t.linked[n.is].paths {
+		if path != n.target {
+			other := own
+			other.path, other.target = path, path
+			b.hide.add(path, b.t.root(path), true)
+			b.fix.add(path, b.t.root(path), true)
+			b.list = append(b.list, &other)
+		}
+	}
 }
 
 // lifts reports whether a person has said yes to what the call does to a name.

@@ -103,9 +103,13 @@ func (t *Tracker) look(path string) {
 		fresh.made = was.made
 		t.haunt(was)
 	}
+	if fresh.target != path && t.making() {
+		fresh.calm = stateOf(fresh.target)
+	}
 	t.names.put(fresh)
 	t.last = nil
 	t.replaced(fresh)
+	t.planted(fresh, was == nil)
 }
 
 // see returns the name of a path; nil when there is nothing, or no rule is about it.
@@ -115,17 +119,35 @@ func (t *Tracker) see(path string) *name {
 		return nil
 	}
 	info, err := os.Lstat(path)
-	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+	if err != nil {
+		return nil
+	}
+	if n.link = info.Mode()&fs.ModeSymlink != 0; n.link {
 		n.target, err = filepath.EvalSymlinks(path)
 	}
-	if err != nil || t.root(n.target) == "" {
-		return nil // what is elsewhere the configuration hides
+	if err == nil && t.root(n.target) != "" { // what is elsewhere the configuration hides
+		info, err = os.Lstat(n.target)
+		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).identity()
 	}
-	if info, err = os.Lstat(n.target); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-		return nil // a pipe, socket or device holds nothing that lasts
+	if n.is == "" {
+		n.target = path
 	}
-	n.dir, n.is = info.IsDir(), stateOf(n.target).identity()
 	return n
+}
+
+// relink follows the links again: what is on their ways may have changed. The caller holds mu.
+func (t *Tracker) relink() {
+	var links []string
+	for _, some := range t.names {
+		for path, n := range some {
+			if n.link {
+				links = append(links, path)
+			}
+		}
+	}
+	for _, path := range links {
+		t.look(path)
+	}
 }
 
 // forget takes a name away. The caller holds mu.
@@ -138,19 +160,23 @@ func (t *Tracker) forget(path string) {
 }
 
 // haunt has what a link led to stay masked: a call can replace a link, which is no mount,
-// and what it led to can be read by another name.
+// and what it led to can be read by another name. What a call has linked, and no one changed
+// since, is as it was before.
 func (t *Tracker) haunt(n *name) {
-	if n.target != n.path && n.made == (state{}) && len(t.active) > 0 {
-		t.ghosts[n.target] = n
+	if n.target == n.path || n.calm == stateOf(n.target) || len(t.active) == 0 {
+		return
 	}
+	t.ghosts[n.target] = n
+	t.store()
 }
 
 // name is an existing file or directory that rules are about, be it for some clients only.
 type name struct {
 	path   string
 	target string // what a symbolic link leads to; else path
+	link   bool
 	dir    bool
-	is     string // which file the target is
+	is     string // which file the target is; "" = there is none, or it is in no root
 
 	read, write policy.Block // zero: none is about it
 	reads       bool         // read is one
@@ -158,6 +184,7 @@ type name struct {
 
 	held held
 	made state // in which a call left it, having made it; zero = none did
+	calm state // of the target when a call made the link; zero = none did
 }
 
 // judge takes up what a policy says about reading and writing the name, and reports whether

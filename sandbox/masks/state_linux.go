@@ -17,6 +17,8 @@ func stateOf(path string) state {
 	return state{
 		file: fmt.Sprintf("%d:%d:%d:%d.%d", st.Dev_major, st.Dev_minor, st.Ino, st.Btime.Sec, st.Btime.Nsec),
 		at:   fmt.Sprintf("%d.%d:%d", st.Ctime.Sec, st.Ctime.Nsec, st.Size),
+		// A directory has a link from each one in it.
+		links: st.Nlink, special: st.Mode&unix.S_IFMT != unix.S_IFREG && st.Mode&unix.S_IFMT != unix.S_IFDIR,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -240,6 +241,30 @@ func (w *Watcher) remove(n *finding, batch *quarantine.Batch) bool {
 	}
 	n.Err = err
 	return true
+}
+
+// Remove removes what calls have left, after a copy of it was put into the quarantine, and
+// returns what became of it.
+func (w *Watcher) Remove(found []Removal) (list []Incident) {
+	batch := quarantine.NewBatch(w.options.Quarantine)
+	for _, r := range found {
+		i := Incident{Path: r.Path, Why: r.Why, Rule: r.Rule}
+		dir, err := nofollow.Open(filepath.Dir(r.Path), unix.O_PATH|unix.O_DIRECTORY)
+		if err == nil {
+			if r.Still() && !w.options.Report {
+				i.Kept, err = batch.Take(dir, filepath.Base(r.Path), r.Path)
+			}
+			unix.Close(dir)
+		}
+		i.Gone = errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+		if i.Err = err; i.Gone {
+			i.Err = nil
+		}
+		if len(list) < mostReported {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // openDirectory opens the directory of a directory, if it is where it was seen last.

@@ -68,6 +68,14 @@ type Incident struct {
 	// Own: it is part of a project that the call made. It stays, and is
 	// protected from the next call on.
 	Own bool
+	// Rule is what a file was removed for, where that is not a protected name.
+	Rule string
+}
+
+// A Removal is something that Watcher.Remove removes.
+type Removal struct {
+	Path, Why, Rule string      // as in Incident
+	Still           func() bool // reports whether it is what was found
 }
 
 // Violation reports whether the call did what it may not do.

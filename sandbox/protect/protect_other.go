@@ -14,6 +14,9 @@ func (w *Watcher) Beside(string, Sight) (*Watcher, error) { return nil, nil }
 // Sync shows nothing.
 func (w *Watcher) Sync() {}
 
+// Remove removes nothing.
+func (w *Watcher) Remove([]Removal) []Incident { return nil }
+
 // List shows nothing.
 func (w *Watcher) List() {}
 

@@ -132,6 +132,12 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 
 // appeared is what appeared under a protected name.
 func appeared(i protect.Incident) sandbox.Denial {
+	if i.Rule != "" {
+		return sandbox.Denial{
+			Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: i.Rule,
+			Hint: fmt.Sprintf("%s (rule %s); %s", i.Why, i.Rule, became(i)),
+		}
+	}
 	return sandbox.Denial{
 		Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: "sandbox.protect",
 		Hint: fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not make it (sandbox.protect in the configuration); do without it, or use write_file, which asks the user", i.Why, became(i)),

@@ -100,7 +100,10 @@ type seen struct {
 // end ends the watch.
 func (w watch) end() (s seen) {
 	s.taken = append(w.usual.End(), w.added.End()...)
-	s.replaced = append(w.masked.End(), w.addition.End()...)
+	for _, c := range []*masks.Call{w.masked, w.addition} {
+		replaced, removed := c.End()
+		s.replaced, s.taken = append(s.replaced, replaced...), append(s.taken, removed...)
+	}
 	if why, unseen := w.beside.Blind(); unseen {
 		s.blind = why
 	}

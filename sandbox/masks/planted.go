@@ -1,0 +1,165 @@
+package masks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/sandbox/protect"
+)
+
+// The reasons for which what a call leaves under a name that a rule is about is removed.
+const (
+	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
+	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
+	tooMany   = "rules are about so many names that the others could not be kept from calls"
+)
+
+// often is after how many new names it is tried whether all can be masked.
+const often = 256
+
+// planted ends the calls that run when what has come under a name must not stay: they could
+// read at once what a person writes into a pipe, and too many names would stop other calls.
+// The caller holds mu.
+func (t *Tracker) planted(n *name, fresh bool) {
+	crowded, counted := false, false
+	for c := range t.active {
+		if fresh {
+			c.fresh++
+		}
+		if fresh && c.fresh >= Most && c.fresh%often == 0 && !counted {
+			counted, crowded = true, !t.fits()
+		}
+	}
+	if crowded || n.reads && stateOf(n.path).special && !n.link {
+		for c := range t.active {
+			c.violate()
+		}
+	}
+}
+
+// fits reports whether everything that rules are about could be masked, also what calls made.
+// The caller holds mu.
+func (t *Tracker) fits() bool {
+	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
+	for _, some := range t.names {
+		for _, n := range some {
+			b.judge(n)
+		}
+	}
+	_, err := b.build()
+	return err == nil
+}
+
+// plantedBy lists what a call has left under names that rules are about, and must not stay:
+// files that have other names, or are none. When not all that rules are about could be masked,
+// everything that came while the call ran. The caller holds mu.
+func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
+	all := c.fresh > 0 && !t.fits()
+	for _, some := range t.names {
+		for _, n := range some {
+			now, known := stateOf(n.path), c.set.known[n.path]
+			was := c.began[n.path]
+			own := !known || n.made.file != "" && n.made.file == now.file
+			if c.isMasked(n.path) || !own && (was.file == "" || was.file == now.file) {
+				continue
+			}
+			r := protect.Removal{Path: n.path, Rule: n.read.Rule, Still: func() bool { return stateOf(n.path).file == now.file }}
+			switch {
+			case n.reads && now.special && !n.link:
+				r.Why = noFile
+			case n.reads && !n.link && !n.dir && now.links > 1:
+				r.Why = manyNames
+			case all && !known:
+				r.Why = tooMany
+			}
+			if r.Rule == "" {
+				r.Rule = n.write.Rule
+			}
+			if r.Why != "" {
+				list = append(list, r)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b protect.Removal) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// linked are the names of a file that has several.
+type linked struct {
+	links uint32
+	paths []string
+}
+
+// findLinked looks for the other names of masked files, by how many each has. The caller
+// holds mu.
+func (t *Tracker) findLinked(files map[string]uint32) {
+	known := len(files) == len(t.linked)
+	for id, links := range files {
+		was := t.linked[id]
+		known = known && was.links == links
+		for _, path := range was.paths {
+			known = known && stateOf(path).file == id
+		}
+	}
+	if known {
+		return
+	}
+	t.linked, t.last = map[string]linked{}, nil
+	for id, links := range files {
+		t.linked[id] = linked{links: links}
+	}
+	for _, root := range t.roots {
+		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error { // what cannot be listed is closed to calls too
+			if err != nil || e.IsDir() {
+				return nil
+			}
+			if id := stateOf(path).file; files[id] > 0 {
+				t.linked[id] = linked{files[id], append(t.linked[id].paths, path)}
+			}
+			return nil
+		})
+	}
+}
+
+// ghost is a link that a call may have replaced, as it is written down.
+type ghost struct{ Path, Target string }
+
+// store writes down which links calls may have replaced. The caller holds mu.
+func (t *Tracker) store() {
+	t.last = nil
+	if t.kept == "" {
+		return
+	}
+	list := []ghost{}
+	for target, n := range t.ghosts {
+		list = append(list, ghost{n.path, target})
+	}
+	text, err := json.Marshal(list)
+	if err == nil && os.MkdirAll(filepath.Dir(t.kept), 0o700) == nil && os.WriteFile(t.kept+".new", text, 0o600) == nil {
+		_ = os.Rename(t.kept+".new", t.kept) // without it only the next start knows less
+	}
+}
+
+// restore reads what store has written for these roots.
+func (t *Tracker) restore(o protect.Options) {
+	if o.Quarantine == "" {
+		return
+	}
+	sum := sha256.Sum256([]byte(strings.Join(o.Roots, "\x00")))
+	t.kept = filepath.Join(o.Quarantine, "links-"+hex.EncodeToString(sum[:6]))
+	var list []ghost
+	if text, err := os.ReadFile(t.kept); err != nil || json.Unmarshal(text, &list) != nil {
+		return
+	}
+	for _, g := range list {
+		if info, err := os.Lstat(g.Target); err == nil && t.root(g.Target) != "" {
+			t.ghosts[g.Target] = &name{path: g.Path, target: g.Target, link: true, dir: info.IsDir(), is: stateOf(g.Target).identity()}
+		}
+	}
+}
