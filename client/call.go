@@ -17,10 +17,6 @@ type Call struct {
 	Arguments any // encoded as JSON; a json.RawMessage is sent as it is
 
 	OTID, AgentID, ConversationID, RunID, StepID string // optional
-
-	// JudgeOnly asks for the decision alone: the call is judged, asked about and recorded,
-	// and its return is a success where the caller may run it itself.
-	JudgeOnly bool
 }
 
 // Events are called one after the other while a call goes on, by Call itself;
@@ -52,12 +48,8 @@ func (c *Client) Call(ctx context.Context, call Call, events Events) (message.To
 	}
 	w := c.wait(func(f *frame) bool { return f.CallID == call.ID && f.RequestID == "" })
 	defer c.leave(w)
-	kind := "approval_request_message"
-	if call.JudgeOnly {
-		kind = "judge_request_message"
-	}
 	err = c.send(fields{
-		"message_type": kind, "otid": call.OTID, "agent_id": call.AgentID,
+		"message_type": "approval_request_message", "otid": call.OTID, "agent_id": call.AgentID,
 		"conversation_id": call.ConversationID, "run_id": call.RunID, "step_id": call.StepID,
 		"tool_call": fields{"tool_call_id": call.ID, "tool_name": call.Tool, "arguments": json.RawMessage(arguments)},
 	})

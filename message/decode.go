@@ -124,8 +124,6 @@ func (d *Decoder) decode(x *decoding, kind string) {
 	switch kind {
 	case "approval_request_message":
 		d.lettaRequest(x)
-	case "judge_request_message":
-		x.judgeRequest()
 	case "stop_reason":
 		d.lettaStop(x)
 	case roleKind + "assistant":

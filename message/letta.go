@@ -16,37 +16,17 @@ func (d *Decoder) lettaRequest(x *decoding) {
 		return
 	}
 	calls := w.complete(x)
-	for _, call := range calls {
-		d.forget(call.ID)
-	}
-	w.emit(x, calls, faults, false)
-}
-
-// judgeRequest decodes judge_request_message. It is a message of its own, so that a daemon
-// that does not know it runs nothing.
-func (x *decoding) judgeRequest() {
-	var w wireRequest
-	faults := bind(x.frame, &w)
-	if hasFault(faults, "tool_call", "tool_calls") || w.ToolCalls.fault != "" || w.ToolCalls.fragment != nil {
-		x.errorf(InvalidFrame, "tool_calls must be there once, as an array, or tool_call once, as an object")
-		return
-	}
-	w.emit(x, w.complete(x), faults, true)
-}
-
-// emit makes a request of the calls, which faults of the frame refuse.
-func (w *wireRequest) emit(x *decoding, calls []ToolCall, faults []fault, judgeOnly bool) {
-	if len(calls) == 0 {
-		return
-	}
 	for i := range calls {
+		d.forget(calls[i].ID)
 		if len(faults) > 0 {
 			calls[i].refuse(sentence(faults))
 		}
 	}
-	request := w.request(w.dialect(), x.frame)
-	request.Calls, request.JudgeOnly = calls, judgeOnly
-	x.emit(request)
+	if len(calls) > 0 {
+		request := w.request(w.dialect(), x.frame)
+		request.Calls = calls
+		x.emit(request)
+	}
 }
 
 // complete returns the calls of a frame that is not a fragment. The array wins

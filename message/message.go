@@ -35,7 +35,6 @@ type Request struct {
 	GroupID        string
 	SenderID       string
 	Calls          []ToolCall
-	JudgeOnly      bool            // the calls are decided and recorded; the client runs them itself
 	Frame          json.RawMessage // the frame (or collected fragments) as received, for the journal
 }
 

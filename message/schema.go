@@ -46,7 +46,6 @@ type frameType struct {
 func clientFrames() []frameType {
 	return []frameType{
 		{"message_type", "approval_request_message", reflect.TypeFor[wireRequest]()},
-		{"message_type", "judge_request_message", reflect.TypeFor[wireRequest]()},
 		{"message_type", "stop_reason", reflect.TypeFor[wireStop]()},
 		{"role", "assistant", reflect.TypeFor[wireChat]()},
 		{"message_type", "approval_response_message", reflect.TypeFor[wireApproval]()},

@@ -31,8 +31,6 @@ func (d *Dispatcher) receive(c *Call) *refusal {
 // all of it is made durable before anything of it is told.
 func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision) *refusal {
 	switch {
-	case c.req.JudgeOnly:
-		return nil
 	case c.rec != 0:
 		if err := d.opt.Journal.Intend(context.Background(), c.rec, journalDecision(said)); err != nil {
 			return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}

@@ -162,16 +162,12 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	}
 	// What a call keeps must not keep its whole frame in memory.
 	req := *s.Request
-	judging := ""
-	if req.JudgeOnly { // the same call to be run is another one
-		judging = "judge "
-	}
 	req.Frame, req.Calls = nil, nil
 	s.Call.Arguments = bytes.Clone(s.Call.Arguments)
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
 		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
-		tool: canonical, hash: tools.CanonicalHash(judging+canonical, s.Call.Arguments),
+		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),

@@ -185,7 +185,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 			return nil, refused
 		}
 	}
-	inv, refused := d.invocation(ctx, c)
+	inv, refused := d.build(ctx, c.workspace, c.asked)
 	if refused == nil {
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
 	}

@@ -42,9 +42,8 @@ func (c *Call) recordedRequest() []byte {
 		ConversationID string               `json:"conversation_id,omitempty"`
 		GroupID        string               `json:"group_id,omitempty"`
 		SenderID       string               `json:"sender_id,omitempty"`
-		JudgeOnly      bool                 `json:"judge_only,omitempty"`
 		ToolCall       message.ApprovalCall `json:"tool_call"`
-	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, c.req.GroupID, c.req.SenderID, c.req.JudgeOnly, message.ApprovalCall{
+	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, c.req.GroupID, c.req.SenderID, message.ApprovalCall{
 		ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name, Arguments: shownArguments(c.asked.Arguments),
 	}})
 	if err != nil {

@@ -56,8 +56,7 @@ func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (fram
 		}
 		return frame, nil
 	}
-	ran := out.refused == nil && !c.req.JudgeOnly
-	rec, fresh, err := d.opt.Journal.Answer(context.Background(), d.journalled(c), ran, o, build)
+	rec, fresh, err := d.opt.Journal.Answer(context.Background(), d.journalled(c), out.refused == nil, o, build)
 	d.taken(c, rec, fresh, err)
 	return frame, nil
 }
