@@ -29,7 +29,7 @@ type Options struct {
 const (
 	maxSessions  = 64  // that wait for a connection, of all clients
 	maxProcesses = 256 // of a session, ended ones that were read included
-	maxRequests  = 64  // of a connection that are not answered
+	maxRequests  = 64  // of a connection whose answers are not written
 )
 
 // A Server holds the sessions. Make it with New.
@@ -81,8 +81,9 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 	}
 	ss := &session{
 		srv: s, id: message.NewID("codex"), client: client, gone: make(chan struct{}),
-		processes: make(map[string]*process), calls: make(map[string]int),
+		processes: make(map[string]*process), calls: make(map[string]int), reading: make(chan *dispatch.Look, 1),
 	}
+	ss.reading <- nil
 	s.sessions[ss.id] = ss
 	return ss, nil
 }

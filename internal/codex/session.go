@@ -14,6 +14,10 @@ type session struct {
 	client string
 	gone   chan struct{} // closed when the session is dropped
 
+	// reading has one element, the series of reads that is under way or nil. It is
+	// taken out while it is looked at or replaced.
+	reading chan *dispatch.Look
+
 	mu        sync.Mutex
 	conn      *Connection // nil while none is attached
 	left      time.Time   // when the last one ended; zero while one is attached
@@ -21,31 +25,26 @@ type session struct {
 	over      bool
 	processes map[string]*process
 	calls     map[string]int // processes begun by their tool call
-
-	looking sync.Mutex
-	reading *dispatch.Look // nil while none was begun
 }
 
 // series returns the series of reads that is under way, or one that begins with first.
 func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
-	s.looking.Lock()
-	defer s.looking.Unlock()
-	if s.reading != nil && !s.reading.Over() {
-		return s.reading, nil
+	current := <-s.reading
+	defer func() { s.reading <- current }()
+	if current != nil && !current.Over() {
+		return current, nil
 	}
-	var err error
-	s.reading, err = s.srv.opt.Dispatch.Look(first)
-	return s.reading, err
+	begun, err := s.srv.opt.Dispatch.Look(first)
+	current = begun
+	return begun, err
 }
 
 // endSeries ends the series of reads that is under way: something else happens.
 func (s *session) endSeries() {
-	s.looking.Lock()
-	defer s.looking.Unlock()
-	if s.reading != nil {
-		s.reading.Close()
-		s.reading = nil
+	if current := <-s.reading; current != nil {
+		current.Close()
 	}
+	s.reading <- nil
 }
 
 // attach makes c the connection of the session. An earlier one, which Codex has given
