@@ -15,13 +15,13 @@ type Connection struct {
 	gone   chan struct{} // closed by Close
 	ended  sync.Once
 	wake   chan struct{} // capacity 1: there may be something to write
-	slots  chan struct{} // one element per request that is not answered
+	slots  chan struct{} // one element per request whose answer is not written
 	asked  sync.WaitGroup
 
 	session *session // nil until the client has sent initialize; the reader's alone
 
 	mu      sync.Mutex
-	queue   [][]byte
+	queue   []any           // what answers requests, at most one each
 	of      *session        // session, for the writer
 	handles map[string]file // that are open
 }
@@ -95,10 +95,15 @@ func (c *Connection) turn() (busy bool, err error) {
 	queue, s := c.queue, c.of
 	c.queue = nil
 	c.mu.Unlock()
-	for _, frame := range queue {
+	for _, v := range queue {
+		frame, err := json.Marshal(v)
+		if err != nil { // cannot happen: the types of wire.go marshal
+			continue
+		}
 		if err := c.write(frame); err != nil {
 			return false, err
 		}
+		<-c.slots
 		busy = true
 	}
 	if s == nil {
@@ -119,12 +124,10 @@ func (c *Connection) turn() (busy bool, err error) {
 
 // owesNothing reports whether everything was written and no request waits.
 func (c *Connection) owesNothing() bool {
-	c.mu.Lock()
-	queued, s := len(c.queue), c.of
-	c.mu.Unlock()
-	if queued > 0 || len(c.slots) > 0 {
+	if len(c.slots) > 0 {
 		return false
 	}
+	s := c.attached()
 	if s == nil {
 		return true
 	}
@@ -136,25 +139,16 @@ func (c *Connection) owesNothing() bool {
 	return true
 }
 
-// send queues a frame.
-func (c *Connection) send(v any) {
-	frame, err := json.Marshal(v)
-	if err != nil { // cannot happen: the types of wire.go marshal
-		return
+// reply queues the answer to a request that has a slot. It is called once for each.
+func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
+	answer := response{ID: id, Result: result}
+	if e != nil {
+		answer = response{ID: id, Error: e}
 	}
 	c.mu.Lock()
-	c.queue = append(c.queue, frame)
+	c.queue = append(c.queue, answer)
 	c.mu.Unlock()
 	c.poke()
-}
-
-// reply answers a request.
-func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
-	if e != nil {
-		c.send(response{ID: id, Error: e})
-		return
-	}
-	c.send(response{ID: id, Result: result})
 }
 
 // method carries out a request. The result of one without error must not be nil.
@@ -184,58 +178,65 @@ func waiting(name string) method {
 	return fileMethod(name)
 }
 
-// Accept takes one frame. It waits while the client has too many unanswered requests.
+// Accept takes one frame. It waits while too many answers are not written: a client that
+// does not read is not read from.
 func (c *Connection) Accept(frame []byte) {
 	var r request
-	if err := json.Unmarshal(frame, &r); err != nil || r.Method == "" {
-		c.reply(json.RawMessage("-1"), nil, refuse("this is no request: expected one JSON object with method, params and id"))
+	err := json.Unmarshal(frame, &r)
+	notifies := len(r.ID) == 0 || isEmpty(r.ID)
+	if err == nil && notifies && r.Method == "initialized" {
 		return
 	}
-	if isEmpty(r.ID) || len(r.ID) == 0 {
-		if r.Method != "initialized" {
-			c.reply(json.RawMessage("-1"), nil, refuse("the notification %q is not known; nothing was done", r.Method))
-		}
-		return
-	}
-	switch do := atOnce(r.Method); {
-	case r.Method == "initialize":
-		result, e := c.initialize(r.Params)
-		c.reply(r.ID, result, e)
-	case c.session == nil:
-		c.reply(r.ID, nil, refuse("send initialize first; nothing was done"))
-	case do != nil:
-		result, e := do(c, r.Params)
-		c.reply(r.ID, result, e)
-	case r.Method == "process/start":
-		c.concurrently(r, func() { c.start(r) })
-	case waiting(r.Method) != nil:
-		c.concurrently(r, func() {
-			result, e := waiting(r.Method)(c, r.Params)
-			c.reply(r.ID, result, e)
-		})
-	default:
-		c.reply(r.ID, nil, &rpcError{codeMethod, "toold does not serve the method " + r.Method + "; nothing was done"})
-	}
-}
-
-// concurrently carries out a request that may wait. It waits itself while there are too
-// many.
-func (c *Connection) concurrently(r request, do func()) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-c.gone:
 		return
 	}
-	// Ends when the request is answered or the connection ends; leave waits.
-	c.asked.Go(func() {
-		defer func() { <-c.slots; c.poke() }()
-		defer func() {
-			if p := recover(); p != nil {
-				c.reply(r.ID, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
-			}
-		}()
-		do()
-	})
+	switch unknown := json.RawMessage("-1"); {
+	case err != nil || r.Method == "":
+		c.reply(unknown, nil, refuse("this is no request: expected one JSON object with method, params and id"))
+	case notifies:
+		c.reply(unknown, nil, refuse("the notification %q is not known; nothing was done", r.Method))
+	default:
+		c.handle(r)
+	}
+}
+
+// handle carries out a request, in a goroutine if that may wait.
+func (c *Connection) handle(r request) {
+	switch do := atOnce(r.Method); {
+	case r.Method == "initialize":
+		c.answer(r, (*Connection).initialize)
+	case c.session == nil:
+		c.reply(r.ID, nil, refuse("send initialize first; nothing was done"))
+	case do != nil:
+		c.answer(r, do)
+	case r.Method == "process/start":
+		// Ends when the command runs, or will not, or the connection ends; leave waits.
+		c.asked.Go(func() {
+			defer c.recovered(r)
+			c.start(r)
+		})
+	case waiting(r.Method) != nil:
+		// Ends when the request is answered or the connection ends; leave waits.
+		c.asked.Go(func() { c.answer(r, waiting(r.Method)) })
+	default:
+		c.reply(r.ID, nil, &rpcError{codeMethod, "toold does not serve the method " + r.Method + "; nothing was done"})
+	}
+}
+
+// answer carries out a request and queues its answer.
+func (c *Connection) answer(r request, do method) {
+	defer c.recovered(r)
+	result, e := do(c, r.Params)
+	c.reply(r.ID, result, e)
+}
+
+// recovered answers a request that panicked. It is deferred.
+func (c *Connection) recovered(r request) {
+	if p := recover(); p != nil {
+		c.reply(r.ID, nil, &rpcError{codeInternal, c.srv.opt.Fault(p)})
+	}
 }
 
 func (c *Connection) initialize(params json.RawMessage) (any, *rpcError) {

@@ -16,7 +16,7 @@ import (
 const (
 	chunkBytes = 32 << 10 // most of one chunk
 	readBytes  = 4 << 20  // most of one answer to process/read
-	keptChunks = 8 << 10  // that are remembered after they were written
+	keptChunks = 8 << 10  // that are remembered, and most that wait to be written
 )
 
 // chunk is a piece of the output of a process: where it is in the record of its call.
@@ -43,12 +43,14 @@ type process struct {
 	watcher   *dispatch.Watcher // nil while no connection is attached
 	seen      int               // of the call's events
 	running   bool
-	refused   *rpcError // why it did not run
-	announced bool      // the client knows that it runs
-	offsets   [2]int64  // of the call's streams, that are in chunks
+	capture   *spool.Capture  // its output; nil until it runs
+	final     *dispatch.Final // the end of the call, which gets its numbers after all output
+	refused   *rpcError       // why it did not run
+	announced bool            // the client knows that it runs
+	offsets   [2]int64        // of the call's streams, that are in chunks
 	chunks    []chunk
 	last      uint64 // number of the last chunk or event
-	exit      uint64 // number of the exit; 0 = it has not ended. The close is the next
+	exit      uint64 // number of the exit; 0 = it has none yet. The close is the next
 	code      int
 	sent      uint64 // number of the last one that was written
 	written   time.Time
@@ -107,42 +109,34 @@ func (p *process) pump() {
 	}
 }
 
-// advance numbers what is new and reports whether that was the last.
+// advance takes what is new and reports whether that was the last.
 func (p *process) advance() (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer func() {
-		close(p.changed)
-		p.changed = make(chan struct{})
-	}()
 	// The events are read before the output: when the last one is the return, the
 	// output is complete by then.
 	events := p.call.Events(p.seen)
 	p.seen += len(events)
-	var final *dispatch.Final
 	began := false
 	for _, e := range events {
 		switch e := e.(type) {
 		case message.ToolStarted:
 			began = true
 		case dispatch.Final:
-			final = &e
+			p.final = &e
 		}
 	}
-	p.running = p.running || began
-	if p.running {
-		p.number(p.call.Capture())
+	if p.running = p.running || began; p.running {
+		p.capture = p.call.Capture()
 	}
-	if final != nil {
-		p.conclude(*final)
-	}
-	if began || final != nil {
+	p.number()
+	if began || p.final != nil {
 		p.decide()
 	}
-	return final != nil
+	return p.final != nil
 }
 
-// abandon ends the wait for a decision, of which nobody would take notice.
+// abandon ends the wait for a decision that no one asks for any more.
 func (p *process) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,23 +155,40 @@ func (p *process) decide() {
 	}
 }
 
-// number makes chunks of the output that has no number yet. Called with mu held.
-func (p *process) number(capture *spool.Capture) {
-	if capture == nil {
+// number gives the output numbers that has none yet, and after all of it the end. It
+// stops while too much of it waits to be written, for a client that does not read. Called
+// with mu held.
+func (p *process) number() {
+	before := p.last
+	defer func() {
+		if p.last > before {
+			close(p.changed)
+			p.changed = make(chan struct{})
+		}
+	}()
+	if p.capture != nil && !p.numberOutput() || p.final == nil || p.exit > 0 {
 		return
 	}
-	for {
-		s, n := capture.Turn(p.offsets)
+	p.conclude(*p.final)
+}
+
+// numberOutput makes chunks of the output and reports whether that was all there is.
+// Called with mu held.
+func (p *process) numberOutput() (all bool) {
+	for p.after(p.sent) < keptChunks {
+		s, n := p.capture.Turn(p.offsets)
 		if n = min(n, chunkBytes); n == 0 {
+			all = true
 			break
 		}
 		p.last++
 		p.chunks = append(p.chunks, chunk{seq: p.last, stream: s, from: p.offsets[s], size: n})
 		p.offsets[s] += n
 	}
-	if extra := len(p.chunks) - keptChunks; extra > 0 && p.chunks[extra-1].seq <= p.sent {
-		p.chunks = append([]chunk(nil), p.chunks[extra:]...)
+	if len(p.chunks) > 2*keptChunks {
+		p.chunks = append([]chunk(nil), p.chunks[len(p.chunks)-keptChunks:]...)
 	}
+	return all
 }
 
 // conclude numbers the end. Called with mu held.
@@ -241,7 +252,7 @@ func (p *process) output(k chunk) outputChunk {
 	if k.text != "" {
 		return out
 	}
-	data, from, _ := p.call.Capture().ReadAt(k.stream, k.from, int(k.size))
+	data, from, _ := p.capture.ReadAt(k.stream, k.from, int(k.size))
 	if lost := min(from-k.from, k.size); lost > 0 {
 		notice := fmt.Sprintf("\n[toold] %d bytes of output are not kept\n", lost)
 		data = append([]byte(notice), data[:min(int64(len(data)), k.size-lost)]...)
@@ -254,7 +265,13 @@ func (p *process) output(k chunk) outputChunk {
 func (p *process) next() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.announced || p.sent == p.last {
+	if !p.announced {
+		return nil
+	}
+	if p.sent == p.last && p.exit == 0 {
+		p.number() // what had to wait
+	}
+	if p.sent == p.last {
 		return nil
 	}
 	n := notification{}
@@ -276,13 +293,14 @@ func (p *process) next() []byte {
 	return frame
 }
 
-// after counts the chunks with higher numbers than seq. Called with mu held.
+// after counts the chunks with higher numbers than seq. Their numbers have no gap. Called
+// with mu held.
 func (p *process) after(seq uint64) int {
-	n := 0
-	for n < len(p.chunks) && p.chunks[len(p.chunks)-1-n].seq > seq {
-		n++
+	n := len(p.chunks)
+	if n == 0 || p.chunks[n-1].seq <= seq {
+		return 0
 	}
-	return n
+	return int(min(uint64(n), p.chunks[n-1].seq-seq))
 }
 
 // writtenAt returns when the end was written; zero until then. A process that did not
@@ -297,12 +315,31 @@ func (p *process) writtenAt() time.Time {
 func (p *process) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exit > 0 || p.refused != nil
+	return p.final != nil || p.refused != nil
 }
 
-// read returns what came after seq, at most most bytes but at least one chunk, and a
-// channel that is closed when there is more.
-func (p *process) read(seq uint64, most int64) (readResult, <-chan struct{}) {
+// has reports whether something came after seq, or that was the end. more is closed when
+// there is more.
+func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.after(seq) > 0 || p.exit > 0, p.changed
+}
+
+// outputAfter is the answer to process/read: what came after a number, at most most bytes
+// but at least one chunk. It is read from the record when it is written.
+type outputAfter struct {
+	process *process
+	seq     uint64
+	most    int64
+}
+
+// MarshalJSON returns a readResult.
+func (o outputAfter) MarshalJSON() ([]byte, error) {
+	return json.Marshal(o.process.read(o.seq, o.most))
+}
+
+func (p *process) read(seq uint64, most int64) readResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := readResult{Chunks: []outputChunk{}, NextSeq: p.last + 1}
@@ -318,5 +355,5 @@ func (p *process) read(seq uint64, most int64) (readResult, <-chan struct{}) {
 		code := p.code
 		r.Exited, r.ExitCode, r.Closed = true, &code, true
 	}
-	return r, p.changed
+	return r
 }

@@ -181,19 +181,20 @@ func (c *Connection) readOutput(params json.RawMessage) (any, *rpcError) {
 	if a.WaitMS != nil {
 		wait = time.Duration(min(max(*a.WaitMS, 0), time.Hour.Milliseconds())) * time.Millisecond
 	}
+	answer := outputAfter{p, seq, most}
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	for {
-		r, more := p.read(seq, most)
-		if len(r.Chunks) > 0 || r.Closed {
-			return r, nil
+		something, more := p.has(seq)
+		if something {
+			return answer, nil
 		}
 		select {
 		case <-more:
 		case <-late.C:
-			return r, nil
+			return answer, nil
 		case <-c.gone:
-			return r, nil
+			return answer, nil
 		}
 	}
 }

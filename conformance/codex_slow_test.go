@@ -1,0 +1,135 @@
+//go:build linux
+
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/gorilla/websocket"
+)
+
+// silent dials a client that reads nothing, and for which the kernel keeps little.
+func (r codexRig) silent(t *testing.T) *websocket.Conn {
+	t.Helper()
+	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) {
+			if err := syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096); err != nil {
+				t.Error(err)
+			}
+		})
+	}}
+	d := websocket.Dialer{NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return small.DialContext(ctx, network, addr)
+	}}
+	url := strings.TrimSuffix(r.daemon.ws, "/v1/ws") + "/v1/codex"
+	ws, _, err := d.DialContext(t.Context(), url, http.Header{"Authorization": {"Bearer " + r.daemon.tokens["agent"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	request := map[string]any{"id": 0, "method": "initialize", "params": map[string]any{"clientName": "silent", "resumeSessionId": nil}}
+	if err := ws.WriteJSON(request); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.ReadMessage(); err != nil {
+		t.Fatal(err)
+	}
+	return ws
+}
+
+// A client that does not read is not read from: what it is owed would pile up in the
+// daemon. It gets all answers, in order, when it reads.
+func TestCodexThatDoesNotReadIsNotReadFrom(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	ws := r.silent(t)
+	const requests = 200_000
+	var sent atomic.Int64
+	done := make(chan struct{})
+	padding := strings.Repeat("x", 1000)
+	// Ends when all is sent, or the connection is closed.
+	go func() {
+		defer close(done)
+		for i := range requests {
+			frame := fmt.Sprintf(`{"id":%d,"method":"environment/info","params":{"padding":%q}}`, i+1, padding)
+			if ws.WriteMessage(websocket.TextMessage, []byte(frame)) != nil {
+				return
+			}
+			sent.Add(1)
+		}
+	}()
+	other, _ := r.connect(t, "")
+	const rounds = 40
+	stood := int64(-1)
+	for quiet, n := 0, 0; quiet < rounds; quiet++ { // until it gets rid of nothing while others are served
+		n++
+		if out, code := other.run(r.start(fmt.Sprint(n), "echo on", nil)); out["stdout"] != "on\n" || code != 0 {
+			t.Fatalf("another client's command printed %q and ended with %d", out, code)
+		}
+		if now := sent.Load(); now != stood {
+			quiet, stood = 0, now
+		}
+	}
+	if stood == requests {
+		t.Fatal("all its requests were taken, and it has read no answer")
+	}
+	for want := 1; want <= int(stood); want++ {
+		var f struct{ ID int }
+		_, data, err := ws.ReadMessage()
+		if err != nil || json.Unmarshal(data, &f) != nil || f.ID != want {
+			t.Fatalf("answer %d is %s, %v", want, data, err)
+		}
+	}
+	ws.Close()
+	<-done
+}
+
+// The record has what a client did not read in time.
+func TestCodexGetsAFloodThatItReadsLate(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	ws := r.silent(t)
+	const lines = 15_000
+	script := fmt.Sprintf(`for ((i = 0; i < %d; i++)); do echo $i; echo $i >&2; done; echo >made`, lines)
+	if err := ws.WriteJSON(map[string]any{"id": 1, "method": "process/start", "params": r.start("1", script, nil)}); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := r.connect(t, "")
+	if _, code := other.run(r.start("2", "until test -e made; do sleep 0.05; done", nil)); code != 0 {
+		t.Fatalf("waiting for its end has ended with %d", code)
+	}
+	var want strings.Builder
+	for i := range lines {
+		fmt.Fprintln(&want, i)
+	}
+	got := map[string]string{}
+	for last := 0; ; {
+		var f codexFrame
+		_, data, err := ws.ReadMessage()
+		if err != nil || json.Unmarshal(data, &f) != nil || f.Error != nil {
+			t.Fatalf("got %s, %v", data, err)
+		}
+		if f.Method == "" {
+			continue
+		}
+		if f.Params.Seq != last+1 {
+			t.Fatalf("%s has the number %d after %d", f.Method, f.Params.Seq, last)
+		}
+		last = f.Params.Seq
+		got[f.Params.Stream] += string(f.Params.Chunk)
+		if f.Method == "process/closed" {
+			break
+		}
+	}
+	if got["stdout"] != want.String() || got["stderr"] != want.String() {
+		t.Errorf("it got %d and %d bytes, want %d each", len(got["stdout"]), len(got["stderr"]), want.Len())
+	}
+}
