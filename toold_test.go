@@ -63,15 +63,17 @@ var layers = []row{
 	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"tools"}, nil},
 	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
+	{"tools/elsewhere", []string{"tools", "policy"}, nil},
 	{"internal/dispatch", []string{"message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/codex", []string{"message", "tools", "tools/files", "tools/spool", "internal/dispatch", "sandbox"}, nil},
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
+	{"interop/claude", []string{"client", "message"}, nil},
 	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
 	{"cmd/toold", []string{
-		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "client",
-		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/mcp",
+		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "client",
+		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -74,6 +74,14 @@ type Reading interface {
 	OnlyReads() bool
 }
 
+// An Elsewhere is an Invocation that decides about a call of another program, which carries
+// it out where toold confines nothing.
+type Elsewhere interface {
+	Invocation
+	// Elsewhere reports that. It is constant.
+	Elsewhere() bool
+}
+
 // A Confined is an Invocation that works in a sandbox which a person may widen for it.
 type Confined interface {
 	Invocation

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (p *peer) dial(ctx context.Context, role string, o client.Options) (*client
 		return nil, err
 	}
 	at := p.at
-	at.Token, at.Name, at.Version, at.Silent, at.Binary, at.Workspace = secret, "toold call", version, o.Silent, o.Binary, o.Workspace
+	at.Token, at.Name, at.Version, at.Silent, at.Binary, at.Workspace = secret, cmp.Or(o.Name, "toold call"), version, o.Silent, o.Binary, o.Workspace
 	return client.Dial(ctx, at)
 }
 

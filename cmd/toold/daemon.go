@@ -33,6 +33,7 @@ import (
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/bash"
 	"github.com/toold/toold/tools/calls"
+	"github.com/toold/toold/tools/elsewhere"
 	"github.com/toold/toold/tools/files"
 )
 
@@ -229,13 +230,16 @@ func newRegistry(cfg config.Config, all shared, u *unit) (*tools.Registry, error
 		return nil, &exitError{exitConfig, fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
 	}
 	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: u.masks, Protect: g, Files: &u.files}
-	list := append(files.New(opt), tools.Unlisted{Tool: files.NewLook(opt)})
-	return tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
+	var made *tools.Registry
+	judge := elsewhere.New(func() *tools.Registry { return made })
+	list := append(files.New(opt), tools.Unlisted{Tool: files.NewLook(opt)}, tools.Unlisted{Tool: judge})
+	made, err := tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
 		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: u.masks, Protect: g,
 		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress, all.connections),
 	}))...)
+	return made, err
 }
 
 // commandEnv is the environment of commands. What calls in other workspaces can write is

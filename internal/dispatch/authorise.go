@@ -26,7 +26,7 @@ type rules struct {
 func (d *Dispatcher) rulesFor(c *Call) *rules {
 	r := c.workspace.rules.Load()
 	held := Confinement(c.workspace.opt.Profile)
-	if c.widened != nil {
+	if c.widened != nil || c.elsewhere {
 		held = policy.Confinement{}
 	}
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}

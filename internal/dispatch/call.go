@@ -60,6 +60,7 @@ type Call struct {
 	widened   *widen.Grant     // what that person has added to the sandbox; closed with the call
 	held      []any            // events that nobody may see before the call is recorded
 	edited    tools.Invocation // runs in the place of the call's own; nil = none
+	elsewhere bool             // another program carries it out; see tools.Elsewhere
 	fenced    bool             // cancelled before it came
 	known     *journal.Record  // the journal has the call already
 	lost      *refusal         // the journal cannot take the call

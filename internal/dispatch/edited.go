@@ -24,6 +24,8 @@ func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocatio
 		return nil, errors.New("an answer of no changes nothing")
 	case refused != nil:
 		return nil, errors.New(refused.text)
+	case q.call.elsewhere:
+		return nil, errors.New("another program carries this call out as it is; refuse it and say what to do")
 	case inBackground(inv) || inBackground(q.inv):
 		return nil, errors.New("a call that runs in the background is not edited; refuse it and say what to run")
 	}

@@ -187,6 +187,8 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
 	if refused == nil {
+		e, ok := inv.(tools.Elsewhere)
+		c.elsewhere = ok && e.Elsewhere()
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
 	}
 	return inv, refused

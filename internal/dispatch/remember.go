@@ -103,6 +103,9 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	if e.Kind == policy.Opaque || e.Unknown || hasDynamic(e) {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
+	if c.elsewhere { // an answer for the sandbox does not count without it
+		text = append(text, " elsewhere"...)
+	}
 	return c.workspace.opt.Root + "\x00" + string(text), err
 }
 

@@ -1,0 +1,205 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// Agent is the name under which the calls of Claude Code are recorded.
+const Agent = "claude-code"
+
+// Door answers calls of one Claude Code session through a daemon.
+type Door struct {
+	Dial    func(ctx context.Context) (*client.Client, error)
+	Dir     string        // in which Claude Code works
+	Session string        // its id; "" = not known
+	Again   bool          // the call was asked for before: the daemon may have it
+	Wait    time.Duration // how long Answer waits for a return
+	// Judge decides a call that Claude Code has to carry out itself. It returns why not;
+	// nil allows it.
+	Judge func(ctx context.Context, event []byte) error
+}
+
+// Answer is what the mod is to do with a call. One field is set.
+type Answer struct {
+	Deny   string `json:"deny,omitempty"`   // the call did nothing; why, for the model
+	Result any    `json:"result,omitempty"` // what Claude Code's own tool would have returned
+	Allow  bool   `json:"allow,omitempty"`  // Claude Code carries it out itself
+	Wait   bool   `json:"wait,omitempty"`   // it goes on: ask for it again
+}
+
+// event is a call as the mod gets it: the arguments, and these.
+type event struct {
+	Tool string `json:"tool"`
+	ID   string `json:"tool_use_id"`
+
+	arguments map[string]json.RawMessage
+}
+
+func readEvent(text []byte) (e event, err error) {
+	if err = json.Unmarshal(text, &e); err == nil {
+		err = json.Unmarshal(text, &e.arguments)
+	}
+	if err == nil && (e.Tool == "" || e.ID == "") {
+		err = errors.New("tool and tool_use_id are missing")
+	}
+	for _, name := range []string{"tool", "tool_use_id", "agentId"} {
+		delete(e.arguments, name)
+	}
+	return e, err
+}
+
+// text returns an argument that is a string; "" for any other.
+func (e event) text(name string) (s string) {
+	if json.Unmarshal(e.arguments[name], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// set replaces an argument.
+func (e event) set(name string, value any) {
+	text, _ := json.Marshal(value) // a string or a number
+	e.arguments[name] = text
+}
+
+// Answer answers one call. When ctx ends before the call does, the call is cancelled.
+func (d Door) Answer(ctx context.Context, text []byte) Answer {
+	e, err := readEvent(text)
+	if err != nil {
+		return denied("the call cannot be read, so nothing was done: %v", err)
+	}
+	tool := d.adapt(e)
+	switch {
+	case tool == "" && e.Tool == "TaskStop":
+		return Answer{Allow: true} // it is none of toold's commands
+	case tool == "":
+		if err := d.Judge(ctx, text); err != nil {
+			return denied("%v", err)
+		}
+		return Answer{Allow: true}
+	}
+	ret, err := d.call(ctx, client.Call{ID: e.ID, Tool: tool, Arguments: e.arguments, AgentID: Agent, ConversationID: d.Session})
+	var refused *message.Error
+	switch {
+	case errors.Is(err, errGoesOn):
+		return Answer{Wait: true}
+	case errors.As(err, &refused):
+		return denied("toold refused the call, so nothing was done: %v", err)
+	case errors.Is(err, errMayHaveRun):
+		return denied("toold was lost while it had the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", e.ID, err)
+	case err != nil:
+		return denied("toold cannot be reached, so nothing was done: %v", err)
+	}
+	return e.answer(ret)
+}
+
+func denied(format string, args ...any) Answer { return Answer{Deny: fmt.Sprintf(format, args...)} }
+
+// adapt makes the arguments those of the tool of toold that it returns; "" when Claude Code
+// has to carry the call out.
+func (d Door) adapt(e event) (tool string) {
+	switch e.Tool {
+	case "Bash":
+		delete(e.arguments, "dangerouslyDisableSandbox") // only a person widens the sandbox
+		e.set("cwd", d.Dir)
+		return "bash"
+	case "Read":
+		delete(e.arguments, "allow_large")
+		if string(e.arguments["offset"]) == "0" { // the first line, as 1 is
+			delete(e.arguments, "offset")
+		}
+		if pictured(e.text("file_path")) || e.arguments["pages"] != nil {
+			return ""
+		}
+		tool = "read_file"
+	case "Write":
+		tool = "write_file"
+	case "Edit":
+		tool = "edit_file"
+	case "TaskStop":
+		id := e.text("task_id") + e.text("shell_id")
+		if !strings.HasPrefix(id, message.BackgroundPrefix) {
+			return ""
+		}
+		clear(e.arguments)
+		e.set("call_id", id)
+		return "bash_kill"
+	default:
+		own, _ := strings.CutPrefix(e.Tool, "mcp__toold__")
+		return strings.TrimPrefix(own, e.Tool)
+	}
+	if path := e.text("file_path"); path != "" && path[0] != '~' && !filepath.IsAbs(path) {
+		e.set("file_path", filepath.Join(d.Dir, path))
+	}
+	return tool
+}
+
+// pictured reports whether Claude Code shows a file to its model as something else than text.
+func pictured(path string) bool {
+	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"}, strings.ToLower(filepath.Ext(path)))
+}
+
+var (
+	errGoesOn     = errors.New("the call goes on")
+	errMayHaveRun = errors.New("no return came")
+)
+
+// call makes a call, or attaches to it, and waits for its return for as long as d.Wait.
+func (d Door) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
+	dialing, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	c, err := d.Dial(dialing)
+	if err != nil {
+		if d.Again {
+			err = fmt.Errorf("%w: %w", errMayHaveRun, err)
+		}
+		return ret, err
+	}
+	defer c.Close()
+	waiting, cancel := context.WithTimeoutCause(ctx, d.Wait, errGoesOn)
+	defer cancel()
+	ret, err = c.Call(waiting, call, client.Events{})
+	var refused *message.Error
+	switch {
+	case err == nil || errors.As(err, &refused) || errors.Is(err, errGoesOn) && ctx.Err() == nil:
+		return ret, err
+	case ctx.Err() != nil:
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // else it ends after limits.linger
+	}
+	return ret, fmt.Errorf("%w: %w", errMayHaveRun, err)
+}
+
+// Tools returns what of toold's tools Claude Code has none of its own for, in the form in
+// which its mod registers tools.
+func (d Door) Tools(ctx context.Context) ([]byte, error) {
+	c, err := d.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	type tool struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		IsDeferred  bool            `json:"isDeferred"`
+	}
+	list := []tool{}
+	for _, t := range c.Hello().Tools {
+		if slices.Contains([]string{"bash_output", "bash_kill", "list_calls"}, t.Name) {
+			list = append(list, tool{t.Name, t.Description, t.Parameters, false})
+		}
+	}
+	return json.Marshal(list)
+}

@@ -1,0 +1,59 @@
+// Package claude has stock Claude Code work in toold: its plugin (a mod) hands the calls of
+// the tools that run commands and change files to a command of toold, which answers them in
+// the form of Claude Code's own tools. When toold does not answer, nothing runs.
+//
+// It needs Claude Code 2.1.287 or later: an older one ignores the plugin. The hook that
+// Setting returns denies there.
+package claude
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+//go:embed plugin/.claude-plugin/plugin.json plugin/hooks/hooks.json plugin/hooks/register.js
+var plugin embed.FS
+
+// Files returns the files of the plugin by their paths below its directory. command is the
+// absolute path of toold, and what flags it needs to find its daemon, such as --state-dir.
+func Files(command ...string) (map[string][]byte, error) {
+	words, err := json.Marshal(command)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the command of the plugin: %w", err)
+	}
+	files := map[string][]byte{}
+	err = fs.WalkDir(plugin, "plugin", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := plugin.ReadFile(path)
+		files[strings.TrimPrefix(path, "plugin/")] = bytes.Replace(text, []byte(`["toold"];`), append(words, ';'), 1)
+		return err
+	})
+	return files, err
+}
+
+// Setting is the hook for settings.json of Claude Code: the entry of "PreToolUse" in its
+// "hooks". It judges what the plugin leaves to Claude Code, and all of it where there is no
+// plugin, and blocks when it fails.
+func Setting(command ...string) map[string]any {
+	return map[string]any{
+		"matcher": "*",
+		"hooks": []any{map[string]any{
+			"type": "command", "command": line(command) + " hook claude", "timeout": 600, "onFailure": "block",
+		}},
+	}
+}
+
+// line is a command line of which a shell makes these words.
+func line(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,164 @@
+// Package elsewhere is the tool judge: a call that another program carries out by itself is
+// decided and recorded, and nothing runs. Hooks of agents that have executors of their own
+// call it.
+package elsewhere
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
+)
+
+// New returns the tool. registry returns the tools that know what scripts and paths mean; it
+// is called when calls are built.
+func New(registry func() *tools.Registry) tools.Tool { return tool{registry} }
+
+type tool struct{ registry func() *tools.Registry }
+
+// arguments say what the other program is about to do.
+type arguments struct {
+	Program string          `json:"program" required:"true"` // that carries the call out
+	Tool    string          `json:"tool" required:"true"`    // its name there
+	Dir     string          `json:"cwd" required:"true"`     // absolute; of scripts and relative paths
+	Input   json.RawMessage `json:"input"`                   // for the record
+
+	Command string   `json:"command"` // a script of bash
+	Read    []string `json:"read"`    // files
+	Write   []string `json:"write"`   // files that are made, changed, moved or removed
+	Search  []string `json:"search"`  // directories below which everything is read
+	Part    string   `json:"part"`    // what of them; see policy.Effect
+	Hosts   []string `json:"hosts"`
+	Other   bool     `json:"other"` // nothing more is known than its name
+}
+
+// Definition describes the tool; no model sees it.
+func (t tool) Definition() tools.Definition {
+	return tools.Definition{Name: "judge", Description: "Decides a call that another program carries out.", Parameters: json.RawMessage(`{"type":"object"}`)}
+}
+
+// Location returns the directory of a call.
+func (t tool) Location(args json.RawMessage) (path string, runs bool) {
+	a, err := tools.Decode[arguments](args)
+	if err != nil {
+		return "", true
+	}
+	return a.Dir, true
+}
+
+// Build finds the effects of a call.
+func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
+	a, err := tools.Decode[arguments](args)
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(a.Dir) {
+		return nil, &tools.ArgumentError{Field: "cwd", Problem: "expected an absolute path"}
+	}
+	v := verdict{arguments: a}
+	if a.Other {
+		v.effects = append(v.effects, policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "tool"}, {Text: a.Tool}}, Dirs: []string{a.Dir}})
+	}
+	for _, host := range a.Hosts {
+		v.effects = append(v.effects, policy.Effect{Kind: policy.Net, Host: host})
+	}
+	for _, p := range a.parts() {
+		if err := v.add(t.registry(), p); err != nil {
+			return nil, err
+		}
+	}
+	if len(v.effects) == 0 {
+		v.effects = []policy.Effect{{Kind: policy.Opaque, Why: "what " + a.Tool + " does"}}
+	}
+	return v, nil
+}
+
+// part is a call of one of toold's own tools that has the effects of a part of the call.
+type part struct {
+	tool      string
+	arguments map[string]any
+	change    func(*policy.Effect) // of each of its effects; nil = none
+}
+
+func (a arguments) parts() (list []part) {
+	if a.Command != "" {
+		// The program may have another PATH.
+		known := func(e *policy.Effect) { e.Absent = false }
+		list = append(list, part{"bash", map[string]any{"command": a.Command, "cwd": a.Dir}, known})
+	}
+	for _, path := range a.Write {
+		list = append(list, part{"write_file", map[string]any{"file_path": a.path(path), "content": ""}, nil})
+	}
+	for _, path := range a.Read {
+		list = append(list, part{"look", map[string]any{"file_path": a.path(path), "op": "stat"}, nil})
+	}
+	for _, path := range a.Search {
+		below := func(e *policy.Effect) { e.Tree, e.Part = true, a.Part }
+		list = append(list, part{"look", map[string]any{"file_path": a.path(path), "op": "list"}, below})
+	}
+	return list
+}
+
+// path makes a path one that does not depend on toold's own directory.
+func (a arguments) path(path string) string {
+	if filepath.IsAbs(path) || len(path) > 0 && path[0] == '~' {
+		return path
+	}
+	return a.Dir + "/" + path // the tools clean it
+}
+
+// verdict is one call.
+type verdict struct {
+	arguments
+	effects []policy.Effect
+	shown   string // what is known of it, for people
+}
+
+// add adds the effects of a part.
+func (v *verdict) add(registry *tools.Registry, p part) error {
+	text, err := json.Marshal(p.arguments)
+	if err != nil {
+		return err
+	}
+	inner, _, ok := registry.Lookup(p.tool)
+	if !ok {
+		return fmt.Errorf("there is no tool %s", p.tool)
+	}
+	inv, err := inner.Build(text)
+	if err != nil {
+		return err
+	}
+	for _, e := range inv.Effects() {
+		if p.change != nil {
+			p.change(&e)
+		}
+		v.effects = append(v.effects, e)
+	}
+	if p.tool == "bash" {
+		v.shown = inv.Preview().Text
+	}
+	return nil
+}
+
+// Elsewhere reports that toold's sandbox does not hold the call.
+func (v verdict) Elsewhere() bool { return true }
+
+// OnlyReads says that judging changes nothing.
+func (v verdict) OnlyReads() bool { return true }
+
+func (v verdict) Effects() []policy.Effect { return v.effects }
+
+func (v verdict) Preview() tools.Preview {
+	text := v.shown
+	if text == "" {
+		text = string(v.Input)
+	}
+	return tools.Preview{Text: tools.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))}
+}
+
+func (v verdict) Execute(context.Context, tools.IO) tools.Result {
+	return tools.Result{Text: v.Program + " may carry it out."}
+}
