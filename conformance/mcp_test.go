@@ -5,15 +5,19 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toold/toold/client"
 )
 
 // mcpClient is a client of the Model Context Protocol whose server is `toold mcp`.
@@ -21,6 +25,7 @@ type mcpClient struct {
 	*testing.T
 	site    *site
 	daemon  *daemon
+	server  *exec.Cmd
 	session *mcp.ClientSession
 	answers func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: nobody is asked
 }
@@ -39,6 +44,7 @@ func TestMCP(t *testing.T) {
 			c.refuses()
 			c.asks()
 			c.cancels()
+			c.isBounded()
 			c.losesTheDaemon()
 		})
 	}
@@ -67,12 +73,13 @@ func newMCPClient(t *testing.T, bin, version string) *mcpClient {
 	t.Cleanup(func() { c.daemon.stop(syscall.SIGKILL) })
 	server := exec.Command(bin, "mcp", "-C", s.workspace, "--state-dir", s.state, "--config", s.config)
 	server.Env, server.Stderr = []string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, os.Stderr
-	client := mcp.NewClient(&mcp.Implementation{Name: "conformance", Version: "1"}, &mcp.ClientOptions{
+	c.server = server
+	peer := mcp.NewClient(&mcp.Implementation{Name: "conformance", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return c.answers(r.Params), nil
 		},
 	})
-	if c.session, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: server}, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
+	if c.session, err = peer.Connect(t.Context(), &mcp.CommandTransport{Command: server}, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.session.Close() })
@@ -181,6 +188,46 @@ func (c *mcpClient) cancels() {
 	})
 }
 
+// isBounded has more calls wait for the user than may, and then answers.
+func (c *mcpClient) isBounded() {
+	c.Helper()
+	work := filepath.Join(c.site.workspace, "work")
+	if err := errors.Join(os.MkdirAll(work, 0o700), os.WriteFile(filepath.Join(work, "b"), []byte("b"), 0o600)); err != nil {
+		c.Fatal(err)
+	}
+	answer := make(chan struct{})
+	c.answers = func(*mcp.ElicitParams) *mcp.ElicitResult {
+		<-answer
+		return &mcp.ElicitResult{Action: "cancel"}
+	}
+	const many = 64 + 3
+	texts := make(chan string, many)
+	for range many {
+		go func() {
+			r, err := c.session.CallTool(c.Context(), &mcp.CallToolParams{Name: "bash", Arguments: map[string]any{"command": "rm -rf work"}})
+			if err != nil {
+				texts <- err.Error()
+				return
+			}
+			texts <- r.Content[0].(*mcp.TextContent).Text
+		}()
+	}
+	for range many - 64 {
+		if text := <-texts; !strings.Contains(text, "64 calls run or wait") || !strings.Contains(text, "nothing ran") {
+			c.Errorf("one call too many: %q", text)
+		}
+	}
+	close(answer)
+	for range 64 {
+		if text := <-texts; strings.Contains(text, "calls run or wait") {
+			c.Errorf("a call that waited: %q", text)
+		}
+	}
+	if text, _, failed := c.bash("echo on"); failed || text != "on\n" {
+		c.Errorf("after all have ended: %q", text)
+	}
+}
+
 // losesTheDaemon checks that nothing runs without it.
 func (c *mcpClient) losesTheDaemon() {
 	c.Helper()
@@ -191,6 +238,59 @@ func (c *mcpClient) losesTheDaemon() {
 	if _, err := os.Stat(filepath.Join(c.site.workspace, "without")); err == nil || !failed || !strings.Contains(text, "nothing ran") {
 		c.Errorf("without the daemon: %q %v", text, got)
 	}
+}
+
+// TestMCPLeavesNothingBehind ends the client while a call runs and another waits for its
+// user: when the server has ended, both have.
+func TestMCPLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	bin := daemonOrSkip(t)
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			c := newMCPClient(t, bin, version)
+			asked, answer := make(chan struct{}), make(chan struct{})
+			release := sync.OnceFunc(func() { close(answer) })
+			t.Cleanup(release) // the session does not close before
+			c.answers = func(*mcp.ElicitParams) *mcp.ElicitResult {
+				close(asked)
+				<-answer
+				return &mcp.ElicitResult{Action: "cancel"}
+			}
+			var calls sync.WaitGroup
+			for _, command := range []string{"touch started; sleep 1000", "rm -rf work"} {
+				calls.Go(func() {
+					c.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "bash", Arguments: map[string]any{"command": command}})
+				})
+			}
+			<-asked
+			eventually(t, "the command runs", func() bool { _, err := os.Stat(filepath.Join(c.site.workspace, "started")); return err == nil })
+			agent, err := client.Dial(t.Context(), client.Options{URL: c.daemon.ws, Token: c.daemon.tokens["agent"]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer agent.Close()
+			if list, err := agent.ListCalls(t.Context(), false); err != nil || len(list) != 2 {
+				t.Fatalf("before the end: %+v, %v", list, err)
+			}
+			if err := c.server.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the server ends", func() bool { return hasEnded(c.server.Process.Pid) })
+			if list, err := agent.ListCalls(t.Context(), false); err != nil || len(list) != 0 {
+				t.Errorf("after the end: %+v, %v", list, err)
+			}
+			release()
+			calls.Wait()
+		})
+	}
+}
+
+// hasEnded reports whether a child has ended, which it has when others can see it no more
+// or no one has waited for it yet.
+func hasEnded(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(b), ") Z ")
 }
 
 // eventually waits until something is so.

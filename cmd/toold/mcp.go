@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +36,8 @@ func (g *global) serveMCP(ctx context.Context) error {
 	}
 	ctx, interrupted := interruptible(ctx)
 	defer interrupted.stop()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM) // with which clients end a server
+	defer stop()
 	c := &callRun{global: g}
 	dial := func(ctx context.Context, role string) (*client.Client, error) {
 		p, err := c.running(ctx, cfg)

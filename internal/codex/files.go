@@ -118,7 +118,7 @@ func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight
 			return s, refuse("%s", why.Text)
 		}
 		// Codex looks for files of its own in all directories above. What it may not
-		// see is not there, and nobody is asked about it.
+		// see is not there, and no one is asked about it.
 		return s, missing()
 	}
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// call is one tools/call, which may take several requests: see held.
+// call is one tools/call, which may take several requests: see calls.
 type call struct {
 	server *server
 	client.Call
 	asks  bool           // the client can ask its user
 	asked chan *question // has the question about the call, once
+	quit  chan string    // capacity 1: why it is to end
 	done  chan struct{}  // closed when it has ended
 	ret   message.ToolReturn
 	err   error // no return came; set before done is closed
 
-	mu       sync.Mutex
-	now      string // what it does, for the person who waits
-	sent     bool   // the daemon may have it
-	finished func() // ends make and questions
+	mu   sync.Mutex
+	now  string // what it does, for the person who waits
+	sent bool   // the daemon may have it
 
 	questions sync.WaitGroup // openQuestions
 }
@@ -36,32 +36,65 @@ type call struct {
 // handle answers a tools/call.
 func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, err := s.resumed(ctx, req)
+	if err == nil && c == nil {
+		c, err = s.begin(req)
+	}
 	if err != nil {
 		return failed(err.Error()), nil
-	}
-	if c == nil {
-		c = s.begin(req)
 	}
 	return c.await(ctx, req)
 }
 
 // begin makes the call of a request.
-func (s *server) begin(req *mcp.CallToolRequest) *call {
-	c := &call{server: s, asks: asks(req.Session), asked: make(chan *question, 1), done: make(chan struct{}), now: "starting"}
+func (s *server) begin(req *mcp.CallToolRequest) (*call, error) {
+	c := &call{
+		server: s, asks: asks(req.Session), asked: make(chan *question, 1),
+		quit: make(chan string, 1), done: make(chan struct{}), now: "starting",
+	}
 	c.Call = client.Call{ID: callID(req.Params), Tool: req.Params.Name, Arguments: arguments(req.Params), ConversationID: s.conversation}
 	if p := req.Session.InitializeParams(); p != nil && p.ClientInfo != nil {
 		c.AgentID = p.ClientInfo.Name
 	}
-	ctx, finished := context.WithCancel(context.Background())
-	c.finished = finished
-	// Ends with the return; stop brings that about.
+	if err := s.calls.enter(c); err != nil {
+		return nil, err
+	}
+	// Ends with the return, which cancel brings about; calls.end waits.
 	go func() {
-		c.ret, c.err = c.make(ctx)
-		finished()
-		c.questions.Wait()
-		close(c.done)
+		defer s.calls.leave(c)
+		defer close(c.done)
+		c.run()
 	}()
-	return c
+	return c, nil
+}
+
+// run sees the call through.
+func (c *call) run() {
+	ctx, finished := context.WithCancel(context.Background())
+	defer c.questions.Wait()
+	defer finished()
+	made := make(chan struct{})
+	// Ends with the return; run waits.
+	go func() {
+		defer close(made)
+		c.ret, c.err = c.make(ctx)
+	}()
+	select {
+	case <-made:
+		return
+	case reason := <-c.quit:
+		if !c.stop(reason) {
+			finished() // the daemon cannot be asked: it ends the call itself when no one returns
+		}
+	}
+	<-made
+}
+
+// cancel lets the call end soon. It does not wait.
+func (c *call) cancel(reason string) {
+	select {
+	case c.quit <- reason:
+	default: // it is to end already
+	}
 }
 
 // arguments are those of a request, which may leave them out.
@@ -149,11 +182,13 @@ func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 		case <-c.done:
 			return c.result(), nil
 		case q := <-c.asked:
-			return c.server.held.hold(ctx, c, q, req.Session), nil
+			if r := c.ask(ctx, q, req.Session); r != nil {
+				return r, nil
+			}
 		case <-tick.C:
 			c.progress(ctx, req, time.Since(begun))
 		case <-ctx.Done():
-			c.stop("the client has cancelled it")
+			c.cancel("the client has cancelled it")
 			<-c.done
 			return c.result(), nil
 		}
@@ -170,8 +205,8 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.saying()})
 }
 
-// stop ends the call soon.
-func (c *call) stop(reason string) {
+// stop asks the daemon to end the call, and reports whether it will.
+func (c *call) stop(reason string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	agent, err := c.server.link.get(ctx, "agent")
@@ -179,9 +214,7 @@ func (c *call) stop(reason string) {
 		err = agent.Stop(ctx, c.ID, reason)
 	}
 	var refused *message.Error
-	if err != nil && !errors.As(err, &refused) {
-		c.finished() // the daemon cannot be asked: it ends the call itself when nobody returns
-	}
+	return err == nil || errors.As(err, &refused)
 }
 
 // outcome is the structured result of a call.

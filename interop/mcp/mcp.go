@@ -28,14 +28,22 @@ const instructions = "These tools work on the user's machine, in a sandbox and u
 	"A result that begins with the reason of a refusal is final: do not try to get around it; say what you wanted to do and let the user decide."
 
 // Serve answers one client that writes to in and reads from out, one JSON object a line,
-// until in ends or ctx does. Calls that run then are cancelled.
+// until in ends or ctx does. Calls that run then are cancelled, and Serve waits for their ends.
 func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
 	s, err := newServer(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	return s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	served := make(chan error, 1)
+	// Ends with in. After ctx no one waits: the client may never answer what it was asked.
+	go func() { served <- s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out}) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // server offers the tools of a daemon.
@@ -43,7 +51,7 @@ type server struct {
 	options Options
 	mcp     *mcp.Server
 	link    *link
-	held    held
+	calls   calls
 
 	conversation string // of all calls
 }
@@ -65,9 +73,9 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	return s, nil
 }
 
-// close cancels the calls that run or wait, and ends the connection.
+// close cancels the calls that run or wait, and ends the connections after them.
 func (s *server) close() {
-	s.held.drop()
+	s.calls.end()
 	s.link.close()
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,7 +22,7 @@ type question struct {
 }
 
 // openQuestions has the question about the call passed on, until ctx ends. It is connected
-// before the call is made: the daemon asks nobody who comes later. Where the client cannot
+// before the call is made: the daemon asks no one who comes later. Where the client cannot
 // ask its user, or no token may answer, others are asked.
 func (c *call) openQuestions(ctx context.Context) {
 	if !c.asks {
@@ -56,18 +55,6 @@ func asks(s *mcp.ServerSession) bool {
 	return e.Form != nil || e.URL == nil // neither: a form, as before there were URLs
 }
 
-// held are the calls whose question is with the client. It asks its user and repeats the
-// request with the answer and with the key.
-type held struct {
-	mu    sync.Mutex
-	calls map[string]waiting // by key
-}
-
-type waiting struct {
-	*call
-	*question
-}
-
 const (
 	approvalKey  = "approval" // of the one input request
 	allowOnce    = "allow once"
@@ -75,25 +62,17 @@ const (
 	deny         = "deny"
 )
 
-// hold returns the result that has the client ask its user.
-func (h *held) hold(ctx context.Context, c *call, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
+// ask returns the result that has the client ask its user; nil when the call has ended.
+func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.CallToolResult {
 	key := rand.Text()
-	h.mu.Lock()
-	if h.calls == nil {
-		h.calls = map[string]waiting{}
+	if !c.server.calls.hold(key, waiting{c, q}) {
+		return nil // a person elsewhere was faster, or the time is over
 	}
-	h.calls[key] = waiting{c, q}
-	h.mu.Unlock()
-	// Ends with the call: a person elsewhere was faster, or the time is over.
-	go func() {
-		<-c.done
-		h.take(key)
-	}()
 	if !repeats(s) {
 		// The request goes on until it is answered; when it is cancelled the call is.
 		context.AfterFunc(ctx, func() {
-			if _, waits := h.take(key); waits {
-				c.stop("the client has cancelled it")
+			if _, waits := c.server.calls.take(key); waits {
+				c.cancel("the client has cancelled it")
 			}
 		})
 	}
@@ -128,33 +107,13 @@ func form(r message.ApprovalRequest) json.RawMessage {
 	return text
 }
 
-// take removes a call.
-func (h *held) take(key string) (w waiting, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	w, ok = h.calls[key]
-	delete(h.calls, key)
-	return w, ok
-}
-
-// drop cancels the calls.
-func (h *held) drop() {
-	h.mu.Lock()
-	calls := h.calls
-	h.calls = nil
-	h.mu.Unlock()
-	for _, w := range calls {
-		w.stop("the client has left")
-	}
-}
-
 // resumed is the call that a request goes on with, after its user's answer was passed on;
 // nil when it begins one. The key counts once, and for the same call alone.
 func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, error) {
 	if req.Params.RequestState == "" {
 		return nil, nil
 	}
-	w, ok := s.held.take(req.Params.RequestState)
+	w, ok := s.calls.take(req.Params.RequestState)
 	if !ok {
 		return nil, errors.New("no call waits for this answer any more: it was answered elsewhere, or its time was over; what became of it is in the record (toold log). Nothing ran again")
 	}

@@ -1,0 +1,86 @@
+package mcp
+
+import (
+	"fmt"
+	"sync"
+)
+
+// maxCalls is how many calls of a client may run or wait at a time.
+const maxCalls = 64
+
+// calls are those that have not ended. The question of some is with the client, which asks
+// its user and repeats the request with the answer and with the key.
+type calls struct {
+	running sync.WaitGroup // one per call
+
+	mu     sync.Mutex
+	closed bool
+	all    map[*call]struct{}
+	held   map[string]waiting // by key
+}
+
+type waiting struct {
+	*call
+	*question
+}
+
+// enter adds a call, or returns why it may not begin.
+func (s *calls) enter(c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return fmt.Errorf("toold mcp is stopping; nothing ran")
+	case len(s.all) >= maxCalls:
+		return fmt.Errorf("%d calls run or wait for an answer already, and no more may; nothing ran. Wait until one has ended", maxCalls)
+	}
+	if s.all == nil {
+		s.all, s.held = map[*call]struct{}{}, map[string]waiting{}
+	}
+	s.all[c] = struct{}{}
+	s.running.Add(1)
+	return nil
+}
+
+// leave removes a call that has ended.
+func (s *calls) leave(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, c)
+	for key, w := range s.held {
+		if w.call == c {
+			delete(s.held, key)
+		}
+	}
+	s.running.Done()
+}
+
+// hold keeps a call under a key, unless it has ended.
+func (s *calls) hold(key string, w waiting) (held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, held = s.all[w.call]; held {
+		s.held[key] = w
+	}
+	return held
+}
+
+// take removes a key.
+func (s *calls) take(key string) (w waiting, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok = s.held[key]
+	delete(s.held, key)
+	return w, ok
+}
+
+// end cancels all calls and waits for their ends.
+func (s *calls) end() {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.all {
+		c.cancel("the client has left")
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
