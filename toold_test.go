@@ -50,6 +50,7 @@ var layers = []row{
 	{"internal/statedir", nil, []string{"x/sys"}},
 	{"internal/service", []string{"internal/statedir"}, nil},
 	{"internal/tokens", nil, nil},
+	{"internal/edit", nil, nil},
 	{"internal/workspaces", []string{"internal/statedir"}, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
@@ -71,9 +72,10 @@ var layers = []row{
 
 	{"interop/claude", []string{"client", "message"}, nil},
 	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
+	{"interop/connect", []string{"internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "client",
-		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/mcp",
+		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -72,6 +72,8 @@ func scriptEnv(e *testscript.Env) error {
 	e.Setenv("TOOLD_LISTEN", fmt.Sprintf("127.0.0.1:%d", port))
 	e.Defer(func() { _, _, _ = service.Stop(context.Background(), filepath.Join(home, ".local/state/toold")) }) // of toold up
 	e.Setenv("NO_COLOR", "1")
+	e.Setenv("TOOLD_CODEX", os.Getenv("TOOLD_CODEX"))
+	e.Setenv("TOOLD_CLAUDE", os.Getenv("TOOLD_CLAUDE"))
 	e.Setenv("MARK", fmt.Sprintf("%06d", rand.IntN(1e6)))
 	return nil
 }
@@ -88,7 +90,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	needsSandbox(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", Setup: scriptEnv, RequireExplicitExec: true, Cmds: scriptCommands(),
+		Dir: "testdata/script", Setup: scriptEnv, Condition: scriptCondition, RequireExplicitExec: true, Cmds: scriptCommands(),
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net/http"
@@ -41,6 +42,16 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"until-decided":  untilDecided,
 		"certificate":    makeCertificate,
 	}
+}
+
+// scriptCondition is what scripts may ask for: [codex], [claude] is whether TOOLD_CODEX,
+// TOOLD_CLAUDE names the program.
+func scriptCondition(name string) (bool, error) {
+	switch name {
+	case "codex", "claude":
+		return os.Getenv("TOOLD_"+strings.ToUpper(name)) != "", nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
 }
 
 // until repeats a look until it sees what it waits for, or for five minutes.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -15,6 +16,12 @@ const (
 	diffLines   = 200_000 // of both sides together; more are not compared
 	exactLines  = 300     // so many the quadratic, minimal algorithm may compare
 )
+
+// Diff returns the unified diff of two texts, with the names that its head is to have; it is
+// empty when they are equal.
+func Diff(from, to, before, after string) string {
+	return unified(from, to, before, after, math.MaxInt)
+}
 
 // unified returns the unified diff of two texts, empty when they are equal.
 // What is longer than most bytes is cut after a whole line, and a line that

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/tokens"
+	"github.com/toold/toold/interop/connect"
+)
+
+// connecting is one run of `toold connect`.
+type connecting struct {
+	*global
+	cfg       config.Config
+	yes, undo bool
+	results   []connected
+}
+
+// connected is what became of one agent.
+type connected struct {
+	Agent   string           `json:"agent"`
+	Found   string           `json:"found,omitempty"`
+	Status  string           `json:"status"` // connected, already, unchanged, failed, undone, unsupported
+	Proof   string           `json:"proof,omitempty"`
+	Reason  string           `json:"reason,omitempty"`
+	Undone  []connect.Undone `json:"undone,omitempty"`
+	Failure error            `json:"-"`
+}
+
+func connectCommand(g *global) *cobra.Command {
+	c := &connecting{global: g}
+	cmd := &cobra.Command{
+		Use: "connect [AGENT | mcp CLIENT]", Short: "Have the agents that are installed here run in toold",
+		Long: "Finds installed agents, shows the exact change of their configuration, asks once, proves\n" +
+			"each change with the agent's own program and a scripted model on this machine, and makes\n" +
+			"it. The daemon is started in the background unless one runs. AGENT is one of:\n  " +
+			strings.Join(agentNames(), ", ") + "\n\n" +
+			"`--undo` puts the files back as they were; from a file that was changed since it takes\n" +
+			"out what was written, and shows that.",
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+	}
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "make the changes without asking")
+	cmd.Flags().BoolVar(&c.undo, "undo", false, "take the changes back")
+	return cmd
+}
+
+func agentNames() (names []string) {
+	for _, a := range connect.Agents() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func (c *connecting) run(ctx context.Context, args []string) error {
+	agents, err := chosen(args)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	read := c.load
+	if c.undo {
+		read = c.remote
+	}
+	if c.cfg, err = read(); err != nil {
+		return err
+	}
+	if c.undo {
+		err = c.takeBack(agents)
+	} else {
+		err = c.connect(ctx, agents, len(args) > 0)
+	}
+	if err != nil {
+		return err
+	}
+	return c.report()
+}
+
+// chosen are the agents that a command line names; all when it names none.
+func chosen(args []string) ([]connect.Agent, error) {
+	if len(args) == 0 {
+		return connect.Agents(), nil
+	}
+	name := args[len(args)-1]
+	a, ok := connect.Named(name)
+	if !ok || len(args) == 2 && args[0] != "mcp" {
+		return nil, fmt.Errorf("no agent is called %q; there are %s", strings.Join(args, " "), strings.Join(agentNames(), ", "))
+	}
+	return []connect.Agent{a}, nil
+}
+
+// setup is what an agent is connected to, with its token or, until that is made, what
+// stands for it.
+func (c *connecting) setup(agent string) (connect.Setup, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return connect.Setup{}, fmt.Errorf("cannot find this program: %w", err)
+	}
+	s := connect.Setup{Home: os.Getenv("HOME"), Getenv: os.Getenv, StateDir: c.cfg.StateDir, Program: program, Token: "made when you agree"}
+	if dir := os.Getenv("TOOLD_STATE_DIR") + c.options.StateDir; dir != "" {
+		s.Flags = append(s.Flags, "--state-dir", c.cfg.StateDir)
+	}
+	if file := os.Getenv("TOOLD_CONFIG") + c.options.Path; file != "" {
+		s.Flags = append(s.Flags, "--config", c.cfg.File)
+	}
+	if t, err := tokens.Read(tokens.In(c.cfg.StateDir).Agent(agent)); err == nil {
+		s.Token = t.Secret
+	}
+	at, err := c.endpoint(c.cfg)
+	s.URL = strings.TrimSuffix(at.URL, "/v1/ws")
+	if errors.Is(err, errNoDaemon) {
+		s.URL, err = "ws://"+c.cfg.Listen, nil
+	}
+	return s, err
+}
+
+// connect plans, shows, asks, proves and makes the changes.
+func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named bool) error {
+	var plans []connect.Plan
+	for _, a := range agents {
+		p, ok, err := c.plan(a, named)
+		if err != nil {
+			return &exitError{exitFailed, err}
+		}
+		if ok {
+			plans = append(plans, p)
+		}
+	}
+	if len(plans) > 0 {
+		if err := c.ask(plans); err != nil {
+			return err
+		}
+	}
+	connects := slices.ContainsFunc(c.results, func(r connected) bool { return r.Status == "already" })
+	if len(plans) == 0 && !connects {
+		if len(c.results) == 0 {
+			return &exitError{exitFailed, fmt.Errorf("no agent was found; there could be %s", strings.Join(agentNames(), ", "))}
+		}
+		return nil
+	}
+	d, err := c.ensureDaemon(ctx, c.cfg)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if d.Started {
+		fmt.Fprintf(c.std.err, "the daemon runs in the background now: %s\n", d.URL)
+	}
+	for _, p := range plans {
+		r := c.establish(ctx, p.Agent)
+		c.results = append(c.results, r)
+	}
+	return nil
+}
+
+// plan shows what connecting an agent changes. It reports false when there is nothing to do.
+func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool, err error) {
+	s, err := c.setup(a.Name)
+	if err != nil {
+		return p, false, err
+	}
+	found := a.Found(s)
+	switch {
+	case found == "" && !named:
+		return p, false, nil
+	case found == "":
+		return p, false, fmt.Errorf("%s was not found: neither its program on PATH nor its configuration", a.Title)
+	case !a.Supported():
+		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "unsupported", Reason: strings.Join(a.Notes, "; ")})
+		return p, false, nil
+	}
+	if p, err = a.Plan(s); err != nil {
+		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "failed", Failure: err, Reason: err.Error()})
+		return p, false, nil
+	}
+	if p.Empty() {
+		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "already"})
+		return p, false, nil
+	}
+	if !c.json {
+		fmt.Fprintf(c.std.err, "%s (%s):\n", a.Title, found)
+		if err := c.out(p.Diff()); err != nil {
+			return p, false, err
+		}
+		for _, n := range a.Notes {
+			fmt.Fprintf(c.std.err, "  note: %s\n", n)
+		}
+	}
+	return p, true, nil
+}
+
+// ask asks once for all changes.
+func (c *connecting) ask(plans []connect.Plan) error {
+	if c.yes {
+		return nil
+	}
+	if !executor.IsTerminal(c.std.in) {
+		return &exitError{exitUsage, errors.New("nothing was changed: no one can be asked here; agree with --yes")}
+	}
+	fmt.Fprintf(c.std.err, "Change these files? Each change is tried first. [y/N] ")
+	line, _ := bufio.NewReader(c.std.in).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return &exitError{exitFailed, errors.New("nothing was changed")}
+	}
+	return nil
+}
+
+// establish proves and makes the change for one agent. The plan is made again, with the token.
+func (c *connecting) establish(ctx context.Context, a connect.Agent) (r connected) {
+	r = connected{Agent: a.Name, Status: "failed"}
+	file := tokens.In(c.cfg.StateDir).Agent(a.Name)
+	_, err := os.Lstat(file)
+	fresh := err != nil
+	defer func() {
+		if r.Failure != nil && fresh {
+			_ = tokens.Revoke(file)
+		}
+	}()
+	_, err = tokens.Make(file)
+	s, problem := c.setup(a.Name)
+	if r.Failure = errors.Join(err, problem); r.Failure != nil {
+		return r
+	}
+	r.Found = a.Found(s)
+	p, err := a.Plan(s)
+	if err != nil {
+		r.Failure = err
+		return r
+	}
+	if !c.json {
+		fmt.Fprintf(c.std.err, "trying %s …\n", a.Title)
+	}
+	if r.Proof, r.Failure = proof(ctx, p); r.Failure != nil {
+		r.Failure = fmt.Errorf("nothing was changed for %s: %w", a.Title, r.Failure)
+		return r
+	}
+	if r.Failure = p.Apply(); r.Failure == nil {
+		r.Status = "connected"
+	}
+	return r
+}
+
+// proof tries a plan and says what was shown.
+func proof(ctx context.Context, p connect.Plan) (string, error) {
+	err := p.Prove(ctx)
+	switch {
+	case errors.Is(err, connect.ErrNoProgram):
+		return "not proved with the program itself: " + err.Error(), nil
+	case err != nil:
+		return "", err
+	case p.Agent.Partly() != "":
+		return "a call ran, one was refused, none ran without the daemon; not proved with the program itself: " + p.Agent.Partly(), nil
+	}
+	return "a call ran, one was refused, none ran without the daemon; proved with the program itself", nil
+}
+
+// takeBack undoes what was done for agents.
+func (c *connecting) takeBack(agents []connect.Agent) error {
+	for _, a := range agents {
+		list, err := connect.Undo(c.cfg.StateDir, a.Name)
+		r := connected{Agent: a.Name, Status: "undone", Undone: list, Failure: err}
+		if err != nil {
+			r.Status = "failed"
+		}
+		if list == nil && err == nil {
+			continue // it is not connected
+		}
+		if err == nil {
+			_ = tokens.Revoke(tokens.In(c.cfg.StateDir).Agent(a.Name)) // it may have been revoked
+		}
+		c.results = append(c.results, r)
+	}
+	return nil
+}
+
+// report prints what became of each agent.
+func (c *connecting) report() error {
+	var failed []string
+	for i := range c.results {
+		r := &c.results[i]
+		if r.Failure != nil {
+			r.Reason = r.Failure.Error()
+			failed = append(failed, r.Agent)
+		}
+		if !c.json {
+			c.printResult(*r)
+		}
+	}
+	if c.json {
+		if err := c.emit(append([]connected{}, c.results...)); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return &exitError{exitFailed, fmt.Errorf("failed: %s", strings.Join(failed, ", "))}
+	}
+	if len(c.results) == 0 {
+		fmt.Fprintln(c.std.err, "nothing is connected")
+	}
+	return nil
+}
+
+func (c *connecting) printResult(r connected) {
+	switch r.Status {
+	case "connected":
+		fmt.Fprintf(c.std.err, "%s: connected (%s)\n", r.Agent, r.Proof)
+	case "already":
+		fmt.Fprintf(c.std.err, "%s: connected already; nothing was changed\n", r.Agent)
+	case "undone":
+		fmt.Fprintf(c.std.err, "%s: undone, and its token is revoked\n", r.Agent)
+		for _, u := range r.Undone {
+			c.printUndone(u)
+		}
+	default:
+		fmt.Fprintf(c.std.err, "%s: %s\n", r.Agent, r.Reason)
+	}
+}
+
+func (c *connecting) printUndone(u connect.Undone) {
+	if u.Restored {
+		fmt.Fprintf(c.std.err, "  %s is what it was\n", u.Path)
+		return
+	}
+	fmt.Fprintf(c.std.err, "  %s was changed since; only what connect wrote was taken out:\n", u.Path)
+	_ = c.out(u.Diff)
+	if len(u.Kept) > 0 {
+		fmt.Fprintf(c.std.err, "  these were changed since, and stay: %s\n", strings.Join(u.Kept, ", "))
+	}
+}
+
+// agentFindings repeats the proofs of the agents that are connected.
+func (g *global) agentFindings(ctx context.Context, cfg config.Config) (list []finding) {
+	names, err := connect.Connected(cfg.StateDir)
+	if err != nil {
+		return []finding{{Name: "connected agents", Is: err.Error()}}
+	}
+	for _, name := range names {
+		f := finding{Name: "agent " + name, Mend: "toold connect " + name + ", or take it back: toold connect --undo " + name}
+		if f.Is, err = g.proveAgain(ctx, cfg, name); err != nil {
+			f.Is = err.Error()
+		}
+		f.OK = err == nil
+		list = append(list, f)
+	}
+	return list
+}
+
+func (g *global) proveAgain(ctx context.Context, cfg config.Config, name string) (string, error) {
+	a, ok := connect.Named(name)
+	if !ok {
+		return "", errors.New("this version does not know the agent")
+	}
+	c := &connecting{global: g, cfg: cfg}
+	s, err := c.setup(name)
+	if err != nil {
+		return "", err
+	}
+	p, err := a.Plan(s)
+	if err != nil {
+		return "", err
+	}
+	if !p.Empty() {
+		return "", errors.New("its configuration, its token or the address of the daemon is another one than when it was connected")
+	}
+	return proof(ctx, p)
+}

@@ -1,0 +1,273 @@
+// Package edit changes single settings in configuration files of other programs.
+//
+// It changes the text of a file, so that comments, order and layout stay as their owner
+// wrote them. It reads JSON with comments and trailing commas, and TOML. What it cannot
+// read, and what it could change only by guessing, it refuses.
+package edit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Format is the language of a file.
+type Format string
+
+// The formats.
+const (
+	JSON Format = "json"
+	TOML Format = "toml"
+)
+
+// A Path leads to a setting through the keys of the tables around it. In TOML the element
+// "[id=x]" after the name of an array of tables selects the table whose key id is x.
+type Path []string
+
+// String returns the keys with dots between them.
+func (p Path) String() string { return strings.Join(p, ".") }
+
+// document is a parsed text. Its methods return the text after one change.
+type document interface {
+	// get returns the text of the value at a path.
+	get(p Path) (raw string, ok bool, err error)
+	// depth is how many leading elements of a path exist.
+	depth(p Path) int
+	// set gives the setting at a path a value, which is JSON or raw text of the format.
+	set(p Path, value string, raw bool) (string, error)
+	// remove takes the setting at a path out.
+	remove(p Path) (string, error)
+	// hollow reports whether there is a table at a path that has no settings.
+	hollow(p Path) bool
+	// items are the texts of the items of the array at a path.
+	items(p Path) ([]string, error)
+	// include appends an item, given as JSON; exclude takes it out by its number.
+	include(p Path, item string) (string, error)
+	exclude(p Path, item int) (string, error)
+}
+
+func parse(f Format, text string) (document, error) {
+	if f == TOML {
+		return parseTOML(text)
+	}
+	return parseJSON(text)
+}
+
+// A Change is a setting that is to have a value.
+type Change struct {
+	Path    Path
+	Value   any  // what encoding/json can write
+	Include bool // the array at Path is to have Value among its items
+}
+
+// Done is how a change was made, for Undo.
+type Done struct {
+	Path    Path    `json:"path"`
+	Include bool    `json:"include,omitempty"`
+	Wrote   string  `json:"wrote"`         // the text of the value as it was written
+	Had     *string `json:"had,omitempty"` // the text before; nil = there was none
+	Depth   int     `json:"depth"`         // how many elements of the path there were
+}
+
+// Apply makes changes in a text and returns the new text and what was done; nothing for a
+// change that the text has already.
+func Apply(f Format, text string, changes []Change) (string, []Done, error) {
+	var done []Done
+	for _, c := range changes {
+		d, err := parse(f, text)
+		if err != nil {
+			return "", nil, err
+		}
+		value, err := json.Marshal(c.Value)
+		if err != nil {
+			return "", nil, err
+		}
+		one := Done{Path: c.Path, Include: c.Include, Depth: d.depth(c.Path)}
+		next, err := one.apply(f, d, text, string(value))
+		if err != nil {
+			return "", nil, fmt.Errorf("cannot set %s: %w", c.Path, err)
+		}
+		if next != text {
+			done = append(done, one)
+		}
+		text = next
+	}
+	return text, done, nil
+}
+
+func (o *Done) apply(f Format, d document, text, value string) (string, error) {
+	raw, ok, err := d.get(o.Path)
+	if err != nil {
+		return "", err
+	}
+	if o.Include && ok {
+		items, err := d.items(o.Path)
+		if err != nil {
+			return "", err
+		}
+		for _, item := range items {
+			if same(f, item, value) {
+				return text, nil
+			}
+		}
+		o.Wrote = value
+		return d.include(o.Path, value)
+	}
+	if o.Include {
+		o.Include, value = false, "["+value+"]"
+	}
+	if ok && same(f, raw, value) {
+		return text, nil
+	}
+	if ok {
+		o.Had = &raw
+	}
+	next, err := d.set(o.Path, value, false)
+	if err != nil {
+		return "", err
+	}
+	after, err := parse(f, next)
+	if err != nil {
+		return "", fmt.Errorf("the result could not be read: %w", err)
+	}
+	o.Wrote, _, err = after.get(o.Path)
+	return next, err
+}
+
+// Undo takes changes back in a text that others have changed since, the latest first. What
+// has another value now stays; kept names it.
+func Undo(f Format, text string, done []Done) (after string, kept []Path, err error) {
+	for i := len(done) - 1; i >= 0; i-- {
+		next, ok, err := done[i].undo(f, text)
+		if err != nil {
+			return "", nil, fmt.Errorf("cannot take back %s: %w", done[i].Path, err)
+		}
+		if !ok {
+			kept = append(kept, done[i].Path)
+			continue
+		}
+		text = next
+	}
+	return text, kept, nil
+}
+
+// undo reports false when the setting is another one now.
+func (o *Done) undo(f Format, text string) (string, bool, error) {
+	d, err := parse(f, text)
+	if err != nil {
+		return "", false, err
+	}
+	raw, ok, err := d.get(o.Path)
+	if err != nil || !ok {
+		return text, true, err // it is gone already
+	}
+	switch {
+	case o.Include:
+		items, err := d.items(o.Path)
+		if err != nil {
+			return "", false, err
+		}
+		for i, item := range items {
+			if same(f, item, o.Wrote) {
+				text, err = d.exclude(o.Path, i)
+				return text, true, err
+			}
+		}
+		return text, true, nil
+	case !same(f, raw, o.Wrote):
+		return text, false, nil
+	case o.Had != nil:
+		text, err = d.set(o.Path, *o.Had, true)
+		return text, true, err
+	}
+	if text, err = d.remove(o.Path); err != nil {
+		return "", false, err
+	}
+	text, err = prune(f, text, o.Path, o.Depth)
+	return text, true, err
+}
+
+// prune takes out the tables around a removed setting that were made for it and have
+// nothing left.
+func prune(f Format, text string, p Path, depth int) (string, error) {
+	for n := len(p) - 1; n > depth; n-- {
+		d, err := parse(f, text)
+		if err != nil {
+			return "", err
+		}
+		if !d.hollow(p[:n]) {
+			break
+		}
+		if text, err = d.remove(p[:n]); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
+// same reports whether two texts are the same value.
+func same(f Format, a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := value(f, a)
+	y, errY := value(f, b)
+	if errX != nil || errY != nil {
+		return false
+	}
+	return x == y
+}
+
+// value is the canonical form of a value: JSON without comments and with sorted keys.
+func value(f Format, raw string) (string, error) {
+	if f == TOML {
+		if s, ok := tomlString(raw); ok {
+			raw = quote(s)
+		}
+	}
+	var v any
+	if err := json.Unmarshal([]byte(plain(raw)), &v); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(v)
+	return string(text), err
+}
+
+// Value decodes the value at a path into v. It reports false when there is none.
+func Value(f Format, text string, p Path, v any) (bool, error) {
+	d, err := parse(f, text)
+	if err != nil {
+		return false, err
+	}
+	raw, ok, err := d.get(p)
+	if !ok || err != nil {
+		return false, err
+	}
+	canonical, err := value(f, raw)
+	if err != nil {
+		return false, err
+	}
+	return true, json.Unmarshal([]byte(canonical), v)
+}
+
+func quote(s string) string {
+	text, _ := json.Marshal(s) // a string can be written
+	return string(text)
+}
+
+// place is a position as people count.
+func place(text string, at int) string {
+	at = min(at, len(text))
+	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))
+}
+
+// lineEnd is where the line that holds at ends, before its newline.
+func lineEnd(text string, at int) int {
+	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+		return at + n
+	}
+	return len(text)
+}
+
+// lineStart is where the line that holds at begins.
+func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }

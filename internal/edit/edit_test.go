@@ -1,0 +1,130 @@
+package edit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// entry is an MCP server as connect writes it.
+var entry = Change{Path: Path{"mcpServers", "toold"}, Value: map[string]any{"command": "toold", "args": []string{"mcp"}}}
+
+func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
+	t.Parallel()
+	deny := Change{Path: Path{"permissions", "deny"}, Value: "Bash", Include: true}
+	codex := []Change{{Path: Path{"approval_policy"}, Value: "never"}, {Path: Path{"sandbox_mode"}, Value: "workspace-write"}}
+	hands := []Change{{Path: Path{"default"}, Value: "toold"}, {Path: Path{"environments", "[id=toold]", "url"}, Value: "ws://x"}, {Path: Path{"environments", "[id=toold]", "auth_bearer_token"}, Value: "s"}}
+	for name, c := range map[string]struct {
+		format       Format
+		before, want string
+		changes      []Change
+	}{
+		"json, no file":    {JSON, "", "{\n  \"mcpServers\": {\n    \"toold\": {\n      \"args\": [\n        \"mcp\"\n      ],\n      \"command\": \"toold\"\n    }\n  }\n}\n", []Change{entry}},
+		"json, comments":   {JSON, "{\n\t// mine\n\t\"a\": 1, // one\n}\n", "{\n\t// mine\n\t\"a\": 1, // one\n\t\"permissions\": {\n\t\t\"deny\": [\n\t\t\t\"Bash\"\n\t\t]\n\t}\n}\n", []Change{deny}},
+		"json, comma":      {JSON, "{\n  \"a\": 1 // one\n}\n", "{\n  \"a\": 1, // one\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
+		"json, one line":   {JSON, `{"a": {"b": [1]}}`, `{"a": {"b": [1], "c": "x"}}`, []Change{{Path: Path{"a", "c"}, Value: "x"}}},
+		"json, list":       {JSON, `{"permissions": {"deny": ["WebFetch"]}}`, `{"permissions": {"deny": ["WebFetch", "Bash"]}}`, []Change{deny}},
+		"json, list lines": {JSON, "{\n \"permissions\": {\n  \"deny\": [\n   \"A\"\n  ]\n }\n}\n", "{\n \"permissions\": {\n  \"deny\": [\n   \"A\",\n   \"Bash\"\n  ]\n }\n}\n", []Change{deny}},
+		"json, there":      {JSON, `{"permissions": {"deny": ["Bash"]}} // x`, `{"permissions": {"deny": ["Bash"]}} // x`, []Change{deny}},
+		"json, another":    {JSON, `{"a": /* old */ "x"}`, `{"a": /* old */ false}`, []Change{{Path: Path{"a"}, Value: false}}},
+		"toml, no file":    {TOML, "", "sandbox_mode = \"workspace-write\"\napproval_policy = \"never\"\n", []Change{codex[1], codex[0]}},
+		"toml, comments": {
+			TOML, "# mine\nmodel = \"x\" # best\n\n[tui]\nsandbox_mode = 1\n", "# mine\nmodel = \"x\" # best\napproval_policy = \"never\"\nsandbox_mode = \"workspace-write\"\n\n[tui]\nsandbox_mode = 1\n", codex,
+		},
+		"toml, only tables": {TOML, "# mine\n[tui]\na = 1\n", "approval_policy = \"never\"\nsandbox_mode = \"workspace-write\"\n\n# mine\n[tui]\na = 1\n", codex},
+		"toml, another":     {TOML, "approval_policy='on-request' # why\nsandbox_mode = 'workspace-write'\n", "approval_policy=\"never\" # why\nsandbox_mode = 'workspace-write'\n", codex},
+		"toml, new table":   {TOML, "default = \"a\"\n[[environments]]\nid = \"a\"\nprogram = \"p\"", "default = \"toold\"\n[[environments]]\nid = \"a\"\nprogram = \"p\"\n\n[[environments]]\nid = \"toold\"\nurl = \"ws://x\"\nauth_bearer_token = \"s\"\n", hands},
+		"toml, old table":   {TOML, "default = \"toold\"\n[[environments]]\nid = \"toold\"\nurl = \"ws://y\" # there\n[[environments]]\nid = \"b\"\n", "default = \"toold\"\n[[environments]]\nid = \"toold\"\nurl = \"ws://x\" # there\nauth_bearer_token = \"s\"\n[[environments]]\nid = \"b\"\n", hands},
+	} {
+		got, done, err := Apply(c.format, c.before, c.changes)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if again, more, err := Apply(c.format, got, c.changes); again != got || len(more) != 0 || err != nil {
+			t.Errorf("%s: a second time it is %q, %v, %v", name, again, more, err)
+		}
+		back, kept, err := Undo(c.format, got, done)
+		if err != nil || len(kept) > 0 {
+			t.Errorf("%s: undo: kept %v, %v", name, kept, err)
+		}
+		if strings.Join(strings.Fields(strings.ReplaceAll(back, ",", " ")), " ") != strings.Join(strings.Fields(strings.ReplaceAll(c.before, ",", " ")), " ") && c.before != "" {
+			t.Errorf("%s: undo left %q of %q", name, back, c.before)
+		}
+	}
+}
+
+// What the owner has changed since stays.
+func TestUndoKeepsWhatOthersWrote(t *testing.T) {
+	t.Parallel()
+	text, done, err := Apply(JSON, "{\n  \"a\": 1\n}\n", []Change{entry, {Path: Path{"b"}, Value: "deny"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.Replace(text, `"mcpServers": {`, `"mcpServers": {"other": {"command": "x"},`, 1)
+	text = strings.Replace(text, `"b": "deny"`, `"b": "ask"`, 1)
+	got, kept, err := Undo(JSON, text, done)
+	if err != nil || len(kept) != 1 || kept[0].String() != "b" {
+		t.Errorf("kept %v, %v", kept, err)
+	}
+	var servers map[string]any
+	if ok, err := Value(JSON, got, Path{"mcpServers"}, &servers); !ok || err != nil || servers["toold"] != nil || servers["other"] == nil {
+		t.Errorf("%v, %v: %s", ok, err, got)
+	}
+}
+
+func TestWhatCannotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		format Format
+		text   string
+		path   Path
+		want   string
+	}{
+		"json end":        {JSON, "{\n\"a\": 1", Path{"b"}, "line 2"},
+		"json word":       {JSON, "{\"a\": yes}", Path{"b"}, "a value is expected"},
+		"json two":        {JSON, "{} {}", Path{"b"}, "something follows"},
+		"json list":       {JSON, "[]", Path{"b"}, "no JSON object"},
+		"json twice":      {JSON, `{"a": {}, "a": {}}`, Path{"a", "b"}, "twice"},
+		"json no object":  {JSON, `{"a": 1}`, Path{"a", "b"}, "a is no object"},
+		"toml string":     {TOML, "a = \"x\nb = 1\n", Path{"b"}, "line 1: a string does not end"},
+		"toml value":      {TOML, "a = yes\n", Path{"b"}, "line 1: a value is expected"},
+		"toml rest":       {TOML, "a = 1 b = 2\n", Path{"b"}, "end of the line"},
+		"toml header":     {TOML, "[a\nb = 1\n", Path{"b"}, "end of a table's name"},
+		"toml twice":      {TOML, "a = 1\na = 2\n", Path{"a"}, "twice"},
+		"toml table":      {TOML, "[a]\nb = 1\n", Path{"a"}, "a is a table"},
+		"toml deep table": {TOML, "[a.b]\nc = 1\n", Path{"a"}, "a is a table"},
+		"toml inline":     {TOML, "environments = [{id = 'toold'}]\n", Path{"environments", "[id=toold]", "url"}, "on one line"},
+		"toml no array":   {TOML, "[environments.x]\na = 1\n", Path{"environments", "[id=toold]", "url"}, "no array of tables"},
+	} {
+		_, _, err := Apply(c.format, c.text, []Change{{Path: c.path, Value: "x"}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q in it", name, err, c.want)
+		}
+	}
+}
+
+func FuzzApply(f *testing.F) {
+	f.Add(true, "{\n \"a\": [1, {}], // x\n}")
+	f.Add(false, "a = 1\n[[environments]]\nid = 'x'\n")
+	f.Fuzz(func(t *testing.T, asJSON bool, text string) {
+		format, path := TOML, Path{"environments", "[id=toold]", "url"}
+		if asJSON {
+			format, path = JSON, Path{"a", "b"}
+		}
+		after, done, err := Apply(format, text, []Change{{Path: path, Value: "x"}})
+		if err != nil {
+			return
+		}
+		if again, _, err := Apply(format, after, []Change{{Path: path, Value: "x"}}); again != after || err != nil {
+			t.Errorf("%q became %q, and then %q, %v", text, after, again, err)
+		}
+		if _, _, err := Undo(format, after, done); err != nil {
+			t.Errorf("%q became %q, which cannot be taken back: %v", text, after, err)
+		}
+	})
+}

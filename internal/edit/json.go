@@ -1,0 +1,281 @@
+package edit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// jsonDocument is a text with the places of its values.
+type jsonDocument struct {
+	text string
+	root *node
+}
+
+// node is one value: text[start:end].
+type node struct {
+	start, end int
+	members    []member // of an object
+	elements   []*node  // of an array
+}
+
+type member struct {
+	key   string
+	start int // of the key
+	value *node
+}
+
+func parseJSON(text string) (document, error) {
+	if strings.TrimSpace(text) == "" {
+		text = "{}\n"
+	}
+	s := &scanner{text: text}
+	root, err := s.value(0)
+	if err == nil {
+		if err = s.skip(); err == nil && s.at < len(text) {
+			err = s.fault("something follows the end of the object")
+		}
+	}
+	if err == nil && text[root.start] != '{' {
+		err = errors.New("the file is no JSON object")
+	}
+	return &jsonDocument{text, root}, err
+}
+
+// find returns the value at a path, or nil, and the last table on the way.
+func (d *jsonDocument) find(p Path) (found, above *node, depth int, err error) {
+	n := d.root
+	for i, key := range p {
+		if d.text[n.start] != '{' {
+			return nil, nil, i, fmt.Errorf("%s is no object", p[:i])
+		}
+		var next *node
+		for _, m := range n.members {
+			if m.key == key && next != nil {
+				return nil, nil, i, fmt.Errorf("%s is there twice", p[:i+1])
+			}
+			if m.key == key {
+				next = m.value
+			}
+		}
+		if next == nil {
+			return nil, n, i, nil
+		}
+		above, n = n, next
+	}
+	return n, above, len(p), nil
+}
+
+func (d *jsonDocument) get(p Path) (string, bool, error) {
+	n, _, _, err := d.find(p)
+	if n == nil || err != nil {
+		return "", false, err
+	}
+	return d.text[n.start:n.end], true, nil
+}
+
+func (d *jsonDocument) depth(p Path) int {
+	_, _, depth, _ := d.find(p) // get reports the error
+	return depth
+}
+
+func (d *jsonDocument) hollow(p Path) bool {
+	n, _, _, err := d.find(p)
+	return err == nil && n != nil && d.text[n.start] == '{' && len(n.members) == 0
+}
+
+func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
+	n, above, depth, err := d.find(p)
+	if err != nil {
+		return "", err
+	}
+	if n != nil {
+		if !raw {
+			value = d.layout(value, d.indentOf(n.start))
+		}
+		return d.text[:n.start] + value + d.text[n.end:], nil
+	}
+	for i := len(p) - 1; i > depth; i-- {
+		value = "{" + quote(p[i]) + ":" + value + "}"
+	}
+	return d.insert(above, above.start, len(above.members), d.lastMember(above), quote(p[depth])+": ", value), nil
+}
+
+// insert adds text as the last part of an object or array that has n parts, the last of
+// which ends at last.
+func (d *jsonDocument) insert(in *node, open, n, last int, key, value string) string {
+	inner := d.indentOf(open) + d.unit()
+	if n == 0 {
+		head := strings.TrimRight(d.text[:in.end-1], " \t\r\n")
+		return head + "\n" + inner + key + d.layout(value, inner) + "\n" + d.indentOf(open) + d.text[in.end-1:]
+	}
+	first := d.firstPart(in)
+	if !strings.Contains(d.text[open:first], "\n") { // all on a line
+		compact := d.layout(value, inner)
+		if in.elements == nil || len(value) < 60 {
+			compact = value
+		}
+		return d.text[:last] + ", " + key + compact + d.text[d.comma(last):]
+	}
+	inner = d.indentOf(first)
+	after := d.comma(last)
+	end := lineEnd(d.text, after)
+	if !onlyComment(d.text[after:end]) {
+		end = after
+	}
+	return d.text[:last] + "," + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
+}
+
+// comma returns where the comma after a part ends, or the end of the part.
+func (d *jsonDocument) comma(last int) int {
+	s := &scanner{text: d.text, at: last}
+	if s.skip() == nil && s.at < len(d.text) && d.text[s.at] == ',' && !strings.Contains(d.text[last:s.at], "/") {
+		return s.at + 1
+	}
+	return last
+}
+
+// onlyComment reports whether the rest of a line is blank or a comment that ends in it.
+func onlyComment(rest string) bool {
+	rest = strings.TrimSpace(rest)
+	if rest == "" || strings.HasPrefix(rest, "//") {
+		return true
+	}
+	return strings.HasPrefix(rest, "/*") && strings.Index(rest, "*/") == len(rest)-2
+}
+
+func (d *jsonDocument) lastMember(n *node) int {
+	if len(n.members) == 0 {
+		return n.start
+	}
+	return n.members[len(n.members)-1].value.end
+}
+
+func (d *jsonDocument) firstPart(n *node) int {
+	if len(n.members) > 0 {
+		return n.members[0].start
+	}
+	return n.elements[0].start
+}
+
+// indentOf is the blank text with which the line of a place begins.
+func (d *jsonDocument) indentOf(at int) string {
+	line := d.text[lineStart(d.text, at):]
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
+// unit is one step of indentation as the file has it.
+func (d *jsonDocument) unit() string {
+	for _, m := range d.root.members {
+		if indent := d.indentOf(m.start); indent != "" && strings.Contains(d.text[:m.start], "\n") {
+			return indent
+		}
+	}
+	return "  "
+}
+
+// layout writes a JSON value over several lines, unless it is short.
+func (d *jsonDocument) layout(value, indent string) string {
+	var v json.RawMessage = []byte(value)
+	if !strings.HasPrefix(value, "{") {
+		return spaced(value)
+	}
+	text, err := json.MarshalIndent(v, indent, d.unit())
+	if err != nil {
+		return value
+	}
+	return string(text)
+}
+
+// spaced puts blanks after the commas between the strings of a list.
+func spaced(value string) string { return strings.ReplaceAll(value, `","`, `", "`) }
+
+func (d *jsonDocument) remove(p Path) (string, error) {
+	n, above, _, err := d.find(p)
+	if n == nil || err != nil {
+		return d.text, err
+	}
+	starts, ends := make([]int, 0, len(above.members)), make([]int, 0, len(above.members))
+	which := 0
+	for i, m := range above.members {
+		starts, ends = append(starts, m.start), append(ends, m.value.end)
+		if m.value == n {
+			which = i
+		}
+	}
+	return d.cut(above, starts, ends, which), nil
+}
+
+// cut takes one part out of an object or array, with its comma and its line.
+func (d *jsonDocument) cut(in *node, starts, ends []int, which int) string {
+	from, to := starts[which], ends[which]
+	switch after := d.comma(to); {
+	case len(starts) == 1: // nothing is left
+		blank := strings.TrimRight(d.text[:from], " \t\r\n")
+		rest := strings.TrimLeft(d.text[after:], " \t\r\n")
+		if len(blank) == in.start+1 && len(d.text)-len(rest) == in.end-1 {
+			return blank + rest
+		}
+		return d.text[:from] + d.text[after:]
+	case which == len(starts)-1 && after == to: // the comma before it goes
+		end := ends[which-1]
+		between := d.text[d.comma(end):from]
+		return d.text[:end] + strings.TrimRight(between, " \t\r\n") + d.text[to:]
+	default:
+		to = after
+	}
+	if begin := lineStart(d.text, from); strings.TrimSpace(d.text[begin:from]) == "" && strings.TrimSpace(d.text[to:lineEnd(d.text, to)]) == "" {
+		return d.text[:begin] + d.text[min(lineEnd(d.text, to)+1, len(d.text)):]
+	}
+	return d.text[:from] + strings.TrimLeft(d.text[to:], " \t")
+}
+
+func (d *jsonDocument) array(p Path) (*node, error) {
+	n, _, _, err := d.find(p)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil || d.text[n.start] != '[' {
+		return nil, fmt.Errorf("%s is no array", p)
+	}
+	return n, nil
+}
+
+func (d *jsonDocument) items(p Path) (list []string, err error) {
+	n, err := d.array(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range n.elements {
+		list = append(list, d.text[e.start:e.end])
+	}
+	return list, nil
+}
+
+func (d *jsonDocument) include(p Path, item string) (string, error) {
+	n, err := d.array(p)
+	if err != nil {
+		return "", err
+	}
+	if len(n.elements) == 0 && strings.TrimSpace(d.text[n.start+1:n.end-1]) == "" {
+		return d.text[:n.start] + "[" + item + "]" + d.text[n.end:], nil
+	}
+	last := n.start
+	if len(n.elements) > 0 {
+		last = n.elements[len(n.elements)-1].end
+	}
+	return d.insert(n, n.start, len(n.elements), last, "", item), nil
+}
+
+func (d *jsonDocument) exclude(p Path, item int) (string, error) {
+	n, err := d.array(p)
+	if err != nil {
+		return "", err
+	}
+	var starts, ends []int
+	for _, e := range n.elements {
+		starts, ends = append(starts, e.start), append(ends, e.end)
+	}
+	return d.cut(n, starts, ends, item), nil
+}

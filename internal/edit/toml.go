@@ -1,0 +1,257 @@
+package edit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// tomlDocument is a text with the places of its settings.
+type tomlDocument struct {
+	text   string
+	tables []*tomlTable // the first is that of the keys above all headers
+}
+
+type tomlTable struct {
+	path  Path
+	array bool
+	start int // of the header
+	body  int // where the line of the header ends
+	keys  []tomlKey
+}
+
+// tomlKey is one line, or several when the value has more.
+type tomlKey struct {
+	path             Path // from its table
+	start, end       int
+	valueAt, valueTo int
+}
+
+// holds reports whether a table is the one that leading elements of a path select, and
+// returns the others.
+func (t *tomlTable) holds(d *tomlDocument, p Path) (rest Path, ok bool) {
+	if len(p) < len(t.path) || !slices.Equal(p[:len(t.path)], t.path) {
+		return nil, false
+	}
+	rest = p[len(t.path):]
+	if !t.array {
+		return rest, true
+	}
+	if len(rest) == 0 {
+		return nil, false
+	}
+	id, ok := selector(rest[0])
+	return rest[1:], ok && t.id(d) == id
+}
+
+// selector reads "[id=x]".
+func selector(element string) (id string, ok bool) {
+	id, ok = strings.CutPrefix(element, "[id=")
+	return strings.TrimSuffix(id, "]"), ok
+}
+
+func (t *tomlTable) id(d *tomlDocument) string {
+	for _, k := range t.keys {
+		if slices.Equal(k.path, Path{"id"}) {
+			id, _ := tomlString(d.text[k.valueAt:k.valueTo])
+			return id
+		}
+	}
+	return ""
+}
+
+// find returns the key at a path, nil if there is none, and its table, nil if there is
+// none.
+func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
+	for _, t := range d.tables {
+		rest, ok := t.holds(d, p)
+		if !ok {
+			continue
+		}
+		if len(rest) == 0 {
+			return nil, nil, fmt.Errorf("%s is a table", p)
+		}
+		if in == nil || len(t.path) >= len(in.path) {
+			in = t
+		}
+		for i := range t.keys {
+			k := &t.keys[i]
+			switch n := min(len(k.path), len(rest)); {
+			case !slices.Equal(k.path[:n], rest[:n]):
+			case len(k.path) > len(rest):
+				return nil, nil, fmt.Errorf("%s is a table", p)
+			case len(k.path) < len(rest):
+				return nil, nil, fmt.Errorf("%s is written on one line with others", p)
+			case key != nil:
+				return nil, nil, fmt.Errorf("%s is there twice", p)
+			default:
+				key, in = k, t
+			}
+		}
+	}
+	if in == d.tables[0] && len(p) > 1 {
+		in = nil
+	}
+	return key, in, d.clash(p)
+}
+
+// clash refuses a path of which a table is written in a form that is not changed here.
+func (d *tomlDocument) clash(p Path) error {
+	for _, t := range d.tables {
+		if len(p) <= len(t.path) && slices.Equal(t.path[:len(p)], p) {
+			return fmt.Errorf("%s is a table", p)
+		}
+		_, many := selector(append(slices.Clone(p), "", "")[1])
+		if many && !t.array && len(t.path) > 0 && t.path[0] == p[0] {
+			return fmt.Errorf("%s is no array of tables", p[0])
+		}
+	}
+	return nil
+}
+
+func (d *tomlDocument) get(p Path) (string, bool, error) {
+	k, _, err := d.find(p)
+	if k == nil || err != nil {
+		return "", false, err
+	}
+	return d.text[k.valueAt:k.valueTo], true, nil
+}
+
+func (d *tomlDocument) depth(p Path) int {
+	k, in, _ := d.find(p) // get reports the error
+	switch {
+	case k != nil:
+		return len(p)
+	case in != nil:
+		return len(p) - 1
+	}
+	return 0
+}
+
+// hollow reports whether a table of an array has no more than its id.
+func (d *tomlDocument) hollow(p Path) bool {
+	t := d.table(p)
+	return t != nil && len(t.keys) <= 1 && !strings.Contains(d.text[t.body:t.end(d)], "#")
+}
+
+// table is the table of an array that a path selects as a whole.
+func (d *tomlDocument) table(p Path) *tomlTable {
+	for _, t := range d.tables {
+		if rest, ok := t.holds(d, p); ok && t.array && len(rest) == 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// end is where the last line of a table's settings ends.
+func (t *tomlTable) end(*tomlDocument) int {
+	if len(t.keys) == 0 {
+		return t.body
+	}
+	return t.keys[len(t.keys)-1].end
+}
+
+func (d *tomlDocument) set(p Path, value string, raw bool) (string, error) {
+	if !raw {
+		if strings.HasPrefix(value, "{") || strings.HasPrefix(value, "[") {
+			return "", errors.New("only single values are written in TOML")
+		}
+	}
+	k, in, err := d.find(p)
+	if err != nil {
+		return "", err
+	}
+	if k != nil {
+		return d.text[:k.valueAt] + value + d.text[k.valueTo:], nil
+	}
+	line := p[len(p)-1] + " = " + value
+	switch {
+	case in != nil && (in != d.tables[0] || len(in.keys) > 0):
+		at := in.end(d)
+		return d.text[:at] + "\n" + line + d.text[at:], nil
+	case len(p) == 1:
+		gap := "\n"
+		if strings.TrimSpace(d.text) != "" {
+			gap = "\n\n"
+		}
+		return line + gap + strings.TrimPrefix(d.text, "\n"), nil
+	}
+	id, ok := selector(p[1])
+	if !ok || len(p) != 3 {
+		return "", fmt.Errorf("there is no table %s", p[:len(p)-1])
+	}
+	before := strings.TrimRight(d.text, "\n")
+	if before != "" {
+		before += "\n\n"
+	}
+	return before + "[[" + p[0] + "]]\nid = " + quote(id) + "\n" + line + "\n", nil
+}
+
+func (d *tomlDocument) remove(p Path) (string, error) {
+	if t := d.table(p); t != nil {
+		before, after := strings.TrimRight(d.text[:t.start], "\n"), strings.TrimLeft(d.text[t.end(d):], "\n")
+		switch {
+		case before == "":
+			return after, nil
+		case after == "":
+			return before + "\n", nil
+		}
+		return before + "\n\n" + after, nil
+	}
+	k, _, err := d.find(p)
+	if k == nil || err != nil {
+		return d.text, err
+	}
+	return d.text[:k.start] + d.text[min(k.end+1, len(d.text)):], nil
+}
+
+func (d *tomlDocument) items(p Path) ([]string, error) {
+	return nil, fmt.Errorf("%s: lists are not changed in TOML", p)
+}
+
+func (d *tomlDocument) include(p Path, _ string) (string, error) {
+	return "", fmt.Errorf("%s: lists are not changed in TOML", p)
+}
+
+func (d *tomlDocument) exclude(p Path, _ int) (string, error) {
+	return "", fmt.Errorf("%s: lists are not changed in TOML", p)
+}
+
+// tomlString decodes a string of one line.
+func tomlString(raw string) (string, bool) {
+	switch {
+	case len(raw) >= 2 && raw[0] == '\'' && !strings.HasPrefix(raw, "'''"):
+		return raw[1 : len(raw)-1], true
+	case len(raw) >= 2 && raw[0] == '"' && !strings.HasPrefix(raw, `"""`):
+		var s string
+		err := json.Unmarshal([]byte(raw), &s)
+		return s, err == nil
+	}
+	return "", false
+}
+
+// Only returns a TOML text without the settings and tables whose names are not listed.
+func Only(text string, names []string) (string, error) {
+	parsed, err := parseTOML(text)
+	if err != nil {
+		return "", err
+	}
+	d := parsed.(*tomlDocument)
+	var b strings.Builder
+	for _, t := range d.tables {
+		whole := len(t.path) > 0
+		if whole && !slices.Contains(names, t.path[0]) {
+			continue
+		}
+		b.WriteString(d.text[t.start:t.body] + "\n")
+		for _, k := range t.keys {
+			if whole || slices.Contains(names, k.path[0]) {
+				b.WriteString(d.text[k.start:k.end] + "\n")
+			}
+		}
+	}
+	return b.String(), nil
+}

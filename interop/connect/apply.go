@@ -1,0 +1,201 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/edit"
+	"github.com/toold/toold/tools/files"
+)
+
+// Apply makes the change and keeps a record of it. When one file cannot be written those
+// before it are as they were.
+func (p Plan) Apply() error {
+	old, err := readRecord(p.setup.StateDir, p.Agent.Name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	r := record{Agent: p.Agent.Name, At: time.Now().UTC()}
+	for i, s := range p.steps {
+		if before, _ := os.ReadFile(s.target); !bytes.Equal(before, s.before) {
+			return fmt.Errorf("nothing was changed: %s is another one than when the change was shown; try again", s.Path)
+		}
+		c := s.record(old)
+		if c.Backup == "" {
+			c.Backup = fmt.Sprintf("%s.%d.before", strings.TrimSuffix(recordFile(p.setup.StateDir, r.Agent), ".json"), i)
+			if err := keep(c.Backup, s.before); err != nil {
+				return err
+			}
+		}
+		r.Files = append(r.Files, c)
+	}
+	if err := r.write(p.setup.StateDir); err != nil { // first: what is written can be taken back
+		return err
+	}
+	for i, s := range p.steps {
+		if err := s.write(&r.Files[i]); err != nil {
+			return errors.Join(err, p.unwrite(i), restoreRecord(p.setup.StateDir, old, r))
+		}
+	}
+	return r.write(p.setup.StateDir)
+}
+
+// record describes the change of a file. What an earlier change of it found is kept.
+func (s *step) record(old record) changed {
+	c := changed{
+		Path: s.target, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
+		Whole: s.Format == "", Format: s.Format, Done: s.done,
+	}
+	i := slices.IndexFunc(old.Files, func(o changed) bool { return o.Path == c.Path })
+	if i < 0 {
+		return c
+	}
+	first := old.Files[i]
+	c.Edited = first.Edited || first.After != digest(s.before)
+	c.Existed, c.Mode, c.Backup, c.Dirs = first.Existed, first.Mode, first.Backup, first.Dirs
+	c.Done = append(slices.Clone(first.Done), s.done...)
+	return c
+}
+
+// keep writes a backup.
+func keep(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("cannot keep a backup: %w", err)
+	}
+	return replace(path, text, 0o600)
+}
+
+func (s *step) write(c *changed) error {
+	if !s.changes() {
+		return nil
+	}
+	made, err := makeDirs(filepath.Dir(s.target))
+	c.Dirs = append(c.Dirs, made...)
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", s.Path, err)
+	}
+	return replace(s.target, s.after, s.Mode)
+}
+
+// unwrite puts the first n files back.
+func (p Plan) unwrite(n int) (err error) {
+	for _, s := range p.steps[:n] {
+		switch {
+		case !s.changes():
+		case s.existed:
+			err = errors.Join(err, replace(s.target, s.before, s.Mode))
+		default:
+			err = errors.Join(err, os.Remove(s.target))
+		}
+	}
+	return err
+}
+
+func restoreRecord(stateDir string, old, failed record) error {
+	if old.Agent != "" {
+		return old.write(stateDir)
+	}
+	for _, c := range failed.Files {
+		c.removeDirs()
+		os.Remove(c.Backup)
+	}
+	return os.Remove(recordFile(stateDir, failed.Agent))
+}
+
+// Undone is what Undo did with one file.
+type Undone struct {
+	Path     string   `json:"path"`
+	Restored bool     `json:"restored"`       // it is byte for byte what it was, or gone if it was not there
+	Diff     string   `json:"diff,omitempty"` // what was taken out of a file that others have changed since
+	Kept     []string `json:"kept,omitempty"` // settings that have another value now, and stay
+}
+
+// Undo takes back what was changed for an agent, and forgets the record. A file that others
+// have changed since loses only what was written into it.
+func Undo(stateDir, agent string) (list []Undone, err error) {
+	r, err := readRecord(stateDir, agent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range slices.Backward(r.Files) {
+		one, err := c.undo()
+		if err != nil {
+			return list, fmt.Errorf("cannot put %s back: %w; what it was is in %s", c.Path, err, c.Backup)
+		}
+		list = append(list, one)
+	}
+	for _, c := range r.Files {
+		os.Remove(c.Backup)
+	}
+	if err := os.Remove(recordFile(stateDir, agent)); err != nil {
+		return list, fmt.Errorf("cannot forget the record: %w", err)
+	}
+	return list, nil
+}
+
+func (c changed) undo() (Undone, error) {
+	u := Undone{Path: c.Path}
+	text, err := os.ReadFile(c.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !c.Existed:
+		u.Restored = true
+		c.removeDirs()
+		return u, nil
+	case err != nil:
+		return u, err
+	case digest(text) == c.After && !c.Edited:
+		u.Restored = true
+		return u, c.restore()
+	case c.Whole:
+		u.Kept = []string{"all of it: the file was changed since"}
+		return u, nil
+	}
+	after, kept, err := edit.Undo(c.Format, string(text), c.Done)
+	if err != nil {
+		return u, err
+	}
+	for _, k := range kept {
+		u.Kept = append(u.Kept, k.String())
+	}
+	u.Diff = files.Diff(c.Path, c.Path, string(text), after)
+	info, err := os.Stat(c.Path)
+	if err != nil || after == string(text) {
+		return u, err
+	}
+	return u, replace(c.Path, []byte(after), info.Mode().Perm())
+}
+
+// restore makes the file what it was.
+func (c changed) restore() error {
+	if c.Existed {
+		before, err := os.ReadFile(c.Backup)
+		if err != nil {
+			return err
+		}
+		return replace(c.Path, before, c.Mode)
+	}
+	if err := os.Remove(c.Path); err != nil {
+		return err
+	}
+	c.removeDirs()
+	return nil
+}
+
+// removeDirs removes the directories that were made, unless something is in them.
+func (c changed) removeDirs() {
+	for _, dir := range slices.Backward(c.Dirs) {
+		if os.Remove(dir) != nil {
+			return
+		}
+	}
+}

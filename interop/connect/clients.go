@@ -1,0 +1,96 @@
+package connect
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/toold/toold/internal/edit"
+)
+
+// clients are the clients of the Model Context Protocol: they start `toold mcp`.
+func clients() []Agent {
+	list := []Agent{
+		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, plainServer,
+			include("tools", "exclude", "run_shell_command", "write_file", "replace")...),
+		client("vscode", "VS Code", []string{"code"}, config("Code", "User"), "mcp.json", edit.Path{"servers", "toold"}, typedServer),
+		client("cursor", "Cursor", []string{"cursor", "cursor-agent"}, home(".cursor"), "mcp.json", edit.Path{"mcpServers", "toold"}, plainServer),
+		client("zed", "Zed", []string{"zed", "zeditor"}, config("zed"), "settings.json", edit.Path{"context_servers", "toold"}, plainServer,
+			edit.Change{Path: edit.Path{"agent", "profiles", "write", "tools", "terminal"}, Value: false}),
+		client("opencode", "opencode", []string{"opencode"}, config("opencode"), "opencode.json", edit.Path{"mcp", "toold"}, localServer,
+			edit.Change{Path: edit.Path{"permission", "bash"}, Value: "deny"}, edit.Change{Path: edit.Path{"permission", "edit"}, Value: "deny"}),
+		client("crush", "Crush", []string{"crush"}, config("crush"), "crush.json", edit.Path{"mcp", "toold"}, typedServer,
+			include("options", "disabled_tools", "bash", "edit", "write")...),
+	}
+	list[1].Notes = append(list[1].Notes, "VS Code has no setting that takes its own terminal and edit tools away: leave them out of the agent's tools in its picker")
+	list[2].Notes = append(list[2].Notes, "Cursor has no setting that takes its own shell away: it can go around toold")
+	return append(list,
+		Agent{
+			Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(config("goose")),
+			Notes: []string{"its YAML file is not changed by connect; docs/connect.md says what to write into it"},
+		},
+		Agent{
+			Name: "letta", Title: "Letta Code", programs: []string{"letta"}, places: places(home(".letta")),
+			Notes: []string{"it cannot be connected by this version"},
+		},
+	)
+}
+
+// directory is a directory of an agent.
+type directory func(Setup) string
+
+func home(name string) directory {
+	return func(s Setup) string { return filepath.Join(s.Home, name) }
+}
+
+func config(names ...string) directory {
+	return func(s Setup) string { return s.config(names...) }
+}
+
+func places(d directory) func(Setup) []string {
+	return func(s Setup) []string { return []string{d(s)} }
+}
+
+// include adds words to a list.
+func include(table, list string, words ...string) (changes []edit.Change) {
+	for _, w := range words {
+		changes = append(changes, edit.Change{Path: edit.Path{table, list}, Value: w, Include: true})
+	}
+	return changes
+}
+
+// client is an agent with one file of settings in JSON, in which its servers are.
+func client(name, title string, programs []string, dir directory, file string, at edit.Path, shape func([]string) any, off ...edit.Change) Agent {
+	return Agent{
+		Name: name, Title: title, programs: programs, places: places(dir),
+		partly: "the server as " + title + " will start it was proved, not " + title + " itself",
+		files: func(s Setup) []File {
+			server := edit.Change{Path: at, Value: shape(s.server(name))}
+			return []File{{Path: filepath.Join(dir(s), file), Format: edit.JSON, Mode: 0o600, Changes: append([]edit.Change{server}, off...)}}
+		},
+		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, at) },
+	}
+}
+
+// server is a server in the form that most clients have.
+type server struct {
+	Type    string   `json:"type,omitempty"`
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+}
+
+func plainServer(command []string) any {
+	return server{Command: command[0], Args: command[1:]}
+}
+
+func typedServer(command []string) any {
+	return server{Type: "stdio", Command: command[0], Args: command[1:]}
+}
+
+// localServer is a server in the form of opencode.
+func localServer(command []string) any {
+	return struct {
+		Type    string   `json:"type"`
+		Command []string `json:"command"`
+		Enabled bool     `json:"enabled"`
+	}{"local", command, true}
+}

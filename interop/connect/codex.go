@@ -1,0 +1,132 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/internal/edit"
+)
+
+// codexAgent runs its commands and opens its files on the daemon (internal/codex).
+func codexAgent() Agent {
+	return Agent{
+		Name: "codex", Title: "Codex", programs: []string{"codex"},
+		places: func(s Setup) []string { return []string{s.codexHome()} },
+		files:  codexFiles, prove: proveCodex,
+	}
+}
+
+func (s Setup) codexHome() string { return s.directory("CODEX_HOME", ".codex") }
+
+func codexFiles(s Setup) []File {
+	hands := edit.Path{"environments", "[id=toold]"}
+	at := func(key string, value any) edit.Change {
+		return edit.Change{Path: append(append(edit.Path{}, hands...), key), Value: value}
+	}
+	return []File{
+		{Path: filepath.Join(s.codexHome(), "environments.toml"), Format: edit.TOML, Mode: 0o600, Changes: []edit.Change{
+			{Path: edit.Path{"default"}, Value: "toold"},
+			{Path: edit.Path{"include_local"}, Value: false},
+			at("url", s.URL+"/v1/codex"), at("auth_bearer_token", s.Token),
+		}},
+		{Path: filepath.Join(s.codexHome(), "config.toml"), Format: edit.TOML, Mode: 0o600, Changes: []edit.Change{
+			{Path: edit.Path{"approval_policy"}, Value: "never"},
+			{Path: edit.Path{"sandbox_mode"}, Value: "workspace-write"},
+		}},
+	}
+}
+
+// codexKeeps are the settings of Codex that a proof keeps: those that say how commands run.
+// It starts none of the user's other programs.
+func codexKeeps() []string {
+	return []string{"approval_policy", "sandbox_mode", "sandbox_workspace_write", "features", "shell_environment_policy", "profile", "profiles", "default_permissions", "permissions"}
+}
+
+// proveCodex runs Codex with the user's settings as they will be.
+func proveCodex(ctx context.Context, p *site) error {
+	home := filepath.Join(p.dir, "codex")
+	setup := p.setup
+	setup.Getenv = func(name string) string { return map[string]string{"CODEX_HOME": home}[name] }
+	for i, f := range codexFiles(setup) {
+		text := string(p.after[i])
+		if filepath.Base(f.Path) == "config.toml" {
+			var err error
+			if text, err = edit.Only(text, codexKeeps()); err != nil {
+				return err
+			}
+		}
+		text, _, err := edit.Apply(f.Format, text, f.Changes)
+		if err != nil {
+			return err
+		}
+		if err := p.write(f.Path, text); err != nil {
+			return err
+		}
+	}
+	run := func(m *model) (string, error) {
+		return p.run(ctx, []string{"CODEX_HOME=" + home, "OPENAI_API_KEY=none"}, p.program,
+			"exec", "--skip-git-repo-check", "-c", `model="scripted"`, "-c", `model_provider="proof"`,
+			"-c", `model_providers.proof={name="proof",base_url="`+m.url+`/v1",wire_api="responses"}`,
+			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "prove that calls run in toold")
+	}
+	shell := func(script string) call {
+		return call{Name: "exec_command", Arguments: map[string]any{"cmd": script}}
+	}
+	return p.prove(run, shell, func() []call {
+		patch := "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + downFile + "\n+x\n*** End Patch\nEOF"
+		return []call{shell("touch " + downFile), shell(patch)}
+	})
+}
+
+// The names of the files that the calls of a proof make.
+const (
+	ranFile  = "toold-proof-ran"
+	downFile = "toold-proof-down"
+)
+
+// prove has the agent make a call that must run, one that must be refused, and, once the
+// daemon has ended, calls that must not run. run runs the agent with a model.
+func (p *site) prove(run func(*model) (string, error), shell func(string) call, down func() []call) error {
+	m, err := newModel(shell("echo proof-$((6*7)) | tee "+ranFile), shell("git push origin toold-proof"))
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	out, err := run(m)
+	if made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile)); string(made) != "proof-42\n" || !strings.Contains(m.saw(1), "proof-42") {
+		return fmt.Errorf("a command that must run did not; its model was shown %q\n%s", m.saw(1), said(out, err))
+	}
+	if !strings.Contains(m.saw(2), refusal) {
+		return fmt.Errorf("a command that toold denies was not refused with the reason; its model was shown %q\n%s", m.saw(2), said(out, err))
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	alone, err := newModel(down()...)
+	if err != nil {
+		return err
+	}
+	defer alone.close()
+	out, err = run(alone)
+	if _, problem := os.Stat(filepath.Join(p.workspace, downFile)); problem == nil {
+		return errors.New("without the daemon a command ran nevertheless, outside of toold\n" + said(out, err))
+	}
+	return nil
+}
+
+// said is the end of what a program printed.
+func said(out string, err error) string {
+	const most = 1500
+	if len(out) > most {
+		out = "…" + out[len(out)-most:]
+	}
+	out = "  " + strings.ReplaceAll(strings.TrimSpace(out), "\n", "\n  ")
+	if err != nil {
+		out += fmt.Sprintf("\n  (it ended with %v)", err)
+	}
+	return out
+}

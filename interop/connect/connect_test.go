@@ -1,0 +1,320 @@
+package connect
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// person is a user with a home, who has agents.
+type person struct {
+	t *testing.T
+	Setup
+}
+
+func newPerson(t *testing.T) person {
+	t.Helper()
+	home := t.TempDir()
+	return person{t, Setup{
+		Home: home, Getenv: func(string) string { return "" }, StateDir: filepath.Join(home, "state"),
+		Program: "/opt/toold", URL: "ws://127.0.0.1:7717", Token: strings.Repeat("5ec7e7", 10),
+	}}
+}
+
+func (p person) write(name, text string) string {
+	p.t.Helper()
+	path := filepath.Join(p.Home, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func (p person) read(name string) string {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.Home, name))
+	if err != nil {
+		p.t.Error(err)
+	}
+	return string(text)
+}
+
+func (p person) plan(name string) (Plan, error) {
+	p.t.Helper()
+	a, ok := Named(name)
+	if !ok {
+		p.t.Fatalf("no agent %s", name)
+	}
+	return a.Plan(p.Setup)
+}
+
+// connect makes the change for an agent, and has the next plan empty.
+func (p person) connect(name string) Plan {
+	p.t.Helper()
+	plan, err := p.plan(name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := plan.Apply(); err != nil {
+		p.t.Fatal(err)
+	}
+	if again, err := p.plan(name); err != nil || !again.Empty() {
+		p.t.Errorf("a second time there is something to do: %v\n%s", err, again.Diff())
+	}
+	return plan
+}
+
+func (p person) undo(name string) []Undone {
+	p.t.Helper()
+	list, err := Undo(p.StateDir, name)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if left, err := Connected(p.StateDir); len(left) > 0 || err != nil {
+		p.t.Errorf("%v is connected still, %v", left, err)
+	}
+	if backups, _ := filepath.Glob(filepath.Join(p.StateDir, "connect", "*")); len(backups) > 0 {
+		p.t.Errorf("%v is left", backups)
+	}
+	return list
+}
+
+func TestMissingFilesAreMadeAndRemoved(t *testing.T) {
+	t.Parallel()
+	for _, a := range Agents() {
+		if !a.Supported() {
+			continue
+		}
+		p := newPerson(t)
+		plan := p.connect(a.Name)
+		for _, s := range plan.steps {
+			info, err := os.Stat(s.target)
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v", s.target, info, err)
+			}
+		}
+		if strings.Contains(plan.Diff(), p.Token) {
+			t.Errorf("%s: the diff shows the token:\n%s", a.Name, plan.Diff())
+		}
+		for _, u := range p.undo(a.Name) {
+			if !u.Restored {
+				t.Errorf("%s: %+v", a.Name, u)
+			}
+		}
+		var left []string
+		_ = filepath.WalkDir(p.Home, func(path string, _ os.DirEntry, _ error) error {
+			left = append(left, strings.TrimPrefix(path, p.Home))
+			return nil
+		})
+		if diff := cmp.Diff([]string{"", "/state", "/state/connect"}, left); diff != "" {
+			t.Errorf("%s: %s", a.Name, diff)
+		}
+	}
+}
+
+func TestFilesWithCommentsAreRestoredByteForByte(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	before := "# mine\r\nmodel = \"gpt-5\"   # best\nsandbox_mode='danger-full-access'\n\n[tui]\nnotifications = [ # many\n  'a',\n]"
+	path := p.write(".codex/config.toml", before)
+	plan := p.connect("codex")
+	want := strings.Replace(before, "'danger-full-access'\n", "\"workspace-write\"\napproval_policy = \"never\"\n", 1)
+	if diff := cmp.Diff(want, p.read(".codex/config.toml")); diff != "" {
+		t.Error(diff)
+	}
+	for _, line := range []string{"-sandbox_mode='danger-full-access'", "+sandbox_mode=\"workspace-write\"", "+approval_policy = \"never\""} {
+		if !strings.Contains(plan.Diff(), line+"\n") {
+			t.Errorf("the diff has no line %q:\n%s", line, plan.Diff())
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the file has another mode: %v, %v", info, err)
+	}
+	p.undo("codex")
+	if got := p.read(".codex/config.toml"); got != before {
+		t.Errorf("the file is %q, was %q", got, before)
+	}
+}
+
+func TestWhatIsThereAlreadyStays(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	before := "approval_policy = 'never'\nsandbox_mode = \"workspace-write\"\n"
+	p.write(".codex/config.toml", before)
+	p.connect("codex")
+	if got := p.read(".codex/config.toml"); got != before {
+		t.Errorf("the file is %q", got)
+	}
+	p.write(".codex/config.toml", before+"x = 1\n")
+	p.undo("codex")
+	if got := p.read(".codex/config.toml"); got != before+"x = 1\n" {
+		t.Errorf("settings of the user were taken out: %q", got)
+	}
+}
+
+func TestWhatWasEditedSinceKeepsTheEdit(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write(".claude/settings.json", "{\n  \"permissions\": {\"deny\": [\"WebFetch\"]}\n}\n")
+	p.connect("claude")
+	text := p.read(".claude/settings.json")
+	p.write(".claude/settings.json", strings.Replace(text, "{\n", "{\n  \"model\": \"opus\",\n", 1))
+	p.write(".claude.json", strings.Replace(p.read(".claude.json"), "{\n", "{\n  \"numStartups\": 7,\n", 1))
+	for _, u := range p.undo("claude") {
+		if u.Restored || u.Diff == "" || len(u.Kept) > 0 {
+			t.Errorf("%+v", u)
+		}
+	}
+	for name, want := range map[string]string{
+		".claude/settings.json": "{\n  \"model\": \"opus\",\n  \"permissions\": {\"deny\": [\"WebFetch\"]}\n}\n",
+		".claude.json":          "{\n  \"numStartups\": 7\n}\n",
+	} {
+		if diff := cmp.Diff(want, p.read(name)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Undo after two changes goes back to what was before the first.
+func TestUndoOfTwoChangesGoesBackToTheFirst(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	before := "model = \"a\"\n"
+	p.write(".codex/config.toml", before)
+	p.connect("codex")
+	p.URL = "ws://127.0.0.1:7718"
+	p.connect("codex")
+	if text := p.read(".codex/environments.toml"); !strings.Contains(text, "7718") {
+		t.Errorf("the address is the former one:\n%s", text)
+	}
+	p.undo("codex")
+	if got := p.read(".codex/config.toml"); got != before {
+		t.Errorf("the file is %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(p.Home, ".codex/environments.toml")); err == nil {
+		t.Error("environments.toml is left")
+	}
+}
+
+// And so it does when the user has edited the file between the two.
+func TestUndoOfTwoChangesKeepsAnEditBetweenThem(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write(".codex/config.toml", "model = \"a\"\n")
+	p.connect("codex")
+	p.write(".codex/config.toml", strings.Replace(p.read(".codex/config.toml"), "workspace-write", "read-only", 1)+"x = 1\n")
+	p.connect("codex")
+	p.undo("codex")
+	if diff := cmp.Diff("model = \"a\"\nsandbox_mode = \"read-only\"\nx = 1\n", p.read(".codex/config.toml")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestALinkedFileIsChangedWhereItLies(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write("dotfiles/codex.toml", "model = \"a\"\n")
+	p.write(".codex/x", "")
+	link := filepath.Join(p.Home, ".codex/config.toml")
+	if err := os.Symlink("../dotfiles/codex.toml", link); err != nil {
+		t.Fatal(err)
+	}
+	p.connect("codex")
+	if to, err := os.Readlink(link); to != "../dotfiles/codex.toml" || err != nil {
+		t.Errorf("the link is %q, %v", to, err)
+	}
+	if text := p.read("dotfiles/codex.toml"); !strings.Contains(text, "approval_policy") {
+		t.Errorf("the file is %q", text)
+	}
+	p.undo("codex")
+	if got := p.read("dotfiles/codex.toml"); got != "model = \"a\"\n" {
+		t.Errorf("the file is %q", got)
+	}
+}
+
+func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		agent, file, text, want string
+		mode                    os.FileMode
+	}{
+		"read-only":    {"codex", ".codex/config.toml", "model = \"a\"\n", "is read-only", 0o444},
+		"broken TOML":  {"codex", ".codex/config.toml", "model = \"a\n", "line 1: a string does not end", 0o600},
+		"a table":      {"codex", ".codex/config.toml", "[approval_policy.granular]\nrules = true\n", "approval_policy is a table", 0o600},
+		"broken JSON":  {"claude", ".claude/settings.json", "{\"permissions\": }", "a value is expected", 0o600},
+		"another kind": {"claude", ".claude/settings.json", "{\"permissions\": []}", "permissions is no object", 0o600},
+		"not a list":   {"claude", ".claude/settings.json", "{\"permissions\": {\"deny\": \"Bash\"}}", "is no array", 0o600},
+	} {
+		p := newPerson(t)
+		path := p.write(c.file, c.text)
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.plan(c.agent)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q and the file in it", name, err, c.want)
+		}
+	}
+}
+
+func TestAFileThatChangedMeanwhileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.write(".codex/config.toml", "model = \"a\"\n")
+	plan, err := p.plan("codex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write(".codex/config.toml", "model = \"b\"\n")
+	if err := plan.Apply(); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("it was applied: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.Home, ".codex/environments.toml")); err == nil {
+		t.Error("one of two files was written")
+	}
+}
+
+// When a later file cannot be written, the earlier ones are as they were.
+func TestAllFilesAreWrittenOrNone(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	plan, err := p.plan("claude") // .claude.json comes first, .claude/settings.json second
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write(".claude", "a file where the directory is wanted")
+	if err := plan.Apply(); err == nil {
+		t.Error("it was applied")
+	}
+	if _, err := os.Stat(filepath.Join(p.Home, ".claude.json")); err == nil {
+		t.Error("one of two files was written")
+	}
+	if left, _ := Connected(p.StateDir); len(left) > 0 {
+		t.Errorf("%v is connected", left)
+	}
+}
+
+func TestTheDirectoriesOfTheEnvironmentCount(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	other := t.TempDir()
+	p.Getenv = func(name string) string {
+		return map[string]string{"CODEX_HOME": other + "/codex", "CLAUDE_CONFIG_DIR": other + "/claude", "XDG_CONFIG_HOME": other + "/config"}[name]
+	}
+	for agent, files := range map[string][]string{
+		"codex": {"codex/config.toml", "codex/environments.toml"}, "claude": {"claude/settings.json", "claude/.claude.json"}, "zed": {"config/zed/settings.json"},
+	} {
+		p.connect(agent)
+		for _, f := range files {
+			if _, err := os.Stat(filepath.Join(other, f)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package connect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/internal/loopback"
+)
+
+// call is a tool call that a model makes.
+type call struct {
+	Name      string
+	Arguments map[string]any
+}
+
+// model plays calls, one an answer, and then says that it is done. It speaks the Responses
+// API of OpenAI and the Messages API of Anthropic, as far as an agent needs, and listens on
+// loopback. It keeps what it is shown of the calls.
+type model struct {
+	url    string
+	server *http.Server
+	over   chan struct{} // closed when the server has ended
+	calls  []call
+
+	mu   sync.Mutex
+	turn int
+	seen map[string]string // what came of a call, by its id
+}
+
+func newModel(calls ...call) (*model, error) {
+	l, err := loopback.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for a scripted model: %w", err)
+	}
+	m := &model{url: "http://" + l.Addr().String(), calls: calls, seen: make(map[string]string), over: make(chan struct{})}
+	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
+	// Ends with close.
+	go func() {
+		defer close(m.over)
+		_ = m.server.Serve(l)
+	}()
+	return m, nil
+}
+
+func (m *model) close() {
+	_ = m.server.Close()
+	<-m.over
+}
+
+// saw returns what the model was shown of its nth call; they count from 1.
+func (m *model) saw(n int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[callID(n)]
+}
+
+func callID(n int) string { return fmt.Sprintf("toolu_proof_%d", n) }
+
+// largest bounds a request of an agent.
+const largest = 64 << 20
+
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Input    []map[string]any
+		Messages []struct{ Content any }
+		Tools    []any
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &body)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/responses"):
+		for _, item := range body.Input {
+			if kind, _ := item["type"].(string); strings.HasSuffix(kind, "_output") {
+				m.seen[fmt.Sprint(item["call_id"])] = plain(item["output"])
+			}
+		}
+		m.respond(events{w})
+	case strings.HasSuffix(r.URL.Path, "/messages"):
+		for _, message := range body.Messages {
+			m.look(message.Content)
+		}
+		m.message(events{w}, len(body.Tools) > 0)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintln(w, `{"input_tokens": 1}`)
+	}
+}
+
+// look keeps the results of calls in a message.
+func (m *model) look(content any) {
+	blocks, _ := content.([]any)
+	for _, b := range blocks {
+		block, _ := b.(map[string]any)
+		if block["type"] == "tool_result" {
+			m.seen[fmt.Sprint(block["tool_use_id"])] = plain(block["content"])
+		}
+	}
+}
+
+// plain is a value as text to search in.
+func plain(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	text, _ := json.Marshal(v) // it was decoded from JSON
+	return string(text)
+}
+
+// next is the call of this turn; ok is false when all were made.
+func (m *model) next() (id string, c call, ok bool) {
+	if m.turn >= len(m.calls) {
+		return "", c, false
+	}
+	m.turn++
+	return callID(m.turn), m.calls[m.turn-1], true
+}
+
+// events writes server-sent events.
+type events struct{ http.ResponseWriter }
+
+type fields map[string]any
+
+func (e events) send(kind string, f fields) {
+	f["type"] = kind
+	text, _ := json.Marshal(f) // maps and strings
+	fmt.Fprintf(e, "event: %s\ndata: %s\n\n", kind, text)
+}
+
+// respond answers in the form of the Responses API.
+func (m *model) respond(e events) {
+	item := fields{"type": "message", "role": "assistant", "id": "m", "content": []any{fields{"type": "output_text", "text": "done"}}}
+	if id, c, ok := m.next(); ok {
+		arguments, _ := json.Marshal(c.Arguments) // maps and strings
+		item = fields{"type": "function_call", "call_id": id, "name": c.Name, "arguments": string(arguments)}
+	}
+	e.Header().Set("Content-Type", "text/event-stream")
+	e.send("response.created", fields{"response": fields{"id": "r"}})
+	e.send("response.output_item.done", fields{"item": item})
+	e.send("response.completed", fields{"response": fields{"id": "r", "usage": fields{
+		"input_tokens": 1, "input_tokens_details": nil, "output_tokens": 1, "output_tokens_details": nil, "total_tokens": 2,
+	}}})
+}
+
+// message answers in the form of the Messages API. A request without tools is none of the
+// agent's turns.
+func (m *model) message(e events, turn bool) {
+	block, delta, reason := fields{"type": "text", "text": ""}, fields{"type": "text_delta", "text": "done"}, "end_turn"
+	if turn {
+		if id, c, ok := m.next(); ok {
+			arguments, _ := json.Marshal(c.Arguments) // maps and strings
+			block = fields{"type": "tool_use", "id": id, "name": c.Name, "input": fields{}}
+			delta, reason = fields{"type": "input_json_delta", "partial_json": string(arguments)}, "tool_use"
+		}
+	}
+	e.Header().Set("Content-Type", "text/event-stream")
+	e.send("message_start", fields{"message": fields{
+		"id": "m", "type": "message", "role": "assistant", "model": "scripted", "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": fields{"input_tokens": 1, "output_tokens": 1},
+	}})
+	e.send("content_block_start", fields{"index": 0, "content_block": block})
+	e.send("content_block_delta", fields{"index": 0, "delta": delta})
+	e.send("content_block_stop", fields{"index": 0})
+	e.send("message_delta", fields{"delta": fields{"stop_reason": reason, "stop_sequence": nil}, "usage": fields{"output_tokens": 1}})
+	e.send("message_stop", fields{})
+}

@@ -1,0 +1,137 @@
+package connect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/internal/edit"
+	"github.com/toold/toold/tools/files"
+)
+
+// Plan is what connecting an agent changes.
+type Plan struct {
+	Agent Agent
+	steps []step
+	setup Setup
+}
+
+// step is the change of one file.
+type step struct {
+	File
+	target  string // where links lead
+	existed bool
+	before  []byte
+	after   []byte
+	done    []edit.Done
+}
+
+// Plan reads the files of an agent and works out what to change in them. It changes
+// nothing. The error says which file cannot be changed, and why.
+func (a Agent) Plan(s Setup) (Plan, error) {
+	p := Plan{Agent: a, setup: s}
+	for _, f := range a.files(s) {
+		one, err := plan(f)
+		if err != nil {
+			return p, err
+		}
+		p.steps = append(p.steps, one)
+	}
+	return p, nil
+}
+
+func plan(f File) (s step, err error) {
+	s.File = f
+	if s.target, err = target(f.Path); err != nil {
+		return s, err
+	}
+	info, err := os.Stat(s.target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return s, fmt.Errorf("cannot read %s: %w", f.Path, err)
+	case !info.Mode().IsRegular():
+		return s, fmt.Errorf("cannot change %s: it is no regular file", f.Path)
+	default:
+		s.existed, s.Mode = true, info.Mode().Perm()
+		if s.before, err = os.ReadFile(s.target); err != nil {
+			return s, fmt.Errorf("cannot read %s: %w", f.Path, err)
+		}
+	}
+	if err := s.work(); err != nil {
+		return s, err
+	}
+	if s.existed && s.changes() && s.Mode&0o200 == 0 {
+		return s, fmt.Errorf("cannot change %s: it is read-only, so perhaps another program makes it; change it there, or make it writable: chmod u+w %s", f.Path, s.target)
+	}
+	return s, nil
+}
+
+// work fills in after and done.
+func (s *step) work() error {
+	if s.Format == "" {
+		s.after = s.Content
+		return nil
+	}
+	text, done, err := edit.Apply(s.Format, string(s.before), s.Changes)
+	if err != nil {
+		return fmt.Errorf("cannot change %s: %w; correct it, or set this by hand: see docs/connect.md", s.Path, err)
+	}
+	s.after, s.done = []byte(text), done
+	return nil
+}
+
+func (s *step) changes() bool { return !s.existed || !bytes.Equal(s.before, s.after) }
+
+// target follows links, also one that leads to no file yet.
+func target(path string) (string, error) {
+	for range 40 {
+		to, err := os.Readlink(path)
+		if err != nil {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if errors.Is(err, fs.ErrNotExist) {
+				return path, nil
+			}
+			return filepath.Join(dir, filepath.Base(path)), err
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return "", fmt.Errorf("cannot follow the links of %s", path)
+}
+
+// Empty reports whether everything is as it is to be.
+func (p Plan) Empty() bool {
+	for _, s := range p.steps {
+		if s.changes() {
+			return false
+		}
+	}
+	return true
+}
+
+// Diff shows the change, without the token.
+func (p Plan) Diff() string {
+	var b strings.Builder
+	for _, s := range p.steps {
+		before, after := string(s.before), string(s.after)
+		if p.setup.Token != "" {
+			before, after = strings.ReplaceAll(before, p.setup.Token, hidden), strings.ReplaceAll(after, p.setup.Token, hidden)
+		}
+		from := s.target
+		if !s.existed {
+			from = os.DevNull
+		}
+		b.WriteString(files.Diff(from, s.target, before, after))
+	}
+	return b.String()
+}
+
+// hidden is shown in the place of a token.
+const hidden = "(a token)"

@@ -1,0 +1,115 @@
+package connect
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/edit"
+)
+
+// record says how an agent was connected, for Undo.
+type record struct {
+	Agent string    `json:"agent"`
+	At    time.Time `json:"at"`
+	Files []changed `json:"files"`
+}
+
+// changed is one file of a record.
+type changed struct {
+	Path    string      `json:"path"`
+	Existed bool        `json:"existed"`
+	Mode    fs.FileMode `json:"mode"`
+	Backup  string      `json:"backup"` // the file with the content before
+	After   string      `json:"after"`  // SHA-256 of the content that was written
+	Whole   bool        `json:"whole"`  // the file is toold's alone
+	Format  edit.Format `json:"format,omitempty"`
+	Done    []edit.Done `json:"done,omitempty"`
+	Edited  bool        `json:"edited,omitempty"` // others wrote between two changes: Backup is not what was before the first
+	Dirs    []string    `json:"dirs,omitempty"`   // that were made, the outermost first
+}
+
+func recordFile(stateDir, agent string) string {
+	return filepath.Join(stateDir, "connect", agent+".json")
+}
+
+// Connected lists the names of the agents that are connected.
+func Connected(stateDir string) (names []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(stateDir, "connect"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+func readRecord(stateDir, agent string) (r record, err error) {
+	text, err := os.ReadFile(recordFile(stateDir, agent))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("cannot read how %s was connected: %w", agent, err)
+	}
+	return r, nil
+}
+
+func (r record) write(stateDir string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := recordFile(stateDir, r.Agent)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("cannot keep the record of the change: %w", err)
+	}
+	if err := replace(path, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("cannot keep the record of the change: %w", err)
+	}
+	return nil
+}
+
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// replace gives a file a content and a mode at once.
+func replace(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return nil
+}
+
+// makeDirs makes a directory and returns those that did not exist, the outermost first.
+func makeDirs(dir string) (made []string, err error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
+			break
+		}
+		made = append([]string{at}, made...)
+	}
+	return made, os.MkdirAll(dir, 0o700)
+}

@@ -1,0 +1,191 @@
+package connect
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toold/toold/internal/tokens"
+)
+
+// site is where a proof happens: a daemon of its own with a workspace, a home and a state
+// directory, all below one temporary directory.
+type site struct {
+	dir, home, workspace string
+	program              string   // of the agent; "" when it is not installed
+	agent                Agent    // that is proved
+	setup                Setup    // that connects to the site's daemon
+	after                [][]byte // the user's files as they will be
+	daemon               *exec.Cmd
+}
+
+// The policy of a proof, and the reason for its refusal.
+const (
+	refusal     = "proof-refused: use a branch"
+	proofPolicy = `version: 1
+defaults: {bash: allow, read: allow, write: allow, net: ask, unanalysable: ask}
+commands:
+  - {id: proof-push, decision: deny, run: ["git push **"], reason: "` + refusal + `"}
+`
+)
+
+// How long one run of an agent, and the start and the end of its daemon, may take.
+const (
+	runWithin   = 3 * time.Minute
+	startWithin = time.Minute
+)
+
+// ErrNoProgram says that the program of an agent is not installed, so that nothing can be
+// proved with it.
+var ErrNoProgram = errors.New("its program is not on PATH")
+
+// Prove tries the change with the agent's own program, a scripted model and a daemon of its
+// own, in a temporary directory: a call that must run, one that must be refused with the
+// reason, and one that must not run without the daemon. Nothing of the user's is changed,
+// and nothing leaves the machine.
+func (p Plan) Prove(ctx context.Context) error {
+	if p.Agent.partly == "" && p.Agent.program() == "" {
+		return ErrNoProgram
+	}
+	s, err := newSite(ctx, p)
+	if err != nil {
+		return fmt.Errorf("the proof could not begin: %w", err)
+	}
+	defer s.remove()
+	return p.Agent.prove(ctx, s)
+}
+
+// Partly says what a proof of the agent cannot show; "" when the agent itself runs.
+func (a Agent) Partly() string { return a.partly }
+
+func newSite(ctx context.Context, p Plan) (*site, error) {
+	dir, err := os.MkdirTemp("", "toold-proof-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	s := &site{dir: dir, home: filepath.Join(dir, "home"), workspace: filepath.Join(dir, "workspace"), program: p.Agent.program(), agent: p.Agent}
+	for _, step := range p.steps {
+		s.after = append(s.after, step.after)
+	}
+	state, config := filepath.Join(dir, "state"), filepath.Join(dir, "config.yaml")
+	s.setup = Setup{
+		Home: s.home, Getenv: func(string) string { return "" }, StateDir: state, Program: p.setup.Program,
+		Flags: []string{"--state-dir", state, "--config", config},
+	}
+	policy := filepath.Join(dir, "policy.yaml")
+	err = errors.Join(os.Mkdir(s.home, 0o700), os.Mkdir(s.workspace, 0o700), s.write(policy, proofPolicy), s.write(config, "version: 1\npolicy: "+policy+"\n"))
+	if err == nil {
+		err = s.start(ctx)
+	}
+	if err != nil {
+		s.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *site) write(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
+// start starts the daemon, and returns when it can be reached.
+func (s *site) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	args := append([]string{"serve", "--json", "--listen", "127.0.0.1:0", "--workspace", s.workspace}, s.setup.Flags...)
+	s.daemon = exec.Command(s.setup.Program, args...) // stop ends it
+	s.daemon.Dir, s.daemon.Env = s.workspace, s.environment(nil)
+	var log strings.Builder
+	s.daemon.Stderr = &log
+	out, err := s.daemon.StdoutPipe()
+	if err == nil {
+		err = s.daemon.Start()
+	}
+	if err != nil {
+		s.daemon = nil
+		return fmt.Errorf("cannot start a daemon: %w", err)
+	}
+	lines := make(chan string, 1)
+	// Ends when the daemon does, which stop waits for.
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		lines <- line
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	var ready struct{ Addresses struct{ HTTP string } }
+	select {
+	case line := <-lines:
+		err = json.Unmarshal([]byte(line), &ready)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = s.stop()
+		return fmt.Errorf("a daemon did not start: %w\n%s", err, said(log.String(), nil))
+	}
+	s.setup.URL = "ws" + strings.TrimPrefix(ready.Addresses.HTTP, "http")
+	token, err := tokens.Make(tokens.In(s.setup.StateDir).Agent(s.agent.Name))
+	s.setup.Token = token.Secret
+	return err
+}
+
+// stop ends the daemon, if it runs.
+func (s *site) stop() error {
+	if s.daemon == nil {
+		return nil
+	}
+	daemon := s.daemon
+	s.daemon = nil
+	if daemon.Process.Signal(syscall.SIGTERM) != nil {
+		_ = daemon.Process.Kill()
+	}
+	late := time.AfterFunc(startWithin, func() { _ = daemon.Process.Kill() })
+	defer late.Stop()
+	if err := daemon.Wait(); err != nil {
+		return fmt.Errorf("the daemon of the proof ended with %w", err)
+	}
+	return nil
+}
+
+func (s *site) remove() {
+	_ = s.stop()
+	_ = os.RemoveAll(s.dir)
+}
+
+// nowhere is a proxy that does not exist: what is not on loopback cannot be reached.
+const nowhere = "http://127.0.0.1:1"
+
+// environment is what the programs of a proof get: nothing of the user's but PATH.
+func (s *site) environment(more []string) []string {
+	env := []string{
+		"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),
+		"HTTPS_PROXY=" + nowhere, "HTTP_PROXY=" + nowhere, "ALL_PROXY=" + nowhere, "NO_PROXY=127.0.0.1,localhost",
+		"https_proxy=" + nowhere, "http_proxy=" + nowhere, "all_proxy=" + nowhere, "no_proxy=127.0.0.1,localhost",
+	}
+	return append(env, more...)
+}
+
+// run runs a program in the workspace, and returns what it printed.
+func (s *site) run(ctx context.Context, env []string, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, runWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = s.workspace, s.environment(env), 10*time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

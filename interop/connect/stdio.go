@@ -1,0 +1,110 @@
+package connect
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/internal/edit"
+)
+
+// proveServer starts the server that the settings name at a path, and calls its tools.
+func (p *site) proveServer(ctx context.Context, at edit.Path) error {
+	command, err := p.serverCommand(at)
+	if err != nil {
+		return err
+	}
+	seen, err := p.converse(ctx, command, "echo proof-$((6*7)) | tee "+ranFile)
+	if made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile)); string(made) != "proof-42\n" || !strings.Contains(seen, "proof-42") {
+		return fmt.Errorf("a command that must run did not; the client was shown %q (%v)", seen, err)
+	}
+	if seen, err = p.converse(ctx, command, "git push origin toold-proof"); !strings.Contains(seen, refusal) {
+		return fmt.Errorf("a command that toold denies was not refused with the reason; the client was shown %q (%v)", seen, err)
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	seen, _ = p.converse(ctx, command, "touch "+downFile)
+	if _, err := os.Stat(filepath.Join(p.workspace, downFile)); err == nil {
+		return fmt.Errorf("without the daemon a command ran nevertheless; the client was shown %q", seen)
+	}
+	return nil
+}
+
+// serverCommand is the command of the server in the user's file as it will be, but for the
+// flags that lead it to the daemon of the proof.
+func (p *site) serverCommand(at edit.Path) (command []string, err error) {
+	f := p.agent.files(p.setup)[0]
+	text, _, err := edit.Apply(f.Format, string(p.after[0]), f.Changes)
+	if err != nil {
+		return nil, err
+	}
+	var found struct {
+		Command json.RawMessage
+		Args    []string
+	}
+	if ok, err := edit.Value(f.Format, text, at, &found); !ok || err != nil {
+		return nil, fmt.Errorf("the settings name no server: %v", err)
+	}
+	if json.Unmarshal(found.Command, &command) == nil {
+		return command, nil
+	}
+	var program string
+	err = json.Unmarshal(found.Command, &program)
+	return append([]string{program}, found.Args...), err
+}
+
+// converse makes one call of bash over the standard input of a server, and returns its
+// answer.
+func (p *site) converse(ctx context.Context, command []string, script string) (answer string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, runWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir, cmd.Env = p.workspace, p.environment(nil)
+	in, errIn := cmd.StdinPipe()
+	out, errOut := cmd.StdoutPipe()
+	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
+		return "", fmt.Errorf("cannot start %s: %w", strings.Join(command, " "), err)
+	}
+	defer func() {
+		in.Close() // ends the server
+		err = errors.Join(err, cmd.Wait())
+	}()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, largest)
+	if _, err := ask(in, lines, 1, "initialize", fields{"protocolVersion": "2025-11-25", "capabilities": fields{}, "clientInfo": fields{"name": "toold connect", "version": "1"}}); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
+		return "", err
+	}
+	return ask(in, lines, 2, "tools/call", fields{"name": "bash", "arguments": fields{"command": script}})
+}
+
+// ask sends a request and returns the line that answers it.
+func ask(in io.Writer, lines *bufio.Scanner, id int, method string, params fields) (string, error) {
+	text, err := json.Marshal(fields{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	if err != nil {
+		return "", err
+	}
+	if _, err := in.Write(append(text, '\n')); err != nil {
+		return "", err
+	}
+	for lines.Scan() {
+		var head struct {
+			ID     int
+			Method string
+		}
+		if json.Unmarshal(lines.Bytes(), &head) == nil && head.ID == id && head.Method == "" {
+			return lines.Text(), nil
+		}
+	}
+	return "", errors.Join(errors.New("the server ended before it answered "+method), lines.Err())
+}
