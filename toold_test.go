@@ -72,7 +72,7 @@ var layers = []row{
 
 	{"interop/claude", []string{"client", "message"}, nil},
 	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
-	{"interop/connect", []string{"internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
+	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "client",
 		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/mcp",

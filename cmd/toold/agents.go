@@ -277,6 +277,9 @@ func (c *connecting) takeBack(agents []connect.Agent) error {
 		}
 		c.results = append(c.results, r)
 	}
+	if _, err := c.endpoint(c.cfg); err == nil && len(c.results) > 0 && !c.json {
+		fmt.Fprintln(c.std.err, "the daemon still runs; end it with `toold down`")
+	}
 	return nil
 }
 

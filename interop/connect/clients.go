@@ -63,9 +63,9 @@ func client(name, title string, programs []string, dir directory, file string, a
 	return Agent{
 		Name: name, Title: title, programs: programs, places: places(dir),
 		partly: "the server as " + title + " will start it was proved, not " + title + " itself",
-		files: func(s Setup) []File {
-			server := edit.Change{Path: at, Value: shape(s.server(name))}
-			return []File{{Path: filepath.Join(dir(s), file), Format: edit.JSON, Mode: 0o600, Changes: append([]edit.Change{server}, off...)}}
+		files: func(s Setup) ([]File, error) {
+			server := edit.Change{Path: at, Value: shape(append(s.command(name), "mcp"))}
+			return []File{{Path: filepath.Join(dir(s), file), Format: edit.JSON, Mode: 0o600, Changes: append([]edit.Change{server}, off...)}}, nil
 		},
 		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, at) },
 	}

@@ -22,7 +22,7 @@ func codexAgent() Agent {
 
 func (s Setup) codexHome() string { return s.directory("CODEX_HOME", ".codex") }
 
-func codexFiles(s Setup) []File {
+func codexFiles(s Setup) ([]File, error) {
 	hands := edit.Path{"environments", "[id=toold]"}
 	at := func(key string, value any) edit.Change {
 		return edit.Change{Path: append(append(edit.Path{}, hands...), key), Value: value}
@@ -37,7 +37,7 @@ func codexFiles(s Setup) []File {
 			{Path: edit.Path{"approval_policy"}, Value: "never"},
 			{Path: edit.Path{"sandbox_mode"}, Value: "workspace-write"},
 		}},
-	}
+	}, nil
 }
 
 // codexKeeps are the settings of Codex that a proof keeps: those that say how commands run.
@@ -51,7 +51,11 @@ func proveCodex(ctx context.Context, p *site) error {
 	home := filepath.Join(p.dir, "codex")
 	setup := p.setup
 	setup.Getenv = func(name string) string { return map[string]string{"CODEX_HOME": home}[name] }
-	for i, f := range codexFiles(setup) {
+	list, err := codexFiles(setup)
+	if err != nil {
+		return err
+	}
+	for i, f := range list {
 		text := string(p.after[i])
 		if filepath.Base(f.Path) == "config.toml" {
 			var err error
@@ -67,11 +71,19 @@ func proveCodex(ctx context.Context, p *site) error {
 			return err
 		}
 	}
+	profile, err := codexProfile(string(p.after[1]))
+	if err != nil {
+		return err
+	}
 	run := func(m *model) (string, error) {
-		return p.run(ctx, []string{"CODEX_HOME=" + home, "OPENAI_API_KEY=none"}, p.program,
-			"exec", "--skip-git-repo-check", "-c", `model="scripted"`, "-c", `model_provider="proof"`,
-			"-c", `model_providers.proof={name="proof",base_url="`+m.url+`/v1",wire_api="responses"}`,
-			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "prove that calls run in toold")
+		args := []string{
+			"exec", "--skip-git-repo-check", "-c", `model_providers.proof={name="proof",base_url="` + m.url + `/v1",wire_api="responses"}`,
+			"-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false",
+		}
+		for _, at := range profile {
+			args = append(args, "-c", at+`model="scripted"`, "-c", at+`model_provider="proof"`)
+		}
+		return p.run(ctx, []string{"CODEX_HOME=" + home, "OPENAI_API_KEY=none"}, p.program, append(args, "prove that calls run in toold")...)
 	}
 	shell := func(script string) call {
 		return call{Name: "exec_command", Arguments: map[string]any{"cmd": script}}
@@ -80,6 +92,17 @@ func proveCodex(ctx context.Context, p *site) error {
 		patch := "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + downFile + "\n+x\n*** End Patch\nEOF"
 		return []call{shell("touch " + downFile), shell(patch)}
 	})
+}
+
+// codexProfile returns where the settings name a model: at the top, and in the profile that
+// they choose.
+func codexProfile(config string) ([]string, error) {
+	var name string
+	ok, err := edit.Value(edit.TOML, config, edit.Path{"profile"}, &name)
+	if !ok || err != nil {
+		return []string{""}, err
+	}
+	return []string{"", "profiles." + name + "."}, nil
 }
 
 // The names of the files that the calls of a proof make.

@@ -46,6 +46,11 @@ func (s Setup) directory(variable, otherwise string) string {
 	return filepath.Join(s.Home, otherwise)
 }
 
+// command is toold as an agent starts it, with the agent's token.
+func (s Setup) command(agent string) []string {
+	return append(append([]string{s.Program}, s.Flags...), "--token="+agent)
+}
+
 // File is a file that is to have some settings, or some content.
 type File struct {
 	Path    string
@@ -63,7 +68,7 @@ type Agent struct {
 
 	programs []string // any of which is looked for on PATH
 	places   func(Setup) []string
-	files    func(Setup) []File
+	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
 	partly   string // what prove cannot show; "" = it runs the agent itself
 }

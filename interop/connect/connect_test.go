@@ -161,23 +161,36 @@ func TestWhatIsThereAlreadyStays(t *testing.T) {
 func TestWhatWasEditedSinceKeepsTheEdit(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.write(".claude/settings.json", "{\n  \"permissions\": {\"deny\": [\"WebFetch\"]}\n}\n")
-	p.connect("claude")
-	text := p.read(".claude/settings.json")
-	p.write(".claude/settings.json", strings.Replace(text, "{\n", "{\n  \"model\": \"opus\",\n", 1))
-	p.write(".claude.json", strings.Replace(p.read(".claude.json"), "{\n", "{\n  \"numStartups\": 7,\n", 1))
-	for _, u := range p.undo("claude") {
-		if u.Restored || u.Diff == "" || len(u.Kept) > 0 {
-			t.Errorf("%+v", u)
+	for before, want := range map[string]string{
+		"{\n  \"tools\": {\"exclude\": [\"web\"]}\n}\n": "{\n  \"model\": \"x\",\n  \"tools\": {\"exclude\": [\"web\"]}\n}\n",
+		"{\n}\n": "{\n  \"model\": \"x\"\n}\n",
+	} {
+		p.write(".gemini/settings.json", before)
+		p.connect("gemini")
+		p.write(".gemini/settings.json", strings.Replace(p.read(".gemini/settings.json"), "{\n", "{\n  \"model\": \"x\",\n", 1))
+		for _, u := range p.undo("gemini") {
+			if u.Restored || u.Diff == "" || len(u.Kept) > 0 {
+				t.Errorf("%+v", u)
+			}
+		}
+		if diff := cmp.Diff(want, p.read(".gemini/settings.json")); diff != "" {
+			t.Errorf("%q: %s", before, diff)
 		}
 	}
-	for name, want := range map[string]string{
-		".claude/settings.json": "{\n  \"model\": \"opus\",\n  \"permissions\": {\"deny\": [\"WebFetch\"]}\n}\n",
-		".claude.json":          "{\n  \"numStartups\": 7\n}\n",
-	} {
-		if diff := cmp.Diff(want, p.read(name)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+}
+
+// A file that is toold's alone stays when the user has made it their own.
+func TestAWholeFileThatWasEditedStays(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.connect("claude")
+	p.write(".claude/skills/toold/hooks/register.js", "// mine\n")
+	kept := 0
+	for _, u := range p.undo("claude") {
+		kept += len(u.Kept)
+	}
+	if got := p.read(".claude/skills/toold/hooks/register.js"); kept != 1 || got != "// mine\n" {
+		t.Errorf("%d files are kept, and the edited one is %q", kept, got)
 	}
 }
 
@@ -247,9 +260,9 @@ func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
 		"read-only":    {"codex", ".codex/config.toml", "model = \"a\"\n", "is read-only", 0o444},
 		"broken TOML":  {"codex", ".codex/config.toml", "model = \"a\n", "line 1: a string does not end", 0o600},
 		"a table":      {"codex", ".codex/config.toml", "[approval_policy.granular]\nrules = true\n", "approval_policy is a table", 0o600},
-		"broken JSON":  {"claude", ".claude/settings.json", "{\"permissions\": }", "a value is expected", 0o600},
-		"another kind": {"claude", ".claude/settings.json", "{\"permissions\": []}", "permissions is no object", 0o600},
-		"not a list":   {"claude", ".claude/settings.json", "{\"permissions\": {\"deny\": \"Bash\"}}", "is no array", 0o600},
+		"broken JSON":  {"gemini", ".gemini/settings.json", "{\"tools\": }", "a value is expected", 0o600},
+		"another kind": {"gemini", ".gemini/settings.json", "{\"tools\": []}", "tools is no object", 0o600},
+		"not a list":   {"gemini", ".gemini/settings.json", "{\"tools\": {\"exclude\": \"Bash\"}}", "is no array", 0o600},
 	} {
 		p := newPerson(t)
 		path := p.write(c.file, c.text)
@@ -284,15 +297,15 @@ func TestAFileThatChangedMeanwhileIsLeftAlone(t *testing.T) {
 func TestAllFilesAreWrittenOrNone(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	plan, err := p.plan("claude") // .claude.json comes first, .claude/settings.json second
+	plan, err := p.plan("claude") // .claude-plugin/plugin.json comes first, those in hooks later
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.write(".claude", "a file where the directory is wanted")
+	p.write(".claude/skills/toold/hooks", "a file where the directory is wanted")
 	if err := plan.Apply(); err == nil {
 		t.Error("it was applied")
 	}
-	if _, err := os.Stat(filepath.Join(p.Home, ".claude.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(p.Home, ".claude/skills/toold/.claude-plugin/plugin.json")); err == nil {
 		t.Error("one of two files was written")
 	}
 	if left, _ := Connected(p.StateDir); len(left) > 0 {
@@ -308,7 +321,7 @@ func TestTheDirectoriesOfTheEnvironmentCount(t *testing.T) {
 		return map[string]string{"CODEX_HOME": other + "/codex", "CLAUDE_CONFIG_DIR": other + "/claude", "XDG_CONFIG_HOME": other + "/config"}[name]
 	}
 	for agent, files := range map[string][]string{
-		"codex": {"codex/config.toml", "codex/environments.toml"}, "claude": {"claude/settings.json", "claude/.claude.json"}, "zed": {"config/zed/settings.json"},
+		"codex": {"codex/config.toml", "codex/environments.toml"}, "claude": {"claude/skills/toold/hooks/register.js"}, "zed": {"config/zed/settings.json"},
 	} {
 		p.connect(agent)
 		for _, f := range files {

@@ -34,7 +34,11 @@ type step struct {
 // nothing. The error says which file cannot be changed, and why.
 func (a Agent) Plan(s Setup) (Plan, error) {
 	p := Plan{Agent: a, setup: s}
-	for _, f := range a.files(s) {
+	list, err := a.files(s)
+	if err != nil {
+		return p, err
+	}
+	for _, f := range list {
 		one, err := plan(f)
 		if err != nil {
 			return p, err

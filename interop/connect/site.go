@@ -24,6 +24,7 @@ type site struct {
 	program              string   // of the agent; "" when it is not installed
 	agent                Agent    // that is proved
 	setup                Setup    // that connects to the site's daemon
+	user                 Setup    // that connects to the user's
 	after                [][]byte // the user's files as they will be
 	daemon               *exec.Cmd
 }
@@ -75,7 +76,7 @@ func newSite(ctx context.Context, p Plan) (*site, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}
-	s := &site{dir: dir, home: filepath.Join(dir, "home"), workspace: filepath.Join(dir, "workspace"), program: p.Agent.program(), agent: p.Agent}
+	s := &site{dir: dir, home: filepath.Join(dir, "home"), workspace: filepath.Join(dir, "workspace"), program: p.Agent.program(), agent: p.Agent, user: p.setup}
 	for _, step := range p.steps {
 		s.after = append(s.after, step.after)
 	}

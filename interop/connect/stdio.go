@@ -41,7 +41,11 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 // serverCommand is the command of the server in the user's file as it will be, but for the
 // flags that lead it to the daemon of the proof.
 func (p *site) serverCommand(at edit.Path) (command []string, err error) {
-	f := p.agent.files(p.setup)[0]
+	list, err := p.agent.files(p.setup)
+	if err != nil {
+		return nil, err
+	}
+	f := list[0]
 	text, _, err := edit.Apply(f.Format, string(p.after[0]), f.Changes)
 	if err != nil {
 		return nil, err
