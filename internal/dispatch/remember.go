@@ -95,12 +95,13 @@ func askedKeys(p *policy.Policy, c *Call, effects []policy.Effect) (keys []strin
 	return keys, len(keys) > 0
 }
 
-// keyOfEffect is the same for effects that are the same. What cannot be followed is the
-// same in the same call only.
+// keyOfEffect is the same for effects that are the same. What cannot be followed, and what is
+// written, is the same in the same call only: an effect does not say with which content.
 func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
-	if e.Kind == policy.Opaque || e.Unknown || hasDynamic(e) {
+	unseen := e.Kind == policy.Opaque || e.Kind == policy.Write || e.Kind == policy.Env
+	if unseen || e.Unknown || hasDynamic(e) {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
 	if c.elsewhere { // an answer for the sandbox does not count without it
@@ -132,7 +133,7 @@ func (d *Dispatcher) remembered(q question) *message.Decision {
 	said := *q.said
 	said.Action, said.By, said.Person, said.Answer = policy.Allow.String(), "remembered", by.person, by.approval
 	said.Reason = fmt.Sprintf("%s said yes to the same in this conversation (%s).", by.person, by.approval)
-	q.call.granted = written(q.effects)
+	q.call.granted, q.call.opened = written(q.effects), named(q.effects)
 	return &said
 }
 

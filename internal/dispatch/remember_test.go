@@ -1,12 +1,15 @@
 package dispatch
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
 )
 
 // willing answers every question, and counts them.
@@ -45,5 +48,37 @@ func TestAnAnswerForAConversationIsNotAskedAgain(t *testing.T) {
 	b.SetPolicy(readsAre(t, policy.Deny))
 	if third := b.call(t, "call_3", `{}`).Return; third.Status != "error" || third.Decision.Action != "deny" {
 		t.Errorf("an earlier answer outweighs a rule that denies: %+v", third.Decision)
+	}
+}
+
+// A yes to a change of a file is about its content, which no effect names.
+func TestAnAnswerForAConversationIsAboutOneContent(t *testing.T) {
+	t.Parallel()
+	opened := 0
+	tool := &probe{run: func(_ context.Context, io tools.IO) tools.Result {
+		opened = len(io.Opened) + len(io.Granted)
+		return tools.Result{}
+	}}
+	b := newBench(t, policy.Ask, tool)
+	defer b.stop(t)
+	rules, err := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
+		Name: "writes", Defaults: policy.Defaults{Write: policy.Ask},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.SetPolicy(rules)
+	tool.does = policy.Effect{Kind: policy.Write, Path: "/nowhere/x", Canonical: "/nowhere/x"}
+	y := &willing{b: b, verdict: approval.Verdict{Approve: true, By: "ada", Remember: "conversation"}}
+	defer b.approvals.Join(y)()
+	for i, step := range []struct {
+		arguments string
+		asked     int
+	}{{`{"n": 1}`, 1}, {`{"n": 1}`, 1}, {`{"n": 2}`, 2}, {`{"n": 1}`, 2}, {`{"n": 2}`, 2}, {`{}`, 3}} {
+		opened = 0
+		b.call(t, fmt.Sprintf("call_%d", i), step.arguments)
+		if len(y.asked) != step.asked || opened != 2 {
+			t.Errorf("step %d: asked %d times; %d opened", i, len(y.asked), opened)
+		}
 	}
 }
