@@ -56,6 +56,8 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		return
 	case near != "":
 		l.warn(r, pattern, name, fmt.Sprintf("no program {} is known; did you mean %s?", near))
+	case r.Action == policy.Allow && strings.HasSuffix(pattern, " **") && !judged(name):
+		l.warn(r, pattern, name, "its flags are not known: a rule about {} allows all that they can do; name the subcommands and flags that you mean, or name with forbid_flags what you do not")
 	case r.Action == policy.Allow && programs.RunsAnything(name) && (second == "*" || second == "**"):
 		l.warn(r, pattern, name, "a rule about {} allows more than it names, since it does whatever its arguments say; name the whole command")
 	}
@@ -68,6 +70,10 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 		l.tried(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: literal(words), Dirs: []string{l.Policy.Options().Workspace}})
 	}
 }
+
+// judged reports whether a rule that allows a program need not name its flags: they are known,
+// or it is the user's own.
+func judged(name string) bool { return programs.Judged(name) || strings.Contains(name, "/") }
 
 // seen returns the programs that a command is judged as.
 func (l *linter) seen(command string) (programs []string) {

@@ -77,7 +77,7 @@ func bundles(w string) (list [][]string) {
 
 // intruders returns commands that a pattern with a wildcard at its end must not allow though
 // they begin like one that it names: with another value of a flag that the pattern names,
-// with a refspec, and of a program that is not known with flags as many have them.
+// and with a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(literal(words))
@@ -87,10 +87,6 @@ func intruders(pattern string, words []string) (list []string) {
 	}
 	if !strings.HasSuffix(pattern, " **") {
 		return list
-	}
-	if !programs.Specified(words[0]) && !strings.Contains(words[0], "/") {
-		add(slices.Concat(words, []string{"--config=/outside/sample"})...)
-		add(slices.Concat(words, []string{"--exec", "./sample"})...)
 	}
 	for _, f := range c.Flags {
 		if f.HasValue && f.Words(literal(words)) > 0 && len(c.Runs) == 0 {

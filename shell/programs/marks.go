@@ -88,7 +88,7 @@ func (m *mark) holds(c *Command) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(operands, func(w Word) bool {
+	return slices.ContainsFunc(c.Words, func(w Word) bool {
 		return slices.ContainsFunc(m.args, func(p string) bool { return w.mayBe(p) })
 	})
 }
@@ -109,20 +109,30 @@ func (c *Command) hasOnly(name, value string) bool {
 	return found
 }
 
-// MayHave reports whether the command has a flag, or may have it.
+// MayHave reports whether the command has a flag, or may have it: with -a=x one with a value
+// that the pattern x matches.
 func (c *Command) MayHave(name string) bool {
+	name, value, valued := strings.Cut(name, "=")
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
+		if valued && !f.Dynamic && !f.Value.mayBe(value) {
+			return false
+		}
 		return f.Name == name || f.Dynamic && strings.HasPrefix(name, f.Name) || slices.Contains(f.also, name)
 	})
 }
 
-// mayBe reports whether the word is, or could become, what a pattern matches.
+// blanks are written as _ in the patterns of marks.
+var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
+
+// mayBe reports whether the word is, or could become, what a pattern matches. Case does not
+// matter.
 func (w Word) mayBe(pattern string) bool {
+	text := blanks.Replace(strings.ToLower(w.Text))
 	if !w.Dynamic {
-		return Matches(pattern, w.Text)
+		return Matches(pattern, text)
 	}
 	before, _, star := strings.Cut(pattern, "*")
-	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
+	return strings.HasPrefix(before, text) || star && strings.HasPrefix(text, before)
 }
 
 // Matches matches a pattern in which * is any text. It goes back to the last * only,

@@ -70,10 +70,10 @@ func KnowsFlags(program string) bool {
 	return s != nil && (len(s.flags) > 0 || s.has("go"))
 }
 
-// Specified reports whether anything is known of a program.
-func Specified(program string) bool {
+// Judged reports whether it is known which flags of a program an allowing rule must name.
+func Judged(program string) bool {
 	s, _ := find([]Word{{Text: program}})
-	return s != nil
+	return s != nil && (len(s.unsafe)+len(s.forms) > 0 || s.special != "" || len(s.as) > 0)
 }
 
 // RunsAnything reports whether a program runs what its arguments say, or reaches

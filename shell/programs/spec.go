@@ -284,7 +284,7 @@ func newMark(text string) (m mark) {
 		case '!':
 			m.without = append(m.without, token[1:])
 		case '=':
-			m.args = append(m.args, token[1:])
+			m.args = append(m.args, strings.ToLower(token[1:]))
 		case '#':
 			m.least, _ = strconv.Atoi(token[1:])
 		default:

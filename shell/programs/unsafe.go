@@ -161,6 +161,9 @@ func (s *spec) isUnsafe(list []string, word, safe string) bool {
 
 // isListed compares one listed flag with a word.
 func (s *spec) isListed(flag, word string) bool {
+	if strings.HasPrefix(word, "--") && s.has("camel") {
+		word = camel(word)
+	}
 	if flag == word || strings.Contains(flag, "*") && Matches(flag, word) {
 		return true
 	}
@@ -177,6 +180,16 @@ func (s *spec) isListed(flag, word string) bool {
 		return strings.Contains(word[1:], flag[1:])
 	}
 	return false
+}
+
+// camel writes a long flag without dashes in it: --set-up as --setUp.
+func camel(flag string) string {
+	name, value, _ := strings.Cut(flag[2:], "=")
+	words := strings.Split(name, "-")
+	for i, w := range words[1:] {
+		words[i+1] = strings.ToUpper(w[:min(1, len(w))]) + w[min(1, len(w)):]
+	}
+	return "--" + strings.Join(words, "") + "=" + value
 }
 
 // carriesCode reports whether a command carries code that no rule has seen.
