@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -14,37 +17,71 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/interop/claude"
+	"github.com/toold/toold/interop/hook"
 )
 
-// maxEvent bounds what an agent says of one call, in bytes.
+// maxEvent bounds what Claude Code's plugin says of one call, in bytes.
 const maxEvent = 64 << 20
 
+// hooked is one run of `toold hook`.
+type hooked struct {
+	*global
+	answer, again, list bool
+	timeout             time.Duration
+}
+
 func hookCommand(g *global) *cobra.Command {
-	var answer, again, list bool
+	h := &hooked{global: g}
+	var names []string
+	for _, d := range hook.Dialects() {
+		names = append(names, d.Name)
+	}
 	cmd := &cobra.Command{
 		Use: "hook DIALECT", Short: "Answer an agent's hook: decide a call that it is about to make",
 		Long: "Reads one call from standard input, as the agent describes it, and has the running daemon\n" +
-			"decide and record it. Agents start it; see docs/connect.md. Whatever goes wrong, the answer\n" +
-			"is a denial.",
-		Args: one,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := whileWanted(cmd.Context())
-			defer stop()
-			switch {
-			case args[0] != "claude":
-				return &exitError{exitUsage, fmt.Errorf("unknown dialect %q; it is claude", args[0])}
-			case list:
-				return g.claudeTools(ctx)
-			}
-			return g.answerClaude(ctx, again)
-		},
+			"decide and record it; the agent carries it out. Where the policy asks, it waits for a\n" +
+			"person. Whatever goes wrong, the answer is a denial. Agents start it; see docs/connect.md.\n" +
+			"The dialects are " + strings.Join(names, ", ") + ".",
+		Args: one, ValidArgs: names,
+		RunE: func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&g.as, "token", "", "`name` of the token with which calls are made (default: agent)")
-	flags.BoolVar(&answer, "answer", false, "claude: carry the call out and print the answer for its plugin")
-	flags.BoolVar(&again, "again", false, "claude: with --answer: the call was asked for before")
-	flags.BoolVar(&list, "tools", false, "claude: print the tools that its plugin registers")
+	flags.DurationVar(&h.timeout, "timeout", 0, "how `long` to wait for a person: less than the agent gives the hook")
+	flags.BoolVar(&h.answer, "answer", false, "claude: carry the call out and print the answer for its plugin")
+	flags.BoolVar(&h.again, "again", false, "claude: with --answer: the call was asked for before")
+	flags.BoolVar(&h.list, "tools", false, "claude: print the tools that its plugin registers")
 	return cmd
+}
+
+func (h *hooked) run(ctx context.Context, name string) error {
+	i := slices.IndexFunc(hook.Dialects(), func(d hook.Dialect) bool { return d.Name == name })
+	dir, err := os.Getwd()
+	switch {
+	case i < 0:
+		return &exitError{exitUsage, fmt.Errorf("unknown dialect %q; see toold hook --help", name)}
+	case err != nil:
+		return &exitError{exitUsage, err}
+	}
+	d := hook.Dialects()[i]
+	ctx, stop := whileWanted(ctx)
+	defer stop()
+	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
+	switch {
+	case h.list:
+		return h.claudeTools(ctx, dir)
+	case h.answer:
+		return h.answerClaude(ctx, judge, dir)
+	}
+	a := d.Answer(ctx, judge, dir, h.std.in)
+	fmt.Fprint(h.std.err, a.Stderr)
+	if err := h.out(string(a.Stdout)); err != nil {
+		a.Code = exitUsage // which is a no for every agent
+	}
+	if a.Code != 0 {
+		return &exitError{code: a.Code}
+	}
+	return nil
 }
 
 // whileWanted ends the context when the agent stops this program, or is gone.
@@ -70,20 +107,6 @@ func whileWanted(parent context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(); stop() }
 }
 
-// door is how Claude Code's calls come to the daemon.
-func (g *global) door(again bool) (claude.Door, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return claude.Door{}, err
-	}
-	return claude.Door{
-		Dial: g.dialFor(claude.Agent), Dir: dir, Session: os.Getenv("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS"), Again: again, Wait: 20 * time.Second,
-		Judge: func(context.Context, []byte) error {
-			return errors.New("toold cannot carry this call out, so nothing was done")
-		},
-	}, nil
-}
-
 // dialFor connects an agent to the daemon of the current directory.
 func (g *global) dialFor(name string) func(context.Context) (*client.Client, error) {
 	return func(ctx context.Context) (*client.Client, error) {
@@ -99,26 +122,25 @@ func (g *global) dialFor(name string) func(context.Context) (*client.Client, err
 	}
 }
 
-func (g *global) claudeTools(ctx context.Context) error {
-	d, err := g.door(false)
-	if err != nil {
-		return err
-	}
-	text, err := d.Tools(ctx)
+func (h *hooked) claudeTools(ctx context.Context, dir string) error {
+	text, err := claude.Door{Dial: h.dialFor("claude"), Dir: dir}.Tools(ctx)
 	if err != nil {
 		return &exitError{exitUnreachable, err}
 	}
-	return g.out(string(text) + "\n")
+	return h.out(string(text) + "\n")
 }
 
-func (g *global) answerClaude(ctx context.Context, again bool) error {
-	d, err := g.door(again)
-	if err != nil {
-		return err
-	}
-	text, err := io.ReadAll(io.LimitReader(g.std.in, maxEvent))
+// answerClaude carries out a call of Claude Code. The plugin asks again after a while.
+func (h *hooked) answerClaude(ctx context.Context, judge hook.Judge, dir string) error {
+	text, err := io.ReadAll(io.LimitReader(h.std.in, maxEvent))
 	if err != nil {
 		return fmt.Errorf("cannot read the call: %w", err)
 	}
-	return g.emit(d.Answer(ctx, text))
+	d := claude.Door{
+		Dial: h.dialFor("claude"), Dir: dir, Session: os.Getenv("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS"), Again: h.again, Wait: 20 * time.Second,
+	}
+	d.Judge = func(ctx context.Context, id, tool string, arguments json.RawMessage) error {
+		return judge.Decide(ctx, hook.Call{ID: id, Tool: tool, Dir: dir, Session: d.Session, Input: arguments})
+	}
+	return h.emit(d.Answer(ctx, text))
 }

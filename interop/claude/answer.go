@@ -15,7 +15,7 @@ import (
 )
 
 // Agent is the name under which the calls of Claude Code are recorded.
-const Agent = "claude-code"
+const Agent = "claude"
 
 // Door answers calls of one Claude Code session through a daemon.
 type Door struct {
@@ -26,7 +26,7 @@ type Door struct {
 	Wait    time.Duration // how long Answer waits for a return
 	// Judge decides a call that Claude Code has to carry out itself. It returns why not;
 	// nil allows it.
-	Judge func(ctx context.Context, event []byte) error
+	Judge func(ctx context.Context, id, tool string, arguments json.RawMessage) error
 }
 
 // Answer is what the mod is to do with a call. One field is set.
@@ -83,7 +83,11 @@ func (d Door) Answer(ctx context.Context, text []byte) Answer {
 	case tool == "" && e.Tool == "TaskStop":
 		return Answer{Allow: true} // it is none of toold's commands
 	case tool == "":
-		if err := d.Judge(ctx, text); err != nil {
+		arguments, err := json.Marshal(e.arguments)
+		if err == nil {
+			err = d.Judge(ctx, e.ID, e.Tool, arguments)
+		}
+		if err != nil {
 			return denied("%v", err)
 		}
 		return Answer{Allow: true}

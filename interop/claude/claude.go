@@ -2,8 +2,8 @@
 // the tools that run commands and change files to a command of toold, which answers them in
 // the form of Claude Code's own tools. When toold does not answer, nothing runs.
 //
-// It needs Claude Code 2.1.287 or later: an older one ignores the plugin. The hook that
-// Setting returns denies there.
+// It needs Claude Code 2.1.287 or later: an older one ignores the plugin. The hook of
+// Setting judges there.
 package claude
 
 import (
@@ -37,16 +37,12 @@ func Files(command ...string) (map[string][]byte, error) {
 	return files, err
 }
 
-// Setting is the hook for settings.json of Claude Code: the entry of "PreToolUse" in its
-// "hooks". It judges what the plugin leaves to Claude Code, and all of it where there is no
-// plugin, and blocks when it fails.
+// Setting is the hook for settings.json of Claude Code: an entry of "PreToolUse" in its
+// "hooks". It judges what the plugin leaves to Claude Code, and all calls where there is no
+// plugin, and blocks when it fails. command is that of Files.
 func Setting(command ...string) map[string]any {
-	return map[string]any{
-		"matcher": "*",
-		"hooks": []any{map[string]any{
-			"type": "command", "command": line(command) + " hook claude", "timeout": 600, "onFailure": "block",
-		}},
-	}
+	hook := map[string]any{"type": "command", "command": line(command) + " hook claude --timeout 590s", "timeout": 600, "onFailure": "block"}
+	return map[string]any{"matcher": "*", "hooks": []any{hook}}
 }
 
 // line is a command line of which a shell makes these words.

@@ -27,9 +27,9 @@ func TestThePluginStartsTheCommandItIsGiven(t *testing.T) {
 	if want := `const toold = ["/opt/my toold","--state-dir","/a \"b\""];`; !strings.Contains(string(files["hooks/register.js"]), want) {
 		t.Errorf("register.js has no %s", want)
 	}
-	hook := Setting("/opt/it's")["hooks"].([]any)[0].(map[string]any)
-	if hook["command"] != `'/opt/it'\''s' hook claude` || hook["onFailure"] != "block" {
-		t.Errorf("the hook is %v", hook)
+	text, err := json.Marshal(Setting("/opt/it's"))
+	if want := `"command":"'/opt/it'\\''s' hook claude --timeout 590s","onFailure":"block"`; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("the hook is %s, without %s", text, want)
 	}
 }
 

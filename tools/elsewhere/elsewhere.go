@@ -4,10 +4,13 @@
 package elsewhere
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
@@ -21,18 +24,21 @@ type tool struct{ registry func() *tools.Registry }
 
 // arguments say what the other program is about to do.
 type arguments struct {
-	Program string          `json:"program" required:"true"` // that carries the call out
-	Tool    string          `json:"tool" required:"true"`    // its name there
-	Dir     string          `json:"cwd" required:"true"`     // absolute; of scripts and relative paths
-	Input   json.RawMessage `json:"input"`                   // for the record
+	Program string          `json:"program"` // that carries the call out
+	Tool    string          `json:"tool"`    // its name there
+	Dir     string          `json:"cwd"`     // absolute; of scripts and relative paths
+	Input   json.RawMessage `json:"input"`   // for the record
 
-	Command string   `json:"command"` // a script of bash
-	Read    []string `json:"read"`    // files
-	Write   []string `json:"write"`   // files that are made, changed, moved or removed
-	Search  []string `json:"search"`  // directories below which everything is read
-	Part    string   `json:"part"`    // what of them; see policy.Effect
-	Hosts   []string `json:"hosts"`
-	Other   bool     `json:"other"` // nothing more is known than its name
+	Command json.RawMessage `json:"command"` // a script of bash, or a list of words
+	In      string          `json:"in"`      // the directory of Command, where that is another
+	Read    []string        `json:"read"`    // files
+	Write   []string        `json:"write"`   // files that are made, changed, moved or removed
+	Search  []string        `json:"search"`  // directories below which everything is read
+	Part    string          `json:"part"`    // what of them; see policy.Effect
+	Hosts   []string        `json:"hosts"`
+	Other   bool            `json:"other"` // nothing more is known than its name
+	// Harmless says that it does nothing to the machine: only a rule against its name counts.
+	Harmless bool `json:"harmless"`
 }
 
 // Definition describes the tool; no model sees it.
@@ -40,9 +46,24 @@ func (t tool) Definition() tools.Definition {
 	return tools.Definition{Name: "judge", Description: "Decides a call that another program carries out.", Parameters: json.RawMessage(`{"type":"object"}`)}
 }
 
+// decode reads arguments, which toold's own hooks write.
+func decode(args json.RawMessage) (a arguments, err error) {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	switch err := d.Decode(&a); {
+	case err != nil:
+		return a, &tools.ArgumentError{Problem: err.Error()}
+	case a.Program == "" || a.Tool == "":
+		return a, &tools.ArgumentError{Problem: "program and tool are missing"}
+	case !filepath.IsAbs(a.Dir):
+		return a, &tools.ArgumentError{Field: "cwd", Problem: "expected an absolute path"}
+	}
+	return a, nil
+}
+
 // Location returns the directory of a call.
 func (t tool) Location(args json.RawMessage) (path string, runs bool) {
-	a, err := tools.Decode[arguments](args)
+	a, err := decode(args)
 	if err != nil {
 		return "", true
 	}
@@ -51,19 +72,22 @@ func (t tool) Location(args json.RawMessage) (path string, runs bool) {
 
 // Build finds the effects of a call.
 func (t tool) Build(args json.RawMessage) (tools.Invocation, error) {
-	a, err := tools.Decode[arguments](args)
+	a, err := decode(args)
 	if err != nil {
 		return nil, err
 	}
-	if !filepath.IsAbs(a.Dir) {
-		return nil, &tools.ArgumentError{Field: "cwd", Problem: "expected an absolute path"}
-	}
 	v := verdict{arguments: a}
-	if a.Other {
-		v.effects = append(v.effects, policy.Effect{Kind: policy.Exec, Argv: []policy.Word{{Text: "tool"}, {Text: a.Tool}}, Dirs: []string{a.Dir}})
+	if a.Other || a.Harmless {
+		name := []policy.Word{{Text: "tool"}, {Text: a.Tool}}
+		v.effects = append(v.effects, policy.Effect{Kind: policy.Exec, Argv: name, Dirs: []string{a.Dir}, Possible: !a.Other})
 	}
 	for _, host := range a.Hosts {
 		v.effects = append(v.effects, policy.Effect{Kind: policy.Net, Host: host})
+	}
+	for _, path := range slices.Concat(a.Read, a.Write, a.Search) {
+		if strings.HasPrefix(path, "~") && path != "~" && !strings.HasPrefix(path, "~/") {
+			return nil, &tools.ArgumentError{Problem: fmt.Sprintf("%q may be in the home of another user; write the path in full", path)}
+		}
 	}
 	for _, p := range a.parts() {
 		if err := v.add(t.registry(), p); err != nil {
@@ -84,10 +108,10 @@ type part struct {
 }
 
 func (a arguments) parts() (list []part) {
-	if a.Command != "" {
+	if len(a.Command) > 0 {
 		// The program may have another PATH.
 		known := func(e *policy.Effect) { e.Absent = false }
-		list = append(list, part{"bash", map[string]any{"command": a.Command, "cwd": a.Dir}, known})
+		list = append(list, part{"shell", map[string]any{"command": a.Command, "cwd": a.path(a.In)}, known})
 	}
 	for _, path := range a.Write {
 		list = append(list, part{"write_file", map[string]any{"file_path": a.path(path), "content": ""}, nil})
@@ -104,10 +128,13 @@ func (a arguments) parts() (list []part) {
 
 // path makes a path one that does not depend on toold's own directory.
 func (a arguments) path(path string) string {
-	if filepath.IsAbs(path) || len(path) > 0 && path[0] == '~' {
+	switch {
+	case path == "~":
+		return "~/"
+	case filepath.IsAbs(path) || strings.HasPrefix(path, "~/"):
 		return path
 	}
-	return a.Dir + "/" + path // the tools clean it
+	return filepath.Join(a.Dir, path)
 }
 
 // verdict is one call.
@@ -137,7 +164,7 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 		}
 		v.effects = append(v.effects, e)
 	}
-	if p.tool == "bash" {
+	if p.tool == "shell" {
 		v.shown = inv.Preview().Text
 	}
 	return nil
@@ -154,7 +181,8 @@ func (v verdict) Effects() []policy.Effect { return v.effects }
 func (v verdict) Preview() tools.Preview {
 	text := v.shown
 	if text == "" {
-		text = string(v.Input)
+		const most = 2000
+		text = strings.ToValidUTF8(string(v.Input[:min(len(v.Input), most)]), "")
 	}
 	return tools.Preview{Text: tools.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))}
 }

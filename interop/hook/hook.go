@@ -1,0 +1,178 @@
+// Package hook answers the hooks of agents that run their tools themselves: before each call
+// the agent starts `toold hook DIALECT`, which has the daemon decide and record the call, and
+// answers in the agent's form. Whatever goes wrong, the answer is a denial; what the agent
+// does with it, and whether it starts the hook at all, is the agent's affair.
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
+)
+
+// A Dialect is how an agent describes a call, and how it is answered.
+type Dialect struct {
+	Name string
+	// Wait is how long people have to answer, unless the command says otherwise: less than
+	// the agent lets a hook take that says nothing about it.
+	Wait time.Duration
+
+	events []string                                  // before a call; others are denied
+	adapt  func(event string, fields fields) fields  // makes the usual fields; nil = they are
+	answer func(event string, deny string) (out any) // deny is why not, "" = allowed; nil prints nothing
+}
+
+// Dialects lists them.
+func Dialects() []Dialect {
+	return []Dialect{claude(), codex(), crush(), cursor(), gemini(), goose(), letta(), qwen(), vscode()}
+}
+
+// Call is a call that an agent is about to make.
+type Call struct {
+	ID      string // "" = it has none
+	Tool    string
+	Dir     string // absolute; in which the agent works
+	Session string
+	Input   json.RawMessage // an object
+}
+
+// Answer is what the hook prints, and its exit code.
+type Answer struct {
+	Stdout []byte
+	Stderr string
+	Code   int
+}
+
+// denied is the exit code that all of these agents take for no, whatever is printed.
+const denied = 2
+
+// Judge says how calls are decided.
+type Judge struct {
+	Program string // the agent's name in the record
+	Dial    func(ctx context.Context) (*client.Client, error)
+	Wait    time.Duration // for people
+}
+
+// Answer reads one call from in and answers it. dir is where the agent works if it does not
+// say so.
+func (d Dialect) Answer(ctx context.Context, j Judge, dir string, in io.Reader) Answer {
+	event, c, err := d.read(dir, in)
+	if err != nil {
+		err = fmt.Errorf("toold cannot read what %s asks: %w; the call is denied", d.Name, err)
+	} else {
+		err = j.Decide(ctx, c)
+	}
+	return d.write(event, err)
+}
+
+// write is an answer in the agent's form.
+func (d Dialect) write(event string, deny error) (a Answer) {
+	reason := ""
+	if deny != nil {
+		reason = deny.Error()
+		a.Stderr, a.Code = reason+"\n", denied
+	}
+	out := d.answer(event, reason)
+	if out == nil {
+		return a
+	}
+	text, err := json.Marshal(out)
+	if err != nil { // cannot happen: there are only strings in it
+		return Answer{Stderr: err.Error() + "\n", Code: denied}
+	}
+	a.Stdout = append(text, '\n')
+	return a
+}
+
+// fields are those of an event.
+type fields map[string]json.RawMessage
+
+// text returns the first of the fields that is there and is a string; "" when none is.
+func (f fields) text(names ...string) (s string) {
+	for _, name := range names {
+		if raw, ok := f[name]; ok && json.Unmarshal(raw, &s) == nil {
+			return s
+		}
+	}
+	return ""
+}
+
+// maxEvent bounds what an agent says of one call, in bytes.
+const maxEvent = 64 << 20
+
+func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxEvent+1))
+	if err == nil && len(text) > maxEvent {
+		err = errors.New("it is too long")
+	}
+	var f fields
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil {
+		return "", c, err
+	}
+	event = f.text("hook_event_name", "hookEventName", "event_type", "event")
+	if !slices.Contains(d.events, event) {
+		return event, c, fmt.Errorf("the event %q is none of %s", event, strings.Join(d.events, ", "))
+	}
+	if d.adapt != nil {
+		f = d.adapt(event, f)
+	}
+	c = Call{
+		ID: f.text("tool_use_id", "tool_call_id"), Tool: f.text("tool_name"), Dir: f.text("cwd", "working_directory", "working_dir"),
+		Session: f.text("session_id", "sessionId", "conversation_id"), Input: f["tool_input"],
+	}
+	if c.Dir == "" {
+		c.Dir = dir
+	}
+	var object map[string]any
+	switch {
+	case c.Tool == "":
+		err = errors.New("tool_name is missing")
+	case !filepath.IsAbs(c.Dir):
+		err = fmt.Errorf("the directory %q is not absolute", c.Dir)
+	case json.Unmarshal(c.Input, &object) != nil || object == nil:
+		err = errors.New("tool_input is no object")
+	}
+	return event, c, err
+}
+
+// Decide has the daemon decide a call, which waits for a person where the policy asks. The
+// error is why it is denied.
+func (j Judge) Decide(ctx context.Context, c Call) error {
+	waiting, cancel := context.WithTimeout(ctx, j.Wait)
+	defer cancel()
+	daemon, err := j.Dial(waiting)
+	if err != nil {
+		return fmt.Errorf("toold cannot be reached, so the call is denied: %w", err)
+	}
+	defer daemon.Close()
+	id := c.ID
+	if id == "" {
+		id = message.NewID("hook")
+	}
+	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: j.arguments(c), AgentID: j.Program, ConversationID: c.Session}, client.Events{})
+	if err == nil {
+		if ret.Status == "success" && ret.ErrorType == nil {
+			return nil
+		}
+		return errors.New(strings.TrimPrefix(ret.Result, "Error: "))
+	}
+	if waiting.Err() == nil {
+		return fmt.Errorf("toold did not decide the call, so it is denied: %w", err)
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = daemon.Stop(stopping, id, j.Program+" does not wait for the decision any more") // else it ends after limits.linger
+	return fmt.Errorf("nobody decided the call within %s, so it is denied. Do not repeat it unasked: tell the user what you wanted to do", j.Wait)
+}
