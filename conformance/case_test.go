@@ -47,6 +47,7 @@ type step struct {
 	Gen          *generator         `json:"gen"`
 	HTTPUpgrade  *map[string]string `json:"http_upgrade"` // a handshake with these headers
 	HTTPGet      *string            `json:"http_get"`
+	HTTPPost     *httpPost          `json:"http_post"` // the answers under /v1/ count as frames of the connection http
 
 	Await           matcher         `json:"await"`
 	AwaitAllReturns int             `json:"await_all_returns"`
@@ -59,6 +60,12 @@ type step struct {
 	FreezeSocket  bool   `json:"freeze_socket"` // neither reads nor writes nor closes any more
 	KillDaemon    string `json:"kill_daemon"`   // a signal
 	StartDaemon   bool   `json:"start_daemon"`
+}
+
+// httpPost is a request with a body.
+type httpPost struct {
+	Path string          `json:"path"`
+	JSON json.RawMessage `json:"json"`
 }
 
 // generator makes frames too big to be written down.
@@ -155,6 +162,6 @@ func notApplicable(c wireCase) string {
 
 // known tells whether the runner knows the dialect of a case.
 func known(dialect string) bool {
-	const all = " openletta letta_api letta_delta openai approval journal stream transport "
+	const all = " openletta letta_api letta_delta openai anthropic http approval journal stream transport "
 	return dialect != "" && !strings.Contains(dialect, " ") && strings.Contains(all, " "+dialect+" ")
 }

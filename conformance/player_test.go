@@ -157,7 +157,7 @@ func approve(c *conn, _ int, data []byte) {
 
 // usesSocket tells whether a step speaks over a WebSocket.
 func (p *player) usesSocket() bool {
-	return slices.ContainsFunc(p.c.Send, func(s step) bool { return s.HTTPGet == nil && s.HTTPUpgrade == nil })
+	return slices.ContainsFunc(p.c.Send, func(s step) bool { return s.HTTPGet == nil && s.HTTPPost == nil && s.HTTPUpgrade == nil })
 }
 
 // connect opens a connection, or a new life of one, as the roles of the case say.
@@ -275,7 +275,20 @@ func (p *player) awaitReturns(ctx context.Context, n int) error {
 
 func isReturn(v any) bool {
 	m, _ := v.(map[string]any)
-	return m["message_type"] == "tool_return_message" || m["role"] == "tool"
+	_, ok := returned(m)
+	return ok
+}
+
+// returned is the id of the call, or of the item, that a frame answers.
+func returned(m map[string]any) (id string, ok bool) {
+	field := map[any]string{
+		"shell_call_output": "call_id", "local_shell_call_output": "call_id", "apply_patch_call_output": "call_id", "tool_result": "tool_use_id",
+	}[m["type"]]
+	if m["message_type"] == "tool_return_message" || m["role"] == "tool" {
+		field = "tool_call_id"
+	}
+	id, _ = m[field].(string)
+	return id, field != ""
 }
 
 // end ends every connection and the daemon.

@@ -31,7 +31,7 @@ func shape(m map[string]any) string {
 	if m["message_type"] == "tool_return_message" {
 		return returnShape(m)
 	}
-	if m["role"] == "tool" {
+	if isReturn(m) {
 		return ""
 	}
 	for _, field := range []string{"status", "tool_call", "role"} {

@@ -28,6 +28,9 @@ func (p *player) step(ctx context.Context, s step) error {
 	switch {
 	case s.HTTPGet != nil:
 		return p.get(ctx, *s.HTTPGet, nil)
+	case s.HTTPPost != nil:
+		p.noteCalls(s.HTTPPost.JSON)
+		return p.request(ctx, http.MethodPost, s.HTTPPost.Path, s.HTTPPost.JSON, nil)
 	case s.HTTPUpgrade != nil:
 		return p.get(ctx, "/v1/ws", *s.HTTPUpgrade)
 	case s.Await != nil:
@@ -106,7 +109,14 @@ func (p *player) send(c *conn, s step) error {
 // noteCalls remembers the ids of the calls that a frame requests.
 func (p *player) noteCalls(data []byte) {
 	var frame map[string]any
-	if json.Unmarshal(data, &frame) != nil || frame["role"] != "assistant" &&
+	if json.Unmarshal(data, &frame) != nil {
+		return
+	}
+	for _, id := range itemCalls(frame) {
+		p.repeated = p.repeated || p.sent[id]
+		p.sent[id] = true
+	}
+	if frame["role"] != "assistant" &&
 		frame["message_type"] != "approval_request_message" && frame["type"] != "approval_request_message" {
 		return
 	}
@@ -122,6 +132,25 @@ func (p *player) noteCalls(data []byte) {
 			}
 		}
 	}
+}
+
+// itemCalls are the ids of the calls of an item of the Responses API, or of Anthropic's
+// blocks.
+func itemCalls(frame map[string]any) (ids []string) {
+	if commands, _ := lookup("action.commands", frame); frame["type"] == "shell_call" {
+		if list, _ := commands.([]any); len(list) > 1 {
+			return []string{fmt.Sprint(frame["call_id"], "#1")} // the others may never be begun
+		}
+	}
+	blocks, _ := frame["content"].([]any)
+	for _, block := range append(blocks, frame) {
+		m, _ := block.(map[string]any)
+		field := map[any]string{"shell_call": "call_id", "local_shell_call": "call_id", "apply_patch_call": "call_id", "tool_use": "id"}[m["type"]]
+		if id, ok := m[field].(string); ok && m["status"] != "in_progress" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func sendB64(c *conn, kind int, text string) error {
@@ -173,12 +202,17 @@ func (p *player) fill(frame json.RawMessage) ([]byte, error) {
 	return out, nil
 }
 
-// get makes an HTTP request and keeps its status. Headers given make it a
-// handshake. It carries the agent's token unless the case is about tokens.
+// get makes an HTTP request without a body; see request.
 func (p *player) get(ctx context.Context, path string, upgrade map[string]string) error {
+	return p.request(ctx, http.MethodGet, path, nil, upgrade)
+}
+
+// request makes an HTTP request and keeps its status. Headers given make it a
+// handshake. It carries the agent's token unless the case is about tokens.
+func (p *player) request(ctx context.Context, method, path string, body []byte, upgrade map[string]string) error {
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(limit, http.MethodGet, p.daemon.http+path, nil)
+	request, err := http.NewRequestWithContext(limit, method, p.daemon.http+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -209,7 +243,10 @@ func (p *player) get(ctx context.Context, path string, upgrade map[string]string
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		io.Copy(io.Discard, response.Body)
+		answer, _ := io.ReadAll(response.Body)
+		if strings.HasPrefix(path, "/v1/calls") && json.Valid(answer) {
+			p.rec.add("http", 0, websocket.TextMessage, answer)
+		}
 	}
 	p.statuses = append(p.statuses, response.StatusCode)
 	return nil

@@ -294,15 +294,15 @@ func (p *player) once(e expectation, held *expectation) (reasons []string) {
 	got := map[place]int{}
 	frames, _ := p.rec.all()
 	for _, f := range frames {
-		if m, _ := f.value.(map[string]any); isReturn(f.value) {
-			id, _ := m["tool_call_id"].(string)
+		m, _ := f.value.(map[string]any)
+		if id, ok := returned(m); ok {
 			got[place{id, f.conn}]++
 		}
 	}
 	for at, n := range got {
 		named, allowed := false, 0
 		for _, m := range matchers {
-			if m["tool_call_id"] == at.id && isReturn(map[string]any(m)) {
+			if id, ok := returned(m); ok && id == at.id {
 				named = true
 				if m["$conn"] == nil || m["$conn"] == at.conn {
 					allowed++

@@ -84,6 +84,18 @@ type ToolQueued struct {
 	Position    int    `json:"position"` // 1 is next, as long as nobody leaves or joins
 }
 
+// Accepted answers a request over HTTP whose calls have not ended in time.
+type Accepted struct {
+	MessageType string   `json:"message_type"` // "accepted"
+	CallIDs     []string `json:"tool_call_ids"`
+	Message     string   `json:"message"` // what to do next
+}
+
+// NewAccepted makes the answer for calls that go on.
+func NewAccepted(ids ...string) Accepted {
+	return Accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
+}
+
 // Calls answers list_calls.
 type Calls struct {
 	MessageType string     `json:"message_type"` // "calls"

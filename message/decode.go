@@ -119,15 +119,13 @@ func (x *decoding) discriminate(top object) string {
 	return ""
 }
 
-// decode is the table of recognisers.
+// decode decodes a frame of a kind. Those that ask for calls are in the table of forms.
 func (d *Decoder) decode(x *decoding, kind string) {
+	if decode := decoderOf(kind); decode != nil {
+		decode(d, x)
+		return
+	}
 	switch kind {
-	case "approval_request_message":
-		d.lettaRequest(x)
-	case "stop_reason":
-		d.lettaStop(x)
-	case roleKind + "assistant":
-		d.chatRequest(x)
 	case "approval_response_message", "approval":
 		x.approvalResponse()
 	case "tool_return":
@@ -164,6 +162,7 @@ func passiveTypes() []string {
 		"system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",
 		"tool_call_message", "tool_return_message", "summary_message", "event_message", "error_message",
 		"usage_statistics",
+		"reasoning", "shell_call_output", "local_shell_call_output", "apply_patch_call_output", "tool_result",
 	}
 }
 

@@ -21,6 +21,11 @@ const (
 	OpenLetta Dialect = "openletta"
 	LettaAPI  Dialect = "letta_api"
 	OpenAI    Dialect = "openai"
+	Anthropic Dialect = "anthropic"
+
+	OpenAIShell      Dialect = "openai_shell"
+	OpenAILocalShell Dialect = "openai_local_shell"
+	OpenAIPatch      Dialect = "openai_patch"
 )
 
 // Request asks for one or more tool calls.
@@ -35,6 +40,8 @@ type Request struct {
 	GroupID        string
 	SenderID       string
 	Calls          []ToolCall
+	Item           string          // not empty: the id of what the calls are parts of, which run one after the other and have one answer
+	Most           *int64          // characters of each stream in the answer; nil = all
 	Frame          json.RawMessage // the frame (or collected fragments) as received, for the journal
 }
 

@@ -1,5 +1,7 @@
 package message
 
+import "cmp"
+
 // chatRequest decodes an assistant's message in the chat form. One without
 // calls is plain text and asks for nothing.
 func (d *Decoder) chatRequest(x *decoding) {
@@ -7,6 +9,14 @@ func (d *Decoder) chatRequest(x *decoding) {
 	faults := bind(x.frame, &w)
 	if hasFault(faults, "tool_calls") {
 		x.errorf(InvalidFrame, "tool_calls must be there once, as an array")
+		return
+	}
+	if blocks := x.toolUsesOf(w.Content); len(blocks) > 0 {
+		if len(w.ToolCalls) > 0 || len(faults) > 0 {
+			x.errorf(InvalidFrame, "the message cannot be understood: %s", cmp.Or(sentence(faults), "it holds tool_use blocks and tool_calls; send one of them"))
+			return
+		}
+		d.toolUses(x, w.origin, blocks)
 		return
 	}
 	if len(w.ToolCalls) == 0 && len(w.FunctionCall) > 0 {

@@ -64,6 +64,12 @@ func describe(in []Inbound, errs []*Error) string {
 	for _, i := range in {
 		if r, ok := i.(*Request); ok {
 			fmt.Fprintf(&b, "> request %s id=%q otid=%q agent=%q run=%q step=%q\n", r.Dialect, r.ID, r.OTID, r.AgentID, r.RunID, r.StepID)
+			if r.Item != "" {
+				fmt.Fprintf(&b, ">   one answer for %s\n", r.Item)
+			}
+			if r.Most != nil {
+				fmt.Fprintf(&b, ">   at most %d characters\n", *r.Most)
+			}
 			for _, c := range r.Calls {
 				fmt.Fprintf(&b, ">   %s %q %s", c.ID, c.Name, c.Arguments)
 				if c.Invalid != "" {

@@ -44,6 +44,7 @@ func aliases() map[string]alias {
 		"MultiEdit":           {"multi_edit", nil},
 		"ApplyPatch":          {"apply_patch", nil},
 		"Replace":             {"edit_file", nil},
+		"str_replace_editor":  {"str_replace_based_edit_tool", nil},
 		"replace":             {"edit_file", nil},
 		"Grep":                {"grep", filesOnly},
 		"search_file_content": {"grep", nil},

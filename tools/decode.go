@@ -22,7 +22,7 @@ import (
 //	ignored:"true"    accepted with any value and left alone
 //
 // Field types are string, bool, int64, pointers to them (nil = not given), slices of
-// strings, structs with such fields, each read from an object, and slices of such; an ignored field may have any
+// strings and of int64, structs with such fields, each read from an object, and slices of such; an ignored field may have any
 // type, json.RawMessage keeps the value.
 //
 // Nothing is repaired and nothing is guessed: what encoding/json would let
@@ -147,8 +147,11 @@ func (a *argument) parse(dst reflect.Value, m member) error {
 	case reflect.Struct:
 		return parseObject(dst, m)
 	case reflect.Slice:
-		if dst.Type().Elem().Kind() == reflect.String {
+		switch dst.Type().Elem().Kind() {
+		case reflect.String:
 			return parseStrings(dst, m)
+		case reflect.Int64:
+			return parseInts(dst, m)
 		}
 		return parseObjects(dst, m)
 	default:
@@ -209,6 +212,21 @@ func parseStrings(dst reflect.Value, m member) error {
 		list = append(list, s)
 	}
 	dst.Set(reflect.ValueOf(list))
+	return nil
+}
+
+// parseInts reads an array of integers.
+func parseInts(dst reflect.Value, m member) error {
+	if m.kind() != "an array" {
+		return wrongType(m, "an array of integers")
+	}
+	values := splitArray(m.value)
+	dst.Set(reflect.MakeSlice(dst.Type(), len(values), len(values)))
+	for i, value := range values {
+		if err := parseInt(dst.Index(i), member{fmt.Sprintf("%s[%d]", m.name, i), value}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -121,6 +121,14 @@ func (c *Call) Held() int {
 // ToolName returns the tool as it was asked for.
 func (c *Call) ToolName() string { return c.asked.Name }
 
+// Answer returns what answers the call alone in its own dialect, nil where that is the
+// return itself.
+func (c *Call) Answer(r message.ToolReturn) any {
+	req := *c.req
+	req.Item = ""
+	return req.Answer(r)
+}
+
 // BackgroundOf returns the call that began this background call; nil for others.
 func (c *Call) BackgroundOf() *Call { return c.of }
 

@@ -88,6 +88,15 @@ func requester(s *Server, r *http.Request) (Token, int) {
 	return who, status
 }
 
+// caller is holder for those who may request calls.
+func caller(s *Server, r *http.Request) (Token, int) {
+	who, status := holder(s, r)
+	if status == http.StatusOK && !who.has(Agent) {
+		return Token{}, http.StatusForbidden
+	}
+	return who, status
+}
+
 // route is one path of the server. There is no way to add one without an access
 // check.
 type route struct {
@@ -104,6 +113,8 @@ func routes() []route {
 		{"GET /ws", upgrade, (*Server).serveSocket},
 		{"GET /v1/codex", requester, (*Server).serveCodex},
 		{"GET /v1/messages", holder, (*Server).serveMessages},
+		{"POST /v1/calls", caller, (*Server).serveCalls},
+		{"GET /v1/calls/{id}", caller, (*Server).serveCall},
 		{"GET /v1/reload", decider, (*Server).servePolicy},
 		{"POST /v1/reload", decider, (*Server).serveReload},
 	}

@@ -31,6 +31,10 @@ func (ss *session) safely(callID string, act func()) {
 func (ss *session) handle(m message.Inbound) {
 	switch m := m.(type) {
 	case *message.Request:
+		if m.Item != "" {
+			ss.safely(m.Item, func() { ss.requestItem(m) })
+			return
+		}
 		for _, call := range m.Calls {
 			ss.safely(call.ID, func() { ss.request(m, call) })
 		}
@@ -94,11 +98,18 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 	if !ss.may("request calls", call.ID, Agent) {
 		return
 	}
-	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Call: call, Wake: ss.poke}
+	sub := ss.submission(m)
+	sub.Call = call
+	ss.follow(ss.srv.opt.Dispatch.Submit(sub))
+}
+
+// submission is what the calls of a request have in common.
+func (ss *session) submission(m *message.Request) dispatch.Submission {
+	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Wake: ss.poke}
 	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
 		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 	}
-	ss.follow(ss.srv.opt.Dispatch.Submit(sub))
+	return sub
 }
 
 func (ss *session) answer(m *message.ApprovalResponse) {
@@ -154,6 +165,9 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 // named returns the unanswered call that a frame names: of several, the one that
 // this session follows. It is nil when there is none.
 func (ss *session) named(callID string) *dispatch.Call {
+	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
+		callID = it.key().ID
+	}
 	calls := ss.srv.opt.Dispatch.Find(ss.client(), callID)
 	if callID == "" || len(calls) == 0 {
 		return nil

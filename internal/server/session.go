@@ -44,6 +44,7 @@ type session struct {
 
 	mu       sync.Mutex
 	feeds    []*feed               // calls this session follows
+	items    []*item               // that have no answer yet
 	met      map[dispatch.Key]bool // background calls that it follows or has followed
 	wants    output                // how live output is wanted
 	ending   bool                  // write what is owed, then close

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -102,6 +103,7 @@ type fuzzed struct {
 	wrong    int             // frames that are to be answered by an error
 	requests map[string]bool // the request ids that are to be answered
 	calls    map[fuzzedCall]bool
+	owed     map[string]bool // the ids of the calls, and of the items, that are to be answered
 
 	mu     sync.Mutex
 	frames [][]byte      // that came and have not been looked at
@@ -113,7 +115,7 @@ type fuzzedCall struct{ agent, id string }
 func newFuzzed(t *testing.T, ts *httptest.Server, secret string) *fuzzed {
 	x := &fuzzed{
 		t: t, conn: dialAs(t, ts, secret), decoder: message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: 1 << 20}),
-		requests: map[string]bool{}, calls: map[fuzzedCall]bool{}, came: make(chan struct{}, 1),
+		requests: map[string]bool{}, calls: map[fuzzedCall]bool{}, owed: map[string]bool{}, came: make(chan struct{}, 1),
 	}
 	var reading sync.WaitGroup
 	// Ends when the connection does.
@@ -150,6 +152,7 @@ func (x *fuzzed) send(frame string) {
 		if r, ok := m.(*message.Request); ok {
 			for _, c := range r.Calls {
 				x.calls[fuzzedCall{r.AgentID, c.ID}] = true
+				x.owed[cmp.Or(r.Item, c.ID)] = true
 			}
 		}
 		if id := reflect.ValueOf(m).Elem().FieldByName("RequestID"); id.IsValid() && id.String() != "" {
@@ -163,10 +166,7 @@ func (x *fuzzed) send(frame string) {
 func (x *fuzzed) check() {
 	nonce := message.NewID("nonce")
 	write(x.t, x.conn, fmt.Sprintf(`{"message_type":"ping","nonce":%q}`, nonce))
-	unanswered := map[string]bool{}
-	for c := range x.calls {
-		unanswered[c.id] = true
-	}
+	unanswered := maps.Clone(x.owed)
 	wrong, pong := x.wrong, false
 	for !pong || wrong > 0 || len(x.requests) > 0 || len(unanswered) > 0 {
 		if _, open := <-x.came; !open {
@@ -184,6 +184,8 @@ func (x *fuzzed) check() {
 				CallID    string `json:"tool_call_id"`
 				ErrorType string `json:"error_type"`
 				Role      string `json:"role"`
+				Item      string `json:"call_id"`
+				ToolUse   string `json:"tool_use_id"`
 			}
 			if err := json.Unmarshal(frame, &m); err != nil || m.ErrorType == "internal_error" {
 				x.t.Fatalf("got %s (%v)", frame, err)
@@ -197,6 +199,8 @@ func (x *fuzzed) check() {
 			if fault || m.Type == "tool_return_message" || m.Role == "tool" {
 				delete(unanswered, m.CallID)
 			}
+			delete(unanswered, m.Item)
+			delete(unanswered, m.ToolUse)
 		}
 	}
 }

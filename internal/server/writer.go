@@ -304,6 +304,9 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	defer f.watcher.Detach()
 	w.ss.last.told(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
+	if it := w.ss.itemOf(call.Key()); it != nil {
+		return w.concludePart(it, call, final)
+	}
 	if final.Err != nil {
 		return w.send(final.Err)
 	}
@@ -319,11 +322,12 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 
 // answer is what ends a call on the wire.
 func answer(call *dispatch.Call, final dispatch.Final) any {
-	switch of := call.BackgroundOf(); {
-	case of != nil:
+	if of := call.BackgroundOf(); of != nil {
 		return message.NewBackgroundEnded(*final.Return, of.ID)
-	case call.Dialect == message.OpenAI:
-		return final.Return.OpenAI()
+	}
+	switch own := call.Answer(*final.Return); {
+	case own != nil:
+		return own
 	case final.Frame != nil:
 		return final.Frame
 	default:

@@ -110,9 +110,13 @@ type tool struct {
 	analyser *shell.Analyser
 }
 
+// restarted is what runs for restart, which other tools of this name have.
+const restarted = "echo 'There is no shell to restart: every command runs in a fresh one.'"
+
 // arguments are what a call may say.
 type arguments struct {
-	Command       string          `json:"command" alias:"cmd" required:"true"`
+	Command       string          `json:"command" alias:"cmd"`
+	Restart       bool            `json:"restart"`
 	Dir           string          `json:"cwd" alias:"workdir,dir_path,working_directory"`
 	Timeout       *int64          `json:"timeout" alias:"timeout_ms"`
 	Terminal      *string         `json:"terminal" enum:"split|single|off"`
@@ -182,8 +186,14 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(a.Command) == "" {
-		return nil, &tools.ArgumentError{Field: "command", Problem: "it is blank: expected a bash script"}
+	if a.Restart && a.Command == "" {
+		a.Command = restarted
+	}
+	switch {
+	case a.Restart && a.Command != restarted:
+		return nil, &tools.ArgumentError{Field: "restart", Problem: "given beside command; send one of them"}
+	case strings.TrimSpace(a.Command) == "":
+		return nil, &tools.ArgumentError{Field: "command", Problem: "it is blank or missing: expected a bash script"}
 	}
 	v := &invocation{tool: t, script: a.Command, terminal: t.options.Terminal}
 	if v.dir, err = t.folder(a.Dir); err != nil {

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+)
+
+// How long a request over HTTP waits for its calls to end.
+const (
+	usualWait = 30 * time.Second
+	mostWait  = 5 * time.Minute
+)
+
+// waiting is one request over HTTP that waits for calls.
+type waiting struct {
+	srv  *Server
+	done <-chan struct{} // its client is gone, or it has waited long enough
+	wake chan struct{}   // capacity 1
+}
+
+// wait reads the query parameter wait, in milliseconds, and begins to wait.
+func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.Error) {
+	wait := usualWait
+	if text := r.URL.Query().Get("wait"); text != "" {
+		ms, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || ms < 0 || ms > mostWait.Milliseconds() {
+			return nil, nil, message.Errorf(message.InvalidArguments, "wait is %.40q: expected milliseconds, 0 to %d", text, mostWait.Milliseconds())
+		}
+		wait = time.Duration(ms) * time.Millisecond
+	}
+	ctx, stop := context.WithTimeout(r.Context(), wait)
+	return &waiting{s, ctx.Done(), make(chan struct{}, 1)}, stop, nil
+}
+
+func (w *waiting) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end waits for the end of a call; nil when it has not ended in time.
+func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
+	for {
+		for _, event := range of.Call().Events(0) {
+			if final, ok := event.(dispatch.Final); ok {
+				return &final
+			}
+		}
+		select {
+		case <-w.wake:
+		case <-w.done:
+			return nil
+		}
+	}
+}
+
+// serveCalls runs the calls of one frame in any dialect, and answers when they have ended.
+func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
+	m, status, e := s.readRequest(w, r)
+	if e != nil {
+		writeJSON(w, status, e)
+		return
+	}
+	wait, stop, e := s.wait(r)
+	if e != nil {
+		writeJSON(w, http.StatusBadRequest, e)
+		return
+	}
+	defer stop()
+	sub := dispatch.Submission{Client: who.Name, Conn: message.NewID("http"), Dir: r.URL.Query().Get("workspace"), Request: m, Wake: wait.poke}
+	if most := s.opt.CallsPerConnection; len(m.Calls) > most && m.Item == "" {
+		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
+	}
+	if m.Item != "" {
+		wait.item(w, newItem(sub))
+		return
+	}
+	wait.calls(w, sub)
+}
+
+// readRequest reads the body, which asks for calls and for nothing else.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.Request, int, *message.Error) {
+	var charged int64
+	if !s.incoming.take(&charged, max(r.ContentLength, freeBytes)) {
+		return nil, http.StatusServiceUnavailable, message.Errorf(message.TooManyCalls, "toold receives too much at once (limits.incoming_bytes); try again later")
+	}
+	defer s.incoming.take(&charged, 0)
+	if r.ContentLength < 0 {
+		return nil, http.StatusLengthRequired, message.Errorf(message.InvalidFrame, "send the length of the body in Content-Length")
+	}
+	frame, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opt.MaxFrameBytes))
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		return nil, http.StatusRequestEntityTooLarge, message.Errorf(message.InvalidFrame, "the body has more than %d bytes (limits.frame_bytes)", s.opt.MaxFrameBytes)
+	}
+	if err != nil {
+		return nil, http.StatusBadRequest, message.Errorf(message.InvalidFrame, "the body cannot be read: %v", err)
+	}
+	in, bad := message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(s.opt.MaxFrameBytes)}).Decode(frame)
+	if len(bad) > 0 {
+		return nil, http.StatusBadRequest, bad[0]
+	}
+	if len(in) == 1 {
+		if m, ok := in[0].(*message.Request); ok {
+			return m, 0, nil
+		}
+	}
+	return nil, http.StatusBadRequest, message.Errorf(message.InvalidFrame, "the body asks for no call; send one whole request in any of the dialects")
+}
+
+// calls submits all calls of a request and answers: the answer of a single call, or a list
+// in the order of the calls.
+func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
+	var watchers []*dispatch.Watcher
+	var ids []string
+	for _, sub.Call = range sub.Request.Calls {
+		watcher := w.srv.opt.Dispatch.Submit(sub)
+		defer watcher.Detach()
+		watchers, ids = append(watchers, watcher), append(ids, sub.Call.ID)
+	}
+	var answers []any
+	var last dispatch.Final
+	for _, watcher := range watchers {
+		final := w.end(watcher)
+		if final == nil {
+			writeJSON(out, http.StatusAccepted, message.NewAccepted(ids...))
+			return
+		}
+		last = *final
+		answers = append(answers, answerTo(watcher.Call(), last))
+	}
+	if len(answers) > 1 {
+		writeJSON(out, http.StatusOK, answers)
+	} else {
+		writeJSON(out, statusOf(last), answers[0])
+	}
+	for _, watcher := range watchers {
+		w.srv.opt.Dispatch.Delivered(watcher.Call())
+	}
+}
+
+// item runs the parts of an item while the request waits. The same request again goes on
+// behind the parts that ran.
+func (w *waiting) item(out http.ResponseWriter, it *item) {
+	for {
+		watcher := w.srv.opt.Dispatch.Submit(it.sub)
+		defer watcher.Detach() // at the end of all: a repeat must find the parts
+		final := w.end(watcher)
+		if final == nil {
+			writeJSON(out, http.StatusAccepted, message.NewAccepted(it.sub.Request.Item))
+			return
+		}
+		if !it.took(watcher.Call(), *final) {
+			writeJSON(out, statusOf(*final), it.answer(*final))
+			break
+		}
+	}
+	for _, c := range it.calls {
+		w.srv.opt.Dispatch.Delivered(c)
+	}
+}
+
+// serveCall answers a call that was requested before, when it has ended.
+func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Token) {
+	wait, stop, e := s.wait(r)
+	if e != nil {
+		writeJSON(w, http.StatusBadRequest, e)
+		return
+	}
+	defer stop()
+	key := dispatch.Key{Client: who.Name, Agent: r.URL.Query().Get("agent_id"), ID: r.PathValue("id")}
+	watcher := s.opt.Dispatch.Rejoin(key, wait.poke)
+	defer watcher.Detach()
+	final := wait.end(watcher)
+	if final == nil {
+		writeJSON(w, http.StatusAccepted, message.NewAccepted(key.ID))
+		return
+	}
+	writeJSON(w, statusOf(*final), answerTo(watcher.Call(), *final))
+	s.opt.Dispatch.Delivered(watcher.Call())
+}
+
+// answerTo is what answers a call over HTTP.
+func answerTo(call *dispatch.Call, final dispatch.Final) any {
+	if final.Err != nil {
+		return final.Err
+	}
+	return answer(call, dispatch.Final{Return: final.Return})
+}
+
+func statusOf(final dispatch.Final) int {
+	switch {
+	case final.Err == nil:
+		return http.StatusOK
+	case final.Err.Type == message.DuplicateToolCall:
+		return http.StatusConflict
+	case final.Err.Type == message.NotFound:
+		return http.StatusNotFound
+	}
+	return http.StatusInternalServerError
+}

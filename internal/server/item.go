@@ -1,0 +1,109 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+)
+
+// item is a request whose calls are parts of one: they run one after the other, each
+// judged when the one before has ended, and have one answer. The parts are calls of their
+// own in the journal, so a repeated item receives what ran from there and goes on behind it.
+type item struct {
+	sub     dispatch.Submission // of the part that runs
+	calls   []*dispatch.Call    // that have ended
+	returns []message.ToolReturn
+}
+
+func newItem(sub dispatch.Submission) *item {
+	sub.Call = sub.Request.Calls[0]
+	return &item{sub: sub}
+}
+
+// key identifies the part that runs.
+func (it *item) key() dispatch.Key {
+	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
+}
+
+// took notes how the part that runs has ended, and reports whether another one is to be
+// submitted. Behind one that did not run to its end, none is.
+func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
+	if final.Err != nil {
+		return false
+	}
+	it.calls, it.returns = append(it.calls, call), append(it.returns, *final.Return)
+	n := len(it.returns)
+	if !final.Return.Ended() || n == len(it.sub.Request.Calls) {
+		return false
+	}
+	it.sub.Call = it.sub.Request.Calls[n]
+	return true
+}
+
+// answer is the one answer of the item.
+func (it *item) answer(final dispatch.Final) any {
+	if final.Err == nil {
+		return it.sub.Request.Answer(it.returns...)
+	}
+	e := *final.Err
+	e.CallID = it.sub.Request.Item
+	return &e
+}
+
+// itemOf finds the item of which a call is the part that runs.
+func (ss *session) itemOf(key dispatch.Key) *item {
+	return ss.findItem(func(it *item) bool { return it.key() == key })
+}
+
+func (ss *session) findItem(is func(*item) bool) *item {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if i := slices.IndexFunc(ss.items, is); i >= 0 {
+		return ss.items[i]
+	}
+	return nil
+}
+
+// requestItem submits the first part of an item. The repeat of one that runs has the
+// answer of that.
+func (ss *session) requestItem(m *message.Request) {
+	if !ss.may("request calls", m.Item, Agent) {
+		return
+	}
+	other := ss.findItem(func(it *item) bool { return it.sub.Request.Item == m.Item && it.sub.Request.AgentID == m.AgentID })
+	switch {
+	case other == nil:
+	case slices.EqualFunc(other.sub.Request.Calls, m.Calls, func(a, b message.ToolCall) bool { return string(a.Arguments) == string(b.Arguments) }):
+		return
+	default:
+		ss.refuse(message.DuplicateToolCall, m.Item, "this id belongs to a call with other arguments; use a new id for a new call")
+		return
+	}
+	it := newItem(ss.submission(m))
+	ss.mu.Lock()
+	ss.items = append(ss.items, it)
+	ss.mu.Unlock()
+	ss.follow(ss.srv.opt.Dispatch.Submit(it.sub))
+}
+
+// concludePart goes on behind a part of an item, or writes the item's answer.
+func (w *writer) concludePart(it *item, call *dispatch.Call, final dispatch.Final) error {
+	w.ss.mu.Lock()
+	more := it.took(call, final)
+	if !more {
+		w.ss.items = slices.DeleteFunc(w.ss.items, func(other *item) bool { return other == it })
+	}
+	w.ss.mu.Unlock()
+	if more {
+		w.ss.follow(w.ss.srv.opt.Dispatch.Submit(it.sub))
+		return nil
+	}
+	if err := w.send(it.answer(final)); err != nil {
+		return err
+	}
+	for _, c := range it.calls {
+		w.ss.srv.opt.Dispatch.Delivered(c)
+	}
+	return nil
+}

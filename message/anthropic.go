@@ -1,0 +1,92 @@
+package message
+
+import "encoding/json"
+
+// wireToolUse is a block by which Anthropic's models call a tool.
+type wireToolUse struct {
+	Type   string          `json:"type"`
+	CallID ident           `json:"id" jsonschema:"names the call in the answer"`
+	Name   ident           `json:"name"`
+	Input  json.RawMessage `json:"input" jsonschema:"an object"`
+	origin
+	faults []fault
+}
+
+func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
+
+// toolUse decodes a single block.
+func (d *Decoder) toolUse(x *decoding) {
+	var w wireToolUse
+	w.bindSelf(x.frame)
+	w.origin.ID = "" // which is the call's
+	d.toolUses(x, w.origin, []wireToolUse{w})
+}
+
+// toolUses asks for the calls of blocks.
+func (d *Decoder) toolUses(x *decoding, from origin, blocks []wireToolUse) {
+	var b batch
+	for _, w := range blocks {
+		call, e := w.toolCall()
+		if e != nil {
+			x.errs = append(x.errs, e)
+			continue
+		}
+		d.forget(call.ID)
+		b.add(call)
+	}
+	if len(b.calls) > 0 {
+		request := from.request(Anthropic, x.frame)
+		request.Calls = b.calls
+		x.emit(request)
+	}
+}
+
+func (w wireToolUse) toolCall() (ToolCall, *Error) {
+	if e := checkID(w.CallID, "id", w.faults); e != nil {
+		return ToolCall{}, e
+	}
+	call := newCall(w.CallID, w.Name, w.Input, w.faults)
+	if call.Name == "" {
+		call.refuse("the block names no tool; send name")
+	}
+	if len(w.Input) > 0 && w.Input[0] != '{' {
+		call.refuse("input must be an object")
+	}
+	return call, nil
+}
+
+// toolUsesOf are the tool_use blocks in the content of an assistant's message. Other
+// blocks ask for nothing.
+func (x *decoding) toolUsesOf(content json.RawMessage) []wireToolUse {
+	if len(content) == 0 || content[0] != '[' {
+		return nil
+	}
+	elements, err := splitArray(content)
+	if err != nil {
+		x.errorf(InvalidFrame, "content %v", err)
+		return nil
+	}
+	var blocks []wireToolUse
+	for _, element := range elements {
+		if element[0] != '{' {
+			continue
+		}
+		var w wireToolUse
+		if w.bindSelf(element); w.Type == "tool_use" || hasFault(w.faults, "type") {
+			blocks = append(blocks, w)
+		}
+	}
+	return blocks
+}
+
+// ToolResult answers a tool_use.
+type ToolResult struct {
+	Type    string `json:"type"` // "tool_result"
+	CallID  string `json:"tool_use_id"`
+	Content string `json:"content"`
+	IsError bool   `json:"is_error"`
+}
+
+func toolResult(_ *Request, returns []ToolReturn) any {
+	return ToolResult{"tool_result", returns[0].CallID, returns[0].Result, returns[0].Status != "success"}
+}

@@ -1,0 +1,307 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The items of OpenAI's Responses API by which a model uses a shell or changes files.
+
+// wireItem is what all of them have.
+type wireItem struct {
+	Type   string `json:"type"`
+	CallID ident  `json:"call_id" jsonschema:"names the call in the answer"`
+	Status string `json:"status,omitempty" jsonschema:"completed, or absent"`
+	origin
+}
+
+type wireShellCall struct {
+	wireItem
+	Action      wireShellAction `json:"action"`
+	Environment *wireLocal      `json:"environment,omitempty" jsonschema:"local, or absent"`
+}
+
+// wireShellAction is what a shell_call does. Unknown members refuse the call, since they
+// are arguments.
+type wireShellAction struct {
+	Commands  []string `json:"commands" jsonschema:"run one after the other"`
+	TimeoutMS *int64   `json:"timeout_ms,omitempty" jsonschema:"of each command"`
+	MaxOutput *int64   `json:"max_output_length,omitempty" jsonschema:"characters of each stream in the answer"`
+	faults    []fault
+}
+
+func (a *wireShellAction) bindSelf(raw json.RawMessage) {
+	a.faults = bind(raw, a)
+	o, err := splitObject(raw)
+	if err != nil {
+		return // bind has said it
+	}
+	for _, m := range o {
+		if !slices.Contains([]string{"type", "commands", "timeout_ms", "max_output_length"}, m.key) {
+			a.faults = append(a.faults, fault{field: "action." + m.key, text: "is unknown"})
+		}
+	}
+}
+
+type wireLocal struct {
+	Type string `json:"type"`
+}
+
+type wireLocalShellCall struct {
+	wireItem
+	Action json.RawMessage `json:"action" jsonschema:"command as a list of words, working_directory, timeout_ms"`
+}
+
+type wirePatchCall struct {
+	wireItem
+	Operation json.RawMessage `json:"operation" jsonschema:"type, path and diff"`
+}
+
+// call makes the call of an item, or an Error when it cannot be answered.
+func (w wireItem) call(tool ident, arguments json.RawMessage, faults []fault) (ToolCall, *Error) {
+	if e := checkID(w.CallID, "call_id", faults); e != nil {
+		return ToolCall{}, e
+	}
+	if w.Status != "" && w.Status != "completed" {
+		// Not a return: the whole item may come under the same id.
+		e := Errorf(InvalidArguments, "the item is not complete, so nothing ran: its status is %.40q; send it when it is completed", w.Status)
+		e.CallID = string(w.CallID)
+		return ToolCall{}, e
+	}
+	return newCall(w.CallID, tool, arguments, faults), nil
+}
+
+// emit asks for the calls of an item.
+func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCall) *Request {
+	request := w.request(dialect, x.frame)
+	request.Calls = calls
+	for _, call := range calls {
+		d.forget(call.ID)
+	}
+	x.emit(request)
+	return request
+}
+
+func (d *Decoder) localShellCall(x *decoding) {
+	var w wireLocalShellCall
+	faults := bind(x.frame, &w)
+	call, e := w.call("local_shell", w.Action, faults)
+	if e != nil {
+		x.errs = append(x.errs, e)
+		return
+	}
+	w.emit(d, x, OpenAILocalShell, call)
+}
+
+func (d *Decoder) patchCall(x *decoding) {
+	var w wirePatchCall
+	faults := bind(x.frame, &w)
+	arguments := json.RawMessage(`{"operation":null}`)
+	if len(w.Operation) > 0 {
+		arguments = slices.Concat([]byte(`{"operation":`), w.Operation, []byte("}"))
+	}
+	call, e := w.call("apply_patch", arguments, faults)
+	if e != nil {
+		x.errs = append(x.errs, e)
+		return
+	}
+	w.emit(d, x, OpenAIPatch, call)
+}
+
+// mostCommands is how many commands one shell_call may have.
+const mostCommands = 100
+
+// shellCall decodes a shell_call. Each of its commands becomes a call of its own.
+func (d *Decoder) shellCall(x *decoding) {
+	var w wireShellCall
+	faults := bind(x.frame, &w)
+	first, e := w.call("bash", nil, faults)
+	if e != nil {
+		x.errs = append(x.errs, e)
+		return
+	}
+	switch n := len(w.Action.Commands); {
+	case len(w.Action.faults) > 0:
+		first.refuse(sentence(w.Action.faults))
+	case n == 0 || n > mostCommands:
+		first.refuse(fmt.Sprintf("action.commands must hold 1 to %d commands", mostCommands))
+	case w.Environment != nil && w.Environment.Type != "local":
+		first.refuse("toold runs commands here: the type of environment must be local")
+	case w.Action.MaxOutput != nil && *w.Action.MaxOutput < 0:
+		first.refuse("action.max_output_length must not be negative")
+	case n > 1 && !printable(partID(first.ID, n)):
+		first.refuse("call_id is too long for a call of several commands")
+	}
+	if first.Invalid != "" || len(w.Action.Commands) == 1 {
+		calls := w.commands(first, first.ID)
+		w.emit(d, x, OpenAIShell, calls[:1]...).Most = w.Action.MaxOutput
+		return
+	}
+	request := w.emit(d, x, OpenAIShell, w.commands(first, "")...)
+	request.Most, request.Item = w.Action.MaxOutput, first.ID
+}
+
+// partID names the call of one command of several.
+func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
+
+// commands are the calls of the commands: under an id, or numbered where that is empty.
+// Output is data for the caller, so there is no terminal.
+func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
+	var calls []ToolCall
+	for i, command := range append(w.Action.Commands, "")[:max(len(w.Action.Commands), 1)] {
+		arguments := struct {
+			Command  string `json:"command"`
+			Timeout  *int64 `json:"timeout,omitempty"`
+			Terminal string `json:"terminal"`
+		}{command, w.Action.TimeoutMS, "off"}
+		call := first
+		call.Arguments, _ = Encode(arguments) // strings and numbers can be encoded
+		if call.ID = id; id == "" {
+			call.ID = partID(first.ID, i+1)
+		}
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// ShellOutput answers a shell_call.
+type ShellOutput struct {
+	Type   string         `json:"type"` // "shell_call_output"
+	CallID string         `json:"call_id"`
+	Status string         `json:"status"` // "completed"
+	Most   *int64         `json:"max_output_length,omitempty"`
+	Output []ShellCommand `json:"output"` // one for each command
+}
+
+// ShellCommand is what one command of a shell_call came to.
+type ShellCommand struct {
+	Stdout  string       `json:"stdout"`
+	Stderr  string       `json:"stderr"`
+	Outcome ShellOutcome `json:"outcome"`
+}
+
+// ShellOutcome is how a command ended.
+type ShellOutcome struct {
+	Type     string `json:"type"` // "exit" or "timeout"
+	ExitCode *int   `json:"exit_code,omitempty"`
+}
+
+// shellAnswer answers the commands that ran or were refused. Those after one that did not
+// run to its end were not begun.
+func shellAnswer(r *Request, returns []ToolReturn) any {
+	out := ShellOutput{Type: "shell_call_output", CallID: r.Item, Status: "completed", Most: r.Most}
+	if r.Item == "" {
+		out.CallID = returns[0].CallID
+	}
+	for _, ret := range returns {
+		out.Output = append(out.Output, ret.command(r.Most))
+	}
+	for i := len(returns); i < len(r.Calls); i++ {
+		text := fmt.Sprintf("Error: not run, since command %d did not run to its end", len(returns))
+		out.Output = append(out.Output, ShellCommand{Stderr: text, Outcome: exit(exitRefused)})
+	}
+	return out
+}
+
+// The exit codes of commands that have none of their own, as toold call has them.
+const (
+	exitFailed  = 125 // toold could not run it
+	exitRefused = 126
+)
+
+func exit(code int) ShellOutcome { return ShellOutcome{"exit", &code} }
+
+// Ended reports whether the call ran to its end by itself.
+func (r ToolReturn) Ended() bool { return r.ErrorType == nil && !r.TimedOut && !r.Cancelled }
+
+// refusals are why a call was not allowed to run.
+func refusals() []ErrorType { return []ErrorType{Denied, ApprovalTimeout, ProtectedPath} }
+
+// command is the return as one command of a shell_call.
+func (r ToolReturn) command(most *int64) ShellCommand {
+	c := ShellCommand{Stdout: strings.Join(r.Stdout, ""), Stderr: strings.Join(r.Stderr, "")}
+	switch {
+	case r.TimedOut:
+		c.Outcome.Type = "timeout"
+	case r.ExitCode != nil:
+		c.Outcome = exit(*r.ExitCode)
+	case r.Status == "success":
+		c.Outcome = exit(0)
+	case r.ErrorType != nil && slices.Contains(refusals(), *r.ErrorType):
+		c.Outcome = exit(exitRefused)
+	default:
+		c.Outcome = exit(exitFailed)
+	}
+	if !r.Ended() && r.StdoutBytes+r.StderrBytes == 0 {
+		c.Stderr = r.Result
+	}
+	if most != nil {
+		c.Stdout, c.Stderr = firstRunes(c.Stdout, *most), firstRunes(c.Stderr, *most)
+	}
+	return c
+}
+
+// firstRunes are at most n characters of a text.
+func firstRunes(s string, n int64) string {
+	at := 0
+	for ; n > 0 && at < len(s); n-- {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+	}
+	return s[:at]
+}
+
+// LocalShellOutput answers a local_shell_call. Output is the JSON text of a ShellText.
+type LocalShellOutput struct {
+	Type   string `json:"type"` // "local_shell_call_output"
+	ID     string `json:"id"`   // of the call, as the API wants it
+	CallID string `json:"call_id"`
+	Status string `json:"status"` // "completed"
+	Output string `json:"output"`
+}
+
+// ShellText is the output of a local_shell_call: what the model reads, and the exit code.
+type ShellText struct {
+	Output   string        `json:"output"`
+	Metadata ShellMetadata `json:"metadata"`
+}
+
+// ShellMetadata is how a command ended.
+type ShellMetadata struct {
+	ExitCode int     `json:"exit_code"`
+	Seconds  float64 `json:"duration_seconds"`
+}
+
+func localShellAnswer(_ *Request, returns []ToolReturn) any {
+	r := returns[0]
+	text := ShellText{r.Result, ShellMetadata{Seconds: float64(r.DurationMS) / 1000}}
+	if code := r.command(nil).Outcome.ExitCode; code != nil {
+		text.Metadata.ExitCode = *code
+	} else {
+		text.Metadata.ExitCode = 124 // the time limit
+	}
+	output, err := Encode(text)
+	if err != nil { // cannot happen: it holds a string and numbers
+		output = []byte("{}")
+	}
+	return LocalShellOutput{"local_shell_call_output", r.CallID, r.CallID, "completed", string(output)}
+}
+
+// PatchOutput answers an apply_patch_call.
+type PatchOutput struct {
+	Type   string `json:"type"` // "apply_patch_call_output"
+	CallID string `json:"call_id"`
+	Status string `json:"status"` // "completed" or "failed"
+	Output string `json:"output"`
+}
+
+func patchAnswer(_ *Request, returns []ToolReturn) any {
+	status := "completed"
+	if returns[0].Status != "success" {
+		status = "failed"
+	}
+	return PatchOutput{"apply_patch_call_output", returns[0].CallID, status, returns[0].Result}
+}
