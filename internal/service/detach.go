@@ -17,6 +17,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	cmd := exec.Command(o.Command[0], o.Command[1:]...) // not CommandContext: it outlives this program
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, out, out
 	cmd.SysProcAttr = ownSession()
+	keepOpenFiles()
 	if err := cmd.Start(); err != nil {
 		return process{}, fmt.Errorf("cannot start the daemon: %w", err)
 	}

@@ -14,6 +14,18 @@ const terminate = syscall.SIGTERM
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// keepOpenFiles keeps the files that this program was given from the daemon: a lock on one of
+// them would be held for as long as the daemon runs. What this program opens itself no
+// other program gets.
+func keepOpenFiles() {
+	open, _ := os.ReadDir("/proc/self/fd") // without it they cannot be known
+	for _, entry := range open {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
 // serves reports whether a process has the lock of a state directory open. Where the
 // system does not show that, the name of its program will do.
 func serves(pid int, stateDir string) bool {
