@@ -97,8 +97,8 @@ func chosen(args []string) ([]connect.Agent, error) {
 	return []connect.Agent{a}, nil
 }
 
-// setup is what an agent is connected to, with its token or, until that is made, what
-// stands for it.
+// setup is what an agent is connected to, with its token or, until that is made, other text
+// in its place.
 func (c *connecting) setup(agent string) (connect.Setup, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/toold/toold/internal/service"
 )
 
-// How long a daemon may take to answer, and to end after it was told to.
+// How long a daemon may take to answer, and to end.
 const (
 	upWithin   = 2 * time.Minute
 	downWithin = 2 * time.Minute

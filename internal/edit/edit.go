@@ -261,7 +261,7 @@ func place(text string, at int) string {
 	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))
 }
 
-// lineEnd is where the line that holds at ends, before its newline.
+// lineEnd is where the line of a position ends, before its newline.
 func lineEnd(text string, at int) int {
 	if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n
@@ -269,5 +269,5 @@ func lineEnd(text string, at int) int {
 	return len(text)
 }
 
-// lineStart is where the line that holds at begins.
+// lineStart is where the line of a position begins.
 func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }

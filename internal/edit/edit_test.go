@@ -23,6 +23,7 @@ func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
 		"json, no file":    {JSON, "", "{\n  \"mcpServers\": {\n    \"toold\": {\n      \"args\": [\n        \"mcp\"\n      ],\n      \"command\": \"toold\"\n    }\n  }\n}\n", []Change{entry}},
 		"json, comments":   {JSON, "{\n\t// mine\n\t\"a\": 1, // one\n}\n", "{\n\t// mine\n\t\"a\": 1, // one\n\t\"permissions\": {\n\t\t\"deny\": [\n\t\t\t\"Bash\"\n\t\t]\n\t}\n}\n", []Change{deny}},
 		"json, comma":      {JSON, "{\n  \"a\": 1 // one\n}\n", "{\n  \"a\": 1, // one\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
+		"json, far comma":  {JSON, "{\n  \"a\": 1 /* one */ , // more\n}\n", "{\n  \"a\": 1 /* one */ , // more\n  \"b\": true\n}\n", []Change{{Path: Path{"b"}, Value: true}}},
 		"json, one line":   {JSON, `{"a": {"b": [1]}}`, `{"a": {"b": [1], "c": "x"}}`, []Change{{Path: Path{"a", "c"}, Value: "x"}}},
 		"json, list":       {JSON, `{"permissions": {"deny": ["WebFetch"]}}`, `{"permissions": {"deny": ["WebFetch", "Bash"]}}`, []Change{deny}},
 		"json, list lines": {JSON, "{\n \"permissions\": {\n  \"deny\": [\n   \"A\"\n  ]\n }\n}\n", "{\n \"permissions\": {\n  \"deny\": [\n   \"A\",\n   \"Bash\"\n  ]\n }\n}\n", []Change{deny}},

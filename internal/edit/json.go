@@ -82,7 +82,10 @@ func (d *jsonDocument) depth(p Path) int {
 
 func (d *jsonDocument) hollow(p Path) bool {
 	n, _, _, err := d.find(p)
-	return err == nil && n != nil && d.text[n.start] == '{' && len(n.members) == 0
+	if err != nil || n == nil {
+		return false
+	}
+	return d.text[n.start] == '{' && len(n.members) == 0
 }
 
 func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
@@ -110,27 +113,27 @@ func (d *jsonDocument) insert(in *node, open, n, last int, key, value string) st
 		head := strings.TrimRight(d.text[:in.end-1], " \t\r\n")
 		return head + "\n" + inner + key + d.layout(value, inner) + "\n" + d.indentOf(open) + d.text[in.end-1:]
 	}
+	after := d.comma(last)
+	head := d.text[:after]
+	if after == last {
+		head += ","
+	}
 	first := d.firstPart(in)
 	if !strings.Contains(d.text[open:first], "\n") { // all on a line
-		compact := d.layout(value, inner)
-		if in.elements == nil || len(value) < 60 {
-			compact = value
-		}
-		return d.text[:last] + ", " + key + compact + d.text[d.comma(last):]
+		return head + " " + key + value + d.text[after:]
 	}
 	inner = d.indentOf(first)
-	after := d.comma(last)
 	end := lineEnd(d.text, after)
 	if !onlyComment(d.text[after:end]) {
 		end = after
 	}
-	return d.text[:last] + "," + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
+	return head + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
 }
 
 // comma returns where the comma after a part ends, or the end of the part.
 func (d *jsonDocument) comma(last int) int {
 	s := &scanner{text: d.text, at: last}
-	if s.skip() == nil && s.at < len(d.text) && d.text[s.at] == ',' && !strings.Contains(d.text[last:s.at], "/") {
+	if c, err := s.peek(); err == nil && c == ',' {
 		return s.at + 1
 	}
 	return last
@@ -219,9 +222,8 @@ func (d *jsonDocument) cut(in *node, starts, ends []int, which int) string {
 		}
 		return d.text[:from] + d.text[after:]
 	case which == len(starts)-1 && after == to: // the comma before it goes
-		end := ends[which-1]
-		between := d.text[d.comma(end):from]
-		return d.text[:end] + strings.TrimRight(between, " \t\r\n") + d.text[to:]
+		comma := d.comma(ends[which-1]) - 1
+		return d.text[:comma] + strings.TrimRight(d.text[comma+1:from], " \t\r\n") + d.text[to:]
 	default:
 		to = after
 	}

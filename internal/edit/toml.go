@@ -29,9 +29,9 @@ type tomlKey struct {
 	valueAt, valueTo int
 }
 
-// holds reports whether a table is the one that leading elements of a path select, and
+// selectedBy reports whether a table is the one that leading elements of a path select, and
 // returns the others.
-func (t *tomlTable) holds(d *tomlDocument, p Path) (rest Path, ok bool) {
+func (t *tomlTable) selectedBy(d *tomlDocument, p Path) (rest Path, ok bool) {
 	if len(p) < len(t.path) || !slices.Equal(p[:len(t.path)], t.path) {
 		return nil, false
 	}
@@ -66,7 +66,7 @@ func (t *tomlTable) id(d *tomlDocument) string {
 // none.
 func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 	for _, t := range d.tables {
-		rest, ok := t.holds(d, p)
+		rest, ok := t.selectedBy(d, p)
 		if !ok {
 			continue
 		}
@@ -104,7 +104,7 @@ func (d *tomlDocument) clash(p Path) error {
 			return fmt.Errorf("%s is a table", p)
 		}
 		_, many := selector(append(slices.Clone(p), "", "")[1])
-		if many && !t.array && len(t.path) > 0 && t.path[0] == p[0] {
+		if many && !t.array && slices.Equal(t.path[:min(1, len(t.path))], p[:1]) {
 			return fmt.Errorf("%s is no array of tables", p[0])
 		}
 	}
@@ -139,7 +139,7 @@ func (d *tomlDocument) hollow(p Path) bool {
 // table is the table of an array that a path selects as a whole.
 func (d *tomlDocument) table(p Path) *tomlTable {
 	for _, t := range d.tables {
-		if rest, ok := t.holds(d, p); ok && t.array && len(rest) == 0 {
+		if rest, ok := t.selectedBy(d, p); ok && t.array && len(rest) == 0 {
 			return t
 		}
 	}

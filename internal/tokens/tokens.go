@@ -3,7 +3,7 @@
 // Those of the configuration are made at the daemon's first start and lie in the directory
 // "tokens" of the state directory. Those of connected agents are added and revoked by
 // people, and lie in "agent.d" below it. A file is always replaced, never changed, so a
-// Token can tell whether it is still the one in force.
+// Token can report whether it is still the one in force.
 package tokens
 
 import (

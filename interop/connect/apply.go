@@ -81,7 +81,11 @@ func (s *step) write(c *changed) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", s.Path, err)
 	}
-	return replace(s.target, s.after, s.Mode)
+	mode := s.Mode
+	if s.Secret {
+		mode &= 0o700
+	}
+	return replace(s.target, s.after, mode)
 }
 
 // unwrite puts the first n files back.

@@ -11,7 +11,7 @@ import (
 )
 
 // claudeAgent has toold answer the calls of Claude Code by a plugin (interop/claude), which
-// lies where Claude Code loads plugins from without further settings.
+// is where Claude Code loads plugins from without further settings.
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},

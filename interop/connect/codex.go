@@ -28,7 +28,7 @@ func codexFiles(s Setup) ([]File, error) {
 		return edit.Change{Path: append(append(edit.Path{}, hands...), key), Value: value}
 	}
 	return []File{
-		{Path: filepath.Join(s.codexHome(), "environments.toml"), Format: edit.TOML, Mode: 0o600, Changes: []edit.Change{
+		{Path: filepath.Join(s.codexHome(), "environments.toml"), Format: edit.TOML, Mode: 0o600, Secret: true, Changes: []edit.Change{
 			{Path: edit.Path{"default"}, Value: "toold"},
 			{Path: edit.Path{"include_local"}, Value: false},
 			at("url", s.URL+"/v1/codex"), at("auth_bearer_token", s.Token),

@@ -58,6 +58,7 @@ type File struct {
 	Changes []edit.Change
 	Content []byte      // of a file that is toold's alone; Format and Changes are not used
 	Mode    fs.FileMode // of a file that does not exist
+	Secret  bool        // it contains the token: others must not read it
 }
 
 // Agent is a program that can be connected.

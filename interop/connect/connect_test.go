@@ -142,6 +142,21 @@ func TestFilesWithCommentsAreRestoredByteForByte(t *testing.T) {
 	}
 }
 
+// A file that gets the token is closed to others, until Undo.
+func TestTheTokenIsReadableByNoOneElse(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	path := p.write(".codex/environments.toml", "include_local = true\n")
+	p.connect("codex")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file with the token: %v, %v", info, err)
+	}
+	p.undo("codex")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the file without the token: %v, %v", info, err)
+	}
+}
+
 func TestWhatIsThereAlreadyStays(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
