@@ -18,51 +18,69 @@ import (
 	"testing"
 )
 
-// lyingVariable makes this test binary play one test in a network of its own, in which
-// a name server says that localhost is elsewhere.
-const lyingVariable = "TOOLD_CONFORMANCE_LYING_RESOLVER"
+// networkVariable makes this test binary play one test in a network of its own, in which
+// a name server says that every name leads to one address.
+const networkVariable = "TOOLD_CONFORMANCE_NETWORK"
 
 // elsewhere is an address of that network which is not loopback.
 const elsewhere = "203.0.113.5"
 
-type lyingJob struct{ Program, Dir string }
+// networkJob is what to play there.
+type networkJob struct {
+	Program, Dir string
+	Address      string // of every name
+	Play         string
+}
 
 // A resolver must not say where localhost is: the daemon would serve without TLS where
 // others can reach it, and the command line would send its token there.
 func TestNoResolverSaysWhereLocalhostIs(t *testing.T) {
 	t.Parallel()
-	program, err := underTest.get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	playInNetwork(t, networkJob{Address: elsewhere, Play: "localhost"})
+}
+
+func playInNetwork(t *testing.T, job networkJob) {
+	t.Helper()
 	probe := exec.CommandContext(t.Context(), "true")
 	probe.SysProcAttr = worldAttributes(false)
 	if err := probe.Run(); err != nil {
 		t.Skip("this machine gives no network of the test's own: " + err.Error())
 	}
-	job, err := json.Marshal(lyingJob{program, t.TempDir()})
+	var err error
+	if job.Program, err = underTest.get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	job.Dir = t.TempDir()
+	text, err := json.Marshal(job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-	cmd.Env = append(os.Environ(), lyingVariable+"="+string(job), "GODEBUG=netdns=go")
+	cmd.Env = append(os.Environ(), networkVariable+"="+string(text), "GODEBUG=netdns=go")
 	cmd.SysProcAttr = worldAttributes(false)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// lying is the main function in that network; it is false in the tests themselves.
-func lying() bool {
-	text := os.Getenv(lyingVariable)
+// inNetwork is the main function in that network; it is false in the tests themselves.
+func inNetwork() bool {
+	text := os.Getenv(networkVariable)
 	if text == "" {
 		return false
 	}
-	os.Unsetenv(lyingVariable)
-	var job lyingJob
+	os.Unsetenv(networkVariable)
+	var job networkJob
 	err := json.Unmarshal([]byte(text), &job)
 	if err == nil {
-		err = job.play()
+		err = job.enter()
+	}
+	switch {
+	case err != nil:
+	case job.Play == "localhost":
+		err = job.localhost()
+	case job.Play == "hosts":
+		err = job.hosts()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -71,22 +89,30 @@ func lying() bool {
 	return true
 }
 
-func (j lyingJob) play() error {
-	if err := j.lie(); err != nil {
-		return err
-	}
+func (j networkJob) localhost() error {
 	for _, name := range []string{"localhost", "box.localhost"} {
 		if a, err := net.LookupHost(name); err != nil || len(a) != 1 || a[0] != elsewhere {
 			return fmt.Errorf("the resolver says that %s is %v, %v", name, a, err)
 		}
 	}
-	workspace := filepath.Join(j.Dir, "ws")
-	if err := os.Mkdir(workspace, 0o700); err != nil {
+	return j.serve([]string{"--listen", "localhost:0"}, j.call)
+}
+
+// toold is a command of the program in the workspace.
+func (j networkJob) toold(args ...string) *exec.Cmd {
+	cmd := exec.Command(j.Program, args...)
+	cmd.Dir = filepath.Join(j.Dir, "ws")
+	cmd.Env = append(os.Environ(), "HOME="+j.Dir, "XDG_STATE_HOME="+filepath.Join(j.Dir, "state"))
+	return cmd
+}
+
+// serve calls use with the port of a daemon.
+func (j networkJob) serve(flags []string, use func(port string) error) error {
+	serve := j.toold(append([]string{"serve", "--json"}, flags...)...)
+	if err := os.Mkdir(serve.Dir, 0o700); err != nil {
 		return err
 	}
-	env := append(os.Environ(), "HOME="+j.Dir, "XDG_STATE_HOME="+filepath.Join(j.Dir, "state"))
-	serve := exec.Command(j.Program, "serve", "--json", "--listen", "localhost:0")
-	serve.Dir, serve.Env, serve.Stderr = workspace, env, os.Stderr
+	serve.Stderr = os.Stderr
 	out, err := serve.StdoutPipe()
 	if err != nil {
 		return err
@@ -96,7 +122,7 @@ func (j lyingJob) play() error {
 	}
 	port, err := readyPort(bufio.NewReader(out))
 	if err == nil {
-		err = j.call(workspace, env, port)
+		err = use(port)
 	}
 	return errors.Join(err, serve.Process.Signal(syscall.SIGTERM), serve.Wait())
 }
@@ -119,7 +145,7 @@ func readyPort(r *bufio.Reader) (string, error) {
 }
 
 // call makes a call by the name while somebody listens elsewhere.
-func (j lyingJob) call(workspace string, env []string, port string) error {
+func (j networkJob) call(port string) error {
 	spy, err := net.Listen("tcp", net.JoinHostPort(elsewhere, port))
 	if err != nil {
 		return err
@@ -139,9 +165,7 @@ func (j lyingJob) call(workspace string, env []string, port string) error {
 		}
 	}()
 	for _, args := range [][]string{{"call", "bash", "echo here"}, {"approvals"}, {"reload"}} {
-		cmd := exec.Command(j.Program, append([]string{"--listen", "localhost:" + port}, args...)...)
-		cmd.Dir, cmd.Env = workspace, env
-		got, failed := cmd.CombinedOutput()
+		got, failed := j.toold(append([]string{"--listen", "localhost:" + port}, args...)...).CombinedOutput()
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w: %s", args[0], failed, got))
 		}
@@ -154,8 +178,8 @@ func (j lyingJob) call(workspace string, env []string, port string) error {
 	return err
 }
 
-// lie makes the network, and a name server for which every name is elsewhere.
-func (j lyingJob) lie() error {
+// enter makes the network, and a name server for which every name has the one address.
+func (j networkJob) enter() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return err
 	}
@@ -186,15 +210,15 @@ func (j lyingJob) lie() error {
 	go func() {
 		for b := make([]byte, 512); ; {
 			if n, from, err := c.ReadFrom(b); err == nil {
-				c.WriteTo(lyingReply(b[:n]), from)
+				c.WriteTo(replyWith(j.Address, b[:n]), from)
 			}
 		}
 	}()
 	return nil
 }
 
-// lyingReply answers a question for IPv4 addresses with elsewhere, others with none.
-func lyingReply(question []byte) []byte {
+// replyWith answers a question for IPv4 addresses with one, others with none.
+func replyWith(address string, question []byte) []byte {
 	end := 12 + bytes.IndexByte(question[12:], 0) + 5
 	reply := append([]byte(nil), question[:end]...)
 	copy(reply[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // a response with one question
@@ -203,5 +227,5 @@ func lyingReply(question []byte) []byte {
 	}
 	reply[7] = 1
 	reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4)
-	return append(reply, net.ParseIP(elsewhere).To4()...)
+	return append(reply, net.ParseIP(address).To4()...)
 }
