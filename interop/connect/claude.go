@@ -11,7 +11,8 @@ import (
 )
 
 // claudeAgent has toold answer the calls of Claude Code by a plugin (interop/claude), which
-// is where Claude Code loads plugins from without further settings.
+// is where Claude Code loads plugins from without further settings, and decide all others
+// by a hook, which also holds where the plugin is not loaded.
 func claudeAgent() Agent {
 	return Agent{
 		Name: "claude", Title: "Claude Code", programs: []string{"claude"},
@@ -31,8 +32,12 @@ func claudeFiles(s Setup) ([]File, error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		list = append(list, File{Path: filepath.Join(s.claudeHome(), "skills", "toold", filepath.FromSlash(name)), Content: texts[name], Mode: 0o600})
 	}
-	return list, nil
+	return append(list, File{Path: s.claudeSettings(), Format: edit.JSON, Mode: 0o600, Changes: []edit.Change{
+		{Path: edit.Path{"hooks", "PreToolUse"}, Value: claude.Setting(s.command("claude")...), Include: true},
+	}}), nil
 }
+
+func (s Setup) claudeSettings() string { return filepath.Join(s.claudeHome(), "settings.json") }
 
 // proveClaude runs Claude Code with the plugin and the permissions of the user's settings.
 // Hooks, other plugins and servers of the user are left out: they are other programs.
@@ -44,17 +49,20 @@ func proveClaude(ctx context.Context, p *site) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range list {
-		if err := p.write(f.Path, string(f.Content)); err != nil {
-			return err
-		}
-	}
 	settings, err := claudePermissions(p.user)
 	if err != nil {
 		return err
 	}
-	if err := p.write(filepath.Join(config, "settings.json"), settings); err != nil {
-		return err
+	for _, f := range list {
+		text := string(f.Content)
+		if f.Format != "" {
+			if text, _, err = edit.Apply(f.Format, settings, f.Changes); err != nil {
+				return err
+			}
+		}
+		if err := p.write(f.Path, text); err != nil {
+			return err
+		}
 	}
 	run := func(m *model) (string, error) {
 		return p.run(ctx, []string{
@@ -73,8 +81,7 @@ func proveClaude(ctx context.Context, p *site) error {
 
 // claudePermissions are the user's settings as far as a proof takes them.
 func claudePermissions(s Setup) (string, error) {
-	path := filepath.Join(s.claudeHome(), "settings.json")
-	step, err := plan(File{Path: path, Format: edit.JSON})
+	step, err := plan(File{Path: s.claudeSettings(), Format: edit.JSON})
 	if err != nil {
 		return "", err
 	}
