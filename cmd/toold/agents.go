@@ -46,7 +46,7 @@ func connectCommand(g *global) *cobra.Command {
 			strings.Join(agentNames(), ", ") + "\n\n" +
 			"`--undo` puts the files back as they were; from a file that was changed since it takes\n" +
 			"out what was written, and shows that.",
-		Args: cobra.MaximumNArgs(2),
+		Args: cobra.MaximumNArgs(2), ValidArgs: append(agentNames(), "mcp"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "make the changes without asking")

@@ -25,7 +25,7 @@ func secrets() []string {
 		"~/.password-store", "~/.vault-token", "~/.terraform.d/credentials.tfrc.json", "~/.local/share/keyrings",
 		"~/.config/hub", "~/.config/glab-cli", "~/.config/rclone", "~/.config/doctl", "~/.config/containers/auth.json", "~/.fly", "~/.s3cfg", "~/.boto",
 		"~/.pulumi/credentials.json", "~/.m2/settings-security.xml", "~/.composer/auth.json", "~/.config/composer/auth.json", "~/.cache/huggingface/token",
-		"~/.claude.json", "~/.claude/.credentials.json", "~/.codex/auth.json", "~/.gemini/oauth_creds.json", "~/.config/github-copilot", "~/.local/share/opencode/auth.json",
+		"~/.claude.json", "~/.claude/.credentials.json", "~/.codex/auth.json", "~/.codex/environments.toml", "~/.gemini/oauth_creds.json", "~/.config/github-copilot", "~/.local/share/opencode/auth.json",
 		"~/.huggingface/token", "~/.config/pypoetry/auth.toml", "~/.sops", "~/.config/age", "~/.kaggle/kaggle.json", "~/.databrickscfg", "~/.config/stripe", "~/.config/netlify",
 		"~/.local/share/containers/auth.json", "~/.vnc/passwd", "~/.bitcoin",
 		"~/.mozilla", "~/.thunderbird", "~/.config/google-chrome", "~/.config/chromium", "~/.config/BraveSoftware",

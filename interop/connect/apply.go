@@ -155,6 +155,9 @@ func (c changed) undo() (Undone, error) {
 		u.Restored = true
 		c.removeDirs()
 		return u, nil
+	case errors.Is(err, fs.ErrNotExist):
+		u.Kept = []string{"all of it: the file was removed since"}
+		return u, nil
 	case err != nil:
 		return u, err
 	case digest(text) == c.After && !c.Edited:

@@ -142,6 +142,24 @@ func TestFilesWithCommentsAreRestoredByteForByte(t *testing.T) {
 	}
 }
 
+func TestUndoLeavesAFileThatWasRemovedSince(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	path := p.write(".codex/config.toml", "model = \"a\"\n")
+	p.connect("codex")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range p.undo("codex") {
+		if u.Restored == (u.Path == path) {
+			t.Errorf("%+v", u)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file is there again")
+	}
+}
+
 // A file that gets the token is closed to others, until Undo.
 func TestTheTokenIsReadableByNoOneElse(t *testing.T) {
 	t.Parallel()
