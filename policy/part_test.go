@@ -34,7 +34,7 @@ func TestWhatPassesByADeniedFileIsNotAsked(t *testing.T) {
 	}})
 	for command, want := range map[string]Action{
 		"find . -name *.ts":                               Allow,
-		"find . -name .env -exec cat {} ;":                Ask,
+		"find . -name .env -exec cat {} ;":                Deny,
 		"find . -delete":                                  Deny,
 		"find . -name *.go -exec cat {} ;":                Allow,
 		"find . -name *.pem -exec cat {} +":               Ask,

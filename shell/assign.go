@@ -56,7 +56,8 @@ func (w *walker) setArray(name string, s *state, exported bool) {
 // elements follows the words of x=(…).
 func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 	for _, e := range a.Elems {
-		if _, plain := plainText(e.Value); plain && e.Index == nil {
+		if text, plain := plainText(e.Value); plain && e.Index == nil {
+			w.mayRead(text, s, text)
 			continue
 		}
 		if w.steps--; w.steps <= 0 {
@@ -128,6 +129,9 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	}
 	if name == "IFS" {
 		s.split = true
+	}
+	if name == "OLDPWD" {
+		s.left = nil
 	}
 	if shellNames[name] || numericNames[name] {
 		return

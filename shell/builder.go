@@ -24,7 +24,7 @@ func (b *builder) literal(text string, quoted bool) {
 	if text == "" {
 		return
 	}
-	if b.cur.number = false; b.cur.dynamic {
+	if b.cur.number, b.cur.fresh = false, false; b.cur.dynamic {
 		ends := b.bracket && strings.Contains(text, "]")
 		b.cur.glob = b.cur.glob || !quoted && (ends || strings.ContainsAny(text, "*?["))
 		return
@@ -54,7 +54,7 @@ func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
 	b.cur.glob = b.cur.glob || b.bracket && !quoted
-	b.cur.dynamic, b.cur.number = true, false
+	b.cur.dynamic, b.cur.number, b.cur.fresh = true, false, false
 }
 
 // value adds a variable's value. Unquoted, it is split, and can be a pattern.
@@ -67,16 +67,21 @@ func (b *builder) value(v value, quoted bool, s *state) {
 			b.literal(v.text, true)
 			return
 		}
-		begins := !b.present
+		begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
 		b.literal(v.text, true)
 		b.unknown(true)
-		b.cur.number = v.number && !v.blank && begins
+		b.cur.number, b.cur.fresh = v.number && !v.blank && begins, v.fresh && all
 	case s.split && (v.text != "" || !v.known()):
 		b.unknown(quoted)
 	case v.number && !v.blank:
 		begins := !b.present
 		b.unknown(true)
 		b.cur.number = begins
+	case v.fresh:
+		all := !b.present
+		b.literal(v.text, true)
+		b.unknown(quoted)
+		b.cur.fresh = all
 	case v.glob:
 		b.matched(v, quoted)
 	case v.dynamic:

@@ -135,8 +135,9 @@ func plainShopt(args []word) bool {
 // cd follows a change of directory.
 func (w *walker) cd(args []word, s *state, source string) {
 	unknown := w.cdProc(args, s, source)
-	physical := len(args) > 0 && args[0].is("-P")
-	for len(args) > 0 && args[0].known() && listed("-P -L --", args[0].text) {
+	physical := false
+	for len(args) > 0 && args[0].known() && len(args[0].text) > 1 && args[0].text[0] == '-' && strings.Trim(args[0].text, "-PLe@") == "" {
+		physical = physical || strings.Contains(args[0].text, "P")
 		args = args[1:]
 	}
 	target := wordOf(s.get("HOME").value)
@@ -145,6 +146,10 @@ func (w *walker) cd(args []word, s *state, source string) {
 	}
 	before := s.dirs
 	switch {
+	case !unknown && target.is("-") && len(args) == 1 && s.left != nil:
+		w.setDirs(s, s.left)
+		s.left = slices.Concat(before, s.dirs)
+		return
 	case unknown || !target.known() || target.text == "-" || len(args) > 1:
 		before = nil
 	case target.text == "":
@@ -154,6 +159,9 @@ func (w *walker) cd(args []word, s *state, source string) {
 		before = nil
 	}
 	w.setDirs(s, nil)
+	if s.left = nil; target.known() {
+		s.left = slices.Clone(before)
+	}
 	for _, dir := range before {
 		w.cdFrom(dir, target.text, before, physical, s)
 	}
@@ -189,7 +197,7 @@ func (w *walker) cdFrom(dir, target string, before []string, physical bool, s *s
 	next := filepath.Clean(dir + "/" + target)
 	s.addDir(next)
 	if !w.isDir(next) {
-		s.failed = before
+		s.failed, s.left = before, nil
 	}
 	if !physical && !strings.Contains(target, "..") {
 		return

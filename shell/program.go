@@ -89,6 +89,9 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 		contact.Method = "GET"
 	}
 	for _, o := range files(c.Operands) {
+		if o.Word.Text == "-" && o.Kind == programs.Write && listed("mkdir rmdir touch tee mkfifo rm", c.Name) {
+			o.Word.Text = "./-"
+		}
 		if o.Kind == programs.Net {
 			w.host(o.Word, args[0], contact)
 			continue
@@ -119,6 +122,11 @@ func (w *walker) treesWritten(c *programs.Command, s *state) {
 // fromPipe adds what xargs' program reads if it is given names that the pipe prints:
 // the rules that ask and deny are about these files, known or not.
 func (w *walker) fromPipe(s *state, source string) {
+	for i, name := range strings.Fields(s.input) {
+		if i < maxNames {
+			w.mayRead(name, s, source)
+		}
+	}
 	for _, o := range s.fed[:min(len(s.fed), maxNames)] {
 		if o.Word.Dynamic {
 			continue
@@ -127,6 +135,17 @@ func (w *walker) fromPipe(s *state, source string) {
 			e.Tree, e.Part, e.Possible, e.Source = true, o.Part, true, source
 			w.add(e)
 		}
+	}
+}
+
+// mayRead adds that a file is perhaps read: its name stands where it may become an operand.
+func (w *walker) mayRead(name string, s *state, source string) {
+	if w.steps -= 4; name[0] == '-' || len(name) > maxPath || w.steps <= 0 {
+		return
+	}
+	for e := range w.pathEffects(policy.Read, name, s) {
+		e.Possible, e.Source = true, source
+		w.add(e)
 	}
 }
 

@@ -19,6 +19,7 @@ type state struct {
 	popped  []string           // variables of which a caller's local may be unset, or passed over
 	dirs    []string           // where the shell may be; nil = unknown
 	failed  []string           // where it may be as well if the last command failed
+	left    []string           // where it was before, OLDPWD; nil = unknown
 	split   bool               // IFS may have changed: words are split elsewhere
 	noglobs bool               // a pattern that matches nothing may be no word
 	closed  bool               // a descriptor may have been closed
@@ -65,6 +66,7 @@ func (w *walker) fork(s *state) *state {
 	}
 	c.dirs = slices.Clip(s.dirs)
 	s.dirs = slices.Clip(s.dirs)
+	c.left, s.left = slices.Clip(s.left), slices.Clip(s.left)
 	c.popped, s.popped = slices.Clip(s.popped), slices.Clip(s.popped)
 	c.traps, s.traps = slices.Clip(s.traps), slices.Clip(s.traps)
 	return &c
@@ -93,6 +95,13 @@ func (w *walker) join(s, o *state) (changed bool) {
 	}
 	note(s.params.join(o.params), len(s.params.words))
 	note(s.joinDirs(o.dirs), 0)
+	if s.left != nil {
+		note(joinList(&s.left, o.left), 0)
+	}
+	if o.left == nil {
+		note(s.left != nil, 0)
+		s.left = nil
+	}
 	note(joinFlag(&s.split, o.split), 0)
 	note(joinFlag(&s.noglobs, o.noglobs), 0)
 	note(joinFlag(&s.closed, o.closed), 0)

@@ -20,6 +20,7 @@ func others() map[string]func(s *state) {
 		"locals":  func(s *state) { s.locals.put("x", local{before: variable{value: value{text: "other"}}}) },
 		"dirs":    func(s *state) { s.dirs = []string{"/other"} },
 		"failed":  func(s *state) { s.failed = []string{"/other"} },
+		"left":    func(s *state) { s.left = nil },
 		"split":   func(s *state) { s.split = true },
 		"noglobs": func(s *state) { s.noglobs = true },
 		"closed":  func(s *state) { s.closed = true },
@@ -38,7 +39,7 @@ func others() map[string]func(s *state) {
 func both() *state {
 	s := &state{
 		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{{text: "a"}}, known: true},
-		dirs: []string{"/w"}, input: "in", touched: &touched{}, disk: &disk{},
+		dirs: []string{"/w"}, left: []string{"/v"}, input: "in", touched: &touched{}, disk: &disk{},
 	}
 	s.vars.put("x", variable{value: value{text: "a"}})
 	return s

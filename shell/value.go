@@ -9,6 +9,7 @@ type value struct {
 	glob    bool // text is a pattern, and the value one of the names it matches
 	number  bool // it is some number; implies dynamic
 	blank   bool // of a number: or it is empty
+	fresh   bool // the path of a file or directory that mktemp made, or empty; implies dynamic
 }
 
 // unknown is any text.
@@ -31,9 +32,10 @@ func (v value) or(o value) value {
 	if v == o {
 		return v
 	}
+	fresh := (v.fresh || v == value{}) && (o.fresh || o == value{})
 	blank := v.blank || o.blank || v == value{} || o == value{}
 	number := v.isNumeric() && o.isNumeric()
-	return value{dynamic: true, number: number, blank: number && blank}
+	return value{dynamic: true, number: number, blank: number && blank, fresh: fresh}
 }
 
 // variable is a value with what declare says of it. Each mark means that it may hold.

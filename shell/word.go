@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -15,17 +16,18 @@ type word struct {
 	dynamic bool
 	many    bool // it may be any number of words, or none; then it is dynamic, or a glob
 	number  bool // it is some number; implies dynamic
+	fresh   bool // as of a value
 	glob    bool // text is a pattern of file names, with quoted characters escaped
 }
 
 // wordOf is a value as exactly one word.
 func wordOf(v value) word {
-	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank}
+	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank, fresh: v.fresh}
 }
 
 // value is what a variable has that is set to a word.
 func (wd word) value() value {
-	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number}
+	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number, fresh: wd.fresh}
 }
 
 // known reports whether all of a word is known.
@@ -92,6 +94,9 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	if !hasBraces(wd) {
 		return w.parts(wd.Parts, s)
 	}
+	if m := sequence.FindStringSubmatch(wd.Lit()); m != nil && (len(m[1]) > 2 || len(m[2]) > 2) {
+		return []word{{dynamic: true, many: true, number: true}}
+	}
 	alternatives, why := w.braces(wd)
 	if why != "" {
 		w.opaque(why, w.text(wd))
@@ -106,6 +111,9 @@ func (w *walker) word(wd *syntax.Word, s *state) []word {
 	}
 	return out
 }
+
+// sequence is one of numbers, without zeros before them.
+var sequence = regexp.MustCompile(`^\{(0|[1-9]\d{0,8})\.\.(0|[1-9]\d{0,8})\}$`)
 
 // plainText returns the text of a word that bash takes as it is written: most are.
 func plainText(wd *syntax.Word) (text string, ok bool) {
@@ -252,6 +260,18 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 	}
 }
 
+// temporary are calls of mktemp that make what they print the path of.
+var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
+
+// makesFresh reports whether all that a substitution does is to make a new file or directory
+// and print its path.
+func (w *walker) makesFresh(p *syntax.CmdSubst, s *state) bool {
+	_, other := s.funcs.get("mktemp")
+	dir := s.get("TMPDIR")
+	plain := len(p.Stmts) == 1 && temporary.MatchString(strings.Trim(w.text(p), "$()` "))
+	return plain && !other && dir.known() && (dir.text == "" || dir.text == "/tmp")
+}
+
 // substitution follows the commands of $(…) or `…`.
 func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted bool) {
 	if p.TempFile || p.ReplyVar {
@@ -267,6 +287,10 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 	}
 	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
+	if w.makesFresh(p, s) {
+		b.value(value{text: "/tmp/", dynamic: true, fresh: true}, quoted, s)
+		return
+	}
 	b.unknown(quoted)
 }
 
@@ -292,7 +316,7 @@ func policyWords(words []word) []policy.Word {
 // appendWords is policyWords after other words, each for one.
 func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
-		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many}
+		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Fresh: wd.fresh}
 		if wd.glob {
 			pw.Text = literalPrefix(wd.text)
 			// What a pattern matches has its beginning: none of it is a flag unless that may be one.

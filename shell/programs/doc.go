@@ -15,6 +15,7 @@ type Word struct {
 	Text    string `json:"text"`              // the value, or its known beginning when Dynamic
 	Dynamic bool   `json:"dynamic,omitempty"` // the rest of the value is known only at run time
 	Many    bool   `json:"many,omitempty"`    // it may become any number of words; implies Dynamic
+	Fresh   bool   `json:"-"`                 // the path of what mktemp made in the same script, or nothing; implies Dynamic
 }
 
 // flagLike reports whether the word is a flag, or may become one.

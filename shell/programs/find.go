@@ -31,9 +31,9 @@ func (c *Command) find(words []Word) {
 	for i := range c.Runs {
 		f.found(&c.Runs[i], roots)
 	}
-	c.Known, c.Prints = true, f.named(roots, f.read())
+	c.Known, c.Prints = true, append(f.named(roots, f.read()), f.exact(roots)...)
 	if f.runs {
-		c.Operands = f.named(roots, f.ran)
+		c.Operands = append(f.named(roots, f.ran), f.exact(roots)...)
 	} else {
 		c.Operands = f.named(roots, []string{PartNames})
 	}
@@ -62,8 +62,9 @@ type findReader struct {
 	// The ends of the names of what is found, as far as they are known: after the
 	// words that were read, where commands run, and where files are deleted.
 	ends, ran, deleted []string
-	either             bool // the tests are not just one after the other
-	files, extension   bool // only files are found, such as have an extension
+	names              []string // that tests give in full
+	either             bool     // the tests are not just one after the other
+	files, extension   bool     // only files are found, such as have an extension
 }
 
 // named returns the trees that are read, or changed, for the files of some names
@@ -75,8 +76,23 @@ func (f *findReader) named(roots []Operand, ends []string) []Operand {
 	return inParts(roots, ends, func(Operand) bool { return true })
 }
 
+// exact returns the files of the names that tests give in full, as if they were in the roots.
+func (f *findReader) exact(roots []Operand) (list []Operand) {
+	for _, name := range f.names {
+		for _, root := range roots {
+			if !root.Word.Dynamic {
+				list = append(list, Operand{Word: Word{Text: strings.TrimSuffix(root.Word.Text, "/") + "/" + name}, Kind: Read})
+			}
+		}
+	}
+	return list
+}
+
 // name reads a test of names. The first says what is found; others leave out more.
 func (f *findReader) name(w Word) {
+	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
+		f.names = append(f.names, w.Text)
+	}
 	if f.ends != nil {
 		return
 	}

@@ -45,7 +45,7 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 		}
 		c := programs.Parse(e.Argv)
 		if c.Loses != "" && c.Opaque == "" && len(c.Sub) == 0 {
-			e.Kept = len(e.Dirs) == 1 && t.keeps(&c, e.Dirs[0]) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
+			e.Kept = onlyFresh(&c) || len(e.Dirs) == 1 && t.keeps(&c, e.Dirs[0]) || c.Moves && t.staysAfter(&c, e.Dirs, script, effects)
 		}
 		if c.Loses != "" || c.Leaves {
 			e.Absent = !elsewhere && t.isAbsent(e.Argv[0])
@@ -74,6 +74,11 @@ func (t *tool) isAbsent(program policy.Word) bool {
 		}
 	}
 	return true
+}
+
+// onlyFresh reports whether a command removes only what the call has made for itself.
+func onlyFresh(c *programs.Command) bool {
+	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
 
 // keeps reports whether all that a command writes, or moves, can be had again.
