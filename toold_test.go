@@ -72,11 +72,13 @@ var layers = []row{
 
 	{"interop/claude", []string{"client", "message"}, nil},
 	{"interop/hook", []string{"client", "message"}, nil},
-	{"interop/mcp", []string{"client", "message"}, []string{"go-sdk"}},
+	{"interop/link", []string{"client"}, nil},
+	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
+	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "client",
-		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/hook", "interop/mcp",
+		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
 	// Folders of tests only.

@@ -50,7 +50,8 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-func newMCPClient(t *testing.T, bin, version string) *mcpClient {
+// newCarefulSite starts a daemon with the built-in policy, and no client yet.
+func newCarefulSite(t *testing.T, bin string) *mcpClient {
 	t.Helper()
 	base := t.TempDir()
 	s := &site{home: filepath.Join(base, "home"), workspace: filepath.Join(base, "ws"), ping: time.Minute, state: filepath.Join(base, "state"), config: filepath.Join(base, "config.yaml")}
@@ -71,6 +72,13 @@ func newMCPClient(t *testing.T, bin, version string) *mcpClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.daemon.stop(syscall.SIGKILL) })
+	return c
+}
+
+func newMCPClient(t *testing.T, bin, version string) *mcpClient {
+	t.Helper()
+	c := newCarefulSite(t, bin)
+	s := c.site
 	server := exec.Command(bin, "mcp", "-C", s.workspace, "--state-dir", s.state, "--config", s.config)
 	server.Env, server.Stderr = []string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, os.Stderr
 	c.server = server
@@ -79,6 +87,7 @@ func newMCPClient(t *testing.T, bin, version string) *mcpClient {
 			return c.answers(r.Params), nil
 		},
 	})
+	var err error
 	if c.session, err = peer.Connect(t.Context(), &mcp.CommandTransport{Command: server}, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatal(err)
 	}

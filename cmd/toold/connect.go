@@ -63,9 +63,11 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 	}
 	if !c.private {
 		p, err := c.running(ctx, cfg)
-		if p != nil || err != nil {
+		var none *unservedError
+		if !errors.As(err, &none) {
 			return p, err
 		}
+		c.say("%v; this call starts a private one (one that stays: toold serve)", err)
 	}
 	if c.background {
 		return nil, &exitError{callNotRun, fmt.Errorf("a background call needs a daemon that stays: start one for %s with `toold serve`, then repeat this; or leave background out", cfg.Workspace)}
@@ -73,23 +75,24 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 	return startPrivate(ctx, cfg, c.output(""))
 }
 
+// unservedError says that no running daemon serves the workspace.
+type unservedError struct{ error }
+
 // running reaches the running daemon and has it work in the workspace, which a person
-// registers by working there. It returns nil when a private daemon is needed.
+// registers by working there. The error may be an *unservedError.
 func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error) {
 	_, err := c.endpoint(cfg)
 	var nested *workspaces.NestedError
 	switch added, problem := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace); {
 	case errors.As(problem, &nested):
-		c.say("%v; this call gets a private daemon", problem)
-		return nil, nil
+		return nil, &unservedError{problem}
 	case problem != nil:
 		return nil, &exitError{callNotRun, problem}
 	case added:
 		c.say("registered the workspace %s", cfg.Workspace)
 	}
 	if errors.Is(err, errNoDaemon) {
-		c.say("no daemon is running; this call starts a private one (one that stays: toold serve)")
-		return nil, nil
+		return nil, &unservedError{errNoDaemon}
 	}
 	p, err := c.reach(ctx, cfg, c.output(cfg.Workspace))
 	if err != nil {
@@ -97,10 +100,26 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	}
 	if works := p.agent.Hello().Workspace; works != cfg.Workspace { // one that was started by another version
 		p.close()
-		c.say("the running daemon serves %s only; this call gets a private one", works)
-		return nil, nil
+		return nil, &unservedError{fmt.Errorf("the running daemon serves %s only", works)}
 	}
 	return p, nil
+}
+
+// dialRunning connects to the running daemon with a token that has the role.
+func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role string, o client.Options) (*client.Client, error) {
+	p, err := c.running(ctx, cfg)
+	var none *unservedError
+	switch {
+	case errors.As(err, &none):
+		return nil, fmt.Errorf("%w for %s; start one with `toold up`", err, cfg.Workspace)
+	case err != nil:
+		return nil, err
+	case role == "agent" && o.Workspace == cfg.Workspace:
+		return p.agent, nil
+	}
+	defer p.close()
+	o.Silent = true
+	return p.dial(ctx, role, o)
 }
 
 // output is how the call wants its live output: as cheap as it can be had, or not at

@@ -40,18 +40,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 	defer stop()
 	c := &callRun{global: g}
 	dial := func(ctx context.Context, role string) (*client.Client, error) {
-		p, err := c.running(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		if p == nil {
-			return nil, fmt.Errorf("no daemon is running for %s; start one with `toold serve`", cfg.Workspace)
-		}
-		if role == "agent" {
-			return p.agent, nil
-		}
-		defer p.close()
-		return p.dial(ctx, role, client.Options{Silent: true})
+		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
 	}
 	err = mcp.Serve(ctx, mcp.Options{Dial: dial, Question: formQuestion, Version: version}, g.std.in, g.std.out)
 	if ctx.Err() != nil {

@@ -161,7 +161,7 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	if id == "" {
 		id = message.NewID("hook")
 	}
-	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: j.arguments(c), AgentID: j.Program, ConversationID: c.Session}, client.Events{})
+	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: j.Program, ConversationID: c.Session}, client.Events{})
 	if err == nil {
 		if ret.Status == "success" && ret.ErrorType == nil {
 			return nil

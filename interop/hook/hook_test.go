@@ -102,7 +102,7 @@ func TestWhatToolsDoIsKnownByTheirNames(t *testing.T) {
 		{"TodoWrite", `{"todos":[]}`, `{"harmless":true}`},
 		{"mcp__github__create_issue", `{"file_path":"a","command":"ls"}`, `{"other":true}`},
 	} {
-		got := Judge{Program: "p"}.arguments(Call{Tool: c.tool, Dir: "/w", Input: json.RawMessage(c.input)})
+		got := Arguments("test", Call{Tool: c.tool, Dir: "/w", Input: json.RawMessage(c.input)})
 		for _, name := range []string{"program", "tool", "cwd", "input"} {
 			if got[name] == nil {
 				t.Errorf("%s has no %s", c.tool, name)

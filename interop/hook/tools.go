@@ -46,13 +46,14 @@ func kindOf(tool string) int {
 	return unknown
 }
 
-// arguments are those of toold's tool judge for a call.
-func (j Judge) arguments(c Call) map[string]any {
+// Arguments returns those of toold's tool judge for a call of an agent, which has the name
+// program in the record.
+func Arguments(program string, c Call) map[string]any {
 	dir := c.Dir
 	if canonical, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = canonical // the same call is the same in another spelling
 	}
-	a := map[string]any{"program": j.Program, "tool": c.Tool, "cwd": dir, "input": c.Input}
+	a := map[string]any{"program": program, "tool": c.Tool, "cwd": dir, "input": c.Input}
 	var f fields
 	known := json.Unmarshal(c.Input, &f) == nil
 	if known {

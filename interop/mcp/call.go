@@ -119,7 +119,7 @@ func (c *call) make(ctx context.Context) (ret message.ToolReturn, err error) {
 	for range 2 {
 		var agent *client.Client
 		c.openQuestions(ctx)
-		if agent, err = c.server.link.get(ctx, "agent"); err != nil {
+		if agent, err = c.server.link.Get(ctx, "agent"); err != nil {
 			return ret, err
 		}
 		c.say("running", true)
@@ -209,7 +209,7 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 func (c *call) stop(reason string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	agent, err := c.server.link.get(ctx, "agent")
+	agent, err := c.server.link.Get(ctx, "agent")
 	if err == nil {
 		err = agent.Stop(ctx, c.ID, reason)
 	}

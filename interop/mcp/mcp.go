@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/link"
 	"github.com/toold/toold/message"
 )
 
@@ -50,15 +51,15 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 type server struct {
 	options Options
 	mcp     *mcp.Server
-	link    *link
+	link    *link.Link
 	calls   calls
 
 	conversation string // of all calls
 }
 
 func newServer(ctx context.Context, o Options) (*server, error) {
-	s := &server{options: o, link: &link{dial: o.Dial, open: map[string]*client.Client{}}, conversation: message.NewID("mcp")}
-	agent, err := s.link.get(ctx, "agent")
+	s := &server{options: o, link: link.New(o.Dial), conversation: message.NewID("mcp")}
+	agent, err := s.link.Get(ctx, "agent")
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 // close cancels the calls that run or wait, and ends the connections after them.
 func (s *server) close() {
 	s.calls.end()
-	s.link.close()
+	s.link.Close()
 }
 
 // hints are what a client may show about a tool. They decide nothing.

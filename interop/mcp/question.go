@@ -28,7 +28,7 @@ func (c *call) openQuestions(ctx context.Context) {
 	if !c.asks {
 		return
 	}
-	person, err := c.server.link.get(ctx, "approver")
+	person, err := c.server.link.Get(ctx, "approver")
 	if err != nil {
 		return
 	}

@@ -1,0 +1,289 @@
+package letta
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toold/toold/interop/link"
+)
+
+// bridge is a conversation, over all connections to its server.
+type bridge struct {
+	Options
+	daemon *link.Link
+	calls  sync.WaitGroup // of both kinds
+
+	mu      sync.Mutex
+	agent   string
+	dir     string              // of the conversation
+	running map[string]*running // by tool_call_id, and by request_id of permissions
+}
+
+// maxCalls is how many calls are answered at once.
+const maxCalls = 64
+
+// running is a call, or the question whether one may run.
+type running struct {
+	permission bool   // it is a question
+	seen       bool   // the server has listed it
+	cancel     func() // the agent does not want it any more
+}
+
+// serve serves the conversation on one connection. reached reports that all was set up.
+func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
+	c, err := dial(ctx, b.URL, b.Token)
+	if err != nil {
+		return false, err
+	}
+	// Ends with the connection.
+	stop := context.AfterFunc(ctx, func() { c.ws.Close() })
+	defer stop()
+	defer c.ws.Close()
+	b.mu.Lock()
+	b.dir, b.running = b.Dir, make(map[string]*running)
+	b.mu.Unlock()
+	status := make(chan device, 1)
+	setUp := make(chan error, 1)
+	// Ends with the connection at the latest; its end is waited for below.
+	go func() {
+		err := b.setUp(ctx, c, status)
+		if err != nil {
+			c.ws.Close()
+		}
+		setUp <- err
+	}()
+	for {
+		f, err := c.read()
+		if err != nil {
+			if cause := <-setUp; cause != nil {
+				return false, cause
+			}
+			return true, err
+		}
+		if f.Type == "update_device_status" && f.Device != nil && b.concerns(f) {
+			keep(status, *f.Device)
+		}
+		b.handle(ctx, c, f)
+	}
+}
+
+// keep leaves the latest status in a channel of one.
+func keep(latest chan device, d device) {
+	select {
+	case <-latest:
+	default:
+	}
+	latest <- d
+}
+
+// setUp makes the connection the gate and the executor of the conversation.
+func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device) error {
+	info, err := c.request(ctx, fields{"type": "app_server_info"})
+	switch {
+	case err != nil:
+		return err
+	case info.Protocol != 1 || !info.Capabilities["runtime_external_tools_update"]:
+		return fmt.Errorf("%w: Letta Code %s speaks version %d of the protocol and takes tools: %v; expected version 1 that does",
+			errRefused, info.Version, info.Protocol, info.Capabilities["runtime_external_tools_update"])
+	}
+	if err := b.findAgent(ctx, c); err != nil {
+		return err
+	}
+	if _, err := c.request(ctx, fields{"type": "sync", "runtime": b.runtime(), "recover_approvals": true, "force_device_status": true}); err != nil {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	if err := b.demandStrict(ctx, status); err != nil {
+		return err
+	}
+	tools, err := b.offered(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.request(ctx, fields{"type": "runtime_external_tools_update", "updates": []fields{{
+		"runtimes": []runtime{b.runtime()}, "external_tools": []fields{{"tools": tools}},
+	}}})
+	if err == nil {
+		b.Say(fmt.Sprintf("connected to Letta Code %s: agent %s, conversation %s", info.Version, b.runtime().Agent, b.Conversation))
+	}
+	return err
+}
+
+func (b *bridge) runtime() runtime {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return runtime{b.agent, b.Conversation}
+}
+
+// concerns reports whether a frame is about the conversation.
+func (b *bridge) concerns(f frame) bool {
+	about := f.Runtime
+	if about == (runtime{}) {
+		about = runtime{f.Agent, f.Conversation}
+	}
+	return about == b.runtime()
+}
+
+// findAgent fills in the only agent of the server where none is named.
+func (b *bridge) findAgent(ctx context.Context, c *connection) error {
+	if b.runtime().Agent != "" {
+		return nil
+	}
+	list, err := c.request(ctx, fields{"type": "agent_list"})
+	if err != nil {
+		return err
+	}
+	if len(list.Agents) == 1 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.agent = list.Agents[0].ID
+		return nil
+	}
+	names := []string{}
+	for _, a := range list.Agents {
+		names = append(names, a.ID+" ("+a.Name+")")
+	}
+	return fmt.Errorf("%w: it has %d agents; name one by --agent: %s", errRefused, len(names), strings.Join(names, ", "))
+}
+
+// demandStrict waits until the server asks before each use of a tool: in every other mode it
+// runs some without asking. follow switches the mode.
+func (b *bridge) demandStrict(ctx context.Context, status <-chan device) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	for {
+		select {
+		case d := <-status:
+			if d.Mode == "strict" {
+				return nil
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the conversation did not switch to the permission mode strict, without which tools run unasked", errRefused)
+		}
+	}
+}
+
+// offered are the daemon's tools, but for those that Letta Code has under the same name: a
+// question about one must have one meaning.
+func (b *bridge) offered(ctx context.Context) (list []fields, err error) {
+	agent, err := b.daemon.Get(ctx, b.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRefused, err)
+	}
+	for _, t := range agent.Hello().Tools {
+		if slices.Contains(builtIn(), t.Name) {
+			continue
+		}
+		list = append(list, fields{"name": t.Name, "label": t.Name, "description": t.Description, "parameters": t.Parameters})
+	}
+	return list, nil
+}
+
+// builtIn are names that tools of Letta Code have, or had, and that begin in lower case as
+// toold's do.
+func builtIn() []string {
+	return []string{"apply_patch", "shell", "exec_command", "write_stdin", "memory", "task", "agent", "list_dir", "grep_files"}
+}
+
+// isOwn reports whether a tool is one of those that toold executes.
+func (b *bridge) isOwn(ctx context.Context, name string) bool {
+	list, err := b.offered(ctx)
+	return err == nil && slices.ContainsFunc(list, func(t fields) bool { return t["name"] == name })
+}
+
+// handle takes a frame of the server.
+func (b *bridge) handle(ctx context.Context, c *connection, f frame) {
+	switch {
+	case f.Type == "external_tool_call_request":
+		why := b.begin(ctx, f.CallID, false, func(ctx context.Context) { b.execute(ctx, c, f) })
+		if why != "" {
+			c.send(fields{"type": "external_tool_call_response", "request_id": f.RequestID, "error": why})
+		}
+	case !b.concerns(f):
+	case f.Type == "control_request" && f.Request.Subtype == "can_use_tool":
+		why := b.begin(ctx, f.RequestID, true, func(ctx context.Context) { b.decide(ctx, c, f) })
+		if why == crowded {
+			c.send(b.answer(f, why))
+		}
+	case f.Loop != nil:
+		b.listed(f.Loop.Executing, false, f.Loop.Status == "WAITING_ON_INPUT")
+	case f.Device != nil:
+		b.follow(c, *f.Device)
+	}
+}
+
+// crowded is why a call is refused beyond maxCalls.
+const crowded = "toold has too many calls of this conversation; nothing ran. Wait for their results"
+
+// begin does something for a call in a goroutine of its own, or returns why not.
+func (b *bridge) begin(ctx context.Context, id string, permission bool, do func(context.Context)) (why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running[id] != nil {
+		return "a call with this id runs already; nothing ran"
+	}
+	if len(b.running) >= maxCalls {
+		return crowded
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	all := b.running
+	all[id] = &running{permission: permission, cancel: cancel}
+	b.calls.Go(func() {
+		defer func() {
+			cancel()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(all, id)
+		}()
+		do(ctx)
+	})
+	return ""
+}
+
+// listed cancels what the server has listed and does not list any more. over says that the
+// turn has ended: what is not listed then never will be.
+func (b *bridge) listed(ids []string, permissions, over bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, r := range b.running {
+		if r.permission != permissions {
+			continue
+		}
+		switch {
+		case slices.Contains(ids, id):
+			r.seen = true
+		case r.seen || over:
+			r.cancel()
+		}
+	}
+}
+
+// follow takes over what the server says of the conversation.
+func (b *bridge) follow(c *connection, d device) {
+	dir := d.Dir
+	if dir == "" {
+		dir = d.BootDir
+	}
+	if dir != "" {
+		b.mu.Lock()
+		b.dir = dir
+		b.mu.Unlock()
+	}
+	var pending []string
+	for _, p := range d.Pending {
+		pending = append(pending, p.RequestID)
+	}
+	b.listed(pending, true, false)
+	if d.Mode != "strict" && d.Mode != "" {
+		b.Say("the conversation is in the permission mode " + d.Mode + ", in which tools run unasked; switching to strict")
+		c.send(fields{"type": "change_device_state", "runtime": b.runtime(), "payload": fields{"mode": "strict"}})
+	}
+}
+
+func (b *bridge) directory() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.dir
+}

@@ -1,0 +1,166 @@
+package letta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/hook"
+	"github.com/toold/toold/message"
+)
+
+// answerAfter is when a call that still runs is answered: the server gives up after 300 s.
+const answerAfter = 270 * time.Second
+
+// maxText is how long a result may be, in UTF-16 units: the server takes the middle out of a
+// longer one.
+const maxText = 32000
+
+// execute runs a call of the model and answers it.
+func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
+	late := time.NewTimer(answerAfter)
+	defer late.Stop()
+	text, ok := b.run(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, late.C)
+	if text == "" {
+		text = "(no output)"
+	}
+	// When it cannot be sent the result is in the journal.
+	c.send(fields{"type": "external_tool_call_response", "request_id": f.RequestID, "result": fields{
+		"content": []fields{{"type": "text", "text": shortened(text)}}, "is_error": !ok,
+	}})
+}
+
+// run has the daemon run a call, and stops it when ctx ends. It returns what the model
+// reads; ok is false where the call failed or did not run. What still runs when late fires is
+// left running.
+func (b *bridge) run(ctx context.Context, call client.Call, late <-chan time.Time) (text string, ok bool) {
+	of := b.runtime()
+	call.AgentID, call.ConversationID = of.Agent, of.Conversation
+	type end struct {
+		ret message.ToolReturn
+		err error
+	}
+	ended := make(chan end, 1)
+	// Ends with the call, or with the connection to the daemon.
+	b.calls.Go(func() {
+		ret, err := b.call(call)
+		ended <- end{ret, err}
+	})
+	done := ctx.Done()
+	for {
+		select {
+		case e := <-ended:
+			if e.err != nil {
+				return "Error: " + failure(call.ID, e.err), false
+			}
+			return e.ret.Result, e.ret.Status == "success"
+		case <-late:
+			return fmt.Sprintf("The call still runs, as %s. Read its output with bash_output, end it with bash_kill.", call.ID), true
+		case <-done:
+			done = nil
+			b.stop(call.ID)
+		}
+	}
+}
+
+// call makes a call. When the connection to the daemon is lost it asks again by the same id:
+// the daemon runs a call once.
+func (b *bridge) call(call client.Call) (ret message.ToolReturn, err error) {
+	for range 2 {
+		var agent *client.Client
+		if agent, err = b.daemon.Get(context.Background(), b.directory()); err != nil {
+			return ret, notSentError{err}
+		}
+		ret, err = agent.Call(context.Background(), call, client.Events{})
+		if !errors.Is(err, client.ErrClosed) {
+			break
+		}
+	}
+	return ret, err
+}
+
+// notSentError is why a call never reached the daemon.
+type notSentError struct{ error }
+
+// failure says why no return came, and whether the call may have run.
+func failure(id string, err error) string {
+	var refused *message.Error
+	var unsent notSentError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Sprintf("toold refused the call, nothing ran: %v", err)
+	case errors.As(err, &unsent):
+		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold up", err)
+	}
+	return fmt.Sprintf("toold was lost while it ran the call; what became of it is in the record: toold show %s. Do not repeat it before you know. (%v)", id, err)
+}
+
+// stop ends a call soon.
+func (b *bridge) stop(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	agent, err := b.daemon.Get(ctx, b.directory())
+	if err == nil {
+		agent.Stop(ctx, id, "the agent was interrupted") // one that has ended has its return
+	}
+}
+
+// shortened takes the middle out of a long text.
+func shortened(text string) string {
+	units := utf16.Encode([]rune(text))
+	if len(units) <= maxText {
+		return text
+	}
+	const kept = maxText/2 - 100
+	head, tail := string(utf16.Decode(units[:kept])), string(utf16.Decode(units[len(units)-kept:]))
+	notice := fmt.Sprintf("\n[%d characters are left out here; bash_output reads them]\n", len(units)-2*kept)
+	return strings.ToValidUTF8(head+notice+tail, "")
+}
+
+// decide answers whether a tool may be used: one of toold's is judged when it is called.
+func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
+	why := ""
+	if !b.isOwn(ctx, f.Request.ToolName) {
+		text, allowed := b.run(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: b.question(f.Request)}, nil)
+		if !allowed {
+			why = text
+			if why == "" {
+				why = "toold denied it"
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return // it was answered elsewhere, or is not wanted any more
+	}
+	r, err := c.request(ctx, b.answer(f, why))
+	if err == nil && r.Accepted != nil && !*r.Accepted {
+		b.Say(fmt.Sprintf("%s (%s) was answered by another client before toold", f.Request.ToolName, f.Request.CallID))
+	}
+}
+
+// question are the arguments of toold's tool judge for a use of a tool. One that starts other
+// agents is not harmless here: toold does not see what they do.
+func (b *bridge) question(p permission) map[string]any {
+	q := hook.Arguments("letta", hook.Call{Tool: p.ToolName, Dir: b.directory(), Input: p.Input})
+	if slices.Contains([]string{"Task", "task", "Agent", "agent", "SendAgentMessage", "Workflow"}, p.ToolName) {
+		delete(q, "harmless")
+		q["other"] = true
+	}
+	return q
+}
+
+// answer is the answer to a permission request: a yes where why is empty.
+func (b *bridge) answer(f frame, why string) fields {
+	decision := fields{"behavior": "allow"}
+	if why != "" {
+		decision = fields{"behavior": "deny", "message": why}
+	}
+	return fields{"type": "input", "runtime": b.runtime(), "payload": fields{
+		"kind": "approval_response", "request_id": f.RequestID, "decision": decision,
+	}}
+}

@@ -1,0 +1,148 @@
+package letta
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// Bounds of a connection. The server pings every 30 s.
+const (
+	dialWithin   = 10 * time.Second
+	silentWithin = 100 * time.Second
+	writeWithin  = 30 * time.Second
+	answerWithin = 30 * time.Second
+	maxFrame     = 100 << 20 // bytes; what the server's library takes
+)
+
+// connection is one WebSocket. Its methods may be called from several goroutines.
+type connection struct {
+	ws *websocket.Conn
+
+	mu      sync.Mutex // of writes and waiting
+	next    int        // number of the next request
+	waiting map[string]chan frame
+	gone    bool // no response comes any more
+}
+
+func dial(ctx context.Context, url, token string) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	ws, resp, err := websocket.DefaultDialer.DialContext(ctx, url, header)
+	if err != nil {
+		if resp != nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+			return nil, fmt.Errorf("%w: %s answered %s; give its token by --token-file", errRefused, url, resp.Status)
+		}
+		return nil, fmt.Errorf("cannot reach the App Server at %s: %w; start it with `letta server --listen %s`", url, err, url)
+	}
+	ws.SetReadLimit(maxFrame)
+	ws.SetReadDeadline(time.Now().Add(silentWithin))
+	ws.SetPingHandler(func(text string) error {
+		ws.SetReadDeadline(time.Now().Add(silentWithin))
+		return ws.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(writeWithin))
+	})
+	return &connection{ws: ws, waiting: make(map[string]chan frame)}, nil
+}
+
+// read returns the next frame that answers no request, for one goroutine.
+func (c *connection) read() (frame, error) {
+	for {
+		_, text, err := c.ws.ReadMessage()
+		if err != nil {
+			c.leave()
+			return frame{}, err
+		}
+		c.ws.SetReadDeadline(time.Now().Add(silentWithin))
+		var f frame
+		if json.Unmarshal(text, &f) != nil {
+			continue // one of a kind that is not looked at
+		}
+		if !c.answers(f) {
+			return f, nil
+		}
+	}
+}
+
+// answers passes a response to the request that waits for it.
+func (c *connection) answers(f frame) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, ok := c.waiting[f.RequestID]
+	if ok {
+		delete(c.waiting, f.RequestID)
+		w <- f
+	}
+	return ok
+}
+
+// leave ends the waiting for responses.
+func (c *connection) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	for _, w := range c.waiting {
+		close(w)
+	}
+	clear(c.waiting)
+}
+
+var errLost = errors.New("the connection was lost")
+
+// request sends a frame and waits for its response.
+func (c *connection) request(ctx context.Context, f fields) (frame, error) {
+	w := make(chan frame, 1)
+	c.mu.Lock()
+	if c.gone {
+		c.mu.Unlock()
+		return frame{}, errLost
+	}
+	c.next++
+	id := fmt.Sprintf("toold-%d", c.next)
+	f["request_id"] = id
+	c.waiting[id] = w
+	err := c.write(f)
+	c.mu.Unlock()
+	if err != nil {
+		return frame{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	select {
+	case r, ok := <-w:
+		switch {
+		case !ok:
+			return frame{}, errLost
+		case r.Success != nil && !*r.Success:
+			return r, fmt.Errorf("%v: the server says: %s", f["type"], r.Error)
+		}
+		return r, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, id)
+		return frame{}, fmt.Errorf("the server did not answer %v", f["type"])
+	}
+}
+
+// send sends a frame.
+func (c *connection) send(f fields) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.write(f)
+}
+
+// write writes a frame, with mu held.
+func (c *connection) write(f fields) error {
+	c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
+	return c.ws.WriteJSON(f)
+}

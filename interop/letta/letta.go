@@ -1,0 +1,71 @@
+// Package letta connects an App Server of Letta Code with a toold daemon, for one
+// conversation: the server's model gets toold's tools, and the tools that Letta Code has
+// itself run only where the daemon allows it.
+//
+// It speaks version 1 of the App Server's protocol (letta-ai/letta-code:
+// src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18.
+package letta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/link"
+)
+
+// Options say what is connected.
+type Options struct {
+	URL          string // of the App Server: ws:// or wss://
+	Token        string // capability token of the App Server; "" = none
+	Agent        string // its id
+	Conversation string // its id, or "default"
+
+	// Dial connects to the daemon. Calls of the connection work in dir, an absolute path.
+	Dial func(ctx context.Context, dir string) (*client.Client, error)
+	Dir  string // for a conversation of which no directory is known
+
+	Say func(text string) // what a person should know
+}
+
+// errRefused is wrapped by errors that another attempt does not change.
+var errRefused = errors.New("the App Server cannot be used")
+
+// Attempts to connect are a pause apart, which doubles.
+const (
+	firstPause = 500 * time.Millisecond
+	mostPause  = 15 * time.Second
+)
+
+// Run serves the conversation until ctx ends, and connects again when the connection to the
+// App Server was lost. It returns an error when the server cannot be used, or was never
+// reached.
+func Run(ctx context.Context, o Options) error {
+	b := &bridge{Options: o, agent: o.Agent, daemon: link.New(o.Dial)}
+	defer b.daemon.Close()
+	defer b.calls.Wait()
+	pause := firstPause
+	for served := false; ; {
+		began := time.Now()
+		reached, err := b.serve(ctx)
+		served = served || reached
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errRefused) || !served:
+			return err
+		}
+		if time.Since(began) > mostPause {
+			pause = firstPause
+		}
+		o.Say(fmt.Sprintf("the connection to the App Server was lost (%v); trying again", err))
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, mostPause)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
