@@ -3,11 +3,14 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -132,4 +135,48 @@ func TestCodexGetsAFloodThatItReadsLate(t *testing.T) {
 	if got["stdout"] != want.String() || got["stderr"] != want.String() {
 		t.Errorf("it got %d and %d bytes, want %d each", len(got["stdout"]), len(got["stderr"]), want.Len())
 	}
+}
+
+// The daemon holds the content of few files for a client that does not read.
+func TestCodexThatDoesNotReadHoldsFewFiles(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	text := bytes.Repeat([]byte("x"), 4<<20)
+	if err := os.WriteFile(filepath.Join(r.site.workspace, "large"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ws := r.silent(t)
+	const requests = 60
+	for i := range requests {
+		request := map[string]any{"id": i + 1, "method": "fs/readFile", "params": map[string]any{"path": "file://" + r.site.workspace + "/large"}}
+		if err := ws.WriteJSON(request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, _ := r.connect(t, "")
+	for i := range 40 { // meanwhile the others are served
+		if out, code := other.run(r.start(fmt.Sprint(i), "echo on", nil)); out["stdout"] != "on\n" || code != 0 {
+			t.Fatalf("another client's command printed %q and ended with %d", out, code)
+		}
+	}
+	for range requests {
+		var f struct {
+			ID     int
+			Result struct{ DataBase64 []byte }
+		}
+		_, data, err := ws.ReadMessage()
+		if err != nil || json.Unmarshal(data, &f) != nil || !bytes.Equal(f.Result.DataBase64, text) {
+			t.Fatalf("got %.200s, %v", data, err)
+		}
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.daemon.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int
+	if _, err := fmt.Sscan(peak, &kib); err != nil || kib > 400<<10 {
+		t.Errorf("the daemon has held %d KiB, %v", kib, err)
+	}
+	t.Logf("the daemon has held %d KiB", kib)
 }

@@ -30,6 +30,7 @@ const (
 	maxSessions  = 64  // that wait for a connection, of all clients
 	maxProcesses = 256 // of a session, ended ones that were read included
 	maxRequests  = 64  // of a connection whose answers are not written
+	maxLarge     = 4   // of these, which hold content of files
 )
 
 // A Server holds the sessions. Make it with New.

@@ -16,12 +16,13 @@ type Connection struct {
 	ended  sync.Once
 	wake   chan struct{} // capacity 1: there may be something to write
 	slots  chan struct{} // one element per request whose answer is not written
+	large  chan struct{} // one element per answer with content of a file, which is not written or is being made
 	asked  sync.WaitGroup
 
 	session *session // nil until the client has sent initialize; the reader's alone
 
 	mu      sync.Mutex
-	queue   []any           // what answers requests, at most one each
+	queue   []response      // at most one for each request
 	of      *session        // session, for the writer
 	handles map[string]file // that are open
 }
@@ -31,7 +32,7 @@ type Connection struct {
 func (s *Server) Connect(client string, write func(frame []byte) error) *Connection {
 	return &Connection{
 		srv: s, client: client, write: write, gone: make(chan struct{}), handles: make(map[string]file),
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxRequests),
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
 	}
 }
 
@@ -95,13 +96,17 @@ func (c *Connection) turn() (busy bool, err error) {
 	queue, s := c.queue, c.of
 	c.queue = nil
 	c.mu.Unlock()
-	for _, v := range queue {
-		frame, err := json.Marshal(v)
+	for i, answer := range queue {
+		queue[i] = response{} // it is needed no more
+		frame, err := json.Marshal(answer)
 		if err != nil { // cannot happen: the types of wire.go marshal
 			continue
 		}
 		if err := c.write(frame); err != nil {
 			return false, err
+		}
+		if _, ok := answer.Result.(content); ok {
+			c.unload()
 		}
 		<-c.slots
 		busy = true

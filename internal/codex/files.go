@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -132,19 +131,6 @@ func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err erro
 	return s, json.Unmarshal([]byte(result.Text), &s)
 }
 
-// askToRead reads a file about which a person decides.
-func (c *Connection) askToRead(f file) (s files.Sight, e *rpcError) {
-	ret, e := c.call(f.limit, "read_file", map[string]any{"file_path": f.path, "encoding": "base64"})
-	if e != nil || ret.File == nil || ret.File.Bytes == 0 {
-		return files.Sight{EOF: true}, e
-	}
-	data, err := base64.StdEncoding.DecodeString(ret.Result)
-	if err != nil {
-		return s, refuse("the content cannot be read: %v", err)
-	}
-	return files.Sight{Data: data, EOF: true}, nil
-}
-
 // call submits a call and waits for its return, which an approval may hold up.
 func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
 	sub, e := c.submit(limit, tool, arguments)
@@ -227,8 +213,11 @@ func (c *Connection) readFile(params json.RawMessage) (any, *rpcError) {
 	if e != nil {
 		return nil, e
 	}
-	s, e := c.look(f, "read", nil)
-	return map[string]string{"dataBase64": base64.StdEncoding.EncodeToString(s.Data)}, e
+	s, e := c.load(f, nil)
+	if e != nil {
+		return nil, e
+	}
+	return content{"dataBase64": append([]byte{}, s.Data...)}, nil
 }
 
 type directoryEntry struct {
@@ -344,9 +333,10 @@ func (c *Connection) open(params json.RawMessage) (any, *rpcError) {
 	if e != nil {
 		return nil, e
 	}
-	if _, e := c.look(f, "read", map[string]any{"limit": 0}); e != nil {
+	if _, e := c.load(f, map[string]any{"limit": 0}); e != nil {
 		return nil, e
 	}
+	c.unload()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, taken := c.handles[a.HandleID]
@@ -371,8 +361,11 @@ func (c *Connection) readBlock(params json.RawMessage) (any, *rpcError) {
 	if !ok {
 		return nil, refuse("unknown file handle %q", a.HandleID)
 	}
-	s, e := c.look(f, "read", map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
-	return map[string]any{"chunk": append([]byte{}, s.Data...), "eof": s.EOF}, e
+	s, e := c.load(f, map[string]any{"offset": max(a.Offset, 0), "limit": min(max(a.Len, 0), readBytes)})
+	if e != nil {
+		return nil, e
+	}
+	return content{"chunk": append([]byte{}, s.Data...), "eof": s.EOF}, nil
 }
 
 func (c *Connection) closeFile(params json.RawMessage) (any, *rpcError) {
