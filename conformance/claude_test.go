@@ -251,7 +251,7 @@ func TestStockClaudeRunsNothingWithoutToold(t *testing.T) {
 	r.turn(t, moves, nil).expect(t, false, map[int][]string{1: {"no daemon"}, 2: {"no daemon"}})
 	program := r.codexRig.program
 	r.codexRig.program = filepath.Join(r.home, "missing")
-	r.turn(t, moves, nil).expect(t, false, map[int][]string{1: {"toold cannot be reached"}, 2: {"toold cannot be reached"}})
+	r.turn(t, moves, nil).expect(t, false, map[int][]string{1: {"toold cannot be asked"}, 2: {"toold cannot be asked"}})
 	r.codexRig.program = program
 	r.nothingMade()
 }
