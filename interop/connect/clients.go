@@ -30,7 +30,7 @@ func clients() []Agent {
 		},
 		Agent{
 			Name: "letta", Title: "Letta Code", programs: []string{"letta"}, places: places(home(".letta")),
-			Notes: []string{"it cannot be connected by this version"},
+			Notes: []string{"its server is connected by `toold letta`; see docs/connect.md"},
 		},
 	)
 }
