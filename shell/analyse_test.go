@@ -138,7 +138,7 @@ func TestEverydayScriptsAreKnown(t *testing.T) {
 	for _, script := range []string{
 		"ls -la", "n=3; head -n $n a.txt", "for f in *.txt; do wc -l \"$f\"; done", "for f in a b; do echo \"$f\"; done", "cd src && ls", "cd src; ls ..", "if [ -f a.txt ]; then cat a.txt; fi",
 		"cat a.txt | grep -c x > /dev/null 2>&1", "echo \"done: $?\"", "echo $((1+2))", "i=0; while [ $i -lt 3 ]; do i=$((i+1)); done", "i=0; for ((i=0; i<3; i++)); do echo $i; done", "export CI=1; ls", "set -euo pipefail; ls", "x=$(git rev-parse HEAD); echo \"$x\"",
-		"cat <<'EOF' > new.txt\nhello $(x) `y`\nEOF", "printf '%s\\n' a b", "test -d src || mkdir src", "ls \\\n  -l", "find . -name '*.go' | xargs grep -n x", "[[ -f a.txt && $x = y* ]] && ls", "[[ 3 -eq 4 ]]", "f() { echo \"$1\"; }; f a", "while read -r line; do echo \"$line\"; done < a.txt",
+		"cat <<'EOF' > new.txt\nhello $(x) `y`\nEOF", "printf '%s\\n' a b", "test -d src || mkdir src", "ls \\\n  -l", "declare -g x=p; ls $x", "find . -name '*.go' | xargs grep -n x", "[[ -f a.txt && $x = y* ]] && ls", "[[ 3 -eq 4 ]]", "f() { echo \"$1\"; }; f a", "while read -r line; do echo \"$line\"; done < a.txt",
 		"arr=(a b); echo \"${arr[0]}\" \"${arr[@]}\"", "echo ${x:-y} ${#x} ${x%.txt} ${x/a/b}", "echo 'it''s' \"a\\\"b\" c\\ d", "echo $'a\\tb\\n'", "(cd src && ls)", "trap 'rm -f a.txt' EXIT", "wait", "! grep -q x a.txt", "case $1 in a) ls;; esac", "time ls", "echo {a,b}.txt", "ls # a comment", "echo ä ö 日本",
 	} {
 		for _, e := range analysed(t, ws, script) {

@@ -210,6 +210,9 @@ func (w *walker) unsetVar(name string, s *state) {
 // bash finds the next one, or the global, which last longer than the function. It reports
 // whether there may be such a local.
 func (w *walker) pop(name string, s *state) bool {
+	if len(w.calls) == 0 {
+		return false
+	}
 	_, own := s.locals.get(name)
 	if !own && len(w.calls) < 2 {
 		return false
