@@ -85,6 +85,7 @@ var layers = []row{
 	{".", nil, nil},
 	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},
 	{"examples", nil, nil},
+	{"clients", nil, nil},
 }
 
 // modules are the import paths behind the short names of the table.

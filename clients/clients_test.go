@@ -1,0 +1,237 @@
+//go:build unix
+
+// Package clients tests the packages for Node and Python against a real daemon.
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// skip says why a client could not be tried; with TOOLD_REQUIRE_EXAMPLES all must be.
+func skip(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("TOOLD_REQUIRE_EXAMPLES") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// daemon is one that can be started again at its address, with its journal.
+type daemon struct {
+	t           *testing.T
+	dir, binary string
+	address     string
+	cmd         *exec.Cmd
+}
+
+func newDaemon(t *testing.T) *daemon {
+	t.Helper()
+	d := &daemon{t: t, dir: t.TempDir()}
+	d.binary = filepath.Join(d.dir, "toold")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.binary, "../cmd/toold").CombinedOutput(); err != nil {
+		t.Fatalf("cannot build toold: %v\n%s", err, out)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err = errors.Join(err, os.Mkdir(filepath.Join(d.dir, "workspace"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	d.address = free.Addr().String()
+	free.Close()
+	return d
+}
+
+// start returns when the daemon serves.
+func (d *daemon) start() {
+	d.t.Helper()
+	d.cmd = exec.Command(d.binary, "serve", "--json", "--listen", d.address, "--workspace", filepath.Join(d.dir, "workspace"), "--state-dir", filepath.Join(d.dir, "state"))
+	d.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(d.dir, "config"))
+	var log bytes.Buffer
+	d.cmd.Stderr = &log
+	stdout, err := d.cmd.StdoutPipe()
+	if err = errors.Join(err, d.cmd.Start()); err != nil {
+		d.t.Fatal(err)
+	}
+	var ready any
+	if err := json.NewDecoder(stdout).Decode(&ready); err != nil {
+		d.end(syscall.SIGKILL)
+		if strings.Contains(log.String(), "sandbox") {
+			skip(d.t, log.String())
+		}
+		d.t.Fatalf("the daemon did not start: %v\n%s", err, &log)
+	}
+}
+
+func (d *daemon) end(signal os.Signal) {
+	_ = d.cmd.Process.Signal(signal) // it may be gone
+	_ = d.cmd.Wait()
+}
+
+// client is a program that runs the command in its last argument.
+type client struct {
+	argv []string
+	env  []string
+}
+
+// node is a client on the package for Node, that gives up after half a second.
+func node(t *testing.T) client {
+	t.Helper()
+	modules := os.Getenv("TOOLD_NODE_MODULES")
+	program, err := exec.LookPath("node")
+	if _, err2 := os.Stat(filepath.Join(modules, "ws")); modules == "" || errors.Join(err, err2) != nil {
+		skip(t, "node and the module ws are needed (TOOLD_NODE_MODULES)")
+	}
+	dir := t.TempDir()
+	err = errors.Join(
+		os.CopyFS(filepath.Join(dir, "node_modules", "toold-client"), os.DirFS("npm")),
+		os.Symlink(filepath.Join(modules, "ws"), filepath.Join(dir, "node_modules", "ws")),
+		os.WriteFile(filepath.Join(dir, "run.mjs"), []byte(`import { main } from "toold-client";
+await main(process.argv[2], { patience: Number(process.env.PATIENCE) * 1000 });
+`), 0o644),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client{argv: []string{program, filepath.Join(dir, "run.mjs")}}
+}
+
+func python(t *testing.T) client {
+	t.Helper()
+	path, err := filepath.Abs("python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{os.Getenv("TOOLD_PYTHON"), "python3", "/usr/bin/python3"} {
+		if program != "" && exec.CommandContext(t.Context(), program, "-c", "import websockets").Run() == nil {
+			return client{
+				argv: []string{program, "-c", "import os, sys, toold_client; sys.exit(toold_client.main(sys.argv[1], patience=float(os.environ['PATIENCE'])))"},
+				env:  []string{"PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1"},
+			}
+		}
+	}
+	skip(t, "no python3 with the library websockets")
+	return client{}
+}
+
+// begin starts a client; the function it returns waits for its end.
+func (c client) begin(d *daemon, patience, command string) (end func() (stdout, stderr string, code int)) {
+	d.t.Helper()
+	cmd := exec.Command(c.argv[0], append(c.argv[1:len(c.argv):len(c.argv)], command)...)
+	cmd.Env = append(append(os.Environ(), c.env...), "TOOLD_URL=ws://"+d.address+"/v1/ws", "TOOLD_TOKEN_FILE="+filepath.Join(d.dir, "state", "tokens", "agent"), "PATIENCE="+patience)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	return func() (string, string, int) {
+		_ = cmd.Wait()
+		return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+func each(t *testing.T, try func(t *testing.T, c client)) {
+	t.Parallel()
+	t.Run("npm", func(t *testing.T) { try(t, node(t)) })
+	t.Run("python", func(t *testing.T) { try(t, python(t)) })
+}
+
+func TestAClientRunsACommand(t *testing.T) {
+	each(t, func(t *testing.T, c client) {
+		d := newDaemon(t)
+		d.start()
+		defer d.end(syscall.SIGTERM)
+		stdout, stderr, code := c.begin(d, "30", "echo out; echo err >&2; exit 3")()
+		if stdout != "out\n" || stderr != "err\n[error, exit code 3]\n" || code != 3 {
+			t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
+		}
+		if stdout, stderr, code := c.begin(d, "30", " ")(); code != 1 || stdout != "" || !strings.Contains(stderr, "command") {
+			t.Errorf("an empty command: got exit code %d, %q and %q", code, stdout, stderr)
+		}
+	})
+}
+
+// A daemon that is killed in the middle of a call, and starts again, has one return for it.
+func TestACallRunsOnceWhenTheDaemonIsRestarted(t *testing.T) {
+	each(t, func(t *testing.T, c client) {
+		d := newDaemon(t)
+		d.start()
+		ran := filepath.Join(d.dir, "workspace", "ran")
+		fifo := filepath.Join(d.dir, "workspace", "begun")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		end := c.begin(d, "60", "echo one; echo x >>ran; echo >begun; sleep 600; echo two")
+		if _, err := os.ReadFile(fifo); err != nil { // waits until it runs
+			t.Fatal(err)
+		}
+		d.end(syscall.SIGKILL)
+		d.start()
+		defer d.end(syscall.SIGTERM)
+		stdout, stderr, code := end()
+		if code != 1 || strings.Count(stdout, "one") > 1 || strings.Contains(stdout, "two") || !strings.Contains(stderr, "killed while this call ran") {
+			t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
+		}
+		if text, err := os.ReadFile(ran); err != nil || string(text) != "x\n" {
+			t.Errorf("the command ran as %q, %v", text, err)
+		}
+	})
+}
+
+func TestAClientWithoutADaemonFailsInOneLine(t *testing.T) {
+	each(t, func(t *testing.T, c client) {
+		d := newDaemon(t)
+		d.start() // so that there are tokens
+		d.end(syscall.SIGTERM)
+		stdout, stderr, code := c.begin(d, "0.3", "true")()
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "toold: no return came for call-") {
+			t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
+		}
+	})
+}
+
+// The types for TypeScript name what the schema does.
+func TestTheTypesAreThoseOfTheSchema(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t)
+	out, err := exec.CommandContext(t.Context(), d.binary, "schema").Output()
+	var schema struct {
+		Defs map[string]struct {
+			Properties map[string]any
+			Required   []string
+		} `json:"$defs"`
+	}
+	types, err2 := os.ReadFile("npm/index.d.ts")
+	if err := errors.Join(err, err2, json.Unmarshal(out, &schema)); err != nil {
+		t.Fatal(err)
+	}
+	for name, frame := range map[string]string{"ToolReturn": "daemon.tool_return_message", "ErrorMessage": "daemon.error_message"} {
+		_, body, _ := strings.Cut(string(types), "interface "+name+" {")
+		body, _, _ = strings.Cut(body, "\n}")
+		fields := map[string]bool{} // required or not
+		for _, m := range regexp.MustCompile(`(?m)^  (\w+)(\??):`).FindAllStringSubmatch(body, -1) {
+			fields[m[1]] = m[2] == ""
+		}
+		required := map[string]bool{}
+		for _, field := range schema.Defs[frame].Required {
+			required[field] = true
+		}
+		for field := range schema.Defs[frame].Properties {
+			if is, there := fields[field]; !there || is != required[field] {
+				t.Errorf("%s.%s: in the types %t and required %t; required in the schema %t", name, field, there, is, required[field])
+			}
+			delete(fields, field)
+		}
+		for field := range fields {
+			t.Errorf("%s.%s is not in the schema", name, field)
+		}
+	}
+}

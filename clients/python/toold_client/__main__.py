@@ -1,0 +1,3 @@
+from . import command
+
+command()
