@@ -17,7 +17,7 @@ import (
 func (r codexRig) uri(name string) string { return "file://" + filepath.Join(r.site.workspace, name) }
 
 // sandboxOf is the sandbox that Codex asks for in mode workspace-write, as it sends it.
-func (r codexRig) sandboxOf(t *testing.T, root, network string) any {
+func (r codexRig) sandboxOf(t testing.TB, root, network string) any {
 	t.Helper()
 	var box any
 	text := `{"permissions":{"type":"managed","file_system":{"type":"restricted","entries":[

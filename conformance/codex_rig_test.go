@@ -33,7 +33,7 @@ type codexRig struct {
 	approver *client.Client
 }
 
-func newCodexRig(t *testing.T) codexRig {
+func newCodexRig(t testing.TB) codexRig {
 	t.Helper()
 	r := newRig(t, nil)
 	path := filepath.Join(filepath.Dir(r.site.config), "codex-policy.yaml")
@@ -60,7 +60,7 @@ func newCodexRig(t *testing.T) codexRig {
 
 // codexConn is one connection in the form of stock Codex 0.169.0.
 type codexConn struct {
-	t    *testing.T
+	t    testing.TB
 	ws   *websocket.Conn
 	next int
 
@@ -90,17 +90,14 @@ type codexParams struct {
 }
 
 // connect dials; session is one to resume, or "".
-func (r codexRig) connect(t *testing.T, session string) (c *codexConn, id string) {
+func (r codexRig) connect(t testing.TB, session string) (c *codexConn, id string) {
 	t.Helper()
 	url := strings.TrimSuffix(r.daemon.ws, "/v1/ws") + "/v1/codex"
 	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), url, http.Header{"Authorization": {"Bearer " + r.daemon.tokens["agent"]}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = &codexConn{t: t, ws: ws, more: make(chan struct{})}
-	read := make(chan struct{})
-	go func() { defer close(read); c.read() }()
-	t.Cleanup(func() { ws.Close(); <-read })
+	c = newCodexConn(t, ws)
 	var resume any
 	if session != "" {
 		resume = session
@@ -118,6 +115,14 @@ func (r codexRig) connect(t *testing.T, session string) (c *codexConn, id string
 	}
 	c.send(map[string]any{"method": "initialized", "params": map[string]any{}})
 	return c, hello.SessionID
+}
+
+func newCodexConn(t testing.TB, ws *websocket.Conn) *codexConn {
+	c := &codexConn{t: t, ws: ws, more: make(chan struct{})}
+	read := make(chan struct{})
+	go func() { defer close(read); c.read() }()
+	t.Cleanup(func() { ws.Close(); <-read })
+	return c
 }
 
 func (c *codexConn) read() {
@@ -199,7 +204,7 @@ func (c *codexConn) must(method string, params, into any) {
 // start is the params of a command, as Codex sends them.
 func (r codexRig) start(id, script string, more map[string]any) map[string]any {
 	p := map[string]any{
-		"processId": id, "metadata": map[string]any{"threadId": "thread-1", "toolCallId": "call_" + id},
+		"processId": id, "metadata": map[string]any{"threadId": "00000000-0000-7000-8000-000000000001", "toolCallId": "call_" + id},
 		"argv": []string{"/bin/bash", "-lc", script}, "cwd": "file://" + r.site.workspace,
 		"envPolicy": map[string]any{"inherit": "all", "ignoreDefaultExcludes": true, "exclude": []string{"CODEX_VERSION"}, "set": map[string]any{}, "includeOnly": []string{}},
 		"env":       map[string]any{"CODEX_CI": "1", "TERM": "dumb"},

@@ -16,7 +16,7 @@ import (
 
 // stockCodex is the program codex of the npm package @openai/codex. Without it these tests
 // are skipped.
-func stockCodex(t *testing.T) string {
+func stockCodex(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("TOOLD_CODEX")
 	if path == "" {

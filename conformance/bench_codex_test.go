@@ -1,0 +1,90 @@
+//go:build linux
+
+package conformance
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// BenchmarkCodexCommand is "true" from process/start to process/closed, laid beside the same
+// on Codex's own exec-server (TOOLD_CODEX), which confines it by Codex's own sandbox.
+func BenchmarkCodexCommand(b *testing.B) {
+	program := stockCodex(b)
+	r := newCodexRig(b)
+	ours, _ := r.connect(b, "")
+	theirs, aliases := codexServer(b, program, r.site.workspace)
+	more := map[string]any{
+		"sandbox": r.sandboxOf(b, "file://"+r.site.workspace, "restricted"),
+		"env":     map[string]any{"PATH": aliases + ":" + os.Getenv("PATH")}, // where Codex finds its own sandbox
+	}
+	var s samples
+	n := 0
+	run := func(c *codexConn) time.Duration {
+		n++
+		params := r.start(fmt.Sprintf("p%d", n), "true", more)
+		begun := time.Now()
+		if out, code := c.run(params); code != 0 {
+			b.Fatalf("exit code %d: %v", code, out)
+		}
+		return time.Since(begun)
+	}
+	run(ours)
+	run(theirs)
+	for b.Loop() {
+		s.ours, s.floor = append(s.ours, run(ours)), append(s.floor, run(theirs))
+	}
+	s.report(b, "codex")
+}
+
+// codexServer is a connection to Codex's own exec-server. aliases is the directory of the
+// programs that it has made for itself.
+func codexServer(b *testing.B, program, dir string) (c *codexConn, aliases string) {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	url := "ws://" + l.Addr().String()
+	l.Close()
+	home, err := os.MkdirTemp(".", "codex-home-") // it refuses to have its programs below /tmp
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { os.RemoveAll(home) })
+	if err := os.Mkdir(filepath.Join(home, ".codex"), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	if home, err = filepath.Abs(home); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(program, "exec-server", "--listen", url)
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = []string{"HOME=" + home, "CODEX_HOME=" + filepath.Join(home, ".codex"), "PATH=" + os.Getenv("PATH")}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); cmd.Wait() })
+	var ws *websocket.Conn
+	for ws == nil {
+		if ws, _, err = websocket.DefaultDialer.DialContext(b.Context(), url, nil); err != nil && elapse(b.Context(), 20*time.Millisecond) != nil {
+			b.Fatal(err)
+		}
+	}
+	c = newCodexConn(b, ws)
+	c.must("initialize", map[string]any{"clientName": "codex-environment", "resumeSessionId": nil}, nil)
+	c.send(map[string]any{"method": "initialized", "params": map[string]any{}})
+	found, err := filepath.Glob(filepath.Join(home, ".codex", "tmp", "*", "*"))
+	if err != nil || len(found) == 0 {
+		b.Fatalf("the exec-server has made no programs: %v", err)
+	}
+	return c, found[0]
+}
