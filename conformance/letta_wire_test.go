@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gorilla/websocket"
@@ -26,6 +27,7 @@ type appServer struct {
 	*testing.T
 	*httptest.Server
 	ready chan *appConn
+	early sync.Once
 }
 
 type appConn struct {
@@ -50,13 +52,13 @@ func newAppServer(t *testing.T) *appServer {
 			return
 		}
 		defer ws.Close()
-		(&appConn{T: t, ws: ws, frames: make(chan map[string]any, 64)}).serve(s.ready)
+		(&appConn{T: t, ws: ws, frames: make(chan map[string]any, 64)}).serve(s)
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-func (c *appConn) serve(ready chan<- *appConn) {
+func (c *appConn) serve(s *appServer) {
 	defer close(c.frames)
 	status := func(mode string) {
 		c.ws.WriteJSON(map[string]any{"type": "update_device_status", "runtime": lettaRuntime(), "device_status": map[string]any{"current_permission_mode": mode}})
@@ -85,8 +87,13 @@ func (c *appConn) serve(ready chan<- *appConn) {
 					c.tools = append(c.tools, name)
 				}
 			}
+			// A tool of the name of one of toold's, which the server has not taken yet.
+			s.early.Do(func() {
+				c.mayUse("c0", "read_file", map[string]any{"file_path": "~/.ssh/id_rsa"})
+				c.frames <- c.read()
+			})
 			c.ws.WriteJSON(answer)
-			ready <- c
+			s.ready <- c
 			continue
 		default:
 			c.frames <- f
@@ -94,6 +101,11 @@ func (c *appConn) serve(ready chan<- *appConn) {
 		}
 		c.ws.WriteJSON(answer)
 	}
+}
+
+func (c *appConn) read() (f map[string]any) {
+	c.ws.ReadJSON(&f)
+	return f
 }
 
 func (c *appConn) send(f map[string]any) {
@@ -159,6 +171,9 @@ func TestTheAppServerOfLettaCodeIsServed(t *testing.T) {
 	c := <-server.ready
 	if !slices.Equal(c.tools, []string{"bash", "read_file"}) {
 		t.Errorf("of bash, read_file and apply_patch, which Letta Code has itself, the server got %v", c.tools)
+	}
+	if got := c.next(); !strings.Contains(got, "perm-c0") || !strings.Contains(got, `"deny"`) {
+		t.Errorf("the question before toold's tools were taken was answered with %s", got)
 	}
 	c.call("c1", "echo hello")
 	if got := c.next(); !strings.Contains(got, `"is_error":false`) || !strings.Contains(got, "hello") {

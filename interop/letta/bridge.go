@@ -19,6 +19,7 @@ type bridge struct {
 	mu      sync.Mutex
 	agent   string
 	dir     string              // of the conversation
+	own     []string            // tools of toold that the server has taken on this connection
 	running map[string]*running // by tool_call_id, and by request_id of permissions
 }
 
@@ -43,7 +44,7 @@ func (b *bridge) serve(ctx context.Context) (reached bool, err error) {
 	defer stop()
 	defer c.ws.Close()
 	b.mu.Lock()
-	b.dir, b.running = b.Dir, make(map[string]*running)
+	b.dir, b.own, b.running = b.Dir, nil, make(map[string]*running)
 	b.mu.Unlock()
 	status := make(chan device, 1)
 	setUp := make(chan error, 1)
@@ -105,10 +106,16 @@ func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device)
 	_, err = c.request(ctx, fields{"type": "runtime_external_tools_update", "updates": []fields{{
 		"runtimes": []runtime{b.runtime()}, "external_tools": []fields{{"tools": tools}},
 	}}})
-	if err == nil {
-		b.Say(fmt.Sprintf("connected to Letta Code %s: agent %s, conversation %s", info.Version, b.runtime().Agent, b.Conversation))
+	if err != nil {
+		return err
 	}
-	return err
+	b.mu.Lock()
+	for _, t := range tools {
+		b.own = append(b.own, t["name"].(string))
+	}
+	b.mu.Unlock()
+	b.Say(fmt.Sprintf("connected to Letta Code %s: agent %s, conversation %s", info.Version, b.runtime().Agent, b.Conversation))
+	return nil
 }
 
 func (b *bridge) runtime() runtime {
@@ -187,10 +194,12 @@ func builtIn() []string {
 	return []string{"apply_patch", "shell", "exec_command", "write_stdin", "memory", "task", "agent", "list_dir", "grep_files"}
 }
 
-// isOwn reports whether a tool is one of those that toold executes.
-func (b *bridge) isOwn(ctx context.Context, name string) bool {
-	list, err := b.offered(ctx)
-	return err == nil && slices.ContainsFunc(list, func(t fields) bool { return t["name"] == name })
+// isOwn reports whether a tool is one of those that toold executes. Until the server has
+// taken them, a tool of the same name is another program's.
+func (b *bridge) isOwn(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Contains(b.own, name)
 }
 
 // handle takes a frame of the server.

@@ -125,7 +125,7 @@ func shortened(text string) string {
 // decide answers whether a tool may be used: one of toold's is judged when it is called.
 func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
-	if !b.isOwn(ctx, f.Request.ToolName) {
+	if !b.isOwn(f.Request.ToolName) {
 		text, allowed := b.run(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: b.question(f.Request)}, nil)
 		if !allowed {
 			why = text
