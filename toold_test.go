@@ -1,5 +1,5 @@
 // Package toold_test checks the house rules that a machine can check, on the
-// source as it lies in the folders: no program is run and nothing is built.
+// source files: no program is run and nothing is built.
 package toold_test
 
 import (
@@ -22,7 +22,7 @@ const modulePath = "github.com/toold/toold"
 // row is what one package may import.
 type row struct {
 	dir      string
-	packages []string // of toold; each stands above in the table
+	packages []string // of toold; each is above in the table
 	modules  []string // of others; see owners
 }
 
@@ -31,6 +31,7 @@ type row struct {
 // commit.
 var layers = []row{
 	{"internal/loopback", nil, nil},
+	{"internal/display", nil, nil},
 	{"internal/spell", nil, nil},
 	{"message", []string{"internal/spell"}, []string{"jsonschema-go"}},
 	{"shell/programs", nil, nil},
@@ -60,12 +61,12 @@ var layers = []row{
 	{"internal/config", []string{"internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"policy", "sandbox", "shell/programs"}, []string{"sh"}},
-	{"tools/bash", []string{"shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, nil},
-	{"tools/files", []string{"internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
+	{"tools/bash", []string{"internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, nil},
+	{"tools/files", []string{"internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"tools"}, nil},
-	{"tools/calls", []string{"tools", "policy", "sandbox"}, nil},
-	{"tools/elsewhere", []string{"tools", "policy"}, nil},
-	{"internal/dispatch", []string{"message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
+	{"tools/calls", []string{"internal/display", "tools", "policy", "sandbox"}, nil},
+	{"tools/elsewhere", []string{"internal/display", "tools", "policy"}, nil},
+	{"internal/dispatch", []string{"internal/display", "message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
 	{"internal/codex", []string{"message", "tools", "tools/files", "tools/spool", "internal/dispatch", "sandbox"}, nil},
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
@@ -78,10 +79,10 @@ var layers = []row{
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"cmd/toold", []string{
 		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "client",
-		"internal/approval", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
+		"internal/approval", "internal/display", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
 	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
 
-	// Folders of tests only.
+	// Directories of tests only.
 	{".", nil, nil},
 	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},
 	{"examples", nil, nil},
@@ -119,7 +120,7 @@ type source struct {
 
 func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
 
-// tree is every Go file of the project by its folder.
+// tree is every Go file of the project by its directory.
 type tree struct {
 	fset *token.FileSet
 	dirs map[string][]source

@@ -17,20 +17,14 @@ type Registry struct {
 	aliases map[string]alias
 }
 
-// Unlisted is a tool that no model is offered: other parts of toold call it.
-type Unlisted struct{ Tool }
-
 // NewRegistry makes a Registry. A name must be lower-case letters, digits and
 // underscores, used once, and no alias of another tool.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	valid := regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 	r := &Registry{byName: make(map[string]Tool), aliases: aliases()}
 	for _, tool := range tools {
-		unlisted, hidden := tool.(Unlisted)
-		if hidden {
-			tool = unlisted.Tool
-		}
-		name := tool.Definition().Name
+		def := tool.Definition()
+		name := def.Name
 		switch {
 		case !valid.MatchString(name):
 			return nil, fmt.Errorf("cannot register tool %q: the name must be lower-case letters, digits and underscores, at most 64", name)
@@ -40,14 +34,14 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 			return nil, fmt.Errorf("cannot register tool %q: the name is an alias of %s", name, r.aliases[name].tool)
 		}
 		r.byName[name] = tool
-		if !hidden {
+		if !def.Hidden {
 			r.order = append(r.order, tool)
 		}
 	}
 	return r, nil
 }
 
-// Lookup finds a tool by its name or an alias, case included, and tells its
+// Lookup finds a tool by its name or an alias, case included, and returns its
 // canonical name.
 func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
 	other, ok := r.aliases[name]

@@ -24,16 +24,18 @@ type Tool interface {
 	Build(args json.RawMessage) (Invocation, error)
 }
 
-// An Invocation is one parsed call. What Effects tells, what Preview shows and
-// what Execute runs come from the same parse; nothing is read again from text.
+// An Invocation is one parsed call. Effects, Preview and Execute all
+// work from that parse; the text is not read again.
 type Invocation interface {
 	// Effects lists everything the call can do, as far as it is known. Never
 	// empty: a call that does nothing known is Opaque.
 	Effects() []policy.Effect
 	// Preview renders the call for a person who decides on it.
 	Preview() Preview
+	// Traits says what the caller has to know before Execute. They are constant.
+	Traits() Traits
 	// Execute runs the call once and returns when nothing of it is left
-	// running. It obeys ctx; context.Cause(ctx) tells why it was stopped.
+	// running. It obeys ctx; context.Cause(ctx) is why it was stopped.
 	Execute(ctx context.Context, io IO) Result
 }
 
@@ -45,44 +47,29 @@ type Located interface {
 	Location(args json.RawMessage) (path string, runs bool)
 }
 
-// A Detachable is an Invocation whose caller may want it to run on after the
-// call's return, as a call of its own.
-type Detachable interface {
-	Invocation
-	// InBackground tells whether this call wants that. It is constant.
-	InBackground() bool
+// Traits of an Invocation decide how it is run and recorded.
+type Traits struct {
+	Background bool // it runs on after the call's return, as a call of its own
+	// ReadOnly: it changes nothing, prints nothing and starts no process. It may run
+	// before it is journaled, provided nothing is sent to the client first.
+	ReadOnly bool
+	// Elsewhere: it only decides about a call that another program carries out, where
+	// toold confines nothing.
+	Elsewhere bool
 }
 
-// A Preparing is an Invocation of whose work a part can be done before it is
-// certain that it will run.
+// A Preparing is an Invocation that can do part of its work before it is certain to run.
 type Preparing interface {
 	Invocation
-	// Prepare makes ready what Execute needs. It does not wait, and nothing of the
-	// call runs. Of io it may use Profile, Widen, Granted, Policy and Opened, which are
-	// those of Execute. Execute or Drop follows, when it has returned.
+	// Prepare starts what Execute needs and does not wait; nothing of the call runs. Of
+	// io it may use Profile, Widen, Granted, Policy and Opened, which are the same as
+	// Execute's. The caller then calls Execute or Drop.
 	Prepare(io IO)
-	// Drop gives up what was made ready. After Execute it does nothing.
+	// Drop releases what Prepare started. After Execute it does nothing.
 	Drop()
 }
 
-// A Reading is an Invocation that may only read. Such a call may run before it is
-// on the disk that it does, if nothing of it is told before.
-type Reading interface {
-	Invocation
-	// OnlyReads tells whether this call changes nothing, prints nothing and starts
-	// no process. It is constant.
-	OnlyReads() bool
-}
-
-// An Elsewhere is an Invocation that decides about a call of another program, which carries
-// it out where toold confines nothing.
-type Elsewhere interface {
-	Invocation
-	// Elsewhere reports that. It is constant.
-	Elsewhere() bool
-}
-
-// A Confined is an Invocation that works in a sandbox which a person may widen for it.
+// A Confined is an Invocation in a sandbox that a person may widen for it.
 type Confined interface {
 	Invocation
 	// Widens narrows what may be added to the sandbox of any call to what has a meaning
@@ -90,24 +77,24 @@ type Confined interface {
 	Widens(widen.Bounds) widen.Bounds
 }
 
-// Definition is what a model is told about a tool.
+// Definition describes a tool to a model.
 type Definition struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"` // JSON Schema of the arguments, canonical names only
+	Hidden      bool            `json:"-"`          // no model is offered it: other parts of toold call it
 }
 
 // Preview is a call shown to a person.
 type Preview struct {
-	Text string `json:"text"`           // the whole command, or a sentence that says what is done
+	Text string `json:"text"`           // the whole command, or a sentence that says what the call does
 	Diff string `json:"diff,omitempty"` // unified diff, for calls that change a file
 }
 
 // Stream names one of the two output streams of a call.
 type Stream int
 
-// The streams. Combined is for reading only: both in the order in which they
-// came.
+// The streams. Combined, both in the order in which they came, is for reading only.
 const (
 	Stdout Stream = iota
 	Stderr
@@ -126,8 +113,8 @@ func (s Stream) String() string {
 	}
 }
 
-// IO is what a running Invocation has of its surroundings. The zero value
-// discards everything and gives no input.
+// IO connects a running Invocation to its caller. The zero value discards all output
+// and has no input.
 type IO struct {
 	// Output takes live output. It never blocks; calls are serialised by the
 	// implementation. p is not retained.
@@ -141,45 +128,43 @@ type IO struct {
 	// when there is nothing more. An Invocation that takes no input ignores it.
 	Input <-chan Input
 	// Connect decides whether a process of the call may contact a host, a name or an
-	// address, at one of the ports; nil lets it. It may wait for a person and ends
+	// address, at one of the ports; nil allows it. It may wait for a person and ends
 	// with ctx. It may be called from several goroutines while Execute runs. Nil
 	// refuses all.
 	Connect func(ctx context.Context, host string, ports []uint16) error
 	// Revoked waits until a host that Connect has let through must not be contacted at
 	// the port any more, and returns why; nil when ctx ends first.
 	Revoked func(ctx context.Context, host string, port uint16) error
-	// Judge decides an effect of the call that shows only while it runs, such as the
-	// read of a file that a search comes across. Only what it allows may happen. Nil
-	// allows nothing. It may be called from several goroutines while Execute runs.
+	// Judge decides an effect that is known only while the call runs, such as the read
+	// of a file that a search finds. Only what it allows may happen. Nil allows nothing. It may be called from several goroutines while Execute runs.
 	Judge func(policy.Effect) policy.Decision
 	// Calls are the other calls of the same client, agent and conversation. Nil: there
 	// are none.
 	Calls Calls
-	// Loopback has the servers of background calls that this call may reach; with
-	// Lends, the id of this call, its own are among them. Nil = none.
+	// Loopback has the servers of background calls that this call may reach; nil = none.
+	// If Lends, the id of this call, is set, its own servers are added to them.
 	Loopback *sandbox.Loopback
 	Lends    string
-	// Profile names the sandbox that the policy wants for this call; "" means
-	// the one that is configured. It only tightens. Policies name one for
-	// commands; an Invocation that starts no process ignores it.
+	// Profile names the sandbox that the policy demands for this call; "" = the
+	// configured one. It only tightens. An Invocation that starts no process ignores it.
 	Profile string
-	// Limit is what the client lets this call do at most.
+	// Limit is the most that the client lets this call do.
 	Limit sandbox.Limit
 	// Widen is what a person has added to the sandbox of this call; nil = nothing. An
 	// Invocation that is not Confined ignores it. It stays the caller's.
 	Widen *widen.Grant
-	// Granted are the files that a person has said yes to when the call asked to
-	// write them, canonical. An Invocation that does exactly what was shown may write
-	// them although they are protected.
+	// Granted are the canonical paths of files that the call asked to write and a person
+	// approved. An Invocation that does exactly what was shown may write them although
+	// they are protected.
 	Granted []string
-	// Policy is the one in force for this call: what its rules keep from the programs of
-	// the call, the sandbox masks. Nil masks nothing. Opened are the effects of the call
-	// that a person has said yes to, for which no mask stays.
+	// Policy is the one in force for this call: the sandbox masks the files that its
+	// rules keep from programs. Nil masks nothing. Opened are the effects that a person
+	// approved; they are not masked.
 	Policy *policy.Policy
 	Opened []policy.Effect
 }
 
-// Started tells that a process of the call runs.
+// Started reports that a process of the call runs.
 type Started struct {
 	PID      int    // of the sandbox's helper in the daemon's pid namespace
 	Identity string // survives a restart: pid, start time and boot id
@@ -187,9 +172,9 @@ type Started struct {
 	Sandbox  sandbox.Report
 }
 
-// Waiting tells that a program of the call waits for input.
+// Waiting reports that a program of the call waits for input.
 type Waiting struct {
-	Waits   bool   // false: it goes on
+	Waits   bool   // false: it has gone on
 	Kind    string // "line", "password" or "tui"
 	Since   time.Time
 	PID     int // as the call sees it
@@ -197,24 +182,21 @@ type Waiting struct {
 }
 
 // Input is one thing that a caller sends to a running call: data, the end, a
-// signal or a size.
+// signal or the terminal's size.
 type Input struct {
-	Data   []byte // bytes for standard input
-	EOF    bool   // standard input ends
-	Signal string // e.g. "SIGINT", to the foreground process group
-	Leader bool   // Signal goes to the command itself alone
-	Resize *Size
+	Data       []byte // bytes for standard input
+	EOF        bool   // standard input ends
+	Signal     string // e.g. "SIGINT", to the foreground process group
+	Leader     bool   // Signal goes to the command itself alone
+	Rows, Cols uint16 // of the terminal from now on, in character cells; 0 = as it is
 
-	// Taken, if set, is to be called when Data was given to the command. The
-	// Invocation keeps what it was not; the sender bounds that.
+	// Taken, if set, is called when Data has been passed to the command. Until then the
+	// Invocation keeps Data; the sender bounds how much.
 	Taken func()
 }
 
-// Size is a terminal window's size in character cells.
-type Size struct{ Rows, Cols uint16 }
-
-// Failure classifies a call that did not simply run to its end. The zero value
-// means that it did (a non-zero exit code is not a failure of the call). The
+// Failure classifies a call that did not run to its end. The zero value means that it
+// did (a non-zero exit code is not a failure of the call). The
 // values are the wire's error_type.
 type Failure string
 
@@ -232,24 +214,23 @@ const (
 
 // Result is how an Invocation ended.
 type Result struct {
-	// Text is what the model reads. For a tool with live output it is the first
-	// line(s) only (exit code, leftovers, notices): the output itself is taken
-	// from the capture. For others it is the whole answer.
+	// Text is what the model reads: the whole answer, or, of a tool with live output, the
+	// lines before the output (exit code, leftovers, notices).
 	Text    string
 	IsError bool    // the call did not do what was asked
 	Failure Failure // set when something other than the command decided the end
-	Diff    string  // unified diff of what was changed
-	File    *File   // what was done to a file, by tools that work on one
-	Files   []File  // what was done to each, where a call changed several
+	Diff    string  // unified diff of the change
+	File    *File   // what a tool that works on one file did
+	Files   []File  // what a tool that works on several files did to each
 
-	// The rest is set by tools that run processes.
+	// The rest is set by tools that start processes.
 	Exit      *Exit
 	Terminal  string
 	Order     string          // of the lines of both streams in Combined: "exact", as they were written, or "arrival"
-	Sandbox   *sandbox.Report // set by every tool: what held while it ran
+	Sandbox   *sandbox.Report // set by every tool: what was enforced while it ran
 	Leftovers []Process       // outlived the command and were killed
 
-	// Denials are what the sandbox kept from the call. Text tells them already.
+	// Denials are what the sandbox denied the call. Text lists them already.
 	Denials []sandbox.Denial
 }
 
@@ -267,12 +248,11 @@ type Calls interface {
 type OtherCall interface {
 	// Status is how far it is.
 	Status() CallStatus
-	// Changed returns a channel that is closed when there is more output or another
-	// status than now. Take it before looking, so that nothing is missed in between. For
-	// a call that has ended it is nil.
+	// Changed returns a channel that is closed at the next output or change of status;
+	// nil for a call that has ended. Call it before looking, so as to miss nothing.
 	Changed() <-chan struct{}
-	// ReadAt returns at most most bytes of a stream, those at offset or, where these are
-	// not kept, the oldest later ones. from is the offset of the first.
+	// ReadAt returns up to most bytes of a stream at offset or, if those are not kept,
+	// the oldest later ones. from is the offset of the first.
 	ReadAt(s Stream, offset int64, most int) (p []byte, from int64)
 	// Stop stops the call. The channel is closed when it has ended.
 	Stop(reason string) (ended <-chan struct{})
@@ -293,12 +273,12 @@ type CallStatus struct {
 type File struct {
 	Path         string // canonical
 	Operation    string // "read", "create", "write", "edit", "remove" or "move"
-	From         string // where a file was that was moved; canonical
-	Bytes        int64  // of the content that was returned, or that the file has now
-	Lines        int64  // the same, in lines
-	Replacements int64  // that an edit made
-	TotalLines   *int64 // that a file has which was read; nil = not known
-	NextOffset   int64  // the first line that was not returned; 0 = there is none
+	From         string // canonical path of a moved file before the move
+	Bytes        int64  // size of the returned content, or of the file after a change
+	Lines        int64  // the same in lines
+	Replacements int64  // made by an edit
+	TotalLines   *int64 // of a file that was read; nil = not known
+	NextOffset   int64  // the first line that was not returned; 0 = none
 }
 
 // Process is one process of a call.
@@ -316,7 +296,7 @@ type Exit struct {
 // ArgumentError is a fault in the arguments of a call.
 type ArgumentError struct {
 	Field   string // the argument's name; empty when the whole object is at fault
-	Problem string // what is wrong and what was expected, for the model to mend
+	Problem string // what is wrong and what was expected, for the model
 }
 
 func (e *ArgumentError) Error() string {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/tools"
 )
 
 // Exit codes of `call` besides the command's own, as timeout(1), env(1) and the
@@ -201,7 +201,7 @@ func (c *callRun) sayWaiting(w message.WaitingForInput) {
 	if !c.flags.stdin {
 		hint = "; nothing can be typed here without --stdin"
 	}
-	c.say("%s (process %d) waits for %s%s", tools.Visible(w.Command), w.PID, what, hint)
+	c.say("%s (process %d) waits for %s%s", display.Visible(w.Command), w.PID, what, hint)
 }
 
 // forwardInput sends standard input to the running command, then its end.
@@ -245,7 +245,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	case ret.ExitCode == nil && ret.Status == "success":
 		c.live.print("stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:
-		fmt.Fprintf(c.std.err, "toold: %s\n", tools.Visible(c.failure(ret)))
+		fmt.Fprintf(c.std.err, "toold: %s\n", display.Visible(c.failure(ret)))
 		return
 	}
 	if c.live.mid && executor.IsTerminal(c.std.out) {
@@ -255,7 +255,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	if ret.ExitCode != nil {
 		end = fmt.Sprintf("exit %d", *ret.ExitCode) + denials(len(ret.Denials))
 		for _, d := range ret.Denials {
-			c.say("%s", tools.Visible(denialNotice(d)))
+			c.say("%s", display.Visible(denialNotice(d)))
 		}
 	}
 	if ret.ErrorType != nil {

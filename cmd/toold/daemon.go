@@ -232,7 +232,7 @@ func newRegistry(cfg config.Config, all shared, u *unit) (*tools.Registry, error
 	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: u.masks, Protect: g, Files: &u.files}
 	var made *tools.Registry
 	judge := elsewhere.New(func() *tools.Registry { return made })
-	list := append(files.New(opt), tools.Unlisted{Tool: files.NewLook(opt)}, tools.Unlisted{Tool: judge})
+	list := append(files.New(opt), files.NewLook(opt), judge)
 	made, err := tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
 		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
 		Env:            commandEnv(cfg),
@@ -387,7 +387,7 @@ func (d *daemon) greeting(u *unit, registered []string) message.HelloAck {
 	}
 	ack.Sandbox.Proxy = u.held.Proxy
 	for _, def := range u.registry.Definitions() {
-		ack.Tools = append(ack.Tools, message.ToolDefinition(def))
+		ack.Tools = append(ack.Tools, message.ToolDefinition{Name: def.Name, Description: def.Description, Parameters: def.Parameters})
 	}
 	return ack
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 )
@@ -130,18 +131,18 @@ func (o *outputRun) piece(answer message.Output, data []byte, out printer) error
 // printer prints output of calls.
 type printer struct{ io.Writer }
 
-// newPrinter prints to f: every byte, or on a terminal what a tools.Screen lets through,
+// newPrinter prints to f: every byte, or on a terminal what a display.Screen lets through,
 // unless it is to be raw.
 func newPrinter(f *os.File, raw bool) printer {
 	if raw || !executor.IsTerminal(f) {
 		return printer{f}
 	}
-	return printer{tools.NewScreen(f)}
+	return printer{display.NewScreen(f)}
 }
 
 // close ends the output: it leaves no colours behind.
 func (p printer) close() {
-	if s, ok := p.Writer.(*tools.Screen); ok {
+	if s, ok := p.Writer.(*display.Screen); ok {
 		_ = s.Close() // a terminal that is gone has no colours
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/sandbox/quarantine"
-	"github.com/toold/toold/tools"
 )
 
 func quarantineCommand(g *global) *cobra.Command {
@@ -42,7 +42,7 @@ func (g *global) listQuarantine() error {
 	}
 	rows := make([][]string, len(items))
 	for n, i := range items {
-		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), size(i.Bytes), tools.Visible(i.From)}
+		rows[n] = []string{i.ID, i.At.Local().Format(time.DateTime), size(i.Bytes), display.Visible(i.From)}
 	}
 	if err := g.list(append([]quarantine.Item{}, items...), rows, "nothing was removed"); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (g *global) restore(id string) error {
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
-	return g.done(map[string]any{"id": id, "restored": path}, "put back: "+tools.Visible(path))
+	return g.done(map[string]any{"id": id, "restored": path}, "put back: "+display.Visible(path))
 }
 
 func (g *global) discard(id string) error {
@@ -73,7 +73,7 @@ func (g *global) discard(id string) error {
 	if err := quarantine.Discard(quarantineDir(cfg), id); err != nil {
 		return &exitError{exitFailed, err}
 	}
-	return g.done(map[string]any{"id": id, "removed": true}, "removed "+tools.Visible(id))
+	return g.done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
 }
 
 // quarantineFinding reports how much was removed and is kept.

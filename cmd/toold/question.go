@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/tools"
 )
 
 // question is what a waiting call would do, for the person who decides on it: its
@@ -13,9 +13,9 @@ import (
 // of this, so nothing in it may move the cursor, hide, or look like toold's own
 // words: hidden characters are shown, and every line is indented.
 func question(r message.ApprovalRequest, indent string) string {
-	text := tools.Visible(r.Preview.Text)
+	text := display.Visible(r.Preview.Text)
 	if r.Preview.Diff != "" {
-		text += "\n" + tools.Visible(strings.TrimSuffix(r.Preview.Diff, "\n"))
+		text += "\n" + display.Visible(strings.TrimSuffix(r.Preview.Diff, "\n"))
 	}
 	var b strings.Builder
 	b.WriteString(indent + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
@@ -31,7 +31,7 @@ func question(r message.ApprovalRequest, indent string) string {
 
 // oneLine is text that an agent had a part in, on one line.
 func oneLine(s string) string {
-	return strings.ReplaceAll(tools.Visible(s), "\n", `\n`)
+	return strings.ReplaceAll(display.Visible(s), "\n", `\n`)
 }
 
 // asker says who asks for a call and why, as far as that is known. The client chose all

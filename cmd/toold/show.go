@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/tools"
 )
 
 func showCommand(g *global) *cobra.Command {
@@ -103,7 +103,7 @@ func (s shownCall) String() string {
 	var b strings.Builder
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "%-10s %s\n", name, strings.ReplaceAll(tools.Visible(text), "\n", "\n           "))
+			fmt.Fprintf(&b, "%-10s %s\n", name, strings.ReplaceAll(display.Visible(text), "\n", "\n           "))
 		}
 	}
 	line("call", fmt.Sprintf("%s  %s, asked by %s at %s", s.CallID, s.ToolName, strings.Join(strings.Fields(s.Client+" "+s.AgentID), ", agent "), s.ReceivedAt))

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/tools"
 )
 
 // callScreen turns the events of calls into lines for people. Each call has a letter.
@@ -202,7 +202,7 @@ func (c *watchedCall) printed(stream string, line []byte) string {
 		line = line[i+1:]
 	}
 	var shown bytes.Buffer
-	screen := tools.NewScreen(&shown)
+	screen := display.NewScreen(&shown)
 	_, _ = screen.Write(line) // to memory
 	_ = screen.Close()
 	mark := " | "

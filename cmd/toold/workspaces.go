@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/workspaces"
-	"github.com/toold/toold/tools"
 )
 
 func workspacesCommand(g *global) *cobra.Command {
@@ -62,7 +62,7 @@ func (g *global) listWorkspaces() error {
 			l.Problem = w.Path + " is not a directory"
 		}
 		list = append(list, l)
-		rows = append(rows, []string{tools.Visible(w.Path), w.AddedAt.Local().Format(time.DateOnly), l.Problem})
+		rows = append(rows, []string{display.Visible(w.Path), w.AddedAt.Local().Format(time.DateOnly), l.Problem})
 	}
 	return g.list(list, rows, "no workspace is registered: toold workspaces add PATH")
 }

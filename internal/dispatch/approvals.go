@@ -35,7 +35,7 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 // runs on after its return.
 func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
 	lines := effectLines(effects)
-	if inBackground(inv) {
+	if inv.Traits().Background {
 		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
 	}
 	return lines

@@ -68,12 +68,6 @@ func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
 	return list
 }
 
-// inBackground tells whether a call is to run on after its return.
-func inBackground(inv tools.Invocation) bool {
-	v, ok := inv.(tools.Detachable)
-	return ok && v.InBackground()
-}
-
 // background starts an invocation as a call of its own. It returns when that
 // runs, or has ended without.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {

@@ -11,9 +11,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// InBackground says what the arguments say.
-func (p *probe) InBackground() bool { return p.background }
-
 // serving is a background command that runs until it is stopped.
 func serving() *probe {
 	return &probe{background: true, run: func(ctx context.Context, io tools.IO) tools.Result {

@@ -36,17 +36,11 @@ func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision
 			return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 		}
 		return nil
-	case onlyReads(inv):
+	case inv.Traits().ReadOnly:
 		return nil
 	}
 	rec, fresh, err := d.opt.Journal.Begin(context.Background(), d.journalled(c), journalDecision(said))
 	return d.taken(c, rec, fresh, err)
-}
-
-// onlyReads tells whether an invocation changes nothing.
-func onlyReads(inv tools.Invocation) bool {
-	r, ok := inv.(tools.Reading)
-	return ok && r.OnlyReads()
 }
 
 // taken goes on from the journal's answer to a call that was to be written down.

@@ -48,7 +48,9 @@ func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
 func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }
 func (p *probe) Preview() tools.Preview   { return tools.Preview{Text: "probe the machine"} }
 
-func (p *probe) OnlyReads() bool { return p.reads }
+func (p *probe) Traits() tools.Traits {
+	return tools.Traits{ReadOnly: p.reads, Background: p.background}
+}
 
 func (p *probe) Execute(ctx context.Context, io tools.IO) tools.Result {
 	p.ran.Add(1)

@@ -26,7 +26,7 @@ func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocatio
 		return nil, errors.New(refused.text)
 	case q.call.elsewhere:
 		return nil, errors.New("another program carries this call out as it is; refuse it and say what to do")
-	case inBackground(inv) || inBackground(q.inv):
+	case inv.Traits().Background || q.inv.Traits().Background:
 		return nil, errors.New("a call that runs in the background is not edited; refuse it and say what to run")
 	}
 	if now := d.rulesFor(q.call).policy.Decide(inv.Effects()); now.Action == policy.Deny {

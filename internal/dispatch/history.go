@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
-	"github.com/toold/toold/tools"
 )
 
 // historyPage is how many calls are read from the journal at once.
@@ -74,5 +74,5 @@ func CallText(tool string, arguments json.RawMessage) string {
 	if json.Unmarshal(arguments, &a) == nil {
 		text = strings.TrimSpace(tool + " " + a.Command + a.Path)
 	}
-	return strings.ReplaceAll(tools.Visible(text), "\n", `\n`)
+	return strings.ReplaceAll(display.Visible(text), "\n", `\n`)
 }

@@ -145,7 +145,7 @@ func (l *Look) At(sub Submission) (tools.Result, error) {
 	if refused == nil {
 		inv, refused = l.d.build(ctx, c.workspace, sub.Call)
 	}
-	if refused == nil && !onlyReads(inv) {
+	if refused == nil && !inv.Traits().ReadOnly {
 		refused = &refusal{message.InvalidArguments, sub.Call.Name + " does more than read"}
 	}
 	if refused != nil {

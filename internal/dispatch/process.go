@@ -96,7 +96,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	case refused != nil:
 		out.refused, out.cause = refused, causeOf(ctx, refused.kind)
 		return out
-	case inBackground(inv):
+	case inv.Traits().Background:
 		return d.background(ctx, c, inv, out)
 	}
 	return d.execute(ctx, c, inv, out)
@@ -107,7 +107,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 // which does nothing once the call has run.
 func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func()) {
 	p, ok := inv.(tools.Preparing)
-	if !ok || inBackground(inv) {
+	if !ok || inv.Traits().Background {
 		return func() {}, func() {}
 	}
 	io := d.confinement(c)
@@ -187,8 +187,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
 	if refused == nil {
-		e, ok := inv.(tools.Elsewhere)
-		c.elsewhere = ok && e.Elsewhere()
+		c.elsewhere = inv.Traits().Elsewhere
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
 	}
 	return inv, refused
@@ -217,7 +216,7 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 		return nil, &refusal{message.InvalidArguments, bad.Error()}
 	case err != nil:
 		return nil, &refusal{message.InvalidArguments, "cannot prepare the call: " + err.Error()}
-	case inBackground(inv) && d.opt.Limits.Background == 0:
+	case inv.Traits().Background && d.opt.Limits.Background == 0:
 		return nil, &refusal{message.InvalidArguments, "background: this toold runs nothing on after the return (limits.background_calls is 0, or it was started for one call only: start one with `toold serve`). Run it without background"}
 	}
 	return inv, nil

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -108,7 +109,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 		opt.ExitCode, opt.Signal = &res.Exit.Code, res.Exit.Signal
 	}
 	d.addOutput(&opt, out)
-	opt.Result = tools.Mark(opt.Result)
+	opt.Result = display.Mark(opt.Result)
 	return opt
 }
 
@@ -135,7 +136,7 @@ func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 	opt.Stdout, opt.Stderr = string(stdout), string(stderr)
 	both, cut := out.capture.Text(tools.Combined, limit)
 	opt.Truncated = cutOut || cutErr || cut
-	text := tools.Clean(both)
+	text := display.Clean(both)
 	if head != "" {
 		text = head + "\n" + text
 	}
@@ -188,7 +189,7 @@ const longestTold = 1024
 // printed.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		return shortened(strings.ReplaceAll(tools.Visible(spool.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
+		return shortened(strings.ReplaceAll(display.Visible(spool.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
 	}
 	return message.Denial{
 		Kind: message.DenialKind(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

@@ -43,8 +43,7 @@ func (s *shout) Build(args json.RawMessage) (tools.Invocation, error) {
 	return &shout{run: s.run, does: s.does, background: strings.Contains(string(args), "background")}, nil
 }
 
-// InBackground says what the arguments say.
-func (s *shout) InBackground() bool { return s.background }
+func (s *shout) Traits() tools.Traits { return tools.Traits{Background: s.background} }
 
 func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
 func (s *shout) Preview() tools.Preview   { return tools.Preview{Text: "shout"} }

@@ -211,7 +211,7 @@ func (ss *session) input(m *message.ToolInput) {
 	}
 	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, Leader: m.Leader}
 	if m.Resize != nil {
-		in.Resize = &tools.Size{Rows: m.Resize.Rows, Cols: m.Resize.Cols}
+		in.Rows, in.Cols = m.Resize.Rows, m.Resize.Cols
 	}
 	if e := c.Input(in, ss.taken(m)); e != nil {
 		ss.reply(e)

@@ -300,7 +300,7 @@ func TestABackgroundCallMayTakeLonger(t *testing.T) {
 		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
-		if want == "" && (err != nil || !inv.(tools.Detachable).InBackground()) {
+		if want == "" && (err != nil || !inv.Traits().Background) {
 			t.Errorf("%s: %v, %v", args, inv, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/protect"
@@ -72,7 +73,7 @@ func addLine(r *tools.Result, line string) {
 }
 
 // oneLine makes all that a text holds visible, on one line.
-func oneLine(text string) string { return strings.ReplaceAll(tools.Visible(text), "\n", `\n`) }
+func oneLine(text string) string { return strings.ReplaceAll(display.Visible(text), "\n", `\n`) }
 
 // exactly lists what toold refused itself.
 func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Denial) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/widen"
@@ -34,15 +35,15 @@ type invocation struct {
 // Effects lists what the script can do.
 func (v *invocation) Effects() []policy.Effect { return v.effects }
 
-// InBackground tells whether the script runs on after the call's return.
-func (v *invocation) InBackground() bool { return v.background }
+// Traits says whether the script runs on after the call's return.
+func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
 
 // Widens tells that a person may add all there is to the sandbox of a script.
 func (v *invocation) Widens(b widen.Bounds) widen.Bounds { return b }
 
 // Preview shows the exact script. Characters that would not be seen, or that
 // would change how the rest is seen, are written as escapes.
-func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: tools.Visible(v.script)} }
+func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: display.Visible(v.script)} }
 
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {
@@ -143,11 +144,7 @@ func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-c
 
 // translate turns one input of a call into one of the executor.
 func translate(i tools.Input) executor.Input {
-	out := executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal, ToShell: i.Leader, Taken: i.Taken}
-	if i.Resize != nil {
-		out.Rows, out.Cols = i.Resize.Rows, i.Resize.Cols
-	}
-	return out
+	return executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal, ToShell: i.Leader, Rows: i.Rows, Cols: i.Cols, Taken: i.Taken}
 }
 
 // lookFirst is the next step after the loss of a command.
@@ -226,7 +223,7 @@ func waitedFor(w executor.Waiting) string {
 	if what == "" {
 		what = "a line"
 	}
-	return fmt.Sprintf("%s waits for %s at the terminal", tools.Visible(w.Process.Command), what)
+	return fmt.Sprintf("%s waits for %s at the terminal", display.Visible(w.Process.Command), what)
 }
 
 // leftoverNotice tells a model what became of its background processes.
@@ -234,7 +231,7 @@ func leftoverNotice(left []tools.Process) string {
 	const shown = 5
 	list := make([]string, 0, shown)
 	for _, p := range left[:min(len(left), shown)] {
-		list = append(list, tools.Visible(p.Command))
+		list = append(list, display.Visible(p.Command))
 	}
 	more := ""
 	if len(left) > shown {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -64,10 +65,10 @@ func (v invocation) Effects() []policy.Effect {
 }
 
 // Preview says what the call does.
-func (v invocation) Preview() tools.Preview { return tools.Preview{Text: tools.Visible(v.text)} }
+func (v invocation) Preview() tools.Preview { return tools.Preview{Text: display.Visible(v.text)} }
 
-// OnlyReads reports whether the call stops nothing.
-func (v invocation) OnlyReads() bool { return v.reads }
+// Traits says that what stops nothing only reads.
+func (v invocation) Traits() tools.Traits { return tools.Traits{ReadOnly: v.reads} }
 
 // Execute runs the call.
 func (v invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
@@ -113,7 +114,7 @@ func fault(field, format string, args ...any) error {
 func describe(s tools.CallStatus) string {
 	what := ""
 	if s.What != "" {
-		what = ": " + tools.Visible(s.What)
+		what = ": " + display.Visible(s.What)
 	}
 	since := ""
 	if !s.Started.IsZero() && s.End == "" {

@@ -129,7 +129,7 @@ func TestAPolicyCanNameTheTools(t *testing.T) {
 		if len(e) != 1 || e[0].Kind != policy.Exec || e[0].Argv[0].Text != tool.Definition().Name || !e[0].Possible {
 			t.Errorf("%s has %+v", tool.Definition().Name, e)
 		}
-		if reads := inv.(tools.Reading).OnlyReads(); reads == (tool.Definition().Name == "bash_kill") {
+		if reads := inv.Traits().ReadOnly; reads == (tool.Definition().Name == "bash_kill") {
 			t.Errorf("%s only reads: %v", tool.Definition().Name, reads)
 		}
 	}

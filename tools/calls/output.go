@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/tools"
 )
 
@@ -103,7 +104,7 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	if p.offset < 0 && from > 0 {
 		data, from = fromLine(data, from)
 	}
-	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + tools.Clean(data)}, nil
+	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
 }
 
 // await waits until there is output to return, the call has ended or the time is up.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -43,7 +44,7 @@ type arguments struct {
 
 // Definition describes the tool; no model sees it.
 func (t tool) Definition() tools.Definition {
-	return tools.Definition{Name: "judge", Description: "Decides a call that another program carries out.", Parameters: json.RawMessage(`{"type":"object"}`)}
+	return tools.Definition{Name: "judge", Description: "Decides a call that another program carries out.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true}
 }
 
 // decode reads arguments, which toold's own hooks write.
@@ -170,11 +171,8 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 	return nil
 }
 
-// Elsewhere reports that toold's sandbox does not hold the call.
-func (v verdict) Elsewhere() bool { return true }
-
-// OnlyReads says that judging changes nothing.
-func (v verdict) OnlyReads() bool { return true }
+// Traits says that judging changes nothing, and that toold's sandbox does not hold the call.
+func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Elsewhere: true} }
 
 func (v verdict) Effects() []policy.Effect { return v.effects }
 
@@ -184,7 +182,7 @@ func (v verdict) Preview() tools.Preview {
 		const most = 2000
 		text = strings.ToValidUTF8(string(v.Input[:min(len(v.Input), most)]), "")
 	}
-	return tools.Preview{Text: tools.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))}
+	return tools.Preview{Text: display.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))}
 }
 
 func (v verdict) Execute(context.Context, tools.IO) tools.Result {

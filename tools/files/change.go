@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/widen"
@@ -139,13 +140,13 @@ func (c *change) Preview() tools.Preview {
 	states, err := c.plan(context.Background())
 	defer closeAll(states)
 	c.shown = fingerprint(states, err)
-	p := tools.Preview{Text: tools.Visible(c.verb + " " + c.names())}
+	p := tools.Preview{Text: display.Visible(c.verb + " " + c.names())}
 	if err == nil {
-		p.Diff = tools.Visible(diffs(states, previewDiff))
+		p.Diff = display.Visible(diffs(states, previewDiff))
 		err = c.writable() // which the answer may change
 	}
 	if err != nil {
-		p.Text += tools.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
+		p.Text += display.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
 	}
 	return p
 }
@@ -172,6 +173,9 @@ func (c *change) writable() error {
 	}
 	return nil
 }
+
+// Traits are none: a change is made while its caller waits.
+func (c *change) Traits() tools.Traits { return tools.Traits{} }
 
 // Widens tells that a folder may be added, with the file in it.
 func (c *change) Widens(b widen.Bounds) widen.Bounds {

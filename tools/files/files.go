@@ -39,7 +39,7 @@ type Options struct {
 func New(o Options) []tools.Tool {
 	o = o.filled()
 	busy := &locks{held: make(map[string]*lock)}
-	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, multiEditor{editor{o, busy}}, tools.Unlisted{Tool: newTextEditor(o, busy)}, patcher{o, busy}, grepper{o}, globber{o}}
+	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, multiEditor{editor{o, busy}}, newTextEditor(o, busy), patcher{o, busy}, grepper{o}, globber{o}}
 }
 
 // filled are the options with the defaults of those that are not set.

@@ -397,7 +397,7 @@ func TestACancelledCallChangesNothing(t *testing.T) {
 func TestDefinitionsAreSchemasOfTheArguments(t *testing.T) {
 	t.Parallel()
 	for name, tool := range newWorkspace(t).tools {
-		if _, hidden := tool.(tools.Unlisted); hidden {
+		if tool.Definition().Hidden {
 			continue
 		}
 		var schema struct {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -102,8 +103,8 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 	return err
 }
 
-// OnlyReads says that searching changes nothing.
-func (s search) OnlyReads() bool { return true }
+// Traits says that a search only reads.
+func (s search) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 // Effects lists the read of the directory itself. What is below it is judged path by
 // path when the search comes to it.
@@ -111,7 +112,7 @@ func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect
 
 // Preview says what is searched.
 func (s search) Preview() tools.Preview {
-	return tools.Preview{Text: tools.Visible(s.text + s.root.name())}
+	return tools.Preview{Text: display.Visible(s.text + s.root.name())}
 }
 
 // Execute searches.
@@ -140,7 +141,7 @@ func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 
 // shown is a path below the root as a call would name it.
 func (s search) shown(path string) string {
-	return tools.Visible(strings.ReplaceAll(s.o.relative(filepath.Join(s.root.path, path)), "\n", `\n`))
+	return display.Visible(strings.ReplaceAll(s.o.relative(filepath.Join(s.root.path, path)), "\n", `\n`))
 }
 
 // findings are the lines of a result.

@@ -12,6 +12,7 @@ import (
 	"regexp/syntax"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/tools"
 )
 
@@ -297,7 +298,7 @@ func (e *excerpts) format(mark byte, number int, line []byte) string {
 func shownLine(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
 	if len(line) <= shownOfHit {
-		return tools.Visible(string(line))
+		return display.Visible(string(line))
 	}
-	return tools.Visible(string(beginning(line, shownOfHit))) + "…"
+	return display.Visible(string(beginning(line, shownOfHit))) + "…"
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/internal/spell"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
@@ -93,7 +94,7 @@ func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []st
 		if e.IsDir() {
 			name += "/"
 		}
-		names = append(names, tools.Visible(strings.ReplaceAll(name, "\n", `\n`)))
+		names = append(names, display.Visible(strings.ReplaceAll(name, "\n", `\n`)))
 	}
 	slices.Sort(names)
 	return names, true

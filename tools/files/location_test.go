@@ -10,9 +10,6 @@ import (
 func TestACallIsLocatedUnderEveryNameOfItsPath(t *testing.T) {
 	t.Parallel()
 	for _, tool := range New(Options{Workspace: "/ws", Home: "/home/ada"}) {
-		if hidden, ok := tool.(tools.Unlisted); ok {
-			tool = hidden.Tool
-		}
 		located, ok := tool.(tools.Located)
 		if !ok {
 			t.Errorf("%s has no location", tool.Definition().Name)

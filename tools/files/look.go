@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -49,7 +50,7 @@ type lookArguments struct {
 
 // Definition describes the tool; no model sees it.
 func (l looker) Definition() tools.Definition {
-	return tools.Definition{Name: "look", Description: "Looks at a file or directory for another program.", Parameters: json.RawMessage(`{"type":"object"}`)}
+	return tools.Definition{Name: "look", Description: "Looks at a file or directory for another program.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true}
 }
 
 // Location returns the path that a call names.
@@ -79,14 +80,14 @@ type look struct {
 	offset, limit int64 // in bytes; a limit below 0 is none
 }
 
-// OnlyReads says that looking changes nothing.
-func (v look) OnlyReads() bool { return true }
+// Traits says that a look only reads.
+func (v look) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 func (v look) Effects() []policy.Effect { return []policy.Effect{v.file.effect(policy.Read)} }
 
 func (v look) Preview() tools.Preview {
 	verb := map[string]string{"stat": "Look at", "list": "List", "read": "Read"}[v.op]
-	return tools.Preview{Text: tools.Visible(verb + " " + v.file.name())}
+	return tools.Preview{Text: display.Visible(verb + " " + v.file.name())}
 }
 
 func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {

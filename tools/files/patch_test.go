@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -83,7 +84,7 @@ func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 		}
 	}
 	got := inv.Execute(t.Context(), tools.IO{})
-	if got.IsError || got.File != nil || !strings.HasPrefix(got.Text, "Applied the patch to 4 files.\nA new/dir/file\nM edited\nR tool.sh -> bin/tool.sh\nD gone\n") || tools.Visible(got.Diff) != shown.Diff {
+	if got.IsError || got.File != nil || !strings.HasPrefix(got.Text, "Applied the patch to 4 files.\nA new/dir/file\nM edited\nR tool.sh -> bin/tool.sh\nD gone\n") || display.Visible(got.Diff) != shown.Diff {
 		t.Errorf("%+v", got)
 	}
 	files := []tools.File{

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -75,8 +76,8 @@ type read struct {
 	base64        bool
 }
 
-// OnlyReads says that reading changes nothing.
-func (r read) OnlyReads() bool { return true }
+// Traits says that a read only reads.
+func (r read) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 func (r read) Effects() []policy.Effect { return []policy.Effect{r.file.effect(policy.Read)} }
 
@@ -88,7 +89,7 @@ func (r read) Preview() tools.Preview {
 	case r.offset > 1:
 		text += fmt.Sprintf(", from line %d on", r.offset)
 	}
-	return tools.Preview{Text: tools.Visible(text)}
+	return tools.Preview{Text: display.Visible(text)}
 }
 
 func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {

@@ -142,7 +142,7 @@ func TestASearchIsAReadOfItsRoot(t *testing.T) {
 		if diff := cmp.Diff(want, inv.Effects()); diff != "" {
 			t.Error(tool, diff)
 		}
-		if r, ok := inv.(tools.Reading); !ok || !r.OnlyReads() {
+		if !inv.Traits().ReadOnly {
 			t.Errorf("%s does not only read", tool)
 		}
 	}

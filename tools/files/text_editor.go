@@ -65,7 +65,7 @@ func (a textEditorArguments) check(needs []string, takes ...string) error {
 // Definition describes the tool; models know it without.
 func (t textEditor) Definition() tools.Definition {
 	return tools.Definition{
-		Name: "str_replace_based_edit_tool", Description: "Views, creates and edits text files.", Parameters: json.RawMessage(`{"type":"object"}`),
+		Name: "str_replace_based_edit_tool", Description: "Views, creates and edits text files.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true,
 	}
 }
 

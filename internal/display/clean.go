@@ -1,4 +1,9 @@
-package tools
+// Package display makes text that others wrote safe to show: Clean and Mark for a
+// model, Visible for a person who decides, Screen for a terminal.
+//
+// Each says which characters it removes and which it shows as escapes. None bounds the
+// length of a text.
+package display
 
 import (
 	"strings"
