@@ -77,10 +77,15 @@ var layers = []row{
 	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
+	{"internal/daemon", []string{
+		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere",
+		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens", "internal/workspaces",
+	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"cmd/toold", []string{
-		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "client",
-		"internal/approval", "internal/display", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces", "internal/journal", "internal/config", "internal/codex", "internal/dispatch", "internal/loopback", "internal/server", "interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
-	}, []string{"cobra", "zap", "x/sys", "fsnotify"}},
+		"message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "client",
+		"internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces",
+		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
+	}, []string{"cobra", "zap"}},
 
 	// Directories of tests only.
 	{".", nil, nil},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/workspaces"
 )
@@ -128,28 +129,26 @@ func (c *callRun) output(workspace string) client.Options {
 	return client.Options{Silent: c.json, Binary: !c.json, Workspace: workspace}
 }
 
-// startPrivate runs a daemon in this process, with tokens that nobody else
-// knows, and connects to it over a real socket.
+// startPrivate runs a daemon in this process, with tokens of its own, and connects to it over a real socket.
 func startPrivate(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
 	cfg.Listen, cfg.Socket, cfg.TLS = "127.0.0.1:0", "", config.TLS{}
 	cfg.WarmShells = 0             // there is one call
 	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
-	secrets := freshTokens(cfg)
+	secrets, issue := daemon.FreshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d, err := newDaemon(ctx, cfg, nil, constant(secrets), zap.NewNop())
+	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Tokens: issue, Version: version, Log: zap.NewNop()})
 	if err != nil {
 		stop()
-		var coded *exitError
-		if errors.As(err, &coded) && coded.code == exitFailed {
-			coded.code = callNotRun
+		if wrong := (*daemon.ConfigurationError)(nil); !errors.As(err, &wrong) {
+			err = &exitError{callNotRun, err}
 		}
 		return nil, err
 	}
 	served := make(chan error, 1)
 	// Ends when stop has been called and the daemon has drained.
-	go func() { served <- d.serve(ctx) }()
+	go func() { served <- d.Serve(ctx) }()
 	p := &peer{
-		at:      client.Options{URL: d.socketURL()},
+		at:      client.Options{URL: d.URL()},
 		private: func() error { stop(); return <-served },
 		secret:  func(role string) (string, error) { return secretOf(secrets, role) },
 	}
@@ -160,11 +159,6 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 		return nil, &exitError{callNotRun, err}
 	}
 	return p, nil
-}
-
-// constant is an issuer of the same tokens for ever.
-func constant(list []server.Token) func() (func() []server.Token, error) {
-	return func() (func() []server.Token, error) { return func() []server.Token { return list }, nil }
 }
 
 // secretOf is the first token with a role.

@@ -14,6 +14,7 @@ import (
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
@@ -129,7 +130,7 @@ func terminalFinding(cfg config.Config) finding {
 // nothing is lost but time.
 func warmFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
-	usual := executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
+	usual := daemon.Command(cfg)
 	if cfg.WarmShells == 0 {
 		f.Is = "none are wanted (warm_shells: 0)"
 	} else if err := executor.ProbePool(ctx, usual); errors.Is(err, sandbox.ErrUnavailable) {
@@ -141,11 +142,11 @@ func warmFinding(ctx context.Context, cfg config.Config) finding {
 }
 
 func policyFinding(cfg config.Config) finding {
-	p, err := loadPolicy(cfg)
+	p, err := daemon.LoadPolicy(cfg)
 	if err != nil {
 		return finding{Name: "policy", Is: err.Error(), Mend: "correct the file; nothing runs under a policy that cannot be read"}
 	}
-	found := finding{Name: "policy", OK: true, Is: orDefault(cfg.Policy, `built-in "careful"`)}
+	found := finding{Name: "policy", OK: true, Is: daemon.PolicyName(cfg)}
 	for _, w := range p.Warnings() {
 		found.Is += "; " + w
 	}
@@ -160,7 +161,7 @@ func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []
 	case err != nil:
 		return nil
 	case last.Error != "":
-		return []finding{{Name: "policy of the running daemon", Is: "the last good one goes on holding: " + last.Error, Mend: "correct the file, then: toold reload"}}
+		return []finding{{Name: "policy of the running daemon", Is: "the last good one stays in force: " + last.Error, Mend: "correct the file, then: toold reload"}}
 	}
 	return []finding{{Name: "policy of the running daemon", OK: true, Is: last.Policy}}
 }

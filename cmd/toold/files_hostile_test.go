@@ -13,6 +13,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 )
 
 // hostileSite is a daemon whose policy allows everything, so that only the tools
@@ -64,16 +65,16 @@ func newHostileSite(t *testing.T) hostileSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := freshTokens(cfg)
-	d, err := newDaemon(t.Context(), cfg, nil, constant(secrets), zap.NewNop())
+	secrets, issue := daemon.FreshTokens(cfg)
+	d, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
-	go func() { served <- d.serve(t.Context()) }()
+	go func() { served <- d.Serve(t.Context()) }()
 	t.Cleanup(func() { <-served })
-	c, err := client.Dial(t.Context(), client.Options{URL: d.socketURL(), Token: secrets[0].Secret})
+	c, err := client.Dial(t.Context(), client.Options{URL: d.URL(), Token: secrets[0].Secret})
 	if err != nil {
 		t.Fatal(err)
 	}

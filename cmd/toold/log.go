@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/policy"
@@ -94,7 +95,7 @@ func oneOf(flag, word string, known ...string) error {
 
 // unknownTool rejects a --tool that is neither in the journal nor one that toold has.
 func (l *logRun) unknownTool() error {
-	registry, err := newRegistry(config.Config{}, shared{}, &unit{})
+	registry, err := daemon.Tools(config.Config{})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/message"
 )
 
@@ -25,16 +26,16 @@ func startDaemon(tb testing.TB) (url, secret string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	secrets := freshTokens(cfg)
-	d, err := newDaemon(tb.Context(), cfg, nil, constant(secrets), zap.NewNop())
+	secrets, issue := daemon.FreshTokens(cfg)
+	d, err := daemon.New(tb.Context(), daemon.Options{Config: cfg, Tokens: issue, Log: zap.NewNop()})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
-	go func() { served <- d.serve(tb.Context()) }()
+	go func() { served <- d.Serve(tb.Context()) }()
 	tb.Cleanup(func() { <-served })
-	return d.socketURL(), secrets[0].Secret
+	return d.URL(), secrets[0].Secret
 }
 
 func dialDaemon(tb testing.TB, o client.Options) *client.Client {

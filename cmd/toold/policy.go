@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
@@ -33,11 +34,11 @@ type judge struct {
 
 // newJudge makes the judge of a configuration.
 func newJudge(cfg config.Config) (*judge, error) {
-	registry, err := newRegistry(cfg, shared{}, &unit{})
+	registry, err := daemon.Tools(cfg)
 	if err != nil {
-		return nil, &exitError{exitFailed, err}
+		return nil, err
 	}
-	p, err := loadPolicy(cfg)
+	p, err := daemon.LoadPolicy(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func newJudge(cfg config.Config) (*judge, error) {
 
 // confinedAs is how this machine confines the calls of a configuration; where it cannot, not at all.
 func confinedAs(cfg config.Config) policy.Confinement {
-	profile, _, err := confinement(context.Background(), cfg)
+	profile, _, err := daemon.Confine(context.Background(), cfg)
 	if err != nil {
 		return policy.Confinement{}
 	}
@@ -72,7 +73,7 @@ func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy
 func (j *judge) with(file string) (*check.Judge, error) {
 	cfg := j.cfg
 	cfg.Policy = absolute(file)
-	p, err := loadPolicy(cfg)
+	p, err := daemon.LoadPolicy(cfg)
 	if err != nil {
 		return nil, err
 	}

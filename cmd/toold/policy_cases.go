@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/policy/check"
 )
@@ -67,7 +68,7 @@ func (r *testReport) examples(cfg config.Config, file string) error {
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}
-	passed, failures, err := check.Examples(policyOptions(cfg), f)
+	passed, failures, err := check.Examples(daemon.PolicyOptions(cfg), f)
 	if err != nil {
 		return &exitError{exitConfig, err}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/policy/check"
 )
@@ -79,7 +80,7 @@ func (g *global) checkPolicy(files []string) error {
 		c, err := checkFile(cfg)
 		if err != nil {
 			failed = append(failed, err)
-			list = append(list, checked{Policy: policyName(cfg), Warnings: []string{}, Faults: faultsOf(err)})
+			list = append(list, checked{Policy: daemon.PolicyName(cfg), Warnings: []string{}, Faults: faultsOf(err)})
 			continue
 		}
 		list = append(list, c)
@@ -101,7 +102,7 @@ func checkFile(cfg config.Config) (checked, error) {
 		return checked{}, err
 	}
 	f := j.Policy.User()
-	c := checked{Policy: policyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
+	c := checked{Policy: daemon.PolicyName(cfg), Rules: len(f.Commands) + len(f.Paths) + len(f.Net), Warnings: append([]string{}, j.Policy.Warnings()...)}
 	c.Warnings = append(c.Warnings, writableByOthers(cfg.Policy)...)
 	found, err := config.PlacePolicyFaults(cfg.Policy, j.Lint())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/sandbox/quarantine"
 )
@@ -36,7 +37,7 @@ func (g *global) listQuarantine() error {
 	if err != nil {
 		return err
 	}
-	items, err := quarantine.Items(quarantineDir(cfg))
+	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -48,7 +49,7 @@ func (g *global) listQuarantine() error {
 		return err
 	}
 	if len(items) > 0 && !g.json {
-		fmt.Fprintf(g.std.err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", quarantineDir(cfg))
+		fmt.Fprintf(g.std.err, "each is in %s/ID/taken; toold quarantine restore ID puts it back\n", daemon.QuarantineDir(cfg))
 	}
 	return nil
 }
@@ -58,7 +59,7 @@ func (g *global) restore(id string) error {
 	if err != nil {
 		return err
 	}
-	path, err := quarantine.Restore(quarantineDir(cfg), id)
+	path, err := quarantine.Restore(daemon.QuarantineDir(cfg), id)
 	if err != nil {
 		return &exitError{exitFailed, err}
 	}
@@ -70,7 +71,7 @@ func (g *global) discard(id string) error {
 	if err != nil {
 		return err
 	}
-	if err := quarantine.Discard(quarantineDir(cfg), id); err != nil {
+	if err := quarantine.Discard(daemon.QuarantineDir(cfg), id); err != nil {
 		return &exitError{exitFailed, err}
 	}
 	return g.done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
@@ -79,9 +80,9 @@ func (g *global) discard(id string) error {
 // quarantineFinding reports how much was removed and is kept.
 func quarantineFinding(cfg config.Config) finding {
 	f := finding{Name: "quarantine", OK: true}
-	items, err := quarantine.Items(quarantineDir(cfg))
+	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
 	if err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + quarantineDir(cfg)}
+		return finding{Name: f.Name, Is: err.Error(), Mend: "ls -la " + daemon.QuarantineDir(cfg)}
 	}
 	total := int64(0)
 	for _, i := range items {
@@ -91,4 +92,13 @@ func quarantineFinding(cfg config.Config) finding {
 		f.Is = fmt.Sprintf("%d removed, %s of at most %s; toold quarantine lists them", len(items), size(total), size(cfg.Limits.QuarantineTotal))
 	}
 	return f
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	const mib = 1 << 20
+	if n < mib {
+		return fmt.Sprintf("%d KiB", (n+1023)>>10)
+	}
+	return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
 }

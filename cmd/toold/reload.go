@@ -9,60 +9,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/server"
 )
-
-// policyName is what the policy of a configuration is called.
-func policyName(cfg config.Config) string { return orDefault(cfg.Policy, `built-in "careful"`) }
-
-// policies puts a changed policy into force, or keeps the one that holds.
-type policies struct {
-	load func() (warnings []string, err error) // takes up the files and puts them into force
-	name string
-	more chan struct{} // capacity 1: there are further files to watch
-	log  *zap.Logger
-	held sync.Mutex // one reload at a time, so that the newest file wins
-	last server.Reloaded
-}
-
-// state is what the last reload came to.
-func (p *policies) state() server.Reloaded {
-	p.held.Lock()
-	defer p.held.Unlock()
-	return p.last
-}
-
-// reload takes up the policy files as they are now. On an error the policy that
-// held goes on holding.
-func (p *policies) reload() (server.Reloaded, error) {
-	p.held.Lock()
-	defer p.held.Unlock()
-	warnings, err := p.load()
-	if err != nil {
-		p.log.Error("the policy cannot be used; the last good one goes on holding", zap.String("policy", p.name), zap.Error(err))
-		p.last.Error = err.Error()
-		return server.Reloaded{Policy: p.name}, err
-	}
-	p.last = server.Reloaded{Policy: p.name, Warnings: warnings}
-	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", warnings))
-	return p.last, nil
-}
-
-// follow makes watch look at which files there are. What has changed of them since they
-// were read is taken up.
-func (p *policies) follow() {
-	select {
-	case p.more <- struct{}{}:
-	default: // it has not looked yet
-	}
-}
 
 func reloadCommand(g *global) *cobra.Command {
 	return &cobra.Command{
@@ -90,7 +43,7 @@ func (g *global) reload(ctx context.Context) error {
 		}
 	}
 	if answer.Error != "" {
-		return &exitError{exitConfig, fmt.Errorf("%s\nthe policy that held goes on holding", answer.Error)}
+		return &exitError{exitConfig, fmt.Errorf("%s\nthe last good policy stays in force", answer.Error)}
 	}
 	for _, w := range answer.Warnings {
 		fmt.Fprintln(g.std.err, "toold: warning:", w)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/message"
 )
 
@@ -56,7 +57,12 @@ func run(ctx context.Context, args []string, std stdio) int {
 		return 0
 	}
 	coded := &exitError{exitFailed, err}
-	if !errors.As(err, &coded) && !g.understood {
+	var wrong *daemon.ConfigurationError
+	switch {
+	case errors.As(err, &coded):
+	case errors.As(err, &wrong):
+		coded.code = exitConfig
+	case !g.understood:
 		coded = &exitError{exitUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if coded.err != nil {
@@ -95,7 +101,7 @@ func newRoot(g *global) *cobra.Command {
 	flags.StringVar(&g.options.Path, "config", "", "configuration `file` (TOOLD_CONFIG)")
 	flags.StringVarP(&g.options.Workspace, "workspace", "C", "", "`directory` that calls may change; default: the registered workspace or the git repository that contains the current one, else that itself (TOOLD_WORKSPACE)")
 	flags.StringVar(&g.options.Policy, "policy", "", "policy `file` (TOOLD_POLICY)")
-	flags.StringVar(&g.options.StateDir, "state-dir", "", "`folder` of journal and tokens (TOOLD_STATE_DIR)")
+	flags.StringVar(&g.options.StateDir, "state-dir", "", "`directory` of journal and tokens (TOOLD_STATE_DIR)")
 	flags.StringVar(&g.options.Listen, "listen", "", "`host:port` to serve on or to reach (TOOLD_LISTEN)")
 	flags.StringVar(&g.options.LogLevel, "log-level", "", "least `level` that is logged: debug, info, warn or error (TOOLD_LOG_LEVEL)")
 	flags.BoolVar(&g.json, "json", false, "print JSON for programs")

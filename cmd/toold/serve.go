@@ -15,9 +15,10 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/internal/tokens"
-	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -39,7 +40,7 @@ func (g *global) serve(ctx context.Context) error {
 	if err := g.register(ctx, cfg); err != nil {
 		return err
 	}
-	lock, err := lockState(ctx, cfg)
+	lock, err := daemon.Lock(ctx, cfg)
 	var other *statedir.ServedError
 	if errors.As(err, &other) {
 		fmt.Fprintf(g.std.err, "toold: it serves the workspace %s as well\n", cfg.Workspace)
@@ -48,27 +49,46 @@ func (g *global) serve(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	d, err := newDaemon(ctx, cfg, g.elsewhere(cfg), issuer(cfg, log), log)
+	reload, stopReload := hangups()
+	defer stopReload()
+	d, err := daemon.New(ctx, daemon.Options{
+		Config: cfg, Elsewhere: g.elsewhere(cfg), Tokens: daemon.IssueTokens(cfg, log), Version: version, Log: log, Follow: true, Reload: reload,
+	})
 	if err != nil {
 		return err
 	}
-	err = lock.Publish(statedir.Daemon{PID: os.Getpid(), Version: version, URL: d.socketURL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert})
+	err = lock.Publish(statedir.Daemon{PID: os.Getpid(), Version: version, URL: d.URL(), Socket: cfg.Socket, Certificate: cfg.TLS.Cert})
 	if err == nil {
-		err = g.ready(d)
+		err = g.ready(cfg, d)
 	}
 	if err != nil {
-		d.close()
-		return &exitError{exitFailed, err}
+		d.Close()
+		return err
 	}
-	watched, unwatch := context.WithCancel(ctx)
-	watching := d.policies.watch(watched, d.policyPlaces)
-	err = d.serve(ctx)
-	unwatch()
-	<-watching
+	return d.Serve(ctx)
+}
+
+// hangupReloads reports what SIGHUP means: a closed terminal where there is one to close,
+// else, as for every daemon, that the files are to be read again.
+func hangupReloads() bool {
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return true
+	}
+	tty, err := os.Open("/dev/tty")
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return true
 	}
-	return nil
+	tty.Close()
+	return false
+}
+
+// hangups delivers SIGHUP where it means that the files are to be read again.
+func hangups() (reload chan os.Signal, stop func()) {
+	reload = make(chan os.Signal, 1)
+	if hangupReloads() {
+		signal.Notify(reload, syscall.SIGHUP)
+	}
+	return reload, func() { signal.Stop(reload) }
 }
 
 // untilSignalled returns a context that ends with the first SIGTERM or SIGINT,
@@ -108,51 +128,51 @@ func untilSignalled(parent context.Context) (context.Context, func()) {
 	return ctx, func() { signal.Stop(caught); close(done); cancel() }
 }
 
-// ready tells people, or a program, that the daemon can be used.
-func (g *global) ready(d *daemon) error {
+// ready prints, for people or a program, that the daemon can be used.
+func (g *global) ready(cfg config.Config, d *daemon.Daemon) error {
 	if g.json {
-		addresses := map[string]string{"ws": d.socketURL(), "http": d.origin()}
-		if d.cfg.Socket != "" {
-			addresses["unix"] = d.cfg.Socket
+		addresses := map[string]string{"ws": d.URL(), "http": d.Origin()}
+		if cfg.Socket != "" {
+			addresses["unix"] = cfg.Socket
 		}
 		return g.emit(map[string]any{
-			"ready": true, "version": version, "pid": os.Getpid(), "workspace": d.cfg.Workspace,
-			"addresses": addresses, "token_files": tokenFiles(d.cfg), "policy": d.policies.state(),
+			"ready": true, "version": version, "pid": os.Getpid(), "workspace": cfg.Workspace,
+			"addresses": addresses, "token_files": daemon.TokenFiles(cfg), "policy": d.Policy(),
 		})
 	}
-	return d.banner(g.std.err)
+	return banner(g.std.err, cfg, d)
 }
 
-func (d *daemon) banner(w io.Writer) error {
-	source := policyName(d.cfg)
-	if d.cfg.Policy == "" {
+func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
+	source := daemon.PolicyName(cfg)
+	if cfg.Policy == "" {
 		source += " (write your own: toold policy init)"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "toold %s\n", version)
-	fmt.Fprintf(&b, "  workspace  %s\n", d.cfg.Workspace)
+	fmt.Fprintf(&b, "  workspace  %s\n", cfg.Workspace)
 	fmt.Fprintf(&b, "  policy     %s\n", source)
-	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.home.held))
-	if flags := wideningFlags((*message.MayWiden)(d.home.cfg.Widen.Offer(d.home.cfg.Sandbox))); len(flags) > 0 {
+	fmt.Fprintf(&b, "  sandbox    %s\n", describe(d.Held()))
+	if flags := wideningFlags(d.Widens()); len(flags) > 0 {
 		fmt.Fprintf(&b, "             approvers may widen it for one call: %s (approval.widen)\n", strings.Join(flags, ", "))
 	}
-	fmt.Fprintf(&b, "  agents     %s\n", d.socketURL())
-	if d.cfg.Socket != "" {
-		fmt.Fprintf(&b, "             unix:%s\n", d.cfg.Socket)
+	fmt.Fprintf(&b, "  agents     %s\n", d.URL())
+	if cfg.Socket != "" {
+		fmt.Fprintf(&b, "             unix:%s\n", cfg.Socket)
 	}
-	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokens.In(d.cfg.StateDir).Dir())
-	fmt.Fprintf(&b, "  journal    %s\n", d.cfg.StateDir)
-	if d.home.held.Degraded != "" {
-		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.home.held.Tier, d.home.held.Degraded)
+	fmt.Fprintf(&b, "  tokens     %s (toold token show)\n", tokens.In(cfg.StateDir).Dir())
+	fmt.Fprintf(&b, "  journal    %s\n", cfg.StateDir)
+	if d.Held().Degraded != "" {
+		fmt.Fprintf(&b, "  warning    tier %s: %s\n", d.Held().Tier, d.Held().Degraded)
 	}
-	for _, w := range d.policies.state().Warnings {
+	for _, w := range d.Policy().Warnings {
 		fmt.Fprintf(&b, "  warning    %s\n", oneLine(w))
 	}
 	if os.Getuid() == 0 {
 		b.WriteString("  warning    toold runs as root: what is not confined is done as root\n")
 	}
-	if os.Getuid() == 0 && d.ungrouped != nil {
-		fmt.Fprintf(&b, "  warning    before Linux 6.14 the limit on processes does not hold for root without control groups: %s\n", oneLine(d.ungrouped.Error()))
+	if os.Getuid() == 0 && d.Ungrouped() != nil {
+		fmt.Fprintf(&b, "  warning    before Linux 6.14 the limit on processes does not hold for root without control groups: %s\n", oneLine(d.Ungrouped().Error()))
 	}
 	b.WriteString("Waiting for calls. Ctrl-C stops; running calls are answered first.\n")
 	_, err := io.WriteString(w, b.String())

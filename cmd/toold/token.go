@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/tokens"
 )
 
@@ -37,7 +38,7 @@ func tokenCommand(g *global) *cobra.Command {
 
 // existingToken is the file of a token that exists.
 func existingToken(cfg config.Config, name string) (file string, configured bool, err error) {
-	file, configured = tokenFile(cfg, name)
+	file, configured = daemon.TokenFile(cfg, name)
 	if configured {
 		return file, true, nil
 	}
@@ -47,7 +48,7 @@ func existingToken(cfg config.Config, name string) (file string, configured bool
 	if err == nil {
 		return file, false, nil
 	}
-	names := slices.Sorted(maps.Keys(tokenFiles(cfg)))
+	names := slices.Sorted(maps.Keys(daemon.TokenFiles(cfg)))
 	agents, _ := tokens.In(cfg.StateDir).Agents()
 	for _, t := range agents {
 		names = append(names, t.Name)
@@ -109,7 +110,7 @@ func (g *global) addToken(cfg config.Config, name string) error {
 	if err := tokens.CheckName(name); err != nil {
 		return &exitError{exitUsage, err}
 	}
-	file, configured := tokenFile(cfg, name)
+	file, configured := daemon.TokenFile(cfg, name)
 	if _, err := os.Lstat(file); configured || err == nil {
 		return &exitError{exitUsage, fmt.Errorf("there is a token %q already; print it with `toold token show %s`", name, name)}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/tokens"
 )
 
@@ -38,13 +39,13 @@ func TestARevokedTokenMakesNoCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDaemon(t.Context(), cfg, nil, issuer(cfg, zap.NewNop()), zap.NewNop())
+	d, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Tokens: daemon.IssueTokens(cfg, zap.NewNop()), Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	// Ends when the test's context does; Cleanup waits.
-	go func() { served <- d.serve(t.Context()) }()
+	go func() { served <- d.Serve(t.Context()) }()
 	t.Cleanup(func() { <-served })
 	file := tokens.In(cfg.StateDir).Agent("codex")
 	for name, end := range map[string]func(string) error{
@@ -55,7 +56,7 @@ func TestARevokedTokenMakesNoCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := client.Dial(t.Context(), client.Options{URL: d.socketURL(), Token: token.Secret})
+		c, err := client.Dial(t.Context(), client.Options{URL: d.URL(), Token: token.Secret})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestARevokedTokenMakesNoCall(t *testing.T) {
 			t.Errorf("%s: a call was made with a token that is not in force", name)
 		}
 		c.Close()
-		if _, err := client.Dial(t.Context(), client.Options{URL: d.socketURL(), Token: token.Secret}); err == nil {
+		if _, err := client.Dial(t.Context(), client.Options{URL: d.URL(), Token: token.Secret}); err == nil {
 			t.Errorf("%s: a connection was made with a token that is not in force", name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/client"
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/service"
 )
 
@@ -71,7 +72,7 @@ func (g *global) up(ctx context.Context, cfg config.Config) error {
 
 // ensureDaemon starts or finds the daemon, which serves the workspace and answers.
 func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service.Daemon, err error) {
-	if err := makeStateDir(cfg); err != nil {
+	if err := daemon.MakeStateDir(cfg); err != nil {
 		return d, err
 	}
 	if err := g.register(ctx, cfg); err != nil {

@@ -5,21 +5,20 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/toold/toold/internal/daemon"
+
 	"github.com/spf13/cobra"
 )
 
 // version is the release this source is on the way to.
 const version = "0.1.0-dev"
 
-// protocolVersion is the version of the wire contract, docs/protocol.md.
-const protocolVersion = 1
-
 func versionCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return g.print(map[string]any{
-				"version": version, "protocol": protocolVersion, "go": runtime.Version(),
+				"version": version, "protocol": daemon.Protocol, "go": runtime.Version(),
 				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision(),
 			}, versionText())
 		},

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package daemon
 
 // connectionPlaces is any number: no call is confined here.
 func connectionPlaces() int { return 1 }

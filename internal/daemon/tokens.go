@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"fmt"
@@ -11,7 +11,8 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-func tokenFiles(cfg config.Config) map[string]string {
+// TokenFiles are the files of the tokens of the configuration, by name.
+func TokenFiles(cfg config.Config) map[string]string {
 	files := make(map[string]string)
 	for _, t := range cfg.Tokens {
 		files[t.Name] = tokens.In(cfg.StateDir).Configured(t.Name)
@@ -19,19 +20,19 @@ func tokenFiles(cfg config.Config) map[string]string {
 	return files
 }
 
-// tokenFile is the file of a token: one of the configuration, else an agent's.
-func tokenFile(cfg config.Config, name string) (file string, configured bool) {
-	if file, ok := tokenFiles(cfg)[name]; ok {
+// TokenFile is the file of a token: one of the configuration, else an agent's.
+func TokenFile(cfg config.Config, name string) (file string, configured bool) {
+	if file, ok := TokenFiles(cfg)[name]; ok {
 		return file, true
 	}
 	return tokens.In(cfg.StateDir).Agent(name), false
 }
 
-// issuer makes the tokens of the configuration that do not exist yet, and returns what
+// IssueTokens makes the tokens of the configuration that do not exist yet, and returns what
 // reads all tokens as they are now.
-func issuer(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
+func IssueTokens(cfg config.Config, log *zap.Logger) func() (func() []server.Token, error) {
 	return func() (func() []server.Token, error) {
-		for _, file := range tokenFiles(cfg) {
+		for _, file := range TokenFiles(cfg) {
 			if _, err := tokens.Make(file); err != nil {
 				return nil, err
 			}
@@ -71,13 +72,12 @@ func readTokens(cfg config.Config) (list []server.Token, err error) {
 	return list, err
 }
 
-// freshTokens makes tokens that live in this process only.
-func freshTokens(cfg config.Config) []server.Token {
-	var list []server.Token
+// FreshTokens makes tokens that exist in this process only, and returns what issues them.
+func FreshTokens(cfg config.Config) (list []server.Token, issue func() (func() []server.Token, error)) {
 	for _, t := range cfg.Tokens {
 		list = append(list, server.Token{Name: t.Name, Secret: tokens.NewSecret(), Roles: roles(t)})
 	}
-	return list
+	return list, func() (func() []server.Token, error) { return func() []server.Token { return list }, nil }
 }
 
 func roles(t config.Token) []server.Role {

@@ -1,12 +1,10 @@
-package main
+package daemon
 
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -19,23 +17,9 @@ import (
 // editors write in several steps.
 const settle = 100 * time.Millisecond
 
-// hangupReloads tells what SIGHUP means: a closed terminal where there is one to
-// close, else, as for every daemon, that the files are to be read again.
-func hangupReloads() bool {
-	if signal.Ignored(syscall.SIGHUP) { // nohup
-		return true
-	}
-	tty, err := os.Open("/dev/tty")
-	if err != nil {
-		return true
-	}
-	tty.Close()
-	return false
-}
-
-// policyPlaces are the files whose change changes the policy. The folder of the
-// workspace's policy is one of them: it may come into being later.
-func policyPlaces(cfg config.Config) []string {
+// policyFilesOf are the files whose change changes the policy of a workspace. The directory
+// of its own policy is among them: it may be made later.
+func policyFilesOf(cfg config.Config) []string {
 	own := filepath.Join(cfg.Workspace, config.WorkspacePolicy)
 	places := []string{own, filepath.Dir(own), config.AdministratorPolicy}
 	for _, file := range config.PolicyFiles(cfg.Policy) {
@@ -47,31 +31,19 @@ func policyPlaces(cfg config.Config) []string {
 	return places
 }
 
-// watch reloads when one of the files changes and at SIGHUP, until ctx ends;
-// then it closes what it returns. Which files there are may change with them.
-func (p *policies) watch(ctx context.Context, places func() []string) <-chan struct{} {
-	done := make(chan struct{})
-	hangup := make(chan os.Signal, 1)
-	if hangupReloads() {
-		signal.Notify(hangup, syscall.SIGHUP)
-	}
+// watch reloads when one of the files changes and when hangup delivers, until ctx ends.
+// Which files there are may change with them.
+func (p *policies) watch(ctx context.Context, hangup <-chan os.Signal, places func() []string) {
 	changes, err := fsnotify.NewWatcher()
 	if err != nil {
 		p.log.Warn("cannot watch the policy files; after a change: toold reload", zap.Error(err))
-		changes = &fsnotify.Watcher{} // its channels never tell anything
+		changes = &fsnotify.Watcher{} // its channels deliver nothing
+	} else {
+		defer changes.Close()
 	}
 	files := places()
 	p.followFiles(changes, files)
-	// Ends with ctx.
-	go func() {
-		defer close(done)
-		defer signal.Stop(hangup)
-		if err == nil {
-			defer changes.Close()
-		}
-		p.watchUntil(ctx, changes, places, files, hangup)
-	}()
-	return done
+	p.watchUntil(ctx, changes, places, files, hangup)
 }
 
 // followFiles watches the directories of files, not the files: editors and tools put new
@@ -82,7 +54,7 @@ func (p *policies) followFiles(changes *fsnotify.Watcher, files []string) {
 			continue
 		}
 		if err := changes.Add(filepath.Dir(file)); err != nil {
-			p.log.Warn("cannot watch the policy's folder; after a change: toold reload", zap.String("policy", file), zap.Error(err))
+			p.log.Warn("cannot watch the policy's directory; after a change: toold reload", zap.String("policy", file), zap.Error(err))
 		}
 	}
 }

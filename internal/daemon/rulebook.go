@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"bytes"
@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/policy"
@@ -31,8 +29,8 @@ func rulebookIn(stateDir string) *rulebook {
 	return &rulebook{notes: filepath.Join(stateDir, "remembered.jsonl")}
 }
 
-// entry is one answer that was written into a policy file.
-type entry struct {
+// Entry is one answer that was written into a policy file.
+type Entry struct {
 	File    string          `json:"file"`
 	At      time.Time       `json:"at"`
 	Person  string          `json:"person"`
@@ -43,7 +41,7 @@ type entry struct {
 
 // add makes changes in a policy file. When reload does not take it up, the file is put
 // back.
-func (b *rulebook) add(file string, e entry, reload func() error) error {
+func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old, err := os.ReadFile(file)
@@ -69,16 +67,18 @@ func (b *rulebook) add(file string, e entry, reload func() error) error {
 	return b.save(append(list, e))
 }
 
-// undo takes the latest entry out of its policy file.
-func (b *rulebook) undo() (entry, error) {
+// Undo takes the latest Entry of a state directory out of its policy file.
+func Undo(stateDir string) (Entry, error) { return rulebookIn(stateDir).undo() }
+
+func (b *rulebook) undo() (Entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list, err := b.entries()
 	if err != nil {
-		return entry{}, err
+		return Entry{}, err
 	}
 	if len(list) == 0 {
-		return entry{}, errors.New("no answer has been written into a policy; toold approve ID --remember command, prefix or rule does so")
+		return Entry{}, errors.New("no answer has been written into a policy; toold approve ID --remember command, prefix or rule does so")
 	}
 	last := list[len(list)-1]
 	src, err := os.ReadFile(last.File)
@@ -95,13 +95,13 @@ func (b *rulebook) undo() (entry, error) {
 	return last, b.save(list[:len(list)-1])
 }
 
-func (b *rulebook) entries() (list []entry, err error) {
+func (b *rulebook) entries() (list []Entry, err error) {
 	text, err := os.ReadFile(b.notes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for line := range bytes.Lines(text) {
-		var e entry
+		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", b.notes, err)
 		}
@@ -110,7 +110,7 @@ func (b *rulebook) entries() (list []entry, err error) {
 	return list, err
 }
 
-func (b *rulebook) save(list []entry) error {
+func (b *rulebook) save(list []Entry) error {
 	var text bytes.Buffer
 	for _, e := range list {
 		if err := json.NewEncoder(&text).Encode(e); err != nil {
@@ -153,26 +153,4 @@ func replaceFile(path string, content []byte) error {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
-}
-
-func policyUndoCommand(g *global) *cobra.Command {
-	return &cobra.Command{
-		Use: "undo", Short: "Take the rule of the last remembered answer out of the policy", Args: cobra.NoArgs,
-		Long: "Takes out of your policy file what the last answer with --remember command, prefix or\nrule has written. Called again, it takes out the one before. What was changed by hand\nsince stays as it is, and is named. A running daemon notices.",
-		RunE: func(*cobra.Command, []string) error {
-			cfg, err := g.remote()
-			if err != nil {
-				return err
-			}
-			e, err := rulebookIn(cfg.StateDir).undo()
-			if err != nil {
-				return &exitError{exitFailed, err}
-			}
-			var lines []string
-			for _, c := range e.Changes {
-				lines = append(lines, c.Text(e.File))
-			}
-			return g.print(e, fmt.Sprintf("%s: taken out, as %s remembered it on %s\n%s", e.File, oneLine(e.Person), e.At.Local().Format(time.DateTime), bullets(lines)))
-		},
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// keptCaches is a state folder with the stores of some workspaces, each of which has
+// keptCaches is a state directory with the stores of some workspaces, each of which has
 // 64 KiB and was used as many hours ago as its name has letters.
 func keptCaches(t *testing.T, names ...string) (cfg config.Config, store func(name string) string) {
 	t.Helper()
@@ -66,7 +66,7 @@ func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 	} {
 		cfg, store := keptCaches(t, names...)
 		c.change(&cfg)
-		if err := tidyCaches(cfg); err != nil {
+		if err := pruneCaches(cfg); err != nil {
 			t.Errorf("%s: %v", c.why, err)
 		}
 		if got := left(t, store, names...); got != c.want {
@@ -76,23 +76,23 @@ func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 }
 
 // The store of a daemon that runs stays.
-func TestWhatIsInUseIsNotTidiedAway(t *testing.T) {
+func TestACacheInUseIsNotPruned(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
 	cfg.Workspace, cfg.Limits.CachesTotal = t.TempDir(), 1000
 	if err := readyStore(cfg); err != nil {
 		t.Fatal(err)
 	}
-	open, err := sandbox.OpenCaches(t.Context(), cacheStore(cfg), nil)
+	open, err := sandbox.OpenCaches(t.Context(), CacheStore(cfg), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	big := filepath.Join(cacheStore(cfg), "file")
+	big := filepath.Join(CacheStore(cfg), "file")
 	if err := os.WriteFile(big, make([]byte, 8<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := tidyCaches(cfg); err != nil {
+	if err := pruneCaches(cfg); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(big); err != nil {

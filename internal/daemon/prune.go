@@ -1,9 +1,8 @@
-package main
+package daemon
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,40 +18,40 @@ import (
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// When a daemon tidies up: a private one for a single call has ended by then.
+// When a daemon prunes: a private one for a single call has ended by then.
 const (
-	firstTidy = time.Minute
-	tidyEvery = time.Hour
+	firstPrune = time.Minute
+	pruneEvery = time.Hour
 )
 
-// keepTidy bounds what the daemon keeps besides the journal and the output of calls,
+// prune bounds what the daemon keeps besides the journal and the output of calls,
 // from time to time until ctx ends.
-func (d *daemon) keepTidy(ctx context.Context) {
-	for next := time.NewTimer(firstTidy); ; next.Reset(tidyEvery) {
+func (d *Daemon) prune(ctx context.Context) {
+	for next := time.NewTimer(firstPrune); ; next.Reset(pruneEvery) {
 		select {
 		case <-ctx.Done():
 			next.Stop()
 			return
 		case <-next.C:
 		}
-		err := errors.Join(d.limitCaches(ctx), tidy(d.cfg))
+		err := errors.Join(d.limitCaches(ctx), pruneKept(d.Config))
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("cannot remove what is kept for too long", zap.Error(err))
+			d.Log.Warn("cannot remove what is kept for too long", zap.Error(err))
 		}
 	}
 }
 
-// tidy removes what the configuration does not want kept any longer.
-func tidy(cfg config.Config) error {
-	_, err := quarantine.Prune(quarantineDir(cfg), cfg.Limits.QuarantineKeep, cfg.Limits.QuarantineTotal)
-	return errors.Join(err, tidyCaches(cfg))
+// pruneKept removes what the configuration does not want kept any longer.
+func pruneKept(cfg config.Config) error {
+	_, err := quarantine.Prune(QuarantineDir(cfg), cfg.Limits.QuarantineKeep, cfg.Limits.QuarantineTotal)
+	return errors.Join(err, pruneCaches(cfg))
 }
 
-// tidyCaches removes the stores of workspaces that are gone, those that were not used
+// pruneCaches removes the stores of workspaces that are gone, those that were not used
 // for long, and beyond the limit those that were used least lately. A store that is in
 // use stays; its own daemon leaves it when it is too large (sandbox.Caches.Limit).
-func tidyCaches(cfg config.Config) error {
-	stores, err := sandbox.CacheStores(cacheFolder(cfg))
+func pruneCaches(cfg config.Config) error {
+	stores, err := sandbox.CacheStores(CacheDir(cfg))
 	if err != nil {
 		return err
 	}
@@ -74,13 +73,13 @@ func tidyCaches(cfg config.Config) error {
 	return errors.Join(failed...)
 }
 
-// cacheFolder holds the stores of all workspaces.
-func cacheFolder(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
+// CacheDir has the stores of all workspaces.
+func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }
 
 // second is what the name of a store has when it is not the only one of a workspace.
 var second = regexp.MustCompile(`^(.*-[0-9a-f]{12})-[0-9]+$`)
 
-// ownerOf is the file that tells whose all the stores of a workspace are.
+// ownerOf is the file that names the workspace of a store.
 func ownerOf(store string) string {
 	if m := second.FindStringSubmatch(store); m != nil {
 		store = m[1]
@@ -100,18 +99,12 @@ func workspaceGone(store string) bool {
 
 // readyStore notes whose a store is.
 func readyStore(cfg config.Config) error {
-	store := cacheStore(cfg)
+	store := CacheStore(cfg)
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(ownerOf(store), []byte(cfg.Workspace+"\n"), 0o600)
 }
 
-// size writes a number of bytes for people.
-func size(n int64) string {
-	const mib = 1 << 20
-	if n < mib {
-		return fmt.Sprintf("%d KiB", (n+1023)>>10)
-	}
-	return fmt.Sprintf("%d MiB", (n+mib/2)/mib)
-}
+// QuarantineDir is the directory with copies of what was removed.
+func QuarantineDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "quarantine") }

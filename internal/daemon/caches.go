@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/sandbox"
+)
+
+// CacheStore is where a workspace's calls leave what they change in tool caches.
+// Each workspace has its own: what the code of one builds does not reach another.
+func CacheStore(cfg config.Config) string {
+	sum := sha256.Sum256([]byte(cfg.Workspace))
+	return filepath.Join(CacheDir(cfg), filepath.Base(cfg.Workspace)+"-"+hex.EncodeToString(sum[:6]))
+}
+
+// Caching reports whether calls have tool caches: where they may write at all and are
+// confined, or where a person may let one do so.
+func Caching(cfg config.Config) bool {
+	mode := max(cfg.Sandbox.Mode, min(cfg.Widen.Mode, sandbox.WorkspaceWrite))
+	return mode == sandbox.WorkspaceWrite && len(cfg.Caches) > 0
+}
+
+// openCaches opens the tool caches of calls.
+func (w *workspace) openCaches(ctx context.Context) (err error) {
+	if !Caching(w.cfg) {
+		return nil
+	}
+	if err := readyStore(w.cfg); err != nil {
+		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
+	}
+	if w.caches, err = sandbox.OpenCaches(ctx, CacheStore(w.cfg), w.cfg.Caches); err != nil {
+		return fmt.Errorf("%w; sandbox.caches: [] does without", err)
+	}
+	w.cfg.Sandbox.Caches = w.caches
+	return nil
+}
+
+// CachesUnavailable returns why calls cannot be shown a tool cache although the sandbox
+// makes namespaces for everything else.
+func CachesUnavailable(p sandbox.Profile, caches *sandbox.Caches) error {
+	if p.Tier != sandbox.TierA && p.Tier != sandbox.TierB {
+		return nil
+	}
+	for path, why := range caches.Problems() {
+		if errors.Is(why, sandbox.ErrUnavailable) {
+			return fmt.Errorf("cannot show calls the tool cache %s: %w", path, why)
+		}
+	}
+	return nil
+}

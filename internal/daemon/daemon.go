@@ -1,0 +1,248 @@
+// Package daemon is toold in one process: it builds the object graph from a configuration
+// (workspaces with their tools, policy, journal, dispatcher, server), listens, serves,
+// reloads policies and prunes what is kept.
+//
+// `toold serve` runs one for the user, `toold call` a private one for a single call. A
+// fault of the configuration is a *ConfigurationError; nothing is printed.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/internal/codex"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/workspaces"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/cgroup"
+	"github.com/toold/toold/sandbox/egress"
+)
+
+// Protocol is the version of the wire contract, docs/protocol.md.
+const Protocol = 1
+
+// ConfigurationError is a fault that the user corrects in the configuration or the policy.
+type ConfigurationError struct{ Err error }
+
+func (e *ConfigurationError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ConfigurationError) Unwrap() error { return e.Err }
+
+// Options configure a Daemon.
+type Options struct {
+	Config config.Config // of the workspace in which it is started
+	// Elsewhere returns the configuration in another workspace; nil = the one of Config is
+	// the only one.
+	Elsewhere func(root string) (config.Config, error)
+	// Tokens makes what is missing and returns what reads the tokens as they are now; see
+	// IssueTokens.
+	Tokens  func() (func() []server.Token, error)
+	Version string // of toold, for clients
+	Log     *zap.Logger
+	// Follow makes Serve reload policy files that change, and all of them when Reload
+	// delivers.
+	Follow bool
+	Reload <-chan os.Signal
+}
+
+// Daemon is an open daemon.
+type Daemon struct {
+	Options
+	policies  *policies
+	book      *rulebook
+	journal   *journal.Journal
+	calls     *dispatch.Dispatcher
+	codex     *codex.Server
+	server    *server.Server
+	listeners []net.Listener
+
+	shared
+	groups     *cgroup.Root
+	ungrouped  error // why calls have no control groups
+	workspaces served
+	home       *workspace // of Config
+}
+
+// shared is what the tools of all workspaces share.
+type shared struct {
+	shells      *executor.Pool
+	connections *egress.Places // of all calls
+}
+
+// New opens everything a daemon needs, answers the calls of a crashed predecessor and
+// listens; it serves nothing yet. The caller calls Serve or Close.
+func New(ctx context.Context, o Options) (*Daemon, error) {
+	d := &Daemon{Options: o}
+	err := d.open(ctx)
+	if err == nil {
+		err = d.calls.Recover(context.WithoutCancel(ctx)) // a signal meanwhile leaves none unanswered
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// open makes the object graph. On error Close closes what was opened.
+func (d *Daemon) open(ctx context.Context) (err error) {
+	if err := MakeStateDir(d.Config); err != nil {
+		return err
+	}
+	d.groups, d.ungrouped = cgroup.Open()
+	d.shared = shared{executor.NewPool(int(d.Config.WarmShells)), egress.NewPlaces(connectionPlaces())}
+	d.book = rulebookIn(d.Config.StateDir)
+	d.policies = &policies{load: d.reloadAll, name: PolicyName(d.Config), log: d.Log, more: make(chan struct{}, 1)}
+	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*workspace]{
+		Registry: workspaces.In(d.Config.StateDir), Home: d.Config.Workspace, Only: d.Elsewhere == nil,
+		Open: d.openWorkspace, Close: (*workspace).close,
+	})}
+	home, release, err := d.workspaces.Set.Use(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer release() // it stays open while it is registered
+	d.home = home
+	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: home.warnings}
+	if err = d.listen(ctx); err != nil {
+		return err
+	}
+	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
+		return err
+	}
+	secrets, err := d.Tokens()
+	if err != nil {
+		return err
+	}
+	approvals := approval.New[message.ApprovalRequest]()
+	d.calls = dispatch.New(dispatch.Options{
+		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: d.Log,
+		SpoolDir: filepath.Join(d.Config.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config),
+	})
+	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
+	d.server = server.New(server.Options{
+		Reload:   d.policies.reload,
+		Policy:   d.policies.state,
+		Dispatch: d.calls, Codex: d.codex, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
+		Greet:        d.greet,
+		AllowedHosts: d.Config.AllowedHosts, AllowedOrigins: d.Config.AllowedOrigins, OwnOrigins: []string{d.Origin()},
+		MaxFrameBytes: d.Config.Limits.MaxFrameBytes, OutboxBytes: d.Config.Limits.OutboxBytes,
+		CallsPerConnection: int(d.Config.Limits.CallsPerConnection),
+		Connections:        int(d.Config.Limits.Connections), IncomingBytes: d.Config.Limits.IncomingBytes,
+		Ping: d.Config.Limits.Ping, Idle: d.Config.Limits.Idle, Linger: d.Config.Limits.Linger,
+	})
+	return nil
+}
+
+// fault logs a panic and returns what its client reads.
+func (d *Daemon) fault(panicked any) string {
+	ref := message.NewID("fault")
+	d.Log.Error("a request of Codex panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
+	return "a fault in toold; report it with the reference " + ref
+}
+
+// Serve serves until ctx ends, and then drains: every running call is stopped and
+// answered before the connections close. It closes the daemon.
+func (d *Daemon) Serve(ctx context.Context) error {
+	defer d.Close()
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var tasks sync.WaitGroup
+	// They end with stop.
+	tasks.Go(func() { d.calls.Tend(beside) })
+	tasks.Go(func() { d.prune(beside) })
+	if d.Follow {
+		tasks.Go(func() { d.policies.watch(beside, d.Reload, d.policyFiles) })
+	}
+	defer func() { stop(); tasks.Wait() }()
+	failed := make(chan error, len(d.listeners))
+	for _, l := range d.listeners {
+		// Ends when the server is shut down.
+		go func() { failed <- d.server.Serve(l) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Config.Limits.Grace+10*time.Second)
+	defer cancel()
+	return errors.Join(err, d.calls.Shutdown(limit), d.server.Shutdown(limit))
+}
+
+// Close closes what is open.
+func (d *Daemon) Close() {
+	if d.codex != nil {
+		d.codex.Close()
+	}
+	d.workspaces.Set.Close()
+	d.shells.Close()
+	d.groups.Close()
+	for _, l := range d.listeners {
+		l.Close()
+	}
+	if d.journal != nil {
+		d.journal.Close()
+	}
+}
+
+// Policy returns what the last reload of the policy came to.
+func (d *Daemon) Policy() server.Reloaded { return d.policies.state() }
+
+// Held returns what the sandbox enforces in the daemon's own workspace.
+func (d *Daemon) Held() sandbox.Report { return d.home.held }
+
+// Widens returns what approvers may add to the sandbox of one call there.
+func (d *Daemon) Widens() *message.MayWiden {
+	return (*message.MayWiden)(d.home.cfg.Widen.Offer(d.home.cfg.Sandbox))
+}
+
+// Ungrouped returns why calls have no control groups; nil where they have them.
+func (d *Daemon) Ungrouped() error { return d.ungrouped }
+
+// greeting answers a client that works in a workspace, of those that are
+// registered.
+func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {
+	ack := message.HelloAck{
+		Protocol: Protocol, Version: d.Version, Workspace: w.cfg.Workspace, Workspaces: registered,
+		Sandbox: message.Sandbox{Profile: w.held.Profile, Enforced: append([]string{}, w.held.Enforced...), Network: w.held.Network, Tier: w.held.Tier, Degraded: w.held.Degraded, Caches: w.held.Caches},
+		Limits: map[string]int64{
+			"max_frame_bytes": d.Config.Limits.MaxFrameBytes, "outbox_bytes": d.Config.Limits.OutboxBytes,
+			"return_bytes": d.Config.Limits.ReturnBytes, "spool_bytes": d.Config.Limits.SpoolBytes,
+			"linger_ms": d.Config.Limits.Linger.Milliseconds(), "timeout_ms": d.Config.Limits.Timeout.Milliseconds(),
+			"max_timeout_ms":   d.Config.Limits.MaxTimeout.Milliseconds(),
+			"concurrent_calls": d.Config.Limits.ConcurrentCalls, "concurrent_per_connection": d.Config.Limits.ConcurrentPerConn,
+			"calls_per_connection": d.Config.Limits.CallsPerConnection, "background_calls": d.Config.Limits.BackgroundCalls,
+			"background_per_connection": d.Config.Limits.BackgroundPerConn, "background_timeout_ms": d.Config.Limits.BackgroundTimeout.Milliseconds(),
+		},
+	}
+	ack.Sandbox.Proxy = w.held.Proxy
+	for _, def := range w.registry.Definitions() {
+		ack.Tools = append(ack.Tools, message.ToolDefinition{Name: def.Name, Description: def.Description, Parameters: def.Parameters})
+	}
+	return ack
+}
+
+func callLimits(cfg config.Config) dispatch.Limits {
+	return dispatch.Limits{
+		Concurrent: int(cfg.Limits.ConcurrentCalls), Waiting: int(cfg.Limits.WaitingCalls),
+		PerConnection: int(cfg.Limits.ConcurrentPerConn), Background: int(cfg.Limits.BackgroundCalls),
+		BackgroundEach: int(cfg.Limits.BackgroundPerConn), AskedHosts: int(cfg.Limits.AskedHosts),
+		ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
+		SpoolTotal: cfg.Limits.SpoolTotal, SpoolKeep: cfg.Limits.SpoolKeep,
+		Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
+	}
+}

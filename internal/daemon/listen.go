@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/loopback"
+	"github.com/toold/toold/internal/statedir"
+)
+
+// A process that was killed holds its locks and addresses a moment longer, as do its
+// children until they have executed their program.
+const (
+	releaseWithin = 2 * time.Second
+	releaseEvery  = 20 * time.Millisecond
+)
+
+// released calls try until its error is none that taken knows, for as long as a killed
+// daemon may hold what try wants.
+func released(ctx context.Context, try func() error, taken func(error) bool) error {
+	tick := time.NewTicker(releaseEvery)
+	defer tick.Stop()
+	for begun := time.Now(); ; {
+		err := try()
+		if err == nil || !taken(err) || time.Since(begun) > releaseWithin {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// Lock takes the right to serve the state directory.
+func Lock(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err error) {
+	if err := MakeStateDir(cfg); err != nil {
+		return nil, err
+	}
+	err = released(ctx, func() error { lock, err = statedir.Serve(cfg.StateDir); return err }, func(err error) bool {
+		var served *statedir.ServedError
+		return errors.As(err, &served)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lock, nil
+}
+
+// listenOn listens on a TCP address.
+func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
+	err = released(ctx, func() error { l, err = loopback.Listen("tcp", address); return err }, inUse)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; is another toold running? choose another address with --listen, e.g. --listen 127.0.0.1:0", address, err)
+	}
+	return l, nil
+}
+
+func inUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+
+// MakeStateDir makes the directory of all that is kept.
+func MakeStateDir(cfg config.Config) error {
+	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the state directory: %w; choose another one with --state-dir", err)
+	}
+	return nil
+}
+
+// listen opens the addresses of the configuration.
+func (d *Daemon) listen(ctx context.Context) error {
+	l, err := listenOn(ctx, d.Config.Listen)
+	if err != nil {
+		return err
+	}
+	d.listeners = append(d.listeners, l)
+	if d.Config.TLS.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(d.Config.TLS.Cert, d.Config.TLS.Key)
+		if err != nil {
+			return &ConfigurationError{fmt.Errorf("cannot use the TLS certificate: %w", err)}
+		}
+		d.listeners[0] = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	}
+	if d.Config.Socket == "" {
+		return nil
+	}
+	s, err := listenUnix(d.Config.Socket)
+	if err != nil {
+		return err
+	}
+	d.listeners = append(d.listeners, s)
+	return nil
+}
+
+// listenUnix listens on a socket that only its owner may use. A socket that
+// nobody serves any more is replaced.
+func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("cannot listen on %s: another process serves it", path)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+		os.Remove(path)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("cannot protect %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// Origin is the web origin of the daemon's own pages.
+func (d *Daemon) Origin() string {
+	scheme := "http"
+	if d.Config.TLS.Cert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + d.listeners[0].Addr().String()
+}
+
+// URL is where clients connect.
+func (d *Daemon) URL() string {
+	return "ws" + strings.TrimPrefix(d.Origin(), "http") + "/v1/ws"
+}

@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"os"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+)
+
+// PolicyName is what the policy of a configuration is called.
+func PolicyName(cfg config.Config) string {
+	if cfg.Policy == "" {
+		return `built-in "careful"`
+	}
+	return cfg.Policy
+}
+
+// LoadPolicy reads the policy file, or takes the built-in policy.
+func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
+	p, err := config.LoadPolicy(cfg.Policy, PolicyOptions(cfg))
+	if err != nil {
+		return nil, &ConfigurationError{err}
+	}
+	return p, nil
+}
+
+// PolicyOptions are the paths of this machine that a policy refers to.
+func PolicyOptions(cfg config.Config) policy.Options {
+	home, err := sandbox.Resolve(os.Getenv("HOME"))
+	if err != nil {
+		home = ""
+	}
+	return policy.Options{Workspace: cfg.Workspace, Home: home, Tmp: "/tmp", Protected: protected(cfg), Resolve: resolved}
+}
+
+// protected are the daemon's own files, which no call may touch.
+func protected(cfg config.Config) []string {
+	own := []string{cfg.StateDir}
+	for _, file := range []string{cfg.File, cfg.Policy, cfg.Socket, cfg.TLS.Key} {
+		if file != "" {
+			own = append(own, file)
+		}
+	}
+	return own
+}
+
+// resolved is the path with its links resolved, or as it is where that fails.
+func resolved(path string) string {
+	if canonical, err := sandbox.Resolve(path); err == nil {
+		return canonical
+	}
+	return path
+}
+
+// policies puts a changed policy into force, or keeps the last good one.
+type policies struct {
+	load func() (warnings []string, err error) // takes up the files and puts them into force
+	name string
+	more chan struct{} // capacity 1: there are further files to watch
+	log  *zap.Logger
+	held sync.Mutex // one reload at a time, so that the newest file wins
+	last server.Reloaded
+}
+
+// state is what the last reload came to.
+func (p *policies) state() server.Reloaded {
+	p.held.Lock()
+	defer p.held.Unlock()
+	return p.last
+}
+
+// reload takes up the policy files as they are now. On an error the last
+// good one stays in force.
+func (p *policies) reload() (server.Reloaded, error) {
+	p.held.Lock()
+	defer p.held.Unlock()
+	warnings, err := p.load()
+	if err != nil {
+		p.log.Error("the policy cannot be used; the last good one stays in force", zap.String("policy", p.name), zap.Error(err))
+		p.last.Error = err.Error()
+		return server.Reloaded{Policy: p.name}, err
+	}
+	p.last = server.Reloaded{Policy: p.name, Warnings: warnings}
+	p.log.Info("policy loaded", zap.String("policy", p.name), zap.Strings("warnings", warnings))
+	return p.last, nil
+}
+
+// follow makes watch look at which files there are. What has changed of them since they
+// were read is taken up.
+func (p *policies) follow() {
+	select {
+	case p.more <- struct{}{}:
+	default: // it has not looked yet
+	}
+}

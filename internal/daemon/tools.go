@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/workspaces"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/egress"
+	"github.com/toold/toold/sandbox/masks"
+	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/bash"
+	"github.com/toold/toold/tools/calls"
+	"github.com/toold/toold/tools/elsewhere"
+	"github.com/toold/toold/tools/files"
+)
+
+// Tools makes the tools of a configuration, to judge calls with; none may be run.
+func Tools(cfg config.Config) (*tools.Registry, error) {
+	return newRegistry(cfg, shared{}, &workspace{})
+}
+
+// newRegistry makes the tools of a workspace. Commands run with what is shared; zero values
+// will do where nothing is run.
+func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
+	var g *protect.Watcher
+	if Guarded(cfg) {
+		g = w.watcher
+	}
+	if names := executor.NeverPass(executor.EnvOptions{Pass: cfg.Env.Pass, Set: cfg.Env.Set}); len(names) > 0 {
+		return nil, &ConfigurationError{fmt.Errorf("env: %s cannot be given to commands: such variables change what judged commands mean, or open cloud accounts; remove them from the configuration", strings.Join(names, ", "))}
+	}
+	opt := files.Options{Workspace: cfg.Workspace, Home: os.Getenv("HOME"), Profile: cfg.Sandbox, Masks: w.masks, Protect: g, Files: &w.files}
+	var made *tools.Registry
+	judge := elsewhere.New(func() *tools.Registry { return made })
+	list := append(files.New(opt), files.NewLook(opt), judge)
+	made, err := tools.NewRegistry(append(append(list, calls.New()...), bash.New(bash.Options{
+		Workspace: cfg.Workspace, Profile: cfg.Sandbox, Terminal: terminalMode(cfg.Terminal),
+		Env:            commandEnv(cfg),
+		DefaultTimeout: cfg.Limits.Timeout, MaxTimeout: cfg.Limits.MaxTimeout, Grace: cfg.Limits.Grace, Pool: all.shells, Masks: w.masks, Protect: g,
+		MaxBackground: cfg.Limits.BackgroundTimeout, ReturnBytes: cfg.Limits.ReturnBytes, Background: cfg.Limits.BackgroundCalls > 0, Egress: egressOptions(cfg.Egress, all.connections),
+	}))...)
+	return made, err
+}
+
+// commandEnv is the environment of commands. What calls in other workspaces can write is
+// not in their PATH either.
+func commandEnv(cfg config.Config) []string {
+	others, _ := workspaces.In(cfg.StateDir).List() // of a list that cannot be read no workspace is served
+	return executor.BaseEnv(executor.EnvOptions{
+		From: os.Environ(), Pass: cfg.Env.Pass, Set: cfg.Env.Set, Default: cfg.Sandbox.Caches.Env(),
+		Workspace: cfg.Workspace, Others: workspaces.Paths(others),
+	})
+}
+
+// terminalMode is the mode of a checked configuration.
+func terminalMode(name string) executor.Terminal {
+	for _, t := range []executor.Terminal{executor.Single, executor.Off} {
+		if t.String() == name {
+			return t
+		}
+	}
+	return executor.Split
+}
+
+// Command is a command as calls of a configuration run it, without what it runs.
+func Command(cfg config.Config) executor.Command {
+	return executor.Command{Dir: cfg.Workspace, Env: commandEnv(cfg), Terminal: terminalMode(cfg.Terminal), Sandbox: cfg.Sandbox}
+}
+
+// Confine tries what the sandbox needs. What cannot be confined does not
+// run, so a daemon that could run nothing does not start.
+func Confine(ctx context.Context, cfg config.Config) (sandbox.Profile, sandbox.Report, error) {
+	profile, report, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)
+	if err != nil {
+		return profile, report, fmt.Errorf("%w\n`toold doctor` says what this machine lacks and how to get it", err)
+	}
+	return profile, report, nil
+}
+
+// egressOptions are those of the connections of calls.
+func egressOptions(e config.Egress, places *egress.Places) egress.Options {
+	return egress.Options{Private: e.Private, OtherNames: e.OtherNames, Places: places}
+}
+
+// listed are the hosts that calls may contact without being asked for.
+func listed(e config.Egress) func(string, uint16) bool {
+	return func(host string, port uint16) bool {
+		return slices.ContainsFunc(e.Allow, func(p egress.Pattern) bool { return p.Matches(host, port) })
+	}
+}
+
+// Guarded reports whether calls may write something in which names are protected, if only
+// because a person may let them.
+func Guarded(cfg config.Config) bool {
+	return max(cfg.Sandbox.Mode, cfg.Widen.Mode) != sandbox.ReadOnly && len(cfg.Protect) > 0
+}
+
+// Protection is what is watched for protected names.
+func Protection(cfg config.Config) protect.Options {
+	return protect.Options{
+		Roots: append([]string{cfg.Workspace}, cfg.Sandbox.Write...), Names: cfg.Protect,
+		Quarantine: QuarantineDir(cfg), Report: cfg.ProtectReport,
+	}
+}
+
+// watchOver watches the workspace and what calls may write, for names that rules keep from
+// calls and for those that calls may not change.
+func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
+	o := Protection(cfg)
+	if !Guarded(cfg) {
+		o.Names = nil // what calls cannot write needs no protection
+	}
+	return masks.New(o, p)
+}

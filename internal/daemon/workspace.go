@@ -1,0 +1,176 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/workspaces"
+	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/masks"
+	"github.com/toold/toold/sandbox/protect"
+	"github.com/toold/toold/tools"
+)
+
+// workspace is a workspace that the daemon has opened: all that its calls share and that no
+// other workspace's calls do.
+type workspace struct {
+	*dispatch.Workspace
+	cfg      config.Config
+	held     sandbox.Report
+	registry *tools.Registry
+	caches   *sandbox.Caches
+	masks    *masks.Tracker
+	watcher  *protect.Watcher // of masks
+	files    sandbox.Files
+	warnings []string // of its policy
+}
+
+// served is the daemon's set of workspaces, as calls use it.
+type served struct{ *workspaces.Set[*workspace] }
+
+// Use returns the workspace that contains dir.
+func (s served) Use(ctx context.Context, dir string) (*dispatch.Workspace, func(), error) {
+	w, release, err := s.Set.Use(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.Workspace, release, nil
+}
+
+// openWorkspace opens a workspace.
+func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, error) {
+	cfg := d.Config
+	if root != cfg.Workspace {
+		var err error
+		if cfg, err = d.Elsewhere(root); err != nil {
+			return nil, &ConfigurationError{err}
+		}
+		for _, warning := range cfg.Warnings {
+			d.Log.Warn("a workspace's configuration", zap.String("workspace", root), zap.String("warning", warning))
+		}
+	}
+	w := &workspace{cfg: cfg}
+	if err := w.open(ctx, d); err != nil {
+		w.close()
+		return nil, err
+	}
+	d.policies.follow()
+	return w, nil
+}
+
+// open makes what the calls of the workspace share. On error close closes what was opened.
+func (w *workspace) open(ctx context.Context, d *Daemon) error {
+	p, err := LoadPolicy(w.cfg)
+	if err != nil {
+		return err
+	}
+	if err = w.openCaches(ctx); err != nil {
+		return err
+	}
+	w.cfg.Sandbox.Groups = d.groups
+	if w.cfg.Sandbox, w.held, err = Confine(ctx, w.cfg); err != nil {
+		return err
+	}
+	if err = CachesUnavailable(w.cfg.Sandbox, w.caches); err != nil {
+		return err
+	}
+	if w.masks, w.watcher, err = watchOver(w.cfg, p); err != nil {
+		return err
+	}
+	if w.registry, err = newRegistry(w.cfg, d.shared, w); err != nil {
+		return err
+	}
+	w.warnings = p.Warnings()
+	w.Workspace = dispatch.NewWorkspace(dispatch.WorkspaceOptions{
+		Root: w.cfg.Workspace, Registry: w.registry, Policy: p,
+		Listed: listed(w.cfg.Egress), Profile: w.cfg.Sandbox, Widen: w.cfg.Widen, Remember: w.remember(d),
+	})
+	return nil
+}
+
+// remember returns what writes rules into the user's policy file; nil when there is none.
+func (w *workspace) remember(d *Daemon) func([]policy.Change, string, string) error {
+	if w.cfg.Policy == "" {
+		return nil
+	}
+	return func(changes []policy.Change, person, call string) error {
+		e := Entry{At: time.Now(), Person: person, Call: call, Changes: changes}
+		return d.book.add(w.cfg.Policy, e, func() error {
+			_, err := d.policies.reload()
+			return err
+		})
+	}
+}
+
+func (w *workspace) close() {
+	w.watcher.Close()
+	w.files.Close()
+	w.caches.Close()
+}
+
+// reload takes up the workspace's policy files as they are now. On an error the last
+// good one stays in force.
+func (w *workspace) reload() error {
+	p, err := LoadPolicy(w.cfg)
+	if err != nil {
+		return fmt.Errorf("%w (workspace %s)", err, w.cfg.Workspace)
+	}
+	w.masks.Use(p) // before calls come under it, which would have to wait
+	w.SetPolicy(p)
+	w.warnings = p.Warnings()
+	return nil
+}
+
+// reloadAll reloads every open workspace. What was prepared under the policies before is
+// given up.
+func (d *Daemon) reloadAll() (warnings []string, err error) {
+	err = d.workspaces.Each(func(_ string, w *workspace) error {
+		err := w.reload()
+		warnings = append(warnings, w.warnings...)
+		return err
+	})
+	d.shells.Flush()
+	slices.Sort(warnings)
+	return slices.Compact(warnings), err
+}
+
+// policyFiles are the files whose change changes a policy of an open workspace.
+func (d *Daemon) policyFiles() (places []string) {
+	_ = d.workspaces.Each(func(_ string, w *workspace) error {
+		places = append(places, policyFilesOf(w.cfg)...)
+		return nil
+	})
+	return places
+}
+
+// limitCaches bounds the tool caches of every open workspace.
+func (d *Daemon) limitCaches(ctx context.Context) error {
+	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.CachesTotal) })
+}
+
+// greet answers a client that says hello and wants to work in dir; "" stands for
+// the daemon's own workspace.
+func (d *Daemon) greet(dir string) (message.HelloAck, error) {
+	if dir != "" {
+		canonical, err := sandbox.Resolve(dir)
+		if err != nil {
+			return message.HelloAck{}, err
+		}
+		dir = canonical
+	}
+	w, release, err := d.workspaces.Set.Use(context.Background(), dir)
+	if err != nil {
+		return message.HelloAck{}, err
+	}
+	defer release()
+	roots, err := d.workspaces.Roots()
+	return d.greeting(w, roots), err
+}
