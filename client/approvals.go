@@ -7,33 +7,34 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// ListApprovals returns the calls that wait for a person. The token needs the
-// role approver or observer.
+// ListApprovals returns the calls that await approval. The token needs the role
+// approver or observer.
 func (c *Client) ListApprovals(ctx context.Context) ([]message.ApprovalRequest, error) {
-	answer, err := request[message.Approvals](ctx, c, fields{"message_type": "list_approvals"})
+	q := message.ListApprovals{MessageType: "list_approvals"}
+	answer, err := request[message.Approvals](ctx, c, &q, &q.RequestID)
 	return answer.Approvals, err
 }
 
-// ApprovalEvents are called one after the other by Approvals; either may be
-// nil. They may use the Client and may wait for a person: up to 256 frames wait
-// for them before the connection does.
+// ApprovalEvents are called sequentially by Approvals; either may be nil. They may
+// use the Client and may block: up to 256 frames are buffered before the
+// connection stalls.
 type ApprovalEvents struct {
 	Requested func(message.ApprovalRequest)
 	Resolved  func(message.ApprovalResolved)
 }
 
-// Approvals tells of every call that waits for a person, those that wait
-// already first, each once, until ctx ends or the connection does; it returns
-// why. The token needs the role approver.
+// Approvals reports every call that awaits approval, each once, those that wait
+// already first. It returns when ctx or the connection ends, with the cause. The
+// token needs the role approver.
 func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 	live := c.wait(func(f *frame) bool { return f.Type == "approval_request_message" || f.Type == "approval_resolved" })
 	defer c.leave(live)
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	requested := func(r message.ApprovalRequest) {
-		if !told[r.ID] && events.Requested != nil {
+		if !seen[r.ID] && events.Requested != nil {
 			events.Requested(r)
 		}
-		told[r.ID] = true
+		seen[r.ID] = true
 	}
 	resolved := func(r message.ApprovalResolved) {
 		if events.Resolved != nil {
@@ -61,47 +62,50 @@ func (c *Client) Approvals(ctx context.Context, events ApprovalEvents) error {
 // Decision answers one waiting approval, named by its own id or by its call's.
 type Decision struct {
 	CallID     string
-	ApprovalID string // counts when CallID is empty
+	ApprovalID string // used if CallID is empty
 	Approve    bool   // the zero value denies
-	Reason     string // told to the model
+	Reason     string // for the model
 	Remember   string // "once" (also when empty), "conversation", "command", "prefix" or "rule"
 	Pattern    string // of the rule, when Remember is "rule"
 
-	Widen message.Widening // what a yes adds to the sandbox of this one call
+	Widen message.Widening // escalation of the call's sandbox; with Approve only
 
-	Arguments json.RawMessage // to run the call with instead of its own
+	Arguments json.RawMessage // replace those of the call
 
-	Beforehand bool // it was given before the question, which nobody has read
+	Beforehand bool // sent before the question, which no one has read
 }
 
-func (d Decision) fields() fields {
-	f := fields{"message_type": "approval_response_message", "remember": d.Remember}
-	answer := f
-	if d.CallID != "" {
-		answer = fields{"type": "approval", "tool_call_id": d.CallID}
-		f["approvals"] = []fields{answer}
+// frame returns the approval_response_message.
+func (d Decision) frame() any {
+	type answer struct {
+		Type      string            `json:"type,omitempty"`
+		CallID    string            `json:"tool_call_id,omitempty"`
+		Approve   bool              `json:"approve"`
+		Reason    string            `json:"reason,omitempty"`
+		Widen     *message.Widening `json:"widen,omitempty"`
+		Arguments json.RawMessage   `json:"arguments,omitempty"`
+	}
+	response := struct {
+		MessageType string   `json:"message_type"`
+		Remember    string   `json:"remember,omitempty"`
+		Pattern     string   `json:"pattern,omitempty"`
+		Beforehand  bool     `json:"beforehand,omitempty"`
+		Approvals   []answer `json:"approvals,omitempty"`
+		ApprovalID  string   `json:"approval_request_id,omitempty"`
+		*answer              // with ApprovalID
+	}{MessageType: "approval_response_message", Remember: d.Remember, Pattern: d.Pattern, Beforehand: d.Beforehand}
+	one := answer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen.Recorded(), Arguments: d.Arguments}
+	if d.CallID == "" {
+		response.ApprovalID, response.answer = d.ApprovalID, &one
 	} else {
-		f["approval_request_id"] = d.ApprovalID
+		one.Type, one.CallID = "approval", d.CallID
+		response.Approvals = []answer{one}
 	}
-	if d.Pattern != "" {
-		f["pattern"] = d.Pattern
-	}
-	if d.Beforehand {
-		f["beforehand"] = true
-	}
-	answer["approve"], answer["reason"] = d.Approve, d.Reason
-	if w := d.Widen.Recorded(); w != nil {
-		answer["widen"] = w
-	}
-	if len(d.Arguments) > 0 {
-		answer["arguments"] = d.Arguments
-	}
-	return f
+	return response
 }
 
-// answers reports whether a frame says what became of the decision. An error
-// that names nothing is about a frame that could not be acted on, and decisions
-// under an approval's own id are the only frames of a Client that can get one.
+// answers reports whether a frame answers the decision. Only decisions under an
+// approval's own id can get an error that names nothing.
 func (d Decision) answers(f *frame) bool {
 	mine := d.CallID != "" && f.CallID == d.CallID ||
 		d.CallID == "" && (f.ID == d.ApprovalID || f.CallID == d.ApprovalID)
@@ -114,7 +118,7 @@ func (d Decision) answers(f *frame) bool {
 	return false
 }
 
-// is reports whether what was decided is what this decision says.
+// is reports whether the call was decided as d says.
 func (d Decision) is(r message.ApprovalResolved) bool {
 	var widened message.Widening
 	if r.Widened != nil {
@@ -123,15 +127,15 @@ func (d Decision) is(r message.ApprovalResolved) bool {
 	return r.Approve == d.Approve && widened == d.Widen
 }
 
-// Decide sends a decision and returns when the daemon has taken it. A
+// Decide sends a decision and returns when the daemon has accepted it. A
 // *message.Error of the type approval_not_pending means that it came too late,
-// not_authorized that this token may not decide, invalid_arguments that it widens
-// what it may not: the call waits on then.
+// not_authorized that this token may not decide, invalid_arguments that Widen
+// exceeds its limits: the call continues to wait.
 func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolved, error) {
 	var r message.ApprovalResolved
 	w := c.wait(d.answers)
 	defer c.leave(w)
-	if err := c.send(d.fields()); err != nil {
+	if err := c.send(d.frame()); err != nil {
 		return r, err
 	}
 	for {
@@ -145,6 +149,6 @@ func (c *Client) Decide(ctx context.Context, d Decision) (message.ApprovalResolv
 		if err := f.decode(&r); err != nil || d.is(r) {
 			return r, err
 		}
-		// Somebody was faster and decided otherwise; the error follows.
+		// Another approver decided first; the error follows.
 	}
 }

@@ -40,7 +40,7 @@ func TestACallbackMayDecide(t *testing.T) {
 	c := dial(t, func(d *daemon) {
 		id := d.receiveType("list_approvals")["request_id"]
 		d.send(`{"message_type":"approvals","request_id":%q,"approvals":[`+question+`]}`, id, "approval-1")
-		in, errs := message.NewDecoder(message.DecoderOptions{}).Decode([]byte(d.receive()))
+		in, errs := (&message.Decoder{}).Decode([]byte(d.receive()))
 		answer, _ := json.Marshal(in)
 		if want := `[{"Answers":[{"CallID":"","ApprovalID":"approval-1","Approve":true,"Reason":"fine","Widen":{}}],"Remember":"","Beforehand":false}]`; string(answer) != want || len(errs) > 0 {
 			d.t.Errorf("got %s, %v, want %s", answer, errs, want)
@@ -79,7 +79,7 @@ func TestAnAnswerThatWidensIsNotTakenForAnother(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]string{"nothing": "", "more": `,"widened":{"network":"full"}`} {
 		c := dial(t, func(d *daemon) {
-			in, errs := message.NewDecoder(message.DecoderOptions{}).Decode([]byte(d.receive()))
+			in, errs := (&message.Decoder{}).Decode([]byte(d.receive()))
 			answer, _ := json.Marshal(in)
 			if want := `[{"Answers":[{"CallID":"c1","ApprovalID":"","Approve":true,"Reason":"","Widen":{"network":"proxy"}}],"Remember":"","Beforehand":false}]`; string(answer) != want || len(errs) > 0 {
 				d.t.Errorf("got %s, %v, want %s", answer, errs, want)

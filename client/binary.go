@@ -9,19 +9,19 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// output is a piece of live output as Events.Output gets it.
+// output contains the arguments of Events.Output.
 type output struct {
 	delta message.OutputDelta
 	data  []byte
 }
 
-// channel is a call whose output comes in binary frames. Only the reader uses it.
+// channel is a call whose output comes in binary frames.
 type channel struct {
 	callID string
-	ends   map[string]int64 // by stream, of what has come
+	ends   map[string]int64 // received, by stream
 }
 
-// open reads a frame. It returns nil for one that nobody can have asked for.
+// open decodes a frame. It returns nil for an invalid one.
 func (c *Client) open(kind int, raw []byte) *frame {
 	if kind == websocket.BinaryMessage {
 		return c.openBinary(raw)
@@ -47,8 +47,8 @@ func (c *Client) open(kind int, raw []byte) *frame {
 	return f
 }
 
-// openReturn reads the return of a call as the daemon writes it. It is nil for all
-// else. A return can be large, so it is read only once.
+// openReturn decodes a return, which may be large, in one pass. It returns nil for
+// other frames.
 func openReturn(raw []byte) *frame {
 	const begin = `{"message_type":"tool_return_message",`
 	if !bytes.HasPrefix(raw, []byte(begin)) {
@@ -61,7 +61,7 @@ func openReturn(raw []byte) *frame {
 	return &frame{Type: r.MessageType, ID: r.ID, CallID: r.CallID, returned: &r}
 }
 
-// openBinary turns a binary frame into the delta that it stands for.
+// openBinary decodes a binary frame.
 func (c *Client) openBinary(raw []byte) *frame {
 	o, err := message.ParseBinary(raw)
 	ch := c.channels[o.Channel]

@@ -12,54 +12,71 @@ import (
 
 // Call is one tool call.
 type Call struct {
-	ID        string // names the call for ever; empty: a new one
+	ID        string // permanent; empty: a new one
 	Tool      string
 	Arguments any // encoded as JSON; a json.RawMessage is sent as it is
 
 	OTID, AgentID, ConversationID, RunID, StepID string // optional
 }
 
-// Events are called one after the other while a call goes on, by Call itself;
-// any may be nil. A slow one slows the whole connection, and one that waits for
-// another answer of the same Client may wait for ever.
+// Events are called sequentially while Client.Call runs; any may be nil. A slow one
+// slows the whole connection, and one that waits for another answer of the same
+// Client may block forever.
 type Events struct {
 	Decision func(message.PolicyDecision)
 	Queued   func(message.ToolQueued)
 	Contact  func(message.ConnectionDecision) // the running call may contact a host, or not
 	Started  func(message.ToolStarted)
-	Waiting  func(message.WaitingForInput) // a program of the call waits for input, or goes on
-	// Output is given the bytes of d, decoded. They are contiguous by d.Offset
-	// unless d.Gap tells what was lost.
+	Waiting  func(message.WaitingForInput) // a program of the call waits for input, or continues
+	// Output receives the decoded bytes of d. They are contiguous by d.Offset unless
+	// d.Gap is set.
 	Output func(d message.OutputDelta, data []byte)
 }
 
-// Call makes a call and returns its one return, whatever came of it: a denial
-// or a failed command is no error here. An error means that no return came:
-// a *message.Error when the daemon refused the frame, ErrClosed when the
-// connection ended, or the cause of ctx. The end of ctx ends the waiting, not
-// the call; use Cancel for that.
-func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
-	arguments, err := json.Marshal(call.Arguments)
+type wireCall struct {
+	CallID    string          `json:"tool_call_id"`
+	ToolName  string          `json:"tool_name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+func (c Call) wire() (wireCall, error) {
+	arguments, err := json.Marshal(c.Arguments)
 	if err != nil {
-		return message.ToolReturn{}, fmt.Errorf("cannot encode the arguments of %s: %v", call.Tool, err)
+		return wireCall{}, fmt.Errorf("cannot encode the arguments of %s: %v", c.Tool, err)
 	}
-	if call.ID == "" {
-		call.ID = message.NewID("call")
+	if c.ID == "" {
+		c.ID = message.NewID("call")
 	}
-	w := c.wait(func(f *frame) bool { return f.CallID == call.ID && f.RequestID == "" })
+	return wireCall{c.ID, c.Tool, arguments}, nil
+}
+
+// Call makes a call and returns its return. A denial or a failed command is not an
+// error. An error means that no return came: a *message.Error if the daemon refused
+// the frame, ErrClosed if the connection ended, or the cause of ctx. The end of ctx
+// does not end the call; use Cancel.
+func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
+	wire, err := call.wire()
+	if err != nil {
+		return message.ToolReturn{}, err
+	}
+	w := c.wait(func(f *frame) bool { return f.CallID == wire.CallID && f.RequestID == "" })
 	defer c.leave(w)
-	err = c.send(fields{
-		"message_type": "approval_request_message", "otid": call.OTID, "agent_id": call.AgentID,
-		"conversation_id": call.ConversationID, "run_id": call.RunID, "step_id": call.StepID,
-		"tool_call": fields{"tool_call_id": call.ID, "tool_name": call.Tool, "arguments": json.RawMessage(arguments)},
-	})
+	err = c.send(struct {
+		MessageType    string   `json:"message_type"`
+		OTID           string   `json:"otid,omitempty"`
+		AgentID        string   `json:"agent_id,omitempty"`
+		ConversationID string   `json:"conversation_id,omitempty"`
+		RunID          string   `json:"run_id,omitempty"`
+		StepID         string   `json:"step_id,omitempty"`
+		ToolCall       wireCall `json:"tool_call"`
+	}{"approval_request_message", call.OTID, call.AgentID, call.ConversationID, call.RunID, call.StepID, wire})
 	if err != nil {
 		return message.ToolReturn{}, err
 	}
 	for {
 		f, err := c.next(ctx, w)
 		if err != nil {
-			return message.ToolReturn{}, fmt.Errorf("no return of call %s: %w", call.ID, err)
+			return message.ToolReturn{}, fmt.Errorf("no return of call %s: %w", wire.CallID, err)
 		}
 		switch f.Type {
 		case "tool_return_message":
@@ -80,8 +97,8 @@ func (c *Client) Call(ctx context.Context, call Call, events Events) (message.To
 	}
 }
 
-// endsCall tells an error that stands for the return from one about something
-// else that was asked of the call, such as a late cancel.
+// endsCall distinguishes an error that replaces the return from one about another
+// frame for the call, such as a late cancel.
 func endsCall(err error) bool {
 	var e *message.Error
 	if !errors.As(err, &e) {
@@ -139,40 +156,40 @@ func bytesOf(data, b64 string) ([]byte, error) {
 }
 
 // Cancel asks to stop a call; an empty id means all calls of this client. It does
-// not wait: the call answers with its return.
+// not wait for the return.
 func (c *Client) Cancel(callID, reason string) error {
-	f := fields{"message_type": "cancel", "tool_call_id": callID, "reason": reason}
-	if callID == "" {
-		f["all"] = true
-	}
-	return c.send(f)
+	return c.send(message.Cancel{MessageType: "cancel", CallID: callID, All: callID == "", Reason: reason})
 }
 
-// Input sends input to a running call. It does not wait for its effect; the
-// RequestID of in is not sent.
-func (c *Client) Input(in message.ToolInput) error { return c.send(inputFields(in)) }
+// Input sends input to a running call and does not wait. It ignores the RequestID
+// of in.
+func (c *Client) Input(in message.ToolInput) error { return c.send(newInput(in)) }
 
-// Feed sends input to a running call and waits until the command has taken it:
-// who sends much loses nothing so. The RequestID of in is replaced. The error is
-// a *message.Error when the call ends before.
+// Feed sends input to a running call and waits until the command has it, so that no
+// input is lost. It replaces the RequestID of in. The error is a *message.Error if
+// the call ends first.
 func (c *Client) Feed(ctx context.Context, in message.ToolInput) error {
-	_, err := request[message.InputTaken](ctx, c, inputFields(in))
+	f := newInput(in)
+	_, err := request[message.InputTaken](ctx, c, f, &f.RequestID)
 	return err
 }
 
-func inputFields(in message.ToolInput) fields {
-	f := fields{"message_type": "tool_input", "tool_call_id": in.CallID, "signal": in.Signal}
+// input is a tool_input.
+type input struct {
+	MessageType string          `json:"message_type"`
+	RequestID   string          `json:"request_id,omitempty"`
+	CallID      string          `json:"tool_call_id"`
+	Data        []byte          `json:"data_b64,omitempty"`
+	EOF         bool            `json:"eof,omitempty"`
+	Signal      string          `json:"signal,omitempty"`
+	To          string          `json:"to,omitempty"`
+	Resize      *message.Resize `json:"resize,omitempty"`
+}
+
+func newInput(in message.ToolInput) *input {
+	f := &input{MessageType: "tool_input", CallID: in.CallID, Data: in.Data, EOF: in.EOF, Signal: in.Signal, Resize: in.Resize}
 	if in.Leader {
-		f["to"] = "leader"
-	}
-	if len(in.Data) > 0 {
-		f["data_b64"] = base64.StdEncoding.EncodeToString(in.Data)
-	}
-	if in.EOF {
-		f["eof"] = true
-	}
-	if in.Resize != nil {
-		f["resize"] = in.Resize
+		f.To = "leader"
 	}
 	return f
 }

@@ -1,9 +1,9 @@
 // Package client connects to a toold daemon: it makes tool calls, follows their
-// output, and decides calls that wait for a person.
+// output, and decides calls that await approval.
 //
-// It does not reconnect: a caller that lost its connection dials again and
-// repeats the call with the same id, which attaches to the running call or
-// gets its recorded return.
+// It does not reconnect. A caller whose connection ended dials again and repeats
+// the call with the same id, which attaches to the running call or gets its
+// recorded return: no id runs twice.
 package client
 
 import (
@@ -29,31 +29,31 @@ const (
 	maxFrame     = 256 << 20        // a page of a thousand messages can be large
 	silence      = 90 * time.Second // the daemon pings every 30 s
 	writeTimeout = 10 * time.Second
-	queued       = 256 // frames that wait for one slow callback before the reader does
+	queued       = 256 // frames buffered for a slow callback before the reader blocks
 )
 
-// Errors that callers may tell apart with errors.Is.
+// Errors for errors.Is.
 var (
-	// ErrUnreachable is wrapped by errors of Dial when nothing answers there.
+	// ErrUnreachable is wrapped by errors of Dial if nothing answers at the address.
 	ErrUnreachable = errors.New("no daemon answers")
-	// ErrClosed is wrapped by errors of whatever was waiting when the connection
-	// ended. What was asked for may still happen.
+	// ErrClosed is wrapped by errors of methods that waited when the connection
+	// ended. The request may still take effect.
 	ErrClosed = errors.New("the connection to toold is closed")
 )
 
-// Options tells Dial where the daemon is and who asks.
+// Options are the parameters of Dial.
 type Options struct {
 	URL     string      // for example "ws://127.0.0.1:7717/v1/ws"
 	Socket  string      // path of a Unix socket to dial instead of the host of URL; URL may then be empty
-	TLS     *tls.Config // for wss://; nil: the machine's certificates decide whom to trust
+	TLS     *tls.Config // for wss://; nil: the machine's certificate authorities
 	Token   string
-	Name    string // of the program, for the daemon's record
+	Name    string // of the program, for the journal
 	Version string
 	Silent  bool // asks for no live output
 	Binary  bool // asks for live output in binary frames: cheaper for bulk
 
-	// Workspace is an absolute path in the registered workspace in which calls work that
-	// name no other; "" = the daemon's own.
+	// Workspace is an absolute path in the registered workspace of calls that name no
+	// other; "": the daemon's own.
 	Workspace string
 }
 
@@ -64,25 +64,25 @@ type Client struct {
 	closing chan struct{} // closed by Close
 	ended   chan struct{} // closed when the reader has returned
 
-	channels map[uint32]*channel // by number; the reader's alone
+	channels map[uint32]*channel // by number; used by the reader only
 
 	writing sync.Mutex // serialises writes; guards nothing else and is never held with mu
 
 	mu      sync.Mutex
 	waiters map[*waiter]struct{}
-	ends    []*frame // of background calls, which came when nobody waited for them
+	ends    []*frame // of background calls, that no waiter took
 	closed  bool
 	err     error // why the reader returned; set before ended is closed
 }
 
-// A waiter gets the frames that it wants, in their order.
+// A waiter receives the frames that it wants, in order.
 type waiter struct {
 	wants  func(*frame) bool
 	frames chan *frame
-	gone   chan struct{} // closed when nobody receives any more
+	gone   chan struct{} // closed when the receiver left
 }
 
-// A frame is what came from the daemon, with the fields that tell to whom.
+// A frame is a frame of the daemon, with the fields that select its waiters.
 type frame struct {
 	Type      string `json:"message_type"`
 	ID        string `json:"id"`
@@ -102,7 +102,7 @@ func (f *frame) decode(v any) error {
 	return nil
 }
 
-// Dial connects, says hello and waits for the daemon's greeting. The context
+// Dial connects, sends hello and waits for the daemon's greeting. The context
 // bounds these steps only. The caller must Close the Client.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	url := o.URL
@@ -137,12 +137,12 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// dialError tells what the daemon answered where it answered at all.
+// dialError describes the daemon's answer, if any.
 func dialError(url string, response *http.Response, err error) error {
 	if response == nil {
 		return fmt.Errorf("cannot connect to toold at %s: %w: %w", url, ErrUnreachable, err)
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // what could be read is good enough
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 1024)) // a part is enough
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("cannot connect to toold at %s: the token is missing or wrong", url)
@@ -160,13 +160,8 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	case o.Binary:
 		output = "binary"
 	}
-	hello := fields{
-		"message_type": "hello", "protocol": 1, "output": output,
-		"client": fields{"name": o.Name, "version": o.Version},
-	}
-	if o.Workspace != "" {
-		hello["workspace"] = o.Workspace
-	}
+	hello := message.Hello{MessageType: "hello", Protocol: 1, Output: output, Workspace: o.Workspace}
+	hello.Client.Name, hello.Client.Version = o.Name, o.Version
 	f, err := c.ask(ctx, w, hello)
 	if err != nil {
 		return err
@@ -174,17 +169,16 @@ func (c *Client) greet(ctx context.Context, o Options, w *waiter) error {
 	return f.decode(&c.hello)
 }
 
-// Hello returns how the daemon greeted: its version, workspace, tools,
-// limits, sandbox and the roles of the token.
+// Hello returns the daemon's greeting: its version, workspace, tools, limits,
+// sandbox and the roles of the token.
 func (c *Client) Hello() message.HelloAck { return c.hello }
 
-// Done returns a channel that is closed when the connection has ended, for
-// whatever reason.
+// Done returns a channel that is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.ended }
 
-// Close ends the connection and returns when no goroutine of the Client runs any
-// more; methods that wait return ErrClosed. Calls that were made go on in the
-// daemon for a while (limits.linger). It may be called more than once.
+// Close ends the connection and waits for the goroutines of the Client; methods
+// that wait return ErrClosed. Running calls continue in the daemon for
+// limits.linger. Close may be called more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -193,19 +187,19 @@ func (c *Client) Close() error {
 	if first {
 		close(c.closing)
 		farewell := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		c.conn.WriteControl(websocket.CloseMessage, farewell, time.Now().Add(time.Second)) // a courtesy
+		c.conn.WriteControl(websocket.CloseMessage, farewell, time.Now().Add(time.Second)) // best effort
 		c.conn.Close()
 	}
 	<-c.ended
 	return nil
 }
 
-// read hands every frame to those who wait for it.
+// read delivers every frame to its waiters.
 func (c *Client) read() {
 	defer close(c.ended)
 	defer c.conn.Close()
 	c.conn.SetReadLimit(maxFrame)
-	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // fails only when closed, which the read tells
+	alive := func() { c.conn.SetReadDeadline(time.Now().Add(silence)) } // fails only if closed; the read reports it
 	alive()
 	pong := c.conn.PingHandler()
 	c.conn.SetPingHandler(func(data string) error {
@@ -248,7 +242,7 @@ func (c *Client) deliver(f *frame) {
 	}
 }
 
-// wait registers interest in frames; the caller must leave.
+// wait registers a waiter; the caller must leave.
 func (c *Client) wait(wants func(*frame) bool) *waiter {
 	w := &waiter{wants: wants, frames: make(chan *frame, queued), gone: make(chan struct{})}
 	c.mu.Lock()
@@ -296,31 +290,23 @@ func (c *Client) endError() error {
 	return fmt.Errorf("%w: %v", ErrClosed, c.err)
 }
 
-// fields is a frame to the daemon. Empty texts are left out.
-type fields map[string]any
-
-func (c *Client) send(f fields) error {
-	for key, value := range f {
-		if value == "" {
-			delete(f, key)
-		}
-	}
-	text, err := message.Encode(f)
+func (c *Client) send(frame any) error {
+	text, err := message.Encode(frame)
 	if err != nil {
 		return err
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only when closed, which the write tells
+	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only if closed; the write reports it
 	if err := c.conn.WriteMessage(websocket.TextMessage, text); err != nil {
-		return fmt.Errorf("cannot send %v: %w: %v", f["message_type"], ErrClosed, err)
+		return fmt.Errorf("cannot send a frame: %w: %v", ErrClosed, err)
 	}
 	return nil
 }
 
-// ask sends a frame and returns the one that answers it. An error_message
-// comes back as a *message.Error.
-func (c *Client) ask(ctx context.Context, w *waiter, question fields) (*frame, error) {
+// ask sends a frame and returns the answer. It returns an error_message as a
+// *message.Error.
+func (c *Client) ask(ctx context.Context, w *waiter, question any) (*frame, error) {
 	defer c.leave(w)
 	if err := c.send(question); err != nil {
 		return nil, err

@@ -241,7 +241,7 @@ func TestInputIsSentAsBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		frame := []byte(<-got)
-		decoded, errs := message.NewDecoder(message.DecoderOptions{}).Decode(frame)
+		decoded, errs := (&message.Decoder{}).Decode(frame)
 		if diff := cmp.Diff([]message.Inbound{&in}, decoded); diff != "" || len(errs) > 0 {
 			t.Errorf("%s: %v (-want +got)\n%s", frame, errs, diff)
 		}
@@ -251,7 +251,7 @@ func TestInputIsSentAsBytes(t *testing.T) {
 func TestQuestionsGetTheirOwnAnswers(t *testing.T) {
 	t.Parallel()
 	wanted := message.ListMessages{
-		Before: "m9", After: "m1", Limit: 3, Ascending: true, RunID: "r", StepID: "s", AgentID: "a", ConversationID: "c", CallID: "c1", OTID: "o",
+		Before: "m9", After: "m1", Limit: 3, Order: "asc", RunID: "r", StepID: "s", AgentID: "a", ConversationID: "c", CallID: "c1", OTID: "o",
 		GroupID: "g", SenderID: "u", Workspace: "/src/app", MessageTypes: []string{"x"}, Status: "success",
 	}
 	c := dial(t, func(d *daemon) {
@@ -262,7 +262,7 @@ func TestQuestionsGetTheirOwnAnswers(t *testing.T) {
 				Nonce     string `json:"nonce"`
 			}
 			frame := []byte(d.receive())
-			decoded, errs := message.NewDecoder(message.DecoderOptions{}).Decode(frame)
+			decoded, errs := (&message.Decoder{}).Decode(frame)
 			if len(errs) > 0 {
 				d.t.Errorf("%s: %v", frame, errs)
 			}
@@ -270,7 +270,7 @@ func TestQuestionsGetTheirOwnAnswers(t *testing.T) {
 				d.t.Error(err)
 			}
 			if list, ok := decoded[0].(*message.ListMessages); ok {
-				list.RequestID = ""
+				list.MessageType, list.RequestID = "", ""
 				if diff := cmp.Diff(&wanted, list); diff != "" {
 					d.t.Errorf("%s: (-want +got)\n%s", frame, diff)
 				}

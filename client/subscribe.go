@@ -6,42 +6,30 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// SubscriptionEvents are called one after the other by Subscribe; any may be nil. A slow one
-// slows the connection, and the daemon skips events then: Gap is called.
+// SubscriptionEvents are called sequentially by Subscribe; any may be nil. If they are slow,
+// the daemon skips events and Gap is called.
 type SubscriptionEvents struct {
 	Subscribed func(message.Subscribed)
 	Event      func(message.SubscriptionEvent)
 	Gap        func(message.SubscriptionGap)
 }
 
-// Subscribe passes on the events of everybody's calls that s selects, until ctx ends or the
-// connection does; it returns why. The RequestID of s is replaced. A connection has one
-// subscription at a time. The token needs the role observer, approver or admin.
+// Subscribe passes on the events that s selects, of all clients' calls. It returns when ctx
+// or the connection ends, with the cause. It replaces the RequestID of s. A connection has
+// one subscription at a time. The token needs the role observer, approver or admin.
 func (c *Client) Subscribe(ctx context.Context, s message.Subscribe, events SubscriptionEvents) error {
 	id := message.NewID("request")
 	w := c.wait(func(f *frame) bool { return f.RequestID == id })
 	defer c.leave(w)
-	question := fields{
-		"message_type": "subscribe", "request_id": id, "client": s.Client, "agent_id": s.AgentID,
-		"conversation_id": s.ConversationID, "tool_name": s.ToolName, "tool_call_id": s.CallID,
-	}
-	if s.After != nil {
-		question["after"] = *s.After
-	}
-	if s.Output {
-		question["output"] = true
-	}
-	if len(s.Topics) > 0 {
-		question["topics"] = s.Topics
-	}
-	if err := c.send(question); err != nil {
+	s.MessageType, s.RequestID = "subscribe", id
+	if err := c.send(s); err != nil {
 		return err
 	}
 	for {
 		f, err := c.next(ctx, w)
 		if err != nil {
 			if ctx.Err() != nil {
-				_ = c.send(fields{"message_type": "unsubscribe"}) // the connection has ended otherwise
+				_ = c.send(message.Unsubscribe{MessageType: "unsubscribe"}) // fails only if the connection has ended
 			}
 			return err
 		}

@@ -2,11 +2,11 @@ package message
 
 import "encoding/json"
 
-// wireToolUse is a block by which Anthropic's models call a tool.
+// wireToolUse is a tool call in Anthropic's form.
 type wireToolUse struct {
 	Type   string          `json:"type"`
-	CallID ident           `json:"id" jsonschema:"names the call in the answer"`
-	Name   ident           `json:"name"`
+	CallID string          `json:"id" wire:"id" jsonschema:"names the call in the answer"`
+	Name   string          `json:"name" wire:"id"`
 	Input  json.RawMessage `json:"input" jsonschema:"an object"`
 	origin
 	faults []fault
@@ -18,11 +18,10 @@ func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
 func (d *Decoder) toolUse(x *decoding) {
 	var w wireToolUse
 	w.bindSelf(x.frame)
-	w.origin.ID = "" // which is the call's
+	w.origin.ID = "" // it is the id of the call
 	d.toolUses(x, w.origin, []wireToolUse{w})
 }
 
-// toolUses asks for the calls of blocks.
 func (d *Decoder) toolUses(x *decoding, from origin, blocks []wireToolUse) {
 	var b batch
 	for _, w := range blocks {
@@ -55,8 +54,7 @@ func (w wireToolUse) toolCall() (ToolCall, *Error) {
 	return call, nil
 }
 
-// toolUsesOf are the tool_use blocks in the content of an assistant's message. Other
-// blocks ask for nothing.
+// toolUsesOf returns the tool_use blocks in the content of an assistant's message.
 func (x *decoding) toolUsesOf(content json.RawMessage) []wireToolUse {
 	if len(content) == 0 || content[0] != '[' {
 		return nil
@@ -79,14 +77,14 @@ func (x *decoding) toolUsesOf(content json.RawMessage) []wireToolUse {
 	return blocks
 }
 
-// ToolResult answers a tool_use.
-type ToolResult struct {
+// toolResult answers a tool_use.
+type toolResult struct {
 	Type    string `json:"type"` // "tool_result"
 	CallID  string `json:"tool_use_id"`
 	Content string `json:"content"`
 	IsError bool   `json:"is_error"`
 }
 
-func toolResult(_ *Request, returns []ToolReturn) any {
-	return ToolResult{"tool_result", returns[0].CallID, returns[0].Result, returns[0].Status != "success"}
+func toolUseAnswer(_ *Request, returns []ToolReturn) any {
+	return toolResult{"tool_result", returns[0].CallID, returns[0].Result, returns[0].Status != "success"}
 }

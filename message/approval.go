@@ -1,8 +1,7 @@
 package message
 
-// approvalResponse decodes the answers of an approver. Each item stands alone:
-// a faulty one is refused and the others count. Whatever is unclear approves
-// nothing.
+// approvalResponse decodes the answers of an approver. A faulty item is refused
+// and the others count. Anything unclear approves nothing.
 func (x *decoding) approvalResponse() {
 	var w wireApproval
 	if faults := bind(x.frame, &w); x.refuse(faults) {
@@ -21,9 +20,9 @@ func (x *decoding) approvalResponse() {
 	response := &ApprovalResponse{Remember: w.Remember, Pattern: w.Pattern, Beforehand: w.Beforehand}
 	switch {
 	case len(w.Approvals) > 0 && w.Widen != nil:
-		x.errorf(InvalidArguments, "widen stands beside approvals; put it into the item of the call that it is for")
+		x.errorf(InvalidArguments, "widen is beside approvals; put it into the item of its call")
 	case len(w.Approvals) > 0 && w.Arguments != nil:
-		x.errorf(InvalidArguments, "arguments stand beside approvals; put them into the item of the call that they are for")
+		x.errorf(InvalidArguments, "arguments are beside approvals; put them into the item of their call")
 	case len(w.Approvals) > 0:
 		response.Answers = x.answers(w.Approvals)
 	case w.Approve != nil && w.ApprovalRequestID != "":
@@ -32,7 +31,7 @@ func (x *decoding) approvalResponse() {
 			x.errorf(InvalidArguments, "%s", text)
 			return
 		}
-		response.Answers = []ApprovalAnswer{{ApprovalID: string(w.ApprovalRequestID), Approve: *w.Approve, Reason: w.Reason, Widen: widen, Arguments: w.Arguments}}
+		response.Answers = []ApprovalAnswer{{ApprovalID: w.ApprovalRequestID, Approve: *w.Approve, Reason: w.Reason, Widen: widen, Arguments: w.Arguments}}
 	default:
 		x.errorf(InvalidArguments, "the response decides nothing; send approvals with tool_call_id and approve")
 	}
@@ -45,16 +44,16 @@ func (x *decoding) answers(items []wireAnswer) []ApprovalAnswer {
 	var answers []ApprovalAnswer
 	for i, item := range items {
 		if x.refuse(item.faults) {
-			x.errs[len(x.errs)-1].CallID = string(item.CallID)
+			x.errs[len(x.errs)-1].CallID = item.CallID
 			continue
 		}
 		if text := item.problem(items[:i]); text != "" {
-			x.errorf(InvalidArguments, "%s", text).CallID = string(item.CallID)
+			x.errorf(InvalidArguments, "%s", text).CallID = item.CallID
 			answers = without(answers, item)
 			continue
 		}
 		widen, _ := item.Widen.widening(*item.Approve)
-		answers = append(answers, ApprovalAnswer{CallID: string(item.CallID), Approve: *item.Approve, Reason: item.Reason, Widen: widen, Arguments: item.Arguments})
+		answers = append(answers, ApprovalAnswer{CallID: item.CallID, Approve: *item.Approve, Reason: item.Reason, Widen: widen, Arguments: item.Arguments})
 	}
 	return answers
 }
@@ -79,12 +78,12 @@ func (a *wireAnswer) problem(earlier []wireAnswer) string {
 	return text
 }
 
-// without drops what an earlier item said of the same call: who contradicts
-// himself has decided nothing.
+// without drops the earlier answers for the call of item: contradictory answers
+// decide nothing.
 func without(answers []ApprovalAnswer, item wireAnswer) []ApprovalAnswer {
 	var kept []ApprovalAnswer
 	for _, a := range answers {
-		if item.CallID == "" || a.CallID != string(item.CallID) {
+		if item.CallID == "" || a.CallID != item.CallID {
 			kept = append(kept, a)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// A batch assembles the calls of one frame so that each id is there once: it
-// gets exactly one return.
+// A batch collects the calls of one frame. Each id occurs once and gets exactly
+// one return.
 type batch struct {
 	calls []ToolCall
 	index map[string]int
@@ -22,26 +22,26 @@ func (b *batch) add(c ToolCall) {
 		return
 	}
 	if was := &b.calls[i]; was.Name != c.Name || !sameJSON(was.Arguments, c.Arguments) || was.Invalid != c.Invalid {
-		was.refuse("the frame holds two different calls with this tool_call_id; give each call its own")
+		was.refuse("the frame contains two different calls with this tool_call_id; give each call its own")
 	}
 }
 
-// refuse marks a call as one that must not run, with the first reason found.
+// refuse marks a call as invalid. The first reason counts.
 func (c *ToolCall) refuse(text string) {
 	if c.Invalid == "" {
 		c.Invalid = text
 	}
 }
 
-// toolCall turns a call of the Letta family into a ToolCall. It returns an
-// Error when no return could be matched to it.
+// toolCall converts a call of the Letta family. It returns an Error if the call
+// has no id to which a return could refer.
 func (c *wireCall) toolCall() (ToolCall, *Error) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		return ToolCall{}, e
 	}
 	call := newCall(c.CallID, c.ToolName, c.Arguments, c.faults)
 	if c.ToolName == "" {
-		call.Name = string(c.Name)
+		call.Name = c.Name
 	} else if c.Name != "" && c.Name != c.ToolName {
 		call.refuse("tool_name and name disagree; send one of them")
 	}
@@ -52,7 +52,7 @@ func (c *wireCall) toolCall() (ToolCall, *Error) {
 }
 
 // checkID returns why a call cannot be answered by a return.
-func checkID(id ident, field string, faults []fault) *Error {
+func checkID(id string, field string, faults []fault) *Error {
 	for _, f := range faults {
 		switch {
 		case f.field == field && f.duplicate:
@@ -69,7 +69,7 @@ func checkID(id ident, field string, faults []fault) *Error {
 	return nil
 }
 
-func newCall(id, name ident, arguments json.RawMessage, faults []fault) ToolCall {
+func newCall(id, name string, arguments json.RawMessage, faults []fault) ToolCall {
 	call := ToolCall{ID: string(id), Name: string(name), Invalid: sentence(faults)}
 	var problem string
 	if call.Arguments, problem = argumentBytes(arguments); problem != "" {
@@ -78,14 +78,14 @@ func newCall(id, name ident, arguments json.RawMessage, faults []fault) ToolCall
 	return call
 }
 
-// argumentBytes returns the exact bytes of arguments: of the value itself, or
-// of what a string holds. They are not parsed here.
+// argumentBytes returns the exact bytes of arguments: of the value, or of a
+// string's content. It does not parse them.
 func argumentBytes(raw json.RawMessage) (text json.RawMessage, problem string) {
 	switch {
 	case len(raw) == 0:
 		return json.RawMessage("null"), ""
 	case hasLoneSurrogate(raw):
-		return raw, "arguments hold half of a surrogate pair; send valid Unicode text"
+		return raw, "arguments contain half of a surrogate pair; send valid Unicode text"
 	case raw[0] != '"':
 		return raw, ""
 	}

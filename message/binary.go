@@ -9,7 +9,7 @@ import (
 const binaryHeader = 16
 
 // BinaryOutput is a piece of live output in a binary frame, for clients that
-// asked for it in their hello: bulk output costs no quoting that way.
+// requested it in their hello.
 //
 // The header has 16 bytes, big endian: the channel (4 bytes, as tool_started
 // named it), the stream (1 byte: 1 stdout, 2 stderr), 3 bytes of zero, and the
@@ -45,7 +45,7 @@ func ParseBinary(frame []byte) (BinaryOutput, error) {
 	}
 	switch stream := binary.BigEndian.Uint32(frame[4:]); {
 	case o.Channel == 0 || o.Offset < 0:
-		return BinaryOutput{}, errors.New("the binary frame names no place in a stream")
+		return BinaryOutput{}, errors.New("the binary frame names no offset in a stream")
 	case stream == 2<<24:
 		o.Stream = "stderr"
 	case stream != 1<<24:

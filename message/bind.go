@@ -9,21 +9,18 @@ import (
 	"unicode"
 )
 
-// maxIdent bounds identifiers and names, in bytes.
+// maxIdent bounds identifiers and names, in bytes. Their fields have the tag
+// wire:"id".
 const maxIdent = 256
 
-// ident is an identifier or a name: 1 to 256 bytes of printable text.
-type ident string
-
-// A fault is one field of a frame that is not what it must be.
+// A fault is an invalid field of a frame.
 type fault struct {
 	field     string // its path in the frame
 	text      string // the sentence without its subject
 	duplicate bool   // the field was there twice
 }
 
-// String names the field so that a hostile name can neither fill nor forge the
-// text.
+// String quotes a name that is long or not printable.
 func (f fault) String() string {
 	name := f.field
 	if len(name) > 80 || !printable(name) {
@@ -32,7 +29,7 @@ func (f fault) String() string {
 	return name + " " + f.text
 }
 
-// sentence joins the first faults to one text; it is empty when there are none.
+// sentence joins the first faults to one text, empty if there are none.
 func sentence(faults []fault) string {
 	var texts []string
 	for i, f := range faults {
@@ -57,14 +54,13 @@ func hasFault(faults []fault, fields ...string) bool {
 	return false
 }
 
-// selfBinder is a wire type that binds itself, to keep its own faults.
+// selfBinder is a wire type that keeps its own faults.
 type selfBinder interface{ bindSelf(raw json.RawMessage) }
 
-// bind fills the wire struct that dst points to from an object of a valid
-// frame and returns what did not fit; such fields stay zero. It replaces
-// json.Unmarshal because that ignores the case of names, takes the last of two
-// equal keys and stops at the first error. Unknown fields are ignored: the
-// family's messages grow. Null is the same as absent.
+// bind fills the struct that dst points to from an object of a valid frame and
+// returns the fields that are invalid, which keep their value. Unlike
+// json.Unmarshal it respects the case of names, refuses duplicate keys and
+// reports all faults. It ignores unknown fields. Null is the same as absent.
 func bind(raw json.RawMessage, dst any) []fault {
 	b := &binding{}
 	b.bindStruct("", raw, reflect.ValueOf(dst).Elem())
@@ -98,7 +94,7 @@ func (b *binding) bindFields(path string, o object, v reflect.Value) {
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if value, ok := o.get(name); ok && field.IsExported() {
-			b.bindValue(join(path, name), value, v.Field(i))
+			b.bindValue(join(path, name), value, v.Field(i), field.Tag.Get("wire") == "id")
 		}
 	}
 }
@@ -110,7 +106,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func (b *binding) bindValue(path string, raw json.RawMessage, v reflect.Value) {
+func (b *binding) bindValue(path string, raw json.RawMessage, v reflect.Value, id bool) {
 	switch p := v.Addr().Interface().(type) {
 	case selfBinder:
 		p.bindSelf(raw)
@@ -122,13 +118,13 @@ func (b *binding) bindValue(path string, raw json.RawMessage, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		b.bindValue(path, raw, v.Elem())
+		b.bindValue(path, raw, v.Elem(), id)
 	case reflect.Struct:
 		b.bindStruct(path, raw, v)
 	case reflect.Slice:
-		b.bindSlice(path, raw, v)
+		b.bindSlice(path, raw, v, id)
 	case reflect.String:
-		b.bindString(path, raw, v)
+		b.bindString(path, raw, v, id)
 	case reflect.Bool:
 		b.bindBool(path, raw, v)
 	default:
@@ -136,7 +132,7 @@ func (b *binding) bindValue(path string, raw json.RawMessage, v reflect.Value) {
 	}
 }
 
-func (b *binding) bindSlice(path string, raw json.RawMessage, v reflect.Value) {
+func (b *binding) bindSlice(path string, raw json.RawMessage, v reflect.Value, id bool) {
 	elements, err := splitArray(raw)
 	if err != nil {
 		b.fail(path, err.Error())
@@ -144,24 +140,24 @@ func (b *binding) bindSlice(path string, raw json.RawMessage, v reflect.Value) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
 	for i, element := range elements {
-		b.bindValue(join(path, strconv.Itoa(i)), element, v.Index(i))
+		b.bindValue(join(path, strconv.Itoa(i)), element, v.Index(i), id)
 	}
 }
 
-func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value) {
+func (b *binding) bindString(path string, raw json.RawMessage, v reflect.Value, id bool) {
 	s, err := unquote(raw)
 	if err != nil {
 		b.fail(path, err.Error())
 		return
 	}
-	if v.Type() == reflect.TypeFor[ident]() && !printable(s) {
+	if id && !printable(s) {
 		b.fail(path, "must be at most 256 bytes of printable text")
 		return
 	}
 	v.SetString(s)
 }
 
-// printable reports whether s may be an ident; empty stands for absent.
+// printable reports whether s may be an identifier; empty means absent.
 func printable(s string) bool {
 	return len(s) <= maxIdent && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }

@@ -6,52 +6,52 @@ import "time"
 // so that such an id never names anything else.
 const BackgroundPrefix = "background-"
 
-// Cause says why toold stopped a call.
+// Cause is why toold stopped a call.
 type Cause string
 
 // The causes.
 const (
 	ByTimeout    Cause = "timeout"     // it ran longer than its timeout
-	ByCancel     Cause = "cancel"      // somebody sent cancel
-	ByClientGone Cause = "client_gone" // its client went away and did not come back within limits.linger
+	ByCancel     Cause = "cancel"      // a client sent cancel
+	ByClientGone Cause = "client_gone" // its client disconnected for longer than limits.linger
 	ByShutdown   Cause = "shutdown"    // the daemon stopped
 )
 
 func causes() []Cause { return []Cause{ByTimeout, ByCancel, ByClientGone, ByShutdown} }
 
-// Order tells how the order of both streams in a result is known.
+// Order is how well the order of both streams in a result is known.
 type Order string
 
 // The orders.
 const (
-	OrderExact   Order = "exact"   // the lines stand as the command wrote them
-	OrderArrival Order = "arrival" // some may stand a little early or late
+	OrderExact   Order = "exact"   // the lines are in the order in which the command wrote them
+	OrderArrival Order = "arrival" // some may be a little early or late
 )
 
 func orders() []Order { return []Order{OrderExact, OrderArrival} }
 
 // Leftover is a process that outlived its command and was killed.
 type Leftover struct {
-	PID     int    `json:"pid"` // as the command saw it: in its own pid namespace where it had one
+	PID     int    `json:"pid"` // in the pid namespace of the command
 	Command string `json:"command"`
 }
 
-// Background names the call as which a command runs on after the return of the
-// call that began it.
+// Background names the call as which a command continues after the return of the
+// call that started it.
 type Background struct {
 	CallID    string `json:"tool_call_id"` // for get_output, tool_input, cancel and list_calls
 	PID       int    `json:"pid"`
 	StartedAt string `json:"started_at"` // RFC 3339
 }
 
-// BackgroundEnded tells how a background call ended. It has the fields of a
-// return but for those that readers of the family take for one.
+// BackgroundEnded reports the end of a background call. It lacks the fields by
+// which readers of the family recognise a return.
 type BackgroundEnded struct {
 	MessageType  string     `json:"message_type"` // "background_ended"
 	ID           string     `json:"id"`           // of the recorded return
 	Date         string     `json:"date"`
 	CallID       string     `json:"tool_call_id"`  // the background call
-	BackgroundOf string     `json:"background_of"` // the call that began it
+	BackgroundOf string     `json:"background_of"` // the call that started it
 	ToolName     string     `json:"tool_name"`
 	Outcome      string     `json:"outcome"` // "success" or "error"
 	Result       string     `json:"result"`
@@ -66,9 +66,9 @@ type BackgroundEnded struct {
 	Denials      []Denial   `json:"denials,omitempty"`
 }
 
-// NewBackgroundEnded tells the return of the background call that began with the
-// call of another.
-func NewBackgroundEnded(r ToolReturn, of string) BackgroundEnded {
+// BackgroundEnded reports r, the return of the background call that the call of
+// started.
+func (r ToolReturn) BackgroundEnded(of string) BackgroundEnded {
 	return BackgroundEnded{
 		MessageType: "background_ended", ID: r.ID, Date: r.Date, CallID: r.CallID, BackgroundOf: of, ToolName: r.ToolName,
 		Outcome: r.Status, Result: r.Result, ExitCode: r.ExitCode, Signal: r.Signal, ErrorType: r.ErrorType, Cause: r.Cause,
@@ -76,24 +76,25 @@ func NewBackgroundEnded(r ToolReturn, of string) BackgroundEnded {
 	}
 }
 
-// ToolQueued tells that a call waits for others to end. It is told again, at most
-// once a second, while the place changes.
+// ToolQueued reports that a call waits for others to end. It is sent again, at
+// most once a second, when the position changes.
 type ToolQueued struct {
 	MessageType string `json:"message_type"` // "tool_queued"
 	CallID      string `json:"tool_call_id"`
-	Position    int    `json:"position"` // 1 is next, as long as nobody leaves or joins
+	Position    int    `json:"position"` // 1 is next
 }
 
-// Accepted answers a request over HTTP whose calls have not ended in time.
-type Accepted struct {
+// accepted answers a request over HTTP whose calls have not ended in time.
+type accepted struct {
 	MessageType string   `json:"message_type"` // "accepted"
 	CallIDs     []string `json:"tool_call_ids"`
 	Message     string   `json:"message"` // what to do next
 }
 
-// NewAccepted makes the answer for calls that go on.
-func NewAccepted(ids ...string) Accepted {
-	return Accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
+// NewAccepted returns the answer to a request over HTTP whose calls have not ended
+// in time.
+func NewAccepted(ids ...string) any {
+	return accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
 }
 
 // Calls answers list_calls.
@@ -103,13 +104,13 @@ type Calls struct {
 	Calls       []CallInfo `json:"calls"`
 }
 
-// CallState is how far a call is, as people are told.
+// CallState is the progress of a call.
 type CallState string
 
 // The states.
 const (
 	CallReceived CallState = "received" // being judged
-	CallWaiting  CallState = "waiting"  // for a person
+	CallWaiting  CallState = "waiting"  // for approval
 	CallQueued   CallState = "queued"   // for other calls to end
 	CallRunning  CallState = "running"
 	CallEnded    CallState = "ended"
@@ -120,10 +121,10 @@ type CallInfo struct {
 	CallID string `json:"tool_call_id"`
 	Asker
 	ToolName     string     `json:"tool_name"`
-	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that began it
+	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that started it
 	State        CallState  `json:"state"`
 	Position     int        `json:"position,omitempty"` // in the queue
-	Preview      string     `json:"preview,omitempty"`  // the beginning of what it does, of calls that have not ended
+	Preview      string     `json:"preview,omitempty"`  // first part, of calls that have not ended
 	PID          int        `json:"pid,omitempty"`
 	ReceivedAt   string     `json:"received_at"`
 	StartedAt    string     `json:"started_at,omitempty"`
@@ -132,12 +133,12 @@ type CallInfo struct {
 	ErrorType    *ErrorType `json:"error_type,omitempty"`
 	ExitCode     *int       `json:"exit_code,omitempty"`
 	Signal       string     `json:"signal,omitempty"`
-	Denials      int        `json:"denials,omitempty"` // what the sandbox kept from an ended call
+	Denials      int        `json:"denials,omitempty"` // how many, of an ended call
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
 }
 
-// Instant writes a time as frames have it; the zero time is empty.
+// Instant formats a time as in frames; the zero time is empty.
 func Instant(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -6,55 +6,36 @@ import (
 	"strings"
 )
 
-// DecoderOptions bounds what a Decoder collects of calls that come in
-// fragments. Zero values stand for the defaults.
-type DecoderOptions struct {
-	MaxFragmentCalls int // 128
-	MaxFragmentBytes int // of arguments, over all calls: 16 MiB
-}
-
 // A Decoder decodes the text frames of one connection. It keeps fragments
-// between frames, so that every connection needs its own, and must not be used
-// concurrently.
+// between frames. It must not be used concurrently. The zero Decoder is ready.
 type Decoder struct {
-	opts  DecoderOptions
+	MaxFragmentCalls int // calls collected from fragments; 0: 128
+	MaxFragmentBytes int // of their arguments; 0: 16 MiB
+
 	runs  []*collection
 	calls int // collected in runs
 	bytes int // of their arguments
 }
 
-// NewDecoder returns a Decoder for one connection.
-func NewDecoder(opts DecoderOptions) *Decoder {
-	if opts.MaxFragmentCalls <= 0 {
-		opts.MaxFragmentCalls = 128
-	}
-	if opts.MaxFragmentBytes <= 0 {
-		opts.MaxFragmentBytes = 16 << 20
-	}
-	return &Decoder{opts: opts}
-}
-
-// Held is how many bytes of arguments are collected from fragments.
+// Held returns how many bytes of arguments are collected from fragments.
 func (d *Decoder) Held() int { return d.bytes }
 
-// Decode decodes one frame. What it returns aliases frame, which must not be
-// changed afterwards. A frame can ask for something and be faulty at once: one
-// call of a batch without an id hides none of the others. Passive messages,
-// which a client may forward with the rest of its stream, give nothing and no
-// error.
+// Decode decodes one frame. Its results alias frame, which must not change
+// afterwards. A frame can yield both calls and errors: a call without an id does
+// not hide the others of its batch. Passive messages, which a client may forward
+// with the rest of its stream, yield nothing.
 func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 	x := &decoding{frame: frame}
 	x.run(d)
 	if len(x.errs) > 0 {
-		about := ReferenceOf(frame)
 		for _, e := range x.errs {
-			e.Refer(about)
+			e.Refer(frame)
 		}
 	}
 	return x.in, x.errs
 }
 
-// decoding is one frame on its way through Decode.
+// decoding is the state of Decode for one frame.
 type decoding struct {
 	frame json.RawMessage
 	alias bool // the kind came from "type"
@@ -85,12 +66,12 @@ func (x *decoding) errorf(t ErrorType, format string, args ...any) *Error {
 
 func (x *decoding) emit(in Inbound) { x.in = append(x.in, in) }
 
-// roleKind stands between a role and the values of message_type, which never
-// contain a blank.
+// roleKind distinguishes a role from the values of message_type, which contain no
+// space.
 const roleKind = "role "
 
-// discriminate returns what kind of message an object is: its message_type,
-// else its type, else its role. It is empty after an error.
+// discriminate returns the kind of a message: its message_type, else its type,
+// else its role. It is empty after an error.
 func (x *decoding) discriminate(top object) string {
 	for _, key := range []string{"message_type", "type", "role"} {
 		raw, ok := top.get(key)
@@ -119,21 +100,16 @@ func (x *decoding) discriminate(top object) string {
 	return ""
 }
 
-// decode decodes a frame of a kind. Those that ask for calls are in the table of forms.
 func (d *Decoder) decode(x *decoding, kind string) {
 	if decode := decoderOf(kind); decode != nil {
 		decode(d, x)
 		return
 	}
 	switch kind {
-	case "approval_response_message", "approval":
+	case "approval":
 		x.approvalResponse()
 	case "tool_return":
 		x.errorf(InvalidArguments, "toold takes no results of tools: it runs them itself; send calls")
-	case "ping":
-		x.ping()
-	case "cancel", "tool_input", "list_messages", "list_approvals", "list_calls", "subscribe", "unsubscribe", "get_output", "explain_policy", "hello":
-		x.control(kind)
 	default:
 		if passive(kind) {
 			return
@@ -146,8 +122,8 @@ func (d *Decoder) decode(x *decoding, kind string) {
 	}
 }
 
-// passive reports whether a message only tells something. A client may forward
-// all it sees.
+// passive reports whether a message asks for nothing. A client may forward its
+// whole stream.
 func passive(kind string) bool {
 	if role, ok := strings.CutPrefix(kind, roleKind); ok {
 		return slices.Contains(passiveRoles(), role)
@@ -155,8 +131,8 @@ func passive(kind string) bool {
 	return slices.Contains(passiveTypes(), kind)
 }
 
-// passiveTypes holds tool_call_message because it announces a call that
-// somebody else runs: running it here as well would run it twice.
+// passiveTypes includes tool_call_message, which announces a call that another
+// program runs: running it here as well would run it twice.
 func passiveTypes() []string {
 	return []string{
 		"system_message", "user_message", "assistant_message", "reasoning_message", "hidden_reasoning_message",

@@ -23,7 +23,7 @@ func decodeOne(t *testing.T, d *Decoder, frame string) Inbound {
 
 func wantError(t *testing.T, frame []byte, want ErrorType, text string) {
 	t.Helper()
-	in, errs := NewDecoder(DecoderOptions{}).Decode(frame)
+	in, errs := (&Decoder{}).Decode(frame)
 	if len(in) > 0 || len(errs) != 1 || errs[0].Type != want || !strings.Contains(errs[0].Message, text) {
 		t.Errorf("%.60q: got %v and %v, want one %s about %q", frame, in, errs, want, text)
 	}
@@ -53,7 +53,7 @@ func TestAnErrorDoesNotRepeatAHostileName(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("x\u001b[2J", 10_000)
 	frame := `{"message_type":"cancel","all":true,` + strings.Repeat(`"a`+strings.ReplaceAll(name, "\u001b", `\u001b`)+`":1,`, 20) + `"tool_call_id":"c"}`
-	_, errs := NewDecoder(DecoderOptions{}).Decode([]byte(frame))
+	_, errs := (&Decoder{}).Decode([]byte(frame))
 	if len(errs) != 1 || len(errs[0].Message) > 1500 || strings.Contains(errs[0].Message, "\u001b") {
 		t.Errorf("got %.300q", errs)
 	}
@@ -66,7 +66,7 @@ func TestNestingInsideStringsDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	frame := `{"message_type":"approval_request_message","tool_call":{"tool_call_id":"c","name":"b","arguments":{"x":` + string(text) + `}}}`
-	request := decodeOne(t, NewDecoder(DecoderOptions{}), frame).(*Request)
+	request := decodeOne(t, &Decoder{}, frame).(*Request)
 	if want := `{"x":` + string(text) + `}`; string(request.Calls[0].Arguments) != want {
 		t.Error("the arguments were changed")
 	}
@@ -74,7 +74,7 @@ func TestNestingInsideStringsDoesNotCount(t *testing.T) {
 
 func TestDiscriminatorsAreTriedInOrder(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(DecoderOptions{})
+	d := &Decoder{}
 	const call = `"tool_call":{"tool_call_id":"c","name":"b","arguments":{}}`
 	for _, frame := range []string{
 		`{"message_type":"approval_request_message","type":"x","role":"y",` + call + `}`,
@@ -95,7 +95,7 @@ const stopFrame = `{"message_type":"stop_reason","stop_reason":"requires_approva
 
 func TestCollectedFragmentsAreBounded(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(DecoderOptions{MaxFragmentCalls: 2, MaxFragmentBytes: 10})
+	d := &Decoder{MaxFragmentCalls: 2, MaxFragmentBytes: 10}
 	for _, id := range []string{"c1", "c2"} {
 		if in, errs := d.Decode([]byte(fragmentFrame(id, "", "12345"))); in != nil || errs != nil {
 			t.Fatal(in, errs)
@@ -118,7 +118,7 @@ func TestCollectedFragmentsAreBounded(t *testing.T) {
 
 func TestAClientCannotGrowTheDecoderWithRuns(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(DecoderOptions{})
+	d := &Decoder{}
 	for i := range 1000 {
 		run := fmt.Sprint("run", i)
 		d.Decode([]byte(fragmentFrame("c", run, "")))
@@ -132,11 +132,11 @@ func TestAClientCannotGrowTheDecoderWithRuns(t *testing.T) {
 
 func TestTheFrameOfCollectedFragmentsIsThatOfAWholeRequest(t *testing.T) {
 	t.Parallel()
-	d := NewDecoder(DecoderOptions{})
+	d := &Decoder{}
 	d.Decode([]byte(fragmentFrame("c", "r", `{"a":`)))
 	d.Decode([]byte(fragmentFrame("c", "r", `"<&>"}`)))
 	collected := decodeOne(t, d, stopFrame).(*Request)
-	whole := decodeOne(t, NewDecoder(DecoderOptions{}), string(collected.Frame)).(*Request)
+	whole := decodeOne(t, &Decoder{}, string(collected.Frame)).(*Request)
 	if got, want := describe([]Inbound{collected}, nil), describe([]Inbound{whole}, nil); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -160,7 +160,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := NewDecoder(DecoderOptions{MaxFragmentCalls: 4, MaxFragmentBytes: 64})
+		d := &Decoder{MaxFragmentCalls: 4, MaxFragmentBytes: 64}
 		for frame := range bytes.SplitSeq(data, []byte("\n")) {
 			in, errs := d.Decode(frame)
 			if len(in) > 0 && !json.Valid(frame) {
@@ -200,7 +200,7 @@ func checkRequest(t *testing.T, r *Request) {
 
 func BenchmarkDecodeSmallCall(b *testing.B) {
 	frame := []byte(`{"message_type":"approval_request_message","id":"message-1","tool_call":{"tool_call_id":"call_1","tool_name":"bash","arguments":{"command":"true"}}}`)
-	d := NewDecoder(DecoderOptions{})
+	d := &Decoder{}
 	b.ReportAllocs()
 	for b.Loop() {
 		d.Decode(frame)

@@ -1,16 +1,16 @@
 package message
 
-// DenialKind is what was denied. The set is closed.
+// DenialKind is the kind of object that was denied. The set is closed.
 type DenialKind string
 
 func denialKinds() []DenialKind {
 	return []DenialKind{"file", "socket", "host", "name", "protected", "syscall", "limit"}
 }
 
-// MaxDenials is how many denials a return tells.
-const MaxDenials = 16
+// maxDenials bounds the denials in a return.
+const maxDenials = 16
 
-// Denial is one thing that the sandbox kept from a call.
+// Denial is one access that the sandbox denied.
 type Denial struct {
 	Kind    DenialKind `json:"kind"`
 	Op      string     `json:"op" jsonschema:"what was tried: read, write, connect to, …"`

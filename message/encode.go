@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Encode returns v as one line of JSON. Unlike json.Marshal it leaves <, > and
-// & as they are: shell commands are full of them, and a frame is no web page.
+// Encode returns v as one line of JSON. Unlike json.Marshal it does not escape <,
+// > and &, which are frequent in shell commands.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -22,10 +22,9 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// AppendDelta appends the frame of a piece of live output to dst: as data when
-// the bytes are valid UTF-8, else as data_b64. The Data and DataB64 of d are
-// ignored. It writes JSON by hand since it is called for every piece that a
-// command prints, and makes the same value as Encode.
+// AppendDelta appends the frame of a piece of live output to dst: as data if it is
+// valid UTF-8, else as data_b64. It ignores the Data and DataB64 of d. It yields
+// the same value as Encode, faster.
 func AppendDelta(dst []byte, d OutputDelta, data []byte) []byte {
 	dst = append(dst, `{"message_type":"tool_output_delta","tool_call_id":`...)
 	dst = appendString(dst, d.CallID)
@@ -55,8 +54,8 @@ func AppendDelta(dst []byte, d OutputDelta, data []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendString appends s as a JSON string, copying whole runs of bytes that
-// need no escape. Invalid UTF-8 becomes U+FFFD, as in encoding/json.
+// appendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD, as in
+// encoding/json.
 func appendString[T []byte | string](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -82,16 +81,16 @@ func appendString[T []byte | string](dst []byte, s T) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// plain is how many bytes at the beginning of s need no look: printable ASCII but
-// for quotes and backslashes, counted eight at a time.
+// plain returns the length of a prefix of s, a multiple of eight or followed by an
+// exception, of printable ASCII without quotes and backslashes.
 func plain[T []byte | string](s T) (n int) {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	for ; n+8 <= len(s); n += 8 {
 		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
 			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
 		quote, slash := w^each*'"', w^each*'\\'
-		// The high bit of a byte is set where it was, where the byte is below a
-		// blank, and where one of the two is zero.
+		// The high bit of a byte is set if it was set, if the byte is below a
+		// space, and if it is a quote or a backslash.
 		if found := (w | (w - each*' ') | (quote - each) | (slash - each)) & high; found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}

@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// EncodedReturn is a return of NewToolReturn as JSON, but for its number, which the
-// journal gives late. A return holds its text three times and its output twice,
-// which may be megabytes; they are escaped once and copied.
+// EncodedReturn is a return as JSON without its number, which the journal assigns
+// later. A return contains its text three times and its output twice, which may be
+// megabytes; they are escaped once and copied.
 type EncodedReturn struct {
 	text  []byte // up to the number's value
-	plain int    // where what only mirrors the rest begins
+	plain int    // start of the fields that only mirror others
 }
 
 const (
@@ -20,8 +20,8 @@ const (
 	numberBegins = `,"seq_id":`
 )
 
-// EncodeReturn encodes a return of NewToolReturn.
-func EncodeReturn(r ToolReturn) EncodedReturn {
+// Encode encodes a return of NewToolReturn.
+func (r ToolReturn) Encode() EncodedReturn {
 	head := encodeHead(r)
 	room := 3*len(r.Result) + 2*(length(r.Stdout)+length(r.Stderr))
 	b := make([]byte, 0, len(head)+room+room/16+1024) // some bytes of text are two or six of JSON
@@ -39,21 +39,21 @@ func EncodeReturn(r ToolReturn) EncodedReturn {
 	return EncodedReturn{b, plain}
 }
 
-// Frame is the return with its number, the value that Encode gives. When it is
-// called again, what it returned before changes.
+// Frame returns the frame with its number, the same value as the function Encode.
+// The next call overwrites it.
 func (e EncodedReturn) Frame(seq int64) []byte {
 	return append(strconv.AppendInt(e.text, seq, 10), '}')
 }
 
-// Record is Frame without what only repeats the rest, for the journal. WholeReturn
-// makes the frame of it again.
+// Record returns the frame without the fields that mirror others, for the journal.
+// WholeReturn restores the frame.
 func (e EncodedReturn) Record(seq int64) []byte {
 	b := append(make([]byte, 0, e.plain+40), e.text[:e.plain]...)
 	return append(strconv.AppendInt(append(b, numberBegins...), seq, 10), '}')
 }
 
-// WholeReturn makes the frame of a return of its record. What is no record, as the
-// frame itself or another message, it returns as it is.
+// WholeReturn returns the frame of a recorded return. It returns anything else
+// unchanged.
 func WholeReturn(record []byte) []byte {
 	if !bytes.HasPrefix(record, []byte(returnBegins)) || bytes.Contains(record, []byte(mirrorBegins)) {
 		return record
@@ -62,11 +62,10 @@ func WholeReturn(record []byte) []byte {
 	if err != nil {
 		return record
 	}
-	return EncodeReturn(r).Frame(r.SeqID)
+	return r.Encode().Frame(r.SeqID)
 }
 
-// DecodeReturn reads the frame of a return, or its record. What the frame repeats is
-// compared and not read again.
+// DecodeReturn decodes the frame of a return, or its record.
 func DecodeReturn(text []byte) (r ToolReturn, err error) {
 	record, isFrame := recordOf(text)
 	if isFrame {
@@ -81,9 +80,8 @@ func DecodeReturn(text []byte) (r ToolReturn, err error) {
 	return r, nil
 }
 
-// recordOf cuts out of a frame what only repeats the rest. It is false for all that
-// EncodeReturn has not made. No text can hold the names that are looked for: its
-// quotes are escaped.
+// recordOf returns a frame without the fields that mirror others, and whether Encode
+// made the frame. No text contains the names that it searches: its quotes are escaped.
 func recordOf(frame []byte) (record []byte, ok bool) {
 	plain := bytes.Index(frame, []byte(mirrorBegins))
 	number := bytes.LastIndex(frame, []byte(numberBegins))
@@ -105,7 +103,6 @@ func recordOf(frame []byte) (record []byte, ok bool) {
 	return append(append(make([]byte, 0, plain+40), frame[:plain]...), frame[number:]...), true
 }
 
-// length is of all texts together.
 func length(list []string) (n int) {
 	for _, s := range list {
 		n += len(s)
@@ -113,12 +110,12 @@ func length(list []string) (n int) {
 	return n
 }
 
-// encodeHead encodes a return without what EncodeReturn adds.
+// encodeHead encodes a return without the fields that Encode appends.
 func encodeHead(r ToolReturn) []byte {
 	type whole ToolReturn
 	head, err := Encode(struct {
 		whole
-		Result      *int `json:"result,omitempty"` // these take the places of those of whole
+		Result      *int `json:"result,omitempty"` // these hide those of whole
 		ToolReturn  *int `json:"tool_return,omitempty"`
 		Stdout      *int `json:"stdout,omitempty"`
 		Stderr      *int `json:"stderr,omitempty"`
@@ -126,7 +123,7 @@ func encodeHead(r ToolReturn) []byte {
 		SeqID       *int `json:"seq_id,omitempty"`
 	}{whole: whole(r)})
 	if err != nil {
-		return []byte(`{"message_type":"tool_return_message"}`) // it has no field that could fail
+		return []byte(`{"message_type":"tool_return_message"}`) // cannot happen
 	}
 	return head
 }

@@ -102,15 +102,15 @@ func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
 
 func TestAReturnTellsItsDenialsUpToABound(t *testing.T) {
 	t.Parallel()
-	many := make([]Denial, MaxDenials+5)
+	many := make([]Denial, maxDenials+5)
 	for i := range many {
 		many[i] = Denial{Kind: "host", Op: "connect to", Target: fmt.Sprint(i), Exact: true, Setting: "s", Hint: "h"}
 	}
 	r := NewToolReturn(ReturnOptions{CallID: "c", Denials: many})
-	if diff := cmp.Diff(many[:MaxDenials], r.Denials); diff != "" {
+	if diff := cmp.Diff(many[:maxDenials], r.Denials); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	again, err := DecodeReturn(EncodeReturn(r).Record(3))
+	again, err := DecodeReturn(r.Encode().Record(3))
 	if diff := cmp.Diff(r.Denials, again.Denials); diff != "" || err != nil {
 		t.Errorf("from the record (-want +got)\n%s (%v)", diff, err)
 	}
@@ -151,7 +151,7 @@ func TestAChatReturnTellsItsFailureInWords(t *testing.T) {
 		"Error: the call failed":          {},
 	} {
 		o.CallID, o.ToolName = "c", "bash"
-		if diff := cmp.Diff(OpenAIReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}, NewToolReturn(o).OpenAI()); diff != "" {
+		if diff := cmp.Diff(any(chatReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}), chatAnswer(nil, []ToolReturn{NewToolReturn(o)})); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	}
@@ -188,7 +188,7 @@ func FuzzEncodeReturn(f *testing.F) {
 	f.Add(`,"result":`, `,"seq_id":1}`, `,"tool_return":"x","stdout":[]`, `}],"seq_id":`, int64(0))
 	f.Fuzz(func(t *testing.T, id, result, stdout, stderr string, seq int64) {
 		r := NewToolReturn(ReturnOptions{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Success: true, Result: result, Stdout: stdout, Stderr: stderr, SeqID: 3})
-		e := EncodeReturn(r)
+		e := r.Encode()
 		e.Frame(1 << 62)
 		frame, record := e.Frame(seq), e.Record(seq)
 		if whole := WholeReturn(record); string(whole) != string(frame) || string(WholeReturn(frame)) != string(frame) {
@@ -220,7 +220,7 @@ func FuzzEncodeReturn(f *testing.F) {
 
 // A frame of somebody else is read as it is, whatever it repeats.
 func FuzzDecodeReturn(f *testing.F) {
-	frame := EncodeReturn(NewToolReturn(ReturnOptions{CallID: "c", Result: "text", Stdout: "out"})).Frame(7)
+	frame := NewToolReturn(ReturnOptions{CallID: "c", Result: "text", Stdout: "out"}).Encode().Frame(7)
 	f.Add(frame)
 	f.Add([]byte(strings.Replace(string(frame), `"result":"text"`, `"result":"other"`, 1)))
 	f.Add([]byte(strings.Replace(string(frame), `"seq_id":7`, `"seq_id":7,"result":"other"`, 1)))
@@ -246,7 +246,7 @@ func BenchmarkEncodeReturn(b *testing.B) {
 	var ours, plain time.Duration
 	for b.Loop() {
 		begun := time.Now()
-		EncodeReturn(r).Frame(1)
+		r.Encode().Frame(1)
 		middle := time.Now()
 		if _, err := Encode(r); err != nil {
 			b.Fatal(err)

@@ -1,9 +1,12 @@
 package message
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
-// ErrorType is the closed set of reasons for which a frame is answered by an
-// error_message or a call by an erroneous return.
+// ErrorType is the reason of an error_message or of a return with status "error".
+// The set is closed.
 type ErrorType string
 
 // Types of an error_message: the frame could not be acted on.
@@ -36,7 +39,6 @@ const (
 	UnknownAfterCrash  ErrorType = "unknown_after_crash"
 )
 
-// errorTypes returns all of them.
 func errorTypes() []ErrorType {
 	return []ErrorType{
 		InvalidFrame, UnsupportedFrame, UnknownMessageType, MissingToolCallID, DuplicateToolCall, ApprovalNotPending,
@@ -45,7 +47,7 @@ func errorTypes() []ErrorType {
 	}
 }
 
-// Error is a frame that cannot be acted on. It is answered, never dropped.
+// Error answers a frame that cannot be acted on.
 type Error struct {
 	MessageType string    `json:"message_type"` // "error_message"
 	Type        ErrorType `json:"error_type"`
@@ -55,9 +57,50 @@ type Error struct {
 	CallID      string    `json:"tool_call_id,omitempty"`
 }
 
-// Errorf makes an Error of a type.
+// Errorf returns an Error of a type.
 func Errorf(t ErrorType, format string, args ...any) *Error {
 	return &Error{MessageType: "error_message", Type: t, Message: fmt.Sprintf(format, args...)}
 }
 
 func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
+
+// Refer fills in the request_id and tool_call_id of the frame that e answers,
+// unless e has them. The frame need not be valid: members before its first fault
+// count.
+func (e *Error) Refer(frame []byte) {
+	i := skipSpace(frame, 0)
+	if i == len(frame) || frame[i] != '{' {
+		return
+	}
+	for i++; ; i++ { // past the brace or a comma
+		start := skipSpace(frame, i)
+		if start == len(frame) || frame[start] != '"' {
+			return
+		}
+		end := skipString(frame, start)
+		key, _ := unquote(frame[start:end])
+		colon := skipSpace(frame, end)
+		if colon == len(frame) || frame[colon] != ':' {
+			return
+		}
+		start = skipSpace(frame, colon+1)
+		end = skipValue(frame, start)
+		switch key {
+		case "request_id":
+			e.RequestID = cmp.Or(e.RequestID, identOf(frame[start:end]))
+		case "tool_call_id":
+			e.CallID = cmp.Or(e.CallID, identOf(frame[start:end]))
+		}
+		if i = skipSpace(frame, end); i == len(frame) || frame[i] != ',' {
+			return
+		}
+	}
+}
+
+// identOf returns the identifier in raw, or "".
+func identOf(raw []byte) string {
+	if s, err := unquote(raw); err == nil && printable(s) {
+		return s
+	}
+	return ""
+}

@@ -1,13 +1,14 @@
 package message
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
 )
 
-// A collection is the fragments of one run since its last stop_reason. Its
-// calls act only when the stop_reason says that the model waits for them.
+// A collection contains the fragments of one run since its last stop_reason. Its
+// calls run only if the next stop_reason says that the model waits for them.
 type collection struct {
 	origin  origin // of the first fragment
 	lastSeq int64
@@ -15,14 +16,14 @@ type collection struct {
 }
 
 type fragment struct {
-	id, name  ident
+	id, name  string
 	arguments []byte
 	invalid   string
 }
 
-// fragmentOf returns the fragment that a request holds, or nil when its calls
-// are complete: an object as tool_calls, or a tool_call without a name whose
-// id is being collected.
+// fragmentOf returns the fragment in a request, or nil if its calls are complete.
+// A fragment is an object as tool_calls, or a tool_call without a name whose id
+// is being collected.
 func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	if w.ToolCalls.fragment != nil {
 		return w.ToolCalls.fragment
@@ -37,8 +38,8 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	return c
 }
 
-// find returns the call that is being collected under an id, and its run.
-func (d *Decoder) find(id ident) (*collection, *fragment) {
+// find returns the call that is collected under an id, and its run.
+func (d *Decoder) find(id string) (*collection, *fragment) {
 	for _, run := range d.runs {
 		for _, f := range run.calls {
 			if f.id == id {
@@ -49,9 +50,9 @@ func (d *Decoder) find(id ident) (*collection, *fragment) {
 	return nil, nil
 }
 
-// forget drops what was collected of a call that came whole.
+// forget drops the fragments of a call that came whole.
 func (d *Decoder) forget(id string) {
-	run, f := d.find(ident(id))
+	run, f := d.find(id)
 	if f == nil {
 		return
 	}
@@ -61,8 +62,8 @@ func (d *Decoder) forget(id string) {
 	d.runs = slices.DeleteFunc(d.runs, func(c *collection) bool { return len(c.calls) == 0 })
 }
 
-// collect adds a fragment to its run. A seq_id that was seen before is a
-// replay after a reconnection upstream and adds nothing.
+// collect adds a fragment to its run. It ignores a seq_id that it has seen: the
+// stream was replayed after a reconnection.
 func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem string) {
 	if e := checkID(c.CallID, "tool_call_id", c.faults); e != nil {
 		x.errs = append(x.errs, e)
@@ -80,8 +81,7 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	}
 	if f == nil {
 		if f = d.begin(run, w, c.CallID); f == nil {
-			x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls",
-				d.opts.MaxFragmentCalls).CallID = string(c.CallID)
+			x.errorf(InvalidFrame, "fragments of %d calls are being collected, more are not; send stop_reason, or whole calls", d.calls).CallID = c.CallID
 			return
 		}
 	}
@@ -89,9 +89,9 @@ func (d *Decoder) collect(x *decoding, w *wireRequest, c *wireCall, problem stri
 	d.extend(f, c)
 }
 
-// run returns the collection of a run, if there is one; fragments that name no
-// run share one.
-func (d *Decoder) run(id ident) *collection {
+// run returns the collection of a run, or nil. Fragments that name no run share
+// one.
+func (d *Decoder) run(id string) *collection {
 	for _, run := range d.runs {
 		if run.origin.RunID == id {
 			return run
@@ -100,9 +100,9 @@ func (d *Decoder) run(id ident) *collection {
 	return nil
 }
 
-// begin starts to collect a call, or returns nil when there are too many.
-func (d *Decoder) begin(run *collection, w *wireRequest, id ident) *fragment {
-	if d.calls == d.opts.MaxFragmentCalls {
+// begin starts to collect a call. It returns nil if there are too many.
+func (d *Decoder) begin(run *collection, w *wireRequest, id string) *fragment {
+	if d.calls == cmp.Or(max(d.MaxFragmentCalls, 0), 128) {
 		return nil
 	}
 	d.calls++
@@ -126,7 +126,7 @@ func (f *fragment) refuse(text string) {
 
 func (d *Decoder) extend(f *fragment, c *wireCall) {
 	f.refuse(sentence(c.faults))
-	for _, name := range []ident{c.ToolName, c.Name} {
+	for _, name := range []string{c.ToolName, c.Name} {
 		if f.name == "" {
 			f.name = name
 		}
@@ -141,7 +141,7 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 	switch {
 	case err != nil:
 		f.refuse("the arguments of a fragment " + err.Error())
-	case d.bytes+len(piece) > d.opts.MaxFragmentBytes:
+	case d.bytes+len(piece) > cmp.Or(max(d.MaxFragmentBytes, 0), 16<<20):
 		f.refuse("its fragments are longer than toold collects; send the call whole")
 	default:
 		f.arguments = append(f.arguments, piece...)
@@ -149,9 +149,9 @@ func (d *Decoder) extend(f *fragment, c *wireCall) {
 	}
 }
 
-// lettaStop ends a streamed step. letta-code treats end_turn as a request for
-// approval when calls were streamed, so toold does as well; any other reason
-// means that nobody waits for these calls.
+// lettaStop ends a streamed step. Like letta-code it treats end_turn as a request
+// for approval if calls were streamed; after any other reason no one waits for
+// them.
 func (d *Decoder) lettaStop(x *decoding) {
 	var w wireStop
 	faults := bind(x.frame, &w)
@@ -173,23 +173,21 @@ func (d *Decoder) lettaStop(x *decoding) {
 	d.runs = kept
 }
 
-// request returns the collected calls as if they had come in one frame, and
-// that frame.
+// request returns the collected calls as one request with one frame.
 func (c *collection) request() *Request {
 	w := wireRequest{MessageType: "approval_request_message", origin: c.origin}
 	request := c.origin.request(LettaAPI, nil)
 	for _, f := range c.calls {
-		call := ToolCall{ID: string(f.id), Name: string(f.name), Arguments: f.arguments, Invalid: f.invalid}
+		call := ToolCall{ID: f.id, Name: f.name, Arguments: f.arguments, Invalid: f.invalid}
 		if call.Name == "" {
 			call.refuse("its fragments named no tool; send its name with the first")
 		}
 		request.Calls = append(request.Calls, call)
-		text, _ := json.Marshal(string(f.arguments)) // a string always encodes
+		text, _ := json.Marshal(string(f.arguments)) // cannot fail
 		w.ToolCalls.items = append(w.ToolCalls.items, wireCall{CallID: f.id, Name: f.name, Arguments: text})
 	}
-	request.Frame, _ = Encode(w) // made of strings only
+	request.Frame, _ = Encode(w) // cannot fail
 	return request
 }
 
-// MarshalJSON makes a frame of collected fragments.
 func (c wireCalls) MarshalJSON() ([]byte, error) { return json.Marshal(c.items) }

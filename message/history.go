@@ -1,18 +1,18 @@
 package message
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
 
-// shared are the fields of every message in Letta's API; those that a message does not
-// have are null there.
+// shared returns the fields of every message in Letta's API, null if absent.
 func shared() []string {
 	return []string{"id", "date", "name", "message_type", "otid", "sender_id", "step_id", "is_err", "seq_id", "run_id"}
 }
 
-// own are the further fields of a type of message in Letta's API; nil for a type that
-// toold does not record.
+// own returns the further fields of a type of message in Letta's API; nil for a type
+// that toold does not record.
 func own(messageType string) []string {
 	switch messageType {
 	case "approval_request_message":
@@ -25,9 +25,9 @@ func own(messageType string) []string {
 	return nil
 }
 
-// History makes of a recorded message what Letta's API lists: its fields and no others,
-// null where there is no value, and calls of name, arguments as text and tool_call_id.
-// What cannot be read it returns as Listed does.
+// History converts a recorded message to that of Letta's API: exactly its fields,
+// null if absent, and calls with name, arguments as text and tool_call_id. It returns
+// an invalid record as Listed does.
 func History(record []byte) []byte {
 	listed := Listed(record)
 	fields := map[string]json.RawMessage{}
@@ -60,14 +60,14 @@ func History(record []byte) []byte {
 	return text
 }
 
-// familyCall is a call as Letta's API has it.
+// familyCall is a call in Letta's API.
 type familyCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 	CallID    string `json:"tool_call_id"`
 }
 
-// familyCalls makes of a call, or of an array of calls, those of Letta's API.
+// familyCalls converts a call, or an array of calls.
 func familyCalls(raw json.RawMessage) json.RawMessage {
 	type recorded struct {
 		familyCall
@@ -75,29 +75,24 @@ func familyCalls(raw json.RawMessage) json.RawMessage {
 	}
 	var one recorded
 	var many []recorded
-	if json.Unmarshal(raw, &one) != nil && json.Unmarshal(raw, &many) != nil {
+	single := json.Unmarshal(raw, &one) == nil
+	if single {
+		many = []recorded{one}
+	} else if json.Unmarshal(raw, &many) != nil {
 		return raw
 	}
-	var v any
-	if many == nil {
-		v = named(one.familyCall, one.ToolName)
-	} else {
-		calls := make([]familyCall, len(many))
-		for i, c := range many {
-			calls[i] = named(c.familyCall, c.ToolName)
-		}
-		v = calls
+	calls := make([]familyCall, len(many))
+	for i, c := range many {
+		calls[i] = c.familyCall
+		calls[i].Name = cmp.Or(c.Name, c.ToolName)
+	}
+	var v any = calls
+	if single {
+		v = calls[0]
 	}
 	text, err := Encode(v)
 	if err != nil {
 		return raw
 	}
 	return text
-}
-
-func named(c familyCall, tool string) familyCall {
-	if c.Name == "" {
-		c.Name = tool
-	}
-	return c
 }

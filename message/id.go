@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// NewID returns prefix, a hyphen and a UUID that begins with the time in
-// milliseconds and is random else (RFC 9562, version 7): for example
-// "message-0192…". An empty prefix gives the UUID alone. Ids made one after the
-// other stand beside each other in an index, however long that is.
+// NewID returns prefix, a hyphen and a UUID of version 7 (RFC 9562), for example
+// "message-0192…"; with an empty prefix the UUID alone. Ids sort by their time, so
+// new ones are adjacent in an index.
 func NewID(prefix string) string {
 	var u [16]byte
 	rand.Read(u[6:]) // never fails: it ends the program instead

@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// The items of OpenAI's Responses API by which a model uses a shell or changes files.
-
-// wireItem is what all of them have.
+// wireItem contains the common fields of the items of OpenAI's Responses API by
+// which a model runs commands or changes files.
 type wireItem struct {
 	Type   string `json:"type"`
-	CallID ident  `json:"call_id" jsonschema:"names the call in the answer"`
+	CallID string `json:"call_id" wire:"id" jsonschema:"names the call in the answer"`
 	Status string `json:"status,omitempty" jsonschema:"completed, or absent"`
 	origin
 }
@@ -24,8 +23,8 @@ type wireShellCall struct {
 	Environment *wireLocal      `json:"environment,omitempty" jsonschema:"local, or absent"`
 }
 
-// wireShellAction is what a shell_call does. Unknown members refuse the call, since they
-// are arguments.
+// wireShellAction contains the arguments of a shell_call. Unknown members refuse
+// the call.
 type wireShellAction struct {
 	Commands  []string `json:"commands" jsonschema:"run one after the other"`
 	TimeoutMS *int64   `json:"timeout_ms,omitempty" jsonschema:"of each command"`
@@ -37,7 +36,7 @@ func (a *wireShellAction) bindSelf(raw json.RawMessage) {
 	a.faults = bind(raw, a)
 	o, err := splitObject(raw)
 	if err != nil {
-		return // bind has said it
+		return // bind reports it
 	}
 	for _, m := range o {
 		if !slices.Contains([]string{"type", "commands", "timeout_ms", "max_output_length"}, m.key) {
@@ -60,21 +59,21 @@ type wirePatchCall struct {
 	Operation json.RawMessage `json:"operation" jsonschema:"type, path and diff"`
 }
 
-// call makes the call of an item, or an Error when it cannot be answered.
-func (w wireItem) call(tool ident, arguments json.RawMessage, faults []fault) (ToolCall, *Error) {
+// call returns the call of an item, or an Error if it cannot be answered.
+func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (ToolCall, *Error) {
 	if e := checkID(w.CallID, "call_id", faults); e != nil {
 		return ToolCall{}, e
 	}
 	if w.Status != "" && w.Status != "completed" {
-		// Not a return: the whole item may come under the same id.
+		// Not a return: the complete item may come under the same id.
 		e := Errorf(InvalidArguments, "the item is not complete, so nothing ran: its status is %.40q; send it when it is completed", w.Status)
-		e.CallID = string(w.CallID)
+		e.CallID = w.CallID
 		return ToolCall{}, e
 	}
 	return newCall(w.CallID, tool, arguments, faults), nil
 }
 
-// emit asks for the calls of an item.
+// emit requests the calls of an item.
 func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCall) *Request {
 	request := w.request(dialect, x.frame)
 	request.Calls = calls
@@ -111,10 +110,10 @@ func (d *Decoder) patchCall(x *decoding) {
 	w.emit(d, x, OpenAIPatch, call)
 }
 
-// mostCommands is how many commands one shell_call may have.
+// mostCommands bounds the commands of one shell_call.
 const mostCommands = 100
 
-// shellCall decodes a shell_call. Each of its commands becomes a call of its own.
+// shellCall decodes a shell_call. Each of its commands becomes a call.
 func (d *Decoder) shellCall(x *decoding) {
 	var w wireShellCall
 	faults := bind(x.frame, &w)
@@ -127,7 +126,7 @@ func (d *Decoder) shellCall(x *decoding) {
 	case len(w.Action.faults) > 0:
 		first.refuse(sentence(w.Action.faults))
 	case n == 0 || n > mostCommands:
-		first.refuse(fmt.Sprintf("action.commands must hold 1 to %d commands", mostCommands))
+		first.refuse(fmt.Sprintf("action.commands must have 1 to %d commands", mostCommands))
 	case w.Environment != nil && w.Environment.Type != "local":
 		first.refuse("toold runs commands here: the type of environment must be local")
 	case w.Action.MaxOutput != nil && *w.Action.MaxOutput < 0:
@@ -144,11 +143,11 @@ func (d *Decoder) shellCall(x *decoding) {
 	request.Most, request.Item = w.Action.MaxOutput, first.ID
 }
 
-// partID names the call of one command of several.
+// partID returns the id of the call of command n of an item.
 func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
 
-// commands are the calls of the commands: under an id, or numbered where that is empty.
-// Output is data for the caller, so there is no terminal.
+// commands returns the calls of the commands: under id, or numbered if id is empty.
+// Their output is data for the caller, so they get no terminal.
 func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 	var calls []ToolCall
 	for i, command := range append(w.Action.Commands, "")[:max(len(w.Action.Commands), 1)] {
@@ -158,7 +157,7 @@ func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 			Terminal string `json:"terminal"`
 		}{command, w.Action.TimeoutMS, "off"}
 		call := first
-		call.Arguments, _ = Encode(arguments) // strings and numbers can be encoded
+		call.Arguments, _ = Encode(arguments) // cannot fail
 		if call.ID = id; id == "" {
 			call.ID = partID(first.ID, i+1)
 		}
@@ -167,32 +166,31 @@ func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 	return calls
 }
 
-// ShellOutput answers a shell_call.
-type ShellOutput struct {
-	Type   string         `json:"type"` // "shell_call_output"
-	CallID string         `json:"call_id"`
-	Status string         `json:"status"` // "completed"
-	Most   *int64         `json:"max_output_length,omitempty"`
-	Output []ShellCommand `json:"output"` // one for each command
+// shellOutput answers a shell_call.
+type shellOutput struct {
+	Type   string        `json:"type"` // "shell_call_output"
+	CallID string        `json:"call_id"`
+	Status string        `json:"status"` // "completed"
+	Most   *int64        `json:"max_output_length,omitempty"`
+	Output []shellResult `json:"output"` // one for each command
 }
 
-// ShellCommand is what one command of a shell_call came to.
-type ShellCommand struct {
+// shellResult is the result of one command of a shell_call.
+type shellResult struct {
 	Stdout  string       `json:"stdout"`
 	Stderr  string       `json:"stderr"`
-	Outcome ShellOutcome `json:"outcome"`
+	Outcome shellOutcome `json:"outcome"`
 }
 
-// ShellOutcome is how a command ended.
-type ShellOutcome struct {
+type shellOutcome struct {
 	Type     string `json:"type"` // "exit" or "timeout"
 	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
-// shellAnswer answers the commands that ran or were refused. Those after one that did not
-// run to its end were not begun.
+// shellAnswer answers the commands that ran or were refused. The commands after
+// one that did not complete have not started.
 func shellAnswer(r *Request, returns []ToolReturn) any {
-	out := ShellOutput{Type: "shell_call_output", CallID: r.Item, Status: "completed", Most: r.Most}
+	out := shellOutput{Type: "shell_call_output", CallID: r.Item, Status: "completed", Most: r.Most}
 	if r.Item == "" {
 		out.CallID = returns[0].CallID
 	}
@@ -201,28 +199,27 @@ func shellAnswer(r *Request, returns []ToolReturn) any {
 	}
 	for i := len(returns); i < len(r.Calls); i++ {
 		text := fmt.Sprintf("Error: not run, since command %d did not run to its end", len(returns))
-		out.Output = append(out.Output, ShellCommand{Stderr: text, Outcome: exit(exitRefused)})
+		out.Output = append(out.Output, shellResult{Stderr: text, Outcome: exit(exitRefused)})
 	}
 	return out
 }
 
-// The exit codes of commands that have none of their own, as toold call has them.
+// The exit codes of commands that have none of their own, as of toold call.
 const (
 	exitFailed  = 125 // toold could not run it
 	exitRefused = 126
 )
 
-func exit(code int) ShellOutcome { return ShellOutcome{"exit", &code} }
+func exit(code int) shellOutcome { return shellOutcome{"exit", &code} }
 
-// Ended reports whether the call ran to its end by itself.
+// Ended reports whether the call completed by itself.
 func (r ToolReturn) Ended() bool { return r.ErrorType == nil && !r.TimedOut && !r.Cancelled }
 
-// refusals are why a call was not allowed to run.
 func refusals() []ErrorType { return []ErrorType{Denied, ApprovalTimeout, ProtectedPath} }
 
-// command is the return as one command of a shell_call.
-func (r ToolReturn) command(most *int64) ShellCommand {
-	c := ShellCommand{Stdout: strings.Join(r.Stdout, ""), Stderr: strings.Join(r.Stderr, "")}
+// command converts the return to that of a command of a shell_call.
+func (r ToolReturn) command(most *int64) shellResult {
+	c := shellResult{Stdout: strings.Join(r.Stdout, ""), Stderr: strings.Join(r.Stderr, "")}
 	switch {
 	case r.TimedOut:
 		c.Outcome.Type = "timeout"
@@ -244,7 +241,7 @@ func (r ToolReturn) command(most *int64) ShellCommand {
 	return c
 }
 
-// firstRunes are at most n characters of a text.
+// firstRunes returns at most n characters of s.
 func firstRunes(s string, n int64) string {
 	at := 0
 	for ; n > 0 && at < len(s); n-- {
@@ -254,44 +251,43 @@ func firstRunes(s string, n int64) string {
 	return s[:at]
 }
 
-// LocalShellOutput answers a local_shell_call. Output is the JSON text of a ShellText.
-type LocalShellOutput struct {
+// localShellOutput answers a local_shell_call. Output is the JSON text of a
+// shellText.
+type localShellOutput struct {
 	Type   string `json:"type"` // "local_shell_call_output"
-	ID     string `json:"id"`   // of the call, as the API wants it
+	ID     string `json:"id"`   // of the call
 	CallID string `json:"call_id"`
 	Status string `json:"status"` // "completed"
 	Output string `json:"output"`
 }
 
-// ShellText is the output of a local_shell_call: what the model reads, and the exit code.
-type ShellText struct {
+type shellText struct {
 	Output   string        `json:"output"`
-	Metadata ShellMetadata `json:"metadata"`
+	Metadata shellMetadata `json:"metadata"`
 }
 
-// ShellMetadata is how a command ended.
-type ShellMetadata struct {
+type shellMetadata struct {
 	ExitCode int     `json:"exit_code"`
 	Seconds  float64 `json:"duration_seconds"`
 }
 
 func localShellAnswer(_ *Request, returns []ToolReturn) any {
 	r := returns[0]
-	text := ShellText{r.Result, ShellMetadata{Seconds: float64(r.DurationMS) / 1000}}
+	text := shellText{r.Result, shellMetadata{Seconds: float64(r.DurationMS) / 1000}}
 	if code := r.command(nil).Outcome.ExitCode; code != nil {
 		text.Metadata.ExitCode = *code
 	} else {
 		text.Metadata.ExitCode = 124 // the time limit
 	}
 	output, err := Encode(text)
-	if err != nil { // cannot happen: it holds a string and numbers
+	if err != nil { // cannot happen
 		output = []byte("{}")
 	}
-	return LocalShellOutput{"local_shell_call_output", r.CallID, r.CallID, "completed", string(output)}
+	return localShellOutput{"local_shell_call_output", r.CallID, r.CallID, "completed", string(output)}
 }
 
-// PatchOutput answers an apply_patch_call.
-type PatchOutput struct {
+// patchOutput answers an apply_patch_call.
+type patchOutput struct {
 	Type   string `json:"type"` // "apply_patch_call_output"
 	CallID string `json:"call_id"`
 	Status string `json:"status"` // "completed" or "failed"
@@ -303,5 +299,5 @@ func patchAnswer(_ *Request, returns []ToolReturn) any {
 	if returns[0].Status != "success" {
 		status = "failed"
 	}
-	return PatchOutput{"apply_patch_call_output", returns[0].CallID, status, returns[0].Result}
+	return patchOutput{"apply_patch_call_output", returns[0].CallID, status, returns[0].Result}
 }

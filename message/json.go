@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what a frame may hold, so that a small frame cannot become a large
-// structure in memory. Arguments of calls are not split and have no such bound.
+// Bounds of a frame, so that a small frame cannot become a large structure in
+// memory. Arguments of calls are not split and have no such bounds.
 const (
 	maxDepth    = 512  // arrays and objects inside each other
 	maxMembers  = 256  // of one object of the envelope
 	maxElements = 1024 // of one array of the envelope
 )
 
-// checkFrame returns why frame is not one valid JSON value, or nil. All other
-// functions of this file rely on it having been asked first.
+// checkFrame returns an error unless frame is one valid JSON value. The other
+// functions of this file require a valid frame.
 func checkFrame(frame []byte) error {
 	if !utf8.Valid(frame) {
 		return errors.New("the frame is not valid UTF-8")
@@ -35,7 +35,7 @@ func checkFrame(frame []byte) error {
 	return errors.New("the frame is not valid JSON")
 }
 
-// tooDeep looks before anything parses, since a parser may recurse.
+// tooDeep runs before any parser, which may recurse.
 func tooDeep(b []byte) bool {
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -108,7 +108,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// object is the members of a JSON object in their order, duplicates included.
+// object contains the members of a JSON object in order, with duplicates.
 type object []member
 
 type member struct {
@@ -116,8 +116,7 @@ type member struct {
 	value json.RawMessage // aliases the frame
 }
 
-// get returns the first member of exactly this name; names that differ in case
-// are other names. A null value counts as absent, as everywhere in the family.
+// get returns the first member of this name, in this case. Null counts as absent.
 func (o object) get(key string) (json.RawMessage, bool) {
 	for _, m := range o {
 		if m.key == key {
@@ -195,15 +194,14 @@ func splitArray(raw json.RawMessage) ([]json.RawMessage, error) {
 	return elements, nil
 }
 
-// unquote returns the content of a JSON string. encoding/json would replace
-// half a surrogate pair by U+FFFD, so that two readers could see two texts;
-// here it is an error.
+// unquote returns the content of a JSON string. Half a surrogate pair is an error:
+// encoding/json replaces it by U+FFFD, other readers do not.
 func unquote(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("must be a string")
 	}
 	if hasLoneSurrogate(raw) {
-		return "", errors.New("holds half of a surrogate pair")
+		return "", errors.New("contains half of a surrogate pair")
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {

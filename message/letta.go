@@ -1,9 +1,9 @@
 package message
 
-// lettaRequest decodes approval_request_message in both its dialects: OpenLetta
+// lettaRequest decodes approval_request_message in both dialects: OpenLetta
 // (tool_name, arguments as an object, one call) and the Letta API (name,
-// arguments as a JSON string, a batch in tool_calls). Their replies are the
-// same merged return, so a mixture is no fault.
+// arguments as a JSON string, a batch in tool_calls). Both get the same return,
+// so a mixture is valid.
 func (d *Decoder) lettaRequest(x *decoding) {
 	var w wireRequest
 	faults := bind(x.frame, &w)
@@ -29,8 +29,8 @@ func (d *Decoder) lettaRequest(x *decoding) {
 	}
 }
 
-// complete returns the calls of a frame that is not a fragment. The array wins
-// over tool_call, which mirrors its first.
+// complete returns the calls of a frame that is not a fragment. tool_call only
+// mirrors the first of tool_calls.
 func (w *wireRequest) complete(x *decoding) []ToolCall {
 	var b batch
 	for i := range w.ToolCalls.items {
@@ -51,21 +51,21 @@ func (w *wireRequest) complete(x *decoding) []ToolCall {
 		}
 		b.add(call)
 	case len(w.ToolCalls.items) == 0:
-		x.errorf(MissingToolCallID, "the request holds no call; send tool_calls, or tool_call with a tool_call_id")
+		x.errorf(MissingToolCallID, "the request contains no call; send tool_calls, or tool_call with a tool_call_id")
 	}
 	return b.calls
 }
 
-// addMirror compares tool_call with the call of the same id in tool_calls:
-// where they differ nobody can tell which of the two was meant.
+// addMirror compares tool_call with the call of the same id in tool_calls. If
+// they differ, the call is ambiguous and refused.
 func (b *batch) addMirror(mirror *wireCall) {
 	call, e := mirror.toolCall()
 	if e != nil {
-		return // it names no call beyond those of the array
+		return // it adds no call
 	}
 	i, known := b.index[call.ID]
 	if !known {
-		call.refuse("tool_call names a call that tool_calls does not hold; put every call into tool_calls")
+		call.refuse("tool_call names a call that tool_calls does not contain; put every call into tool_calls")
 		b.add(call)
 		return
 	}

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Listed makes of a recorded message what list_messages shows: the shapes that clients of
-// the family read. A return is whole; a request has its call in tool_calls too, with
-// arguments that are text; dates have milliseconds, and no field is an empty string.
-// What cannot be read it returns as it is.
+// Listed converts a recorded message to that of list_messages: a return is complete; a
+// request has its call in tool_calls too, with arguments as text; dates have milliseconds,
+// and no field is an empty string. It returns an invalid record unchanged.
 func Listed(record []byte) []byte {
 	if whole := WholeReturn(record); !bytes.Equal(whole, record) {
 		return whole
@@ -32,7 +31,7 @@ func Listed(record []byte) []byte {
 	call := map[string]json.RawMessage{}
 	if json.Unmarshal(fields["tool_call"], &call) == nil && call["arguments"] != nil {
 		if call["arguments"][0] != '"' {
-			call["arguments"], _ = Encode(string(call["arguments"])) // a string can be encoded
+			call["arguments"], _ = Encode(string(call["arguments"])) // cannot fail
 		}
 		one, err := Encode(call)
 		if err != nil {

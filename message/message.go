@@ -1,19 +1,22 @@
-// Package message holds the messages toold exchanges and the dialects in which
-// they travel.
+// Package message holds the messages that toold exchanges with its clients.
 //
-// It knows nothing of tools, policy or connections. The wire contract is
-// docs/protocol.md; the shapes are those of Letta's message family.
+// It decodes frames of every dialect into Inbound values, encodes what toold
+// sends, and makes the JSON Schema of both. It knows no tools, policy or
+// connections. A caller may rely on docs/protocol.md, and on every call in a
+// frame yielding either a ToolCall or an Error.
 package message
 
 import "encoding/json"
 
-// An Inbound is one thing a client asks for, decoded from a frame of any
-// dialect: *Request, *ApprovalResponse, *Cancel, *ToolInput, *ListMessages,
-// *ListApprovals, *ListCalls, *GetOutput, *ExplainPolicy, *Subscribe,
-// *Unsubscribe, *Hello or *Ping.
-type Inbound interface{ inbound() }
+// An Inbound is one request of a client, decoded from a frame of any dialect:
+// *Request, *ApprovalResponse, *ExplainPolicy, *ToolInput, *Ping, or a type of
+// inbound.go.
+type Inbound interface {
+	// check fills in defaults and returns what is wrong with the values.
+	check() string
+}
 
-// Dialect names the form in which a call came and its return must go.
+// Dialect names the form of a call and of the answer to it.
 type Dialect string
 
 // The dialects.
@@ -40,26 +43,26 @@ type Request struct {
 	GroupID        string
 	SenderID       string
 	Calls          []ToolCall
-	Item           string          // not empty: the id of what the calls are parts of, which run one after the other and have one answer
-	Most           *int64          // characters of each stream in the answer; nil = all
-	Frame          json.RawMessage // the frame (or collected fragments) as received, for the journal
+	Item           string          // id of the item that the calls are parts of: they run in order and share one answer; or empty
+	Most           *int64          // characters of each stream in the answer; nil: all
+	Frame          json.RawMessage // the frame, or the collected fragments, for the journal
 }
 
 // ToolCall is one call of a Request. ID is never empty.
 type ToolCall struct {
 	ID        string
-	Name      string          // as asked: may be an alias
-	Arguments json.RawMessage // exact bytes of the argument value; of a string's content where the dialect sends a string
-	Invalid   string          // not empty: the frame contradicts itself about this call; it must be refused with this text
+	Name      string          // as sent: may be an alias
+	Arguments json.RawMessage // exact bytes of the value; of a string's content where the dialect sends a string
+	Invalid   string          // not empty: the frame is ambiguous about this call; refuse it with this text
 }
 
-// ApprovalResponse answers waiting approvals.
+// ApprovalResponse answers calls that await approval.
 type ApprovalResponse struct {
 	Answers  []ApprovalAnswer
-	Remember string // "once" (also when absent), "conversation", "command", "prefix" or "rule"
+	Remember string // "once" (also when empty), "conversation", "command", "prefix" or "rule"
 	Pattern  string `json:",omitempty"` // of the rule, when Remember is "rule"
 
-	Beforehand bool // given before the question, which nobody has read
+	Beforehand bool // sent before the question, which no one has read
 }
 
 // ApprovalAnswer decides one approval, named by CallID or by ApprovalID.
@@ -68,26 +71,19 @@ type ApprovalAnswer struct {
 	ApprovalID string
 	Approve    bool
 	Reason     string
-	Widen      Widening        // what the call gets besides; with Approve only
-	Arguments  json.RawMessage `json:",omitempty"` // to run the call with instead of its own; with Approve only
+	Widen      Widening        // escalation of the call's sandbox; with Approve only
+	Arguments  json.RawMessage `json:",omitempty"` // replace those of the call; with Approve only
 }
 
-// Cancel stops a call, or all calls of the client.
-type Cancel struct {
-	CallID string
-	All    bool
-	Reason string
-}
-
-// ToolInput is input for a running call; exactly one of Data, EOF, Signal and
+// ToolInput is input for a running call. Exactly one of Data, EOF, Signal and
 // Resize is set.
 type ToolInput struct {
-	RequestID string // wants an InputTaken
+	RequestID string // asks for an InputTaken
 	CallID    string
 	Data      []byte
 	EOF       bool
 	Signal    string // to the foreground process group
-	Leader    bool   // Signal goes to the command's shell alone
+	Leader    bool   // send Signal to the command's shell only
 	Resize    *Resize
 }
 
@@ -97,83 +93,60 @@ type Resize struct {
 	Cols uint16 `json:"cols"`
 }
 
-// ListMessages asks for journalled messages. Before and After are message ids
-// and mean older and newer, whatever the order.
-type ListMessages struct {
-	RequestID      string
-	Before, After  string
-	Limit          int  // 1–1000
-	Ascending      bool // default: newest first
-	RunID          string
-	StepID         string
-	AgentID        string
-	ConversationID string
-	CallID         string
-	OTID           string
-	GroupID        string
-	SenderID       string
-	Workspace      string // the root of the workspace of the calls
-	MessageTypes   []string
-	Status         string
-}
-
-// ListApprovals asks for the approvals that wait.
-type ListApprovals struct{ RequestID string }
-
-// ListCalls asks for the calls that are not answered yet, and with All also for
-// the latest that are.
-type ListCalls struct {
-	RequestID string
-	All       bool
-}
-
-// GetOutput asks for recorded output of a call, from Offset (bytes of the
-// stream), at most Limit bytes (0 = a default).
-type GetOutput struct {
-	RequestID string
-	CallID    string
-	Stream    string // "stdout", "stderr" or "combined"
-	Offset    int64
-	Limit     int64
-}
-
 // ExplainPolicy asks how a call would be decided, without running it.
 type ExplainPolicy struct {
 	RequestID string
 	Call      ToolCall
 }
 
-// Hello is the optional greeting of a client.
-type Hello struct {
-	Protocol   int
-	ClientName string
-	Version    string
-	Output     string // "none", "delta" (default) or "binary"
-	Workspace  string // an absolute path in a registered workspace; "" = the daemon's own
-	Resume     *Resume
+func (*Request) check() string          { return "" }
+func (*ApprovalResponse) check() string { return "" }
+func (*ToolInput) check() string        { return "" }
+func (*ExplainPolicy) check() string    { return "" }
+
+// Asker names the origin of a call and the reason given for it. Only Client is
+// verified; the client chooses everything else.
+type Asker struct {
+	Client         string   `json:"client"` // name of the token
+	Program        *Program `json:"program,omitempty"`
+	AgentID        string   `json:"agent_id,omitempty"`
+	ConversationID string   `json:"conversation_id,omitempty"`
+	Description    string   `json:"description,omitempty"`   // argument of the call; the first 2000 bytes
+	Justification  string   `json:"justification,omitempty"` // same
 }
 
-// Resume asks to go on where an earlier connection ended.
-type Resume struct {
-	ConnID       string // of its hello_ack; empty: the latest of this client
-	LastEventSeq int64  // of the last delta that came
+// Program is the name that a client gives itself in its hello.
+type Program struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
 }
 
-// Ping asks for a pong with the same nonce. TypeAlias is set when the client
-// wrote {"type":"ping"}: the pong then carries "type" as well.
-type Ping struct {
-	Nonce     string
-	TypeAlias bool
+// RecordedAnswer is an answer to an approval as list_messages shows it: the
+// family's approval_response_message with toold's own fields.
+type RecordedAnswer struct {
+	OTID           string             `json:"otid,omitempty"`
+	RunID          string             `json:"run_id,omitempty"`
+	StepID         string             `json:"step_id,omitempty"`
+	AgentID        string             `json:"agent_id,omitempty"`
+	ConversationID string             `json:"conversation_id,omitempty"`
+	Approvals      []RecordedApproval `json:"approvals"`
+	Approve        bool               `json:"approve"`
+	ApprovalID     string             `json:"approval_request_id"`
+	Reason         string             `json:"reason,omitempty"`
+	Approver       string             `json:"approver"`              // whose token answered
+	Remember       string             `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
+	Changes        []string           `json:"changes,omitempty"`     // made in the policy file
+	NotWritten     string             `json:"not_written,omitempty"` // why the policy file was not changed
+	Beforehand     bool               `json:"beforehand,omitempty"`  // sent before the question, which no one has read
 }
 
-func (*Request) inbound()          {}
-func (*ApprovalResponse) inbound() {}
-func (*Cancel) inbound()           {}
-func (*ToolInput) inbound()        {}
-func (*ListMessages) inbound()     {}
-func (*ListApprovals) inbound()    {}
-func (*ListCalls) inbound()        {}
-func (*GetOutput) inbound()        {}
-func (*ExplainPolicy) inbound()    {}
-func (*Hello) inbound()            {}
-func (*Ping) inbound()             {}
+// RecordedApproval is the answer for one call.
+type RecordedApproval struct {
+	Type    string    `json:"type"` // "approval"
+	CallID  string    `json:"tool_call_id"`
+	Approve bool      `json:"approve"`
+	Reason  string    `json:"reason,omitempty"`
+	Widen   *Widening `json:"widen,omitempty"` // escalation of the call's sandbox
+
+	Arguments json.RawMessage `json:"arguments,omitempty"` // replaced those of the call
+}

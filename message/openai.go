@@ -2,8 +2,8 @@ package message
 
 import "cmp"
 
-// chatRequest decodes an assistant's message in the chat form. One without
-// calls is plain text and asks for nothing.
+// chatRequest decodes an assistant's message in the chat form. A message without
+// calls is plain text and yields nothing.
 func (d *Decoder) chatRequest(x *decoding) {
 	var w wireChat
 	faults := bind(x.frame, &w)
@@ -13,7 +13,7 @@ func (d *Decoder) chatRequest(x *decoding) {
 	}
 	if blocks := x.toolUsesOf(w.Content); len(blocks) > 0 {
 		if len(w.ToolCalls) > 0 || len(faults) > 0 {
-			x.errorf(InvalidFrame, "the message cannot be understood: %s", cmp.Or(sentence(faults), "it holds tool_use blocks and tool_calls; send one of them"))
+			x.errorf(InvalidFrame, "the message cannot be understood: %s", cmp.Or(sentence(faults), "it contains tool_use blocks and tool_calls; send one of them"))
 			return
 		}
 		d.toolUses(x, w.origin, blocks)

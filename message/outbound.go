@@ -1,11 +1,9 @@
 package message
 
-import (
-	"encoding/json"
-)
+import "encoding/json"
 
-// ToolReturn is the one terminal answer to a call: the merged form that
-// satisfies every reader of the family at once. Make it with NewToolReturn.
+// ToolReturn is the terminal answer to a call, with the fields of every dialect
+// of the family. Make it with NewToolReturn.
 type ToolReturn struct {
 	MessageType string       `json:"message_type"` // "tool_return_message"
 	ID          string       `json:"id"`           // "message-<uuid>"
@@ -18,7 +16,7 @@ type ToolReturn struct {
 	ToolReturn  string       `json:"tool_return"`
 	Stdout      []string     `json:"stdout"`
 	Stderr      []string     `json:"stderr"`
-	ToolReturns []ReturnItem `json:"tool_returns"`
+	ToolReturns []returnItem `json:"tool_returns"`
 	OTID        string       `json:"otid"`
 	RunID       *string      `json:"run_id"`
 	StepID      *string      `json:"step_id"`
@@ -33,7 +31,7 @@ type ToolReturn struct {
 	StdoutBytes int64       `json:"stdout_bytes"`
 	StderrBytes int64       `json:"stderr_bytes"`
 	Terminal    *string     `json:"terminal"`
-	Order       Order       `json:"order,omitempty"` // of the lines of both streams in result: "exact" or "arrival"; absent when no command ran
+	Order       Order       `json:"order,omitempty"` // of the lines of both streams in result; absent when no command ran
 	Sandbox     *Sandbox    `json:"sandbox"`
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`
@@ -41,13 +39,13 @@ type ToolReturn struct {
 	Cause       *Cause      `json:"cause,omitempty"` // why toold stopped it
 	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
-	Background  *Background `json:"background,omitempty"` // the command runs on, as a call of its own
+	Background  *Background `json:"background,omitempty"` // the call as which the command continues
 	Replayed    bool        `json:"replayed,omitempty"`
-	File        *File       `json:"file,omitempty"`  // what the call did to a file
-	Files       []File      `json:"files,omitempty"` // what it did to each of several
+	File        *File       `json:"file,omitempty"`  // effect on a file
+	Files       []File      `json:"files,omitempty"` // effect on each of several files
 }
 
-// File is what a call did to one file.
+// File is the effect of a call on one file.
 type File struct {
 	Path         string `json:"path" jsonschema:"the file's canonical path"`
 	Operation    string `json:"operation" jsonschema:"read, create, write, edit, remove or move"`
@@ -59,8 +57,8 @@ type File struct {
 	NextOffset   int64  `json:"next_offset,omitempty" jsonschema:"the first line that was not returned; absent: there is none"`
 }
 
-// ReturnItem mirrors a return in the list form of the Letta API.
-type ReturnItem struct {
+// returnItem mirrors a return in the list form of the Letta API.
+type returnItem struct {
 	Type       string   `json:"type"` // "tool"
 	CallID     string   `json:"tool_call_id"`
 	Status     string   `json:"status"`
@@ -69,7 +67,7 @@ type ReturnItem struct {
 	Stderr     []string `json:"stderr"`
 }
 
-// Sandbox is what held while a call ran.
+// Sandbox is the confinement of a call.
 type Sandbox struct {
 	Proxy bool `json:"proxy,omitempty"` // connections go through toold, by name
 
@@ -77,36 +75,27 @@ type Sandbox struct {
 	Enforced []string `json:"enforced"`
 	Network  bool     `json:"network"`
 	Tier     string   `json:"tier"`
-	Degraded string   `json:"degraded,omitempty"` // why the tier is not A, and what would mend it
+	Degraded string   `json:"degraded,omitempty"` // why the tier is not A, and how to fix it
 	Caches   string   `json:"caches,omitempty"`   // "overlay", "private" or none
 
-	Unwatched string `json:"unwatched,omitempty"` // why protected names could appear where nobody watches
+	Unwatched string `json:"unwatched,omitempty"` // why protected names could be created unseen
 
-	Widened *Widening `json:"widened,omitempty"` // what a person has added for this call
+	Widened *Widening `json:"widened,omitempty"` // escalation
 }
 
-// Decision tells why a call ran or did not.
+// Decision is why a call ran or did not.
 type Decision struct {
-	Action string `json:"action"` // "allow" or "deny", after people were asked
+	Action string `json:"action"` // "allow" or "deny"
 	By     string `json:"by"`     // "policy", "person", "beforehand" (a yes before the question), "remembered" (a yes to an earlier call of the conversation) or "deadline"
 	Rule   string `json:"rule"`
 	Source string `json:"source,omitempty"` // file:line of the rule
 	Reason string `json:"reason"`
 	Person string `json:"person,omitempty"` // whose token answered, when By is "person", "beforehand" or "remembered"
 
-	Widened *Widening `json:"widened,omitempty"` // what the person has added to the sandbox of this call
+	Widened *Widening `json:"widened,omitempty"` // escalation
 
 	Answer string          `json:"answer,omitempty"` // id of the approval that allowed it, when By is "remembered"
-	Edited json.RawMessage `json:"edited,omitempty"` // the arguments that a person put in the place of those of the call
-}
-
-// OpenAIReturn is a return in the chat form. The failure must be readable in
-// Content: the form has no status.
-type OpenAIReturn struct {
-	Role    string `json:"role"` // "tool"
-	CallID  string `json:"tool_call_id"`
-	Name    string `json:"name"`
-	Content string `json:"content"`
+	Edited json.RawMessage `json:"edited,omitempty"` // arguments that a person substituted
 }
 
 // HelloAck greets a client that said hello.
@@ -115,14 +104,14 @@ type HelloAck struct {
 	Protocol    int              `json:"protocol"`
 	Version     string           `json:"version"`
 	ConnID      string           `json:"conn_id"`
-	Workspace   string           `json:"workspace"`            // in which this connection's calls work unless they name another
+	Workspace   string           `json:"workspace"`            // of this connection's calls, unless they name another
 	Workspaces  []string         `json:"workspaces,omitempty"` // that are registered
 	Roles       []string         `json:"roles"`
 	Tools       []ToolDefinition `json:"tools"`
 	Limits      map[string]int64 `json:"limits"`
 	Sandbox     Sandbox          `json:"sandbox"`
-	// Resumed tells, in the answer to a hello with resume, whether that connection
-	// is known: if not, what the client missed it gets by repeating its calls.
+	// Resumed reports, in the answer to a hello with resume, whether that connection
+	// is known. If not, the client repeats its calls to get what it missed.
 	Resumed *bool `json:"resumed,omitempty"`
 }
 
@@ -133,9 +122,8 @@ type ToolDefinition struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// ApprovalRequest asks an approver to decide a call. It is the one frame of
-// toold's own that carries "tool_call", since that is what the family's
-// readers look for in a request.
+// ApprovalRequest asks an approver to decide a call. It is toold's only frame with
+// "tool_call", for which the family's readers look in a request.
 type ApprovalRequest struct {
 	MessageType string `json:"message_type"` // "approval_request_message"
 	ID          string `json:"id"`           // the approval's id
@@ -151,18 +139,18 @@ type ApprovalRequest struct {
 	ExpiresAt   string       `json:"expires_at"`
 	Suggestions []Suggestion `json:"suggestions"` // ways to remember a yes; never absent
 
-	MayWiden *MayWiden `json:"may_widen,omitempty"` // what a yes may add to the sandbox; absent = nothing
+	MayWiden *MayWiden `json:"may_widen,omitempty"` // limits of an escalation; absent: none is possible
 }
 
-// Suggestion is a way to remember a yes. One that changes the policy file was tried: with
-// it the call is allowed.
+// Suggestion is a way to remember a yes. A change of the policy file is offered only
+// if it allows the call.
 type Suggestion struct {
 	Remember string   `json:"remember"`          // "conversation", "command" or "prefix"
 	Changes  []string `json:"changes,omitempty"` // of the user's policy file, one line each
 
 	WouldAllow    []string `json:"would_allow,omitempty"`     // other recorded calls that it would have allowed
 	AllowsRefused []string `json:"allows_refused,omitempty"`  // recorded calls that it would allow though a person refused them
-	WouldNotAllow []string `json:"would_not_allow,omitempty"` // commands near to this one
+	WouldNotAllow []string `json:"would_not_allow,omitempty"` // similar commands
 }
 
 // ApprovalCall is a call shown to an approver.
@@ -180,7 +168,7 @@ type Preview struct {
 }
 
 // EffectLine is one effect of a call and, in answers to explain_policy, the
-// decision it would get alone.
+// decision about it alone.
 type EffectLine struct {
 	Kind   string `json:"kind"`
 	Text   string `json:"text"`
@@ -189,7 +177,7 @@ type EffectLine struct {
 	Rule   string `json:"rule,omitempty"`
 }
 
-// ApprovalResolved tells that an approval is decided.
+// ApprovalResolved reports the decision of an approval.
 type ApprovalResolved struct {
 	MessageType string `json:"message_type"` // "approval_resolved"
 	ID          string `json:"id"`
@@ -198,10 +186,10 @@ type ApprovalResolved struct {
 	By          string `json:"by"`
 	Reason      string `json:"reason"`
 
-	Widened *Widening `json:"widened,omitempty"` // what a yes has added to the sandbox
+	Widened *Widening `json:"widened,omitempty"` // escalation
 }
 
-// PolicyDecision tells how policy judged a call.
+// PolicyDecision reports the decision of the policy about a call.
 type PolicyDecision struct {
 	MessageType string `json:"message_type"` // "policy_decision"
 	CallID      string `json:"tool_call_id"`
@@ -211,14 +199,14 @@ type PolicyDecision struct {
 	Reason      string `json:"reason"`
 }
 
-// ConnectionDecision tells whether a running call may contact a host, where the
+// ConnectionDecision reports whether a running call may contact a host, if the
 // sandbox's network is proxy.
 type ConnectionDecision struct {
 	MessageType string `json:"message_type"` // "connection_decision"
 	CallID      string `json:"tool_call_id"`
 	Host        string `json:"host"`
 	Port        int    `json:"port"`
-	Ports       []int  `json:"ports,omitempty"` // all that a person decided on with one answer, where they are several
+	Ports       []int  `json:"ports,omitempty"` // if one answer of a person decided several
 	Action      string `json:"action"`          // "allow" or "deny"
 	By          string `json:"by"`              // "policy", "person", "beforehand" (a yes before the question) or "deadline"
 	Rule        string `json:"rule"`
@@ -226,7 +214,7 @@ type ConnectionDecision struct {
 	Reason      string `json:"reason"`
 }
 
-// ToolStarted tells that a call's process runs.
+// ToolStarted reports that a call's process runs.
 type ToolStarted struct {
 	MessageType string  `json:"message_type"` // "tool_started"
 	CallID      string  `json:"tool_call_id"`
@@ -243,13 +231,12 @@ type OutputDelta struct {
 	Stream      string `json:"stream"`
 	Offset      int64  `json:"offset"`
 	Data        string `json:"data,omitempty"`
-	DataB64     string `json:"data_b64,omitempty"` // instead of data where the bytes are not UTF-8
+	DataB64     string `json:"data_b64,omitempty"` // instead of data if the bytes are not UTF-8
 	EventSeq    int64  `json:"event_seq"`
 	Gap         *Gap   `json:"gap,omitempty"` // bytes before Offset that were not sent
 }
 
-// Gap is a range of bytes of a stream that a slow reader did not get live; it
-// can be fetched with get_output.
+// Gap is a range of bytes that a slow reader was not sent. get_output returns them.
 type Gap struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
@@ -271,9 +258,9 @@ type Output struct {
 	RequestID   string  `json:"request_id"`
 	CallID      string  `json:"tool_call_id"`
 	Stream      string  `json:"stream"`
-	Data        *string `json:"data,omitempty"`     // empty where there is nothing to return
-	DataB64     string  `json:"data_b64,omitempty"` // instead of data where the bytes are not UTF-8
-	Offset      int64   `json:"offset"`             // of the first byte; later than asked for where output is not kept
+	Data        *string `json:"data,omitempty"`     // empty if there is nothing to return
+	DataB64     string  `json:"data_b64,omitempty"` // instead of data if the bytes are not UTF-8
+	Offset      int64   `json:"offset"`             // of the first byte; later than requested if output is not kept
 	NextOffset  int64   `json:"next_offset"`
 	EOF         bool    `json:"eof"`           // nothing more is kept, and nothing more will come
 	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
@@ -303,4 +290,58 @@ type Pong struct {
 	MessageType string `json:"message_type"` // "pong"
 	Type        string `json:"type,omitempty"`
 	Nonce       string `json:"nonce,omitempty"`
+}
+
+// WaitingForInput reports that a program of a running call waits for input, or
+// that it continues. It follows the kernel's state, not the output.
+type WaitingForInput struct {
+	MessageType string `json:"message_type"` // "waiting_for_input"
+	CallID      string `json:"tool_call_id"`
+	Waiting     bool   `json:"waiting"`         // false: it continues
+	Kind        string `json:"kind"`            // "line", "password", or "tui": single keys
+	Since       string `json:"since,omitempty"` // RFC 3339
+	PID         int    `json:"pid"`             // in the call's pid namespace
+	Command     string `json:"command"`         // that waits
+}
+
+// InputTaken answers a tool_input that carries a request_id: its data was written
+// to the command's terminal or pipe.
+type InputTaken struct {
+	MessageType string `json:"message_type"` // "input_taken"
+	RequestID   string `json:"request_id"`
+	CallID      string `json:"tool_call_id"`
+}
+
+// Subscribed answers subscribe. Events follow it.
+type Subscribed struct {
+	MessageType string `json:"message_type"` // "subscribed"
+	RequestID   string `json:"request_id"`
+	After       int64  `json:"after"` // messages of the journal after this number follow
+}
+
+// Unsubscribed answers unsubscribe. No event follows it.
+type Unsubscribed struct {
+	MessageType string `json:"message_type"` // "unsubscribed"
+	RequestID   string `json:"request_id"`
+}
+
+// SubscriptionEvent is one event of a call.
+type SubscriptionEvent struct {
+	MessageType    string          `json:"message_type"` // "subscription_event"
+	RequestID      string          `json:"request_id"`   // of the subscribe
+	Topic          Topic           `json:"topic"`
+	Seq            int64           `json:"seq,omitempty"` // number in the journal; absent: it is not there
+	Client         string          `json:"client"`
+	AgentID        string          `json:"agent_id,omitempty"`
+	ConversationID string          `json:"conversation_id,omitempty"`
+	Event          json.RawMessage `json:"event"` // the frame
+}
+
+// SubscriptionGap reports events that a slow subscriber was not sent. Those in the
+// journal follow.
+type SubscriptionGap struct {
+	MessageType string `json:"message_type"` // "subscription_gap"
+	RequestID   string `json:"request_id"`
+	Skipped     int64  `json:"skipped"` // events, of all calls; some may follow
+	After       int64  `json:"after"`   // messages of the journal after this number follow
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ReturnOptions is what a call's return is made of. The zero value makes an
-// erroneous return: success has to be said.
+// ReturnOptions are the parts of a return. The zero value makes a return with
+// status "error".
 type ReturnOptions struct {
 	CallID   string
 	ToolName string    // as asked
@@ -37,14 +37,14 @@ type ReturnOptions struct {
 	Decision    *Decision
 	Diff        string
 	Leftovers   []Leftover
-	Denials     []Denial // of which the first MaxDenials are told
+	Denials     []Denial // of which the first maxDenials are sent
 	Cause       Cause    // empty: toold did not stop it
 	Background  *Background
 	File        *File
 	Files       []File
 }
 
-// NewToolReturn makes the return of a call, with every field in all the places
+// NewToolReturn returns the return of a call, with each value in every field
 // where readers of the family look for it.
 func NewToolReturn(o ReturnOptions) ToolReturn {
 	result := strings.ToValidUTF8(o.Result, "\ufffd")
@@ -57,7 +57,7 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 		DurationMS: o.Duration.Milliseconds(), Truncated: o.Truncated,
 		StdoutBytes: o.StdoutBytes, StderrBytes: o.StderrBytes, Terminal: optional(o.Terminal), Order: o.Order,
 		Sandbox: o.Sandbox, Decision: o.Decision, ErrorType: optional(o.ErrorType), Diff: optional(o.Diff),
-		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), MaxDenials)], Cause: optional(o.Cause), Background: o.Background, File: o.File, Files: o.Files,
+		Leftovers: o.Leftovers, Denials: o.Denials[:min(len(o.Denials), maxDenials)], Cause: optional(o.Cause), Background: o.Background, File: o.File, Files: o.Files,
 	}
 	if r.ID == "" {
 		r.ID = NewID("message")
@@ -69,10 +69,10 @@ func NewToolReturn(o ReturnOptions) ToolReturn {
 	return r
 }
 
-// mirror tells what a return says in all the places.
+// mirror fills in the fields that repeat others.
 func (r *ToolReturn) mirror() {
 	r.Result = r.ToolReturn
-	r.ToolReturns = []ReturnItem{{
+	r.ToolReturns = []returnItem{{
 		Type: "tool", CallID: r.CallID, Status: r.Status, ToolReturn: r.ToolReturn, Stdout: r.Stdout, Stderr: r.Stderr,
 	}}
 }
@@ -92,8 +92,8 @@ func date(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// lines returns output as the array the family wants: empty, never null, or of
-// one string, since splitting could not tell how the last line ended.
+// lines returns output as the family's array: empty, never null, or of one
+// string, since splitting would lose whether the last line is complete.
 func lines(s string) []string {
 	if s == "" {
 		return []string{}
@@ -109,10 +109,18 @@ func optional[T ~string](s T) *T {
 	return &s
 }
 
-// OpenAI returns the return in the chat form, where a failure must be told by
-// the text because there is no status.
-func (r ToolReturn) OpenAI() OpenAIReturn {
-	return OpenAIReturn{Role: "tool", CallID: r.CallID, Name: r.ToolName, Content: r.chatContent()}
+// chatReturn is a return in the chat form. It has no status, so Content contains
+// the failure.
+type chatReturn struct {
+	Role    string `json:"role"` // "tool"
+	CallID  string `json:"tool_call_id"`
+	Name    string `json:"name"`
+	Content string `json:"content"`
+}
+
+func chatAnswer(_ *Request, returns []ToolReturn) any {
+	r := returns[0]
+	return chatReturn{"tool", r.CallID, r.ToolName, r.chatContent()}
 }
 
 func (r ToolReturn) chatContent() string {

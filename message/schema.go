@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of every frame, made from the
-// Go types that Decoder binds and Encode writes. Under $defs, client_frame is
-// any frame that toold takes and daemon_frame any that it sends; each frame has
-// a definition of its own.
+// Schema returns the JSON Schema (draft 2020-12) of every frame. Under $defs,
+// client_frame is any frame that toold accepts and daemon_frame any that it
+// sends; each frame has a definition of its own.
 func Schema() ([]byte, error) {
 	root := &jsonschema.Schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema",
@@ -36,72 +36,45 @@ func Schema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// A frameType is one frame of the wire: the field that tells it from others,
-// its value there, and its Go type.
-type frameType struct {
-	key, value string
-	typ        reflect.Type
-}
-
-func clientFrames() []frameType {
-	return []frameType{
-		{"message_type", "approval_request_message", reflect.TypeFor[wireRequest]()},
-		{"message_type", "stop_reason", reflect.TypeFor[wireStop]()},
-		{"role", "assistant", reflect.TypeFor[wireChat]()},
-		{"type", "shell_call", reflect.TypeFor[wireShellCall]()},
-		{"type", "local_shell_call", reflect.TypeFor[wireLocalShellCall]()},
-		{"type", "apply_patch_call", reflect.TypeFor[wirePatchCall]()},
-		{"type", "tool_use", reflect.TypeFor[wireToolUse]()},
-		{"message_type", "approval_response_message", reflect.TypeFor[wireApproval]()},
-		{"message_type", "cancel", reflect.TypeFor[wireCancel]()},
-		{"message_type", "tool_input", reflect.TypeFor[wireInput]()},
-		{"message_type", "list_messages", reflect.TypeFor[wireListMessages]()},
-		{"message_type", "list_approvals", reflect.TypeFor[wireListApprovals]()},
-		{"message_type", "list_calls", reflect.TypeFor[wireListCalls]()},
-		{"message_type", "subscribe", reflect.TypeFor[wireSubscribe]()},
-		{"message_type", "unsubscribe", reflect.TypeFor[wireUnsubscribe]()},
-		{"message_type", "get_output", reflect.TypeFor[wireGetOutput]()},
-		{"message_type", "explain_policy", reflect.TypeFor[wireExplainPolicy]()},
-		{"message_type", "hello", reflect.TypeFor[wireHello]()},
-		{"message_type", "ping", reflect.TypeFor[wirePing]()},
-	}
-}
-
 func daemonFrames() []frameType {
 	return []frameType{
-		{"message_type", "tool_return_message", reflect.TypeFor[ToolReturn]()},
-		{"role", "tool", reflect.TypeFor[OpenAIReturn]()},
-		{"type", "shell_call_output", reflect.TypeFor[ShellOutput]()},
-		{"type", "local_shell_call_output", reflect.TypeFor[LocalShellOutput]()},
-		{"type", "apply_patch_call_output", reflect.TypeFor[PatchOutput]()},
-		{"type", "tool_result", reflect.TypeFor[ToolResult]()},
-		{"message_type", "hello_ack", reflect.TypeFor[HelloAck]()},
-		{"message_type", "approval_request_message", reflect.TypeFor[ApprovalRequest]()},
-		{"message_type", "approval_resolved", reflect.TypeFor[ApprovalResolved]()},
-		{"message_type", "policy_decision", reflect.TypeFor[PolicyDecision]()},
-		{"message_type", "connection_decision", reflect.TypeFor[ConnectionDecision]()},
-		{"message_type", "tool_started", reflect.TypeFor[ToolStarted]()},
-		{"message_type", "waiting_for_input", reflect.TypeFor[WaitingForInput]()},
-		{"message_type", "input_taken", reflect.TypeFor[InputTaken]()},
-		{"message_type", "tool_output_delta", reflect.TypeFor[OutputDelta]()},
-		{"message_type", "tool_queued", reflect.TypeFor[ToolQueued]()},
-		{"message_type", "background_ended", reflect.TypeFor[BackgroundEnded]()},
-		{"message_type", "accepted", reflect.TypeFor[Accepted]()},
-		{"message_type", "calls", reflect.TypeFor[Calls]()},
-		{"message_type", "messages", reflect.TypeFor[Messages]()},
-		{"message_type", "output", reflect.TypeFor[Output]()},
-		{"message_type", "approvals", reflect.TypeFor[Approvals]()},
-		{"message_type", "policy_explanation", reflect.TypeFor[PolicyExplanation]()},
-		{"message_type", "subscribed", reflect.TypeFor[Subscribed]()},
-		{"message_type", "unsubscribed", reflect.TypeFor[Unsubscribed]()},
-		{"message_type", "subscription_event", reflect.TypeFor[SubscriptionEvent]()},
-		{"message_type", "subscription_gap", reflect.TypeFor[SubscriptionGap]()},
-		{"message_type", "pong", reflect.TypeFor[Pong]()},
-		{"message_type", "error_message", reflect.TypeFor[Error]()},
+		sent[ToolReturn]("message_type", "tool_return_message"),
+		sent[chatReturn]("role", "tool"),
+		sent[shellOutput]("type", "shell_call_output"),
+		sent[localShellOutput]("type", "local_shell_call_output"),
+		sent[patchOutput]("type", "apply_patch_call_output"),
+		sent[toolResult]("type", "tool_result"),
+		sent[HelloAck]("message_type", "hello_ack"),
+		sent[ApprovalRequest]("message_type", "approval_request_message"),
+		sent[ApprovalResolved]("message_type", "approval_resolved"),
+		sent[PolicyDecision]("message_type", "policy_decision"),
+		sent[ConnectionDecision]("message_type", "connection_decision"),
+		sent[ToolStarted]("message_type", "tool_started"),
+		sent[WaitingForInput]("message_type", "waiting_for_input"),
+		sent[InputTaken]("message_type", "input_taken"),
+		sent[OutputDelta]("message_type", "tool_output_delta"),
+		sent[ToolQueued]("message_type", "tool_queued"),
+		sent[BackgroundEnded]("message_type", "background_ended"),
+		sent[accepted]("message_type", "accepted"),
+		sent[Calls]("message_type", "calls"),
+		sent[Messages]("message_type", "messages"),
+		sent[Output]("message_type", "output"),
+		sent[Approvals]("message_type", "approvals"),
+		sent[PolicyExplanation]("message_type", "policy_explanation"),
+		sent[Subscribed]("message_type", "subscribed"),
+		sent[Unsubscribed]("message_type", "unsubscribed"),
+		sent[SubscriptionEvent]("message_type", "subscription_event"),
+		sent[SubscriptionGap]("message_type", "subscription_gap"),
+		sent[Pong]("message_type", "pong"),
+		sent[Error]("message_type", "error_message"),
 	}
 }
 
-// define adds a definition for each frame and one that is any of them.
+func sent[T any](key, value string) frameType {
+	return frameType{key: key, value: value, typ: reflect.TypeFor[T]()}
+}
+
+// define adds a definition for each frame, and one for their union.
 func define(root *jsonschema.Schema, side string, frames []frameType, open func(*jsonschema.Schema)) (*jsonschema.Schema, error) {
 	types, err := ownSchemas()
 	if err != nil {
@@ -113,6 +86,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 		if err != nil {
 			return nil, fmt.Errorf("cannot describe %s: %v", f.value, err)
 		}
+		boundIDs(s, f.typ)
 		walk(s, open)
 		s.Properties[f.key].Const = constant(f.value)
 		name := side + "." + f.value
@@ -127,12 +101,11 @@ func reference(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: 
 
 func constant(v any) *any { return &v }
 
-// ownSchemas describes the types whose JSON is not that of their Go fields.
+// ownSchemas describes the types whose JSON differs from their Go fields.
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[Order]():           {Type: "string", Enum: enum(orders())},
-		reflect.TypeFor[ident]():           {Type: "string", MaxLength: jsonschema.Ptr(maxIdent)},
 		reflect.TypeFor[ErrorType]():       {Type: "string", Enum: enum(errorTypes())},
 		reflect.TypeFor[Cause]():           {Type: "string", Enum: enum(causes())},
 		reflect.TypeFor[Topic]():           {Type: "string", Enum: enum(topics())},
@@ -142,6 +115,7 @@ func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot describe a call: %v", err)
 	}
+	boundIDs(call, reflect.TypeFor[wireCall]())
 	types[reflect.TypeFor[wireCalls]()] = &jsonschema.Schema{
 		AnyOf: []*jsonschema.Schema{{Type: "array", Items: call}, call.CloneSchemas()},
 	}
@@ -156,7 +130,34 @@ func enum[T ~string](values []T) []any {
 	return list
 }
 
-// passiveSchema describes the messages that toold takes and ignores.
+// boundIDs bounds the length of the identifiers in the schema of a type.
+func boundIDs(s *jsonschema.Schema, t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		if t.Kind() == reflect.Slice {
+			s = s.Items
+		}
+		boundIDs(s, t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			field := t.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			switch child := s.Properties[name]; {
+			case field.Anonymous:
+				boundIDs(s, field.Type)
+			case child == nil:
+			case field.Tag.Get("wire") != "id":
+				boundIDs(child, field.Type)
+			case child.Items != nil:
+				child.Items.MaxLength = jsonschema.Ptr(maxIdent)
+			default:
+				child.MaxLength = jsonschema.Ptr(maxIdent)
+			}
+		}
+	}
+}
+
+// passiveSchema describes the messages that toold ignores.
 func passiveSchema() *jsonschema.Schema {
 	by := func(key string, values []string) *jsonschema.Schema {
 		return &jsonschema.Schema{
@@ -183,8 +184,8 @@ func walk(s *jsonschema.Schema, f func(*jsonschema.Schema)) {
 	f(s)
 }
 
-// openClient makes a schema as tolerant as Decoder: unknown members are
-// ignored and null is the same as absent.
+// openClient makes a schema as tolerant as Decoder, which ignores unknown members
+// and takes null as absent.
 func openClient(s *jsonschema.Schema) {
 	openDaemon(s)
 	for name, property := range s.Properties {
@@ -200,7 +201,7 @@ func openClient(s *jsonschema.Schema) {
 	}
 }
 
-// openDaemon lets later versions add members, and says that no array is null.
+// openDaemon allows unknown members, and excludes null arrays.
 func openDaemon(s *jsonschema.Schema) {
 	if s.Properties != nil {
 		s.AdditionalProperties = nil

@@ -60,7 +60,7 @@ func TestTheSchemaAcceptsWhatTheDecoderAccepts(t *testing.T) {
 				if line[0] != '{' || !strings.Contains(line, `"message_type":"`) && !strings.Contains(line, `"role":`) {
 					continue
 				}
-				in, errs := NewDecoder(DecoderOptions{}).Decode([]byte(line))
+				in, errs := (&Decoder{}).Decode([]byte(line))
 				if len(errs) > 0 || strings.Contains(describe(in, errs), "REFUSED") || tolerated(in) {
 					continue
 				}
@@ -110,7 +110,7 @@ func TestTheSchemaRefusesWhatTheDecoderRefuses(t *testing.T) {
 func TestEveryFrameOfTheSchemaIsKnownToTheDecoder(t *testing.T) {
 	t.Parallel()
 	for _, f := range clientFrames() {
-		_, errs := NewDecoder(DecoderOptions{}).Decode([]byte(`{"` + f.key + `":"` + f.value + `"}`))
+		_, errs := (&Decoder{}).Decode([]byte(`{"` + f.key + `":"` + f.value + `"}`))
 		for _, e := range errs {
 			if e.Type == UnknownMessageType {
 				t.Errorf("%s: %v", f.value, e)
@@ -131,7 +131,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 			Denials: []Denial{{Kind: "file", Op: "write", Target: "/etc/x", Setting: "sandbox.write", Hint: "h"}},
 		}),
 		NewToolReturn(ReturnOptions{CallID: "c", ToolName: "bash", ErrorType: Denied, Signal: "KILL"}),
-		NewToolReturn(ReturnOptions{CallID: "c"}).OpenAI(),
+		chatAnswer(nil, []ToolReturn{NewToolReturn(ReturnOptions{CallID: "c"})}),
 		Errorf(InvalidFrame, "x"),
 		json.RawMessage(AppendDelta(nil, OutputDelta{CallID: "c", Gap: &Gap{}}, []byte("a"))),
 		HelloAck{

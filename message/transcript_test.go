@@ -47,7 +47,7 @@ func TestFramesOfEveryDialectDecodeAsWritten(t *testing.T) {
 
 func transcript(data []byte) string {
 	var b strings.Builder
-	d := NewDecoder(DecoderOptions{})
+	d := &Decoder{}
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		if len(line) == 0 || line[0] == '>' {

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Widening is what a person adds to the sandbox of one call with their yes to it.
-// It holds for that call alone. The zero Widening adds nothing.
+// Widening is the escalation of the sandbox of one call that a person grants when
+// approving it. The zero Widening grants nothing.
 type Widening struct {
 	Profile string `json:"profile,omitempty" jsonschema:"workspace-write or danger-full-access"`
-	Write   string `json:"write,omitempty" jsonschema:"a folder, by its absolute path, in which the call may write"`
+	Write   string `json:"write,omitempty" jsonschema:"a directory, by its absolute path, in which the call may write"`
 	Network string `json:"network,omitempty" jsonschema:"proxy or full"`
 	Host    string `json:"host,omitempty" jsonschema:"a host that the call may contact: a name or an address, with :port or without"`
 }
 
-// Lines say what a widening lets its call do, for the person who gives it and for
-// the model, one sentence for each part. There are none for the zero Widening.
+// Lines describes what the call may do, one sentence for each part, for the person
+// and for the model.
 func (w Widening) Lines() (lines []string) {
 	switch w.Profile {
 	case "":
@@ -45,10 +45,10 @@ func (w Widening) Lines() (lines []string) {
 	return lines
 }
 
-// String is the lines as one text; "" for the zero Widening.
+// String joins the Lines.
 func (w Widening) String() string { return strings.Join(w.Lines(), "; ") }
 
-// Recorded is the widening as a record keeps it: nil for the zero Widening.
+// Recorded returns &w, or nil for the zero Widening.
 func (w Widening) Recorded() *Widening {
 	if w == (Widening{}) {
 		return nil
@@ -56,18 +56,16 @@ func (w Widening) Recorded() *Widening {
 	return &w
 }
 
-// MayWiden is what the person who is asked about a call may add to its sandbox, and
-// the most of each: the operator's configuration bounds it (approval.widen). What
-// the call has already is not in it.
+// MayWiden contains the limits of a Widening, from the configuration
+// (approval.widen), without what the call already has.
 type MayWiden struct {
 	Profile []string `json:"profile,omitempty"` // one of these
-	Write   []string `json:"write,omitempty"`   // one of these folders, or one in them
+	Write   []string `json:"write,omitempty"`   // one of these directories, or one below them
 	Network []string `json:"network,omitempty"` // one of these
-	Host    []string `json:"host,omitempty"`    // one that one of these patterns stands for; "*" is any
+	Host    []string `json:"host,omitempty"`    // one that matches one of these patterns; "*" is any
 }
 
-// wireWidening is a Widening as it comes. What it asks for must be clear, so a
-// member that is not known is a fault.
+// wireWidening is a Widening on the wire. An unknown member is a fault.
 type wireWidening struct {
 	Widening
 	faults []fault
@@ -76,7 +74,7 @@ type wireWidening struct {
 func (w *wireWidening) bindSelf(raw json.RawMessage) {
 	b := &binding{}
 	b.bindStruct("widen", raw, reflect.ValueOf(&w.Widening).Elem())
-	o, _ := splitObject(raw) // bindStruct has told what is wrong with it
+	o, _ := splitObject(raw) // bindStruct reports the error
 	for _, m := range o {
 		switch m.key {
 		case "profile", "write", "network", "host":
@@ -87,7 +85,7 @@ func (w *wireWidening) bindSelf(raw json.RawMessage) {
 	w.faults = b.faults
 }
 
-// widening is what an answer adds, and what is wrong with it.
+// widening returns the Widening of an answer, and what is wrong with it.
 func (w *wireWidening) widening(approve bool) (Widening, string) {
 	switch {
 	case w == nil:

@@ -2,28 +2,27 @@ package message
 
 import "encoding/json"
 
-// The structs of this file are the inbound frames as they are on the wire.
-// Decoder binds frames to them and Schema describes them, so that neither can
-// tell something else than the other. A field without omitempty is required in
-// the schema; what Decoder accepts beyond that is said in docs/protocol.md.
+// The structs of this file are inbound frames as they are on the wire, where
+// Decode returns another type. A field without omitempty is required in the
+// schema; docs/protocol.md lists what Decoder accepts beyond that.
 
-// origin tells where in an agent's work a call belongs.
+// origin names the place of a call in an agent's work.
 type origin struct {
-	ID             ident `json:"id,omitempty" jsonschema:"id of the message"`
-	OTID           ident `json:"otid,omitempty" jsonschema:"correlates retries; never suppresses a call"`
-	AgentID        ident `json:"agent_id,omitempty"`
-	ConversationID ident `json:"conversation_id,omitempty"`
-	RunID          ident `json:"run_id,omitempty"`
-	StepID         ident `json:"step_id,omitempty"`
-	GroupID        ident `json:"group_id,omitempty" jsonschema:"of agents that work together"`
-	SenderID       ident `json:"sender_id,omitempty" jsonschema:"who has the agent do it"`
+	ID             string `json:"id,omitempty" wire:"id" jsonschema:"id of the message"`
+	OTID           string `json:"otid,omitempty" wire:"id" jsonschema:"correlates retries; never suppresses a call"`
+	AgentID        string `json:"agent_id,omitempty" wire:"id"`
+	ConversationID string `json:"conversation_id,omitempty" wire:"id"`
+	RunID          string `json:"run_id,omitempty" wire:"id"`
+	StepID         string `json:"step_id,omitempty" wire:"id"`
+	GroupID        string `json:"group_id,omitempty" wire:"id" jsonschema:"of agents that work together"`
+	SenderID       string `json:"sender_id,omitempty" wire:"id" jsonschema:"who has the agent do it"`
 }
 
 func (o origin) request(d Dialect, frame json.RawMessage) *Request {
 	return &Request{
-		Dialect: d, ID: string(o.ID), OTID: string(o.OTID), AgentID: string(o.AgentID),
-		ConversationID: string(o.ConversationID), RunID: string(o.RunID), StepID: string(o.StepID),
-		GroupID: string(o.GroupID), SenderID: string(o.SenderID), Frame: frame,
+		Dialect: d, ID: o.ID, OTID: o.OTID, AgentID: o.AgentID,
+		ConversationID: o.ConversationID, RunID: o.RunID, StepID: o.StepID,
+		GroupID: o.GroupID, SenderID: o.SenderID, Frame: frame,
 	}
 }
 
@@ -37,12 +36,12 @@ type wireRequest struct {
 	origin
 }
 
-// wireCall is one call. Its faults are its own: they refuse this call and not
-// the others of its frame.
+// wireCall is one call. Its faults refuse this call and not the others of its
+// frame.
 type wireCall struct {
-	CallID    ident           `json:"tool_call_id" jsonschema:"names the call in every answer"`
-	ToolName  ident           `json:"tool_name,omitempty" jsonschema:"the tool (OpenLetta)"`
-	Name      ident           `json:"name,omitempty" jsonschema:"the tool (Letta API)"`
+	CallID    string          `json:"tool_call_id" wire:"id" jsonschema:"names the call in every answer"`
+	ToolName  string          `json:"tool_name,omitempty" wire:"id" jsonschema:"the tool (OpenLetta)"`
+	Name      string          `json:"name,omitempty" wire:"id" jsonschema:"the tool (Letta API)"`
 	Arguments json.RawMessage `json:"arguments" jsonschema:"an object, or a string that holds the JSON text of one"`
 	faults    []fault
 }
@@ -50,7 +49,7 @@ type wireCall struct {
 func (c *wireCall) bindSelf(raw json.RawMessage) { c.faults = bind(raw, c) }
 
 // wireCalls is the tool_calls of an approval request: an array, or one object
-// while the model is still writing.
+// while it is streamed.
 type wireCalls struct {
 	items    []wireCall
 	fragment *wireCall
@@ -83,7 +82,7 @@ type wireChat struct {
 }
 
 type wireChatCall struct {
-	CallID   ident        `json:"id" jsonschema:"names the call in every answer"`
+	CallID   string       `json:"id" wire:"id" jsonschema:"names the call in every answer"`
 	Type     string       `json:"type,omitempty" jsonschema:"function, or absent"`
 	Function wireFunction `json:"function"`
 	faults   []fault
@@ -92,7 +91,7 @@ type wireChatCall struct {
 func (c *wireChatCall) bindSelf(raw json.RawMessage) { c.faults = bind(raw, c) }
 
 type wireFunction struct {
-	Name      ident           `json:"name"`
+	Name      string          `json:"name" wire:"id"`
 	Arguments json.RawMessage `json:"arguments" jsonschema:"a string that holds the JSON text of an object, or the object"`
 }
 
@@ -100,7 +99,7 @@ type wireFunction struct {
 type wireStop struct {
 	MessageType string `json:"message_type"`
 	StopReason  string `json:"stop_reason"`
-	RunID       ident  `json:"run_id,omitempty"`
+	RunID       string `json:"run_id,omitempty" wire:"id"`
 }
 
 // wireApproval is approval_response_message, and the create form whose type is
@@ -109,7 +108,7 @@ type wireApproval struct {
 	MessageType       string       `json:"message_type"`
 	Approvals         []wireAnswer `json:"approvals,omitempty"`
 	Approve           *bool        `json:"approve,omitempty" jsonschema:"deprecated"`
-	ApprovalRequestID ident        `json:"approval_request_id,omitempty" jsonschema:"deprecated; id of the approval request or of its call"`
+	ApprovalRequestID string       `json:"approval_request_id,omitempty" wire:"id" jsonschema:"deprecated; id of the approval request or of its call"`
 	Reason            string       `json:"reason,omitempty"`
 	Remember          string       `json:"remember,omitempty" jsonschema:"once (default), conversation, command, prefix or rule"`
 	Pattern           string       `json:"pattern,omitempty" jsonschema:"with remember: rule, the commands that the rule allows"`
@@ -122,7 +121,7 @@ type wireApproval struct {
 
 type wireAnswer struct {
 	Type    string `json:"type,omitempty" jsonschema:"approval"`
-	CallID  ident  `json:"tool_call_id"`
+	CallID  string `json:"tool_call_id" wire:"id"`
 	Approve *bool  `json:"approve"`
 	Reason  string `json:"reason,omitempty"`
 
@@ -132,93 +131,3 @@ type wireAnswer struct {
 }
 
 func (a *wireAnswer) bindSelf(raw json.RawMessage) { a.faults = bind(raw, a) }
-
-type wireCancel struct {
-	MessageType string `json:"message_type"`
-	CallID      ident  `json:"tool_call_id,omitempty" jsonschema:"this or all"`
-	All         bool   `json:"all,omitempty" jsonschema:"every call of this connection"`
-	Reason      string `json:"reason,omitempty"`
-}
-
-// wireInput is tool_input: exactly one of the optional fields.
-type wireInput struct {
-	MessageType string  `json:"message_type"`
-	RequestID   ident   `json:"request_id,omitempty" jsonschema:"wants input_taken when the command has the data"`
-	CallID      ident   `json:"tool_call_id"`
-	Data        *string `json:"data,omitempty" jsonschema:"text for the terminal"`
-	DataB64     *string `json:"data_b64,omitempty" jsonschema:"bytes for the terminal, in base64"`
-	EOF         bool    `json:"eof,omitempty" jsonschema:"ends the input"`
-	Signal      ident   `json:"signal,omitempty" jsonschema:"for example INT"`
-	To          string  `json:"to,omitempty" jsonschema:"of signal: group (default) or leader"`
-	Resize      *Resize `json:"resize,omitempty"`
-}
-
-type wireListMessages struct {
-	MessageType    string  `json:"message_type"`
-	RequestID      ident   `json:"request_id,omitempty" jsonschema:"repeated in the answer"`
-	Before         ident   `json:"before,omitempty" jsonschema:"id of a message: older ones"`
-	After          ident   `json:"after,omitempty" jsonschema:"id of a message: newer ones"`
-	Limit          *int    `json:"limit,omitempty" jsonschema:"1 to 1000 (100)"`
-	Order          string  `json:"order,omitempty" jsonschema:"desc (default) or asc"`
-	RunID          ident   `json:"run_id,omitempty"`
-	StepID         ident   `json:"step_id,omitempty"`
-	AgentID        ident   `json:"agent_id,omitempty"`
-	ConversationID ident   `json:"conversation_id,omitempty"`
-	CallID         ident   `json:"tool_call_id,omitempty"`
-	OTID           ident   `json:"otid,omitempty"`
-	GroupID        ident   `json:"group_id,omitempty"`
-	SenderID       ident   `json:"sender_id,omitempty"`
-	Workspace      string  `json:"workspace,omitempty" jsonschema:"absolute path of the workspace of the calls, as hello_ack lists it"`
-	MessageTypes   []ident `json:"message_types,omitempty"`
-	Status         string  `json:"status,omitempty" jsonschema:"success or error"`
-}
-
-type wireListApprovals struct {
-	MessageType string `json:"message_type"`
-	RequestID   ident  `json:"request_id,omitempty"`
-}
-
-type wireListCalls struct {
-	MessageType string `json:"message_type"`
-	RequestID   ident  `json:"request_id,omitempty"`
-	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
-}
-
-type wireGetOutput struct {
-	MessageType string `json:"message_type"`
-	RequestID   ident  `json:"request_id,omitempty"`
-	CallID      ident  `json:"tool_call_id"`
-	Stream      string `json:"stream,omitempty" jsonschema:"stdout, stderr or combined (default)"`
-	Offset      int64  `json:"offset,omitempty" jsonschema:"bytes of the stream"`
-	Limit       int64  `json:"limit,omitempty" jsonschema:"bytes; 0 is the daemon's default"`
-}
-
-type wireExplainPolicy struct {
-	MessageType string    `json:"message_type"`
-	RequestID   ident     `json:"request_id,omitempty"`
-	Call        *wireCall `json:"call"`
-}
-
-type wireHello struct {
-	MessageType string      `json:"message_type"`
-	Protocol    int         `json:"protocol,omitempty" jsonschema:"1"`
-	Client      wireClient  `json:"client,omitzero"`
-	Output      string      `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
-	Workspace   string      `json:"workspace,omitempty" jsonschema:"absolute path in a registered workspace; the daemon's own when absent"`
-	Resume      *wireResume `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
-}
-
-type wireResume struct {
-	ConnID       ident `json:"conn_id,omitempty" jsonschema:"of its hello_ack; the latest connection when absent"`
-	LastEventSeq int64 `json:"last_event_seq,omitempty" jsonschema:"of the last delta that came"`
-}
-
-type wireClient struct {
-	Name    ident `json:"name,omitempty"`
-	Version ident `json:"version,omitempty"`
-}
-
-type wirePing struct {
-	MessageType string `json:"message_type"`
-	Nonce       ident  `json:"nonce,omitempty"`
-}

@@ -42,10 +42,7 @@ func watchCommand(g *global) *cobra.Command {
 }
 
 // watched are the events that watch shows.
-var watched = []message.Topic{
-	message.TopicRequest, message.TopicDecision, message.TopicQuestion, message.TopicAnswer,
-	message.TopicWaiting, message.TopicOutput, message.TopicReturn,
-}
+var watched = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
 
 // watcher shows calls and their questions and takes the answers. Each answer names its
 // question, so that nothing typed before one came, or meant for another, decides it.

@@ -263,7 +263,10 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	}
 	io.Started = func(s tools.Started) { begun.Store(true); d.started(c, s, dir) }
 	io.Waiting = func(w tools.Waiting) {
-		c.emit(message.NewWaitingForInput(c.ID, w.Waits, w.Kind, w.Since, w.PID, w.Command))
+		c.emit(message.WaitingForInput{
+			MessageType: "waiting_for_input", CallID: c.ID, Waiting: w.Waits, Kind: w.Kind,
+			Since: w.Since.UTC().Format(time.RFC3339Nano), PID: w.PID, Command: w.Command,
+		})
 	}
 	io.Input = c.input.pieces
 	io.Connect, io.Revoked = hosts.decide, hosts.revoked

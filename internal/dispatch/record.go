@@ -165,6 +165,6 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
 
 // building makes the body of a return.
 func building(ret message.ToolReturn) journal.Builder {
-	encoded := message.EncodeReturn(ret)
+	encoded := ret.Encode()
 	return func(seq int64) (string, []byte, error) { return ret.ID, encoded.Record(seq), nil }
 }

@@ -44,7 +44,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 // record journals a return, and with it its call if that is not recorded yet. The
 // return gets its number, and is encoded.
 func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (frame []byte, err error) {
-	encoded := message.EncodeReturn(*ret)
+	encoded := ret.Encode()
 	o := journalOutcome(*ret, out)
 	build := func(seq int64) (string, []byte, error) {
 		ret.SeqID, frame = seq, encoded.Frame(seq)

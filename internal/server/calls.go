@@ -104,7 +104,7 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 	if err != nil {
 		return nil, http.StatusBadRequest, message.Errorf(message.InvalidFrame, "the body cannot be read: %v", err)
 	}
-	in, bad := message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(s.opt.MaxFrameBytes)}).Decode(frame)
+	in, bad := (&message.Decoder{MaxFragmentBytes: int(s.opt.MaxFrameBytes)}).Decode(frame)
 	if len(bad) > 0 {
 		return nil, http.StatusBadRequest, bad[0]
 	}

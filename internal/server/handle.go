@@ -237,8 +237,8 @@ func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 
 func (ss *session) hello(m *message.Hello) {
 	ss.program = nil
-	if m.ClientName != "" {
-		ss.program = &message.Program{Name: m.ClientName, Version: m.Version}
+	if m.Client.Name != "" {
+		ss.program = &message.Program{Name: m.Client.Name, Version: m.Client.Version}
 	}
 	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
 	if m.Workspace != "" {

@@ -57,7 +57,7 @@ func (s *Server) history(r *http.Request, who Token, m *message.ListMessages) (l
 		if !page.HasMore || left <= 0 || size > historyBytes {
 			return list, nil
 		}
-		if m.Ascending {
+		if m.Order == "asc" {
 			m.After = page.NextAfter
 		} else {
 			m.Before = page.NextBefore

@@ -27,7 +27,7 @@ func (ss *session) listMessages(m *message.ListMessages) {
 // list reads a page of the journal. An empty client sees all clients' messages.
 func (s *Server) list(ctx context.Context, client string, m *message.ListMessages) (message.Messages, *message.Error) {
 	page, err := s.opt.Journal.List(ctx, journal.Query{
-		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Ascending, Client: client,
+		Before: m.Before, After: m.After, Limit: m.Limit, Ascending: m.Order == "asc", Client: client,
 		AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID,
 		OTID: m.OTID, GroupID: m.GroupID, SenderID: m.SenderID, Workspace: m.Workspace, CallID: m.CallID, Status: m.Status, MessageTypes: m.MessageTypes,
 	})
@@ -113,7 +113,7 @@ func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
 	if err != nil {
 		return nil, message.Errorf(message.InvalidArguments, "limit must be a number from 1 to 1000")
 	}
-	in, refused := message.NewDecoder(message.DecoderOptions{}).Decode(frame)
+	in, refused := (&message.Decoder{}).Decode(frame)
 	if len(refused) > 0 {
 		return nil, refused[0]
 	}

@@ -55,7 +55,7 @@ type session struct {
 func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 	ss := &session{
 		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
-		dec:  message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)}),
+		dec:  &message.Decoder{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)},
 		wake: make(chan struct{}, 1), over: make(chan struct{}), met: make(map[dispatch.Key]bool),
 	}
 	ss.out, ss.take = newOutbox(ss.poke), ss.accept
@@ -212,7 +212,7 @@ func (ss *session) reply(v any) {
 		v = ss.unencodable(err)
 	}
 	if e, ok := v.(*message.Error); ok {
-		e.Refer(message.ReferenceOf(ss.frame))
+		e.Refer(ss.frame)
 		frame, err = message.Encode(e)
 	}
 	if err == nil {

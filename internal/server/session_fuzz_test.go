@@ -114,7 +114,7 @@ type fuzzedCall struct{ agent, id string }
 
 func newFuzzed(t *testing.T, ts *httptest.Server, secret string) *fuzzed {
 	x := &fuzzed{
-		t: t, conn: dialAs(t, ts, secret), decoder: message.NewDecoder(message.DecoderOptions{MaxFragmentBytes: 1 << 20}),
+		t: t, conn: dialAs(t, ts, secret), decoder: &message.Decoder{MaxFragmentBytes: 1 << 20},
 		requests: map[string]bool{}, calls: map[fuzzedCall]bool{}, owed: map[string]bool{}, came: make(chan struct{}, 1),
 	}
 	var reading sync.WaitGroup

@@ -323,7 +323,7 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 // answer is what ends a call on the wire.
 func answer(call *dispatch.Call, final dispatch.Final) any {
 	if of := call.BackgroundOf(); of != nil {
-		return message.NewBackgroundEnded(*final.Return, of.ID)
+		return final.Return.BackgroundEnded(of.ID)
 	}
 	switch own := call.Answer(*final.Return); {
 	case own != nil:

@@ -1,0 +1,255 @@
+package message
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toold/toold/internal/spell"
+)
+
+// A frameType is one frame of the wire: the field that distinguishes it, its
+// value there, and its Go type.
+type frameType struct {
+	key, value string
+	typ        reflect.Type
+
+	// Of client frames only.
+	decode  func(*Decoder, *decoding)
+	dialect Dialect                          // of the calls that it begins; or empty
+	answer  func(*Request, []ToolReturn) any // to such calls; nil: each return itself
+}
+
+// clientFrames lists what toold accepts. A new dialect is a file that decodes
+// its frames and a line here. A message in Anthropic's form has the kind of
+// OpenAI's chat, which passes it on.
+var clientFrames = sync.OnceValue(func() []frameType {
+	return []frameType{
+		{"message_type", "approval_request_message", reflect.TypeFor[wireRequest](), (*Decoder).lettaRequest, OpenLetta, nil},
+		{"message_type", "stop_reason", reflect.TypeFor[wireStop](), (*Decoder).lettaStop, LettaAPI, nil},
+		{"role", "assistant", reflect.TypeFor[wireChat](), (*Decoder).chatRequest, OpenAI, chatAnswer},
+		{"type", "shell_call", reflect.TypeFor[wireShellCall](), (*Decoder).shellCall, OpenAIShell, shellAnswer},
+		{"type", "local_shell_call", reflect.TypeFor[wireLocalShellCall](), (*Decoder).localShellCall, OpenAILocalShell, localShellAnswer},
+		{"type", "apply_patch_call", reflect.TypeFor[wirePatchCall](), (*Decoder).patchCall, OpenAIPatch, patchAnswer},
+		{"type", "tool_use", reflect.TypeFor[wireToolUse](), (*Decoder).toolUse, Anthropic, toolUseAnswer},
+		special[wireApproval]("approval_response_message", (*decoding).approvalResponse),
+		plainFrame("cancel", Cancel{}, false),
+		special[wireInput]("tool_input", (*decoding).toolInput),
+		// A filter that is ignored would select everything.
+		plainFrame("list_messages", ListMessages{Limit: 100}, true),
+		plainFrame("list_approvals", ListApprovals{}, false),
+		plainFrame("list_calls", ListCalls{}, false),
+		plainFrame("subscribe", Subscribe{}, true),
+		plainFrame("unsubscribe", Unsubscribe{}, false),
+		plainFrame("get_output", GetOutput{}, false),
+		special[wireExplainPolicy]("explain_policy", (*decoding).explainPolicy),
+		plainFrame("hello", Hello{}, false),
+		special[Ping]("ping", (*decoding).ping),
+	}
+})
+
+// special is a frame that decode turns into another type.
+func special[T any](value string, decode func(*decoding)) frameType {
+	return frameType{key: "message_type", value: value, typ: reflect.TypeFor[T](), decode: func(_ *Decoder, x *decoding) { decode(x) }}
+}
+
+// plainFrame is a frame that is bound to a copy of preset and checked. If exact,
+// unknown members are faults.
+func plainFrame[T any, P interface {
+	*T
+	Inbound
+}](value string, preset T, exact bool,
+) frameType {
+	return special[T](value, func(x *decoding) {
+		w := preset
+		faults := bind(x.frame, &w)
+		if exact {
+			faults = append(faults, unknown(x.frame, reflect.TypeFor[T]())...)
+		}
+		if x.refuse(faults) {
+			return
+		}
+		if text := P(&w).check(); text != "" {
+			x.errorf(InvalidArguments, "%s", text)
+			return
+		}
+		x.emit(P(&w))
+	})
+}
+
+// decoderOf returns the decoder of frames of a kind, or nil.
+func decoderOf(kind string) func(*Decoder, *decoding) {
+	value, isRole := strings.CutPrefix(kind, roleKind)
+	for _, f := range clientFrames() {
+		if f.value == value && (f.key == "role") == isRole {
+			return f.decode
+		}
+	}
+	return nil
+}
+
+// Answer returns the answer to a request in its dialect once these of its calls
+// have ended; nil if each return is the answer itself.
+func (r *Request) Answer(returns ...ToolReturn) any {
+	for _, f := range clientFrames() {
+		if f.dialect == r.Dialect && f.answer != nil {
+			return f.answer(r, returns)
+		}
+	}
+	return nil
+}
+
+// refuse answers a frame with faults by one error that names them all.
+func (x *decoding) refuse(faults []fault) bool {
+	if len(faults) == 0 {
+		return false
+	}
+	t := InvalidArguments
+	for _, f := range faults {
+		if f.duplicate {
+			t = InvalidFrame
+		}
+	}
+	x.errorf(t, "%s", sentence(faults))
+	return true
+}
+
+// unknown returns a fault for each member of a frame that its type does not have.
+func unknown(frame json.RawMessage, wire reflect.Type) (faults []fault) {
+	o, err := splitObject(frame)
+	if err != nil {
+		return nil // bind reports it
+	}
+	var names []string
+	for i := range wire.NumField() {
+		name, _, _ := strings.Cut(wire.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	for _, m := range o {
+		if m.key == "type" || slices.Contains(names, m.key) {
+			continue // type may replace message_type
+		}
+		near := spell.Nearest(m.key[:min(len(m.key), 64)], names)
+		if near != "" {
+			near = fmt.Sprintf("did you mean %s? ", near)
+		}
+		faults = append(faults, fault{field: m.key, text: "is no field of this frame; " + near + "its fields are " + strings.Join(names, ", ")})
+	}
+	return faults
+}
+
+func (x *decoding) ping() {
+	var w Ping
+	if faults := bind(x.frame, &w); x.refuse(faults) {
+		return
+	}
+	// Pings without a nonce are part of Letta's own streams and expect no answer.
+	if x.alias || w.Nonce != "" {
+		w.TypeAlias = x.alias
+		x.emit(&w)
+	}
+}
+
+// wireInput is tool_input: exactly one of the optional fields.
+type wireInput struct {
+	MessageType string  `json:"message_type"`
+	RequestID   string  `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
+	CallID      string  `json:"tool_call_id" wire:"id"`
+	Data        *string `json:"data,omitempty" jsonschema:"text for the terminal"`
+	DataB64     *string `json:"data_b64,omitempty" jsonschema:"bytes for the terminal, in base64"`
+	EOF         bool    `json:"eof,omitempty" jsonschema:"ends the input"`
+	Signal      string  `json:"signal,omitempty" wire:"id" jsonschema:"for example INT"`
+	To          string  `json:"to,omitempty" jsonschema:"of signal: group (default) or leader"`
+	Resize      *Resize `json:"resize,omitempty"`
+}
+
+func (x *decoding) toolInput() {
+	var w wireInput
+	if faults := bind(x.frame, &w); x.refuse(faults) {
+		return
+	}
+	in := &ToolInput{RequestID: w.RequestID, CallID: w.CallID, EOF: w.EOF, Signal: w.Signal, Leader: w.To == "leader", Resize: w.Resize}
+	if text := w.fill(in); text != "" {
+		x.errorf(InvalidArguments, "%s", text)
+		return
+	}
+	x.emit(in)
+}
+
+// fill decodes the data of an input and returns what is wrong with it.
+func (w *wireInput) fill(in *ToolInput) string {
+	set := 0
+	for _, is := range []bool{w.Data != nil, w.DataB64 != nil, w.EOF, w.Signal != "", w.Resize != nil} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case w.CallID == "":
+		return "tool_input needs the tool_call_id of a running call"
+	case set != 1:
+		return "tool_input needs exactly one of data, data_b64, eof, signal and resize"
+	case w.Signal != "" && !isSignal(w.Signal):
+		return "signal must be the name of one, such as INT or SIGTERM"
+	case w.To != "" && (w.Signal == "" || w.To != "group" && w.To != "leader"):
+		return "to belongs to signal and must be group or leader"
+	case w.Resize != nil && (w.Resize.Rows == 0 || w.Resize.Cols == 0):
+		return "resize needs rows and cols from 1 to 65535"
+	case w.Data != nil:
+		in.Data = []byte(*w.Data)
+	case w.DataB64 != nil:
+		var err error
+		if in.Data, err = base64.StdEncoding.DecodeString(*w.DataB64); err != nil {
+			return "data_b64 must be base64 with padding (RFC 4648 section 4)"
+		}
+	default:
+		return ""
+	}
+	if w.Resize == nil && len(in.Data) == 0 {
+		return "the data is empty; send eof: true to end the input"
+	}
+	return ""
+}
+
+// isSignal reports whether s names a signal of Linux, with or without SIG and in
+// any case (signal(7)).
+func isSignal(s string) bool {
+	return slices.Contains([]string{
+		"HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
+		"CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+	}, strings.TrimPrefix(strings.ToUpper(s), "SIG"))
+}
+
+type wireExplainPolicy struct {
+	MessageType string    `json:"message_type"`
+	RequestID   string    `json:"request_id,omitempty" wire:"id"`
+	Call        *wireCall `json:"call"`
+}
+
+// explainPolicy decodes a call that will not run, so its id is optional.
+func (x *decoding) explainPolicy() {
+	var w wireExplainPolicy
+	if faults := bind(x.frame, &w); x.refuse(faults) {
+		return
+	}
+	if w.Call == nil {
+		x.errorf(InvalidArguments, "explain_policy needs a call with a name and arguments")
+		return
+	}
+	if w.Call.CallID == "" {
+		w.Call.CallID = "explained"
+	}
+	call, e := w.Call.toolCall()
+	if e == nil && call.Invalid != "" {
+		e = Errorf(InvalidArguments, "%s", call.Invalid)
+	}
+	if e != nil {
+		x.errs = append(x.errs, e)
+		return
+	}
+	x.emit(&ExplainPolicy{RequestID: w.RequestID, Call: call})
+}

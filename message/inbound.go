@@ -1,0 +1,217 @@
+package message
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// The types of this file are frames that toold adds to the family, as they are
+// on the wire: Decoder binds them, Schema describes them and clients encode
+// them. A field without omitempty is required in the schema.
+
+// Cancel stops a call, or all calls of the client.
+type Cancel struct {
+	MessageType string `json:"message_type"`
+	CallID      string `json:"tool_call_id,omitempty" wire:"id" jsonschema:"this or all"`
+	All         bool   `json:"all,omitempty" jsonschema:"every call of this connection"`
+	Reason      string `json:"reason,omitempty"`
+}
+
+func (c *Cancel) check() string {
+	if (c.CallID != "") == c.All {
+		return "cancel needs either tool_call_id or all: true"
+	}
+	return ""
+}
+
+// ListMessages asks for journaled messages. Before and After are message ids
+// and mean older and newer in either order.
+type ListMessages struct {
+	MessageType    string   `json:"message_type"`
+	RequestID      string   `json:"request_id,omitempty" wire:"id" jsonschema:"repeated in the answer"`
+	Before         string   `json:"before,omitempty" wire:"id" jsonschema:"id of a message: older ones"`
+	After          string   `json:"after,omitempty" wire:"id" jsonschema:"id of a message: newer ones"`
+	Limit          int      `json:"limit,omitempty" jsonschema:"1 to 1000 (100)"`
+	Order          string   `json:"order,omitempty" jsonschema:"desc (default) or asc"`
+	RunID          string   `json:"run_id,omitempty" wire:"id"`
+	StepID         string   `json:"step_id,omitempty" wire:"id"`
+	AgentID        string   `json:"agent_id,omitempty" wire:"id"`
+	ConversationID string   `json:"conversation_id,omitempty" wire:"id"`
+	CallID         string   `json:"tool_call_id,omitempty" wire:"id"`
+	OTID           string   `json:"otid,omitempty" wire:"id"`
+	GroupID        string   `json:"group_id,omitempty" wire:"id"`
+	SenderID       string   `json:"sender_id,omitempty" wire:"id"`
+	Workspace      string   `json:"workspace,omitempty" jsonschema:"absolute path of the workspace of the calls, as hello_ack lists it"`
+	MessageTypes   []string `json:"message_types,omitempty" wire:"id"`
+	Status         string   `json:"status,omitempty" jsonschema:"success or error"`
+}
+
+func (l *ListMessages) check() string {
+	switch {
+	case l.Limit < 1 || l.Limit > 1000:
+		return "limit must be from 1 to 1000"
+	case l.Order != "" && l.Order != "asc" && l.Order != "desc":
+		return "order must be asc or desc"
+	case l.Status != "" && l.Status != "success" && l.Status != "error":
+		return "status must be success or error"
+	case l.Workspace != "" && !filepath.IsAbs(l.Workspace):
+		return "workspace must be the absolute path of one, as hello_ack lists it"
+	}
+	return ""
+}
+
+// ListApprovals asks for the approvals that wait.
+type ListApprovals struct {
+	MessageType string `json:"message_type"`
+	RequestID   string `json:"request_id,omitempty" wire:"id"`
+}
+
+func (*ListApprovals) check() string { return "" }
+
+// ListCalls asks for the calls that are not answered yet.
+type ListCalls struct {
+	MessageType string `json:"message_type"`
+	RequestID   string `json:"request_id,omitempty" wire:"id"`
+	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
+}
+
+func (*ListCalls) check() string { return "" }
+
+// GetOutput asks for recorded output of a call.
+type GetOutput struct {
+	MessageType string `json:"message_type"`
+	RequestID   string `json:"request_id,omitempty" wire:"id"`
+	CallID      string `json:"tool_call_id" wire:"id"`
+	Stream      string `json:"stream,omitempty" jsonschema:"stdout, stderr or combined (default)"`
+	Offset      int64  `json:"offset,omitempty" jsonschema:"bytes of the stream"`
+	Limit       int64  `json:"limit,omitempty" jsonschema:"bytes; 0 is the daemon's default"`
+}
+
+func (g *GetOutput) check() string {
+	if g.Stream == "" {
+		g.Stream = "combined"
+	}
+	switch {
+	case g.CallID == "":
+		return "get_output needs a tool_call_id"
+	case g.Stream != "stdout" && g.Stream != "stderr" && g.Stream != "combined":
+		return "stream must be stdout, stderr or combined"
+	case g.Offset < 0 || g.Limit < 0:
+		return "offset and limit count bytes and cannot be negative"
+	}
+	return ""
+}
+
+// Hello is the optional greeting of a client.
+type Hello struct {
+	MessageType string `json:"message_type"`
+	Protocol    int    `json:"protocol,omitempty" jsonschema:"1"`
+	Client      struct {
+		Name    string `json:"name,omitempty" wire:"id"`
+		Version string `json:"version,omitempty" wire:"id"`
+	} `json:"client,omitzero"`
+	Output    string  `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
+	Workspace string  `json:"workspace,omitempty" jsonschema:"absolute path in a registered workspace; the daemon's own when absent"`
+	Resume    *Resume `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
+}
+
+func (h *Hello) check() string {
+	if h.Output == "" {
+		h.Output = "delta"
+	}
+	if h.Protocol == 0 {
+		h.Protocol = 1
+	}
+	switch {
+	case !slices.Contains([]string{"none", "delta", "binary"}, h.Output):
+		return "output must be none, delta or binary"
+	case h.Protocol != 1:
+		return fmt.Sprintf("toold speaks protocol 1, not %d", h.Protocol)
+	}
+	return ""
+}
+
+// Resume asks to continue where an earlier connection ended.
+type Resume struct {
+	ConnID       string `json:"conn_id,omitempty" wire:"id" jsonschema:"of its hello_ack; the latest connection when absent"`
+	LastEventSeq int64  `json:"last_event_seq,omitempty" jsonschema:"of the last delta that came"`
+}
+
+// Ping asks for a pong with the same nonce.
+type Ping struct {
+	MessageType string `json:"message_type"`
+	Nonce       string `json:"nonce,omitempty" wire:"id"`
+
+	TypeAlias bool `json:"-"` // the client sent {"type":"ping"}: the pong carries "type" as well
+}
+
+func (*Ping) check() string { return "" }
+
+// Topic is a kind of event that a subscriber may select.
+type Topic string
+
+// The topics. Events of the first four are in the journal and have its numbers;
+// the others are live only.
+const (
+	TopicRequest    Topic = "request"    // approval_request_message of an agent
+	TopicReturn     Topic = "return"     // tool_return_message
+	TopicConnection Topic = "connection" // connection_decision
+	TopicRecord     Topic = "record"     // whatever else the journal contains
+	TopicDecision   Topic = "decision"   // policy_decision
+	TopicQuestion   Topic = "question"   // approval_request_message to approvers
+	TopicAnswer     Topic = "answer"     // approval_resolved
+	TopicQueued     Topic = "queued"     // tool_queued
+	TopicStarted    Topic = "started"    // tool_started
+	TopicWaiting    Topic = "waiting"    // waiting_for_input
+	TopicOutput     Topic = "output"     // tool_output_delta
+)
+
+func topics() []Topic {
+	return []Topic{
+		TopicRequest, TopicReturn, TopicConnection, TopicRecord, TopicDecision, TopicQuestion, TopicAnswer,
+		TopicQueued, TopicStarted, TopicWaiting, TopicOutput,
+	}
+}
+
+// Subscribe asks for the events of all clients' calls. Empty filters select all.
+type Subscribe struct {
+	MessageType    string   `json:"message_type"`
+	RequestID      string   `json:"request_id,omitempty" wire:"id" jsonschema:"repeated in the answer and in every event"`
+	After          *int64   `json:"after,omitempty" jsonschema:"number of a message of the journal: those after it come first; absent: from now on"`
+	Output         bool     `json:"output,omitempty" jsonschema:"live output, too"`
+	Client         string   `json:"client,omitempty" wire:"id" jsonschema:"name of a token"`
+	AgentID        string   `json:"agent_id,omitempty" wire:"id"`
+	ConversationID string   `json:"conversation_id,omitempty" wire:"id"`
+	ToolName       string   `json:"tool_name,omitempty" wire:"id" jsonschema:"as the call names it"`
+	CallID         string   `json:"tool_call_id,omitempty" wire:"id"`
+	Topics         []string `json:"topics,omitempty" wire:"id" jsonschema:"request, return, connection, record, decision, question, answer, queued, started, waiting, output; absent: all, output only with output: true"`
+}
+
+func (s *Subscribe) check() string {
+	if s.After != nil && *s.After < 0 {
+		return "after is the number of a message and cannot be negative"
+	}
+	for _, t := range s.Topics {
+		if !slices.Contains(topics(), Topic(t)) {
+			return fmt.Sprintf("%.80q is no topic; the topics are %v", t, topics())
+		}
+	}
+	return ""
+}
+
+// Wants reports whether the subscription selects events of a topic.
+func (s *Subscribe) Wants(t Topic) bool {
+	if named := slices.Contains(s.Topics, string(t)); named || t == TopicOutput {
+		return named || s.Output
+	}
+	return len(s.Topics) == 0
+}
+
+// Unsubscribe ends the subscription of the connection.
+type Unsubscribe struct {
+	MessageType string `json:"message_type"`
+	RequestID   string `json:"request_id,omitempty" wire:"id"`
+}
+
+func (*Unsubscribe) check() string { return "" }
