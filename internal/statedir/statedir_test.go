@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,14 +24,17 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	l, err := statedir.Serve(dir)
+	var name io.Closer
 	if err == nil {
-		_, err = statedir.Hold(dir, "child")
+		name, err = statedir.Hold(dir, "child")
 	}
 	if err == nil {
 		err = l.Publish(statedir.Daemon{PID: os.Getpid(), Version: "1", URL: "ws://127.0.0.1:1/v1/ws"})
 	}
 	fmt.Println("served", err)
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin) // the test's end of it is closed when that ends
+	runtime.KeepAlive(l)
+	runtime.KeepAlive(name)
 }
 
 // child serves dir in another process. The result kills it.
@@ -44,6 +48,9 @@ func child(t *testing.T, dir string, wrap ...string) (kill func()) {
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
