@@ -78,7 +78,7 @@ var layers = []row{
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
-		"message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere",
+		"client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere",
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"cmd/toold", []string{
@@ -100,7 +100,7 @@ var modules = map[string]string{
 	"doublestar":    "github.com/bmatcuk/doublestar/v4",
 	"fsnotify":      "github.com/fsnotify/fsnotify",
 	"go-landlock":   "github.com/landlock-lsm/go-landlock/landlock/syscall",
-	"go-sdk":        "github.com/modelcontextprotocol/go-sdk/mcp",
+	"go-sdk":        "github.com/modelcontextprotocol/go-sdk", // its packages mcp and auth
 	"go-udiff":      "github.com/aymanbagabas/go-udiff",
 	"go-yaml":       "github.com/goccy/go-yaml",
 	"gotextdiff":    "github.com/hexops/gotextdiff",

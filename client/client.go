@@ -43,9 +43,10 @@ var (
 
 // Options are the parameters of Dial.
 type Options struct {
-	URL     string      // for example "ws://127.0.0.1:7717/v1/ws"
-	Socket  string      // path of a Unix socket to dial instead of the host of URL; URL may then be empty
-	TLS     *tls.Config // for wss://; nil: the machine's certificate authorities
+	URL     string                                  // for example "ws://127.0.0.1:7717/v1/ws"
+	Socket  string                                  // path of a Unix socket to dial instead of the host of URL; URL may then be empty
+	Dial    func(context.Context) (net.Conn, error) // connects instead; URL and Socket may then be empty
+	TLS     *tls.Config                             // for wss://; nil: the machine's certificate authorities
 	Token   string
 	Name    string // of the program, for the journal
 	Version string
@@ -106,11 +107,14 @@ func (f *frame) decode(v any) error {
 // bounds these steps only. The caller must Close the Client.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	url := o.URL
-	if url == "" && o.Socket != "" {
+	if url == "" && (o.Socket != "" || o.Dial != nil) {
 		url = "ws://localhost/v1/ws"
 	}
 	dialer := websocket.Dialer{HandshakeTimeout: 30 * time.Second, TLSClientConfig: o.TLS, NetDialContext: loopback.Dial}
-	if o.Socket != "" {
+	switch {
+	case o.Dial != nil:
+		dialer.NetDialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
+	case o.Socket != "":
 		dialer.NetDialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", o.Socket)
 		}

@@ -4,8 +4,10 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,34 +22,89 @@ import (
 	"github.com/toold/toold/client"
 )
 
-// mcpClient is a client of the Model Context Protocol whose server is `toold mcp`.
+// mcpClient is a client of the Model Context Protocol.
 type mcpClient struct {
 	*testing.T
-	site    *site
-	daemon  *daemon
-	server  *exec.Cmd
-	session *mcp.ClientSession
-	answers func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: nobody is asked
+	site     *site
+	daemon   *daemon
+	server   *exec.Cmd // toold mcp; nil over HTTP
+	session  *mcp.ClientSession
+	answers  func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: nobody is asked
+	progress chan string                               // what the client was sent, as far as it has room
 }
 
-// TestMCP plays the same turns in both versions of the protocol, with the client of the
-// official SDK.
-func TestMCP(t *testing.T) {
+// eachMCP runs a test with the client of the official SDK, in both versions of the protocol
+// and over both transports.
+func eachMCP(t *testing.T, run func(t *testing.T, connect func(*mcpClient))) {
 	t.Parallel()
-	bin := daemonOrSkip(t)
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			c := newMCPClient(t, bin, version)
-			c.lists()
-			c.runs()
-			c.refuses()
-			c.asks()
-			c.cancels()
-			c.isBounded()
-			c.losesTheDaemon()
-		})
+		for name, connect := range map[string]func(*mcpClient, string){"stdio": (*mcpClient).overStdio, "http": (*mcpClient).overHTTP} {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				run(t, func(c *mcpClient) { connect(c, version) })
+			})
+		}
 	}
+}
+
+// TestMCP plays the same turns each time.
+func TestMCP(t *testing.T) {
+	bin := daemonOrSkip(t)
+	eachMCP(t, func(t *testing.T, connect func(*mcpClient)) {
+		c := newCarefulSite(t, bin)
+		connect(c)
+		c.lists()
+		c.runs()
+		c.printsMuch()
+		c.refuses()
+		c.asks()
+		c.cancels()
+		c.isBounded()
+		c.losesTheDaemon()
+	})
+}
+
+// TestMCPWhenTheDaemonIsKilled kills it while a command runs.
+func TestMCPWhenTheDaemonIsKilled(t *testing.T) {
+	bin := daemonOrSkip(t)
+	eachMCP(t, func(t *testing.T, connect func(*mcpClient)) {
+		c := newCarefulSite(t, bin)
+		connect(c)
+		ended := make(chan string)
+		go func() { ended <- c.tries("touch started; sleep 1000; touch late") }()
+		c.waitsFor("started")
+		c.daemon.stop(syscall.SIGKILL)
+		if text := <-ended; c.server != nil && !strings.Contains(text, "toold was lost") {
+			t.Errorf("the model reads %q", text)
+		}
+		if text := c.tries("touch without"); c.server != nil && !strings.Contains(text, "nothing ran") {
+			t.Errorf("without the daemon the model reads %q", text)
+		}
+		for _, name := range []string{"late", "without"} {
+			if c.has(name) {
+				t.Errorf("%s was made", name)
+			}
+		}
+	})
+}
+
+// tries makes a call and returns what came of it, whatever that is.
+func (c *mcpClient) tries(command string) string {
+	r, err := c.session.CallTool(c.Context(), &mcp.CallToolParams{Name: "bash", Arguments: map[string]any{"command": command}})
+	if err != nil {
+		return err.Error()
+	}
+	return r.Content[0].(*mcp.TextContent).Text
+}
+
+func (c *mcpClient) has(name string) bool {
+	_, err := os.Stat(filepath.Join(c.site.workspace, name))
+	return err == nil
+}
+
+func (c *mcpClient) waitsFor(name string) {
+	c.Helper()
+	eventually(c.T, name+" is made", func() bool { return c.has(name) })
 }
 
 // newCarefulSite starts a daemon with the built-in policy, and no client yet.
@@ -59,7 +116,7 @@ func newCarefulSite(t *testing.T, bin string) *mcpClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings, err := s.settings(setup{}, policy)
+	settings, err := s.settings(setup{Limits: map[string]json.RawMessage{"connections": json.RawMessage("64")}, Roles: map[string][]string{"both": {"agent", "approver"}}}, policy)
 	for _, dir := range []string{filepath.Join(s.home, ".ssh"), filepath.Join(s.workspace, "work")} {
 		err = errors.Join(err, os.MkdirAll(dir, 0o700))
 	}
@@ -75,24 +132,59 @@ func newCarefulSite(t *testing.T, bin string) *mcpClient {
 	return c
 }
 
-func newMCPClient(t *testing.T, bin, version string) *mcpClient {
-	t.Helper()
-	c := newCarefulSite(t, bin)
-	s := c.site
-	server := exec.Command(bin, "mcp", "-C", s.workspace, "--state-dir", s.state, "--config", s.config)
-	server.Env, server.Stderr = []string{"HOME=" + s.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, os.Stderr
-	c.server = server
+// overStdio has `toold mcp` as the server.
+func (c *mcpClient) overStdio(version string) {
+	c.Helper()
+	c.server = exec.Command(c.daemon.cmd.Path, "mcp", "-C", c.site.workspace, "--state-dir", c.site.state, "--config", c.site.config)
+	c.server.Env, c.server.Stderr = []string{"HOME=" + c.site.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}, os.Stderr
+	c.connect(&mcp.CommandTransport{Command: c.server}, version)
+}
+
+// overHTTP has the daemon as the server, with a token that may also decide: only with one
+// of these does a form count.
+func (c *mcpClient) overHTTP(version string) {
+	c.Helper()
+	c.connect(c.endpoint("agent-approver"), version)
+}
+
+// endpoint is /mcp with a token.
+func (c *mcpClient) endpoint(token string) *mcp.StreamableClientTransport {
+	return &mcp.StreamableClientTransport{
+		Endpoint: c.daemon.http + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer{c.daemon.tokens[token], http.DefaultTransport}},
+	}
+}
+
+// bearer adds a token to requests.
+type bearer struct {
+	token string
+	over  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.over.RoundTrip(r)
+}
+
+func (c *mcpClient) connect(to mcp.Transport, version string) {
+	c.Helper()
+	c.progress = make(chan string, 1000)
 	peer := mcp.NewClient(&mcp.Implementation{Name: "conformance", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return c.answers(r.Params), nil
 		},
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			select {
+			case c.progress <- r.Params.Message:
+			default:
+			}
+		},
 	})
 	var err error
-	if c.session, err = peer.Connect(t.Context(), &mcp.CommandTransport{Command: server}, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
-		t.Fatal(err)
+	if c.session, err = peer.Connect(c.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: version}); err != nil {
+		c.Fatal(err)
 	}
-	t.Cleanup(func() { c.session.Close() })
-	return c
+	c.Cleanup(func() { c.session.Close() })
 }
 
 // call makes a call and returns what the model reads, and the structured result.
@@ -139,6 +231,33 @@ func (c *mcpClient) runs() {
 	}
 	if text, _, failed := c.call(c.Context(), "read_file", map[string]any{"file_path": "note.txt"}); failed || !strings.Contains(text, "one") {
 		c.Errorf("read_file: %q", text)
+	}
+}
+
+// printsMuch has a result shortened, and a client that wants it sent the progress.
+func (c *mcpClient) printsMuch() {
+	c.Helper()
+	text, got, failed := c.bash("head -c 1000000 /dev/zero | tr '\\0' x")
+	if failed || got["stdout_bytes"] != 1e6 || got["truncated"] != true || len(text) > 1e5 {
+		c.Errorf("1 MB: %d bytes, %v", len(text), got["stdout_bytes"])
+	}
+	params := &mcp.CallToolParams{Name: "bash", Arguments: map[string]any{"command": "echo half way; until [ -e go ]; do sleep 0.1; done; rm go"}}
+	params.SetProgressToken("p")
+	ended := make(chan error)
+	go func() {
+		_, err := c.session.CallTool(c.Context(), params)
+		ended <- err
+	}()
+	for message := range c.progress {
+		if message == "half way" {
+			break
+		}
+	}
+	if err := os.WriteFile(filepath.Join(c.site.workspace, "go"), nil, 0o600); err != nil {
+		c.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		c.Error(err)
 	}
 }
 
@@ -243,9 +362,8 @@ func (c *mcpClient) losesTheDaemon() {
 	if err := c.daemon.stop(syscall.SIGTERM); err != nil {
 		c.Fatal(err)
 	}
-	text, got, failed := c.bash("touch without")
-	if _, err := os.Stat(filepath.Join(c.site.workspace, "without")); err == nil || !failed || !strings.Contains(text, "nothing ran") {
-		c.Errorf("without the daemon: %q %v", text, got)
+	if text := c.tries("touch without"); c.has("without") || c.server != nil && !strings.Contains(text, "nothing ran") {
+		c.Errorf("without the daemon: %q", text)
 	}
 }
 
@@ -257,7 +375,8 @@ func TestMCPLeavesNothingBehind(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			c := newMCPClient(t, bin, version)
+			c := newCarefulSite(t, bin)
+			c.overStdio(version)
 			asked, answer := make(chan struct{}), make(chan struct{})
 			release := sync.OnceFunc(func() { close(answer) })
 			t.Cleanup(release) // the session does not close before

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,8 +45,9 @@ func (g *global) serveMCP(ctx context.Context) error {
 	dial := func(ctx context.Context, role string) (*client.Client, error) {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
 	}
-	err = mcp.Serve(ctx, mcp.Options{Dial: dial, Question: formQuestion, Version: version}, g.std.in, g.std.out)
-	if ctx.Err() != nil {
+	fault := func(panicked any) string { return fmt.Sprintf("a fault in toold: %v", panicked) }
+	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: formQuestion, Version: version, Fault: fault}, g.std.in, g.std.out)
+	if ctx.Err() != nil || errors.Is(err, errParentEnded) {
 		return nil
 	}
 	if err != nil {
@@ -51,6 +55,32 @@ func (g *global) serveMCP(ctx context.Context) error {
 	}
 	return nil
 }
+
+// withParent returns a context that ends when the process that started this one does: its
+// end of standard input may be open in other processes.
+func withParent(ctx context.Context) context.Context {
+	ctx, end := context.WithCancelCause(ctx)
+	parent := os.Getppid()
+	// Ends with ctx, or this process.
+	go func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if os.Getppid() != parent {
+				end(errParentEnded)
+				return
+			}
+		}
+	}()
+	return ctx
+}
+
+var errParentEnded = errors.New("the program that started this one has ended")
 
 // formQuestion is a question as a form shows it: plain text.
 func formQuestion(r message.ApprovalRequest) string {

@@ -23,8 +23,10 @@ import (
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/internal/workspaces"
+	"github.com/toold/toold/interop/mcp"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
@@ -52,7 +54,9 @@ type Options struct {
 	// IssueTokens.
 	Tokens  func() (func() []server.Token, error)
 	Version string // of toold, for clients
-	Log     *zap.Logger
+	// Question describes a call to the person who is to decide it, in plain text.
+	Question func(message.ApprovalRequest) string
+	Log      *zap.Logger
 	// Follow makes Serve reload policy files that change, and all of them when Reload
 	// delivers.
 	Follow bool
@@ -67,8 +71,10 @@ type Daemon struct {
 	journal   *journal.Journal
 	calls     *dispatch.Dispatcher
 	codex     *codex.Server
+	mcp       *mcp.Handler
 	server    *server.Server
 	listeners []net.Listener
+	inside    *loopback.Pipe // one of them, for parts of this process that are clients
 
 	shared
 	groups     *cgroup.Root
@@ -134,10 +140,11 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		SpoolDir: filepath.Join(d.Config.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config),
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
+	d.mcp = d.newMCP()
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
 		Policy:   d.policies.state,
-		Dispatch: d.calls, Codex: d.codex, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
+		Dispatch: d.calls, Codex: d.codex, MCP: d.serveMCP, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
 		Greet:        d.greet,
 		AllowedHosts: d.Config.AllowedHosts, AllowedOrigins: d.Config.AllowedOrigins, OwnOrigins: []string{d.Origin()},
 		MaxFrameBytes: d.Config.Limits.MaxFrameBytes, OutboxBytes: d.Config.Limits.OutboxBytes,
@@ -151,7 +158,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 // fault logs a panic and returns what its client reads.
 func (d *Daemon) fault(panicked any) string {
 	ref := message.NewID("fault")
-	d.Log.Error("a request of Codex panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
+	d.Log.Error("a request panicked", zap.String("reference", ref), zap.Any("panic", panicked), zap.Stack("stack"))
 	return "a fault in toold; report it with the reference " + ref
 }
 
@@ -180,13 +187,18 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	}
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Config.Limits.Grace+10*time.Second)
 	defer cancel()
-	return errors.Join(err, d.calls.Shutdown(limit), d.server.Shutdown(limit))
+	err = errors.Join(err, d.calls.Shutdown(limit))
+	d.mcp.Close(limit)
+	return errors.Join(err, d.server.Shutdown(limit))
 }
 
 // Close closes what is open.
 func (d *Daemon) Close() {
 	if d.codex != nil {
 		d.codex.Close()
+	}
+	if d.mcp != nil {
+		d.mcp.Close(context.Background()) // no client is connected any more
 	}
 	d.workspaces.Set.Close()
 	d.shells.Close()

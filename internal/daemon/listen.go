@@ -89,6 +89,8 @@ func (d *Daemon) listen(ctx context.Context) error {
 		}
 		d.listeners[0] = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
 	}
+	d.inside = loopback.NewPipe()
+	d.listeners = append(d.listeners, d.inside)
 	if d.Config.Socket == "" {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -116,6 +117,9 @@ func routes() []route {
 		{"GET /v1/agents/{id}/messages", holder, serveHistory("agent_id", "desc")},
 		{"GET /v1/conversations/{id}/messages", holder, serveHistory("conversation_id", "desc")},
 		{"GET /v1/runs/{id}/messages", holder, serveHistory("run_id", "asc")},
+		{"POST /mcp", caller, (*Server).serveMCP},
+		{"GET /mcp", caller, (*Server).serveMCP},
+		{"DELETE /mcp", caller, (*Server).serveMCP},
 		{"POST /v1/calls", caller, (*Server).serveCalls},
 		{"GET /v1/calls/{id}", caller, (*Server).serveCall},
 		{"GET /v1/reload", decider, (*Server).servePolicy},
@@ -151,6 +155,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			http.Error(w, "toold: pages of this origin may not connect; allow it with allowed_origins", http.StatusForbidden)
 			return
 		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of an earlier request; see patient
 		next.ServeHTTP(w, r)
 	})
 }

@@ -87,8 +87,8 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 	wait.calls(w, sub)
 }
 
-// readRequest reads the body, which asks for calls and for nothing else.
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.Request, int, *message.Error) {
+// readBody reads the body of a request.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {
 	var charged int64
 	if !s.incoming.take(&charged, max(r.ContentLength, freeBytes)) {
 		return nil, http.StatusServiceUnavailable, message.Errorf(message.TooManyCalls, "toold receives too much at once (limits.incoming_bytes); try again later")
@@ -103,6 +103,15 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 	}
 	if err != nil {
 		return nil, http.StatusBadRequest, message.Errorf(message.InvalidFrame, "the body cannot be read: %v", err)
+	}
+	return frame, 0, nil
+}
+
+// readRequest reads the body, which asks for calls and for nothing else.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.Request, int, *message.Error) {
+	frame, status, e := s.readBody(w, r)
+	if e != nil {
+		return nil, status, e
 	}
 	in, bad := (&message.Decoder{MaxFragmentBytes: int(s.opt.MaxFrameBytes)}).Decode(frame)
 	if len(bad) > 0 {

@@ -26,8 +26,10 @@ import (
 // Options is what a Server works with. All fields but AllowedHosts and
 // AllowedOrigins are needed.
 type Options struct {
-	Dispatch  *dispatch.Dispatcher
-	Codex     *codex.Server
+	Dispatch *dispatch.Dispatcher
+	Codex    *codex.Server
+	// MCP answers a client of the Model Context Protocol, whose body has been read.
+	MCP       func(http.ResponseWriter, *http.Request, Token)
 	Approvals *approval.Queue[message.ApprovalRequest]
 	Journal   *journal.Journal
 	Log       *zap.Logger
@@ -113,6 +115,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	err := s.http.Shutdown(ctx) // does not know hijacked connections
+	if ctx.Err() != nil {
+		err = s.http.Close()
+	}
 	left := make(chan struct{})
 	// Ends when every session has ended; each ends when its connection is closed.
 	go func() { s.joined.Wait(); close(left) }()

@@ -136,7 +136,7 @@ func (c *call) events(ctx context.Context) client.Events {
 	return client.Events{
 		Decision: func(d message.PolicyDecision) {
 			if d.Action == "ask" {
-				c.say("waits for a person: "+d.Reason, true)
+				c.say("waits for a person (toold watch): "+d.Reason, true)
 			}
 		},
 		Queued:  func(message.ToolQueued) { c.say("waits for its turn", true) },

@@ -30,7 +30,7 @@ func (s *calls) enter(c *call) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return fmt.Errorf("toold mcp is stopping; nothing ran")
+		return fmt.Errorf("toold is stopping; nothing ran")
 	case len(s.all) >= maxCalls:
 		return fmt.Errorf("%d calls run or wait for an answer already, and no more may; nothing ran. Wait until one has ended", maxCalls)
 	}
@@ -53,6 +53,13 @@ func (s *calls) leave(c *call) {
 		}
 	}
 	s.running.Done()
+}
+
+// some reports whether a call has not ended.
+func (s *calls) some() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all) > 0
 }
 
 // hold keeps a call under a key, unless it has ended.

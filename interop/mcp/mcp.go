@@ -7,7 +7,9 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"io"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,6 +25,8 @@ type Options struct {
 	// Question describes a call to the person who is to decide it.
 	Question func(message.ApprovalRequest) string
 	Version  string // of toold
+	// Fault is given what a request panicked with, and returns the words for the client.
+	Fault func(panicked any) string
 }
 
 const instructions = "These tools work on the user's machine, in a sandbox and under a policy. " +
@@ -55,10 +59,19 @@ type server struct {
 	calls   calls
 
 	conversation string // of all calls
+
+	over    chan struct{} // closed when all its requests are to end
+	endOnce sync.Once
+
+	// Over HTTP:
+	peer    Peer
+	shared  bool               // by the requests of a token
+	session *mcp.ServerSession // the only one; guarded by Handler.mu
+	users   int                // requests under way of a shared one; guarded by Handler.mu
 }
 
 func newServer(ctx context.Context, o Options) (*server, error) {
-	s := &server{options: o, link: link.New(o.Dial), conversation: message.NewID("mcp")}
+	s := &server{options: o, link: link.New(o.Dial), over: make(chan struct{}), conversation: message.NewID("mcp")}
 	agent, err := s.link.Get(ctx, "agent")
 	if err != nil {
 		return nil, err
@@ -66,6 +79,7 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "toold", Title: "toold", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
+	s.mcp.AddReceivingMiddleware(s.bound)
 	for _, t := range agent.Hello().Tools {
 		s.mcp.AddTool(&mcp.Tool{
 			Name: t.Name, Description: t.Description, InputSchema: t.Parameters, Annotations: hints(t.Name),
@@ -74,9 +88,44 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	return s, nil
 }
 
-// close cancels the calls that run or wait, and ends the connections after them.
-func (s *server) close() {
+// bound ends a request with the server, and with the request over HTTP that brought it. A
+// fault in it is an answer and no end of the daemon.
+func (s *server) bound(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (r mcp.Result, err error) {
+		defer func() {
+			if fault := recover(); fault != nil {
+				r, err = nil, errors.New(s.options.Fault(fault))
+			}
+		}()
+		if method != "tools/call" {
+			return next(ctx, method, req)
+		}
+		ctx, end := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		// Ends with the request.
+		go func() {
+			defer close(watched)
+			defer end()
+			select {
+			case <-ctx.Done():
+			case <-s.over:
+			case <-lost(req):
+			}
+		}()
+		defer func() { end(); <-watched }()
+		return next(ctx, method, req)
+	}
+}
+
+// end cancels the calls that run or wait, and what their clients are asked.
+func (s *server) end() {
 	s.calls.end()
+	s.endOnce.Do(func() { close(s.over) })
+}
+
+// close ends the calls, and the connections after them.
+func (s *server) close() {
+	s.end()
 	s.link.Close()
 }
 

@@ -78,23 +78,27 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 	}
 	return &mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{approvalKey: &mcp.ElicitParams{
-			Mode: "form", Message: c.server.options.Question(q.ApprovalRequest), RequestedSchema: form(q.ApprovalRequest),
+			Mode: "form", Message: c.server.options.Question(q.ApprovalRequest), RequestedSchema: c.server.form(q.ApprovalRequest),
 		}},
 		RequestState: key,
 	}
 }
 
+// requestsAlone is the version of the protocol since which a request belongs to no session.
+const requestsAlone = "2026-07-28"
+
 // repeats reports whether a client repeats its request with the answer, as clients do since
 // 2026-07-28.
 func repeats(s *mcp.ServerSession) bool {
 	p := s.InitializeParams()
-	return p == nil || p.ProtocolVersion >= "2026-07-28"
+	return p == nil || p.ProtocolVersion >= requestsAlone
 }
 
-// form is what the user fills in.
-func form(r message.ApprovalRequest) json.RawMessage {
+// form is what the user fills in. What requests of several programs share is no
+// conversation.
+func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
-	if slices.ContainsFunc(r.Suggestions, func(s message.Suggestion) bool { return s.Remember == "conversation" }) {
+	if !s.shared && slices.ContainsFunc(r.Suggestions, func(s message.Suggestion) bool { return s.Remember == "conversation" }) {
 		choices = []string{allowOnce, allowSession, deny}
 	}
 	text, _ := json.Marshal(map[string]any{ // strings alone

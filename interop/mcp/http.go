@@ -1,0 +1,327 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toold/toold/client"
+)
+
+// HTTPOptions say how a Handler reaches the daemon.
+type HTTPOptions struct {
+	// Dial connects with a token.
+	Dial    func(ctx context.Context, p Peer) (*client.Client, error)
+	MaxBody int64         // bytes of a request
+	Linger  time.Duration // how long what requests share is kept after the last of them
+	Options               // without Dial
+}
+
+// Peer is the client that sends a request, as its token says.
+type Peer struct {
+	Token   string // its name
+	Secret  string
+	Decides bool   // the token may decide on calls as well: a form counts
+	Dir     string // selects the workspace, see client.Options
+}
+
+// A session of a client that says nothing for this long is ended.
+const sessionIdle = 2 * time.Hour
+
+// A Handler answers clients over streamable HTTP. Those of 2025-11-25 and before have
+// sessions; since 2026-07-28 each request is alone, and those of one token share a server.
+// When a request is lost its call is cancelled, and a session that ends cancels its calls.
+type Handler struct {
+	options  HTTPOptions
+	entry    http.Handler
+	sessions http.Handler
+	alone    http.Handler
+
+	mu      sync.Mutex
+	closed  bool
+	lasting map[string]*server // by the id of their session
+	common  map[common]*server
+	servers map[*server]struct{}
+	under   sync.WaitGroup // requests and servers
+
+	ending sync.Once
+	ended  chan struct{}
+}
+
+// common is what requests have in common that share a server.
+type common struct{ token, dir string }
+
+// NewHandler returns a Handler that must be closed.
+func NewHandler(o HTTPOptions) *Handler {
+	h := &Handler{
+		options: o, lasting: map[string]*server{}, common: map[common]*server{}, servers: map[*server]struct{}{}, ended: make(chan struct{}),
+	}
+	// Host and Origin have been checked, with the names that the configuration allows.
+	settings := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: o.MaxBody, SessionTimeout: sessionIdle}
+	h.sessions = mcp.NewStreamableHTTPHandler(serverOf, &settings)
+	settings.Stateless = true
+	h.alone = mcp.NewStreamableHTTPHandler(serverOf, &settings)
+	h.entry = auth.RequireBearerToken(identify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(http.HandlerFunc(h.route))
+	return h
+}
+
+type (
+	peerKey   struct{}
+	serverKey struct{}
+)
+
+// serverOf is the server of a request, nil for one of a session.
+func serverOf(r *http.Request) *mcp.Server {
+	if s, ok := r.Context().Value(serverKey{}).(*server); ok {
+		return s.mcp
+	}
+	return nil
+}
+
+// identify names the holder of a token, which has been checked: no one else may use a
+// session. The calls of a request see its end.
+func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+	p, ok := ctx.Value(peerKey{}).(Peer)
+	if !ok {
+		return nil, auth.ErrInvalidToken
+	}
+	return &auth.TokenInfo{UserID: p.Token, Extra: map[string]any{goneKey: ctx.Done()}}, nil
+}
+
+// goneKey is where the end of a request over HTTP is.
+const goneKey = "gone"
+
+// lost is closed when the request over HTTP that brought another is over; nil, over stdio.
+func lost(req mcp.Request) <-chan struct{} {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	gone, _ := extra.TokenInfo.Extra[goneKey].(<-chan struct{})
+	return gone
+}
+
+// Serve answers a request of a client that may request calls.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, p Peer) {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		unavailable(w, errors.New("it is stopping"))
+		return
+	}
+	h.under.Add(1)
+	h.mu.Unlock()
+	defer h.under.Done()
+	h.entry.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), peerKey{}, p)))
+}
+
+func (h *Handler) route(w http.ResponseWriter, r *http.Request) {
+	p, _ := r.Context().Value(peerKey{}).(Peer)
+	id := r.Header.Get("Mcp-Session-Id")
+	switch {
+	case r.Header.Get("Mcp-Protocol-Version") >= requestsAlone:
+		h.serveAlone(w, r, p)
+	case id == "" && r.Method == http.MethodPost:
+		h.serveFirst(w, r, p)
+	default:
+		h.look(id, p, r.Method)
+		h.sessions.ServeHTTP(w, r)
+	}
+}
+
+func unavailable(w http.ResponseWriter, err error) {
+	http.Error(w, "toold cannot serve this client: "+err.Error(), http.StatusServiceUnavailable)
+}
+
+// open makes a server.
+func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
+	o := h.options.Options
+	o.Dial = func(ctx context.Context, role string) (*client.Client, error) {
+		if role != "agent" && !p.Decides {
+			return nil, errors.New("the token may not decide on calls")
+		}
+		return h.options.Dial(ctx, p)
+	}
+	s, err := newServer(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.peer = p
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		s.link.Close()
+		return nil, errors.New("it is stopping")
+	}
+	h.servers[s] = struct{}{}
+	return s, nil
+}
+
+// serveFirst answers a request that begins a session.
+func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Peer) {
+	s, err := h.open(r.Context(), p)
+	if err != nil {
+		unavailable(w, err)
+		return
+	}
+	h.sessions.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), serverKey{}, s)))
+	for session := range s.mcp.Sessions() {
+		h.mu.Lock()
+		s.session = session
+		h.lasting[session.ID()] = s
+		h.mu.Unlock()
+		// Ends with the session, which its client, its idleness or Close ends.
+		h.under.Go(func() {
+			_ = session.Wait() // however it ended
+			h.drop(s)
+		})
+		return
+	}
+	h.drop(s) // no session began
+}
+
+// look ends the calls of a session that its client ends, and a session whose token has been
+// replaced.
+func (h *Handler) look(id string, p Peer, method string) {
+	h.mu.Lock()
+	s := h.lasting[id]
+	h.mu.Unlock()
+	if s == nil || s.peer.Token != p.Token {
+		return
+	}
+	replaced := s.peer.Secret != p.Secret
+	if replaced || method == http.MethodDelete {
+		s.end()
+	}
+	if replaced {
+		_ = s.session.Close() // the client is sent that there is none
+	}
+}
+
+// serveAlone answers a request that belongs to no session.
+func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Peer) {
+	s, err := h.shared(r.Context(), p)
+	if err != nil {
+		unavailable(w, err)
+		return
+	}
+	defer h.leave(s)
+	h.alone.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), serverKey{}, s)))
+}
+
+// shared is the server of a token's requests. The caller must leave it.
+func (h *Handler) shared(ctx context.Context, p Peer) (*server, error) {
+	if s := h.join(p); s != nil {
+		return s, nil
+	}
+	made, err := h.open(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	made.shared = true
+	h.mu.Lock()
+	old := h.common[common{p.Token, p.Dir}]
+	h.common[common{p.Token, p.Dir}] = made
+	made.users++
+	h.mu.Unlock()
+	if old != nil {
+		h.retire(old)
+	}
+	return made, nil
+}
+
+// join adds a request to the server that there is for its token.
+func (h *Handler) join(p Peer) *server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.common[common{p.Token, p.Dir}]
+	if s == nil || s.peer != p {
+		return nil
+	}
+	s.users++
+	return s
+}
+
+// leave ends a server some time after its last request.
+func (h *Handler) leave(s *server) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.users--
+	if s.users == 0 && !h.closed {
+		time.AfterFunc(h.options.Linger, func() { h.retire(s) })
+	}
+}
+
+// retire ends a server that no request uses and whose calls have ended. With one of its
+// calls a client may go on by another request.
+func (h *Handler) retire(s *server) {
+	h.mu.Lock()
+	_, open := h.servers[s]
+	if !open || h.closed || s.users > 0 {
+		h.mu.Unlock()
+		return
+	}
+	if s.calls.some() {
+		time.AfterFunc(h.options.Linger, func() { h.retire(s) })
+		h.mu.Unlock()
+		return
+	}
+	h.under.Add(1)
+	h.mu.Unlock()
+	defer h.under.Done()
+	h.drop(s)
+}
+
+// drop forgets a server and ends it.
+func (h *Handler) drop(s *server) {
+	h.mu.Lock()
+	delete(h.servers, s)
+	if s.session != nil {
+		delete(h.lasting, s.session.ID())
+	}
+	if at := (common{s.peer.Token, s.peer.Dir}); h.common[at] == s {
+		delete(h.common, at)
+	}
+	h.mu.Unlock()
+	s.close()
+}
+
+// Close cancels all calls, ends the sessions, and waits for the requests until ctx ends:
+// some may wait for a client that does not read.
+func (h *Handler) Close(ctx context.Context) {
+	h.ending.Do(func() {
+		// Ends when the connections of all clients have.
+		go func() {
+			defer close(h.ended)
+			h.end()
+		}()
+	})
+	select {
+	case <-h.ended:
+	case <-ctx.Done():
+	}
+}
+
+func (h *Handler) end() {
+	h.mu.Lock()
+	h.closed = true
+	sessions := map[*server]*mcp.ServerSession{}
+	for s := range h.servers {
+		sessions[s] = s.session
+	}
+	h.mu.Unlock()
+	var closing sync.WaitGroup
+	for s, session := range sessions {
+		s.close()
+		if session != nil {
+			closing.Go(func() { _ = session.Close() }) // returns with the session's requests
+		}
+	}
+	closing.Wait()
+	h.under.Wait()
+}
