@@ -26,7 +26,7 @@ func TestWhatIsKilledFromOutsideIsTold(t *testing.T) {
 		victim func(helper int) int
 		want   string
 	}{
-		{"helper", func(helper int) int { return helper }, "was killed from outside of toold"},
+		{"helper", func(helper int) int { return helper }, "was killed from outside toold"},
 		{"shell", func(helper int) int { return childrenOf(helper)[0].pid }, "Terminated by SIGKILL"},
 	} {
 		mark := fmt.Sprintf("5%09d.%d", time.Now().UnixNano()%1e9, i)

@@ -1,9 +1,9 @@
-// Package approval holds the calls that wait for a person.
+// Package approval queues the calls that await approval.
 //
-// It does not know what a call is: a request is something to show and a
-// deadline, an answer is yes or no with a reason and perhaps something besides. It
-// does not know who may answer what either: whoever calls Resolve has checked that
-// first, and whoever asks tells which answers count. Nothing is kept on disk.
+// A request is a value to show and a deadline; an answer is yes or no. The package
+// does not know what a call is or who may answer: the caller of Resolve checks that
+// first. It keeps nothing on disk. A caller may rely on the first valid answer
+// counting, and on every request ending by its deadline.
 package approval
 
 import (
@@ -19,7 +19,7 @@ import (
 // Errors of a Queue.
 var (
 	ErrNobody     = errors.New("no approver is connected")
-	ErrExpired    = errors.New("nobody answered before the deadline")
+	ErrExpired    = errors.New("no one answered before the deadline")
 	ErrNotPending = errors.New("no such approval is pending")
 )
 
@@ -29,89 +29,86 @@ const (
 	ByCancelled = "cancelled" // the context of Ask ended
 )
 
-// PartlyError reports that an answer counts, and that something that it wanted besides
-// could not be done.
+// PartlyError reports that an answer counts, although its Answered function failed.
 type PartlyError struct{ err error }
 
 func (e *PartlyError) Error() string { return e.err.Error() }
 
-// Settled, as the cause with which the context of Ask ends, says that the
-// question has found an answer elsewhere. Approvers are told the Verdict.
+// Settled, as the cause of the end of Ask's context, reports that the request was
+// answered elsewhere. Approvers receive the Verdict.
 type Settled struct{ Verdict Verdict }
 
 func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + s.Verdict.Reason }
 
-// Request is one question to a person. T is what is shown.
+// Request is one question to a person, who sees the T.
 type Request[T any] struct {
 	ID      string    // unique among the pending requests
 	CallID  string    // several clients may use the same one
-	Owner   string    // who asked for the call
-	Expires time.Time // the zero time has passed: nobody is asked
+	Owner   string    // client of the call
+	Expires time.Time // the zero time is in the past
 	Show    T
 
-	// Check, if set, refuses an answer that cannot count, such as one that gives what
-	// nobody may give: Resolve returns its error, and the request waits on. It may be
-	// called from several goroutines.
+	// Check, if set, refuses invalid answers: Resolve returns its error, and the request
+	// continues to wait. It may be called concurrently.
 	Check func(Verdict) error
 
-	// Answered, if set, is given the answer that counts before anybody else learns of it,
-	// on the goroutine of Resolve. It is not called for a request that ends without an
-	// answer. Its error is returned by Resolve: the answer counts all the same.
+	// Answered, if set, receives the answer before anyone else, on the goroutine of
+	// Resolve. It is not called for a request that ends without an answer. Resolve
+	// returns its error as a *PartlyError; the answer counts.
 	Answered func(Verdict) error
 }
 
 // Verdict is an answer. The zero Verdict refuses.
 type Verdict struct {
 	Approve bool
-	By      string // who answered
-	Before  bool   // the answer was given before the question, which nobody has read
+	By      string // the approver
+	Before  bool   // sent before the question, which no one has read
 	Reason  string
-	Widen   Widening // what a yes gives besides
+	Widen   Widening // escalation; with Approve only
 
-	Remember  string // what else a yes counts for, "" or "once": nothing
-	Pattern   string // of commands, for those who remember by one
-	Arguments string // that a yes puts in the place of the call's; "" = none
+	Remember  string // scope of a yes; "" or "once": this call
+	Pattern   string // of commands, if Remember is "rule"
+	Arguments string // replace those of the call; "": none
 }
 
-// Widening is what a yes adds to the sandbox of the one call, in the words of the
-// answer; see package widen. The zero Widening adds nothing.
+// Widening is the escalation of the call's sandbox as the answer states it; see
+// package widen. The zero Widening grants nothing.
 type Widening struct{ Profile, Write, Network, Host string }
 
-// Approver is told of requests and of their ends.
+// Approver receives requests and their ends.
 //
-// The calls to one Approver come one at a time, Asked before Resolved for each
-// request. They come on the goroutine of whoever asks, resolves or joins, so
-// they must not block; they may call the queue. A panic in one is a bug of the
-// approver and is not caught.
+// Its methods are called sequentially, Asked before Resolved for each request, on
+// the goroutine of Ask, Resolve or Join: they must not block, but may call the
+// queue.
 type Approver[T any] interface {
 	Asked(Request[T])
 	Resolved(Request[T], Verdict)
 }
 
-// Queue holds pending requests. Make it with New. Its methods may be called at
-// the same time.
+// Queue contains pending requests. Make it with New. Its methods may be called
+// concurrently.
 type Queue[T any] struct {
 	mu        sync.Mutex
 	pending   map[string]*entry[T]
 	approvers map[*mailbox[T]]struct{}
 }
 
-// entry is a pending request. verdict may be read once done is closed.
+// entry is a pending request. verdict is valid once done is closed.
 type entry[T any] struct {
 	request Request[T]
 	verdict Verdict
 	done    chan struct{}
 }
 
-// New makes an empty queue.
+// New returns an empty queue.
 func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
 // Ask shows r to every approver and waits for the first answer. The error is
-// nil only when somebody answered: it is ErrNobody at once when no approver is
-// joined, ErrExpired after r.Expires, and the cause of ctx when that ends
-// first. An approver that leaves does not end the wait: another may come.
+// nil only if someone answered: it is ErrNobody if no approver has joined, ErrExpired
+// after r.Expires, and the cause of ctx if that ends first. An approver that leaves
+// does not end the wait.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {
@@ -158,7 +155,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// attended reports whether somebody may answer. The caller holds mu.
+// attended reports whether an approver can answer. The caller holds mu.
 func (q *Queue[T]) attended() bool {
 	for m := range q.approvers {
 		if !m.views {
@@ -168,7 +165,7 @@ func (q *Queue[T]) attended() bool {
 	return false
 }
 
-// giveUp ends e without an answer, unless an answer was first: then that counts.
+// giveUp ends e without an answer, unless one came first.
 func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	if !q.claim(e) {
 		<-e.done
@@ -178,9 +175,9 @@ func (q *Queue[T]) giveUp(e *entry[T], v Verdict, why error) (Verdict, error) {
 	return Verdict{}, why
 }
 
-// Resolve answers the pending request with this id and returns it. The first
-// answer counts; every later one gets ErrNotPending. A *PartlyError comes from the
-// request's Answered. Any other error is that of its Check, and it is still pending.
+// Resolve answers the pending request with this id and returns it. The first answer
+// counts; later ones get ErrNotPending. A *PartlyError comes from the request's
+// Answered. Any other error comes from its Check, and the request is still pending.
 func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	q.mu.Lock()
 	e, ok := q.pending[id]
@@ -207,8 +204,8 @@ func (q *Queue[T]) Resolve(id string, v Verdict) (Request[T], error) {
 	return e.request, nil
 }
 
-// claim ends the wait of e for an answer; the caller settles it. It returns false when
-// e has one already. It compares entries, not ids: an id may be in use again.
+// claim removes e from the pending requests; the caller settles it. It returns false
+// if e is answered. It compares entries, since ids may be reused.
 func (q *Queue[T]) claim(e *entry[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -230,7 +227,7 @@ func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 }
 
 // Find returns the pending requests for a call id, the next to expire first.
-// There are several when clients chose the same id.
+// Several clients may have chosen the same id.
 func (q *Queue[T]) Find(callID string) []Request[T] {
 	return slices.DeleteFunc(q.Pending(), func(r Request[T]) bool { return r.CallID != callID })
 }

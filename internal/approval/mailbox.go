@@ -2,33 +2,30 @@ package approval
 
 import "sync"
 
-// mailbox holds what an approver was not told yet. One goroutine at a time
-// empties it, which keeps the order without a goroutine of its own and without
-// holding a lock while the approver is called. All fields but to are guarded
-// by the queue's mu.
+// mailbox contains the events that an approver has not received. One goroutine at a
+// time empties it, which keeps their order without holding a lock while the approver
+// is called. The queue's mu guards all fields but to.
 type mailbox[T any] struct {
 	to     Approver[T]
-	views  bool // it answers nothing
+	views  bool // it cannot answer
 	events []event[T]
-	busy   bool // a goroutine is emptying it, and will also tell what is posted meanwhile
+	busy   bool // a goroutine is emptying it, with what is posted meanwhile
 }
 
-// event is a request that was asked, or resolved when it has a verdict.
+// event is a new request or, with a verdict, a resolved one.
 type event[T any] struct {
 	request Request[T]
 	verdict *Verdict
 }
 
-// Join makes a an approver until leave is called. It is told every pending
-// request before Join returns. After leave no new call to a begins, though one
-// under way on another goroutine may still be running. Calling leave again
-// does nothing.
+// Join makes a an approver until leave is called. Join sends it every pending
+// request. After leave no new call to a starts, though one on another goroutine may
+// still run. Calling leave again does nothing.
 func (q *Queue[T]) Join(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true})
 }
 
-// View is Join for somebody who answers nothing: a request for which nobody else is there
-// is not asked.
+// View is Join for a viewer, who cannot answer and does not count as an approver.
 func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
@@ -73,8 +70,7 @@ func (q *Queue[T]) deliver() {
 	}
 }
 
-// empty tells m's approver everything in m, one event at a time so that it
-// stops when the approver leaves.
+// empty sends m's events to its approver, until it leaves.
 func (q *Queue[T]) empty(m *mailbox[T]) {
 	for ev, ok := q.next(m); ok; ev, ok = q.next(m) {
 		if ev.verdict == nil {
@@ -85,8 +81,7 @@ func (q *Queue[T]) empty(m *mailbox[T]) {
 	}
 }
 
-// next takes the oldest event out of m. When there is none, m is left to the
-// next goroutine that posts.
+// next removes the oldest event from m. If there is none, m is no longer busy.
 func (q *Queue[T]) next(m *mailbox[T]) (ev event[T], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package display makes text that others wrote safe to show: Clean and Mark for a
-// model, Visible for a person who decides, Screen for a terminal.
+// Package display makes untrusted text safe to show: Clean and Mark for a model, Visible
+// for an approver, Screen for a terminal.
 //
-// Each says which characters it removes and which it shows as escapes. None bounds the
-// length of a text.
+// Each documents which characters it removes and which it escapes. None bounds the length
+// of a text.
 package display
 
 import (
@@ -10,12 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean turns terminal output into the text that a model reads: escape
-// sequences are removed, a line that was rewritten after a carriage return or
-// with backspaces keeps its last state, CRLF becomes LF, other control
-// characters are shown as ^X or, where they have no visible effect, dropped, and
-// invalid UTF-8 becomes U+FFFD. An unfinished sequence ends with its line, so
-// that output cannot hide what follows.
+// Clean converts terminal output for a model. It removes escape sequences, keeps the last
+// state of a line that was rewritten by carriage returns or backspaces, replaces CRLF by LF
+// and invalid UTF-8 by U+FFFD, and shows other control characters as ^X or, if they have no
+// visible effect, drops them. An unfinished sequence ends with its line.
 //
 // The sequences are those of ECMA-48 (CSI, and OSC, DCS, SOS, PM, APC up to BEL
 // or ST).
@@ -39,8 +37,8 @@ func Clean(text []byte) string {
 
 type cleaner struct {
 	out     []byte
-	line    int  // where the current line begins in out
-	rewrite bool // a carriage return came: what follows replaces the line
+	line    int  // start of the current line in out
+	rewrite bool // after a carriage return: the next text replaces the line
 }
 
 func (c *cleaner) put(r rune) {
@@ -70,8 +68,8 @@ func (c *cleaner) text(runes ...rune) {
 	}
 }
 
-// sequence measures the escape sequence at the start of p. A sequence that is
-// broken off ends before the byte that does not belong to it.
+// sequence returns the length of the escape sequence at the start of p. An invalid byte
+// ends it.
 func sequence(p []byte) int {
 	if len(p) < 2 {
 		return len(p)
@@ -98,8 +96,8 @@ func span(p []byte, low, high byte) int {
 	return n
 }
 
-// stringEnd measures a control string up to and with its terminator, or up to
-// the end of the line.
+// stringEnd returns the length of a control string with its terminator, or up to the end
+// of the line.
 func stringEnd(p []byte) int {
 	for n := 0; n < len(p); n++ {
 		switch {

@@ -6,12 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Mark makes characters seen that are not, so that a text which a model reads hides
-// nothing from the person who reads it too: controls of the direction of text,
-// characters without width, tags and variation selectors become ⟨U+202E⟩ and the like.
-// Those stay that the text around them needs: joiners and selectors of emoji, joiners
-// and direction marks beside the letters of scripts that use them, and a byte order
-// mark at the beginning.
+// Mark makes invisible characters visible: direction controls, characters without width,
+// tags and variation selectors become ⟨U+202E⟩ and the like. It keeps those that the text
+// around them needs: joiners and selectors of emoji, joiners and direction marks beside
+// letters of scripts that use them, and a byte order mark at the beginning.
 func Mark(text string) string {
 	var b strings.Builder
 	last := rune(-1) // the character before
@@ -31,14 +29,14 @@ func Mark(text string) string {
 	return b.String()
 }
 
-// invisible are the characters that show as nothing and are not in the category Cf:
-// fillers, combining marks without a shape, selectors.
+// invisible contains the invisible characters outside the category Cf: fillers, combining
+// marks without a shape, selectors.
 const invisible = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
 
-// prepended are characters of the category Cf that are seen: signs of numbers.
+// prepended contains the visible characters of the category Cf: signs of numbers.
 const prepended = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 
-// hidden reports whether a character does something and cannot be seen.
+// hidden reports whether a character is invisible.
 func hidden(r rune) bool {
 	switch {
 	case r == utf8.RuneError:
@@ -51,8 +49,7 @@ func hidden(r rune) bool {
 	return strings.ContainsRune(invisible, r)
 }
 
-// needed reports whether a hidden character does its proper work between the
-// character before and the text after it.
+// needed reports whether a hidden character is legitimate between its neighbours.
 func needed(before, r rune, after string) bool {
 	next, _ := utf8.DecodeRuneInString(after)
 	switch r {
@@ -77,8 +74,7 @@ func pictures(r rune) bool {
 	return unicode.Is(unicode.So, r) || r == '\ufe0f' || r >= 0x1f3fb && r <= 0x1f3ff || r == '\u2640' || r == '\u2642'
 }
 
-// rightToLeft are the scripts in whose texts marks of direction are in use, joining
-// those that need joiners.
+// rightToLeft lists the scripts that use direction marks, joining those that need joiners.
 var (
 	rightToLeft = []*unicode.RangeTable{unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko}
 	joining     = []*unicode.RangeTable{

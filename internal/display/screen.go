@@ -6,22 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Screen passes the output of a call on to a person's terminal, which obeys it in
-// nothing but colours: of escape sequences only SGR (ECMA-48, 8.3.117) goes through,
-// and whole. The others (OSC, DCS, SOS, PM, APC, other CSI, single ESC), bells and
-// backspaces are removed; other control characters, C1 too, are shown, and bytes that
-// are no UTF-8 become U+FFFD. What follows a carriage return replaces its line. A
-// sequence that is not finished ends with its line, so that it cannot hide the next.
+// Screen passes the output of a call on to a terminal. Of escape sequences it passes only
+// complete SGR (ECMA-48, 8.3.117). It removes the others (OSC, DCS, SOS, PM, APC, other
+// CSI, single ESC), bells and backspaces, shows other control characters, and replaces
+// invalid UTF-8 by U+FFFD. Text after a carriage return replaces its line. An unfinished
+// sequence ends with its line.
 //
-// It may be written to in pieces of any size, by one goroutine at a time. Close ends
-// the colours.
+// It may be written to in pieces of any size, by one goroutine at a time. Close resets the
+// colours.
 type Screen struct {
 	to    io.Writer
 	state screenState
-	seq   []byte // of the CSI sequence, or of the character, that has begun
+	seq   []byte // the unfinished CSI sequence or character
 	out   []byte
 	dyed  bool // colours are on
-	back  bool // a carriage return came
+	back  bool // after a carriage return
 }
 
 type screenState int
@@ -35,13 +34,13 @@ const (
 	inStringEscape
 )
 
-// longestSGR is longer than any list of attributes that means something.
+// longestSGR exceeds any meaningful list of attributes.
 const longestSGR = 128
 
 // NewScreen returns a Screen that writes to a terminal.
 func NewScreen(to io.Writer) *Screen { return &Screen{to: to} }
 
-// Write passes on what of p is safe. It reports an error of the terminal.
+// Write passes on the safe part of p. It returns errors of the terminal.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.out = s.out[:0]
 	for _, b := range p {
@@ -53,7 +52,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends a character that was begun, and colours.
+// Close ends an unfinished character and resets the colours.
 func (s *Screen) Close() error {
 	s.out = s.out[:0]
 	if s.state == inText && len(s.seq) > 0 {
@@ -68,7 +67,7 @@ func (s *Screen) Close() error {
 	return err
 }
 
-// next takes one byte.
+// next processes one byte.
 func (s *Screen) next(b byte) {
 	switch {
 	case b == '\n' || b == 0x18 || b == 0x1a: // the last two cancel a sequence
@@ -81,7 +80,7 @@ func (s *Screen) next(b byte) {
 	case s.state == inEscape || s.state == inEscapeRest:
 		s.escape(b)
 	case s.state == inStringEscape:
-		s.begin(inText) // ESC \, or ESC and what is no sequence any more
+		s.begin(inText) // ESC \, or ESC and text
 		if b != '\\' {
 			s.escape(b)
 		}
@@ -92,7 +91,7 @@ func (s *Screen) next(b byte) {
 	}
 }
 
-// begin leaves what was begun. A character that was cut off is shown as one.
+// begin enters a state. It shows an unfinished character as U+FFFD.
 func (s *Screen) begin(state screenState) {
 	if s.state == inText && len(s.seq) > 0 {
 		s.text("\ufffd")
@@ -109,7 +108,7 @@ func (s *Screen) endString(b byte) {
 	}
 }
 
-// escape takes what follows ESC.
+// escape processes a byte after ESC.
 func (s *Screen) escape(b byte) {
 	switch {
 	case b >= 0x20 && b <= 0x2f:
@@ -128,7 +127,7 @@ func (s *Screen) escape(b byte) {
 	}
 }
 
-// csi takes what follows ESC [.
+// csi processes a byte after ESC [.
 func (s *Screen) csi(b byte) {
 	switch {
 	case b >= 0x20 && b <= 0x3f:
@@ -147,8 +146,8 @@ func (s *Screen) csi(b byte) {
 	}
 }
 
-// isSGR reports whether the parameters of a CSI m are attributes: a private or
-// intermediate byte makes it another function.
+// isSGR reports whether the parameters of a CSI m are attributes, without private or
+// intermediate bytes.
 func isSGR(params []byte) bool {
 	for _, b := range params {
 		if (b < '0' || b > '9') && b != ';' && b != ':' {
@@ -158,14 +157,14 @@ func isSGR(params []byte) bool {
 	return len(params) <= longestSGR
 }
 
-// char takes a byte of text.
+// char processes a byte of text.
 func (s *Screen) char(b byte) {
 	if len(s.seq) == 0 && b < utf8.RuneSelf {
 		s.control(b)
 		return
 	}
 	if len(s.seq) > 0 && utf8.RuneStart(b) {
-		s.begin(inText) // the character before was cut off
+		s.begin(inText) // the previous character is incomplete
 		s.char(b)
 		return
 	}
@@ -186,7 +185,7 @@ func (s *Screen) char(b byte) {
 	s.seq = s.seq[:0]
 }
 
-// control takes a byte of ASCII.
+// control processes a byte of ASCII.
 func (s *Screen) control(b byte) {
 	switch {
 	case b == '\n':
@@ -201,7 +200,7 @@ func (s *Screen) control(b byte) {
 	}
 }
 
-// text shows what is safe, in place of a line that was gone back on.
+// text writes safe text, after a carriage return in place of the line.
 func (s *Screen) text(t string) {
 	if s.back {
 		s.out, s.back = append(s.out, "\r\x1b[K"...), false
@@ -209,5 +208,5 @@ func (s *Screen) text(t string) {
 	s.out = append(s.out, t...)
 }
 
-// visible writes a character that could not be seen, or would not be obeyed.
+// visible writes a character as its code point.
 func visible(r rune) string { return fmt.Sprintf("⟨U+%04X⟩", r) }

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible writes text so that a person who decides on it sees all of it, and
-// sees it in order: control, invisible and direction-changing characters and
-// bytes that are no UTF-8 become escapes. Newlines and tabs stay.
+// Visible escapes control, invisible and direction-changing characters and invalid UTF-8,
+// so that an approver sees all of a text, in order. It keeps newlines and tabs.
 func Visible(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -18,7 +17,7 @@ func Visible(text string) string {
 			b.WriteRune(r)
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(blankLetters, r):
+		case !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune(emptyLetters, r):
 			fmt.Fprintf(&b, `\u{%04x}`, r)
 		default:
 			b.WriteRune(r)
@@ -27,5 +26,5 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// blankLetters are letters and symbols that show as nothing.
-const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
+// emptyLetters contains invisible letters and symbols.
+const emptyLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"

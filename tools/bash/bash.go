@@ -1,5 +1,7 @@
-// Package bash is the tool that runs shell commands: it reports what a script can
-// do before it runs (package shell), and runs exactly that script.
+// Package bash provides the tool that runs shell commands. Build analyses the script
+// (package shell) and Execute runs exactly that script in its sandbox (package
+// executor). It does not decide what is allowed. A caller may rely on Effects listing
+// everything that the script can do, and on nothing of a call running after Execute.
 package bash
 
 import (
@@ -22,37 +24,37 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// The limits of a call's time when Options names none.
+// Defaults of the limits in Options.
 const (
 	DefaultTimeout = 120 * time.Second
 	MaxTimeout     = 600 * time.Second
 	MaxBackground  = 8 * time.Hour
 )
 
-// Options configure the tool. The zero value of each but Workspace is usable.
+// Options configure the tool. Only Workspace is required.
 type Options struct {
-	Workspace string            // absolute and canonical; where commands start
-	Env       []string          // the commands' whole environment, NAME=value
-	Profile   sandbox.Profile   // what commands are confined to
-	Terminal  executor.Terminal // when a call names none
+	Workspace string            // absolute and canonical; the default directory of commands
+	Env       []string          // the whole environment of commands, NAME=value
+	Profile   sandbox.Profile   // confinement of commands
+	Terminal  executor.Terminal // default of a call
 	Rows      uint16            // of the terminals; 0 = the executor's
 	Cols      uint16
 
 	DefaultTimeout time.Duration // 0 = DefaultTimeout
 	MaxTimeout     time.Duration // 0 = MaxTimeout
-	MaxBackground  time.Duration // of a call that runs on after its return; 0 = MaxBackground
+	MaxBackground  time.Duration // of a background call; 0 = MaxBackground
 	Grace          time.Duration // between TERM and KILL; 0 = the executor's
 
-	ReturnBytes int64 // of each stream in a return, for the description; 0 = not said
-	Background  bool  // calls may run on after their return, for the description
+	ReturnBytes int64 // of each stream in a return, for the description; 0: not mentioned
+	Background  bool  // background calls are possible, for the description
 
-	Resolver shell.Resolver // nil = the host's file system
+	Resolver shell.Resolver // nil: the host's file system
 
-	Egress  egress.Options   // how connections are made where Profile has Ports; each call brings its own Allow
-	Masks   *masks.Tracker   // of what rules keep from programs; nil = nothing is masked
-	Protect *protect.Watcher // of what commands may not change in the workspace; nil = nothing is protected. The caller closes it.
+	Egress  egress.Options   // used if Profile has Ports; each call has its own Allow
+	Masks   *masks.Tracker   // files masked from programs; nil: none
+	Protect *protect.Watcher // protected paths in the workspace; nil: none. The caller closes it.
 
-	Pool *executor.Pool // runs the commands; nil = each starts a shell. The caller closes it.
+	Pool *executor.Pool // nil: each command starts a shell. The caller closes it.
 }
 
 // New returns the tool. It is safe for concurrent use.
@@ -89,12 +91,12 @@ func New(o Options) tools.Tool {
 	return t
 }
 
-// guarded reports whether what a profile can write holds what must stay.
+// guarded reports whether commands of a profile can write protected paths.
 func (o Options) guarded(p sandbox.Profile) bool {
 	return o.Protect != nil && p.Mode == sandbox.WorkspaceWrite
 }
 
-// usual is the command of a call that asks for nothing special, but for its script.
+// usual returns the command of a call with default arguments, without its script.
 func (t *tool) usual() executor.Command {
 	o := t.options
 	held, is := pin(o.Workspace)
@@ -110,10 +112,10 @@ type tool struct {
 	analyser *shell.Analyser
 }
 
-// restarted is what runs for restart, which other tools of this name have.
+// restarted replaces the command of a restart, an argument of other agents' tools.
 const restarted = "echo 'There is no shell to restart: every command runs in a fresh one.'"
 
-// arguments are what a call may say.
+// arguments are the arguments of a call.
 type arguments struct {
 	Command       string          `json:"command" alias:"cmd"`
 	Restart       bool            `json:"restart"`
@@ -127,7 +129,7 @@ type arguments struct {
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// escalation is what a call asks for that its sandbox would keep from it.
+// escalation names accesses beyond the sandbox.
 type escalation struct {
 	Read []string `json:"read"`
 }
@@ -141,24 +143,24 @@ func (t *tool) Definition() tools.Definition {
 	schema, err := json.Marshal(map[string]any{
 		"type": "object", "required": []string{"command"}, "additionalProperties": false,
 		"properties": map[string]any{
-			"command": text("The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones are asked."),
-			"cwd":     text("Folder in which it runs, absolute or relative to the workspace. Default: the workspace."),
+			"command": text("The bash script to run. It is judged as written: literal programs, paths and hosts are decided at once, computed ones may need approval."),
+			"cwd":     text("Directory in which it runs, absolute or relative to the workspace. Default: the workspace."),
 			"timeout": map[string]any{
 				"type": "integer", "minimum": 0, "maximum": max(t.options.MaxTimeout, t.options.MaxBackground).Milliseconds(),
 				"description": fmt.Sprintf("Milliseconds until it is stopped. Default %d; 0 means the maximum, %d. With background, up to %d.", t.options.DefaultTimeout.Milliseconds(), t.options.MaxTimeout.Milliseconds(), t.options.MaxBackground.Milliseconds()),
 			},
-			"terminal": choice("split: a terminal, with stderr apart. single: one terminal for everything. off: pipes, for data.", "split", "single", "off"),
+			"terminal": choice("split: a terminal, with separate stderr. single: one terminal for everything. off: pipes, for data.", "split", "single", "off"),
 			"stdin":    choice("open: input can be sent while it runs. closed: it reads the end of input. Default: open in single, else closed.", "open", "closed"),
 			"escalate": map[string]any{
 				"type": "object", "additionalProperties": false,
 				"properties": map[string]any{
-					"read": map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "description": "Files or folders, such as .env, that a program of the script has to read although a rule asks first: the user is asked."},
+					"read": map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "description": "Files or directories, such as .env, that a program of the script must read although a rule requires approval: the user is asked."},
 				},
 				"description": "What the script needs beyond its sandbox. Send it when a return names it.",
 			},
 			"background": map[string]any{
 				"type":        "boolean",
-				"description": fmt.Sprintf("true: return at once and let the script run on, with all that it starts, for at most %s (or its timeout). For servers and watchers.", t.options.MaxBackground),
+				"description": fmt.Sprintf("true: return at once while the script continues, with all that it starts, for at most %s (or its timeout). For servers and watchers.", t.options.MaxBackground),
 			},
 		},
 	})
@@ -171,7 +173,7 @@ func (t *tool) Definition() tools.Definition {
 	}
 }
 
-// Location returns the directory in which a call asks to run.
+// Location returns the directory of a call.
 func (t *tool) Location(args json.RawMessage) (path string, runs bool) {
 	a, err := tools.Decode[arguments](args)
 	if err != nil {
@@ -180,7 +182,6 @@ func (t *tool) Location(args json.RawMessage) (path string, runs bool) {
 	return a.Dir, true
 }
 
-// Build parses a call.
 func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := tools.Decode[arguments](args)
 	if err != nil {
@@ -191,12 +192,12 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	}
 	switch {
 	case a.Restart && a.Command != restarted:
-		return nil, &tools.ArgumentError{Field: "restart", Problem: "given beside command; send one of them"}
+		return nil, &tools.ArgumentError{Field: "restart", Problem: "sent with command; send one of them"}
 	case strings.TrimSpace(a.Command) == "":
-		return nil, &tools.ArgumentError{Field: "command", Problem: "it is blank or missing: expected a bash script"}
+		return nil, &tools.ArgumentError{Field: "command", Problem: "it is empty or missing: expected a bash script"}
 	}
 	v := &invocation{tool: t, script: a.Command, terminal: t.options.Terminal}
-	if v.dir, err = t.folder(a.Dir); err != nil {
+	if v.dir, err = t.directory(a.Dir); err != nil {
 		return nil, err
 	}
 	v.pinned, v.dirIs = pin(v.dir)
@@ -218,16 +219,16 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 		return nil, err
 	}
 	if v.dir != t.options.Workspace {
-		// A command sees what is in the folder it runs in, and whoever decides must
-		// know which that is. Inside the workspace no rule need allow it.
+		// A script sees the directory in which it runs, so its read is judged. Inside
+		// the workspace no rule need allow it.
 		inside := within(v.dir, t.options.Workspace)
 		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Possible: inside, Source: "cwd"})
 	}
 	return v, nil
 }
 
-// folder resolves the folder of a call. It must exist.
-func (t *tool) folder(dir string) (string, error) {
+// directory resolves the directory of a call, which must exist.
+func (t *tool) directory(dir string) (string, error) {
 	if dir == "" {
 		return t.options.Workspace, nil
 	}
@@ -236,7 +237,7 @@ func (t *tool) folder(dir string) (string, error) {
 		asked = t.options.Workspace + "/" + asked
 	}
 	fail := func(why string) error {
-		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a folder, absolute or relative to the workspace", asked, why)}
+		return &tools.ArgumentError{Field: "cwd", Problem: fmt.Sprintf("%q %s: expected a directory, absolute or relative to the workspace", asked, why)}
 	}
 	path := t.options.Resolver.Canonical(asked)
 	if path == "" {
@@ -252,25 +253,25 @@ func (t *tool) folder(dir string) (string, error) {
 	case err != nil:
 		return "", fail("cannot be opened")
 	case !info.IsDir():
-		return "", fail("is not a folder")
+		return "", fail("is not a directory")
 	}
 	return path, nil
 }
 
-// pin holds the folder of a call from when it is judged: the script runs in this one
-// or not at all. Only Linux can tell.
+// pin identifies a directory when the call is judged: the script runs in this one or
+// not at all. Only Linux supports it.
 func pin(dir string) (held *os.File, is string) {
 	held, is, err := sandbox.Pin(dir)
 	switch {
 	case errors.Is(err, sandbox.ErrUnavailable):
 		return nil, ""
 	case err != nil:
-		return nil, "nowhere" // no folder is that
+		return nil, "nowhere" // matches no directory
 	}
 	return held, is
 }
 
-// timeout reads the timeout of a call.
+// timeout returns the timeout of a call.
 func (t *tool) timeout(a arguments) (time.Duration, error) {
 	ms, usual, limit := a.Timeout, t.options.DefaultTimeout, t.options.MaxTimeout
 	if a.Background {

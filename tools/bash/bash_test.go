@@ -48,7 +48,7 @@ func TestArguments(t *testing.T) {
 		{`{"command":""}`, `invalid argument "command": it is blank`},
 		{`{"command":" \n\t"}`, `invalid argument "command": it is blank`},
 		{`{"command":"ls","cwd":"gone"}`, fmt.Sprintf("%q does not exist", ws+"/gone")},
-		{`{"command":"ls","cwd":"a.txt"}`, "is not a folder"},
+		{`{"command":"ls","cwd":"a.txt"}`, "is not a directory"},
 		{`{"command":"ls","cwd":"a.txt/x"}`, "cannot be opened"},
 		{`{"command":"ls","cwd":"loop"}`, "loop"},
 		{`{"command":"ls","timeout":-1}`, "is negative"},
@@ -216,7 +216,7 @@ func TestExecuteTellsHowTheCommandEnded(t *testing.T) {
 		{args: `{"command":"echo a; echo b >&2; tty","terminal":"off"}`, text: "Exit code: 1", code: 1, stdout: "a\nnot a tty\n", stderr: "b\n"},
 		{args: `{"command":"exit 3"}`, text: "Exit code: 3", code: 3},
 		{args: `{"command":"kill -TERM $$"}`, text: "Terminated by SIGTERM (exit code 143)", code: 143},
-		{args: `{"command":"echo a; sleep 1000","timeout":4000}`, text: "Command timed out after 4000 ms and was stopped. Give it a larger timeout (at most 600000), or less to do.", stdout: "a\n", code: -1, failure: tools.Timeout},
+		{args: `{"command":"echo a; sleep 1000","timeout":4000}`, text: "Command timed out after 4000 ms and was stopped. Use a larger timeout (at most 600000), or do less in one call.", stdout: "a\n", code: -1, failure: tools.Timeout},
 	} {
 		r, out := execute(t, c.args)
 		if r.Text != c.text || r.Failure != c.failure || r.IsError != (c.text != "") || out.stdout.String() != c.stdout || out.stderr.String() != c.stderr {

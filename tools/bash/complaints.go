@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// The kernel tells nobody why it refused something to a process of a call. What
-// programs say about it is read here, and believed nothing that the profile does
-// not confirm: a program may print what it likes.
+// The kernel does not report why it refused an access. This file guesses it from the
+// output of programs; the guesses count only if the profile confirms them.
 
-// tail passes output on and keeps its end, where programs say why they failed.
+// tail passes output on and keeps its end, which usually contains the error message.
 type tail struct {
 	output
 	mu   sync.Mutex
@@ -37,15 +36,14 @@ func (t *tail) text() string {
 	return string(bytes.ToValidUTF8(t.last[max(0, len(t.last)-tailBytes):], nil))
 }
 
-// complaint is one line in which a program says that it was refused something.
+// complaint is a line in which a program reports a refused access.
 type complaint struct {
 	line   string
-	above  []string // the lines before it, the nearest first
-	change bool     // only who changes something is refused like that, or the line says so
+	above  []string // the preceding lines, nearest first
+	change bool     // the refused access is a change
 }
 
-// complaints finds the lines that look like one, the last first: there a program
-// says why it ended.
+// complaints finds such lines, the last first, where a program usually says why it ended.
 func complaints(text string) []complaint {
 	var found []complaint
 	lines := strings.Split(text, "\n")
@@ -64,15 +62,14 @@ func complaints(text string) []complaint {
 }
 
 const (
-	maxComplaints = 64   // that are looked at
-	linesAbove    = 4    // in which a program may have named what it then complains of
-	longestPath   = 1024 // that is taken for one
+	maxComplaints = 64   // per output
+	linesAbove    = 4    // in which the path may be named
+	longestPath   = 1024 // of a path
 	pathsOfEach   = 8    // of a complaint
 )
 
-// paths lists what may be the path that a line is about, the likeliest first: as in
+// paths returns what may be the path that a line is about, the likeliest first. Examples:
 // "touch: cannot touch 'x': Read-only file system", "bash: line 1: x: Permission denied",
-// "open /x: permission denied", "tar: /x: Cannot open: Read-only file system".
 func (c complaint) paths() []string {
 	var paths []string
 	for _, m := range quotedText.FindAllStringSubmatch(c.line, pathsOfEach) {
@@ -92,7 +89,7 @@ func (c complaint) paths() []string {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// unquoted finds paths without quotes in what comes before the complaint proper.
+// unquoted finds unquoted paths before the complaint proper.
 func unquoted(before string) (paths []string) {
 	before = strings.TrimSuffix(strings.TrimRight(before, " "), ":")
 	parts := strings.Split(before, ": ")
@@ -109,8 +106,8 @@ func unquoted(before string) (paths []string) {
 	return paths
 }
 
-// pathsAbove finds a path that was named before, as by cargo: "failed to write
-// `/x`", then "Caused by:" and the reason. It is absolute.
+// pathsAbove finds an absolute path in the preceding lines, as by cargo: "failed to write
+// `/x`", then "Caused by:" and the reason.
 func (c complaint) pathsAbove() (paths []string) {
 	if !strings.HasPrefix(c.line, " ") && !strings.HasPrefix(c.line, "\t") {
 		return nil

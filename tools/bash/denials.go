@@ -16,27 +16,27 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mostDenials is how many denials a result tells.
+// mostDenials bounds the denials in a result.
 const mostDenials = 16
 
-// refused is what toold itself has kept from a call.
+// refused is what toold itself refused during a call.
 type refused struct {
 	hosts []egress.Refusal
 	seen
 	sockets []string
 }
 
-// addDenials tells in a result what the sandbox kept from the command: what toold
-// refused itself, and of a command that failed what can be inferred besides.
+// addDenials adds the denials of a call to its result: those of toold itself and, if the
+// command failed, inferred ones.
 func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused, complaints string) {
 	all := v.exactly(exit, by)
 	if exit.Code != 0 {
 		all = append(all, v.inferred(exit, complaints)...)
 	}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, d := range all {
-		if !told[d.Target] {
-			told[d.Target] = true
+		if !listed[d.Target] {
+			listed[d.Target] = true
 			r.Denials = append(r.Denials, d)
 		}
 	}
@@ -46,13 +46,13 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 		addLine(r, oneLine(d.Notice()))
 	}
 	if more > 0 {
-		addLine(r, fmt.Sprintf("So it went with %d more.", more))
+		addLine(r, fmt.Sprintf("And %d more.", more))
 	}
 	addProjects(r, by.taken)
 	r.IsError = r.IsError || slices.ContainsFunc(by.taken, protect.Incident.Violation)
 }
 
-// addBlind tells in a result that protected names could appear where nobody watches.
+// addBlind adds a notice if protected names could have been created unseen.
 func (v *invocation) addBlind(r *tools.Result) {
 	o := v.tool.options
 	if !o.guarded(v.profile) || r.Sandbox == nil {
@@ -63,16 +63,16 @@ func (v *invocation) addBlind(r *tools.Result) {
 		addLine(r, "Notice: "+why+".")
 	}
 	if v.seen.blind != "" {
-		addLine(r, "Notice: in the folder that was added for this call: "+v.seen.blind+".")
+		addLine(r, "Notice: in the directory that was added for this call: "+v.seen.blind+".")
 	}
 }
 
-// addLine puts a line below those that stand in a result's text.
+// addLine appends a line to a result's text.
 func addLine(r *tools.Result, line string) {
 	r.Text = strings.TrimPrefix(r.Text+"\n"+line, "\n")
 }
 
-// oneLine makes all that a text holds visible, on one line.
+// oneLine escapes invisible characters and line ends.
 func oneLine(text string) string { return strings.ReplaceAll(display.Visible(text), "\n", `\n`) }
 
 // exactly lists what toold refused itself.
@@ -97,7 +97,7 @@ func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Deni
 	return all
 }
 
-// metLimit is a limit that the helper keeps.
+// metLimit returns the denial for a limit that the helper enforces.
 func (v *invocation) metLimit(name string) (d sandbox.Denial, ok bool) {
 	l := v.profile.Limits
 	switch name {
@@ -110,7 +110,7 @@ func (v *invocation) metLimit(name string) (d sandbox.Denial, ok bool) {
 	return d, d.Kind != ""
 }
 
-// refusedHost is a host to which a connection was refused, or already its name.
+// refusedHost is a host whose connection, or lookup, was refused.
 func refusedHost(h egress.Refusal) sandbox.Denial {
 	d := sandbox.Denial{Kind: sandbox.DeniedName, Op: "look up", Target: h.Host, Exact: true, Setting: "sandbox.egress", Hint: h.Why.Error()}
 	if h.Port != 0 {
@@ -131,7 +131,7 @@ func refusedHost(h egress.Refusal) sandbox.Denial {
 	return d
 }
 
-// appeared is what appeared under a protected name.
+// appeared is a file that appeared under a protected name.
 func appeared(i protect.Incident) sandbox.Denial {
 	if i.Rule != "" {
 		return sandbox.Denial{
@@ -141,27 +141,27 @@ func appeared(i protect.Incident) sandbox.Denial {
 	}
 	return sandbox.Denial{
 		Kind: sandbox.DeniedProtected, Op: "make", Target: i.Path, Exact: true, Setting: "sandbox.protect",
-		Hint: fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not make it (sandbox.protect in the configuration); do without it, or use write_file, which asks the user", i.Why, became(i)),
+		Hint: fmt.Sprintf("it appeared while this call ran, and %s; %s. Commands may not create it (sandbox.protect in the configuration); avoid it, or use write_file, which asks the user", i.Why, became(i)),
 	}
 }
 
-// became says what was done about an incident.
+// became describes what was done about an incident.
 func became(i protect.Incident) string {
 	switch {
 	case i.Err != nil:
-		return fmt.Sprintf("it could not be removed (%v): ask the user to look at it", i.Err)
+		return fmt.Sprintf("it could not be removed (%v): ask the user to check it", i.Err)
 	case i.Later:
-		return "it is removed as soon as the calls that ran beside this one have ended"
+		return "it is removed as soon as the concurrent calls have ended"
 	case i.Gone:
 		return "it is gone already"
 	case i.Kept != "":
 		return "it was removed, and a copy is in " + i.Kept
 	}
-	return "it is still there: ask the user to look at it"
+	return "it is still there: ask the user to check it"
 }
 
-// addProjects says which files that other programs obey are in projects that the call
-// made.
+// addProjects lists the files, in projects that the call created, that other programs run
+// or obey.
 func addProjects(r *tools.Result, found []protect.Incident) {
 	var own []string
 	for _, i := range found {
@@ -170,6 +170,6 @@ func addProjects(r *tools.Result, found []protect.Incident) {
 		}
 	}
 	if len(own) > 0 {
-		addLine(r, "Notice: a project that this call made has files that other programs run or obey when they are used in it, protected from now on: "+strings.Join(own, ", ")+".")
+		addLine(r, "Notice: this call created a project with files that other programs run or obey, protected from now on: "+strings.Join(own, ", ")+".")
 	}
 }

@@ -25,16 +25,16 @@ func TestTheDescriptionSaysHowScriptsRun(t *testing.T) {
 	}{
 		{
 			"usual", usual(func(*Options) {}),
-			[]string{"runs in /home/me/project ", "cd, variables", "off. Nothing can be downloaded", "stopped after 1m30s", "up to 10m.", "12345 bytes", "background: true", "at most 2h:", "bash_output", "bash_kill", "list_calls", "reach its servers at localhost", "wait for a person", "/tmp is its own"},
+			[]string{"runs in /home/me/project ", "cd, variables", "off. Nothing can be downloaded", "stopped after 1m30s", "up to 10m.", "12345 bytes", "background: true", "at most 2h:", "bash_output", "bash_kill", "list_calls", "reach its servers at localhost", "wait for a person", "/tmp is private"},
 			nil,
 		},
 		{"proxy", usual(func(o *Options) { o.Profile.Ports = []uint16{443} }), []string{"hosts that the policy allows"}, []string{"Network: off"}},
 		{"open", usual(func(o *Options) { o.Profile.Network = true }), []string{"Network: open."}, []string{"Network: off", "reach its servers"}},
 		{"more to write", usual(func(o *Options) { o.Profile.Write = []string{"/srv/a", "/srv/b"} }), []string{"workspace and in /srv/a, /srv/b and nowhere else"}, nil},
-		{"read only", usual(func(o *Options) { o.Profile.Mode = sandbox.ReadOnly }), []string{"it can change none"}, []string{"/tmp is its own"}},
+		{"read only", usual(func(o *Options) { o.Profile.Mode = sandbox.ReadOnly }), []string{"it cannot change any"}, []string{"/tmp is private"}},
 		{"unconfined", usual(func(o *Options) { o.Profile.Mode = sandbox.FullAccess; o.Profile.Network = true }), []string{"nothing confines it"}, []string{"nowhere else"}},
-		{"tier C", usual(func(o *Options) { o.Profile.Tier = sandbox.TierC }), []string{"read and write the workspace"}, []string{"/tmp is its own", "reach its servers"}},
-		{"no background", usual(func(o *Options) { o.Background = false }), []string{"nothing runs on after the return"}, []string{"background: true"}},
+		{"tier C", usual(func(o *Options) { o.Profile.Tier = sandbox.TierC }), []string{"read and write the workspace"}, []string{"/tmp is private", "reach its servers"}},
+		{"no background", usual(func(o *Options) { o.Background = false }), []string{"nothing continues after the return"}, []string{"background: true"}},
 	} {
 		text := New(tc.o).Definition().Description
 		for _, words := range tc.says {

@@ -24,9 +24,9 @@ func TestTheResultSaysWhatEndedTheCommandAndWhatToDo(t *testing.T) {
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "memory"}, "", []string{"64 MiB", "sandbox.limits.memory_bytes", "Exit code: 137"}},
 		{executor.Exit{Code: 2, Limit: "processes"}, "", []string{"Exit code: 2\n", "as it may have, 99;", "(sandbox.limits.processes in the configuration)"}},
 		{executor.Exit{Code: 137, Signal: "SIGKILL", Limit: "machine"}, "", []string{"no memory left", "Exit code: 137"}},
-		{executor.Exit{Code: 137, Signal: "SIGKILL", Lost: true}, "", []string{"killed from outside of toold", "Exit code: 137"}},
-		{executor.Exit{Reason: executor.Stopped, Code: 137, Lost: true}, tools.Cancelled, []string{"may have ended before the command began", "look at it before you run it again"}},
-		{executor.Exit{Reason: executor.Stopped, Code: 137, Stuck: true}, tools.Cancelled, []string{"killed but not gone"}},
+		{executor.Exit{Code: 137, Signal: "SIGKILL", Lost: true}, "", []string{"killed from outside toold", "Exit code: 137"}},
+		{executor.Exit{Reason: executor.Stopped, Code: 137, Lost: true}, tools.Cancelled, []string{"perhaps before the command started", "before you run it again"}},
+		{executor.Exit{Reason: executor.Stopped, Code: 137, Stuck: true}, tools.Cancelled, []string{"were killed but still exist"}},
 	} {
 		r := v.result(c.exit, nil)
 		v.addDenials(&r, c.exit, refused{}, "")

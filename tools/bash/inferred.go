@@ -12,8 +12,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// inferred says what of that which a failed command complained of the sandbox keeps
-// from it: what is read from the text is told only where the profile confirms it.
+// inferred guesses from the output of a failed command which failures the sandbox caused.
+// It reports only those that the profile confirms.
 func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial {
 	if v.profile.Mode == sandbox.FullAccess {
 		return nil
@@ -21,11 +21,10 @@ func (v *invocation) inferred(exit executor.Exit, text string) []sandbox.Denial 
 	return slices.Concat(v.maskedIn(text), v.deniedLimits(exit, text), v.deniedCalls(text), v.deniedPaths(text), v.deniedSockets(text), v.deniedHosts(text))
 }
 
-// pathsLookedAt bounds the paths of a text that are resolved: whoever prints them can
-// have made links that take long to follow.
+// pathsLookedAt bounds the paths that are resolved: their links may take long to follow.
 const pathsLookedAt = 32
 
-// deniedPaths tells of files and folders.
+// deniedPaths returns denied files and directories.
 func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	left := pathsLookedAt
 	for _, c := range complaints(text) {
@@ -48,7 +47,7 @@ func (v *invocation) deniedPaths(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// deniedSockets tells of sockets of the machine that a call does not even see.
+// deniedSockets returns sockets of the machine, which a call does not see.
 func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
 		m := socketText.FindStringSubmatch(line)
@@ -63,16 +62,16 @@ func (v *invocation) deniedSockets(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// deniedSocket is a local socket of the machine that is not listed.
+// deniedSocket is a local socket of the machine that sandbox.unix_sockets does not list.
 func deniedSocket(path string, exact bool) sandbox.Denial {
 	return sandbox.Denial{
 		Kind: sandbox.DeniedSocket, Op: "connect to", Target: path, Exact: exact, Setting: "sandbox.unix_sockets",
-		Hint: "commands reach local sockets of their own only, and those that sandbox.unix_sockets lists; ask the user",
+		Hint: "commands reach only their own local sockets and those that sandbox.unix_sockets lists; ask the user",
 	}
 }
 
-// deniedHosts tells of hosts. Where connections go through toold it refuses them
-// itself, but for ports on which nothing listens.
+// deniedHosts returns hosts. Where connections go through toold, exactly reports them,
+// except for ports on which nothing listens.
 func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 	if v.profile.Network {
 		return nil
@@ -101,11 +100,11 @@ func (v *invocation) deniedHosts(text string) (denied []sandbox.Denial) {
 func deniedHost(host string) sandbox.Denial {
 	return sandbox.Denial{
 		Kind: sandbox.DeniedHost, Op: "connect to", Target: strings.TrimRight(host, "."), Setting: "sandbox.network",
-		Hint: "commands have no network here but localhost of their own (sandbox.network: off); do without, or ask the user",
+		Hint: "commands have no network except their own localhost (sandbox.network: off); do without, or ask the user",
 	}
 }
 
-// deniedPort tells of a connection to a port that does not lead to toold.
+// deniedPort returns a connection to a port that does not lead to toold.
 func (v *invocation) deniedPort(line string) []sandbox.Denial {
 	m := portText.FindStringSubmatch(line)
 	if m == nil || isOwn(m[1]) || len(m[1]) > 255 {
@@ -121,13 +120,13 @@ func (v *invocation) deniedPort(line string) []sandbox.Denial {
 	}}
 }
 
-// isOwn reports hosts that are the call's own.
+// isOwn reports whether a host is the call's own.
 func isOwn(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// deniedCalls tells of system calls that the sandbox gives nobody.
+// deniedCalls returns system calls that the sandbox never allows.
 func (v *invocation) deniedCalls(text string) (denied []sandbox.Denial) {
 	for line := range strings.Lines(text) {
 		m := callText.FindStringSubmatch(line)
@@ -140,13 +139,13 @@ func (v *invocation) deniedCalls(text string) (denied []sandbox.Denial) {
 		}
 		denied = append(denied, sandbox.Denial{
 			Kind: sandbox.DeniedSyscall, Op: "use", Target: strings.TrimSuffix(name, "_queue_init"), Setting: "sandbox.profile",
-			Hint: "debuggers, tracers, mounts, nested namespaces (containers, sandboxes of browsers) and io_uring do not work inside of the sandbox; use the program's option that does without, or ask the user",
+			Hint: "debuggers, tracers, mounts, nested namespaces (containers, sandboxes of browsers) and io_uring do not work inside the sandbox; use an option that avoids them, or ask the user",
 		})
 	}
 	return denied
 }
 
-// deniedLimits tells of limits that the kernel keeps.
+// deniedLimits returns limits that the kernel enforces.
 func (v *invocation) deniedLimits(exit executor.Exit, text string) (denied []sandbox.Denial) {
 	l := v.profile.Limits
 	met := func(limit uint64, setting, op, hint string) {
@@ -162,14 +161,14 @@ func (v *invocation) deniedLimits(exit executor.Exit, text string) (denied []san
 	}
 	for line := range strings.Lines(text) {
 		if m := quotedText.FindStringSubmatch(line); fullText.MatchString(line) && m != nil && v.profile.Scratch(filepath.Clean(m[1])) {
-			met(l.TmpBytes, "tmp_bytes", "write more into /tmp", fmt.Sprintf("the private /tmp of a call holds %d MiB; write into the workspace", l.TmpBytes>>20))
+			met(l.TmpBytes, "tmp_bytes", "write more into /tmp", fmt.Sprintf("the private /tmp of a call has %d MiB; write into the workspace", l.TmpBytes>>20))
 			break
 		}
 	}
 	return denied
 }
 
-// deniedLimit is a limit that a call has met.
+// deniedLimit is a limit that a call exceeded.
 func deniedLimit(name, op, hint string) sandbox.Denial {
 	setting := "sandbox.limits." + name
 	return sandbox.Denial{Kind: sandbox.DeniedLimit, Op: op, Target: name, Setting: setting, Hint: hint + " (" + setting + " in the configuration)"}

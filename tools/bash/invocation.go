@@ -22,27 +22,24 @@ type invocation struct {
 	script     string
 	background bool
 	dir        string
-	dirIs      string   // which folder dir is; see sandbox.Pin
-	pinned     *os.File // keeps any other folder from becoming that one
+	dirIs      string   // identity of dir; see sandbox.Pin
+	pinned     *os.File // keeps its identity from being reused
 	timeout    time.Duration
 	terminal   executor.Terminal
 	stdin      bool
 	effects    []policy.Effect
-	profile    sandbox.Profile // that holds while it runs; set by Prepare
+	profile    sandbox.Profile // while it runs; set by Prepare
 	preparation
 }
 
-// Effects lists what the script can do.
 func (v *invocation) Effects() []policy.Effect { return v.effects }
 
-// Traits says whether the script runs on after the call's return.
 func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.background} }
 
-// Widens tells that a person may add all there is to the sandbox of a script.
+// Widens allows every escalation.
 func (v *invocation) Widens(b widen.Bounds) widen.Bounds { return b }
 
-// Preview shows the exact script. Characters that would not be seen, or that
-// would change how the rest is seen, are written as escapes.
+// Preview shows the exact script, with invisible characters escaped.
 func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: display.Visible(v.script)} }
 
 // Execute runs the script and returns when nothing of it is left running.
@@ -92,7 +89,7 @@ func (o output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// started translates the executor's news of the running command.
+// started converts the executor's Started.
 func (v *invocation) started(io tools.IO) func(executor.Started) {
 	return func(s executor.Started) {
 		if io.Started != nil {
@@ -101,7 +98,7 @@ func (v *invocation) started(io tools.IO) func(executor.Started) {
 	}
 }
 
-// waiting translates the executor's news of a program that waits for input.
+// waiting converts the executor's Waiting.
 func waiting(io tools.IO) func(executor.Waiting) {
 	if io.Waiting == nil {
 		return nil
@@ -111,8 +108,7 @@ func waiting(io tools.IO) func(executor.Waiting) {
 	}
 }
 
-// relay translates a call's input for the executor until there is no more, or
-// ctx ends. It closes done when it has ended.
+// relay converts a call's input until in is closed or ctx ends. It then closes done.
 func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-chan executor.Input {
 	if in == nil {
 		close(done)
@@ -134,7 +130,7 @@ func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-c
 				select {
 				case <-ctx.Done():
 					return
-				case out <- translate(i):
+				case out <- executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal, ToShell: i.Leader, Rows: i.Rows, Cols: i.Cols, Taken: i.Taken}:
 				}
 			}
 		}
@@ -142,15 +138,10 @@ func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-c
 	return out
 }
 
-// translate turns one input of a call into one of the executor.
-func translate(i tools.Input) executor.Input {
-	return executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal, ToShell: i.Leader, Rows: i.Rows, Cols: i.Cols, Taken: i.Taken}
-}
+// lookFirst is the next step after a command was lost.
+const lookFirst = "Check what it has done before you run it again."
 
-// lookFirst is the next step after the loss of a command.
-const lookFirst = "What it did before stays done; look at it before you run it again."
-
-// result says how the script ended.
+// result describes how the script ended.
 func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	r := tools.Result{Terminal: v.terminal.String(), Sandbox: &exit.Sandbox}
 	if err != nil {
@@ -165,30 +156,30 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	switch {
 	case exit.Reason == executor.TimedOut:
 		r.IsError, r.Failure = true, tools.Timeout
-		r.Text = fmt.Sprintf("Command timed out after %d ms and was stopped. Give it a larger timeout (at most %d), or less to do.",
+		r.Text = fmt.Sprintf("Command timed out after %d ms and was stopped. Use a larger timeout (at most %d), or do less in one call.",
 			v.timeout.Milliseconds(), v.longest().Milliseconds())
 		if exit.Waiting.Waits {
 			r.Text += " It was waiting for input: " + waitedFor(exit.Waiting) + "."
 		}
 	case exit.Reason == executor.Starved:
 		r.IsError, r.Failure = true, tools.InputNeeded
-		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and no input can reach it. Use the program's non-interactive form, give it what it asks for beforehand, or call again with \"stdin\": \"open\" and send the input."
+		r.Text = "Command was stopped: " + waitedFor(exit.Waiting) + ", and it gets no input. Use the program's non-interactive form, supply the input in the script, or call again with \"stdin\": \"open\" and send the input."
 	case exit.Reason == executor.Aborted:
 		r.IsError, r.Failure = true, tools.ProtectedPath
-		r.Text = "Command was ended at once, since something came under a name that is protected or masked."
+		r.Text = "Command was stopped, since a protected or masked file was created or replaced."
 	case exit.Limit == "memory":
 		r.IsError = true
-		r.Text = fmt.Sprintf("Command was killed for want of memory. Exit code: %d", exit.Code)
+		r.Text = fmt.Sprintf("Command was killed: it exceeded its memory limit. Exit code: %d", exit.Code)
 	case exit.Reason == executor.Stopped:
 		r.IsError, r.Failure = true, tools.Cancelled
 		r.Text = "Command was stopped before it ended."
 		if exit.Lost {
-			r.Text += " The process that held its sandbox ended first, and may have ended before the command began. " + lookFirst
+			r.Text += " The helper process of its sandbox ended first, perhaps before the command started. " + lookFirst
 		}
 	case exit.Limit == "machine":
-		r.Text = fmt.Sprintf("Command was killed, probably by the kernel: the machine had no memory left while it ran. Let it use less memory. Exit code: %d", exit.Code)
+		r.Text = fmt.Sprintf("Command was killed, probably by the kernel: the machine ran out of memory. Use less memory. Exit code: %d", exit.Code)
 	case exit.Lost:
-		r.Text = fmt.Sprintf("The command and everything it started were killed: the process that held its sandbox was killed from outside of toold. %s Exit code: %d", lookFirst, exit.Code)
+		r.Text = fmt.Sprintf("The command and everything it started were killed: the helper process of its sandbox was killed from outside toold. %s Exit code: %d", lookFirst, exit.Code)
 	case exit.Signal != "":
 		r.Text = fmt.Sprintf("Terminated by %s (exit code %d)", exit.Signal, exit.Code)
 	case exit.Code != 0:
@@ -198,7 +189,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 		addLine(&r, fmt.Sprintf("This call could reach the servers of the background calls %s at 127.0.0.1.", strings.Join(exit.Borrowed, ", ")))
 	}
 	if exit.Stuck {
-		addLine(&r, "Some of its processes are killed but not gone: they wait in the kernel for a device or a file system that does not answer.")
+		addLine(&r, "Some of its processes were killed but still exist: they wait in the kernel for a device or file system that does not respond.")
 	}
 	for _, p := range exit.Leftovers {
 		r.Leftovers = append(r.Leftovers, tools.Process(p))
@@ -209,7 +200,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	return r
 }
 
-// longest is the longest that a call of this kind may run.
+// longest returns the maximum timeout of the call.
 func (v *invocation) longest() time.Duration {
 	if v.background {
 		return v.tool.options.MaxBackground
@@ -217,7 +208,7 @@ func (v *invocation) longest() time.Duration {
 	return v.tool.options.MaxTimeout
 }
 
-// waitedFor says in words what a program waits for.
+// waitedFor describes what a program waits for.
 func waitedFor(w executor.Waiting) string {
 	what := map[string]string{"password": "a password or another secret", "tui": "keys"}[w.Kind]
 	if what == "" {
@@ -226,7 +217,7 @@ func waitedFor(w executor.Waiting) string {
 	return fmt.Sprintf("%s waits for %s at the terminal", display.Visible(w.Process.Command), what)
 }
 
-// leftoverNotice tells a model what became of its background processes.
+// leftoverNotice lists the killed background processes for the model.
 func leftoverNotice(left []tools.Process) string {
 	const shown = 5
 	list := make([]string, 0, shown)
@@ -240,7 +231,7 @@ func leftoverNotice(left []tools.Process) string {
 	return fmt.Sprintf("Background processes do not outlive a call; stopped: %s%s. To keep something running, call bash with background: true.", strings.Join(list, "; "), more)
 }
 
-// failed is the result of a script that could not run.
+// failed returns the result of a script that did not run.
 func (v *invocation) failed(r tools.Result, err error) tools.Result {
 	r.IsError = true
 	r.Sandbox = v.unconfined()

@@ -16,26 +16,24 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// The bounds of looking at what a command removes. What is beyond them counts as work
-// that is lost.
+// Bounds of the inspection of what a command removes. Beyond them it counts as lost work.
 const (
 	maxRemoved      = 1 << 11 // files
 	maxRemovedBytes = 32 << 20
-	maxUnpacked     = 256 << 20 // to compare them with what git holds
+	maxUnpacked     = 256 << 20 // of git objects, for comparison
 )
 
-// made are directories that tools make and make again; of those that people may have
-// made too, only what git is told to ignore counts.
+// made lists directories that tools recreate; maybeMade those that people may have created
+// too, which count only if git ignores them.
 const (
 	made      = " node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov "
 	maybeMade = " build dist out target bin obj coverage tmp .cache .venv venv vendor _build cmake-build-debug cmake-build-release site generated "
 	madeEnds  = " .pyc .pyo .o .class .tmp "
 )
 
-// markKept marks the commands that remove only what can be had again: what git holds as
-// it is, what tools make, what is empty or not there, and what is the call's own; and those
-// that move files to where they stay. It also marks those that do nothing, since there is
-// no such program.
+// markKept marks the commands that remove only what can be restored: what git has unchanged,
+// what tools recreate, what is empty or missing, and the call's own files; and those that
+// move files to a lasting place. It also marks commands whose program does not exist.
 func (t *tool) markKept(script string, effects []policy.Effect) {
 	elsewhere := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "") })
 	for i := range effects {
@@ -53,11 +51,11 @@ func (t *tool) markKept(script string, effects []policy.Effect) {
 	}
 }
 
-// defaultPath is where programs are looked for that start without PATH.
+// defaultPath is searched for programs started without PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// isAbsent reports whether a program is in no directory in which it is looked for, and no
-// call can put it there. What bash has itself is always there.
+// isAbsent reports whether a program is in no directory that is searched, and no call can
+// put it there. Builtins of bash always exist.
 func (t *tool) isAbsent(program policy.Word) bool {
 	o := t.options
 	i := slices.IndexFunc(o.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=/") })
@@ -76,12 +74,12 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
-// onlyFresh reports whether a command removes only what the call has made for itself.
+// onlyFresh reports whether a command removes only files that the call created.
 func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
 
-// keeps reports whether all that a command writes, or moves, can be had again.
+// keeps reports whether everything that a command writes, or moves, can be restored.
 func (t *tool) keeps(c *programs.Command, dir string) bool {
 	l := removal{tool: t, files: maxRemoved, seen: 16 * maxRemoved, bytes: maxRemovedBytes, unpacked: maxUnpacked}
 	some := false
@@ -102,17 +100,17 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 	return some
 }
 
-// removal looks at what a command removes.
+// removal inspects what a command removes.
 type removal struct {
 	tool     *tool
-	files    int // left to look at
-	seen     int // left to come to
+	files    int // left to inspect
+	seen     int // left to visit
 	bytes    int64
 	unpacked int64
 }
 
-// again reports whether what is at a path, with all below it whose name ends in part, can
-// be had again.
+// again reports whether a path can be restored, with everything below it whose name ends
+// in part.
 func (l *removal) again(path, part string) bool {
 	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
 		return true
@@ -150,7 +148,7 @@ func (l *removal) again(path, part string) bool {
 	return err == nil
 }
 
-// file reports whether one file can be had again.
+// file reports whether one file can be restored.
 func (l *removal) file(path string, info fs.FileInfo) bool {
 	if l.files--; l.files < 0 {
 		return false
@@ -168,13 +166,13 @@ func (l *removal) file(path string, info fs.FileInfo) bool {
 	return l.tool.options.Masks.HeldByGit(path, &l.unpacked)
 }
 
-// isMade reports whether a directory is one that tools make.
+// isMade reports whether tools recreate a directory.
 func isMade(path string) bool {
 	name := " " + filepath.Base(path) + " "
 	return strings.Contains(made, name) || strings.Contains(maybeMade, name) && ignored(path)
 }
 
-// ignored reports whether a .gitignore between the path and its repository names the
+// ignored reports whether a .gitignore between the path and its repository lists the
 // directory, without wildcards.
 func ignored(path string) bool {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
@@ -195,8 +193,8 @@ func ignored(path string) bool {
 	}
 }
 
-// ignoreFile reads the beginning of a .gitignore. A call can put a pipe, a device or a link
-// to one in its place: these are empty.
+// ignoreFile reads the beginning of a .gitignore. A file that is not regular, which a call
+// can create there, counts as empty.
 func ignoreFile(path string) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -206,6 +204,6 @@ func ignoreFile(path string) []byte {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, 64<<10)) // what could be read counts
+	text, _ := io.ReadAll(io.LimitReader(f, 64<<10)) // a part is enough
 	return text
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mostEscalated is how many paths a call may ask to read.
+// mostEscalated bounds the paths that a call may request.
 const mostEscalated = 64
 
-// escalate adds the reads that a call asks for, whatever its script says: they are judged as
-// those of the script, and with a person's yes no mask keeps them from the call.
+// escalate adds the reads that a call requests. They are judged like those of the script;
+// once a person approves them, no mask applies to them.
 func (v *invocation) escalate(e escalation) error {
 	if len(e.Read) > mostEscalated {
-		return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be asked for", len(e.Read), mostEscalated)}
+		return &tools.ArgumentError{Field: "escalate.read", Problem: fmt.Sprintf("it has %d paths; at most %d can be requested", len(e.Read), mostEscalated)}
 	}
 	for _, asked := range e.Read {
 		path := asked
@@ -38,11 +38,10 @@ func (v *invocation) escalate(e escalation) error {
 	return nil
 }
 
-// mostMasked is how many masked paths of an output are named.
+// mostMasked bounds the masked paths that a result names.
 const mostMasked = 4
 
-// maskedIn lists the masks whose paths a text names: a plain search, in the text of a
-// command that failed.
+// maskedIn returns the masks whose paths occur in the output of a failed command.
 func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	if v.profile.Masks == nil {
 		return nil
@@ -59,9 +58,8 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 	return denied
 }
 
-// namedIn returns the name that a text has for a path: from the directory of the command, from
-// the workspace, absolute, or its last part where a program has changed directory; "" =
-// none. The name is returned as the command can use it.
+// namedIn reports, as the command can use it, a path that occurs in a text: relative to the
+// command's directory or to the workspace, absolute, or only its last part. "": it does not.
 func (v *invocation) namedIn(text, path string) string {
 	for _, dir := range []string{v.dir, v.tool.options.Workspace} {
 		if !within(path, dir) || path == dir {
@@ -77,7 +75,7 @@ func (v *invocation) namedIn(text, path string) string {
 	return ""
 }
 
-// relative is a path from the directory of the command, if it is in there.
+// relative returns a path relative to the command's directory, if it is in there.
 func (v *invocation) relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(v.dir, "/")+"/"); ok {
 		return rest
@@ -85,8 +83,8 @@ func (v *invocation) relative(path string) string {
 	return path
 }
 
-// hasName reports whether a text has a name that is not a part of a longer one. What comes
-// before may be the directory that it is in.
+// hasName reports whether a text contains a name that is not part of a longer one, except
+// as the end of a path.
 func hasName(text, name string) bool {
 	for at := 0; ; at++ {
 		i := strings.Index(text[at:], name)
@@ -103,8 +101,8 @@ func hasName(text, name string) bool {
 
 func endsInName(before string) bool { return before != "" && inName(before[len(before)-1]) }
 
-// continues reports whether a name goes on in what follows it. A dot at the end of a sentence
-// is no part of it.
+// continues reports whether a name continues in the text after it. A final dot is
+// punctuation.
 func continues(after string) bool {
 	after = strings.TrimPrefix(after, ".")
 	return after != "" && inName(after[0])
@@ -116,10 +114,10 @@ func inName(c byte) bool {
 	return letter || digit || c >= 0x80 || slices.Contains([]byte("_-."), c)
 }
 
-// replaced is a masked file in whose place another came.
+// replaced is a masked file that was replaced.
 func replaced(m sandbox.Mask) sandbox.Denial {
 	d := m.Denial(m.Path, false)
 	d.Exact = true
-	d.Hint = "it was replaced while this call ran, which the mask over it did not outlive, so the call was ended at once (rule " + m.Rule + "); run it again"
+	d.Hint = "it was replaced while this call ran, which removed the mask over it, so the call was stopped (rule " + m.Rule + "); run it again"
 	return *d
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// isSource reports whether an operand of a command that moves files is one of these.
+// isSource reports whether an operand of a moving command is a source.
 func isSource(o programs.Operand) bool { return o.Kind == programs.Read || o.Link }
 
-// staysAfter reports whether files are moved to where they outlast the call. Of a
-// destination of which nothing is known that is so when the files are not known either, as
-// in a loop that renames them, and the script speaks of no temporary files.
+// staysAfter reports whether files are moved to a place that outlasts the call. An unknown
+// destination counts if the sources are unknown too, as in a loop that renames files, and
+// the script mentions no temporary files.
 func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, effects []policy.Effect) bool {
 	known := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return isSource(o) && o.Word.Text != "" })
 	script = strings.ToLower(script)
@@ -43,7 +43,7 @@ func (t *tool) staysAfter(c *programs.Command, dirs []string, script string, eff
 	return some
 }
 
-// endsWithCall reports whether what is at a path is gone when the call ends.
+// endsWithCall reports whether a path is removed when the call ends.
 func (t *tool) endsWithCall(path string, dynamic bool, effects []policy.Effect) bool {
 	path = filepath.Clean(path)
 	paths := []string{path}

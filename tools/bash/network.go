@@ -8,13 +8,13 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// network carries the connections of one call to where its caller lets them go.
+// network returns the server of the call's connections.
 func (v *invocation) network(io tools.IO) *egress.Server {
 	o := v.tool.options.Egress
 	o.Allow, o.Revoked = io.Connect, io.Revoked
 	if o.Allow == nil {
 		o.Allow = func(context.Context, string, []uint16) error {
-			return errors.New("nobody decides on connections here")
+			return errors.New("no one decides on connections here")
 		}
 	}
 	return egress.New(o)

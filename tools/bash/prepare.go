@@ -8,17 +8,16 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// preparation is what a call has before it runs.
+// preparation is the state of a call before it runs.
 type preparation struct {
 	prepared bool
-	failure  error // why it must not run; the rest is not there then
+	failure  error // why it must not run; the rest is unset then
 	guarded  watch
-	seen     seen // what it has found, once it is over
+	seen     seen // result of guarded, once it ended
 	held     *executor.Held
 }
 
-// Prepare begins to make the sandbox of the script, or brings it to a shell that
-// waits in one.
+// Prepare starts to create the sandbox of the script, or assigns it to a warm shell.
 func (v *invocation) Prepare(io tools.IO) {
 	o := v.tool.options
 	v.prepared = true
@@ -29,12 +28,12 @@ func (v *invocation) Prepare(io tools.IO) {
 	v.profile = v.profile.Within(sandbox.Limit{ReadOnly: io.Limit.ReadOnly}) // which watch has replaced
 	pool := o.Pool
 	if io.Widen != nil {
-		pool = nil // no shell waits for a call of its kind, nor is one started for the next
+		pool = nil // no warm shell fits this call, and none is needed for later ones
 	}
 	v.held = pool.Hold(v.command())
 }
 
-// Drop gives up what Prepare has begun.
+// Drop releases what Prepare started.
 func (v *invocation) Drop() {
 	if v.held != nil {
 		v.held.Drop()
@@ -43,27 +42,25 @@ func (v *invocation) Drop() {
 	v.pinned.Close() // allowed on nil
 }
 
-// unwatch ends the watch over what the script may not change and read. What it found is
-// in seen.
+// unwatch ends the watch over protected and masked paths and stores its findings in seen.
 func (v *invocation) unwatch() {
 	begun := v.guarded
 	v.guarded = watch{}
 	v.seen = begun.end()
 }
 
-// env is the environment of the script. Where nothing confines it, the folders are not
-// there that the sandbox has in the place of tool caches.
+// env returns the environment of the script: without a sandbox, it lacks the variables that
+// point to the sandbox's private tool caches.
 func (v *invocation) env() []string {
 	o := v.tool.options
 	if v.profile.Mode != sandbox.FullAccess {
-		return o.Env // as it is: a shell that waits for this call has the same
+		return o.Env // exactly that of warm shells
 	}
 	private := o.Profile.Caches.Env()
 	return slices.DeleteFunc(slices.Clone(o.Env), func(entry string) bool { return slices.Contains(private, entry) })
 }
 
-// command is the script as the executor takes it, without what it is told while it
-// runs.
+// command returns the script as the executor's Command, without its input and output.
 func (v *invocation) command() executor.Command {
 	o := v.tool.options
 	return executor.Command{

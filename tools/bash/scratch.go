@@ -7,12 +7,11 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// ownScratch marks the files that a script keeps in the private /tmp of its call:
-// they are gone with the call, so that no rule need allow them. Rules that ask or
-// deny hold all the same.
+// ownScratch marks the files that a script keeps in the private /tmp of its call: they are
+// removed with the call, so no rule need allow them. Rules that ask or deny still apply.
 //
-// What lies in the host's folder of that name is not there for the call; a path that
-// leads into it was meant otherwise, and is judged like any other.
+// A path that exists in the host's /tmp is judged like any other: the call does not see it,
+// but the script may mean it.
 func (t *tool) ownScratch(effects []policy.Effect) {
 	for i := range effects {
 		e := &effects[i]
@@ -22,8 +21,8 @@ func (t *tool) ownScratch(effects []policy.Effect) {
 	}
 }
 
-// onHost reports whether what a path begins with below its folder for temporary
-// files is there, or cannot be looked for. The folder itself always is.
+// onHost reports whether the first name of a path below a directory for temporary files
+// exists on the host, or cannot be checked.
 func onHost(path string) bool {
 	for _, dir := range []string{"/var/tmp/", "/tmp/"} {
 		if rest, below := strings.CutPrefix(path, dir); below {

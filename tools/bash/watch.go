@@ -11,19 +11,19 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// watch is the watch over what must stay as it is, and unread, while one call runs: in what
-// every call may write, and in the directory that was added for this one.
+// watch observes the protected and masked paths while one call runs: in what every call may
+// write, and in the directory that was added for this one.
 type watch struct {
-	existing []string         // what is there, for the sandbox
-	usual    *protect.Call    // nil = nothing is watched
-	beside   *protect.Watcher // of the added directory; nil = there is none
+	existing []string         // protected paths that exist
+	usual    *protect.Call    // nil: nothing is watched
+	beside   *protect.Watcher // of the added directory; nil: none
 	added    *protect.Call    // of beside
 	masked   *masks.Call
 	addition *masks.Call // of the added directory
 }
 
-// watch begins to watch over a call in a profile, of which it fills in what is protected and
-// masked. An error means that the call must not run.
+// watch starts to watch over a call and fills in what its profile protects and masks. If it
+// returns an error, the call must not run.
 func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, err error) {
 	defer func() {
 		if err != nil {
@@ -34,12 +34,12 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	if p.Mode == sandbox.FullAccess {
 		return w, nil
 	}
-	tracker, err := w.besides(o, io.Widen.Folder())
+	tracker, err := w.addDirectory(o, io.Widen.Folder())
 	if err != nil {
 		return w, err
 	}
 	if o.guarded(*p) {
-		w.usual = o.Protect.Begin(nil) // a script that was allowed may do more than it seems
+		w.usual = o.Protect.Begin(nil) // no exceptions: a script may do more than it shows
 		w.existing = w.usual.Existing()
 		if w.beside != nil {
 			w.added = w.beside.Begin(nil)
@@ -60,18 +60,19 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	return w, nil
 }
 
-// besides begins to watch the directory that a person has added to the call, if there is one.
-func (w *watch) besides(o Options, directory string) (tracker *masks.Tracker, err error) {
+// addDirectory starts to watch the directory that a person added to the call, if any.
+func (w *watch) addDirectory(o Options, directory string) (tracker *masks.Tracker, err error) {
 	if directory == "" {
 		return nil, nil
 	}
 	if tracker, w.beside, err = masks.Beside(o.Masks, o.Protect, directory); err != nil {
-		return nil, fmt.Errorf("%w: what is protected in %s could not be watched: %v", sandbox.ErrUnavailable, directory, err)
+		return nil, fmt.Errorf("%w: protected paths in %s could not be watched: %v", sandbox.ErrUnavailable, directory, err)
 	}
 	return tracker, nil
 }
 
-// violated is closed when the call has to be ended; done, when ctx has ended.
+// violated returns a channel that is closed when the call must end, and one that is closed
+// when the watching ended, with ctx at the latest.
 func (w watch) violated(ctx context.Context) (abort <-chan struct{}, done <-chan struct{}) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	// Ends with ctx.
@@ -90,11 +91,11 @@ func (w watch) violated(ctx context.Context) (abort <-chan struct{}, done <-chan
 	return stop, ended
 }
 
-// seen is what a watch has found.
+// seen contains the findings of a watch.
 type seen struct {
 	taken    []protect.Incident
-	replaced []sandbox.Mask // masked files in whose place something else came
-	blind    string         // why not all of the added directory was seen; "" = it was
+	replaced []sandbox.Mask // masked files that were replaced
+	blind    string         // why a part of the added directory was unseen; or ""
 }
 
 // end ends the watch.

@@ -1,7 +1,7 @@
 // Package calls provides the tools with which a model follows its other calls:
-// bash_output reads what one has printed, bash_kill stops one, list_calls lists them.
+// bash_output reads the output of one, bash_kill stops one, list_calls lists them.
 //
-// They see the calls that tools.IO.Calls holds, those of the same conversation.
+// They see only the calls in tools.IO.Calls, those of the same conversation.
 package calls
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// New makes the three tools. They may be used concurrently.
+// New returns the three tools. They may be used concurrently.
 func New() []tools.Tool {
 	return []tools.Tool{
 		tool[outputArguments]{outputDefinition(), outputArguments.build},
@@ -36,7 +36,6 @@ type tool[A any] struct {
 // Definition describes the tool to models.
 func (t tool[A]) Definition() tools.Definition { return t.definition }
 
-// Build reads the arguments.
 func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := tools.Decode[A](args)
 	if err != nil {
@@ -48,14 +47,14 @@ func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
 // invocation is one parsed call of a tool of this package.
 type invocation struct {
 	name  string // of the tool
-	id    string // of the call it is about; "" for none
-	text  string // for a preview
+	id    string // of the other call; or ""
+	text  string // of the preview
 	reads bool
 	run   func(ctx context.Context, io tools.IO) (tools.Result, error)
 }
 
-// Effects lists what a policy may deny: that the tool runs. It needs no rule that
-// allows it, since it touches nothing but what the conversation has been allowed.
+// Effects lists the tool itself, which a policy may deny. No rule need allow it, since
+// it affects only calls that were allowed.
 func (v invocation) Effects() []policy.Effect {
 	argv := []policy.Word{{Text: v.name}}
 	if v.id != "" {
@@ -64,13 +63,10 @@ func (v invocation) Effects() []policy.Effect {
 	return []policy.Effect{{Kind: policy.Exec, Argv: argv, Possible: true, Source: v.name}}
 }
 
-// Preview says what the call does.
 func (v invocation) Preview() tools.Preview { return tools.Preview{Text: display.Visible(v.text)} }
 
-// Traits says that what stops nothing only reads.
 func (v invocation) Traits() tools.Traits { return tools.Traits{ReadOnly: v.reads} }
 
-// Execute runs the call.
 func (v invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if io.Calls == nil {
 		io.Calls = none{}
@@ -90,7 +86,6 @@ func (v invocation) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return r
 }
 
-// none are no calls.
 type none struct{}
 
 func (none) Find(context.Context, string) (tools.OtherCall, error)  { return nil, nil }
@@ -105,12 +100,12 @@ func find(ctx context.Context, io tools.IO, id string) (tools.OtherCall, error) 
 	return call, err
 }
 
-// fault is a fault of the arguments.
+// fault returns a fault of the arguments.
 func fault(field, format string, args ...any) error {
 	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// describe is a status in one line.
+// describe formats a status as one line.
 func describe(s tools.CallStatus) string {
 	what := ""
 	if s.What != "" {
@@ -130,7 +125,6 @@ func describe(s tools.CallStatus) string {
 	return fmt.Sprintf("%s %s%s%s, %d bytes of output%s", s.ID, s.State, since, kind, s.Bytes[tools.Combined], what)
 }
 
-// killArguments are those of bash_kill.
 type killArguments struct {
 	CallID        string          `json:"call_id" alias:"shell_id,bash_id,task_id" required:"true"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
@@ -140,9 +134,9 @@ type killArguments struct {
 func killDefinition() tools.Definition {
 	return tools.Definition{
 		Name:        "bash_kill",
-		Description: "Stops a call of this conversation that still runs, with every process of it (TERM, then KILL), and returns how it ended.",
+		Description: "Stops a running call of this conversation, with all its processes (TERM, then KILL), and returns how it ended.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
-			`"call_id":{"type":"string","description":"The id of the call, as bash returned it when it began in the background, or as list_calls lists it."}},` +
+			`"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."}},` +
 			`"required":["call_id"],"additionalProperties":false}`),
 	}
 }
@@ -162,12 +156,11 @@ func (a killArguments) run(ctx context.Context, io tools.IO) (tools.Result, erro
 	select {
 	case <-call.Stop("bash_kill was called"):
 	case <-ctx.Done():
-		return tools.Result{}, fmt.Errorf("%s is being stopped, and had not ended yet: %w", a.CallID, ctx.Err())
+		return tools.Result{}, fmt.Errorf("%s is being stopped but has not ended yet: %w", a.CallID, ctx.Err())
 	}
 	return tools.Result{Text: fmt.Sprintf("%s was stopped: %s.", a.CallID, call.Status().End)}, nil
 }
 
-// listArguments are those of list_calls.
 type listArguments struct {
 	All           bool            `json:"all"`
 	Description   json.RawMessage `json:"description" ignored:"true"`
@@ -177,7 +170,7 @@ type listArguments struct {
 func listDefinition() tools.Definition {
 	return tools.Definition{
 		Name:        "list_calls",
-		Description: "Lists the calls of this conversation that still run, background servers included; with all, also the latest commands that have ended.",
+		Description: "Lists the running calls of this conversation, with background servers; with all, also the latest commands that have ended.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"all":{"type":"boolean","description":"Also list the latest commands that have ended."}},` +
 			`"additionalProperties":false}`),

@@ -18,7 +18,6 @@ const (
 	mostWait   = 2 * time.Minute
 )
 
-// outputArguments are those of bash_output.
 type outputArguments struct {
 	CallID        string          `json:"call_id" alias:"bash_id,shell_id,task_id" required:"true"`
 	Offset        *int64          `json:"offset"`
@@ -32,10 +31,10 @@ type outputArguments struct {
 func outputDefinition() tools.Definition {
 	return tools.Definition{
 		Name: "bash_output",
-		Description: fmt.Sprintf("Returns what a call of this conversation has printed, running or ended: the end of it, or the part from offset on, at most %d bytes. "+
+		Description: fmt.Sprintf("Returns the output of a running or ended call of this conversation: its end, or the part from offset on, at most %d bytes. "+
 			"The first line says whether the call still runs or how it ended, and the next offset.", usualBytes),
 		Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"call_id":{"type":"string","description":"The id of the call, as bash returned it when it began in the background, or as list_calls lists it."},`+
+			`"call_id":{"type":"string","description":"The id of the call, as bash or list_calls returned it."},`+
 			`"offset":{"type":"integer","minimum":0,"description":"First byte to return. Default: the end of the output."},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":%d,"description":"Number of bytes to return."},`+
 			`"wait":{"type":"integer","minimum":0,"maximum":%d,"description":"Milliseconds to wait for output from offset on, or for the end of the call."},`+
@@ -74,10 +73,10 @@ func streamOf(name string) tools.Stream {
 	}
 }
 
-// piece is the part of the output that one call asks for.
+// piece is the requested part of the output.
 type piece struct {
 	id            string
-	offset, limit int64 // offset below zero: the end
+	offset, limit int64 // negative offset: the end
 	wait          time.Duration
 	stream        tools.Stream
 }
@@ -107,7 +106,7 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
 }
 
-// await waits until there is output to return, the call has ended or the time is up.
+// await waits for output, the end of the call or the timeout.
 func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatus, error) {
 	timer := time.NewTimer(p.wait)
 	defer timer.Stop()
@@ -127,7 +126,7 @@ func (p piece) await(ctx context.Context, call tools.OtherCall) (tools.CallStatu
 	}
 }
 
-// header says in one line how far the call is and which bytes follow.
+// header returns a line with the state of the call and the range of bytes.
 func (p piece) header(s tools.CallStatus, from, to int64) string {
 	state := "is " + s.State
 	if s.End != "" {
@@ -141,8 +140,8 @@ func (p piece) header(s tools.CallStatus, from, to int64) string {
 	return text + "]"
 }
 
-// whole cuts a piece that does not reach the end of the output after a line, or after
-// a character where there is no line.
+// whole cuts a piece that does not reach the end of the output after a line, else
+// after a character.
 func whole(data []byte, from, total int64) []byte {
 	if from+int64(len(data)) >= total {
 		return data
@@ -161,7 +160,7 @@ func whole(data []byte, from, total int64) []byte {
 	return data
 }
 
-// fromLine leaves out the rest of a line that began before.
+// fromLine omits a partial first line.
 func fromLine(data []byte, from int64) ([]byte, int64) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 && i < len(data)/2 {
 		return data[i+1:], from + int64(i) + 1

@@ -18,15 +18,15 @@ type application struct {
 	undo   []undo // of what was written, in that order
 }
 
-// undo takes one write back.
+// undo reverts one write.
 type undo struct {
-	name string // of the file, for people and models
+	name string // of the file, for messages
 	back func(context.Context) error
 }
 
-// apply writes all files, or none: what was written before one that fails is put
-// back, and the error says where that failed too. New content is written first, since
-// only that can fail for want of room.
+// apply writes all files, or none: if one write fails, it reverts the others, and the
+// error lists those that could not be reverted. It writes new content before it removes
+// files, since only writing can fail for lack of space.
 func (a *application) apply(ctx context.Context) error {
 	err := a.write(ctx)
 	if err == nil {
@@ -73,7 +73,6 @@ func (a *application) remove(ctx context.Context) error {
 	return nil
 }
 
-// put writes one file.
 func (a *application) put(ctx context.Context, file target, s state, r sandbox.Replacement) error {
 	err := a.replace(ctx, file, r)
 	if err == nil || a.holds(ctx, file, s.after) {
@@ -82,8 +81,8 @@ func (a *application) put(ctx context.Context, file target, s state, r sandbox.R
 	return err
 }
 
-// holds reports whether a file of several has its new content, although writing it
-// failed: its directory could not be synced, or the worker was lost.
+// holds reports whether one of several files has its new content although writing it
+// failed: syncing its directory failed, or the worker was lost.
 func (a *application) holds(ctx context.Context, file target, content []byte) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	if err != nil || len(a.states) == 1 {
@@ -95,14 +94,14 @@ func (a *application) holds(ctx context.Context, file target, content []byte) bo
 	return err == nil && string(now) == string(content)
 }
 
-// gone reports whether a file was removed, although removing it failed.
+// gone reports whether a file was removed although removing it failed.
 func (a *application) gone(ctx context.Context, file target) bool {
 	f, _, err := a.o.Files.Open(context.WithoutCancel(ctx), a.o.Profile, file.canonical)
 	f.Close() // allowed on nil
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// putBack takes a write back, unless the file has changed since.
+// putBack reverts a write, unless the file has changed since.
 func (a *application) putBack(ctx context.Context, file target, s state, r sandbox.Replacement) error {
 	now, _, err := a.o.Files.Open(ctx, a.o.Profile, file.canonical)
 	if err != nil {
@@ -132,8 +131,7 @@ func (a *application) replace(ctx context.Context, file target, r sandbox.Replac
 	return a.o.Files.Replace(ctx, a.o.Profile, file.canonical, r)
 }
 
-// restore takes back what was written, the latest first, and adds to an error what came
-// of it.
+// restore reverts all writes, the latest first, and adds the outcome to the error.
 func (a *application) restore(ctx context.Context, because error) error {
 	var restored, left []string
 	for i := len(a.undo) - 1; i >= 0; i-- {
@@ -151,5 +149,5 @@ func (a *application) restore(ctx context.Context, because error) error {
 	if len(left) > 0 {
 		text += "; CHANGED AND NOT PUT BACK: " + strings.Join(left, ", ")
 	}
-	return fmt.Errorf("%w; what was written before is taken back. %s", because, text)
+	return fmt.Errorf("%w; earlier writes of the call are reverted. %s", because, text)
 }

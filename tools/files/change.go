@@ -19,44 +19,41 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// How much of a diff a person is shown, and a result carries.
+// Limits of the diff in a preview and in a result.
 const (
 	previewDiff = 256 << 10
 	resultDiff  = 32 << 10
 )
 
-// change is one call that changes files: all of them or none.
-//
-// It is used by one goroutine at a time, like every Invocation of this package.
+// change is one call that changes files: all of them or none. It is used by one
+// goroutine at a time, like every Invocation of this package.
 type change struct {
 	o       Options
 	busy    *locks
-	verb    string // for a preview: "Write 7 bytes to"
+	verb    string // in a preview: "Write 7 bytes to"
 	steps   []step // one for each file
 	effects []policy.Effect
-	shown   string // fingerprint of what the preview was made of
+	shown   string // fingerprint of the files in the preview
 
-	// done, if set, summarises a change of several files for the result.
+	// done, if set, describes a change of several files for the result.
 	done func([]state) string
 }
 
-// step changes one file. What differs between the tools is how the new content comes of
-// the old one.
+// step changes one file.
 type step struct {
 	file   target
-	fresh  bool   // a file that does not exist is made, with its folders
-	absent bool   // there must be no file yet
+	fresh  bool   // the file is created if missing, with its directories
+	absent bool   // the file must not exist
 	remove bool   // the file is removed
-	to     target // where the file goes; zero = it stays
+	to     target // new path of a moved file; zero: it is not moved
 
-	// unread: there was no file when the call was judged, so that nobody judged
-	// whether one may be read.
+	// unread: the file did not exist when the call was judged, so reading it was not.
 	unread bool
 
 	compute func(file target, before []byte) (made, error) // nil leaves the content as it is
 }
 
-// paths are those that the step writes.
+// paths returns the files that the step writes.
 func (p step) paths() []target {
 	if p.to.canonical != "" {
 		return []target{p.file, p.to}
@@ -67,21 +64,21 @@ func (p step) paths() []target {
 // made is the new content of a file.
 type made struct {
 	after        []byte
-	done         string // says in a result what was done
+	done         string // description for the result
 	replacements int64
 }
 
-// state is a file as it is now and as it is to be.
+// state is a file before and after its step.
 type state struct {
 	made
 	step
-	old    *os.File    // nil when there is none
+	old    *os.File    // nil if the file does not exist
 	seen   fs.FileInfo // of old, before it was read
 	before []byte
-	held   sandbox.Report // what confined who opened it
+	held   sandbox.Report // confinement of the worker that opened it
 }
 
-// did describes the change in a return.
+// did describes the change for a return.
 func (s state) did() tools.File {
 	f := tools.File{
 		Path: s.file.canonical, Operation: "write", Bytes: int64(len(s.after)), Lines: countLines(s.after), Replacements: s.replacements,
@@ -99,14 +96,14 @@ func (s state) did() tools.File {
 	return f
 }
 
-// closeAll lets the files of states go.
+// closeAll closes the files of states.
 func closeAll(states []state) {
 	for _, s := range states {
 		s.old.Close() // allowed on nil
 	}
 }
 
-// diff labels a new file, and one that is removed, as patch expects it.
+// diff returns the diff of a file, labelled as patch expects it.
 func (s state) diff(most int) string {
 	from, to := s.file.asked, s.file.asked
 	switch {
@@ -123,7 +120,7 @@ func (s state) diff(most int) string {
 	return unified(from, to, string(s.before), string(s.after), most)
 }
 
-// diffs are the diffs of all files, in most bytes together.
+// diffs returns the diffs of all files, at most most bytes together.
 func diffs(states []state, most int) string {
 	var all strings.Builder
 	for _, s := range states {
@@ -134,8 +131,7 @@ func diffs(states []state, most int) string {
 
 func (c *change) Effects() []policy.Effect { return c.effects }
 
-// Preview reads the files to show what would change. Execute then refuses to
-// change anything else.
+// Preview reads the files to show the change. Execute then refuses to make another.
 func (c *change) Preview() tools.Preview {
 	states, err := c.plan(context.Background())
 	defer closeAll(states)
@@ -143,7 +139,7 @@ func (c *change) Preview() tools.Preview {
 	p := tools.Preview{Text: display.Visible(c.verb + " " + c.names())}
 	if err == nil {
 		p.Diff = display.Visible(diffs(states, previewDiff))
-		err = c.writable() // which the answer may change
+		err = c.writable() // an escalation may change this
 	}
 	if err != nil {
 		p.Text += display.Visible(fmt.Sprintf(". As it is now this would fail: %v", err))
@@ -151,7 +147,7 @@ func (c *change) Preview() tools.Preview {
 	return p
 }
 
-// names are the files for people and models.
+// names lists the files for messages.
 func (c *change) names() string {
 	var list []string
 	for _, p := range c.steps {
@@ -162,7 +158,7 @@ func (c *change) names() string {
 	return strings.Join(list, ", ")
 }
 
-// writable returns why the sandbox keeps the call from one of its files.
+// writable returns why the sandbox forbids writing one of the files.
 func (c *change) writable() error {
 	for _, p := range c.steps {
 		for _, file := range p.paths() {
@@ -174,10 +170,9 @@ func (c *change) writable() error {
 	return nil
 }
 
-// Traits are none: a change is made while its caller waits.
 func (c *change) Traits() tools.Traits { return tools.Traits{} }
 
-// Widens tells that a folder may be added, with the file in it.
+// Widens allows adding the directory of the file.
 func (c *change) Widens(b widen.Bounds) widen.Bounds {
 	return widen.Bounds{Write: b.Write, Protect: b.Protect}
 }
@@ -185,10 +180,10 @@ func (c *change) Widens(b widen.Bounds) widen.Bounds {
 func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	if io.Widen != nil {
 		c.o.Profile = io.Widen.Widen(c.o.Profile)
-		c.o.Files = new(sandbox.Files) // which ends with the call
+		c.o.Files = new(sandbox.Files) // closed with the call
 		defer c.o.Files.Close()
 	}
-	states, err := c.underMasks(ctx, io)
+	states, err := c.carryOut(ctx, io)
 	result := tools.Result{}
 	if err != nil {
 		result = failed(ctx, err)
@@ -205,7 +200,7 @@ func (c *change) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// describe says in a result what was done.
+// describe fills in what was done.
 func (c *change) describe(result *tools.Result, states []state) {
 	result.Text = states[0].done
 	if c.done != nil {
@@ -222,24 +217,19 @@ func (c *change) describe(result *tools.Result, states []state) {
 	}
 }
 
-// underMasks makes the change in the view of programs.
-func (c *change) underMasks(ctx context.Context, io tools.IO) (states []state, err error) {
+// carryOut makes the change in the view of programs. The states it returns are closed.
+func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err error) {
 	if c.o, err = c.o.masked(io); err != nil {
 		return nil, err
 	}
-	return c.carryOut(ctx, io.Granted)
-}
-
-// carryOut makes the change. The states it returns are closed.
-func (c *change) carryOut(ctx context.Context, granted []string) (states []state, err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err := c.permitted(granted); err != nil {
+	if err := c.permitted(io.Granted); err != nil {
 		return nil, err
 	}
-	// What a person has granted is not taken from this call when another runs.
-	watch := c.o.Protect.Begin(append([]string{}, granted...))
+	// Protection must not undo what a person granted to this call.
+	watch := c.o.Protect.Begin(append([]string{}, io.Granted...))
 	defer watch.End()
 	release, err := c.acquire(ctx)
 	if err != nil {
@@ -274,7 +264,7 @@ func (c *change) permitted(granted []string) error {
 	return c.writable()
 }
 
-// acquire locks every file, always in the same order.
+// acquire locks every file, in the order of their paths.
 func (c *change) acquire(ctx context.Context) (release func(), err error) {
 	var names []string
 	for _, p := range c.steps {
@@ -300,7 +290,7 @@ func (c *change) acquire(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// protected refuses a file that no call may change unless a person has said so.
+// protected refuses a protected file unless a person granted it.
 func (c *change) protected(file target, granted []string) error {
 	name := c.o.Protect.Name(file.canonical)
 	if name == "" || c.o.Profile.Mode != sandbox.WorkspaceWrite || slices.Contains(granted, file.canonical) {
@@ -308,12 +298,12 @@ func (c *change) protected(file target, granted []string) error {
 	}
 	return &sandbox.Denial{
 		Kind: sandbox.DeniedProtected, Op: "write", Target: file.canonical, Setting: "sandbox.protect",
-		Hint: fmt.Sprintf("other programs run or obey what stands in %s (sandbox.protect in the configuration); a person has to allow this very call, so let the policy ask for it, or ask the user to change it", name),
+		Hint: fmt.Sprintf("other programs run or obey %s (sandbox.protect in the configuration); only a person can allow this call, so ask the user to approve or make the change", name),
 	}
 }
 
-// plan reads the files and computes their new content. The states are to be closed
-// also when there is an error.
+// plan reads the files and computes their new content. The caller closes the states,
+// also after an error.
 func (c *change) plan(ctx context.Context) (states []state, err error) {
 	for _, p := range c.steps {
 		s, err := c.planOne(ctx, p)
@@ -351,7 +341,7 @@ func (c *change) planOne(ctx context.Context, p step) (s state, err error) {
 	return s, err
 }
 
-// load reads the file, if there is one and may be none.
+// load opens and reads the file.
 func (c *change) load(ctx context.Context, s *state) (err error) {
 	s.old, s.held, err = c.o.Files.Open(ctx, c.o.Profile, s.file.canonical)
 	switch {
@@ -373,7 +363,7 @@ func (c *change) load(ctx context.Context, s *state) (err error) {
 	return err
 }
 
-// free returns an error where a file is to be moved to what exists.
+// free returns an error if the destination of a move exists.
 func (c *change) free(ctx context.Context, to target) error {
 	there, _, err := c.o.Files.Open(ctx, c.o.Profile, to.canonical)
 	switch {
@@ -386,7 +376,7 @@ func (c *change) free(ctx context.Context, to target) error {
 	return problem("file_path", "nothing can be moved to %s, which exists already; nothing changed", to.name())
 }
 
-// content reads a whole file. It takes size for a hint: the file may grow meanwhile.
+// content reads a whole file. size is a hint: the file may grow meanwhile.
 func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
 	tooLarge := problem("file_path", "%s has more than the %d bytes that this tool handles; use bash", file.name(), o.MaxWrite)
 	if size > o.MaxWrite {
@@ -403,7 +393,7 @@ func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// fingerprint identifies what a change starts from. It is never empty.
+// fingerprint identifies the state before a change. It is never empty.
 func fingerprint(states []state, err error) string {
 	if err != nil {
 		return "error: " + err.Error()

@@ -17,19 +17,16 @@ const (
 	exactLines  = 300     // so many the quadratic, minimal algorithm may compare
 )
 
-// Diff returns the unified diff of two texts, with the names that its head is to have; it is
-// empty when they are equal.
+// Diff returns the unified diff of two texts under these names, empty if they are equal.
 func Diff(from, to, before, after string) string {
 	return unified(from, to, before, after, math.MaxInt)
 }
 
-// unified returns the unified diff of two texts, empty when they are equal.
-// What is longer than most bytes is cut after a whole line, and a line that
-// begins with a backslash (which patch ignores) says so.
+// unified returns the unified diff of two texts, empty if they are equal. It cuts a diff
+// of more than most bytes after a whole line, with a notice that patch ignores.
 //
-// Equal beginnings and ends are left out first: an edit changes little, and
-// what is left is compared by gotextdiff's exact algorithm if it is short, by
-// go-udiff's bounded one if not.
+// It trims equal beginnings and ends first. Short remainders are compared by
+// gotextdiff's exact algorithm, long ones by go-udiff's bounded one.
 func unified(from, to, before, after string, most int) string {
 	if before == after {
 		return ""
@@ -45,8 +42,8 @@ func unified(from, to, before, after string, most int) string {
 	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
 }
 
-// trimEqual leaves out the lines that both texts begin and end with, but for
-// the context of a diff, and tells how many were left out at the beginning.
+// trimEqual removes equal lines at both ends, except the context of a diff, and returns
+// how many it removed at the beginning.
 func trimEqual(a, b string) (head int, restA, restB string) {
 	n := commonPrefix(a, b)
 	n = strings.LastIndexByte(a[:n], '\n') + 1
@@ -88,12 +85,12 @@ func edits(before, after string) []gotextdiff.TextEdit {
 	return list
 }
 
-// format writes a diff whose lines are numbered from those left out at the
-// beginning. (The package's own form counts an empty side as one line.)
+// format writes a diff whose line numbers are increased by skipped. (The package's own
+// form counts an empty side as one line.)
 func format(u gotextdiff.Unified, skipped, most int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", u.From, u.To)
-	left := 0 // lines that found no room
+	left := 0 // lines that do not fit
 	for _, h := range u.Hunks {
 		if left == 0 {
 			old, add := count(h.Lines)

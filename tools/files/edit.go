@@ -12,10 +12,7 @@ import (
 )
 
 // editor is the tool edit_file.
-type editor struct {
-	o    Options
-	busy *locks
-}
+type editor struct{ base }
 
 type editArguments struct {
 	FilePath      string          `json:"file_path" alias:"path,filePath" required:"true"`
@@ -36,10 +33,10 @@ type edit struct {
 	expected   int64  // replacements; 0 = one, or with ReplaceAll any number
 }
 
-// mostEdits bounds the time that one call can ask for.
+// mostEdits bounds the time of one call.
 const mostEdits = 100
 
-// list returns the edits of the call, in the order in which they are made.
+// list returns the edits of the call in order.
 func (a editArguments) list() ([]edit, error) {
 	one := edit{ReplaceAll: a.ReplaceAll != nil && *a.ReplaceAll}
 	switch {
@@ -67,7 +64,7 @@ func (a editArguments) list() ([]edit, error) {
 func (e editor) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "edit_file",
-		Description: "Replaces text in a file, at once: all of it or nothing. old_string must occur exactly once unless replace_all is set. " +
+		Description: "Replaces text in a file, atomically. old_string must occur exactly once unless replace_all is set. " +
 			"Only the replaced bytes change; line endings are those of the file (a newline in old_string matches CRLF as well).",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
@@ -114,7 +111,7 @@ func (o Options) edit(busy *locks, file target, compute func(target, []byte) (ma
 	}
 }
 
-// check refuses an edit that cannot change anything.
+// check refuses an edit that changes nothing.
 func (a edit) check() error {
 	switch {
 	case a.OldString == "":
@@ -125,7 +122,7 @@ func (a edit) check() error {
 	return nil
 }
 
-// numberEdit says which of several edits an error is about.
+// numberEdit adds the number of the edit to an error.
 func numberEdit(err error, i, n int) error {
 	var fault *tools.ArgumentError
 	if n > 1 && errors.As(err, &fault) {
@@ -134,8 +131,7 @@ func numberEdit(err error, i, n int) error {
 	return err
 }
 
-// makeEdits makes one edit after the other, each in what the one before has made of
-// content.
+// makeEdits makes the edits in order, each in the result of the one before.
 func makeEdits(edits []edit, file target, content []byte, most int64) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("file_path", "cannot edit %s: %s", file.name(), why)
@@ -153,14 +149,14 @@ func makeEdits(edits []edit, file target, content []byte, most int64) (made, err
 	return m, nil
 }
 
-// apply replaces the text in content, and counts the replacements.
+// apply replaces the text in content and counts the replacements.
 func (a edit) apply(file target, content []byte, most int64) (after []byte, n int64, err error) {
 	f := newFinder(content, a.OldString)
 	places, err := a.places(f, file, content)
 	if err != nil {
 		return nil, 0, err
 	}
-	// The largest growth: every newline of the new text becomes two bytes.
+	// At most every newline of the new text becomes two bytes.
 	growth := len(a.NewString) + strings.Count(a.NewString, "\n") - len(a.OldString)
 	if int64(len(content))+int64(len(places))*int64(growth) > most {
 		return nil, 0, problem("new_string", "nothing changed: %s would make %s larger than the %d bytes that can be written", plural(len(places), "replacement"), file.name(), most)
@@ -169,10 +165,10 @@ func (a edit) apply(file target, content []byte, most int64) (after []byte, n in
 	return replaceAt(content, places, a.NewString, !verbatim), int64(len(places)), nil
 }
 
-// mostPlaces bounds the memory that one edit can ask for.
+// mostPlaces bounds the memory of one edit.
 const mostPlaces = 1 << 20
 
-// places finds what is to be replaced.
+// places finds the occurrences to replace.
 func (a edit) places(f finder, file target, content []byte) ([]place, error) {
 	places := f.find(a.OldString, mostPlaces, !a.ReplaceAll)
 	switch {
@@ -190,7 +186,7 @@ func (a edit) places(f finder, file target, content []byte) ([]place, error) {
 		len(places), file.name(), lineList(content, places))
 }
 
-// lineList names the lines of the first few places.
+// lineList lists the lines of the first few places.
 func lineList(content []byte, places []place) string {
 	const most = 10
 	var list []string

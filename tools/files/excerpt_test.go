@@ -103,9 +103,9 @@ func TestAReadThatFailsSaysWhatToReadInstead(t *testing.T) {
 	w.put("README.md", "hi\n")
 	io := allowAll(w.root+"/src/secret", w.root+"/src/min.go")
 	for _, tc := range []struct{ path, want, not string }{
-		{"src", "it holds main.go, main_test.go. Read a file in it, or list it with glob: {\"path\": \"src\", \"pattern\": \"*\"}", "secret"},
-		{"src/", "it holds main.go, main_test.go", "min.go"},
-		{".", "it holds README.md, src/", ""},
+		{"src", "it contains main.go, main_test.go. Read a file in it, or list it with glob: {\"path\": \"src\", \"pattern\": \"*\"}", "secret"},
+		{"src/", "it contains main.go, main_test.go", "min.go"},
+		{".", "it contains README.md, src/", ""},
 		{"src/mian.go", "did you mean src/main.go? glob finds files by name: {\"pattern\": \"**/mian.go\"}", "min.go"},
 		{"readme.md", "did you mean README.md?", ""},
 		{"scr/main.go", "did you mean src?", ""},

@@ -1,9 +1,10 @@
 // Package files provides the tools read_file, write_file, edit_file, multi_edit,
 // apply_patch, grep and glob.
 //
-// Files are opened and replaced by sandbox.Files, in the view of a command and with
-// no more rights, under the canonical path that was judged, with no symbolic link
-// followed on the way. What is read and written passes through the daemon.
+// It opens and replaces files through sandbox.Files: in the view and with the rights of
+// a command, by the canonical path that was judged, following no symbolic link. It does
+// not decide what is allowed. A change affects all its files or none, and is the one
+// that was shown.
 package files
 
 import (
@@ -23,26 +24,31 @@ import (
 // Options configure the tools.
 type Options struct {
 	Workspace string // absolute and canonical; relative paths start here
-	Home      string // for a leading "~/"; empty: such paths are refused
+	Home      string // for a leading "~/"; empty: refuses such paths
 	Profile   sandbox.Profile
-	Files     *sandbox.Files   // opens and replaces them; nil will do for danger-full-access. The caller closes it.
-	Masks     *masks.Tracker   // of what rules keep from programs; nil = nothing is masked
-	Protect   *protect.Watcher // of what calls may not change; nil = nothing is protected. The caller closes it.
-	MaxRead   int64            // bytes that one read returns; 0 = 1 MiB
-	MaxWrite  int64            // bytes of a file that is written or edited; 0 = 16 MiB
+	Files     *sandbox.Files   // may be nil for danger-full-access. The caller closes it.
+	Masks     *masks.Tracker   // files masked from programs; nil: none
+	Protect   *protect.Watcher // protected paths; nil: none. The caller closes it.
+	MaxRead   int64            // bytes of one read; 0: 1 MiB
+	MaxWrite  int64            // bytes of a file after a change; 0: 16 MiB
 
 	limit sandbox.Limit // of the call's client; see masked
 }
 
-// New makes the tools. They may be used concurrently: changes of one file
-// wait for each other.
+// New returns the tools. They may be used concurrently; changes of one file are
+// serialised.
 func New(o Options) []tools.Tool {
-	o = o.filled()
-	busy := &locks{held: make(map[string]*lock)}
-	return []tools.Tool{reader{o}, writer{o, busy}, editor{o, busy}, multiEditor{editor{o, busy}}, newTextEditor(o, busy), patcher{o, busy}, grepper{o}, globber{o}}
+	b := base{o.filled(), &locks{held: make(map[string]*lock)}}
+	return []tools.Tool{reader{b}, writer{b}, editor{b}, multiEditor{editor{b}}, textEditor{b}, patcher{b}, grepper{b}, globber{b}}
 }
 
-// filled are the options with the defaults of those that are not set.
+// base is the common part of the tools.
+type base struct {
+	o    Options
+	busy *locks
+}
+
+// filled returns the options with defaults.
 func (o Options) filled() Options {
 	if o.MaxRead <= 0 {
 		o.MaxRead = 1 << 20
@@ -53,8 +59,8 @@ func (o Options) filled() Options {
 	return o
 }
 
-// masked are the options of a call, with what its policy keeps from programs and the limit
-// of its client.
+// masked returns the options of a call, with the masks of its policy and the limit of its
+// client.
 func (o Options) masked(io tools.IO) (Options, error) {
 	var err error
 	o.limit = io.Limit
@@ -62,8 +68,8 @@ func (o Options) masked(io tools.IO) (Options, error) {
 	return o, err
 }
 
-// limited returns why the client of the call keeps it from reading or changing a path. The
-// worker that opens it knows no limits, since it serves other calls as well.
+// limited returns why the limit of the call's client forbids reading or changing a path.
+// The worker serves other calls too and does not know it.
 func (o Options) limited(canonical string, change bool) error {
 	if o.limit.IsZero() {
 		return nil
@@ -81,18 +87,18 @@ func (o Options) limited(canonical string, change bool) error {
 	return p.CanWrite(canonical)
 }
 
-// target is the file of a call.
+// target is a path of a call.
 type target struct {
-	asked     string // as the caller wrote it
+	asked     string // as the caller sent it
 	path      string // absolute, lexically clean
-	canonical string // with every symbolic link resolved
-	astray    error  // why the links on the way must not be followed; nil otherwise
+	canonical string // without symbolic links
+	astray    error  // why the links in it must not be followed; or nil
 }
 
 // longestPath is PATH_MAX of the kernel without its final NUL.
 const longestPath = 4095
 
-// target resolves the path of a file; see resolve.
+// target resolves the path of a file.
 func (o Options) target(asked string) (target, error) {
 	if asked != "" && endsInDirectory(asked) {
 		return target{}, problem("file_path", "%q names a directory; name a file in it", asked)
@@ -100,11 +106,10 @@ func (o Options) target(asked string) (target, error) {
 	return o.resolve(asked)
 }
 
-// resolve resolves a path. Only a leading "~/" is expanded; everything else,
-// "$HOME" and "~user" included, is the name of a file.
+// resolve resolves a path. It expands a leading "~/" and nothing else.
 func (o Options) resolve(asked string) (target, error) {
 	refuse := func(format string, args ...any) (target, error) {
-		return target{}, &tools.ArgumentError{Field: "file_path", Problem: fmt.Sprintf(format, args...)}
+		return target{}, problem("file_path", format, args...)
 	}
 	path := asked
 	switch rest, home := strings.CutPrefix(asked, "~/"); {
@@ -113,13 +118,13 @@ func (o Options) resolve(asked string) (target, error) {
 	case len(asked) > longestPath:
 		return refuse("it has %d bytes; a path has at most %d", len(asked), longestPath)
 	case strings.ContainsFunc(asked, isControl):
-		return refuse("%q holds control characters; for a file with such a name use bash", asked)
+		return refuse("%q contains control characters; for a file with such a name use bash", asked)
 	case home && o.Home == "":
 		return refuse("%q cannot be expanded: there is no home directory; use an absolute path", asked)
 	case home:
 		path = o.Home + "/" + rest
 	case !filepath.IsAbs(asked):
-		// Not filepath.Join: "link/.." must be left for Resolve to see.
+		// Not filepath.Join, which would remove "link/..".
 		path = o.Workspace + "/" + asked
 	}
 	canonical, links, err := sandbox.ResolveLinks(path)
@@ -127,14 +132,14 @@ func (o Options) resolve(asked string) (target, error) {
 		return refuse("%v", err)
 	}
 	if strings.ContainsFunc(canonical, isControl) {
-		return refuse("%q leads to %q, which holds control characters; for a file with such a name use bash", asked, canonical)
+		return refuse("%q leads to %q, which contains control characters; for a file with such a name use bash", asked, canonical)
 	}
 	return target{asked, filepath.Clean(path), canonical, o.astray(asked, links)}, nil
 }
 
-// astray refuses links that a command would not see, or would see lead somewhere
-// else: those in /proc are different for each process, and here they tell what
-// the daemon has open. The policy decides first, so it is an error of the run.
+// astray refuses links that differ for a command: those in /proc, which here would lead
+// to the daemon's own files, and hidden ones. The policy decides first, so Execute
+// reports the error.
 func (o Options) astray(asked string, links []string) error {
 	for _, link := range links {
 		if strings.HasPrefix(link, "/proc/") {
@@ -154,7 +159,7 @@ func endsInDirectory(path string) bool {
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
-// name is the path for people and models.
+// name returns the path for messages.
 func (t target) name() string {
 	if t.canonical != t.path {
 		return t.asked + " (which is " + t.canonical + ")"
@@ -166,8 +171,7 @@ func (t target) effect(kind policy.Kind) policy.Effect {
 	return policy.Effect{Kind: kind, Path: t.path, Canonical: t.canonical, Source: t.asked}
 }
 
-// report is what held a call: held, or when nothing was opened, the daemon's check
-// of the path.
+// report returns held or, if nothing was opened, the daemon's check of the path.
 func (o Options) report(held sandbox.Report) *sandbox.Report {
 	if held.Profile != "" {
 		return &held
@@ -179,8 +183,7 @@ func (o Options) report(held sandbox.Report) *sandbox.Report {
 	return r
 }
 
-// failed makes the result of a call that did not do what was asked. Faults that
-// other arguments would mend are classified as such.
+// failed returns the result of a call that failed. It classifies faults of the arguments.
 func failed(ctx context.Context, err error) tools.Result {
 	result := tools.Result{Text: err.Error(), IsError: true}
 	fault := (*tools.ArgumentError)(nil)
@@ -199,7 +202,7 @@ func failed(ctx context.Context, err error) tools.Result {
 	return result
 }
 
-// problem is a fault of the arguments that shows when the file is read.
+// problem returns a fault of the arguments.
 func problem(field, format string, args ...any) error {
 	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

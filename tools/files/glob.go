@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	usualFound = 250 // results of a search that does not say how many it wants
+	usualFound = 250 // results without limit
 	mostFound  = 10_000
 )
 
 // globber is the tool glob.
-type globber struct{ o Options }
+type globber struct{ base }
 
 type globArguments struct {
 	Pattern       string          `json:"pattern" required:"true"`
@@ -60,7 +60,7 @@ func (g globber) Build(args json.RawMessage) (tools.Invocation, error) {
 	return s, nil
 }
 
-// list finds the paths that match.
+// list finds the matching paths.
 func (s search) list(ctx context.Context, w *walk, found *findings) error {
 	w.visit = func(_ context.Context, path string, e fs.DirEntry) error {
 		path = s.shown(path)
@@ -78,12 +78,12 @@ type search struct {
 	root  target
 	names pathPattern // of the files
 	limit int
-	text  string // for a preview
-	none  string // when nothing was found
+	text  string // of the preview
+	none  string // the result if nothing was found
 	find  func(ctx context.Context, w *walk, found *findings) error
 }
 
-// prepare reads the arguments that searches share.
+// prepare checks the arguments that all searches have.
 func (s *search) prepare(path string, limit *int64) (err error) {
 	s.limit, s.none = usualFound, "No path matches."
 	switch {
@@ -103,19 +103,15 @@ func (s *search) prepare(path string, limit *int64) (err error) {
 	return err
 }
 
-// Traits says that a search only reads.
 func (s search) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
-// Effects lists the read of the directory itself. What is below it is judged path by
-// path when the search comes to it.
+// Effects lists the read of the directory. The paths below it are judged during the search.
 func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect(policy.Read)} }
 
-// Preview says what is searched.
 func (s search) Preview() tools.Preview {
 	return tools.Preview{Text: display.Visible(s.text + s.root.name())}
 }
 
-// Execute searches.
 func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	var err error
 	if s.o, err = s.o.masked(io); err == nil {
@@ -139,7 +135,7 @@ func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// shown is a path below the root as a call would name it.
+// shown returns a path below the root as a call would name it.
 func (s search) shown(path string) string {
 	return display.Visible(strings.ReplaceAll(s.o.relative(filepath.Join(s.root.path, path)), "\n", `\n`))
 }
@@ -152,7 +148,7 @@ type findings struct {
 	full  bool
 }
 
-// add adds one result of one or more lines. errEnough says that it found no room.
+// add adds a result of one or more lines, or returns errEnough if it does not fit.
 func (f *findings) add(line string) error {
 	if len(f.lines) >= f.most || f.bytes+len(line) > usualBytes {
 		f.full = true
@@ -163,14 +159,14 @@ func (f *findings) add(line string) error {
 	return nil
 }
 
-// text is what a model reads.
+// text returns the result for the model.
 func (f *findings) text(none string, notes []string) string {
 	lines := f.lines
 	if len(lines) == 0 {
 		lines = []string{none}
 	}
 	if f.full {
-		notes = append([]string{fmt.Sprintf("[the first %d are shown and more follow; narrow path or the pattern, or raise limit (at most %d)]", len(f.lines), mostFound)}, notes...)
+		notes = append([]string{fmt.Sprintf("[only the first %d results; narrow path or the pattern, or raise limit (at most %d)]", len(f.lines), mostFound)}, notes...)
 	}
 	return strings.Join(append(lines, notes...), "\n") + "\n"
 }

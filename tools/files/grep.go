@@ -19,14 +19,14 @@ import (
 const (
 	mostAround  = 50      // lines of context
 	shownOfHit  = 500     // bytes of a line
-	sniffed     = 8 << 10 // bytes that are looked at to tell a binary file
+	sniffed     = 8 << 10 // bytes in which a NUL marks a binary file
 	longestGrep = 1000    // bytes of a pattern
 	longestLine = 64 << 10
-	mostStates  = 5000 // of a pattern; each may cost a few ns for each byte of a line
+	mostStates  = 5000 // of a pattern; each costs a few ns per byte
 )
 
 // grepper is the tool grep.
-type grepper struct{ o Options }
+type grepper struct{ base }
 
 type grepArguments struct {
 	Pattern       string          `json:"pattern" required:"true"`
@@ -111,14 +111,14 @@ func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	case text == "":
 		return nil, problem("pattern", "empty; expected a regular expression")
 	case len(text) > longestGrep:
-		return nil, problem("pattern", "it has %d bytes; at most %d are taken", len(text), longestGrep)
+		return nil, problem("pattern", "it has %d bytes; at most %d are allowed", len(text), longestGrep)
 	}
 	if ignoreCase {
 		text = "(?i)" + text
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err == nil && states(tree) > mostStates {
-		return nil, problem("pattern", "its repetitions take too long to match: written out it has more than %d parts; use smaller numbers in braces, or * and +", mostStates)
+		return nil, problem("pattern", "its repetitions take too long to match: expanded it has more than %d parts; use smaller numbers in braces, or * and +", mostStates)
 	}
 	var match *regexp.Regexp
 	if err == nil {
@@ -130,8 +130,8 @@ func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	return match, nil
 }
 
-// states is about how many states a matcher has for an expression, in which x{2,9}
-// stands for nine times x. Parse bounds the nesting, and the product of nested numbers.
+// states estimates the number of states of a matcher, in which x{2,9} counts as nine
+// times x. Parse bounds the nesting and the product of nested repetitions.
 func states(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -146,7 +146,7 @@ func states(re *syntax.Regexp) int {
 	return n
 }
 
-// hunt is what a call of grep looks for.
+// hunt is one call of grep.
 type hunt struct {
 	search
 	match         *regexp.Regexp
@@ -171,7 +171,7 @@ func (h hunt) files(ctx context.Context, w *walk, found *findings) error {
 	if err == nil || ctx.Err() != nil || w.entries > 0 {
 		return err
 	}
-	// It may be one file, which was judged as the call was.
+	// The root may be a file, which was judged with the call.
 	if once := h.file(ctx, w, "", found); once == nil || errors.Is(once, errEnough) {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	e := excerpts{hunt: h, name: name, found: found}
 	count, number, unseen := 0, 0, 0
 	for line := range bytes.Lines(data) {
-		// A hostile pattern takes a second or so for as much.
+		// A hostile pattern takes about a second for this much.
 		if unseen += len(line); unseen >= longestLine {
 			if err := w.inTime(ctx); err != nil {
 				return err
@@ -236,25 +236,25 @@ func (h hunt) text(ctx context.Context, w *walk, name string, data []byte, found
 	return e.flush()
 }
 
-// matches reports whether a line matches, by its first bytes where it is very long.
+// matches reports whether a line, up to longestLine bytes, matches.
 func (h hunt) matches(line []byte) bool {
 	line = bytes.TrimRight(line, "\r\n")
 	return h.match.Match(line[:min(len(line), longestLine)])
 }
 
-// excerpts collects the matching lines of a file with those around them.
+// excerpts collects the matching lines of a file with their context.
 type excerpts struct {
 	hunt
 	name  string
 	found *findings
-	prior []string // lines that may stand before a match
-	block []string // a match, with its lines before and after
-	left  int      // lines that may follow it
+	prior []string // context of a coming match
+	block []string // a match with its context
+	left  int      // lines of context that may follow
 	shown bool     // a block was shown
-	gap   bool     // lines were left out since
+	gap   bool     // lines were omitted since
 }
 
-// line takes the next line of the file.
+// line processes the next line of the file.
 func (e *excerpts) line(number int, line []byte, hit bool) error {
 	switch {
 	case hit:
@@ -280,7 +280,6 @@ func (e *excerpts) line(number int, line []byte, hit bool) error {
 	return nil
 }
 
-// flush adds the block to what was found.
 func (e *excerpts) flush() error {
 	if len(e.block) == 0 {
 		return nil
@@ -294,7 +293,7 @@ func (e *excerpts) format(mark byte, number int, line []byte) string {
 	return fmt.Sprintf("%s%c%d%c%s", e.name, mark, number, mark, shownLine(line))
 }
 
-// shownLine is a line as it is shown.
+// shownLine returns a line for the result.
 func shownLine(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
 	if len(line) <= shownOfHit {

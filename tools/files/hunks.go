@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// patched is a file by lines while hunks change it.
+// patched is a file while hunks change it, by lines.
 type patched struct {
 	file   target
 	lines  []string // without their ends
 	crlf   []bool   // which of them end in "\r\n"
-	folded string   // the lines again, "\n" before and after each
-	starts []int    // where each begins in folded
-	open   bool     // the last line has no end
+	folded string   // the lines, each between "\n"
+	starts []int    // of the lines in folded
+	open   bool     // the last line has no line ending
 	out    strings.Builder
 	at     int // the first line that is not in out
 }
@@ -44,7 +44,7 @@ func newPatched(file target, content []byte) *patched {
 	return f
 }
 
-// applyHunks makes the changes of a patch in the content of a file.
+// applyHunks applies the hunks of a patch to the content of a file.
 func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("input", "cannot patch %s: %s", file.name(), why)
@@ -65,7 +65,7 @@ func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
 	return made{after: []byte(after), replacements: int64(len(hunks))}, nil
 }
 
-// copyTo copies the lines before one.
+// copyTo copies the lines before line.
 func (f *patched) copyTo(line int) {
 	for ; f.at < line; f.at++ {
 		f.write(f.lines[f.at], f.crlf[f.at])
@@ -80,7 +80,7 @@ func (f *patched) write(line string, crlf bool) {
 	f.out.WriteByte('\n')
 }
 
-// change makes a hunk whose first line is start. New lines end as the ones beside them.
+// change applies a hunk at line start. New lines get the ending of their neighbours.
 func (f *patched) change(h hunk, start int) {
 	f.copyTo(start)
 	for _, line := range h.lines {
@@ -96,13 +96,13 @@ func (f *patched) change(h hunk, start int) {
 	}
 }
 
-// find returns the line at which a hunk applies, or why it does not.
+// find returns the line at which a hunk applies, or why there is none.
 func (f *patched) find(h hunk) (start int, why string) {
 	from := f.at
 	for i, anchor := range h.anchors {
 		line := slices.IndexFunc(f.lines[from:], func(l string) bool { return strings.TrimSpace(l) == anchor })
 		if line < 0 {
-			return 0, fmt.Sprintf("is to be behind the line %s, which does not follow line %d; %s", quote([]string{anchor}), from, f.nearest([]string{anchor}))
+			return 0, fmt.Sprintf("belongs after the line %s, which does not follow line %d; %s", quote([]string{anchor}), from, f.nearest([]string{anchor}))
 		}
 		if from += line; i < len(h.anchors)-1 {
 			from++
@@ -117,7 +117,7 @@ func (f *patched) find(h hunk) (start int, why string) {
 	case len(h.anchors) > 0:
 		return from + 1, ""
 	}
-	return 0, fmt.Sprintf("says what to add and not where; begin it with lines of the file with a space before them, with \"@@ \" and a line, or end it with %q", endOfFile)
+	return 0, fmt.Sprintf("does not say where to add its lines; begin it with lines of the file prefixed by a space, with \"@@ \" and a line, or end it with %q", endOfFile)
 }
 
 // locate finds the old lines of a hunk.
@@ -133,18 +133,18 @@ func (f *patched) locate(h hunk, old []string, from int) (start int, why string)
 	switch {
 	case start < 0 && from > 0:
 		if before, _ := f.index(sought, 0); before >= 0 {
-			return 0, fmt.Sprintf("is on line %d, before what the hunk or \"@@\" above it names; put the hunks in the order of the file", before+1)
+			return 0, fmt.Sprintf("is on line %d, before the preceding hunk or \"@@\"; put the hunks in the order of the file", before+1)
 		}
 		fallthrough
 	case start < 0:
 		return 0, "does not occur in it; " + f.nearest(old)
 	case next >= 0 && len(h.anchors) == 0:
-		return 0, fmt.Sprintf("occurs on line %d and on line %d. Put more lines of the file around it, or \"@@ \" and a line above the one that is meant", start+1, next+1)
+		return 0, fmt.Sprintf("occurs on line %d and on line %d. Add more lines of context, or \"@@ \" and a line above the right one", start+1, next+1)
 	}
 	return start, ""
 }
 
-// index returns the first two lines from one on at which text is; -1 where there is none.
+// index returns the first two lines from a line on at which sought is; -1 if there is none.
 func (f *patched) index(sought string, from int) (first, second int) {
 	first = f.indexOne(sought, from)
 	if first < 0 {
@@ -165,7 +165,7 @@ func (f *patched) indexOne(sought string, from int) int {
 	return sort.SearchInts(f.starts, base+i+1)
 }
 
-// nearest says what of the file is most like lines that it does not have.
+// nearest describes the lines of the file that are most like old.
 func (f *patched) nearest(old []string) string {
 	return notFound([]byte(strings.Join(f.lines, "\n")), strings.Join(old, "\n"))
 }

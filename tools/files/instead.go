@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	mostNames  = 4096 // of a directory that are looked at
-	shownNames = 20   // of a directory that was read as a file
+	mostNames  = 4096 // read from a directory
+	shownNames = 20   // listed for a directory that was read as a file
 )
 
-// instead adds to the error of a file that could not be opened what can be read
-// instead: what is in the directory, or names that are like the one asked for. It
-// names only what this call may read.
+// instead adds to the error of a file that could not be opened what can be read: the
+// names in the directory, or similar names. It lists only what this call may read.
 func (o Options) instead(ctx context.Context, io tools.IO, file target, err error) error {
 	var denied *sandbox.Denial
 	if ctx.Err() != nil || errors.As(err, &denied) {
@@ -38,7 +37,7 @@ func (o Options) instead(ctx context.Context, io tools.IO, file target, err erro
 	}
 	list := "it is empty"
 	if len(names) > 0 {
-		list = "it holds " + strings.Join(names[:min(len(names), shownNames)], ", ")
+		list = "it contains " + strings.Join(names[:min(len(names), shownNames)], ", ")
 	}
 	if n := len(names) - shownNames; n > 0 {
 		list += fmt.Sprintf(" and %d more", n)
@@ -46,8 +45,7 @@ func (o Options) instead(ctx context.Context, io tools.IO, file target, err erro
 	return fmt.Errorf("%w; %s. Read a file in it, or list it with glob: {\"path\": %q, \"pattern\": \"*\"}", err, list, file.asked)
 }
 
-// near suggests what may have been meant by a path that does not exist, where the
-// first missing name is like others of its directory.
+// near suggests existing paths similar to one that does not exist.
 func (o Options) near(ctx context.Context, io tools.IO, file target) string {
 	dir, missing := filepath.Split(file.canonical)
 	names, listed := o.names(ctx, io, filepath.Clean(dir))
@@ -66,7 +64,7 @@ func (o Options) near(ctx context.Context, io tools.IO, file target) string {
 	return fmt.Sprintf("; did you mean %s? %s", strings.Join(near, " or "), find)
 }
 
-// relative is a path as a call in the workspace writes it.
+// relative returns a path relative to the workspace, if it is in there.
 func (o Options) relative(path string) string {
 	if rest, ok := strings.CutPrefix(path, o.Workspace+"/"); ok {
 		return rest
@@ -74,8 +72,8 @@ func (o Options) relative(path string) string {
 	return path
 }
 
-// names lists what this call may read in a directory, directories with a slash.
-// listed is false where the directory cannot, or may not, be read.
+// names lists what this call may read in a directory, directories with a slash. listed
+// reports whether it can and may read the directory.
 func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []string, listed bool) {
 	if !mayRead(io, dir) {
 		return nil, false
@@ -85,7 +83,7 @@ func (o Options) names(ctx context.Context, io tools.IO, dir string) (names []st
 		return nil, false
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(mostNames) // what there is before an error will do
+	entries, _ := f.ReadDir(mostNames) // a part is enough
 	for _, e := range entries {
 		name := e.Name()
 		if !mayRead(io, filepath.Join(dir, name)) || o.Profile.CanRead(filepath.Join(dir, name)) != nil {

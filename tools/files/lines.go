@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// mostScanned bounds the time that finding a line can take: it costs nothing to
-	// make a file that has a hole of some terabytes.
+	// mostScanned bounds the time of finding a line: sparse files of terabytes are cheap
+	// to make.
 	mostScanned = 8 << 30
 
-	// mostCounted is how much of a file is read from the first line returned on, to
-	// find the end of lines and to count them.
+	// mostCounted bounds how far a file is read after the first line returned, to count
+	// its lines.
 	mostCounted = 256 << 20
 
-	// shownOfLine is how much is shown of a line that is too long, in bytes.
+	// shownOfLine is the length of the beginning of a line that is too long, in bytes.
 	shownOfLine = 2000
 )
 
-// bounds are how much of a file is returned.
+// bounds limit the result of a read.
 type bounds struct {
 	lines int64
 	bytes int64 // line numbers and marks included
-	line  int64 // a longer line is cut
-	whole int64 // the longest line that is returned whole when it is asked for
+	line  int64 // longest line; others are cut
+	whole int64 // longest line that a read of this line alone returns
 }
 
 // excerpt is a part of a file.
 type excerpt struct {
-	text  []byte // the lines, with their numbers and with marks where some are cut
+	text  []byte // the lines, with numbers and marks of cuts
 	first int64
 	lines int64
 	bytes int64 // of the file's content in text
-	total int64 // lines of the file; below zero: not known
+	total int64 // lines of the file; negative: unknown
 	cut   bool  // a line is cut
 	full  bool  // ended because of bounds.bytes
 }
@@ -44,7 +44,7 @@ type excerpt struct {
 // more reports whether lines follow.
 func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
 
-// notice says after an excerpt what follows it; "" when nothing does.
+// notice returns the line that follows an excerpt; "" if no lines do.
 func (e excerpt) notice() string {
 	next := e.first + e.lines
 	switch {
@@ -61,8 +61,8 @@ func (e excerpt) notice() string {
 type lineReader struct {
 	src  *io.LimitedReader // of in
 	in   *bufio.Reader
-	kept []byte // of the line that was read last
-	done int64  // lines behind; a last one without an end counts
+	kept []byte // of the last line read
+	done int64  // lines read; an unterminated last line counts
 	work int
 }
 
@@ -71,11 +71,10 @@ func newLineReader(in io.Reader) *lineReader {
 	return &lineReader{src: src, in: bufio.NewReaderSize(src, 32<<10)}
 }
 
-// exhausted reports whether the end that was reached is that of the search.
+// exhausted reports whether the reader reached its limit.
 func (l *lineReader) exhausted() bool { return l.src.N <= 0 }
 
-// excerpt returns the lines from here on that are within b. numbered puts the number
-// before each.
+// excerpt returns the following lines within b, each with its number if numbered.
 func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (excerpt, error) {
 	e := excerpt{first: l.done + 1, total: -1}
 	l.src.N = min(l.src.N, mostCounted)
@@ -104,8 +103,8 @@ func (l *lineReader) excerpt(ctx context.Context, b bounds, numbered bool) (exce
 	return e, nil
 }
 
-// add appends a line of n bytes, of which there may be only the beginning. It reports
-// whether there was room.
+// add appends a line of n bytes, of which line may be the beginning. It reports whether
+// the line fits.
 func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	number, shown, mark := e.first+e.lines, line, ""
 	if n > int64(len(line)) {
@@ -126,7 +125,7 @@ func (e *excerpt) add(line []byte, n int64, b bounds, numbered bool) bool {
 	return true
 }
 
-// rest says how the whole of a line can be read.
+// rest says how to read the whole line.
 func (b bounds) rest(number, n int64) string {
 	if n <= b.whole {
 		return fmt.Sprintf("offset %d and limit 1 return all of it", number)
@@ -134,8 +133,8 @@ func (b bounds) rest(number, n int64) string {
 	return fmt.Sprintf("for the rest use bash: sed -n %dp FILE | tail -c +%d | head -c 20000", number, shownOfLine+1)
 }
 
-// line reads one line, its end included, and keeps at most most bytes of it until the
-// next. n is how many it has. io.EOF comes with the last one.
+// line reads one line with its ending and returns at most most bytes of it, valid until
+// the next call, and its length n. io.EOF comes with the last line.
 func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64, err error) {
 	l.kept = l.kept[:0]
 	for {
@@ -155,8 +154,8 @@ func (l *lineReader) line(ctx context.Context, most int64) (kept []byte, n int64
 	}
 }
 
-// skip passes n lines; io.EOF when there are fewer. It counts in blocks, which is
-// several times as fast as going from line to line.
+// skip skips n lines; io.EOF if there are fewer. It counts in blocks, several times as
+// fast as line by line.
 func (l *lineReader) skip(ctx context.Context, n int64) error {
 	within := false // a line
 	for n > 0 {
@@ -169,7 +168,7 @@ func (l *lineReader) skip(ctx context.Context, n int64) error {
 			}
 			return err
 		}
-		block, _ := l.in.Peek(l.in.Buffered()) // cannot fail: it is there
+		block, _ := l.in.Peek(l.in.Buffered()) // cannot fail
 		lines := int64(bytes.Count(block, []byte("\n")))
 		if lines >= n {
 			block, lines = firstLines(block, n), n
@@ -177,12 +176,12 @@ func (l *lineReader) skip(ctx context.Context, n int64) error {
 		within = block[len(block)-1] != '\n'
 		n -= lines
 		l.done += lines
-		_, _ = l.in.Discard(len(block)) // nor can this
+		_, _ = l.in.Discard(len(block)) // cannot fail
 	}
 	return nil
 }
 
-// firstLines is the beginning of block, which has n lines at least.
+// firstLines returns the first n lines of block.
 func firstLines(block []byte, n int64) []byte {
 	end := 0
 	for range n {
@@ -191,7 +190,7 @@ func firstLines(block []byte, n int64) []byte {
 	return block[:end]
 }
 
-// stopped looks at ctx from time to time.
+// stopped checks ctx occasionally.
 func (l *lineReader) stopped(ctx context.Context) error {
 	if l.work++; l.work%1024 == 0 {
 		return ctx.Err()

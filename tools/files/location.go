@@ -8,16 +8,10 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Location returns the file that a call names.
-func (r reader) Location(args json.RawMessage) (string, bool) { return r.o.location(args), false }
+// Location returns the path in the arguments of a call.
+func (b base) Location(args json.RawMessage) (string, bool) { return b.o.location(args), false }
 
-// Location returns the file that a call names.
-func (w writer) Location(args json.RawMessage) (string, bool) { return w.o.location(args), false }
-
-// Location returns the file that a call names.
-func (e editor) Location(args json.RawMessage) (string, bool) { return e.o.location(args), false }
-
-// Location returns the first file that a patch names.
+// Location returns the first file of a patch.
 func (p patcher) Location(args json.RawMessage) (string, bool) {
 	a, err := tools.Decode[patchArguments](args)
 	if err != nil {
@@ -34,14 +28,8 @@ func (p patcher) Location(args json.RawMessage) (string, bool) {
 	return p.o.location(path), false
 }
 
-// Location returns the directory that a call searches.
-func (g grepper) Location(args json.RawMessage) (string, bool) { return g.o.location(args), false }
-
-// Location returns the directory that a call searches.
-func (g globber) Location(args json.RawMessage) (string, bool) { return g.o.location(args), false }
-
-// location returns the path in arguments that Build may refuse yet, under whichever of
-// its names.
+// location returns the path in arguments, under any of its names, even if Build refuses
+// them.
 func (o Options) location(args json.RawMessage) string {
 	var a struct {
 		FilePath  string `json:"file_path"`

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// locks orders the changes of each file. A lock exists while somebody holds or
-// wants it.
+// locks serialises the changes of each file. A lock exists while a caller holds or
+// awaits it.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]*lock // by canonical path
 }
 
 type lock struct {
-	free  chan struct{} // holds one token while nobody has the lock
+	free  chan struct{} // contains one token while the lock is free
 	users int
 }
 
-// acquire waits for the file's lock or for the end of ctx.
+// acquire waits for the file's lock or the end of ctx.
 func (l *locks) acquire(ctx context.Context, path string) (release func(), err error) {
 	l.mu.Lock()
 	k := l.held[path]

@@ -15,13 +15,13 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// NewLook makes the tool look, which no model is offered: the parts of toold that speak the
-// protocols of other programs answer their reads with it. Its return is JSON, see Sight.
-func NewLook(o Options) tools.Tool { return looker{o.filled()} }
+// NewLook returns the tool look, which models are not offered: toold answers the reads of
+// other programs' protocols with it. Its result is a Sight as JSON.
+func NewLook(o Options) tools.Tool { return looker{base{o: o.filled()}} }
 
-// Sight is what look returns: of what is asked for, only what it has.
+// Sight is the result of look. It contains what the operation requested.
 type Sight struct {
-	Missing  bool    `json:"missing,omitempty"` // there is nothing under this path
+	Missing  bool    `json:"missing,omitempty"` // the path does not exist
 	Path     string  `json:"path,omitempty"`    // canonical
 	Kind     string  `json:"kind,omitempty"`    // "file", "directory" or "other"
 	Link     bool    `json:"link,omitempty"`    // the path names a symbolic link
@@ -39,7 +39,7 @@ type Entry struct {
 }
 
 // looker is the tool look.
-type looker struct{ o Options }
+type looker struct{ base }
 
 type lookArguments struct {
 	Op       string `json:"op" enum:"stat|list|read" required:"true"`
@@ -48,13 +48,10 @@ type lookArguments struct {
 	Limit    *int64 `json:"limit"`  // in bytes
 }
 
-// Definition describes the tool; no model sees it.
+// Definition describes the tool.
 func (l looker) Definition() tools.Definition {
 	return tools.Definition{Name: "look", Description: "Looks at a file or directory for another program.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true}
 }
-
-// Location returns the path that a call names.
-func (l looker) Location(args json.RawMessage) (string, bool) { return l.o.location(args), false }
 
 func (l looker) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := tools.Decode[lookArguments](args)
@@ -77,10 +74,9 @@ type look struct {
 	o             Options
 	op            string
 	file          target
-	offset, limit int64 // in bytes; a limit below 0 is none
+	offset, limit int64 // in bytes; negative: no limit
 }
 
-// Traits says that a look only reads.
 func (v look) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 func (v look) Effects() []policy.Effect { return []policy.Effect{v.file.effect(policy.Read)} }
@@ -111,7 +107,7 @@ func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return tools.Result{Text: string(text), Sandbox: v.o.report(held)}
 }
 
-// sight does what was asked for.
+// sight carries out the operation.
 func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if v.file.astray != nil {
 		return s, held, v.file.astray
@@ -130,7 +126,7 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return s, held, err
 }
 
-// stat does not open anything. What the sandbox hides from commands is hidden.
+// stat opens nothing. It refuses what the sandbox hides from commands.
 func (v look) stat() (Sight, error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
 		return Sight{}, err
@@ -194,7 +190,7 @@ func (v look) read(ctx context.Context) (s Sight, held sandbox.Report, err error
 		data = data[:most]
 	}
 	if !s.EOF && v.limit < 0 {
-		return s, held, fmt.Errorf("%s has more than %d bytes, which is the most that is read at once", v.file.name(), most)
+		return s, held, fmt.Errorf("%s has more than %d bytes, the most that one read returns", v.file.name(), most)
 	}
 	s.Path, s.Data = v.file.canonical, data
 	return s, held, nil

@@ -19,7 +19,7 @@ type multiArguments struct {
 func (m multiEditor) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "multi_edit",
-		Description: "Makes several replacements in one file, in turn, each in what the one before has made: all of them or none. " +
+		Description: "Makes several replacements in one file, in order, each in the result of the one before: all of them or none. " +
 			"Each old_string must occur exactly once then, unless replace_all is set.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +

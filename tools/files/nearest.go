@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// notFound says for a model what comes nearest to a text that is not there. It
-// looks at so much of both only that its cost is bounded.
+// notFound describes for the model what is most like a text that is missing. It inspects
+// a bounded part of both.
 func notFound(content []byte, sought string) string {
 	const mostContent, mostLines = 1 << 20, 20
 	content = content[:min(len(content), mostContent)]
@@ -37,7 +37,7 @@ func lineRange(at, n int) string {
 	return fmt.Sprintf("lines %d to %d", at+1, at+n)
 }
 
-// quote shows a few lines exactly, white space included.
+// quote quotes a few lines.
 func quote(lines []string) string {
 	const most = 400
 	text := strings.Join(lines, "\n")
@@ -65,8 +65,8 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// alike returns the first line from which on the lines are those wanted after
-// both are folded, or -1. A single line may stand inside of a longer one.
+// alike returns the first line at which the lines equal those wanted after folding, or
+// -1. A single line may be part of a longer one.
 func alike(lines, wanted []string, fold func(string) string) int {
 	folded := make([]string, len(wanted))
 	for i, w := range wanted {
@@ -96,9 +96,8 @@ func startsWith(lines, wanted []string) bool {
 	return true
 }
 
-// mostSimilar returns the line that shares most with the one wanted, or -1
-// when none shares half. It counts equal beginnings and ends, which is what a
-// misremembered line has, at a cost that grows with the file only.
+// mostSimilar returns the line most like the one wanted, or -1 if none shares half. It
+// compares beginnings and ends, in time linear in the file.
 func mostSimilar(lines []string, wanted string) int {
 	wanted = strings.TrimSpace(wanted)
 	best, share := -1, 0.5
@@ -116,7 +115,7 @@ func mostSimilar(lines []string, wanted string) int {
 	return best
 }
 
-// stride is how many bytes are compared at once as long as they are equal.
+// stride is how many bytes are compared at once.
 const stride = 64
 
 func commonPrefix(a, b string) int {

@@ -17,24 +17,24 @@ const (
 	endOfFile  = "*** End of File"
 )
 
-// section is what a patch does to one file.
+// section is the part of a patch for one file.
 type section struct {
 	header string // addFile, updateFile or deleteFile
 	path   string
-	to     string   // where the file goes; "" = it stays
-	text   []string // of a file that is added, by lines
+	to     string   // new path; "": the file is not moved
+	text   []string // of a new file, by lines
 	hunks  []hunk
 }
 
 // hunk is one change in a file.
 type hunk struct {
-	line    int      // of the patch where it begins, from 1
-	anchors []string // lines of the file after each other, behind which the change is
-	lines   []string // each with "+", "-" or a space before it
+	line    int      // of the patch, from 1
+	anchors []string // successive lines of the file before the change
+	lines   []string // each prefixed by "+", "-" or a space
 	eof     bool     // the change is at the end of the file
 }
 
-// without are the lines of a hunk but for those that begin with a mark.
+// without returns the lines of a hunk except those with a prefix.
 func (h hunk) without(mark byte) []string {
 	var list []string
 	for _, line := range h.lines {
@@ -45,7 +45,7 @@ func (h hunk) without(mark byte) []string {
 	return list
 }
 
-// patchParser reads a patch line by line.
+// patchParser parses a patch line by line.
 type patchParser struct {
 	field string // the argument, for errors
 	lines []string
@@ -54,7 +54,7 @@ type patchParser struct {
 
 func newPatchParser(field, text string) *patchParser {
 	lines := strings.Split(text, "\n")
-	if strings.HasSuffix(lines[0], "\r") { // the whole patch has such line endings
+	if strings.HasSuffix(lines[0], "\r") { // so does the whole patch
 		for i := range lines {
 			lines[i] = strings.TrimSuffix(lines[i], "\r")
 		}
@@ -62,13 +62,13 @@ func newPatchParser(field, text string) *patchParser {
 	return &patchParser{field: field, lines: lines}
 }
 
-// parsePatch reads a whole patch.
+// parsePatch parses a whole patch.
 func parsePatch(field, text string) ([]section, error) {
 	p := newPatchParser(field, strings.Trim(text, "\r\n\t "))
 	last := len(p.lines) - 1
 	switch {
 	case p.lines[0] != beginPatch:
-		return nil, p.fail("the patch begins with %s and not with %q; unified diffs are not taken", quote(p.lines[:1]), beginPatch)
+		return nil, p.fail("the patch begins with %s and not with %q; unified diffs are not supported", quote(p.lines[:1]), beginPatch)
 	case p.lines[last] != endPatch:
 		p.at = last
 		return nil, p.fail("the patch ends with %s and not with %q", quote(p.lines[last:]), endPatch)
@@ -83,19 +83,19 @@ func parsePatch(field, text string) ([]section, error) {
 		list = append(list, s)
 	}
 	if len(list) == 0 {
-		return nil, p.fail("the patch changes no file; put %q, %q or %q and a path into it", addFile, updateFile, deleteFile)
+		return nil, p.fail("the patch changes no file; add %q, %q or %q and a path", addFile, updateFile, deleteFile)
 	}
 	return list, nil
 }
 
 func (p *patchParser) ended() bool { return p.at >= len(p.lines) }
 
-// fail is an error about the line that is read next.
+// fail returns an error about the next line.
 func (p *patchParser) fail(format string, args ...any) error {
 	return problem(p.field, "line %d of the patch: %s", min(p.at, len(p.lines))+1, fmt.Sprintf(format, args...))
 }
 
-// take returns what follows a prefix of the next line.
+// take returns the rest of the next line after a prefix.
 func (p *patchParser) take(prefix string) (rest string, ok bool) {
 	if p.ended() {
 		return "", false
@@ -129,17 +129,17 @@ func (p *patchParser) section() (s section, err error) {
 	return s, p.fail("%s begins no file; one begins with %q, %q or %q", quote(p.lines[p.at:p.at+1]), addFile, updateFile, deleteFile)
 }
 
-// begins reports whether the next line begins another file.
+// begins reports whether the next line starts another section.
 func (p *patchParser) begins() bool {
 	return p.ended() || strings.HasPrefix(p.lines[p.at], "*** ") && p.lines[p.at] != endOfFile
 }
 
-// added reads the lines of a new file.
+// added parses the lines of a new file.
 func (p *patchParser) added() (text []string, err error) {
 	for !p.begins() {
 		line, ok := strings.CutPrefix(p.lines[p.at], "+")
 		if !ok {
-			return nil, p.fail("%s has no \"+\" before it, as every line of a new file has", quote(p.lines[p.at:p.at+1]))
+			return nil, p.fail("%s has no \"+\" before it; every line of a new file needs one", quote(p.lines[p.at:p.at+1]))
 		}
 		text = append(text, line)
 		p.at++
@@ -147,7 +147,7 @@ func (p *patchParser) added() (text []string, err error) {
 	return text, nil
 }
 
-// hunks reads the changes of one file. none reports that there may be none.
+// hunks parses the changes of one file. none allows there to be none.
 func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 	for !p.begins() {
 		h, err := p.hunk(len(list) == 0)
@@ -157,7 +157,7 @@ func (p *patchParser) hunks(none bool) (list []hunk, err error) {
 		list = append(list, h)
 	}
 	if len(list) == 0 && !none {
-		return nil, p.fail("nothing is changed in the file before; a change is lines with \"+\", \"-\" or a space before them")
+		return nil, p.fail("the preceding file has no changes; a change is lines prefixed by \"+\", \"-\" or a space")
 	}
 	return list, nil
 }
@@ -170,7 +170,7 @@ func (p *patchParser) hunk(first bool) (h hunk, err error) {
 	for !p.ended() && (p.lines[p.at] == "@@" || strings.HasPrefix(p.lines[p.at], "@@ ")) {
 		anchor := strings.TrimSpace(p.lines[p.at][2:])
 		if unifiedNumbers.MatchString(anchor) {
-			return h, p.fail("line numbers are not taken; write \"@@\" alone, or \"@@ \" and a line of the file above the change")
+			return h, p.fail("line numbers are not supported; write \"@@\" alone, or \"@@ \" and a line of the file above the change")
 		}
 		if anchor != "" {
 			h.anchors = append(h.anchors, anchor)
@@ -195,7 +195,7 @@ func (p *patchParser) hunk(first bool) (h hunk, err error) {
 		p.at++
 	}
 	if len(h.without(' ')) == 0 {
-		return h, p.fail("the change before only repeats lines of the file; put \"-\" before lines that go and \"+\" before those that come")
+		return h, p.fail("the preceding change only repeats lines of the file; prefix removed lines with \"-\" and added lines with \"+\"")
 	}
 	return h, nil
 }

@@ -142,8 +142,8 @@ func TestAPatchThatDoesNotApplyChangesNothing(t *testing.T) {
 		{"*** Update File: a\n@@\n-two\n+2", []string{"hunk 1 of a", "line 9 of the patch", "line 2 and on line 4", "@@ "}},
 		{"*** Update File: a\n@@\n-three\n+3\n@@\n-one\n+1", []string{"hunk 2 of a", "is on line 1, before", "order"}},
 		{"*** Update File: a\n@@\n-thre\n+3", []string{"hunk 1 of a", "does not occur", "line 3", "three"}},
-		{"*** Update File: a\n@@ four\n-two\n+2", []string{`behind the line "four"`, "does not follow line 0"}},
-		{"*** Update File: a\n@@\n+2", []string{"what to add and not where", "End of File"}},
+		{"*** Update File: a\n@@ four\n-two\n+2", []string{`after the line "four"`, "does not follow line 0"}},
+		{"*** Update File: a\n@@\n+2", []string{"does not say where to add", "End of File"}},
 		{"*** Update File: a\n@@\n-one\n+1\n*** End of File", []string{"not at the end"}},
 		{"*** Update File: b2\n@@\n-x\n+y", []string{"b2", "no such file"}},
 		{"*** Update File: binary\n@@\n-x\n+y", []string{"binary"}},
@@ -153,8 +153,8 @@ func TestAPatchThatDoesNotApplyChangesNothing(t *testing.T) {
 		{"*** Update File: a\n*** Move to: binary", []string{"binary", "exists already"}},
 		{"*** Update File: ./b\n@@\n-\tindented\n+x", []string{"names ./b", "twice"}},
 		{"*** Add File: big\n+" + strings.Repeat("x", 10001), []string{"10000"}},
-		{"*** Update File: a", []string{"nothing is changed"}},
-		{"*** Update File: a\n@@ -1,3 +1,4 @@\n-one\n+1", []string{"line 9 of the patch", "line numbers are not taken"}},
+		{"*** Update File: a", []string{"has no changes"}},
+		{"*** Update File: a\n@@ -1,3 +1,4 @@\n-one\n+1", []string{"line 9 of the patch", "line numbers are not supported"}},
 		{"*** Update File: a\n@@\n one", []string{"only repeats lines"}},
 		{"*** Update File: a\n@@\n-one\nsome words", []string{"line 11 of the patch", "some words", "neither"}},
 		{"*** Add File: new2\nx", []string{"line 9 of the patch", `no \"+\" before it`}},
@@ -170,7 +170,7 @@ func TestAPatchThatDoesNotApplyChangesNothing(t *testing.T) {
 			t.Fatalf("%q changed something: %s", tc.section, diff)
 		}
 	}
-	w.refused("apply_patch", args{"input": "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+1\n"}, "begins with", "unified diffs are not taken")
+	w.refused("apply_patch", args{"input": "--- a\n+++ a\n@@ -1 +1 @@\n-one\n+1\n"}, "begins with", "unified diffs are not supported")
 	w.refused("apply_patch", args{"input": beginPatch + "\n" + endPatch}, "changes no file")
 	w.refused("apply_patch", args{"input": beginPatch + "\n*** Delete File: a"}, "ends with", endPatch)
 	w.refused("apply_patch", args{}, "input", "required")
@@ -223,7 +223,7 @@ func TestAPatchIsTakenBackOnlyWhereNobodyElseWrote(t *testing.T) {
 	}
 	w.put("a", "somebody else's\n")
 	text := a.restore(t.Context(), errors.New("no room")).Error()
-	if want := "no room; what was written before is taken back. put back: new; CHANGED AND NOT PUT BACK: a (it has changed since)"; text != want {
+	if want := "no room; earlier writes of the call are reverted. put back: new; CHANGED AND NOT PUT BACK: a (it has changed since)"; text != want {
 		t.Error(text)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "somebody else's\n"}, w.tree()); diff != "" {

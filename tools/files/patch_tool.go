@@ -10,10 +10,7 @@ import (
 )
 
 // patcher is the tool apply_patch.
-type patcher struct {
-	o    Options
-	busy *locks
-}
+type patcher struct{ base }
 
 type patchArguments struct {
 	Input         *string         `json:"input" alias:"patch,patchText"`
@@ -22,22 +19,22 @@ type patchArguments struct {
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// operation is a patch of one file without the lines that name it.
+// operation is a patch of one file without the header line.
 type operation struct {
 	Type string  `json:"type" enum:"create_file|update_file|delete_file" required:"true"`
 	Path string  `json:"path" required:"true"`
 	Diff *string `json:"diff"`
 }
 
-// mostFiles bounds what one patch changes.
+// mostFiles bounds the files of one patch.
 const mostFiles = 100
 
 func (p patcher) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "apply_patch",
-		Description: "Changes several text files at once: all of the patch is applied or nothing. A patch begins with \"*** Begin Patch\" and ends with \"*** End Patch\"; " +
-			"between them come \"*** Add File: PATH\" and its lines with + before each, \"*** Delete File: PATH\", or \"*** Update File: PATH\", perhaps \"*** Move to: PATH\", and hunks. " +
-			"A hunk begins with @@, or with @@ and a line of the file above the change, and has lines of the file with a space before them, those that go with -, those that come with +. " +
+		Description: "Changes several text files atomically. A patch begins with \"*** Begin Patch\" and ends with \"*** End Patch\"; " +
+			"between them come \"*** Add File: PATH\" and its lines prefixed by +, \"*** Delete File: PATH\", or \"*** Update File: PATH\", optionally \"*** Move to: PATH\", and hunks. " +
+			"A hunk begins with @@, or with @@ and a line of the file above the change, and contains unchanged lines prefixed by a space, removed ones by -, added ones by +. " +
 			"The lines of a hunk must occur once; \"*** End of File\" after a hunk says that it is at the end.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"input":{"type":"string","description":"The whole patch. Paths are relative to the workspace or absolute."}},` +
@@ -45,7 +42,7 @@ func (p patcher) Definition() tools.Definition {
 	}
 }
 
-// sections are what the arguments ask for.
+// sections returns the sections of the patch.
 func (a patchArguments) sections() ([]section, error) {
 	switch {
 	case a.Input != nil && a.Operation != nil:
@@ -82,7 +79,7 @@ func (o operation) section() (s section, err error) {
 		s.hunks, err = p.hunks(false)
 	}
 	if err == nil && !p.ended() {
-		err = p.fail("%s does not belong into the patch of one file", quote(p.lines[p.at:p.at+1]))
+		err = p.fail("%s does not belong in the patch of one file", quote(p.lines[p.at:p.at+1]))
 	}
 	return s, err
 }
@@ -139,12 +136,12 @@ func (p patcher) step(s section) (one step, err error) {
 	return one, nil
 }
 
-// inPatch says that an error about a path is one of the patch.
+// inPatch adds the path to an error about it.
 func inPatch(path string, err error) error {
 	return problem("input", "the path %q of the patch: %v", path, err)
 }
 
-// effects are those of one file of a patch. One that is new was never read.
+// effects returns the effects on one file. A new file is not read.
 func (p step) effects() []policy.Effect {
 	var list []policy.Effect
 	if !p.absent {
@@ -156,8 +153,7 @@ func (p step) effects() []policy.Effect {
 	return list
 }
 
-// distinct refuses steps of which two write one file: neither could know what the other
-// leaves.
+// distinct refuses two steps that write one file.
 func distinct(steps []step) error {
 	seen := map[string]bool{}
 	for _, p := range steps {
@@ -171,7 +167,7 @@ func distinct(steps []step) error {
 	return nil
 }
 
-// patchedFiles says what was done to each file of a patch.
+// patchedFiles lists what was done to each file of a patch.
 func patchedFiles(states []state) string {
 	lines := []string{"Applied the patch to " + plural(len(states), "file") + "."}
 	for _, s := range states {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// pathPattern matches paths below a directory: * and ? within a name, [a-z], {a,b},
-// and ** for any number of directories.
+// pathPattern matches paths below a directory: * and ? within a name, [a-z], {a,b}, and
+// ** for any number of directories.
 type pathPattern struct {
 	whole *regexp.Regexp
-	fixed []string // the names of the directories with which every match begins
-	depth int      // of every match, in names; 0 = any
+	fixed []string // leading directories of every match
+	depth int      // of every match, in names; 0: any
 }
 
-// longestPattern bounds what a pattern costs to compile.
+// longestPattern bounds the cost of compiling a pattern.
 const longestPattern = 1000
 
-// newPathPattern compiles a pattern. anywhere lets one without a slash match a name in
-// any directory.
+// newPathPattern compiles a pattern. With anywhere, a pattern without a slash matches
+// names in any directory.
 func newPathPattern(field, text string, anywhere bool) (pathPattern, error) {
 	text = strings.TrimPrefix(text, "./")
 	switch {
@@ -43,7 +43,7 @@ func newPathPattern(field, text string, anywhere bool) (pathPattern, error) {
 	return p, nil
 }
 
-// measure finds out where matches can be.
+// measure sets fixed and depth.
 func (p *pathPattern) measure(text string) {
 	names := strings.Split(strings.TrimSuffix(text, "/"), "/")
 	for _, name := range names[:len(names)-1] {
@@ -60,7 +60,7 @@ func (p *pathPattern) measure(text string) {
 // matches reports whether a path below the directory matches.
 func (p pathPattern) matches(path string) bool { return p.whole.MatchString(path) }
 
-// mayHold reports whether something in a directory below the one searched may match.
+// mayHold reports whether a path below dir may match.
 func (p pathPattern) mayHold(dir string) bool {
 	names := strings.Split(dir, "/")
 	if p.depth > 0 && len(names) >= p.depth {
@@ -74,7 +74,7 @@ func (p pathPattern) mayHold(dir string) bool {
 	return true
 }
 
-// translate writes a pattern as a regular expression.
+// translate converts a pattern to a regular expression.
 func translate(text string) string {
 	var b strings.Builder
 	braces := 0
@@ -112,8 +112,8 @@ func translate(text string) string {
 	return b.String()
 }
 
-// class writes the class that text begins with, and returns its length. A bracket that
-// is not closed stands for itself.
+// class writes the character class at the beginning of text and returns its length. An
+// unclosed bracket is literal.
 func class(b *strings.Builder, text string) int {
 	end := strings.IndexByte(text[min(2, len(text)):], ']') // the first may be a member
 	if end < 0 {

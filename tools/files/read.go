@@ -16,7 +16,7 @@ import (
 )
 
 // reader is the tool read_file.
-type reader struct{ o Options }
+type reader struct{ base }
 
 type readArguments struct {
 	FilePath      string          `json:"file_path" alias:"path" required:"true"`
@@ -31,8 +31,8 @@ type readArguments struct {
 func (r reader) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "read_file",
-		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d lines and %d KiB, or with limit so many lines and at most %d KiB; "+
-			"where more follows, a last line says how many lines there are and with which offset to continue.", usualLines, usualBytes>>10, r.o.MaxRead>>10),
+		Description: fmt.Sprintf("Returns the content of a regular text file, byte for byte. At most %d lines and %d KiB, or with limit that many lines and at most %d KiB; "+
+			"if more follows, the last line says how many lines there are and at which offset to continue.", usualLines, usualBytes>>10, r.o.MaxRead>>10),
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
 			`"offset":{"type":"integer","minimum":1,"description":"First line to return, counted from 1."},` +
@@ -76,7 +76,6 @@ type read struct {
 	base64        bool
 }
 
-// Traits says that a read only reads.
 func (r read) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 func (r read) Effects() []policy.Effect { return []policy.Effect{r.file.effect(policy.Read)} }
@@ -110,7 +109,7 @@ func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// result puts an excerpt into words.
+// result formats an excerpt.
 func (r read) result(e excerpt) (tools.Result, error) {
 	f := &tools.File{Path: r.file.canonical, Operation: "read", Bytes: e.bytes, Lines: e.lines}
 	if e.total >= 0 {
@@ -133,7 +132,7 @@ func (r read) result(e excerpt) (tools.Result, error) {
 	return result, nil
 }
 
-// content reads the lines asked for.
+// content reads the requested lines.
 func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sandbox.Report, err error) {
 	if r.file.astray != nil {
 		return e, held, r.file.astray
@@ -153,7 +152,7 @@ func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sand
 	return e, held, err
 }
 
-// excerpt reads the lines asked for from a file.
+// excerpt reads the requested lines of a file.
 func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err error) {
 	err = lines.skip(ctx, r.offset-1)
 	if err == nil {
@@ -163,7 +162,7 @@ func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err er
 	case err != nil && !errors.Is(err, io.EOF):
 		return e, err
 	case e.lines == 0 && lines.exhausted():
-		return e, problem("offset", "cannot read %s from line %d on: that is beyond the part of a file that is searched for lines; use bash", r.file.name(), r.offset)
+		return e, problem("offset", "cannot read %s from line %d on: that is beyond the part of a file that this tool reads; use bash", r.file.name(), r.offset)
 	case r.base64 && (e.cut || e.full):
 		return e, problem("limit", "cannot read %s at once: the lines asked for have more than %d bytes. Read it in parts: offset is the first line (from 1), limit the number of lines; "+
 			"for parts of very long lines use bash with tail -c and head -c", r.file.name(), r.o.MaxRead)
@@ -173,14 +172,14 @@ func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err er
 	return e, nil
 }
 
-// How much a read returns that does not say how much it wants.
+// Limits of a read without limit.
 const (
 	usualLines = 2000
 	usualBytes = 64 << 10
 	usualLine  = 8 << 10
 )
 
-// bounds are how much of the file is returned.
+// bounds returns the limits of the result.
 func (r read) bounds() bounds {
 	most := r.o.MaxRead
 	if r.limit > 0 || r.base64 {

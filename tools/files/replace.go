@@ -9,11 +9,11 @@ import (
 // place is a range of bytes.
 type place struct{ start, end int }
 
-// finder finds text in a file whatever ends its lines: a "\n" in what is
-// sought matches "\r\n" as well, unless a "\r" shows that the caller means bytes.
+// finder finds text in a file: a "\n" in the text also matches "\r\n", unless the text
+// contains "\r".
 type finder struct {
-	text []byte // with "\r\n" as "\n" where that is wanted
-	crlf []int  // where in text a "\n" stands for "\r\n"
+	text []byte // with "\r\n" as "\n" if that is wanted
+	crlf []int  // offsets in text of each "\n" that was "\r\n"
 }
 
 func newFinder(content []byte, sought string) finder {
@@ -34,12 +34,11 @@ func newFinder(content []byte, sought string) finder {
 	}
 }
 
-// original is the place in the file of a place in text.
+// original returns the offset in the file of an offset in text.
 func (f finder) original(at int) int { return at + sort.SearchInts(f.crlf, at) }
 
-// find returns where sought stands, without overlap, at most most times. Where
-// one is wanted, a second place that overlaps the only one counts: which of them
-// is meant is not clear.
+// find returns at most most occurrences of sought, without overlap. If one is wanted, an
+// occurrence that overlaps the only one counts, since the choice is ambiguous.
 func (f finder) find(sought string, most int, one bool) []place {
 	var found []place
 	for from := 0; len(found) < most; {
@@ -58,7 +57,7 @@ func (f finder) find(sought string, most int, one bool) []place {
 	return found
 }
 
-// replaceAt puts text into each place and leaves every other byte alone.
+// replaceAt replaces each place by text and keeps every other byte.
 func replaceAt(content []byte, places []place, text string, endings bool) []byte {
 	e := lineEndings{content: content, next: -1}
 	out := make([]byte, 0, len(content)+len(places)*len(text))
@@ -75,16 +74,15 @@ func replaceAt(content []byte, places []place, text string, endings bool) []byte
 	return append(out, content[last:]...)
 }
 
-// lineEndings tells the line ending that is in use at a place. Places are asked
-// for in order, so that each byte is looked at once.
+// lineEndings finds the line ending in use at a place. Places must be queried in order.
 type lineEndings struct {
 	content []byte
-	next    int // the first "\n" at or after the place asked for last
+	next    int // the first "\n" at or after the last place
 	ended   bool
 }
 
-// crlf reports whether the first line that ends at or after the beginning of p,
-// or else the last of the file, ends in "\r\n".
+// crlf reports whether the first line that ends at or after p, or else the last of the
+// file, ends in "\r\n".
 func (e *lineEndings) crlf(p place) bool {
 	if e.next < p.start && !e.ended {
 		if i := bytes.IndexByte(e.content[p.start:], '\n'); i >= 0 {

@@ -43,7 +43,7 @@ func (w workspace) search(tool string, a args, io tools.IO) string {
 	return got.Text
 }
 
-const leftOut = "[.git, .hg, .svn and node_modules were left out; name one in path to search it]\n"
+const leftOut = "[.git, .hg, .svn and node_modules were omitted; name one in path to search it]\n"
 
 func TestGrepFindsLines(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestGrepFindsLines(t *testing.T) {
 		{args{"pattern": "var", "path": "node_modules"}, "node_modules/x/index.js:1:var key\n"},
 		{args{"pattern": "zzz", "path": w.root + "/lib"}, "No line matches.\n"},
 		{args{"pattern": "key", "path": "image.png"}, "No line matches.\n[1 file not searched: binary]\n"},
-		{args{"pattern": "package", "path": "lib", "limit": 1}, "lib/load.go:1:package lib\n[the first 1 are shown and more follow; narrow path or the pattern, or raise limit (at most 10000)]\n"},
+		{args{"pattern": "package", "path": "lib", "limit": 1}, "lib/load.go:1:package lib\n[only the first 1 results; narrow path or the pattern, or raise limit (at most 10000)]\n"},
 	} {
 		searches(t, w, "grep", tc.a, tc.want)
 	}
@@ -91,7 +91,7 @@ func TestGlobListsPaths(t *testing.T) {
 		{args{"pattern": "l?b"}, "lib/\n"},
 		{args{"pattern": "**/[!l]*.{md,go}", "path": "."}, "lib/notes.md\nmain.go\n" + leftOut},
 		{args{"pattern": "**/nothing.*", "path": "lib"}, "No path matches.\n"},
-		{args{"pattern": "**/*", "path": "lib", "limit": 2}, "lib/load.go\nlib/load_test.go\n[the first 2 are shown and more follow; narrow path or the pattern, or raise limit (at most 10000)]\n"},
+		{args{"pattern": "**/*", "path": "lib", "limit": 2}, "lib/load.go\nlib/load_test.go\n[only the first 2 results; narrow path or the pattern, or raise limit (at most 10000)]\n"},
 	} {
 		searches(t, w, "glob", tc.a, tc.want)
 	}
@@ -164,7 +164,7 @@ func TestASearchFollowsNoLinkAndWaitsForNoPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.put("here", "key\n")
-	want := "here:1:key\n[1 path not searched: no regular file]\n[3 symbolic links not followed]\n"
+	want := "here:1:key\n[1 path not searched: not a regular file]\n[3 symbolic links not followed]\n"
 	if got := w.search("grep", args{"pattern": "key"}, allowAll()); got != want {
 		t.Errorf("got %q", got)
 	}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// plural counts things for people: "1 byte", "2 bytes".
+// plural formats a count: "1 byte", "2 bytes".
 func plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -14,22 +14,22 @@ func plural[N int | int64](n N, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// notText tells why data cannot be handled as text; empty when it can. Text
-// in an old 8-bit encoding passes when any is set.
+// notText returns why data is not text; "" if it is. With any, text in an 8-bit encoding
+// passes.
 func notText(data []byte, any bool) string {
 	const next = "; convert it (for example with iconv), or read it with encoding \"base64\""
 	switch {
 	case bytes.HasPrefix(data, []byte{0xff, 0xfe}), bytes.HasPrefix(data, []byte{0xfe, 0xff}):
 		return "it is UTF-16 text" + next
 	case bytes.IndexByte(data, 0) >= 0:
-		return "it is binary (it holds a NUL byte); look at it with bash (file, strings, xxd), or read it with encoding \"base64\""
+		return "it is binary (it contains a NUL byte); inspect it with bash (file, strings, xxd), or read it with encoding \"base64\""
 	case any || utf8.Valid(data):
 		return ""
 	}
 	return "it is not valid UTF-8 (perhaps text in an older encoding)" + next
 }
 
-// countLines counts the lines of data. A last one without an end counts.
+// countLines counts the lines of data. An unterminated last line counts.
 func countLines(data []byte) int64 {
 	n := int64(bytes.Count(data, []byte("\n")))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -38,7 +38,7 @@ func countLines(data []byte) int64 {
 	return n
 }
 
-// beginning returns at most most bytes of a longer text, not cut inside of a character.
+// beginning returns at most most bytes of a longer text, cut between characters.
 func beginning(text []byte, most int) []byte {
 	n := min(most, max(len(text)-1, 0))
 	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {

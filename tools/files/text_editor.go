@@ -10,18 +10,9 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// textEditor is str_replace_based_edit_tool, by which models of Anthropic work on files.
-// Its commands are the calls of the other tools.
-type textEditor struct {
-	reader  reader
-	writer  writer
-	editor  editor
-	globber globber
-}
-
-func newTextEditor(o Options, busy *locks) textEditor {
-	return textEditor{reader{o}, writer{o, busy}, editor{o, busy}, globber{o}}
-}
+// textEditor is str_replace_based_edit_tool, which Anthropic's models know. It delegates
+// its commands to the other tools.
+type textEditor struct{ base }
 
 type textEditorArguments struct {
 	Command    string  `json:"command" enum:"view|create|str_replace|insert" required:"true"`
@@ -34,7 +25,7 @@ type textEditorArguments struct {
 	InsertText *string `json:"insert_text"`
 }
 
-// given are the names of the arguments besides command and path.
+// given returns which arguments besides command and path are set.
 func (a textEditorArguments) given() map[string]bool {
 	return map[string]bool{
 		"view_range": a.ViewRange != nil, "file_text": a.FileText != nil, "old_str": a.OldStr != nil,
@@ -42,7 +33,7 @@ func (a textEditorArguments) given() map[string]bool {
 	}
 }
 
-// check refuses arguments that a command does not take, and the lack of those it needs.
+// check refuses arguments that a command does not take, and missing ones.
 func (a textEditorArguments) check(needs []string, takes ...string) error {
 	given := a.given()
 	for _, name := range needs {
@@ -62,17 +53,14 @@ func (a textEditorArguments) check(needs []string, takes ...string) error {
 	return nil
 }
 
-// Definition describes the tool; models know it without.
+// Definition describes the tool; models know it.
 func (t textEditor) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "str_replace_based_edit_tool", Description: "Views, creates and edits text files.", Parameters: json.RawMessage(`{"type":"object"}`), Hidden: true,
 	}
 }
 
-// Location returns the file that a call names.
-func (t textEditor) Location(args json.RawMessage) (string, bool) { return t.reader.Location(args) }
-
-// Build makes the call of the tool that does what is asked.
+// Build builds the call of the tool that the command delegates to.
 func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 	a, err := tools.Decode[textEditorArguments](args)
 	if err != nil {
@@ -85,7 +73,7 @@ func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 		if err := a.check([]string{"file_text"}); err != nil {
 			return nil, err
 		}
-		return build(t.writer, map[string]any{"file_path": a.Path, "content": *a.FileText})
+		return build(writer{t.base}, map[string]any{"file_path": a.Path, "content": *a.FileText})
 	case "insert":
 		if err := a.check([]string{"insert_line", "insert_text"}); err != nil {
 			return nil, err
@@ -99,7 +87,7 @@ func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 	if a.NewStr != nil {
 		replacement = *a.NewStr
 	}
-	return build(t.editor, map[string]any{"file_path": a.Path, "old_string": *a.OldStr, "new_string": replacement})
+	return build(editor{t.base}, map[string]any{"file_path": a.Path, "old_string": *a.OldStr, "new_string": replacement})
 }
 
 // view reads lines of a file, or lists a directory.
@@ -107,16 +95,16 @@ func (t textEditor) view(a textEditorArguments) (tools.Invocation, error) {
 	if err := a.check(nil, "view_range"); err != nil {
 		return nil, err
 	}
-	dir, err := t.reader.o.resolve(a.Path)
+	dir, err := t.o.resolve(a.Path)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Stat(dir.canonical); err == nil && info.IsDir() && a.ViewRange == nil {
-		return build(t.globber, map[string]any{"path": a.Path, "pattern": "*"})
+		return build(globber{t.base}, map[string]any{"path": a.Path, "pattern": "*"})
 	}
 	read := map[string]any{"file_path": a.Path, "numbered": true}
 	if a.ViewRange == nil {
-		return build(t.reader, read)
+		return build(reader{t.base}, read)
 	}
 	if len(a.ViewRange) != 2 || a.ViewRange[0] < 1 || a.ViewRange[1] != -1 && a.ViewRange[1] < a.ViewRange[0] {
 		return nil, problem("view_range", "%v: expected the first line, from 1, and the last one, -1 for the end", a.ViewRange)
@@ -125,7 +113,7 @@ func (t textEditor) view(a textEditorArguments) (tools.Invocation, error) {
 	if a.ViewRange[1] != -1 {
 		read["limit"] = a.ViewRange[1] - a.ViewRange[0] + 1
 	}
-	return build(t.reader, read)
+	return build(reader{t.base}, read)
 }
 
 func build(t tools.Tool, args map[string]any) (tools.Invocation, error) {
@@ -136,21 +124,21 @@ func build(t tools.Tool, args map[string]any) (tools.Invocation, error) {
 	return t.Build(text)
 }
 
-// insert puts text behind a line; 0 is the beginning of the file.
+// insert inserts text after a line; 0 is the beginning of the file.
 func (t textEditor) insert(path string, line int64, text string) (tools.Invocation, error) {
-	file, err := t.editor.o.target(path)
+	file, err := t.o.target(path)
 	if err != nil {
 		return nil, err
 	}
 	if line < 0 || text == "" {
 		return nil, problem("insert_line", "insert_line must not be negative and insert_text not empty")
 	}
-	return t.editor.o.edit(t.editor.busy, file, func(file target, before []byte) (made, error) {
+	return t.o.edit(t.busy, file, func(file target, before []byte) (made, error) {
 		if why := notText(before, true); why != "" {
 			return made{}, problem("path", "cannot edit %s: %s", file.name(), why)
 		}
 		if have := countLines(before); line > have {
-			return made{}, problem("insert_line", "nothing changed: %s has %s, so nothing can be inserted behind line %d", file.name(), plural(have, "line"), line)
+			return made{}, problem("insert_line", "nothing changed: %s has %s, so nothing can be inserted after line %d", file.name(), plural(have, "line"), line)
 		}
 		at := 0
 		for range line {
@@ -164,7 +152,7 @@ func (t textEditor) insert(path string, line int64, text string) (tools.Invocati
 	}), nil
 }
 
-// inserted puts text, as lines of its own, before a byte at which a line begins.
+// inserted inserts text as separate lines at the beginning of a line.
 func inserted(before []byte, at int, text string) []byte {
 	ending := "\n"
 	if bytes.Contains(before, []byte("\r\n")) && !strings.Contains(text, "\r") {

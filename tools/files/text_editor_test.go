@@ -38,7 +38,7 @@ func TestTheTextEditorDoesWhatTheOtherToolsDo(t *testing.T) {
 	w.refused(tool, args{"command": "view", "path": "d/f", "view_range": []int{3, 2}}, "view_range", "first line")
 	w.refused(tool, args{"command": "view", "path": "d/f", "file_text": "x"}, "file_text", "view does not take it")
 	w.refused(tool, args{"command": "create", "path": "d/f"}, "file_text", "create needs it")
-	w.refused(tool, args{"command": "insert", "path": "d/f", "insert_line": 99, "insert_text": "x"}, "5 lines", "behind line 99")
+	w.refused(tool, args{"command": "insert", "path": "d/f", "insert_line": 99, "insert_text": "x"}, "5 lines", "after line 99")
 	w.refused(tool, args{"command": "insert", "path": "d/none", "insert_line": 0, "insert_text": "x"}, "no such file")
 	w.refused(tool, args{"command": "undo_edit", "path": "d/f"}, "undo_edit", "str_replace")
 	w.refused(tool, args{"command": "str_replace", "path": "d/f", "old_str": "x", "new_str": "y"}, "does not occur")

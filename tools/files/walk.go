@@ -27,31 +27,30 @@ const (
 	mostFile     = 10 << 20
 )
 
-// walk goes through the files below a directory in the order of their paths. It
-// follows no link. What the policy does not let the call read, and what the sandbox
-// hides, it leaves out and counts.
+// walk visits the files below a directory in the order of their paths. It follows no
+// links. It omits and counts what the policy forbids and what the sandbox hides.
 type walk struct {
 	o    Options
 	io   tools.IO
 	root target
 	want pathPattern
-	// visit is given each file and directory that matches, by its path below root. It
-	// returns errEnough to end the walk.
+	// visit receives each matching file and directory by its path below root. It returns
+	// errEnough to end the walk.
 	visit func(ctx context.Context, path string, e fs.DirEntry) error
 
-	held     sandbox.Report // what confined who opened the files
-	most     int            // names that are listed
-	entries  int            // names that were
+	held     sandbox.Report // confinement of the worker that opened the files
+	most     int            // limit of entries
+	entries  int            // names listed
 	opened   int
 	read     int64
-	judged   map[string]int // left out, by the rule
+	judged   map[string]int // omitted, by rule
 	hidden   int            // by the sandbox
 	links    int
 	special  int // pipes, devices, sockets
 	failed   int
-	others   map[string]int // left out for another reason
-	usual    bool           // a directory was left out that searches leave out
-	stopped  string         // why the walk did not come to its end
+	others   map[string]int // omitted for another reason
+	usual    bool           // a directory such as .git was omitted
+	stopped  string         // why the walk is incomplete
 	deadline time.Time
 }
 
@@ -84,7 +83,7 @@ func (w *walk) dir(ctx context.Context, rel string) error {
 	return nil
 }
 
-// inTime returns an error when the walk has to end.
+// inTime returns an error if the walk has to end.
 func (w *walk) inTime(ctx context.Context) error {
 	if ctx.Err() == nil && time.Now().After(w.deadline) {
 		return w.stop(fmt.Sprintf("after %s", mostSearched))
@@ -97,7 +96,7 @@ func (w *walk) stop(why string) error {
 	return errEnough
 }
 
-// entry goes on with one name in a directory.
+// entry processes one name in a directory.
 func (w *walk) entry(ctx context.Context, path string, e fs.DirEntry) error {
 	inside, matches := e.IsDir() && w.want.mayHold(path), w.want.matches(path)
 	switch {
@@ -148,8 +147,8 @@ func (w *walk) may(path string) bool {
 	return d.Action == policy.Allow
 }
 
-// list returns the names in a directory, sorted. All lists together are bounded, since
-// those of the directories above are kept meanwhile.
+// list returns the sorted names in a directory. All lists together are bounded, since
+// those of the parents are in memory too.
 func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	if w.entries >= w.most {
 		return nil, w.stop(fmt.Sprintf("after %d names", w.most))
@@ -171,7 +170,7 @@ func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// open opens a file that was visited.
+// open opens a visited file.
 func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 	if w.opened++; w.opened > mostOpened {
 		return nil, w.stop(fmt.Sprintf("after %d files", mostOpened))
@@ -183,7 +182,7 @@ func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 	return f, err
 }
 
-// fault counts what could not be read.
+// fault counts an unreadable path.
 func (w *walk) fault(err error) {
 	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
 		w.hidden++
@@ -192,7 +191,7 @@ func (w *walk) fault(err error) {
 	w.failed++
 }
 
-// notes say what was left out, one line each.
+// notes lists what was omitted, one line each.
 func (w *walk) notes() (lines []string) {
 	note := func(n int, one, why string) {
 		if n > 0 {
@@ -200,7 +199,7 @@ func (w *walk) notes() (lines []string) {
 		}
 	}
 	if w.stopped != "" {
-		lines = append(lines, fmt.Sprintf("[stopped %s: not everything was searched; narrow path or the pattern of names]", w.stopped))
+		lines = append(lines, fmt.Sprintf("[stopped %s: the search is incomplete; narrow path or the pattern of names]", w.stopped))
 	}
 	for _, rule := range slices.Sorted(maps.Keys(w.judged)) {
 		note(w.judged[rule], "path", "not searched: rule "+rule)
@@ -210,10 +209,10 @@ func (w *walk) notes() (lines []string) {
 		note(w.others[why], "file", "not searched: "+why)
 	}
 	note(w.failed, "path", "not searched: cannot be read")
-	note(w.special, "path", "not searched: no regular file")
+	note(w.special, "path", "not searched: not a regular file")
 	note(w.links, "symbolic link", "not followed")
 	if w.usual {
-		lines = append(lines, "[.git, .hg, .svn and node_modules were left out; name one in path to search it]")
+		lines = append(lines, "[.git, .hg, .svn and node_modules were omitted; name one in path to search it]")
 	}
 	return lines
 }

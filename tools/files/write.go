@@ -12,10 +12,7 @@ import (
 )
 
 // writer is the tool write_file.
-type writer struct {
-	o    Options
-	busy *locks
-}
+type writer struct{ base }
 
 type writeArguments struct {
 	FilePath      string          `json:"file_path" alias:"path" required:"true"`
@@ -27,8 +24,8 @@ type writeArguments struct {
 func (w writer) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "write_file",
-		Description: "Writes a text file, at once: all of it or nothing. Missing folders are made. " +
-			"An existing file is replaced and keeps its mode, owner and attributes; a symbolic link stays and its target is written; other hard links keep the old content.",
+		Description: "Writes a text file, atomically. Missing directories are created. " +
+			"An existing file is replaced and keeps its mode, owner and attributes; a symbolic link is kept and its target is written; other hard links keep the old content.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{` +
 			`"file_path":{"type":"string","description":"The file, relative to the workspace or absolute. A leading ~/ is the home directory."},` +
 			`"content":{"type":"string","description":"The whole new content, written byte for byte."}},` +
@@ -55,7 +52,7 @@ func (w writer) Build(args json.RawMessage) (tools.Invocation, error) {
 		o: w.o, busy: w.busy, verb: "Write " + plural(len(a.Content), "byte") + " to",
 		effects: []policy.Effect{file.effect(policy.Write)},
 	}
-	// What is replaced is read as well: the diff in the result shows it.
+	// The diff in the result shows the old content, so it is read as well.
 	if _, err := os.Lstat(file.canonical); errors.Is(err, fs.ErrNotExist) {
 		p.unread = true
 	} else {

@@ -1,8 +1,9 @@
-// Package spool records what a call prints: in memory its beginning and its end, and in
-// files all of it up to a bound, with secrets replaced.
+// Package spool records the output of calls: its head and tail in memory, and all of it up
+// to a limit in files, with secrets replaced.
 //
-// A Capture is written while the call runs and read at the pace of each reader, for whom
-// nothing waits. A Spool reads the files of a call that has ended.
+// A Capture is written while the call runs; a Spool reads the files of a call that has
+// ended. Writing never waits for a reader and never fails. The package does not decide what
+// a result shows or how long files are kept.
 package spool
 
 import (
@@ -12,22 +13,19 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Options configure a Capture. The zero value keeps 64 KiB of heads and
-// of tails and no file.
+// Options configure a Capture. The zero value writes no files.
 type Options struct {
-	Dir        string   // of the call's spool files; made at the first byte. Empty: no files
-	SpoolBytes int64    // cap on the size of all spool files of the call; 0 = 64 MiB
-	Keep       int      // bytes of head and of tail held in memory, of each stream and of both combined; 0 = 64 KiB
-	Redact     []string // secrets that are replaced by "[redacted]"
-	Call       string   // tool_call_id, for the notice of output that is left out
+	Dir        string   // of the call's files; created with the first byte. Empty: no files
+	SpoolBytes int64    // limit of all files of the call; 0: 64 MiB
+	Keep       int      // bytes of head and of tail in memory, of each stream and of both combined; 0: 64 KiB
+	Redact     []string // secrets to replace by "[redacted]"
+	Call       string   // tool_call_id, for the notice of omitted output
 }
 
-// Capture records what one call prints: in memory the head and the tail, in
-// spool files all of it up to a cap. Writing never waits for a reader and
-// never fails: where the disk does, recording in files stops and counting goes
-// on. Offsets count the bytes of a stream after secrets were replaced.
+// Capture records the output of one call. If the disk fails, it stops writing files and
+// continues to count. Offsets count the bytes of a stream after secrets were replaced.
 //
-// A Capture may be used concurrently. Close ends it; it can be read for ever.
+// A Capture may be used concurrently, and read after Close.
 type Capture struct {
 	dir  string
 	call string
@@ -37,11 +35,11 @@ type Capture struct {
 	windows [3]window // by Stream, Combined included
 	turns   turns
 	spool   spoolWriter
-	changed chan struct{} // closed at the next change; nil while nobody waits
+	changed chan struct{} // closed at the next change; nil while no one waits
 	closed  bool
 }
 
-// NewCapture makes a Capture. It touches no file yet.
+// NewCapture returns a Capture. It creates no file yet.
 func NewCapture(o Options) *Capture {
 	if o.Keep <= 0 {
 		o.Keep = 64 << 10
@@ -59,8 +57,8 @@ func NewCapture(o Options) *Capture {
 	return c
 }
 
-// Write records output of Stdout or Stderr. p is not retained. After Close it
-// does nothing.
+// Write records output of Stdout or Stderr. It does not retain p. After Close it does
+// nothing.
 func (c *Capture) Write(s tools.Stream, p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,9 +103,8 @@ func (c *Capture) Close() {
 	c.notify()
 }
 
-// Changed returns a channel that is closed when there is more to read than now
-// or when Close was called. Take it before looking with Next, so that nothing
-// is missed in between. After Close it is closed already.
+// Changed returns a channel that is closed when there is more output or Close was
+// called. Call it before Next, so as to miss nothing.
 func (c *Capture) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,16 +119,16 @@ func (c *Capture) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// Totals tells how many bytes each stream has so far, and whether that is all.
+// Totals returns how many bytes each stream has, and whether that is all.
 func (c *Capture) Totals() (stdout, stderr int64, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.windows[tools.Stdout].total, c.windows[tools.Stderr].total, c.closed
 }
 
-// Text returns what a result shows of a stream: all of it if it has at most
-// limit bytes, else head and tail of together about limit bytes (at most twice
-// Keep) with a notice in between that tells how to get the rest.
+// Text returns a stream for a result: all of it if it has at most limit bytes, else head
+// and tail, together about limit bytes (at most twice Keep), with a notice between them
+// that says how to get the rest.
 func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,16 +136,15 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 	if missing == 0 {
 		return append(head, tail...), false
 	}
-	notice := fmt.Sprintf("\n[… %d of %d bytes left out here; bash_output {\"call_id\": %q, \"stream\": %q, \"offset\": %d} returns them …]\n",
+	notice := fmt.Sprintf("\n[… %d of %d bytes omitted; bash_output {\"call_id\": %q, \"stream\": %q, \"offset\": %d} returns them …]\n",
 		missing, c.windows[s].total, c.call, s, len(head))
 	return append(append(head, notice...), tail...), true
 }
 
-// Next reads into buf what is to be shown live of a stream: the bytes at offset or,
-// where these are kept nowhere, the oldest later ones. from tells which; from >
-// offset marks a gap. Characters are not cut at the end while their rest may still
-// come. No bytes means that there are none yet, or at the end of a closed Capture
-// that there will be none.
+// Next reads live output of a stream into buf: the bytes at offset or, if those are not
+// kept, the oldest later ones. from is the offset of the first; from > offset marks a
+// gap. It does not cut the last character while its rest may come. No bytes means that
+// there are none yet or, after Close, that there will be none.
 func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from int64) {
 	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {
@@ -162,18 +158,17 @@ func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p[:len(p)-n], from
 }
 
-// Turn tells which stream Combined goes on with after the first bytes of each, and for
-// how many bytes; 0 means that no more has come.
+// Turn returns with which stream Combined continues after the first bytes of each, and
+// for how many bytes; 0: there are no more yet.
 func (c *Capture) Turn(after [2]int64) (s tools.Stream, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.turns.next(after)
 }
 
-// ReadAt returns at most most bytes of a stream, byte for byte, also of
-// Combined: those at offset or, where these are kept nowhere, the oldest later
-// ones. from is the offset of the first; eof tells that nothing follows and
-// nothing will.
+// ReadAt returns at most most bytes of a stream, also of Combined: those at offset or, if
+// those are not kept, the oldest later ones. from is the offset of the first; eof reports
+// that nothing follows and nothing will.
 func (c *Capture) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool) {
 	left := c.total(s) - max(offset, 0)
 	p, from, rest, closed := c.read(s, offset, make([]byte, max(0, min(left, int64(most)))))
@@ -186,8 +181,8 @@ func (c *Capture) total(s tools.Stream) int64 {
 	return c.windows[s].total
 }
 
-// read joins in buf what memory and files hold. rest counts the stream's bytes
-// after those returned.
+// read joins in buf the bytes in memory and in files. rest counts the stream's bytes after
+// those returned.
 func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from, rest int64, closed bool) {
 	from, p = max(offset, 0), buf[:0]
 	for len(p) < len(buf) {
@@ -211,8 +206,8 @@ func (c *Capture) read(s tools.Stream, offset int64, buf []byte) (p []byte, from
 	return p, from, c.windows[s].total - from - int64(len(p)), c.closed
 }
 
-// kept appends to p what memory holds at an offset, or tells from which later
-// offset on it holds anything; what lies before that may be in the files.
+// kept appends to p the bytes in memory at an offset, or returns the oldest later offset
+// in memory; earlier bytes may be in the files.
 func (c *Capture) kept(p []byte, s tools.Stream, at int64, most int) (more []byte, oldest int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

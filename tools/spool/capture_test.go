@@ -142,7 +142,7 @@ func TestAFullDiskDoesNotDisturbTheCommand(t *testing.T) {
 	c.Write(tools.Stdout, []byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	c.Close()
 	text, truncated := c.Text(tools.Stdout, 20)
-	want := "0123456789\n[… 16 of 36 bytes left out here; bash_output {\"call_id\": \"call_1\", \"stream\": \"stdout\", \"offset\": 10} returns them …]\nqrstuvwxyz"
+	want := "0123456789\n[… 16 of 36 bytes omitted; bash_output {\"call_id\": \"call_1\", \"stream\": \"stdout\", \"offset\": 10} returns them …]\nqrstuvwxyz"
 	if string(text) != want || !truncated {
 		t.Errorf("got %q, %v", text, truncated)
 	}

@@ -7,18 +7,18 @@ import (
 
 const redacted = "[redacted]"
 
-// Redact returns text with every secret in it replaced by "[redacted]"; of two that
-// match, the longer one goes.
+// Redact returns text with every secret replaced by "[redacted]". The longest match
+// counts.
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
 	return string(r.pass([]byte(text), true))
 }
 
-// redactor replaces secrets in one stream, also where writes cut them apart.
+// redactor replaces secrets in one stream, also across writes.
 type redactor struct {
-	secrets [][]byte  // longest first: of two that match, the longer one goes
-	first   [256]bool // the bytes that secrets begin with
-	held    []byte    // the end of what came, while it may begin a secret
+	secrets [][]byte  // longest first
+	first   [256]bool // first bytes of secrets
+	held    []byte    // the end of the input, while it may begin a secret
 }
 
 func newRedactor(secrets []string) redactor {
@@ -33,8 +33,8 @@ func newRedactor(secrets []string) redactor {
 	return r
 }
 
-// pass returns what may be shown after p has come; with last set, nothing more
-// will come and nothing is held. The result may be p itself.
+// pass returns the redacted output after input p; last ends the input. The result may be
+// p itself.
 func (r *redactor) pass(p []byte, last bool) []byte {
 	if len(r.secrets) == 0 {
 		return p
@@ -67,8 +67,8 @@ func (r *redactor) pass(p []byte, last bool) []byte {
 	return out
 }
 
-// match tells the longest secret that p begins with, and whether p may be the
-// beginning of a longer one.
+// match returns the longest secret at the start of p, and whether p may be the start of a
+// longer one.
 func (r *redactor) match(p []byte) (secret []byte, partial bool) {
 	for _, s := range r.secrets {
 		switch {

@@ -11,18 +11,18 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// A spool is a folder of one call: the files "stdout" and "stderr" hold the
-// streams; "order" tells how they came, as a list of uvarints: twice the length
-// of a run, plus one if it is of stderr. What order does not tell (it is
-// written late, and only when there are both streams) came stdout first.
+// A spool is the directory of one call: the files "stdout" and "stderr" contain the
+// streams; "order" contains their order as a list of uvarints: twice the length of a
+// run, plus one if it is of stderr. After the last run (order is written late, and only
+// if there are both streams) stdout comes first.
 
 const orderName = "order"
 
-// spoolWriter appends to the files of a call. It stops for good at the first
-// error and at the cap, so that the files are always a beginning of what came.
+// spoolWriter appends to the files of a call. It stops at the first error and at the
+// limit, so that the files always contain the beginning of the output.
 type spoolWriter struct {
 	dir     string
-	left    int64 // bytes until the cap
+	left    int64 // bytes until the limit
 	stopped bool
 	files   [2]*os.File
 
@@ -79,8 +79,7 @@ func (w *spoolWriter) endRun() {
 	}
 }
 
-// flushOrder writes what is known of the order, the current run included; it
-// goes on as a new one.
+// flushOrder writes the order up to now. The current run continues as a new one.
 func (w *spoolWriter) flushOrder() {
 	if w.run > 0 {
 		w.order = binary.AppendUvarint(w.order, uint64(w.run)<<1|uint64(w.last))
@@ -108,24 +107,24 @@ func (w *spoolWriter) appendOrder() error {
 }
 
 func (w *spoolWriter) close() {
-	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // else there is no order to tell
+	if w.files[tools.Stdout] != nil && w.files[tools.Stderr] != nil { // else there is no order
 		w.flushOrder()
 	}
 	w.stopped = true
 	w.order = nil
 	for _, f := range []*os.File{w.files[tools.Stdout], w.files[tools.Stderr], w.orderFile} {
 		if f != nil {
-			f.Close() // nothing is lost by an error: the bytes are written
+			f.Close() // the bytes are written
 		}
 	}
 }
 
-// Spool reads the recorded output of a call that has ended. It holds no open
-// files and may be used concurrently.
+// Spool reads the recorded output of a call that has ended. It may be used concurrently
+// and need not be closed.
 type Spool struct{ dir string }
 
-// Open finds the spool files of a call in the folder that its Capture was
-// given. A call that printed nothing has none: the error is fs.ErrNotExist.
+// Open opens the recorded output in the directory of a Capture. If the call printed
+// nothing, the error is fs.ErrNotExist.
 func Open(dir string) (*Spool, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("cannot open recorded output: %w", err)
@@ -133,7 +132,7 @@ func Open(dir string) (*Spool, error) {
 	return &Spool{dir: dir}, nil
 }
 
-// Size is how many bytes of a stream are recorded.
+// Size returns how many bytes of a stream are recorded.
 func (sp *Spool) Size(s tools.Stream) int64 {
 	if s == tools.Combined {
 		return sp.Size(tools.Stdout) + sp.Size(tools.Stderr)
@@ -145,15 +144,14 @@ func (sp *Spool) Size(s tools.Stream) int64 {
 	return info.Size()
 }
 
-// ReadAt returns at most most bytes of a stream, also of Combined, from an
-// offset on; eof tells that nothing more is recorded.
+// ReadAt returns at most most bytes of a stream, also of Combined, from an offset on; eof
+// reports that no more are recorded.
 func (sp *Spool) ReadAt(s tools.Stream, offset int64, most int) (p []byte, eof bool) {
 	p = sp.read(nil, s, max(offset, 0), most)
 	return p, len(p) < most
 }
 
-// read appends to p as much of most bytes as there is. Errors count as the end of
-// the record: there is nothing else a reader could do.
+// read appends at most most bytes to p. Errors count as the end of the record.
 func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	if most <= 0 || sp.dir == "" {
 		return p
@@ -173,15 +171,15 @@ func (sp *Spool) read(p []byte, s tools.Stream, offset int64, most int) []byte {
 	return appendFile(p, f, offset, int(min(int64(most), info.Size()-offset)))
 }
 
-// appendFile appends n bytes of a file to p, or as many as can be read.
+// appendFile appends up to n bytes of a file to p.
 func appendFile(p []byte, f *os.File, offset int64, n int) []byte {
 	p = slices.Grow(p, n)
 	n, _ = f.ReadAt(p[len(p):len(p)+n], offset)
 	return p[:len(p)+n]
 }
 
-// readCombined walks the runs from the start: there may be millions, but each
-// costs some nanoseconds.
+// readCombined walks the runs from the start: there may be millions, at a few nanoseconds
+// each.
 func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 	m := merger{offset: offset, most: len(p) + most, out: p}
 	for s := range m.files {
@@ -194,7 +192,7 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 		defer order.Close()
 		m.follow(bufio.NewReader(order))
 	}
-	for s, f := range m.files { // what order does not tell
+	for s, f := range m.files { // after the last run of order
 		if f == nil {
 			continue
 		}
@@ -208,9 +206,9 @@ func (sp *Spool) readCombined(p []byte, offset int64, most int) []byte {
 // merger reads a part of the combined stream from the files of both.
 type merger struct {
 	files  [2]*os.File
-	used   [2]int64 // bytes of each stream that lie behind
+	used   [2]int64 // bytes of each stream already passed
 	offset int64    // bytes of the combined stream still to skip
-	most   int      // bytes of out, those included that were there before
+	most   int      // final length of out
 	out    []byte
 }
 
@@ -224,7 +222,7 @@ func (m *merger) follow(order *bufio.Reader) {
 	}
 }
 
-// take goes n bytes on in one stream and keeps those that are wanted.
+// take advances n bytes in one stream and keeps the requested ones.
 func (m *merger) take(s tools.Stream, n int64) {
 	skip := min(m.offset, n)
 	m.offset -= skip

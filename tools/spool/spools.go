@@ -13,15 +13,14 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// Info tells of the recorded output of one call.
+// Info describes the recorded output of one call.
 type Info struct {
-	Name    string // of its folder
+	Name    string // of its directory
 	Bytes   int64
-	Changed time.Time // when the latest byte came
+	Changed time.Time // time of the latest byte
 }
 
-// List lists the folders of recorded output below dir, the latest first. A dir
-// that does not exist holds none; what disappears meanwhile is left out.
+// List lists the recorded output in dir, the latest first. dir need not exist.
 func List(dir string) ([]Info, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +56,7 @@ func spoolInfo(dir, name string) Info {
 	return i
 }
 
-// Remove removes the recorded output of a call. Who reads it meanwhile finds
-// less of it.
+// Remove removes the recorded output of a call.
 func Remove(dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot remove recorded output: %w", err)

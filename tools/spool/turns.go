@@ -1,15 +1,16 @@
 package spool
 
-import "sort"
+import (
+	"sort"
 
-import "github.com/toold/toold/tools"
+	"github.com/toold/toold/tools"
+)
 
-// mostTurns bounds the turns that are remembered. A reader that is further behind gets
-// one stream after the other.
+// mostTurns bounds the turns in memory. A reader further behind gets one stream after the
+// other.
 const mostTurns = 4096
 
-// turns remembers in which order the bytes of both streams came, as far back as the
-// last few thousand changes between them.
+// turns records the order of the latest bytes of both streams.
 type turns struct {
 	list []turn // oldest first; the last one grows
 }
@@ -17,10 +18,10 @@ type turns struct {
 // turn is a run of bytes of one stream.
 type turn struct {
 	stream tools.Stream
-	end    [2]int64 // what each stream had after it
+	end    [2]int64 // length of each stream after it
 }
 
-// add notes that n bytes of a stream came.
+// add records n bytes of a stream.
 func (t *turns) add(s tools.Stream, n int64) {
 	var now turn
 	if last := len(t.list) - 1; last >= 0 {
@@ -37,8 +38,8 @@ func (t *turns) add(s tools.Stream, n int64) {
 	t.list = append(t.list, now)
 }
 
-// next tells which stream goes on after the first bytes of each, and for how many bytes;
-// 0 means that no more has come.
+// next returns which stream continues after the first bytes of each, and for how many
+// bytes; 0: there are no more yet.
 func (t *turns) next(after [2]int64) (s tools.Stream, n int64) {
 	i := sort.Search(len(t.list), func(i int) bool {
 		end := t.list[i].end
@@ -48,7 +49,7 @@ func (t *turns) next(after [2]int64) (s tools.Stream, n int64) {
 		return tools.Stdout, 0
 	}
 	now := t.list[i]
-	for _, s := range []tools.Stream{tools.Stderr - now.stream, now.stream} { // the other one only where its turn is forgotten
+	for _, s := range []tools.Stream{tools.Stderr - now.stream, now.stream} { // the other one only if its turn is no longer in memory
 		if n := now.end[s] - after[s]; n > 0 {
 			return s, n
 		}

@@ -2,8 +2,7 @@ package spool
 
 import "unicode/utf8"
 
-// window keeps the head and the tail of a stream of any length. It grows with
-// what it holds.
+// window contains the head and the tail of a stream.
 type window struct {
 	keep  int // bytes of head, and as many of tail
 	head  []byte
@@ -30,14 +29,14 @@ func (w *window) add(p []byte) {
 	}
 }
 
-// oldest is the offset of the oldest byte of the tail.
+// oldest returns the offset of the oldest byte of the tail.
 func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 
-// whole tells whether nothing was dropped between head and tail.
+// whole reports whether no byte was dropped between head and tail.
 func (w *window) whole() bool { return w.oldest() == int64(len(w.head)) }
 
-// appendAt appends at most n bytes from an offset to p as far as they are kept in
-// one piece. It appends none at the end and where the bytes were dropped.
+// appendAt appends to p at most n contiguous bytes from an offset: none at the end, or if
+// they were dropped.
 func (w *window) appendAt(p []byte, offset int64, n int) []byte {
 	switch from := offset - w.oldest(); {
 	case offset < int64(len(w.head)):
@@ -57,8 +56,8 @@ func (w *window) appendTail(p []byte, from, n int) []byte {
 	return append(p, w.tail[:n-len(first)]...)
 }
 
-// cut returns the stream's text within a limit: all of it, or two halves that
-// are not cut inside of a character, and how many bytes are missing between.
+// cut returns the stream within a limit: all of it, or two halves cut between characters,
+// and how many bytes are missing between them.
 func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	if w.whole() && w.total <= int64(limit) {
 		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
@@ -68,15 +67,15 @@ func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	head = w.appendAt(nil, 0, half)
 	head = head[:len(head)-unfinished(head)]
 	from := w.total - int64(half)
-	for len(tail) < half { // twice where the tail begins in the head
+	for len(tail) < half { // twice if the tail begins in the head
 		tail = w.appendAt(tail, from+int64(len(tail)), half-len(tail))
 	}
 	tail = tail[continued(tail):]
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))
 }
 
-// unfinished counts the bytes at the end of p that begin a character whose
-// rest is not there. It is 0 where the end cannot become valid.
+// unfinished counts the bytes of an incomplete character at the end of p. It returns 0 if
+// they cannot become valid.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {
@@ -89,8 +88,7 @@ func unfinished(p []byte) int {
 	return 0
 }
 
-// continued counts the bytes at the start of p that end a character which
-// began before.
+// continued counts the bytes at the start of p that continue a character.
 func continued(p []byte) int {
 	n := 0
 	for n < len(p) && n < utf8.UTFMax-1 && !utf8.RuneStart(p[n]) {
