@@ -116,7 +116,7 @@ type wireApproval struct {
 	Arguments json.RawMessage `json:"arguments,omitempty" jsonschema:"with approval_request_id: arguments to run the call with instead of its own"`
 
 	Widen      *wireWidening `json:"widen,omitempty" jsonschema:"with approval_request_id: what the call gets besides"`
-	Beforehand bool          `json:"beforehand,omitempty" jsonschema:"the answer was given before the question, which nobody has read"`
+	Beforehand bool          `json:"beforehand,omitempty" jsonschema:"the answer was given before the question, which no one has read"`
 }
 
 type wireAnswer struct {

@@ -35,13 +35,13 @@ type document interface {
 	depth(p Path) int
 	// set gives the setting at a path a value, which is JSON or raw text of the format.
 	set(p Path, value string, raw bool) (string, error)
-	// remove takes the setting at a path out.
+	// remove removes the setting at a path.
 	remove(p Path) (string, error)
 	// hollow reports whether there is a table at a path that has no settings.
 	hollow(p Path) bool
 	// items are the texts of the items of the array at a path.
 	items(p Path) ([]string, error)
-	// include appends an item, given as JSON; exclude takes it out by its number.
+	// include appends an item, given as JSON; exclude removes one by its index.
 	include(p Path, item string) (string, error)
 	exclude(p Path, item int) (string, error)
 }
@@ -53,7 +53,7 @@ func parse(f Format, text string) (document, error) {
 	return parseJSON(text)
 }
 
-// A Change is a setting that is to have a value.
+// A Change assigns a value to a setting.
 type Change struct {
 	Path    Path
 	Value   any  // what encoding/json can write
@@ -151,7 +151,7 @@ func Undo(f Format, text string, done []Done) (after string, kept []Path, err er
 	return text, kept, nil
 }
 
-// undo reports false when the setting is another one now.
+// undo reverts one change. It reports false if the setting has another value now.
 func (o *Done) undo(f Format, text string) (string, bool, error) {
 	d, err := parse(f, text)
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	return text, true, err
 }
 
-// prune takes out the tables around a removed setting that were made for it and have
+// prune removes the tables around a removed setting that were created for it and have
 // nothing left.
 func prune(f Format, text string, p Path, depth int) (string, error) {
 	for n := len(p) - 1; n > depth; n-- {
@@ -255,7 +255,7 @@ func quote(s string) string {
 	return string(text)
 }
 
-// place is a position as people count.
+// place formats a position as a line number.
 func place(text string, at int) string {
 	at = min(at, len(text))
 	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))

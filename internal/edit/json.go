@@ -139,7 +139,7 @@ func (d *jsonDocument) comma(last int) int {
 	return last
 }
 
-// onlyComment reports whether the rest of a line is blank or a comment that ends in it.
+// onlyComment reports whether the rest of a line is empty or a comment that ends in it.
 func onlyComment(rest string) bool {
 	rest = strings.TrimSpace(rest)
 	if rest == "" || strings.HasPrefix(rest, "//") {
@@ -162,7 +162,7 @@ func (d *jsonDocument) firstPart(n *node) int {
 	return n.elements[0].start
 }
 
-// indentOf is the blank text with which the line of a place begins.
+// indentOf returns the indentation of the line of a position.
 func (d *jsonDocument) indentOf(at int) string {
 	line := d.text[lineStart(d.text, at):]
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -191,7 +191,7 @@ func (d *jsonDocument) layout(value, indent string) string {
 	return string(text)
 }
 
-// spaced puts blanks after the commas between the strings of a list.
+// spaced adds spaces after the commas between the strings of a list.
 func spaced(value string) string { return strings.ReplaceAll(value, `","`, `", "`) }
 
 func (d *jsonDocument) remove(p Path) (string, error) {
@@ -210,15 +210,15 @@ func (d *jsonDocument) remove(p Path) (string, error) {
 	return d.cut(above, starts, ends, which), nil
 }
 
-// cut takes one part out of an object or array, with its comma and its line.
+// cut removes one part of an object or array, with its comma and its line.
 func (d *jsonDocument) cut(in *node, starts, ends []int, which int) string {
 	from, to := starts[which], ends[which]
 	switch after := d.comma(to); {
 	case len(starts) == 1: // nothing is left
-		blank := strings.TrimRight(d.text[:from], " \t\r\n")
+		kept := strings.TrimRight(d.text[:from], " \t\r\n")
 		rest := strings.TrimLeft(d.text[after:], " \t\r\n")
-		if len(blank) == in.start+1 && len(d.text)-len(rest) == in.end-1 {
-			return blank + rest
+		if len(kept) == in.start+1 && len(d.text)-len(rest) == in.end-1 {
+			return kept + rest
 		}
 		return d.text[:from] + d.text[after:]
 	case which == len(starts)-1 && after == to: // the comma before it goes

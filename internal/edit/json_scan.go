@@ -19,7 +19,7 @@ func (s *scanner) fault(what string) error {
 	return fmt.Errorf("%s: %s", place(s.text, s.at), what)
 }
 
-// skip goes over blanks and comments.
+// skip skips white space and comments.
 func (s *scanner) skip() error {
 	for s.at < len(s.text) {
 		rest := s.text[s.at:]
@@ -43,7 +43,7 @@ func (s *scanner) skip() error {
 	return nil
 }
 
-// peek returns the next character after blanks, 0 at the end.
+// peek returns the next character after white space, 0 at the end.
 func (s *scanner) peek() (byte, error) {
 	if err := s.skip(); err != nil || s.at == len(s.text) {
 		return 0, err
@@ -106,7 +106,7 @@ func (s *scanner) parts(depth int, open byte) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c == open+2 { // '}' and ']' stand two after what opens them
+		if c == open+2 { // '}' and ']' are two after '{' and '['
 			s.at++
 			n.end = s.at
 			return n, nil
@@ -154,7 +154,7 @@ func plain(text string) string {
 	s := &scanner{text: text}
 	n, err := s.value(0)
 	if err != nil {
-		return text // whoever decodes it says so
+		return text // decoding it reports the error
 	}
 	var b strings.Builder
 	write(&b, text, n)

@@ -16,7 +16,7 @@ func parseTOML(text string) (document, error) {
 	s := &tomlScanner{text: text}
 	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
 	for {
-		s.blank(true)
+		s.space(true)
 		if s.at == len(text) {
 			return d, nil
 		}
@@ -41,8 +41,8 @@ func (s *tomlScanner) fault(what string) error {
 	return fmt.Errorf("%s: %s", place(s.text, s.at), what)
 }
 
-// blank goes over blanks and, with lines, over newlines and comments.
-func (s *tomlScanner) blank(lines bool) {
+// space skips white space and, with lines, newlines and comments.
+func (s *tomlScanner) space(lines bool) {
 	if s.at == 0 {
 		s.at += len(s.text) - len(strings.TrimPrefix(s.text, "\ufeff"))
 	}
@@ -68,9 +68,9 @@ func (s *tomlScanner) next(c byte) bool {
 	return false
 }
 
-// rest goes to the end of the line, where nothing but a comment may stand.
+// rest skips to the end of the line, which may contain only a comment.
 func (s *tomlScanner) rest() error {
-	s.blank(false)
+	s.space(false)
 	end := lineEnd(s.text, s.at)
 	if left := strings.TrimSuffix(s.text[s.at:end], "\r"); left != "" && left[0] != '#' {
 		return s.fault("the end of the line is expected")
@@ -103,7 +103,7 @@ func (s *tomlScanner) setting() (k tomlKey, err error) {
 	if !s.next('=') {
 		return k, s.fault("= is expected after a key")
 	}
-	s.blank(false)
+	s.space(false)
 	k.valueAt = s.at
 	if err = s.value(0); err != nil {
 		return k, err
@@ -116,10 +116,10 @@ func (s *tomlScanner) setting() (k tomlKey, err error) {
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+`)
 
-// keyPath reads a dotted key, and the blanks after it.
+// keyPath reads a dotted key and the white space after it.
 func (s *tomlScanner) keyPath() (p Path, err error) {
 	for {
-		s.blank(false)
+		s.space(false)
 		from := s.at
 		switch {
 		case s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '\''):
@@ -139,7 +139,7 @@ func (s *tomlScanner) keyPath() (p Path, err error) {
 			s.at += len(key)
 			p = append(p, key)
 		}
-		s.blank(false)
+		s.space(false)
 		if !s.next('.') {
 			return p, nil
 		}
@@ -212,14 +212,14 @@ func (s *tomlScanner) long(quotes string) error {
 
 func (s *tomlScanner) list(depth int) error {
 	for s.at++; ; {
-		s.blank(true)
+		s.space(true)
 		if s.next(']') {
 			return nil
 		}
 		if err := s.value(depth + 1); err != nil {
 			return err
 		}
-		s.blank(true)
+		s.space(true)
 		if !s.next(',') {
 			if s.next(']') {
 				return nil
@@ -231,7 +231,7 @@ func (s *tomlScanner) list(depth int) error {
 
 func (s *tomlScanner) inline(depth int) error {
 	for s.at++; ; {
-		s.blank(true)
+		s.space(true)
 		if s.next('}') {
 			return nil
 		}
@@ -241,11 +241,11 @@ func (s *tomlScanner) inline(depth int) error {
 		if !s.next('=') {
 			return s.fault("= is expected after a key")
 		}
-		s.blank(false)
+		s.space(false)
 		if err := s.value(depth + 1); err != nil {
 			return err
 		}
-		s.blank(true)
+		s.space(true)
 		if !s.next(',') {
 			if s.next('}') {
 				return nil
