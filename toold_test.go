@@ -33,7 +33,8 @@ var layers = []row{
 	{"internal/loopback", nil, nil},
 	{"internal/display", nil, nil},
 	{"internal/spell", nil, nil},
-	{"message", []string{"internal/spell"}, []string{"jsonschema-go"}},
+	{"internal/strict", nil, nil},
+	{"message", []string{"internal/spell", "internal/strict"}, []string{"jsonschema-go"}},
 	{"shell/programs", nil, nil},
 	{"policy", []string{"shell/programs"}, []string{"shlex", "doublestar"}},
 	{"sandbox/internal/nofollow", nil, []string{"x/sys"}},
@@ -55,7 +56,7 @@ var layers = []row{
 	{"internal/workspaces", []string{"internal/statedir"}, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},
-	{"tools", []string{"internal/spell", "policy", "sandbox", "sandbox/widen"}, nil},
+	{"tools", []string{"internal/spell", "internal/strict", "policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
 	{"internal/config", []string{"internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},

@@ -3,6 +3,8 @@ package message
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/toold/toold/internal/strict"
 )
 
 // ErrorType is the reason of an error_message or of a return with status "error".
@@ -68,30 +70,30 @@ func (e *Error) Error() string { return string(e.Type) + ": " + e.Message }
 // unless e has them. The frame need not be valid: members before its first fault
 // count.
 func (e *Error) Refer(frame []byte) {
-	i := skipSpace(frame, 0)
+	i := strict.SkipSpace(frame, 0)
 	if i == len(frame) || frame[i] != '{' {
 		return
 	}
 	for i++; ; i++ { // past the brace or a comma
-		start := skipSpace(frame, i)
+		start := strict.SkipSpace(frame, i)
 		if start == len(frame) || frame[start] != '"' {
 			return
 		}
-		end := skipString(frame, start)
+		end := strict.SkipString(frame, start)
 		key, _ := unquote(frame[start:end])
-		colon := skipSpace(frame, end)
+		colon := strict.SkipSpace(frame, end)
 		if colon == len(frame) || frame[colon] != ':' {
 			return
 		}
-		start = skipSpace(frame, colon+1)
-		end = skipValue(frame, start)
+		start = strict.SkipSpace(frame, colon+1)
+		end = strict.SkipValue(frame, start)
 		switch key {
 		case "request_id":
 			e.RequestID = cmp.Or(e.RequestID, identOf(frame[start:end]))
 		case "tool_call_id":
 			e.CallID = cmp.Or(e.CallID, identOf(frame[start:end]))
 		}
-		if i = skipSpace(frame, end); i == len(frame) || frame[i] != ',' {
+		if i = strict.SkipSpace(frame, end); i == len(frame) || frame[i] != ',' {
 			return
 		}
 	}

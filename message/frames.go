@@ -130,14 +130,14 @@ func unknown(frame json.RawMessage, wire reflect.Type) (faults []fault) {
 		names = append(names, name)
 	}
 	for _, m := range o {
-		if m.key == "type" || slices.Contains(names, m.key) {
+		if m.Name == "type" || slices.Contains(names, m.Name) {
 			continue // type may replace message_type
 		}
-		near := spell.Nearest(m.key[:min(len(m.key), 64)], names)
+		near := spell.Nearest(m.Name[:min(len(m.Name), 64)], names)
 		if near != "" {
 			near = fmt.Sprintf("did you mean %s? ", near)
 		}
-		faults = append(faults, fault{field: m.key, text: "is no field of this frame; " + near + "its fields are " + strings.Join(names, ", ")})
+		faults = append(faults, fault{field: m.Name, text: "is no field of this frame; " + near + "its fields are " + strings.Join(names, ", ")})
 	}
 	return faults
 }

@@ -39,8 +39,8 @@ func (a *wireShellAction) bindSelf(raw json.RawMessage) {
 		return // bind reports it
 	}
 	for _, m := range o {
-		if !slices.Contains([]string{"type", "commands", "timeout_ms", "max_output_length"}, m.key) {
-			a.faults = append(a.faults, fault{field: "action." + m.key, text: "is unknown"})
+		if !slices.Contains([]string{"type", "commands", "timeout_ms", "max_output_length"}, m.Name) {
+			a.faults = append(a.faults, fault{field: "action." + m.Name, text: "is unknown"})
 		}
 	}
 }

@@ -76,10 +76,10 @@ func (w *wireWidening) bindSelf(raw json.RawMessage) {
 	b.bindStruct("widen", raw, reflect.ValueOf(&w.Widening).Elem())
 	o, _ := splitObject(raw) // bindStruct reports the error
 	for _, m := range o {
-		switch m.key {
+		switch m.Name {
 		case "profile", "write", "network", "host":
 		default:
-			b.fail(join("widen", m.key), "is not known: profile, write, network and host can be widened")
+			b.fail(join("widen", m.Name), "is not known: profile, write, network and host can be widened")
 		}
 	}
 	w.faults = b.faults

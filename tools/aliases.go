@@ -3,21 +3,22 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/strict"
 )
 
-// alias is a name that the tool set of another agent uses. Policy and journal see the
-// tool's own name.
+// alias is another agent's name for a tool. Policy and journal use the tool's own name.
 type alias struct {
 	tool string
-	// adapt turns arguments that have another shape there into those of the tool. Nil:
-	// they have the same.
+	// adapt converts arguments of another shape to those of the tool; nil: the shape is
+	// the same.
 	adapt func([]member) ([]member, error)
 }
 
-// aliases are the names that other agents use, where the shape of the arguments is
-// accepted too.
+// aliases returns the names that other agents use, if toold accepts their arguments too.
 func aliases() map[string]alias {
 	return map[string]alias{
 		"Bash":                {"bash", nil},
@@ -80,7 +81,7 @@ func writeObject(members []member) json.RawMessage {
 			text = append(text, ',')
 		}
 		name, err := json.Marshal(m.name)
-		if err != nil { // cannot happen: it is a string
+		if err != nil { // cannot happen
 			name = []byte(`""`)
 		}
 		text = append(append(append(text, name...), ':'), m.value...)
@@ -93,8 +94,7 @@ func has(members []member, names ...string) bool {
 	return slices.ContainsFunc(members, func(m member) bool { return slices.Contains(names, m.name) })
 }
 
-// numbered asks for line numbers, which Read returns unless the call says otherwise,
-// and takes offset 0 for the first line.
+// numbered requests line numbers, the default of Read, and removes offset 0, the first line.
 func numbered(members []member) ([]member, error) {
 	members = slices.DeleteFunc(members, func(m member) bool { return m.name == "offset" && string(m.value) == "0" })
 	if !has(members, "numbered", "encoding") {
@@ -103,8 +103,7 @@ func numbered(members []member) ([]member, error) {
 	return members, nil
 }
 
-// filesOnly asks for the paths of files, which Grep returns unless the call says
-// otherwise.
+// filesOnly requests the paths of files, the default of Grep.
 func filesOnly(members []member) ([]member, error) {
 	if !has(members, "mode", "output_mode") {
 		members = append(members, member{"mode", json.RawMessage(`"files"`)})
@@ -112,7 +111,7 @@ func filesOnly(members []member) ([]member, error) {
 	return members, nil
 }
 
-// everyName asks for all names in a directory.
+// everyName requests all names in a directory.
 func everyName(members []member) ([]member, error) {
 	if has(members, "pattern") {
 		return nil, &ArgumentError{Field: "pattern", Problem: "unknown argument; glob takes one"}
@@ -120,7 +119,7 @@ func everyName(members []member) ([]member, error) {
 	return append(members, member{"pattern", json.RawMessage(`"*"`)}), nil
 }
 
-// scriptOf turns a command that is a list of words into a script.
+// scriptOf converts a command that is a list of words to a script.
 func scriptOf(members []member) ([]member, error) {
 	members = slices.DeleteFunc(members, func(m member) bool {
 		return m.name == "type" && string(m.value) == `"exec"` ||
@@ -131,7 +130,11 @@ func scriptOf(members []member) ([]member, error) {
 			continue
 		}
 		var words []string
-		for _, value := range splitArray(m.value) {
+		values, err := strict.Array(m.value, math.MaxInt)
+		if err != nil {
+			return nil, err // cannot happen: it is an array
+		}
+		for _, value := range values {
 			word, ok := member{value: value}.text()
 			if !ok {
 				return nil, &ArgumentError{Field: "command", Problem: "expected an array of strings, or one string"}
@@ -147,8 +150,8 @@ func scriptOf(members []member) ([]member, error) {
 	return members, nil
 }
 
-// commandLine is a command line as bash reads it: the script of a shell that is called
-// with one, else each word quoted.
+// commandLine returns words as a script: the script itself if they call a shell with one,
+// else each word quoted.
 func commandLine(words []string) string {
 	shells := []string{"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"}
 	if len(words) == 3 && slices.Contains(shells, words[0]) && (words[1] == "-c" || words[1] == "-lc") {
@@ -164,7 +167,7 @@ func commandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// special reports whether bash may read a character as other than itself.
+// special reports whether a character may need quoting in bash.
 func special(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:,@%+", r)
 }

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toold/toold/internal/spell"
+	"github.com/toold/toold/internal/strict"
 )
 
 // Decode reads the arguments of a call into a T, a struct of which every
@@ -17,24 +19,22 @@ import (
 //
 //	json:"command"    the argument's name, matched exactly, case included
 //	alias:"cmd,foo"   other names for it
-//	required:"true"   must be there
+//	required:"true"   must be present
 //	enum:"a|b"        the only values of a string
-//	ignored:"true"    accepted with any value and left alone
+//	ignored:"true"    accepted with any value
 //
-// Field types are string, bool, int64, pointers to them (nil = not given), slices of
-// strings and of int64, structs with such fields, each read from an object, and slices of such; an ignored field may have any
-// type, json.RawMessage keeps the value.
+// Field types are string, bool, int64, pointers to them (nil: absent), structs of such
+// fields, and slices of strings, int64 and structs. An ignored field may have any type;
+// json.RawMessage keeps the value.
 //
-// Nothing is repaired and nothing is guessed: what encoding/json would let
-// pass (repeated keys, other case, unknown keys, trailing data, broken
-// escapes) is refused, since the caller and the judge could read it
-// differently. Two forms are accepted because their meaning is not in doubt:
-// null for an argument that is not required counts as not given, and two names
-// of one argument with equal values are one. An integer is written with digits
-// only: 1.0 and 1e2 are refused as 1.5 and 1e999 are.
+// Decode repairs and guesses nothing: it refuses what encoding/json lets pass (repeated
+// keys, other case, unknown keys, trailing data, broken escapes), since the caller and the
+// judge could read it differently. Null for an argument that is not required means absent,
+// and two names of one argument may repeat its value. An integer has digits only: 1.0 and
+// 1e2 are refused.
 //
-// Every fault of the caller is an *ArgumentError. The value is zero when there
-// is an error. Decode may be called concurrently.
+// Every fault of the caller is an *ArgumentError. The value is zero if there is an error.
+// Decode may be called concurrently.
 func Decode[T any](args json.RawMessage) (T, error) {
 	var v, zero T
 	members, err := readObject(args)
@@ -47,7 +47,7 @@ func Decode[T any](args json.RawMessage) (T, error) {
 	return v, nil
 }
 
-// argument is what the tags of one struct field say.
+// argument describes one struct field.
 type argument struct {
 	name     string
 	names    []string // name and its aliases
@@ -55,7 +55,7 @@ type argument struct {
 	ignored  bool
 	enum     []string
 	index    int    // of the field in the struct
-	given    string // the name under which it came; empty when it did not
+	given    string // the name under which it came; or ""
 }
 
 func fill(dst reflect.Value, members []member) error {
@@ -108,8 +108,7 @@ func find(arguments []*argument, name string) *argument {
 	return nil
 }
 
-// set stores one member. A second name of the same argument must repeat the
-// first one's value.
+// set stores one member. A second name of an argument must repeat its value.
 func (a *argument) set(field reflect.Value, m member) error {
 	if !a.required && string(m.value) == "null" && !a.ignored {
 		return nil
@@ -147,13 +146,7 @@ func (a *argument) parse(dst reflect.Value, m member) error {
 	case reflect.Struct:
 		return parseObject(dst, m)
 	case reflect.Slice:
-		switch dst.Type().Elem().Kind() {
-		case reflect.String:
-			return parseStrings(dst, m)
-		case reflect.Int64:
-			return parseInts(dst, m)
-		}
-		return parseObjects(dst, m)
+		return a.parseSlice(dst, m)
 	default:
 		return fmt.Errorf("cannot decode argument %q: fields of type %v are not supported", m.name, dst.Type())
 	}
@@ -171,15 +164,16 @@ func (a *argument) parseString(dst reflect.Value, m member) error {
 	return nil
 }
 
-// parseObjects reads an array of objects into a slice of structs.
-func parseObjects(dst reflect.Value, m member) error {
-	if m.kind() != "an array" {
-		return wrongType(m, "an array of objects")
+// parseSlice reads an array of strings, integers or objects.
+func (a *argument) parseSlice(dst reflect.Value, m member) error {
+	values, err := strict.Array(m.value, math.MaxInt)
+	if err != nil {
+		of := map[reflect.Kind]string{reflect.String: "strings", reflect.Int64: "integers", reflect.Struct: "objects"}
+		return wrongType(m, "an array of "+of[dst.Type().Elem().Kind()])
 	}
-	values := splitArray(m.value)
 	dst.Set(reflect.MakeSlice(dst.Type(), len(values), len(values)))
 	for i, value := range values {
-		if err := parseObject(dst.Index(i), member{fmt.Sprintf("%s[%d]", m.name, i), value}); err != nil {
+		if err := a.parse(dst.Index(i), member{fmt.Sprintf("%s[%d]", m.name, i), value}); err != nil {
 			return err
 		}
 	}
@@ -196,38 +190,6 @@ func parseObject(dst reflect.Value, m member) error {
 		fault.Field = strings.TrimSuffix(m.name+"."+fault.Field, ".")
 	}
 	return err
-}
-
-// parseStrings reads an array of strings.
-func parseStrings(dst reflect.Value, m member) error {
-	if m.kind() != "an array" {
-		return wrongType(m, "an array of strings")
-	}
-	var list []string
-	for i, value := range splitArray(m.value) {
-		s, ok := member{m.name, value}.text()
-		if !ok {
-			return wrongType(member{fmt.Sprintf("%s[%d]", m.name, i), value}, "a string")
-		}
-		list = append(list, s)
-	}
-	dst.Set(reflect.ValueOf(list))
-	return nil
-}
-
-// parseInts reads an array of integers.
-func parseInts(dst reflect.Value, m member) error {
-	if m.kind() != "an array" {
-		return wrongType(m, "an array of integers")
-	}
-	values := splitArray(m.value)
-	dst.Set(reflect.MakeSlice(dst.Type(), len(values), len(values)))
-	for i, value := range values {
-		if err := parseInt(dst.Index(i), member{fmt.Sprintf("%s[%d]", m.name, i), value}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func parseBool(dst reflect.Value, m member) error {
@@ -260,7 +222,7 @@ func wrongType(m member, want string) error {
 	return &ArgumentError{Field: m.name, Problem: fmt.Sprintf("expected %s, got %s", want, m.kind())}
 }
 
-// shorten keeps an attacker's text from filling the answer.
+// shorten bounds the caller's text in an error.
 func shorten(s string) string {
 	const most = 64
 	if len(s) <= most {

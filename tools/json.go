@@ -8,23 +8,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/toold/toold/internal/strict"
 )
 
-// maxDepth bounds the nesting of arguments. The four tools need one level;
-// ignored arguments may hold anything of reasonable shape.
+// maxDepth bounds the nesting of arguments.
 const maxDepth = 64
 
-// member is one name and value of an object, the value as it was written.
+// member is one argument, with its value as written.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// kind names the value's JSON type for people. The value is valid JSON.
+// kind names the value's JSON type for messages.
 func (m member) kind() string {
 	switch m.value[0] {
 	case '"':
@@ -50,8 +52,8 @@ func (m member) text() (string, bool) {
 	return s, true
 }
 
-// readObject splits the text of one JSON object into its members, in order.
-// What two readers could understand differently is an *ArgumentError.
+// readObject splits the text of one JSON object into its members, in order. Text that two
+// readers could understand differently is an *ArgumentError.
 func readObject(text json.RawMessage) ([]member, error) {
 	text = bytes.Trim(text, " \t\r\n")
 	if err := checkText(text); err != nil {
@@ -60,128 +62,48 @@ func readObject(text json.RawMessage) ([]member, error) {
 	if text[0] != '{' {
 		return nil, &ArgumentError{Problem: "expected a JSON object, got " + member{value: text}.kind()}
 	}
-	members, err := splitObject(text)
+	split, err := strict.Object(text, math.MaxInt)
 	if err != nil {
-		return nil, err
+		return nil, &ArgumentError{Problem: err.Error()}
 	}
-	seen := make(map[string]bool, len(members))
-	for _, m := range members {
-		if seen[m.name] {
-			return nil, &ArgumentError{Field: shorten(m.name), Problem: "given more than once; send it once"}
+	var members []member
+	seen := make(map[string]bool, len(split))
+	for _, m := range split {
+		if err := checkStrings(m.Quoted); err != nil {
+			return nil, &ArgumentError{Field: shorten(m.Name), Problem: err.Error() + " in the argument's name"}
 		}
-		seen[m.name] = true
-		if err := checkStrings(m.value); err != nil {
-			return nil, &ArgumentError{Field: shorten(m.name), Problem: err.Error()}
+		if seen[m.Name] {
+			return nil, &ArgumentError{Field: shorten(m.Name), Problem: "given more than once; send it once"}
 		}
+		seen[m.Name] = true
+		if err := checkStrings(m.Value); err != nil {
+			return nil, &ArgumentError{Field: shorten(m.Name), Problem: err.Error()}
+		}
+		members = append(members, member{m.Name, m.Value})
 	}
 	return members, nil
 }
 
-// checkText verifies that text is one JSON value in valid UTF-8, not nested too
-// deep.
+// checkText verifies that text is one JSON value in valid UTF-8, not nested too deep.
 func checkText(text json.RawMessage) error {
 	switch {
 	case len(text) == 0:
 		return &ArgumentError{Problem: `empty text; expected a JSON object such as {"name": "value"}`}
 	case !utf8.Valid(text):
 		return &ArgumentError{Problem: "not valid UTF-8"}
-	case tooDeep(text):
+	case strict.TooDeep(text, maxDepth):
 		return &ArgumentError{Problem: fmt.Sprintf("nested deeper than %d levels", maxDepth)}
 	}
 	if json.Valid(text) {
 		return nil
 	}
 	var value json.RawMessage
-	err := json.Unmarshal(text, &value) // says why
+	err := json.Unmarshal(text, &value) // returns the fault
 	problem := fmt.Sprintf("not valid JSON: %v", err)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		problem += fmt.Sprintf(" (byte %d)", syntax.Offset)
 	}
 	return &ArgumentError{Problem: problem}
-}
-
-// tooDeep counts brackets outside of strings. It needs no valid JSON, so that
-// it can run before any parser sees the text.
-func tooDeep(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
-
-// splitObject splits the valid text of an object. Names are compared after
-// their escapes are resolved, so "a" and "\u0061" are the same.
-func splitObject(text json.RawMessage) ([]member, error) {
-	var members []member
-	next := func(between string) json.RawMessage {
-		text = bytes.TrimLeft(text, between)
-		value := text[:valueLength(text)]
-		text = text[len(value):]
-		return value
-	}
-	for text = text[1:]; ; {
-		name := next(" \t\r\n,")
-		if len(name) == 0 {
-			return members, nil // at the closing brace
-		}
-		decoded, _ := member{value: name}.text()
-		if err := checkStrings(name); err != nil {
-			return nil, &ArgumentError{Field: shorten(decoded), Problem: err.Error() + " in the argument's name"}
-		}
-		members = append(members, member{decoded, next(" \t\r\n:")})
-	}
-}
-
-// splitArray splits the valid text of an array.
-func splitArray(text json.RawMessage) (values []json.RawMessage) {
-	for text = text[1:]; ; {
-		text = bytes.TrimLeft(text, " \t\r\n,")
-		n := valueLength(text)
-		if n == 0 {
-			return values // at the closing bracket
-		}
-		values = append(values, text[:n])
-		text = text[n:]
-	}
-}
-
-// valueLength measures the value at the start of valid JSON text; 0 when there
-// is none before the object or array ends.
-func valueLength(text []byte) int {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			if quoted = !quoted; !quoted && depth == 0 {
-				return i + 1
-			}
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-		case depth > 0 && (c == '}' || c == ']'):
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case depth == 0 && bytes.IndexByte([]byte(",}] \t\r\n"), c) >= 0:
-			return i // after a number or a word
-		}
-	}
-	return len(text)
 }
 
 // checkStrings refuses the escapes in valid JSON text whose meaning depends on
@@ -194,32 +116,23 @@ func checkStrings(text []byte) error {
 			return nil
 		}
 		text = text[i:]
-		unit, ok := escape(text)
+		unit, ok := strict.Unit(text)
 		switch {
 		case !ok:
 			text = text[2:]
 			continue
 		case unit == 0:
-			return errors.New(`holds a NUL character (\u0000)`)
+			return errors.New(`contains a NUL character (\u0000)`)
 		case unit >= 0xd800 && unit < 0xdc00:
-			if low, ok := escape(text[6:]); !ok || low < 0xdc00 || low > 0xdfff {
-				return fmt.Errorf(`holds half of a surrogate pair (\u%04x)`, unit)
+			if low, ok := strict.Unit(text[6:]); !ok || low < 0xdc00 || low > 0xdfff {
+				return fmt.Errorf(`contains half of a surrogate pair (\u%04x)`, unit)
 			}
 			text = text[6:]
 		case unit >= 0xdc00 && unit < 0xe000:
-			return fmt.Errorf(`holds half of a surrogate pair (\u%04x)`, unit)
+			return fmt.Errorf(`contains half of a surrogate pair (\u%04x)`, unit)
 		}
 		text = text[6:]
 	}
-}
-
-// escape reads a \uXXXX at the start of text.
-func escape(text []byte) (unit uint64, ok bool) {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0, false
-	}
-	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	return unit, err == nil
 }
 
 // CanonicalHash identifies a call by what it asks: the hex SHA-256 of the

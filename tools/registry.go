@@ -9,15 +9,15 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// Registry holds the tools of a daemon by name. It is constant once made and
-// may be used concurrently.
+// Registry contains the tools of a daemon by name. It is constant and may be used
+// concurrently.
 type Registry struct {
 	order   []Tool
 	byName  map[string]Tool
 	aliases map[string]alias
 }
 
-// NewRegistry makes a Registry. A name must be lower-case letters, digits and
+// NewRegistry returns a Registry. A name must be lower-case letters, digits and
 // underscores, used once, and no alias of another tool.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	valid := regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
@@ -55,7 +55,7 @@ func (r *Registry) Lookup(name string) (tool Tool, canonical string, ok bool) {
 	return tool, other.tool, ok
 }
 
-// Unknown says for a model that there is no tool of a name, and what to call instead.
+// Unknown returns the error for a model that called a tool that does not exist.
 func (r *Registry) Unknown(name string) string {
 	var own, all []string
 	for _, def := range r.Definitions() {

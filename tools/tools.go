@@ -1,7 +1,8 @@
-// Package tools defines what a tool is: how a call becomes an invocation that
-// can be judged, shown and run, always as the same value.
+// Package tools defines what a tool is: how a call becomes an Invocation that is judged,
+// shown and run as the same value. It decodes arguments strictly and resolves aliases.
 //
-// It knows nothing of wires, dialects or policies' rules.
+// It knows no wire, dialect or rule of a policy. A caller may rely on an Invocation never
+// reading the text of the call again.
 package tools
 
 import (

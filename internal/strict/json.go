@@ -1,0 +1,157 @@
+// Package strict splits JSON that others wrote without changing or hiding anything:
+// every member of an object, duplicates included, with the exact bytes of its value.
+//
+// It does not say what a value means or which members are allowed. Except for TooDeep and
+// the Skip functions, it requires valid JSON (json.Valid). A caller may rely on results
+// aliasing the text, and on time and memory linear in it.
+package strict
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// TooDeep reports whether arrays and objects are nested deeper than most levels. The text
+// need not be valid, so that TooDeep can run before a parser that recurses.
+func TooDeep(text []byte, most int) bool {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = SkipString(text, i) - 1
+		case '[', '{':
+			if depth++; depth > most {
+				return true
+			}
+		case ']', '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// SkipString returns the index after the string that starts at i.
+func SkipString(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// SkipValue returns the index after the value that starts at i.
+func SkipValue(text []byte, i int) int {
+	depth := 0
+	for i < len(text) {
+		switch text[i] {
+		case '"':
+			i = SkipString(text, i)
+		case '[', '{':
+			depth++
+			i++
+		case ']', '}':
+			depth--
+			i++
+		default:
+			i = skipScalar(text, i)
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// skipScalar returns the index after a number or word, or after one byte of punctuation.
+func skipScalar(text []byte, i int) int {
+	for start := i; i < len(text); i++ {
+		switch text[i] {
+		case ',', ':', ']', '}', ' ', '\t', '\r', '\n', '"':
+			return max(i, start+1)
+		}
+	}
+	return i
+}
+
+// SkipSpace returns the index of the first byte from i on that is not white space.
+func SkipSpace(text []byte, i int) int {
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
+		i++
+	}
+	return i
+}
+
+// Member is one member of an object.
+type Member struct {
+	Name   string
+	Quoted json.RawMessage // the name as written
+	Value  json.RawMessage
+}
+
+// Errors of Object and Array.
+var (
+	errNotObject = errors.New("must be an object")
+	errNotArray  = errors.New("must be an array")
+)
+
+// Object returns the members of an object in order, at most most.
+func Object(text json.RawMessage, most int) ([]Member, error) {
+	i := SkipSpace(text, 0)
+	if i == len(text) || text[i] != '{' {
+		return nil, errNotObject
+	}
+	var members []Member
+	for i = SkipSpace(text, i+1); text[i] != '}'; i = SkipSpace(text, i) {
+		if text[i] == ',' {
+			i = SkipSpace(text, i+1)
+		}
+		if len(members) == most {
+			return nil, fmt.Errorf("has more than %d members", most)
+		}
+		m := Member{Quoted: text[i:SkipString(text, i)]}
+		if err := json.Unmarshal(m.Quoted, &m.Name); err != nil {
+			return nil, err
+		}
+		i = SkipSpace(text, SkipSpace(text, i+len(m.Quoted))+1) // after the colon
+		m.Value = text[i:SkipValue(text, i)]
+		members = append(members, m)
+		i += len(m.Value)
+	}
+	return members, nil
+}
+
+// Array returns the elements of an array, at most most.
+func Array(text json.RawMessage, most int) ([]json.RawMessage, error) {
+	i := SkipSpace(text, 0)
+	if i == len(text) || text[i] != '[' {
+		return nil, errNotArray
+	}
+	var elements []json.RawMessage
+	for i = SkipSpace(text, i+1); text[i] != ']'; i = SkipSpace(text, i) {
+		if text[i] == ',' {
+			i = SkipSpace(text, i+1)
+		}
+		if len(elements) == most {
+			return nil, fmt.Errorf("has more than %d elements", most)
+		}
+		end := SkipValue(text, i)
+		elements = append(elements, text[i:end])
+		i = end
+	}
+	return elements, nil
+}
+
+// Unit returns the UTF-16 unit of a \uXXXX at the start of text.
+func Unit(text []byte) (unit uint64, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
+	return unit, err == nil
+}
