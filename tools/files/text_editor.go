@@ -73,7 +73,7 @@ func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 		if err := a.check([]string{"file_text"}); err != nil {
 			return nil, err
 		}
-		return build(writer{t.base}, map[string]any{"file_path": a.Path, "content": *a.FileText})
+		return build(writer(t), map[string]any{"file_path": a.Path, "content": *a.FileText})
 	case "insert":
 		if err := a.check([]string{"insert_line", "insert_text"}); err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func (t textEditor) Build(args json.RawMessage) (tools.Invocation, error) {
 	if a.NewStr != nil {
 		replacement = *a.NewStr
 	}
-	return build(editor{t.base}, map[string]any{"file_path": a.Path, "old_string": *a.OldStr, "new_string": replacement})
+	return build(editor(t), map[string]any{"file_path": a.Path, "old_string": *a.OldStr, "new_string": replacement})
 }
 
 // view reads lines of a file, or lists a directory.
@@ -100,11 +100,11 @@ func (t textEditor) view(a textEditorArguments) (tools.Invocation, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(dir.canonical); err == nil && info.IsDir() && a.ViewRange == nil {
-		return build(globber{t.base}, map[string]any{"path": a.Path, "pattern": "*"})
+		return build(globber(t), map[string]any{"path": a.Path, "pattern": "*"})
 	}
 	read := map[string]any{"file_path": a.Path, "numbered": true}
 	if a.ViewRange == nil {
-		return build(reader{t.base}, read)
+		return build(reader(t), read)
 	}
 	if len(a.ViewRange) != 2 || a.ViewRange[0] < 1 || a.ViewRange[1] != -1 && a.ViewRange[1] < a.ViewRange[0] {
 		return nil, problem("view_range", "%v: expected the first line, from 1, and the last one, -1 for the end", a.ViewRange)
@@ -113,7 +113,7 @@ func (t textEditor) view(a textEditorArguments) (tools.Invocation, error) {
 	if a.ViewRange[1] != -1 {
 		read["limit"] = a.ViewRange[1] - a.ViewRange[0] + 1
 	}
-	return build(reader{t.base}, read)
+	return build(reader(t), read)
 }
 
 func build(t tools.Tool, args map[string]any) (tools.Invocation, error) {
