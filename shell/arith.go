@@ -1,51 +1,40 @@
 package shell
 
 import (
-	"math"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// arithmetic follows an expression and computes it if it can. Bash evaluates what
-// variables contain, so only numbers and variables known to be numbers are followed.
-func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) value {
+// arithmetic follows an expression, of which nothing is computed. Bash evaluates what
+// variables contain, so only numbers and variables that are numbers are followed.
+func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 	if w.steps--; w.steps <= 0 || !w.enter() {
-		return someNumber()
+		return
 	}
 	defer w.leave()
 	switch x := x.(type) {
 	case nil:
-		return value{text: "0"}
 	case *syntax.Word:
-		return w.operand(x, s)
+		w.operand(x, s)
 	case *syntax.ParenArithm:
-		return w.arithmetic(x.X, s)
+		w.arithmetic(x.X, s)
 	case *syntax.UnaryArithm:
-		v := w.arithmetic(x.X, s)
-		switch {
-		case x.Op == syntax.Inc && w.changeNumber(x.X, compute(syntax.Add, v, value{text: "1"}), s), x.Op == syntax.Dec && w.changeNumber(x.X, compute(syntax.Sub, v, value{text: "1"}), s):
-			return someNumber()
-		case x.Op == syntax.Minus:
-			return compute(syntax.Sub, value{text: "0"}, v)
-		case x.Op == syntax.Plus:
-			return v
+		w.arithmetic(x.X, s)
+		if x.Op == syntax.Inc || x.Op == syntax.Dec {
+			w.setNumber(x.X, someNumber(), s)
 		}
-		return someNumber()
 	case *syntax.BinaryArithm:
-		return w.binaryArithmetic(x, s)
+		w.binaryArithmetic(x, s)
+	default:
+		w.opaque("arithmetic evaluates text", w.text(x))
 	}
-	w.opaque("arithmetic evaluates text", w.text(x))
-	return someNumber()
 }
 
-// binaryArithmetic follows an operator with two sides.
-func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) value {
+func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
 	w.divides(x, s)
-	switch x.Op {
-	case syntax.AndArit, syntax.OrArit, syntax.TernQuest, syntax.TernColon:
-		// One side may not be evaluated.
+	switch op := x.Op.String(); {
+	case listed("&& || ? :", op): // one side may not be evaluated
 		left := w.fork(s)
 		w.arithmetic(x.X, left)
 		if x.Op != syntax.TernColon {
@@ -55,178 +44,157 @@ func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) value {
 		w.arithmetic(x.Y, right)
 		w.join(s, left)
 		w.join(s, right)
-		return someNumber()
-	case syntax.Assgn:
-		if arithmeticName(x.X) == "" {
-			w.opaque("arithmetic evaluates text", w.text(x))
+	case x.Op == syntax.Assgn:
+		w.arithmetic(x.Y, s)
+		w.setNumber(x.X, numberOf(x.Y), s)
+	default:
+		w.arithmetic(x.X, s)
+		w.arithmetic(x.Y, s)
+		if strings.HasSuffix(op, "=") && !listed("== != <= >=", op) {
+			w.setNumber(x.X, someNumber(), s)
 		}
-		v := w.arithmetic(x.Y, s)
-		w.changeNumber(x.X, v, s)
-		return v
 	}
-	left := w.arithmetic(x.X, s)
-	right := w.arithmetic(x.Y, s)
-	v := compute(x.Op, left, right)
-	if isAssignment(x.Op) {
-		w.changeNumber(x.X, v, s)
-	}
-	if x.Op == syntax.Comma {
-		return right
-	}
-	return v
 }
 
-// compute computes what is simple.
-func compute(op syntax.BinAritOperator, a, b value) value {
-	x, ok1 := smallNumber(a)
-	y, ok2 := smallNumber(b)
-	if !ok1 || !ok2 {
-		return someNumber()
-	}
-	truth := func(t bool) value {
-		if t {
-			return value{text: "1"}
-		}
-		return value{text: "0"}
-	}
-	switch op {
-	case syntax.Add, syntax.AddAssgn:
-		return value{text: itoa(x + y)}
-	case syntax.Sub, syntax.SubAssgn:
-		return value{text: itoa(x - y)}
-	case syntax.Mul, syntax.MulAssgn:
-		return value{text: itoa(x * y)}
-	case syntax.Quo, syntax.QuoAssgn:
-		if y != 0 {
-			return value{text: itoa(x / y)}
-		}
-	case syntax.Rem, syntax.RemAssgn:
-		if y != 0 {
-			return value{text: itoa(x % y)}
-		}
-	case syntax.Lss:
-		return truth(x < y)
-	case syntax.Gtr:
-		return truth(x > y)
-	case syntax.Leq:
-		return truth(x <= y)
-	case syntax.Geq:
-		return truth(x >= y)
-	case syntax.Eql:
-		return truth(x == y)
-	case syntax.Neq:
-		return truth(x != y)
+func numberOf(x syntax.ArithmExpr) value {
+	if word, ok := x.(*syntax.Word); ok && isInteger(word.Lit()) {
+		return value{text: word.Lit()}
 	}
 	return someNumber()
 }
 
-// smallNumber reads a number that cannot overflow when it is computed with.
-func smallNumber(v value) (int, bool) {
-	if !v.known() || !v.isNumeric() {
-		return 0, false
-	}
-	if v.text == "" {
-		return 0, true
-	}
-	n, err := strconv.Atoi(v.text)
-	small := n <= math.MaxInt32 && n >= math.MinInt32
-	return n, err == nil && small
-}
-
-// operand follows a number or a variable in arithmetic.
-func (w *walker) operand(x *syntax.Word, s *state) value {
+func (w *walker) operand(x *syntax.Word, s *state) {
 	name := x.Lit()
 	if len(x.Parts) == 1 {
 		switch p := x.Parts[0].(type) {
 		case *syntax.ArithmExp:
-			return w.arithmetic(p.X, s)
+			w.arithmetic(p.X, s)
+			return
 		case *syntax.ParamExp:
 			if w.oddExpansion(p, s) == "" && p.Index == nil {
-				name = "$" + p.Param.Value
 				if p.Length {
-					return w.length(p, s)
+					return
 				}
-				if !plainExpansion(p) {
+				if name = "$" + p.Param.Value; !plainExpansion(p) {
 					name = ""
 				}
 			}
 		}
 	}
-	if isInteger(name) {
-		return value{text: name}
+	if isInteger(name) || w.holdsNumber(name, s) {
+		return
 	}
-	v, ok := w.numberIn(name, s)
-	if !ok {
-		v = w.wordInside(x, s)
-		ok = name == "" && v.isNumeric() // ${n:-0}
+	if v := w.wordInside(x, s); name != "" || !v.isNumeric() { // ${n:-0} is one
+		w.opaque("arithmetic evaluates the text of a variable", w.text(x))
 	}
-	switch {
-	case ok && v.known() && v.text == "":
-		return value{text: "0"}
-	case ok:
-		return v
-	}
-	w.opaque("arithmetic evaluates the text of a variable", w.text(x))
-	return someNumber()
 }
 
-// numberIn returns what a name, or a $name, in arithmetic is, if it is empty or
-// certainly a number.
-func (w *walker) numberIn(name string, s *state) (value, bool) {
+// holdsNumber reports whether name, or $name, is empty or certainly a number.
+func (w *walker) holdsNumber(name string, s *state) bool {
 	bare, dollar := strings.CutPrefix(name, "$")
 	switch {
 	case dollar && isNumber(bare):
 		v, _ := w.operandOf(bare, s)
-		return v, v.isNumeric()
+		return v.isNumeric()
 	case bare == "" || isNumber(bare):
-		return value{}, false
-	case numericNames[bare] || bare == "#" || len(bare) == 1 && strings.Contains("?$!", bare):
-		v := w.parameter(bare, s)
-		return v, true
-	case shellNames[bare] || !syntax.ValidName(bare):
-		return value{}, false
-	}
-	v := s.get(bare)
-	return v.value, v.isNumeric() && !v.array
-}
-
-// changeNumber records that arithmetic sets a variable. It returns true.
-func (w *walker) changeNumber(x syntax.ArithmExpr, v value, s *state) bool {
-	if name := arithmeticName(x); name != "" {
-		w.setVar(name, v, s, false)
-	} else {
-		w.opaque("arithmetic evaluates text", w.text(x))
-	}
-	return true
-}
-
-// arithmeticName returns the variable an expression is, or "".
-func arithmeticName(x syntax.Node) string {
-	if word, ok := x.(*syntax.Word); ok && syntax.ValidName(word.Lit()) {
-		return word.Lit()
-	}
-	return ""
-}
-
-// isAssignment reports whether an operator sets its left side.
-func isAssignment(op syntax.BinAritOperator) bool {
-	switch op {
-	case syntax.Assgn, syntax.AddAssgn, syntax.SubAssgn, syntax.MulAssgn, syntax.QuoAssgn, syntax.RemAssgn,
-		syntax.AndAssgn, syntax.OrAssgn, syntax.XorAssgn, syntax.ShlAssgn, syntax.ShrAssgn,
-		syntax.AndBoolAssgn, syntax.OrBoolAssgn, syntax.XorBoolAssgn, syntax.PowAssgn:
+		return false
+	case listed(numericNames, bare) || listed("# ? $ !", bare):
 		return true
 	}
-	return false
+	v := s.get(bare)
+	return !listed(shellNames, bare) && syntax.ValidName(bare) && v.isNumeric() && !v.array
 }
 
-// divides notes arithmetic that may fail.
-func (w *walker) divides(x *syntax.BinaryArithm, s *state) {
-	switch x.Op {
-	case syntax.Quo, syntax.Rem, syntax.QuoAssgn, syntax.RemAssgn, syntax.Pow, syntax.PowAssgn:
-	default:
+func (w *walker) setNumber(x syntax.ArithmExpr, v value, s *state) {
+	if word, ok := x.(*syntax.Word); ok && syntax.ValidName(word.Lit()) {
+		w.setVar(word.Lit(), v, s, false)
 		return
 	}
-	if word, ok := x.Y.(*syntax.Word); !ok || !isInteger(word.Lit()) || word.Lit() == "0" {
+	w.opaque("arithmetic evaluates text", w.text(x))
+}
+
+func (w *walker) divides(x *syntax.BinaryArithm, s *state) {
+	word, ok := x.Y.(*syntax.Word)
+	plain := ok && isInteger(word.Lit()) && word.Lit() != "0"
+	if listed("/ % /= %= ** **=", x.Op.String()) && !plain {
 		w.mayStop(s)
 	}
+}
+
+func (w *walker) condition(x syntax.TestExpr, s *state) {
+	if w.steps--; w.steps <= 0 || !w.enter() {
+		return
+	}
+	defer w.leave()
+	switch x := x.(type) {
+	case *syntax.Word:
+		w.word(x, s)
+	case *syntax.ParenTest:
+		w.condition(x.X, s)
+	case *syntax.UnaryTest:
+		operand, ok := x.X.(*syntax.Word)
+		named := x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar
+		if !named {
+			w.condition(x.X, s)
+		} else if names := w.word(operand, s); !ok || len(names) != 1 || !harmlessName(names[0]) {
+			w.opaque("[[ -v ]] evaluates its operand", w.text(x))
+		}
+	case *syntax.BinaryTest:
+		w.binaryCondition(x, s)
+	default:
+		w.opaque("this test is not followed", w.text(x))
+	}
+}
+
+func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
+	switch x.Op {
+	case syntax.AndTest, syntax.OrTest:
+		w.condition(x.X, s)
+		skipped := w.fork(s)
+		w.condition(x.Y, s)
+		w.join(s, skipped)
+	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+		w.numbers(x, s)
+	default:
+		w.condition(x.X, s)
+		w.condition(x.Y, s)
+	}
+}
+
+func (w *walker) numbers(x *syntax.BinaryTest, s *state) {
+	for _, side := range []syntax.TestExpr{x.X, x.Y} {
+		word, ok := side.(*syntax.Word)
+		if !ok {
+			w.opaque("arithmetic evaluates text", w.text(x))
+			continue
+		}
+		if len(word.Parts) == 1 {
+			if q, ok := word.Parts[0].(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
+				word = &syntax.Word{Parts: q.Parts}
+			}
+		}
+		w.operand(word, s)
+	}
+}
+
+// test follows test and [. An unknown word may be -v, after which a name is evaluated.
+func (w *walker) test(args []word, source string) {
+	for i, a := range args {
+		next := word{text: "]"}
+		if i+1 < len(args) {
+			next = args[i+1]
+		}
+		switch {
+		case a.many:
+			w.opaque("the words of a test are known only when it runs", source)
+			return
+		case a.maybe("-v") && i+1 < len(args) && !harmlessName(next):
+			w.opaque("a test may evaluate its operand", source)
+			return
+		}
+	}
+}
+
+func harmlessName(a word) bool {
+	return a.number || a.known() && !strings.Contains(a.text, "[")
 }

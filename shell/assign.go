@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -36,7 +35,6 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 	}
 }
 
-// appended is x+=y.
 func (w *walker) appended(old variable, v value) value {
 	w.steps -= len(old.text) / 64 // a long value is copied
 	if old.integer || !old.known() || v.glob {
@@ -45,7 +43,6 @@ func (w *walker) appended(old variable, v value) value {
 	return value{text: old.text + v.text, dynamic: v.dynamic}
 }
 
-// setArray records that elements of an array are set.
 func (w *walker) setArray(name string, s *state, exported bool) {
 	w.setVar(name, unknown(), s, exported)
 	v := s.get(name)
@@ -53,7 +50,7 @@ func (w *walker) setArray(name string, s *state, exported bool) {
 	w.put(s, name, v)
 }
 
-// elements follows the words of x=(…).
+// elements follows the words of x=(…), of which a program may be given files.
 func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 	for _, e := range a.Elems {
 		if text, plain := plainText(e.Value); plain && e.Index == nil {
@@ -70,7 +67,6 @@ func (w *walker) elements(a *syntax.ArrayExpr, s *state) {
 	}
 }
 
-// index follows an array's index. Anything but a number is evaluated by bash.
 func (w *walker) index(x syntax.ArithmExpr, s *state) {
 	if !w.plainIndex(x, s) {
 		w.opaque("an array's index is evaluated", w.text(x))
@@ -104,18 +100,10 @@ func (w *walker) assigned(wd *syntax.Word, s *state) value {
 			w.part(p, b, s, true)
 		}
 	}
-	b.cut()
-	switch len(b.fields) {
-	case 0:
-		return value{}
-	case 1:
-		return b.fields[0].value()
-	}
-	return unknown()
+	return b.one()
 }
 
-// setVar records that a variable has a new value, and an effect if commands see it or
-// if it changes the shell itself.
+// setVar records that a variable has a new value, and what that causes.
 func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	old := s.get(name)
 	if _, inherited := w.env[name]; inherited || exported || old.exported || policy.IsDangerousEnv(name) {
@@ -133,11 +121,16 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if name == "OLDPWD" {
 		s.left = nil
 	}
-	if shellNames[name] || numericNames[name] {
+	if name == "PATH" {
+		w.put(s, name, variable{value: unknown()}) // see prints
+	}
+	if listed(shellNames, name) || listed(numericNames, name) {
 		return
 	}
 	if len(v.text) > maxScript || old.array {
 		v = unknown()
+	} else if old.integer && v == (value{}) {
+		v = value{dynamic: true, number: true, blank: true} // bash makes 0 of it
 	}
 	old.value, old.exported, old.unset = v, old.exported || exported, false
 	w.put(s, name, old)
@@ -146,11 +139,11 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 // refusal says why setting a variable is more, or less, than that.
 func refusal(name string, v value, old variable) string {
 	switch {
-	case numericNames[name] && !v.isNumeric():
+	case listed(numericNames, name) && !v.isNumeric():
 		return "the shell evaluates what " + name + " is set to"
 	case old.integer && !v.isNumeric():
 		return "the text of an integer is evaluated"
-	case old.readonly || fixedNames[name]:
+	case old.readonly || listed(fixedNames, name):
 		return name + " cannot be set"
 	case name == "PWD":
 		return "the shell itself sets PWD"
@@ -162,10 +155,8 @@ func refusal(name string, v value, old variable) string {
 	return ""
 }
 
-// fixedNames are variables that bash lets no one set.
-var fixedNames = map[string]bool{"UID": true, "EUID": true, "PPID": true, "BASHOPTS": true, "SHELLOPTS": true, "BASH_VERSINFO": true}
+const fixedNames = "UID EUID PPID BASHOPTS SHELLOPTS BASH_VERSINFO"
 
-// unset removes variables and functions.
 func (w *walker) unset(args []word, s *state, source string) {
 	funcs, vars := true, true
 	for _, a := range args {
@@ -187,38 +178,20 @@ func (w *walker) unset(args []word, s *state, source string) {
 	}
 }
 
-// unsetVar removes a variable. In a function, one of a caller may come to light.
 func (w *walker) unsetVar(name string, s *state) {
-	if numericNames[name] {
+	if listed(numericNames, name) {
 		w.opaque(name+" is not the shell's own any more", name)
 	}
 	array := s.get(name)
 	array.array = false
 	w.put(s, name, array)
 	w.setVar(name, value{}, s, false)
-	if len(w.calls) > 0 {
-		if _, own := s.locals.get(name); !own {
-			w.pop(name, s)
-		}
-		w.put(s, name, variable{value: unknown()})
-	} else {
+	switch _, own := s.locals.get(name); {
+	case len(w.calls) == 0:
 		w.drop(s, name)
+		return
+	case !own && len(w.calls) > 1:
+		w.opaque("a variable of a caller is unset", name)
 	}
-}
-
-// pop notes that the local of some function may not be the one that is set from here on:
-// bash finds the next one, or the global, which last longer than the function. It reports
-// whether there may be such a local.
-func (w *walker) pop(name string, s *state) bool {
-	if len(w.calls) == 0 {
-		return false
-	}
-	_, own := s.locals.get(name)
-	if !own && len(w.calls) < 2 {
-		return false
-	}
-	if !slices.Contains(s.popped, name) {
-		s.popped = append(slices.Clip(s.popped), name)
-	}
-	return true
+	w.put(s, name, variable{value: unknown()})
 }

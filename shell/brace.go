@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,14 +13,12 @@ import (
 // Braces are expanded by bash's own rules (braces.c), not by the parser's: a group
 // does not end at a } before which there was no comma, for example.
 
-// unit is one character of a word outside of quotes, or a part that braces are not
-// looked for in: quotes, expansions, an escaped character.
+// unit is a character of a word, or a part in which braces are not looked for.
 type unit struct {
 	char byte // 0 = part
 	part syntax.WordPart
 }
 
-// braces returns what the braces of a word expand to, or why that is not known.
 func (w *walker) braces(wd *syntax.Word) (alternatives [][]syntax.WordPart, why string) {
 	units, why := w.units(wd)
 	if why != "" {
@@ -33,10 +33,10 @@ func (w *walker) braces(wd *syntax.Word) (alternatives [][]syntax.WordPart, why 
 	for _, list := range lists {
 		size += len(list)
 		parts := join(list)
-		if len(lists) > 1 && newName(parts, wd) {
+		if len(lists) > 1 && newName(parts) {
 			return nil, "braces are expanded before the variable in them has a name"
 		}
-		if lit, ok := first(parts).(*syntax.Lit); ok && len(lists) > 1 && strings.Contains(lit.Value, "=~") {
+		if len(lists) > 1 && len(parts) > 0 && strings.Contains(literalOf(parts[0]), "=~") {
 			return nil, "braces hide an assignment, in which ~ would be expanded"
 		}
 		alternatives = append(alternatives, parts)
@@ -45,13 +45,12 @@ func (w *walker) braces(wd *syntax.Word) (alternatives [][]syntax.WordPart, why 
 	return alternatives, ""
 }
 
-// units takes a word apart.
 func (w *walker) units(wd *syntax.Word) (out []unit, why string) {
 	for _, p := range wd.Parts {
 		lit, ok := p.(*syntax.Lit)
 		if !ok {
-			if why := w.oddInBraces(p); why != "" {
-				return nil, why
+			if w.oddInBraces(p) {
+				return nil, "bash looks for braces in this part of a word, too"
 			}
 			out = append(out, unit{part: p})
 			continue
@@ -70,36 +69,27 @@ func (w *walker) units(wd *syntax.Word) (out []unit, why string) {
 	return out, ""
 }
 
-// oddInBraces says why bash may look for braces inside of a part of a word.
-func (w *walker) oddInBraces(p syntax.WordPart) string {
-	const odd = "bash looks for braces in this part of a word, too"
+// oddInBraces reports whether bash may look for braces inside of a part of a word.
+func (w *walker) oddInBraces(p syntax.WordPart) (odd bool) {
 	switch p := p.(type) {
-	case *syntax.SglQuoted:
-		if p.Dollar && strings.Contains(p.Value, `\'`) {
-			return odd
-		}
 	case *syntax.ExtGlob:
-		return odd
+		return true
 	case *syntax.ArithmExp:
-		if p.Bracket {
-			return odd
-		}
-	case *syntax.ParamExp:
-		text := w.text(p)
-		if !p.Short && (len(text) < 3 || strings.ContainsAny(text[2:len(text)-1], "{}'\"\\`")) {
-			return odd
-		}
-	case *syntax.DblQuoted:
-		for _, inner := range p.Parts {
-			if pe, ok := inner.(*syntax.ParamExp); ok && !pe.Short && strings.ContainsAny(w.text(pe)[2:], "{'\"\\`") {
-				return odd
+		return p.Bracket
+	case *syntax.SglQuoted:
+		return p.Dollar && strings.Contains(p.Value, `\'`)
+	case *syntax.ParamExp, *syntax.DblQuoted:
+		syntax.Walk(p, func(n syntax.Node) bool {
+			if pe, ok := n.(*syntax.ParamExp); ok && !pe.Short {
+				text := w.text(pe)
+				odd = odd || len(text) < 3 || strings.ContainsAny(text[2:len(text)-1], "{}'\"\\`")
 			}
-		}
+			return !odd
+		})
 	}
-	return ""
+	return odd
 }
 
-// join makes parts of units.
 func join(list []unit) (parts []syntax.WordPart) {
 	var text strings.Builder
 	flush := func() {
@@ -122,32 +112,21 @@ func join(list []unit) (parts []syntax.WordPart) {
 	return parts
 }
 
-// first is the first part of a word, or nil.
-func first(parts []syntax.WordPart) syntax.WordPart {
-	if len(parts) == 0 {
-		return nil
-	}
-	return parts[0]
-}
-
-// newName reports whether braces have put something after a $ or a $name that makes
-// another expansion of it.
-func newName(parts []syntax.WordPart, wd *syntax.Word) bool {
+// newName reports whether braces put something after a $ or a $name that changes its name.
+func newName(parts []syntax.WordPart) bool {
 	for i, p := range parts {
 		last := i+1 == len(parts)
-		if lit, ok := p.(*syntax.Lit); ok {
-			n := strings.IndexByte(unescape(lit.Value, false), '$')
-			if n >= 0 && (n+1 < len(lit.Value) || !last) {
-				return true
-			}
+		text := literalOf(p)
+		if n := strings.IndexByte(unescape(text, false), '$'); n >= 0 && (n+1 < len(text) || !last) {
+			return true
 		}
 		pe, ok := p.(*syntax.ParamExp)
 		if !ok || !pe.Short || last {
 			continue
 		}
-		next, ok := parts[i+1].(*syntax.Lit)
+		next := literalOf(parts[i+1]) + "."
 		named := pe.Param != nil && syntax.ValidName(pe.Param.Value)
-		if ok && (next.Value[0] == '[' || named && nameByte(next.Value[0])) {
+		if next[0] == '[' || named && nameByte(next[0]) {
 			return true
 		}
 	}
@@ -179,7 +158,7 @@ func (e *braceExpander) expand(text []unit) [][]unit {
 	end := gobble(text, open+1, '}')
 	amble := text[open+1 : end]
 	var choices [][]unit
-	if !hasComma(amble) {
+	if !slices.Contains(amble, unit{char: ','}) { // bash ignores quotes and inner braces here
 		choices = e.sequence(amble)
 		if choices == nil && end+1 == len(text) {
 			return [][]unit{text}
@@ -197,7 +176,6 @@ func (e *braceExpander) expand(text []unit) [][]unit {
 	return out
 }
 
-// amble expands the alternatives between commas.
 func (e *braceExpander) amble(text []unit) (out [][]unit) {
 	for start := 0; e.why == ""; {
 		end := gobble(text, start, ',')
@@ -213,7 +191,6 @@ func (e *braceExpander) amble(text []unit) (out [][]unit) {
 	return out
 }
 
-// product appends each of some texts to each of others.
 func (e *braceExpander) product(a, b [][]unit) [][]unit {
 	if len(a) == 1 && len(b) == 1 && len(a[0]) == 0 {
 		return b
@@ -237,8 +214,7 @@ func (e *braceExpander) product(a, b [][]unit) [][]unit {
 	return out
 }
 
-// gobble is bash's brace_gobbler: it returns where a brace or comma is that counts,
-// from a position on, or the length of the text.
+// gobble is bash's brace_gobbler: where the next brace or comma is that counts.
 func gobble(text []unit, i int, satisfy byte) int {
 	level, commas := 0, 1
 	if satisfy == '}' {
@@ -270,20 +246,8 @@ func gobble(text []unit, i int, satisfy byte) int {
 	return len(text)
 }
 
-// hasComma reports whether the text between braces is a list. Bash does not look at
-// quotes there, nor at inner braces.
-func hasComma(amble []unit) bool {
-	for _, u := range amble {
-		if u.char == ',' {
-			return true
-		}
-	}
-	return false
-}
-
-// sequence expands {1..5}, {a..e} and {1..9..2}. It returns nil for what bash leaves
-// as it is. Forms that are rare are not followed.
-func (e *braceExpander) sequence(amble []unit) [][]unit {
+// sequence expands {1..5}, {a..e} and {1..9..2}; nil is for what bash leaves as it is.
+func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 	var raw strings.Builder
 	for _, u := range amble {
 		if u.char == 0 {
@@ -292,37 +256,32 @@ func (e *braceExpander) sequence(amble []unit) [][]unit {
 		}
 		raw.WriteByte(u.char)
 	}
-	first, rest, ok := strings.Cut(raw.String(), "..")
-	if !ok || first == "" || rest == "" {
+	first, last, ok := strings.Cut(raw.String(), "..")
+	if !ok || first == "" || last == "" {
 		if strings.Contains(raw.String(), "\x00") {
 			e.why = "quotes between braces are not followed"
 		}
 		return nil
 	}
-	last, step, stepped := strings.Cut(rest, "..")
-	by := 1
-	if stepped {
-		n, err := strconv.Atoi(step)
-		if err != nil || strconv.Itoa(n) != step || n <= 0 {
-			e.why = "this sequence in braces is not followed"
-			return nil
-		}
-		by = n
+	last, step, stepped := strings.Cut(last, "..")
+	from, to, by, text := 0, 0, 1, strconv.Itoa
+	switch {
+	case plainNumber.MatchString(first) && plainNumber.MatchString(last):
+		from, to = atoi(first), atoi(last)
+	case sameCase(first, last):
+		from, to, text = int(first[0]), int(last[0]), func(n int) string { return string(rune(n)) }
+	case stepped, mayBeSequence(first) && mayBeSequence(last):
+		by = 0
+	default:
+		return nil
 	}
-	if from, to, ok := plainRange(first, last); ok {
-		return e.count(from, to, by, strconv.Itoa)
+	if stepped && by > 0 {
+		by, _ = strconv.Atoi(plainNumber.FindString(step))
 	}
-	if sameCase(first, last) {
-		return e.count(int(first[0]), int(last[0]), by, func(n int) string { return string(rune(n)) })
-	}
-	if mayBeSequence(first) && mayBeSequence(last) {
+	if by <= 0 {
 		e.why = "this sequence in braces is not followed"
+		return nil
 	}
-	return nil
-}
-
-// count lists the numbers of a sequence.
-func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]unit) {
 	if from > to {
 		by = -by
 	}
@@ -340,16 +299,9 @@ func (e *braceExpander) count(from, to, by int, text func(int) string) (out [][]
 	return out
 }
 
-// plainRange reads both ends of a sequence of numbers in their usual form.
-func plainRange(first, last string) (from, to int, ok bool) {
-	from, err1 := strconv.Atoi(first)
-	to, err2 := strconv.Atoi(last)
-	plain := err1 == nil && err2 == nil && strconv.Itoa(from) == first && strconv.Itoa(to) == last
-	small := max(from, to, -from, -to) < 1<<30
-	return from, to, plain && small
-}
+// plainNumber is a number in its usual form.
+var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
 
-// sameCase reports whether both are letters between which there are only letters.
 func sameCase(a, b string) bool {
 	if len(a) != 1 || len(b) != 1 {
 		return false
@@ -358,7 +310,6 @@ func sameCase(a, b string) bool {
 	return in(a, 'a', 'z') && in(b, 'a', 'z') || in(a, 'A', 'Z') && in(b, 'A', 'Z')
 }
 
-// mayBeSequence reports whether bash may take a text for the end of a sequence.
 func mayBeSequence(s string) bool {
 	if s == "" || s[0] == 0 {
 		return false

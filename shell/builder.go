@@ -16,7 +16,6 @@ type builder struct {
 	pattern strings.Builder
 }
 
-// literal adds known text. Unquoted, it may be a pattern.
 func (b *builder) literal(text string, quoted bool) {
 	if quoted {
 		b.present = true
@@ -48,8 +47,7 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 }
 
-// unknown adds a value that is known only at run time. Unquoted, it may be any number
-// of words.
+// unknown adds a value that is known only at run time: any number of words, unless quoted.
 func (b *builder) unknown(quoted bool) {
 	b.present = true
 	b.cur.many = b.cur.many || !quoted
@@ -57,42 +55,30 @@ func (b *builder) unknown(quoted bool) {
 	b.cur.dynamic, b.cur.number, b.cur.fresh = true, false, false
 }
 
-// value adds a variable's value. Unquoted, it is split, and can be a pattern.
 func (b *builder) value(v value, quoted bool, s *state) {
+	begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
+	number := v.number && !v.blank
 	switch {
 	case len(v.text)+b.raw.Len() > maxScript:
 		b.unknown(false)
-	case quoted && !v.glob:
-		if v.known() {
-			b.literal(v.text, true)
-			return
-		}
-		begins, all := !b.present, b.raw.Len() == 0 && !b.cur.dynamic
+	case quoted && v.known():
 		b.literal(v.text, true)
-		b.unknown(true)
-		b.cur.number, b.cur.fresh = v.number && !v.blank && begins, v.fresh && all
-	case s.split && (v.text != "" || !v.known()):
-		b.unknown(quoted)
-	case v.number && !v.blank:
-		begins := !b.present
-		b.unknown(true)
-		b.cur.number = begins
-	case v.fresh:
-		all := !b.present
-		b.literal(v.text, true)
-		b.unknown(quoted)
-		b.cur.fresh = all
+	case !quoted && s.split && (v.text != "" || !v.known()):
+		b.unknown(false)
 	case v.glob:
 		b.matched(v, quoted)
+	case quoted, number, v.fresh:
+		b.literal(v.text, true)
+		b.unknown(quoted || number)
+		b.cur.number, b.cur.fresh = number && begins, v.fresh && all
 	case v.dynamic:
-		b.unknown(quoted)
+		b.unknown(false)
 	default:
 		b.split(v.text)
 	}
 }
 
-// matched adds one of the names that a pattern matches, whichever. They have its
-// beginning.
+// matched adds one of the names that a pattern matches; they have its beginning.
 func (b *builder) matched(v value, quoted bool) {
 	switch prefix := literalPrefix(v.text); {
 	case quoted && prefix == v.text:
@@ -105,7 +91,6 @@ func (b *builder) matched(v value, quoted bool) {
 	}
 }
 
-// split adds text that is split at blanks.
 func (b *builder) split(text string) {
 	if !strings.ContainsAny(text, " \t\n") {
 		b.literal(text, false)
@@ -129,7 +114,6 @@ func (b *builder) split(text string) {
 	}
 }
 
-// cut ends the current field.
 func (b *builder) cut() {
 	if b.present {
 		b.cur.text = b.raw.String()
@@ -148,13 +132,24 @@ func (b *builder) cut() {
 	b.pattern.Reset()
 }
 
-// known returns the part of the pattern that says how the word begins. A backslash
-// in a variable's value is gone where the pattern matches, and stays where not.
+// known returns how the word begins. Whether a backslash of a value stays is not known.
 func (b *builder) known() string {
 	if b.slash > 0 {
 		return b.pattern.String()[:b.slash-1]
 	}
 	return b.pattern.String()
+}
+
+// one ends the word, and returns it where it is exactly one or none.
+func (b *builder) one() value {
+	b.cut()
+	switch len(b.fields) {
+	case 0:
+		return value{}
+	case 1:
+		return b.fields[0].value()
+	}
+	return unknown()
 }
 
 // literalPrefix returns a pattern's text before its first special character.
@@ -174,7 +169,6 @@ func literalPrefix(pattern string) string {
 	return out.String()
 }
 
-// lit adds literal text, with backslashes taken as in or outside double quotes.
 func (w *walker) lit(text string, b *builder, quoted bool) {
 	if quoted {
 		b.literal(unescape(text, true), true)
@@ -200,8 +194,7 @@ func (w *walker) lit(text string, b *builder, quoted bool) {
 	}
 }
 
-// unescape removes backslashes as the shell does; in double quotes only those
-// before characters that are special there.
+// unescape removes backslashes; in double quotes only those before special characters.
 func unescape(s string, inQuotes bool) string {
 	if !strings.Contains(s, `\`) {
 		return s

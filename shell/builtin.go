@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 )
 
-// builtin follows the builtins that change what is known, or evaluate text. It reports
-// whether nothing remains to be said of the command.
+// builtin follows a builtin. It reports whether nothing remains to be said of the command.
 func (w *walker) builtin(args []word, s *state, source string) bool {
 	name, rest := args[0].text, args[1:]
 	switch name {
@@ -53,7 +54,6 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 	return true
 }
 
-// stateful follows the builtins that change variables, directories or options.
 func (w *walker) stateful(name string, rest []word, s *state, source string) bool {
 	switch name {
 	case "cd":
@@ -63,17 +63,16 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		w.setDirs(s, nil)
 	case "shift":
 		w.shift(rest, s)
-	case "wait":
-		w.wait(rest, s, source)
 	case "set":
 		w.set(rest, s, source)
 	case "shopt":
-		if s.noglobs = true; !plainShopt(rest) {
+		s.noglobs = true
+		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit", a.text) }) {
 			w.opaque("`shopt` changes how the shell reads the rest", source)
 		}
 	case "unset":
 		w.unset(rest, s, source)
-	case "read", "getopts", "mapfile", "readarray":
+	case "read", "getopts", "mapfile", "readarray", "wait":
 		w.readVariables(name, rest, s, source)
 	case "eval":
 		w.eval(rest, s, source)
@@ -85,20 +84,20 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	return true
 }
 
-// shift follows shift: nothing, or a number.
-func (w *walker) shift(args []word, s *state) {
-	n := 1
-	if len(args) > 0 {
-		n = -1
-		if len(args) == 1 && args[0].known() && isInteger(args[0].text) {
-			n = atoi(args[0].text)
-		}
+func (w *walker) shift(args []word, s *state) { w.setParams(s, s.params.shift(countOf(args))) }
+
+// countOf is the number that shift, break and continue take: 1 without one, -1 if it is
+// not known.
+func countOf(args []word) int {
+	switch {
+	case len(args) == 0:
+		return 1
+	case len(args) == 1 && args[0].known() && isInteger(args[0].text):
+		return atoi(args[0].text)
 	}
-	w.setParams(s, s.params.shift(n))
+	return -1
 }
 
-// set follows set: options that change when the shell stops or what it prints, and
-// positional parameters.
 func (w *walker) set(args []word, s *state, source string) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -123,13 +122,6 @@ func (w *walker) set(args []word, s *state, source string) {
 			}
 		}
 	}
-}
-
-// plainShopt reports whether shopt only sets options that matter little.
-func plainShopt(args []word) bool {
-	return !slices.ContainsFunc(args, func(a word) bool {
-		return !a.known() || !listed("-s -u -q -p nullglob inherit_errexit", a.text)
-	})
 }
 
 // cd follows a change of directory.
@@ -158,17 +150,17 @@ func (w *walker) cd(args []word, s *state, source string) {
 	if _, set := s.vars.get("CDPATH"); set {
 		before = nil
 	}
-	w.setDirs(s, nil)
 	if s.left = nil; target.known() {
 		s.left = slices.Clone(before)
 	}
+	var next []string
 	for _, dir := range before {
-		w.cdFrom(dir, target.text, before, physical, s)
+		joinList(&next, w.cdFrom(dir, target.text, before, physical, s))
 	}
+	w.setDirs(s, next)
 }
 
-// cdProc records that the shell may enter a directory by one of its names below /proc.
-// It reports whether it certainly does.
+// cdProc records that the shell may, or (true) does, enter a directory by a name below /proc.
 func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	for _, a := range args {
 		if a.glob && w.globInProc(a.text, s) {
@@ -188,26 +180,23 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 	return enters
 }
 
-// cdFrom adds where cd leads from one directory. It resolves .. by name, unlike the
-// kernel; both readings are kept.
-func (w *walker) cdFrom(dir, target string, before []string, physical bool, s *state) {
+// cdFrom returns where cd leads: it resolves .. by name, and the kernel by links.
+func (w *walker) cdFrom(dir, target string, before []string, physical bool, s *state) []string {
 	if strings.HasPrefix(target, "/") {
 		dir = ""
 	}
 	next := filepath.Clean(dir + "/" + target)
-	s.addDir(next)
 	if !w.isDir(next) {
 		s.failed, s.left = before, nil
 	}
-	if !physical && !strings.Contains(target, "..") {
-		return
+	if physical || strings.Contains(target, "..") {
+		if real := w.resolve(dir + "/" + target); real != "" {
+			return []string{next, real}
+		}
 	}
-	if real := w.resolve(dir + "/" + target); real != "" && real != next {
-		s.addDir(real)
-	}
+	return []string{next}
 }
 
-// eval follows text that is known.
 func (w *walker) eval(args []word, s *state, source string) {
 	if len(args) > 0 && args[0].is("--") {
 		args = args[1:]
@@ -223,7 +212,6 @@ func (w *walker) eval(args []word, s *state, source string) {
 	w.script(strings.Join(texts, " "), s)
 }
 
-// indirect follows exec, command and builtin to the command they run.
 func (w *walker) indirect(args []word, s *state, source string) bool {
 	c := programs.Parse(policyWords(args))
 	switch {
@@ -240,4 +228,97 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 		w.builtinOrProgram(rest, s, source)
 	}
 	return true
+}
+
+// valueFlags are the flags of builtins that set variables: with a value, and without.
+var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"dnOsuCc", "t"}, "readarray": {"dnOsuCc", "t"}, "wait": {"p", "nf"}}
+
+// readVariables follows the builtins that set variables which their words name.
+func (w *walker) readVariables(name string, args []word, s *state, source string) {
+	v, flags := unknown(), args
+	switch {
+	case name == "getopts":
+		flags = args[:min(2, len(args))]
+	case name == "wait" && len(args) > 0 && args[0].number:
+		return // an operand: no flag follows
+	case name == "wait":
+		v = value{dynamic: true, number: true, blank: true}
+	}
+	switch {
+	case slices.ContainsFunc(flags, func(a word) bool { return a.many || a.glob }):
+		w.opaque("the words of `"+name+"` are known only when it runs", source)
+	case name == "getopts" && len(args) > 1:
+		w.readName(args[1], v, false, s, source)
+	case name != "getopts":
+		for args = w.readFlags(name, args, v, s, source); name != "wait" && len(args) > 0; args = args[1:] {
+			w.readName(args[0], v, name != "read", s, source)
+		}
+	}
+}
+
+// readFlags follows the flags of such a builtin, and returns the words after them.
+func (w *walker) readFlags(name string, args []word, v value, s *state, source string) []word {
+	takes, plain := valueFlags[name][0], valueFlags[name][1]
+	for len(args) > 0 {
+		text := args[0].text
+		if !args[0].known() && (text == "" || text[0] == '-') && !args[0].number {
+			w.opaque("a flag of `"+name+"` is known only when it runs", source)
+			return nil
+		}
+		if len(text) < 2 || text[0] != '-' {
+			return args
+		}
+		if args = args[1:]; text == "--" {
+			return args
+		}
+		before, after := text[1:], ""
+		n := strings.IndexAny(before, takes)
+		if n >= 0 {
+			before, after = before[:n], before[n+1:]
+		}
+		if strings.Trim(before, plain) != "" {
+			w.opaque("a flag of `"+name+"` is not known", source)
+		}
+		if n < 0 {
+			continue
+		}
+		operand := word{text: after}
+		if after == "" && len(args) == 0 {
+			return nil
+		} else if after == "" {
+			operand, args = args[0], args[1:]
+		}
+		switch flag := text[n+1]; {
+		case name == "read" && flag == 'a', name == "wait":
+			w.readName(operand, v, name == "read", s, source)
+		case flag == 'C':
+			w.opaque("`"+name+"` runs a text", source)
+		}
+	}
+	return args
+}
+
+func (w *walker) readName(a word, v value, array bool, s *state, source string) {
+	switch {
+	case !a.known():
+		w.opaque("a variable's name is known only when it runs", source)
+	case !syntax.ValidName(a.text):
+		w.opaque("an array's index is evaluated", source)
+	case array:
+		w.setArray(a.text, s, false)
+	default:
+		w.setVar(a.text, v, s, false)
+	}
+}
+
+func (w *walker) printf(args []word, s *state, source string) {
+	switch {
+	case len(args) == 0:
+	case args[0].known() && !strings.HasPrefix(args[0].text, "-v"):
+	case args[0].dynamic && !args[0].many && args[0].text != "" && args[0].text[0] != '-', args[0].number:
+	case args[0].is("-v") && len(args) > 1 && args[1].known() && syntax.ValidName(args[1].text):
+		w.setVar(args[1].text, unknown(), s, false)
+	default:
+		w.opaque("`printf` may set a variable", source)
+	}
 }

@@ -2,15 +2,16 @@ package shell
 
 import (
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
-// simple follows a simple command in bash's order: its words, its assignments, its
-// redirections, and then the command. Without a command the assignments are the
-// shell's own; with one, redirections do not see them.
+// simple follows a simple command in bash's order: words, assignments, redirections, the
+// command. Without a command the assignments are the shell's own and seen by redirections.
 func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state) {
 	args := w.words(c.Args, s)
 	if len(args) == 0 {
@@ -58,8 +59,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	}
 }
 
-// otherShell notes a command that another shell than bash understands differently:
-// special builtins keep the assignments before them there.
+// otherShell notes what another shell understands differently, such as x=1 before export.
 func (w *walker) otherShell(name string, assigns bool, s *state, source string) {
 	_, function := s.funcs.get(name)
 	keeps := function || listed(": . break continue eval exec exit export readonly return set shift times trap unset", name)
@@ -70,14 +70,12 @@ func (w *walker) otherShell(name string, assigns bool, s *state, source string) 
 
 const otherShell = "another shell than bash may read it differently"
 
-// override is a variable that is set for one command.
 type override struct {
 	name   string
 	before variable
 	exists bool
 }
 
-// temporary follows the assignments before a command, and returns what was there.
 func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved []*override) {
 	for _, as := range list {
 		if w.steps <= 0 {
@@ -109,14 +107,12 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 	return saved
 }
 
-// swap exchanges a variable's value for the other one.
 func (o *override) swap(w *walker, s *state) {
 	now, exists := s.vars.get(o.name)
 	o.restore(w, s, false)
 	o.before, o.exists = now, exists
 }
 
-// restore makes a variable what it was. What the command may have changed is unknown.
 func (o *override) restore(w *walker, s *state, changed bool) {
 	v := o.before
 	switch {
@@ -130,8 +126,7 @@ func (o *override) restore(w *walker, s *state, changed bool) {
 	}
 }
 
-// onlySplits reports IFS=x before read, which takes it for its own input. What it
-// reads is not known in any case.
+// onlySplits reports IFS=x before read, which takes it for its input alone.
 func (w *walker) onlySplits(as *syntax.Assign, program word, s *state) bool {
 	_, function := s.funcs.get("read")
 	if function || !program.is("read") || as.Name == nil || as.Name.Value != "IFS" || as.Array != nil || as.Index != nil {
@@ -141,11 +136,8 @@ func (w *walker) onlySplits(as *syntax.Assign, program word, s *state) bool {
 	return true
 }
 
-// run follows a command whose words are expanded.
 func (w *walker) run(args []word, s *state, source string) {
-	if w.steps -= 1 + len(args)/4; w.steps <= 0 {
-		w.exhausted()
-		w.suffixes(args, source)
+	if !w.spend(args, source, 0) {
 		return
 	}
 	if w.first == nil {
@@ -173,7 +165,6 @@ func (w *walker) run(args []word, s *state, source string) {
 	w.builtinOrProgram(args, s, source)
 }
 
-// globbedProgram records, for denying rules, the programs that a pattern matches now.
 func (w *walker) globbedProgram(args []word, source string) {
 	names, _ := w.glob(args[0].text)
 	for _, name := range names {
@@ -186,10 +177,166 @@ func (w *walker) globbedProgram(args []word, source string) {
 	}
 }
 
-// builtinOrProgram follows a command that is no function.
 func (w *walker) builtinOrProgram(args []word, s *state, source string) {
 	if w.builtin(args, s, source) {
 		return
 	}
 	w.program(w.plainName(args, s), s, source)
+}
+
+// starts follows what a program starts, as its specification says: commands in its words
+// or in those of find's expression, texts for a shell, its input. It reports whether that
+// is all that the program does.
+func (w *walker) starts(args []word, c *programs.Command, s *state, source string) bool {
+	for _, o := range c.Operands {
+		switch o.Role {
+		case "variable":
+			name, text, _ := strings.Cut(o.Word.Text, "=")
+			w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic})
+			if !syntax.ValidName(name) {
+				name = ""
+			}
+			if c.Through {
+				w.add(policy.Effect{Kind: policy.Env, Name: name, Source: source})
+			}
+		case "script":
+			w.written(o.Word.Text, s, source)
+			if w.isInput(word{text: o.Word.Text, dynamic: o.Word.Dynamic}, s) {
+				w.fromInput(s)
+			}
+		}
+	}
+	if c.Input {
+		w.fromInput(s)
+	}
+	if !c.Followed() {
+		return false
+	}
+	unknown := slices.ContainsFunc(c.Runs, func(r programs.Run) bool { return r.Language == "" && r.Argv[0].Dynamic })
+	if c.Opaque != "" && !unknown {
+		w.opaque(c.Opaque, source)
+	}
+	if c.Through && c.Opaque != "" && !unknown {
+		return false
+	}
+	for _, run := range c.Runs {
+		w.start(args, run, s, source)
+	}
+	return c.Through && len(c.Runs) > 0
+}
+
+func (w *walker) start(args []word, run programs.Run, s *state, source string) {
+	words := w.given(args, run)
+	switch {
+	case run.Language == "text":
+		w.opaque("a text is split by rules of the program's own", source)
+	case run.Language != "" && run.Script.Dynamic:
+		w.opaque("a shell runs a text known only when it runs", source)
+	case run.Language != "":
+		posix := w.posix
+		if w.posix = run.Language != "bash"; w.posix && differsFromBash(run.Script.Text) {
+			w.opaque(otherShell, source)
+		}
+		w.apart(s, func(sub *state) { w.script(run.Script.Text, w.child(sub, words)) })
+		w.posix = posix
+	default:
+		if run.Dir != (programs.Word{}) {
+			s = w.startedIn(word{text: run.Dir.Text, dynamic: run.Dir.Dynamic}, s, source)
+		}
+		if run.Adds {
+			w.xargs++
+			defer func() { w.xargs-- }()
+		}
+		w.external(words, s, source)
+	}
+}
+
+// startedIn is the state of a program that starts in another directory.
+func (w *walker) startedIn(dir word, s *state, source string) *state {
+	armed := w.touched.armed
+	w.touched.armed = false
+	s = w.fork(s)
+	w.cd([]word{{text: "--"}, dir}, s, source)
+	w.touched.armed = armed
+	return s
+}
+
+// given returns the words of what is started: input adds words, or takes the place of a
+// mark.
+func (w *walker) given(args []word, run programs.Run) []word {
+	out := make([]word, 0, len(run.Argv)+1)
+	if run.At > 0 {
+		out = append(out, args[run.At:run.At+len(run.Argv)]...)
+	} else {
+		for _, a := range run.Argv {
+			out = append(out, word{text: a.Text, dynamic: a.Dynamic, many: a.Many})
+		}
+	}
+	if run.Adds && run.Replaces == "" {
+		return append(out, word{dynamic: true, many: true})
+	}
+	for i, a := range out {
+		if before, _, ok := strings.Cut(a.text, run.Replaces); ok && run.Replaces != "" {
+			if out[i] = (word{text: before, dynamic: true}); before == "" {
+				out[i].text = run.Found.Text
+			}
+		}
+	}
+	return out
+}
+
+// plainName takes a program that is named by a detour, such as /bin/../bin/ls, for
+// what it is.
+func (w *walker) plainName(args []word, s *state) []word {
+	name := args[0].text
+	if _, ok := programs.System(name); ok || args[0].dynamic || !strings.HasPrefix(name, "/") && len(s.dirs) != 1 {
+		return args
+	}
+	if !strings.HasPrefix(name, "/") {
+		name = s.dirs[0] + "/" + name
+	}
+	i := strings.LastIndexByte(name, '/')
+	real := w.resolve(name[:i+1]) + name[i:]
+	if _, ok := programs.System(real); !ok || i+1 == len(name) {
+		return args
+	}
+	return append([]word{{text: real}}, args[1:]...)
+}
+
+// external follows a command that another program starts: no functions, and
+// builtins only as the programs of the same name.
+func (w *walker) external(args []word, s *state, source string) {
+	if !args[0].known() || args[0].text == "" {
+		w.opaque("the program is known only when it runs", source)
+		return
+	}
+	if !w.spend(args, source, w.wrapped) {
+		return
+	}
+	w.wrapped++
+	defer func() { w.wrapped-- }()
+	w.program(w.plainName(args, s), s, source)
+}
+
+// child is the state in which a shell that is started begins: args are $0 and what
+// follows. Whether a variable is exported is not followed.
+func (w *walker) child(s *state, args []word) *state {
+	inner := w.fork(s)
+	for name, v := range *s.vars.entries {
+		if known, ok := w.env[name]; !ok || v.value != (value{text: known}) {
+			w.put(inner, name, variable{value: unknown()})
+		}
+	}
+	inner.funcs = newTable[function]()
+	inner.params, inner.split = params{known: true}, s.split
+	if len(args) > 0 {
+		inner.params.words = args[1:]
+		inner.params.known = !slices.ContainsFunc(args[:1], func(a word) bool { return a.many || a.glob })
+	}
+	return inner
+}
+
+func differsFromBash(text string) bool {
+	marks := []string{"{", "$'", "[[", "<(", ">(", "&>", ">&", "((", "<<<", "function", "=(", "=~", "+=", "|&", "$\"", "**", "alias"}
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(text, mark) })
 }

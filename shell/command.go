@@ -6,7 +6,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// stmts follows statements that run one after the other.
 func (w *walker) stmts(list []*syntax.Stmt, s *state) {
 	for _, stmt := range list {
 		w.stmt(stmt, s)
@@ -14,7 +13,6 @@ func (w *walker) stmts(list []*syntax.Stmt, s *state) {
 	}
 }
 
-// stmt follows one statement with its redirections.
 func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 	if w.steps--; w.steps <= 0 || !w.enter() {
 		return
@@ -27,7 +25,6 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 	w.foreground(stmt, s)
 }
 
-// foreground follows a statement in the process of the shell.
 func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
 	input := s.input
 	switch c := stmt.Cmd.(type) {
@@ -47,7 +44,6 @@ func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
 	}
 }
 
-// compound follows a command whose redirections come first.
 func (w *walker) compound(stmt *syntax.Stmt, s *state) {
 	w.redirections(stmt.Redirs, s)
 	if !w.mayFail(stmt.Redirs, s) {
@@ -59,7 +55,6 @@ func (w *walker) compound(stmt *syntax.Stmt, s *state) {
 	w.join(s, before)
 }
 
-// redirections follows the redirections of one command.
 func (w *walker) redirections(redirs []*syntax.Redirect, s *state) {
 	for _, r := range redirs {
 		if w.steps--; w.steps <= 0 {
@@ -69,7 +64,6 @@ func (w *walker) redirections(redirs []*syntax.Redirect, s *state) {
 	}
 }
 
-// expands reports whether a redirection's target is known only after expansion.
 func expands(r *syntax.Redirect) bool {
 	if r.Word == nil {
 		return false
@@ -78,7 +72,6 @@ func expands(r *syntax.Redirect) bool {
 	return !plain
 }
 
-// command follows any kind of command. A kind that is not listed is not known.
 func (w *walker) command(cmd syntax.Command, s *state) {
 	switch c := cmd.(type) {
 	case nil:
@@ -120,7 +113,6 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	}
 }
 
-// binary follows &&, || and pipes.
 func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 	switch c.Op {
 	case syntax.AndStmt:
@@ -148,7 +140,6 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 	}
 }
 
-// pipe follows both sides of a pipe. The right one may read what the left one names.
 func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 	printed, said := w.printed, w.said
 	w.printed, w.said = nil, ""
@@ -160,7 +151,6 @@ func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 	w.printed, w.said = slices.Concat(printed, w.printed), said
 }
 
-// ifClause follows if, elif and else.
 func (w *walker) ifClause(c *syntax.IfClause, s *state) {
 	w.stmts(c.Cond, s)
 	other := w.fork(s)
@@ -172,9 +162,8 @@ func (w *walker) ifClause(c *syntax.IfClause, s *state) {
 	w.join(s, other)
 }
 
-// caseClause follows every branch of a case. Patterns are expanded one after the other
-// until one matches, and ;& and ;;& go on in the next branch with what this one has
-// changed.
+// caseClause follows every branch of a case. Patterns are expanded until one matches; ;&
+// and ;;& go on in the next branch with what this one has changed.
 func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 	w.word(c.Word, s)
 	out := &state{dead: true}
@@ -218,7 +207,7 @@ func (w *walker) caseClause(c *syntax.CaseClause, s *state) {
 
 // function records a function; its body is followed at each call.
 func (w *walker) function(c *syntax.FuncDecl, s *state) {
-	if c.Name == nil || len(c.Names) > 0 || reservedNames[c.Name.Value] {
+	if c.Name == nil || len(c.Names) > 0 || listed(reservedNames, c.Name.Value) {
 		w.opaque("a function takes the name of a part of the shell", w.text(c))
 		return
 	}
@@ -229,16 +218,14 @@ func (w *walker) function(c *syntax.FuncDecl, s *state) {
 	w.setFunc(c.Name.Value, function{c.Body}, s)
 }
 
-// setFunc records that a name is a function.
 func (w *walker) setFunc(name string, f function, s *state) {
 	w.changes++
 	w.steps -= s.funcs.put(name, f) / 32
-	s.touched.set(name + "()")
+	w.touch(name + "()")
 }
 
-// isBody reports whether a statement is one that bash takes for the body of a
-// function. The parser takes all of "f() { p; } && f" for the definition, of which
-// bash runs the second half.
+// isBody reports whether bash, too, takes a statement for the body of a function: of
+// "f() { p; } && f" it runs the second half.
 func isBody(body *syntax.Stmt) bool {
 	switch body.Cmd.(type) {
 	case *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.TestClause, *syntax.ArithmCmd:
@@ -248,11 +235,137 @@ func isBody(body *syntax.Stmt) bool {
 	return false
 }
 
-// reservedNames are commands that the parser treats as syntax, and those whose
-// meaning the analysis relies on.
-var reservedNames = map[string]bool{
-	"declare": true, "typeset": true, "local": true, "export": true, "readonly": true, "nameref": true, "let": true,
-	"time": true, "coproc": true, "eval": true, "exec": true, "command": true, "builtin": true, "cd": true, "pushd": true,
-	"popd": true, "set": true, "unset": true, "shopt": true, "source": true, ".": true, "trap": true, "exit": true, "return": true,
-	"break": true, "continue": true, "shift": true, "command_not_found_handle": true,
+// reservedNames are commands whose meaning the parser or the analysis relies on.
+const reservedNames = "declare typeset local export readonly nameref let time coproc eval exec command builtin cd pushd popd set unset " +
+	"shopt source . trap exit return break continue shift command_not_found_handle"
+
+// maxTurns is how many turns are followed before directories that change are unknown.
+const maxTurns = 3
+
+// maxUnrolled bounds the turns of nested loops over known words.
+const maxUnrolled = 96
+
+type loop struct {
+	calls             int // functions around it
+	breaks, continues *state
+}
+
+// turns follows a loop until another turn changes nothing. before runs at the start of
+// each turn and after the last, after at the end of a turn. Either may be nil.
+func (w *walker) turns(s *state, l *loop, before, body, after func(*state)) {
+	l.calls = len(w.calls)
+	w.loops = append(w.loops, l)
+	defer func() { w.loops = w.loops[:len(w.loops)-1] }()
+	for turn := 1; ; turn++ {
+		in, dirs, changes := w.fork(s), s.dirs, s.disk.changes()
+		if before != nil {
+			before(in)
+			in.settle()
+		}
+		out := w.fork(in)
+		w.turn(in, l, body)
+		if after != nil {
+			after(in)
+		}
+		changed := w.join(s, in)
+		if changed && turn >= maxTurns && len(s.dirs) != len(dirs) {
+			s.dirs = nil
+		}
+		if w.steps <= 0 || !changed && s.disk.changes() == changes {
+			*s = *out
+			break
+		}
+	}
+	w.join(s, l.breaks)
+}
+
+func (w *walker) turn(s *state, l *loop, body func(*state)) {
+	l.continues = nil
+	body(s)
+	s.settle()
+	w.join(s, l.continues)
+}
+
+func (w *walker) forClause(c *syntax.ForClause, s *state) {
+	if c.Select {
+		w.opaque("`select` is not followed", w.text(c))
+		return
+	}
+	body := func(s *state) { w.stmts(c.Do, s) }
+	switch l := c.Loop.(type) {
+	case *syntax.CStyleLoop:
+		evaluate := func(x syntax.ArithmExpr) func(*state) {
+			return func(s *state) {
+				if x != nil {
+					w.arithmetic(x, s)
+				}
+			}
+		}
+		evaluate(l.Init)(s)
+		w.turns(s, &loop{}, evaluate(l.Cond), body, evaluate(l.Post))
+	case *syntax.WordIter:
+		w.forWords(l, body, s)
+	default:
+		w.opaque("this form of loop is not followed", w.text(c))
+	}
+}
+
+func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
+	items := w.words(l.Items, s)
+	if !l.InPos.IsValid() { // for x; do: over the positional parameters
+		items = s.params.words
+		if !s.params.known {
+			items = []word{{dynamic: true, many: true}}
+		}
+	}
+	unrolled := w.unrolled
+	defer func() { w.unrolled = unrolled }()
+	if w.unrolled = max(1, unrolled) * max(1, len(items)); len(items) > maxItems || w.unrolled > maxUnrolled {
+		items = []word{{dynamic: true, many: true}}
+		w.unrolled = unrolled
+	}
+	this := &loop{calls: len(w.calls)}
+	for _, item := range items {
+		v := item.value()
+		set := func(s *state) { w.setVar(l.Name.Value, v, s, false) }
+		if item.many || item.glob {
+			w.turns(s, this, nil, func(s *state) { set(s); body(s) }, nil)
+		} else {
+			w.loops = append(w.loops, this)
+			set(s)
+			w.turn(s, this, body)
+			w.loops = w.loops[:len(w.loops)-1]
+		}
+	}
+	w.join(s, this.breaks)
+}
+
+func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
+	n := countOf(args)
+	if len(w.loops) == 0 {
+		return // an error that changes nothing, or the end of a process of its own
+	}
+	own := w.loops[len(w.loops)-1].calls == len(w.calls)
+	if n <= 0 || !own {
+		for _, l := range w.loops {
+			w.joinInto(&l.breaks, s)
+			w.joinInto(&l.continues, s)
+		}
+		return
+	}
+	l := w.loops[max(0, len(w.loops)-n)]
+	if name == "break" {
+		w.joinInto(&l.breaks, s)
+	} else {
+		w.joinInto(&l.continues, s)
+	}
+	s.dead = true
+}
+
+func (w *walker) joinInto(to **state, s *state) (changed bool) {
+	if *to == nil {
+		*to = w.fork(s)
+		return true
+	}
+	return w.join(*to, s)
 }

@@ -7,7 +7,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// declaration is what the flags of declare, local, export and readonly say.
 type declaration struct {
 	builtin                           string
 	export, readonly, array, integer  bool
@@ -15,17 +14,13 @@ type declaration struct {
 	named                             bool // a name came: no flags follow
 }
 
-// declarations are the builtins that declare variables.
-var declarations = map[string]bool{"declare": true, "typeset": true, "local": true, "export": true, "readonly": true}
-
-// declare follows a declaration that the parser has recognised. Its arguments are
-// words first: braces in them are expanded.
+// declare follows a declaration that the parser has recognised.
 func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	d := declaration{builtin: c.Variant.Value}
 	if w.posix {
 		w.otherShell(d.builtin, false, s, w.text(c))
 	}
-	if !declarations[d.builtin] {
+	if !listed("declare typeset local export readonly", d.builtin) {
 		w.opaque("this form of declaration is not followed", w.text(c))
 	}
 	defer w.outsideOfFunctions(&d, s)()
@@ -42,20 +37,17 @@ func (w *walker) declare(c *syntax.DeclClause, s *state) {
 	}
 }
 
-// declareArg expands one argument of a declaration, and returns what sets it: all are
-// expanded before any is set.
+// declareArg expands an argument, and returns what sets it: all are expanded before that.
 func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source string) (set func()) {
-	switch {
-	case as.Name == nil:
-		words := w.words([]*syntax.Word{as.Value}, s)
+	if words, ok := w.declaredWords(as, s); ok {
 		return func() {
 			for _, a := range words {
 				w.declareWord(d, a, s, source)
 			}
 		}
-	case as.Naked:
-		return func() { w.declareWord(d, word{text: as.Name.Value}, s, source) }
-	case as.Array != nil || as.Index != nil:
+	}
+	name := as.Name.Value
+	if as.Array != nil || as.Index != nil {
 		return func() {
 			d.named = true
 			d := *d
@@ -63,32 +55,30 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 			if d.functions || d.prints {
 				w.opaque("a declaration that prints may assign nothing", source)
 			}
-			w.enterScope(&d, as.Name.Value, s)
+			w.enterScope(&d, name, s)
 			w.assign(as, s, d.export)
-			w.mark(&d, as.Name.Value, s)
-		}
-	}
-	if words, ok := w.declareBraces(as, s); ok {
-		return func() {
-			for _, a := range words {
-				w.declareWord(d, a, s, source)
-			}
+			w.mark(&d, name, s)
 		}
 	}
 	v := w.assigned(as.Value, s)
 	return func() {
 		if as.Append {
-			v = w.appended(s.get(as.Name.Value), v)
+			v = w.appended(s.get(name), v)
 		}
 		d.named = true
-		w.declareValue(d, as.Name.Value, v, s, source)
+		w.declareValue(d, name, v, s, source)
 	}
 }
 
-// declareBraces expands NAME=value in which bash expands braces: what they come to are
-// words like all others, split, and without the ~ of assignments.
-func (w *walker) declareBraces(as *syntax.Assign, s *state) (words []word, ok bool) {
-	if !hasBraces(as.Value) {
+// declaredWords expands an argument that is words like all others. Of NAME={a,b} bash
+// makes such words, too.
+func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bool) {
+	switch {
+	case as.Name == nil:
+		return w.words([]*syntax.Word{as.Value}, s), true
+	case as.Naked:
+		return []word{{text: as.Name.Value}}, true
+	case as.Array != nil || as.Index != nil || !hasBraces(as.Value):
 		return nil, false
 	}
 	name := as.Name.Value + "="
@@ -103,7 +93,6 @@ func (w *walker) declareBraces(as *syntax.Assign, s *state) (words []word, ok bo
 	return w.word(all, s), true
 }
 
-// declareValue sets one variable of a declaration.
 func (w *walker) declareValue(d *declaration, name string, v value, s *state, source string) {
 	if d.functions || d.prints {
 		w.opaque("a declaration that prints may assign nothing", source)
@@ -113,9 +102,6 @@ func (w *walker) declareValue(d *declaration, name string, v value, s *state, so
 	compound := !v.known() || strings.HasPrefix(v.text, "(")
 	if s.get(name).array && compound {
 		w.opaque("the text of an array is evaluated", source)
-	}
-	if d.global && w.pop(name, s) {
-		v = unknown() // it may be the caller's local that is seen
 	}
 	w.setVar(name, v, s, d.export)
 	w.mark(d, name, s)
@@ -143,10 +129,8 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 	}
 }
 
-// fewFlags are the flags of declarations that do not take all of them.
 var fewFlags = map[string]string{"export": "fnp", "readonly": "aAfp"}
 
-// declareFlag follows a word of flags.
 func (w *walker) declareFlag(d *declaration, text, source string) {
 	if text == "--" {
 		d.named = true
@@ -162,39 +146,24 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 		}
 		return
 	}
+	flags := map[rune]*bool{
+		'x': &d.export, 'r': &d.readonly, 'a': &d.array, 'A': &d.array, 'i': &d.integer, 'g': &d.global, 'p': &d.prints, 'f': &d.functions, 'F': &d.functions,
+	}
 	for _, c := range text[1:] {
-		switch c {
-		case 'x':
-			d.export = true
-		case 'r':
-			d.readonly = true
-		case 'a', 'A':
-			d.array = true
-		case 'i':
-			d.integer = true
-		case 'g':
-			d.global = true
-		case 'p':
-			d.prints = true
-		case 'f', 'F':
-			d.functions = true
-		case 'n':
-			if d.builtin == "export" {
-				d.remove = true
-				continue
-			}
-			w.opaque("a variable takes the name of another", source)
-		default:
-			w.opaque("this kind of variable is evaluated, or changed when it is set", source)
+		if c == 'n' && d.builtin == "export" {
+			d.remove = true
+		} else if flags[c] != nil {
+			*flags[c] = true
+		} else {
+			w.opaque("this kind of variable is evaluated, changed when it is set, or another one's name", source)
 		}
 	}
 }
 
-// declareName follows a declaration without a value.
 func (w *walker) declareName(d *declaration, name string, s *state) {
 	before, existed := s.vars.get(name)
 	scoped := w.enterScope(d, name, s)
-	if scoped && (numericNames[name] || name == "PWD") {
+	if scoped && (listed(numericNames, name) || name == "PWD") {
 		w.opaque(name+" is not the shell's own any more", name)
 	}
 	old := s.get(name)
@@ -210,7 +179,6 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 	w.put(s, name, v)
 }
 
-// mark notes the attributes that a declaration gives.
 func (w *walker) mark(d *declaration, name string, s *state) {
 	v := s.get(name)
 	v.readonly = v.readonly || d.readonly || d.builtin == "readonly" && !d.prints
@@ -220,23 +188,19 @@ func (w *walker) mark(d *declaration, name string, s *state) {
 	w.put(s, name, v)
 }
 
-// enterScope makes a variable one of the function being followed. It reports whether
-// it is one.
+// enterScope makes a variable local where a declaration does that, and reports it.
 func (w *walker) enterScope(d *declaration, name string, s *state) bool {
-	if d.global && w.hidden(name, s) {
+	_, own := s.locals.get(name)
+	if hides := own || w.overridden > 0 || len(w.calls) > 1; hides && d.global {
 		w.opaque("a variable of a function hides the global one", name)
 	}
 	if d.builtin == "export" {
 		d.export = !d.remove
 	}
-	global := d.global || d.builtin == "export" || d.builtin == "readonly"
-	switch {
-	case global:
-		return false
-	case len(w.calls) == 0:
+	if d.global || len(w.calls) == 0 || listed("export readonly", d.builtin) {
 		return false
 	}
-	if _, have := s.locals.get(name); !have {
+	if !own {
 		before, exists := s.vars.get(name)
 		w.steps -= s.locals.put(name, local{before: before, unset: !exists}) / 32
 		if exists {
@@ -247,20 +211,10 @@ func (w *walker) enterScope(d *declaration, name string, s *state) bool {
 	return true
 }
 
-// hidden reports whether a variable may be another one than the global of its name.
-func (w *walker) hidden(name string, s *state) bool {
-	if len(w.calls) == 0 {
-		return w.overridden > 0
-	}
-	_, local := s.locals.get(name)
-	return local || w.overridden > 0 || len(w.calls) > 1
-}
-
-// leaveScope restores the variables that were local to a function.
 func (w *walker) leaveScope(s *state) {
 	for name, l := range *s.locals.entries {
 		switch {
-		case l.unsure || slices.Contains(s.popped, name):
+		case l.unsure:
 			now := s.get(name)
 			v := now.or(l.before)
 			v.value = unknown()
@@ -273,8 +227,7 @@ func (w *walker) leaveScope(s *state) {
 	}
 }
 
-// declareWords follows a declaration whose name the parser has not recognised:
-// "command export x=1".
+// declareWords follows a declaration that the parser has not recognised: "command export".
 func (w *walker) declareWords(args []word, s *state, source string) {
 	d := declaration{builtin: args[0].text}
 	if slices.ContainsFunc(args, func(a word) bool { return a.many }) {
@@ -287,8 +240,7 @@ func (w *walker) declareWords(args []word, s *state, source string) {
 	}
 }
 
-// outsideOfFunctions returns what is to be done after a declaration: outside of
-// functions, local is an error and assigns nothing.
+// outsideOfFunctions returns what is to be done after "local", which fails out of functions.
 func (w *walker) outsideOfFunctions(d *declaration, s *state) func() {
 	if d.builtin != "local" || len(w.calls) > 0 {
 		return func() {}

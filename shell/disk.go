@@ -1,86 +1,265 @@
 package shell
 
 import (
+	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
-// disk is what a script may have changed on the disk so far, in any of its processes:
-// the analysis looks at the disk before the script runs. It only grows.
+// disk is what a script may have changed on the disk so far. It only grows.
 type disk struct {
-	made  []string            // symbolic links that the script makes
-	moved []string            // where it may have put links that were elsewhere
-	files map[string]struct{} // paths that it writes
-	trees map[string]struct{} // directories of which it may write anything
-	repos map[string]struct{} // directories that it may make a repository of, or change as one
+	made  []string        // symbolic links that the script makes
+	moved []string        // where it may have put links that were elsewhere
+	marks map[string]mark // of paths
+	all   mark            // any of them
 	count int
 }
 
-// changes is a number that grows with each change.
+// mark is what a script may have done with a path.
+type mark byte
+
+const (
+	writtenFile mark = 1 << iota
+	writtenTree      // it may write anything below
+	repository       // it may make a repository of it, or change it as one
+)
+
 func (d *disk) changes() int { return d.count + len(d.made) + len(d.moved) }
 
-// write records that a path is written, or a tree.
 func (d *disk) write(name string, tree bool) {
-	if d.files == nil {
-		d.files, d.trees, d.repos = map[string]struct{}{}, map[string]struct{}{}, map[string]struct{}{}
+	if d.put(name, writtenFile); tree {
+		d.put(name, writtenTree)
 	}
-	if tree {
-		d.put(d.trees, name)
-	}
-	d.put(d.files, name)
 	if i := strings.Index(name+"/", "/.git/"); i >= 0 && !strings.HasSuffix(name, ".lock") {
-		d.put(d.repos, name[:i])
+		d.put(name[:i], repository)
 	}
 	if base := path.Base(name); base == "HEAD" || base == "objects" {
-		d.put(d.repos, path.Dir(name))
+		d.put(path.Dir(name), repository)
 	}
 }
 
-func (d *disk) put(set map[string]struct{}, name string) {
-	if _, have := set[name]; !have {
-		set[name] = struct{}{}
+func (d *disk) put(name string, m mark) {
+	if d.marks == nil {
+		d.marks = make(map[string]mark)
+	}
+	if d.marks[name]&m != m {
+		d.marks[name] |= m
+		d.all |= m
 		d.count++
 	}
 }
 
 // wrote reports whether a path may have been written.
 func (d *disk) wrote(name string) bool {
-	if _, file := d.files[name]; file {
-		return true
+	found := d.marks[name] != 0 && d.marks[name] != repository
+	for ; !found && d.all&writtenTree != 0 && name != "/" && name != "."; name = path.Dir(name) {
+		found = d.marks[path.Dir(name)]&writtenTree != 0
 	}
-	for len(d.trees) > 0 {
-		if _, tree := d.trees[name]; tree {
-			return true
-		}
-		if name == "/" || name == "." {
-			break
-		}
-		name = path.Dir(name)
-	}
-	return false
+	return found
 }
 
-// mayBeRepository reports whether a directory may have become a repository, or another
-// one.
 func (d *disk) mayBeRepository(dir string) bool {
-	if _, repo := d.repos[dir]; repo || slices.Contains(d.made, dir) || slices.Contains(d.moved, dir) {
-		return true
-	}
-	return len(d.trees) > 0 && d.wrote(dir+"/.git")
+	made := slices.Contains(d.made, dir) || slices.Contains(d.moved, dir)
+	return made || d.marks[dir]&repository != 0 || d.all&writtenTree != 0 && d.wrote(dir+"/.git")
 }
 
-// join adds the changes of another state. States of one script share theirs.
 func (d *disk) join(o *disk) (changed bool) {
 	if d == o {
 		return false
 	}
 	before := d.changes()
-	for name := range o.files {
-		_, tree := o.trees[name]
-		d.write(name, tree)
+	for name, m := range o.marks {
+		d.put(name, m)
 	}
 	joinList(&d.made, o.made)
 	joinList(&d.moved, o.moved)
 	return d.changes() != before
 }
+
+// links follows symbolic links that are made and moved: under another name one leads to
+// what no question was about.
+func (w *walker) links(c *programs.Command, s *state) {
+	switch {
+	case len(s.disk.made)+len(s.disk.moved) > maxLinks, c.Name == "ln" && len(c.Operands) > 8*maxLinks:
+		w.opaque("it makes and moves too many symbolic links", "")
+	case c.Name == "ln":
+		s.disk.made = append(s.disk.made, w.operandPaths(c, s, func(o programs.Operand) bool { return o.Kind == programs.Write && !o.Tree })...)
+	case c.Name == "mv" || c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave):
+		from := func(o programs.Operand) bool { return o.Link || o.Kind == programs.Read }
+		if slices.ContainsFunc(w.operandPaths(c, s, from), func(path string) bool { return w.isLink(path, s) }) {
+			s.disk.moved = append(s.disk.moved, w.operandPaths(c, s, func(o programs.Operand) bool { return !from(o) })...)
+		}
+	}
+}
+
+func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Operand) bool) (out []string) {
+	for _, o := range c.Operands {
+		if o.Word.Dynamic || !of(o) {
+			continue
+		}
+		for e := range w.pathEffects(kindOf(o.Kind), o.Word.Text, s) {
+			out = append(out, e.Path)
+		}
+	}
+	return out
+}
+
+func (w *walker) isLink(path string, s *state) bool {
+	mode, err := w.resolver.Mode(w.linkItself(path))
+	return err == nil && mode&fs.ModeSymlink != 0 ||
+		slices.ContainsFunc(s.disk.made, func(link string) bool { return within(link, path) })
+}
+
+func (w *walker) throughMoved(path string, s *state) {
+	if slices.ContainsFunc(s.disk.moved, func(link string) bool { return within(path, link) }) {
+		w.opaque("a symbolic link was moved, and leads elsewhere then", path)
+	}
+}
+
+// repository records that git may obey another configuration than the workspace's.
+func (w *walker) repository(s *state, source string) {
+	if s.dirs == nil {
+		w.code("`git` runs in a directory known only when it runs", source)
+		return
+	}
+	for _, dir := range s.dirs {
+		real := w.resolve(dir)
+		switch {
+		case w.changedRepository(dir, s) || real != dir && w.changedRepository(real, s):
+			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
+			return
+		case w.foreign(real):
+			w.code("`git` would obey the configuration of another repository than the workspace's", source)
+			return
+		}
+	}
+}
+
+// namedRepository records what words of git name: repositories, REVISION:PATH.
+func (w *walker) namedRepository(args []word, s *state, source string) {
+	for _, a := range args {
+		if strings.HasPrefix(a.text, "--batch") {
+			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file takes names from its input
+		}
+		if _, path, ok := strings.Cut(a.text, ":"); ok && a.known() {
+			w.fromTop(path, s, source)
+		}
+		if s.disk.changes() > 0 && strings.HasPrefix(a.text, "--git-dir") {
+			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
+		}
+	}
+}
+
+// fromTop records the file that REVISION:PATH names, for rules that ask and deny.
+func (w *walker) fromTop(path string, s *state, source string) {
+	top := *s
+	top.dirs = []string{w.workspace}
+	w.possible(policy.Read, path, &top, source)
+}
+
+func (w *walker) changedRepository(dir string, s *state) bool {
+	if s.disk.changes() == 0 {
+		return false
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		if w.steps--; s.disk.mayBeRepository(d) {
+			return true
+		}
+		if d == w.workspace || d == "/" || d == "." {
+			return false
+		}
+	}
+}
+
+// foreign reports whether git may find another repository than the workspace's there.
+func (w *walker) foreign(dir string) bool {
+	var asked []string
+	found, known := false, false
+	for d := dir; d != w.workspace && !known && !found; d = filepath.Dir(d) {
+		if found, known = w.repositories[d]; known {
+			break
+		}
+		if w.steps -= 2; w.steps <= 0 {
+			w.exhausted()
+			return true
+		}
+		asked = append(asked, d)
+		bare := w.exists(d+"/HEAD") && w.isDir(d+"/objects")
+		found = d == "" || d == "/" || bare || w.exists(d+"/.git")
+	}
+	for _, d := range asked {
+		w.repositories[d] = found
+	}
+	return found
+}
+
+func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
+	rest := args[1:]
+	for len(rest) > 1 && rest[0].is("-C") && !rest[1].many && !rest[1].glob {
+		if w.steps -= 3; w.steps <= 0 {
+			w.exhausted()
+			break
+		}
+		s = w.startedIn(rest[1], s, "git -C")
+		rest = rest[2:]
+	}
+	return append([]word{args[0]}, rest...), s
+}
+
+func (w *walker) written(name string, s *state, source string) {
+	if s.disk.changes() == 0 {
+		return
+	}
+	for _, file := range w.fromDirs(name, s) {
+		if s.disk.wrote(file) {
+			w.code("it runs a file that the script itself writes", source)
+			return
+		}
+	}
+}
+
+func (w *walker) noteWrite(e policy.Effect, s *state) {
+	if e.Kind != policy.Write || e.Unknown || e.Possible {
+		return
+	}
+	s.disk.write(e.Path, e.Tree)
+	if e.Canonical != e.Path && e.Canonical != "" {
+		s.disk.write(e.Canonical, e.Tree)
+	}
+}
+
+// configured records what settings make of a command of git, and checkout of a path.
+func (w *walker) configured(c *programs.Command, s *state, source string) {
+	if c.Opaque != "" && !c.Anything {
+		w.opaque(c.Opaque, source)
+	}
+	if len(c.Words) != 2 || c.Words[0].Text != "checkout" || c.Words[1].Dynamic || c.Words[1].Text == "" {
+		return
+	}
+	for _, path := range w.fromDirs(c.Words[1].Text, s) {
+		if w.exists(path) {
+			argv := []policy.Word{{Text: "git"}, {Text: "checkout"}, {Text: "--"}, c.Words[1]}
+			w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Source: source})
+		}
+	}
+}
+
+func (w *walker) variableRuns(name string, v value) {
+	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
+	switch {
+	case v.text == "" && v.known():
+	case strings.HasPrefix(name, "GIT_CONFIG") && name != "GIT_CONFIG_NOSYSTEM" && v != (value{text: "/dev/null"}):
+		w.opaque("the configuration of git is in a variable", name)
+	case v.known() && (strings.HasPrefix(name, "BASH_FUNC_") || listed(scriptNames, name) || listed("EDITOR COMMAND PAGER", last)):
+		argv := []policy.Word{{Text: "bash"}, {Text: "-c"}, {Text: v.text}}
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: name})
+	}
+}
+
+// scriptNames are variables that shells and git take commands from.
+const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

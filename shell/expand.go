@@ -6,7 +6,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// param expands $name and ${…}.
 func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	if why := w.oddExpansion(p, s); why != "" {
 		w.opaque(why, w.text(p))
@@ -18,54 +17,34 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	switch {
 	case plainExpansion(p) && (name == "@" || name == "*"):
 		w.positional(name == "@", b, s, quoted)
+	case plainExpansion(p) && isNumber(name):
+		w.argument(name, b, s, quoted)
 	case plainExpansion(p):
-		w.plain(name, b, s, quoted)
+		v := w.parameter(name, s)
+		w.steps -= len(v.text) / 64 // long values, used often, cost time
+		b.value(v, quoted, s)
 	case p.Length:
-		b.value(w.length(p, s), quoted, s)
+		b.value(someNumber(), quoted, s)
 	case p.Exp != nil && !separate:
 		w.expansion(p, b, s, quoted)
 	default:
 		w.expansionParts(p, s)
-		// "${x[@]}" is any number of words.
-		b.unknown(quoted && !w.manyElements(p))
+		index, ok := p.Index.(*syntax.Word)
+		b.unknown(quoted && name != "@" && !(ok && index.Lit() == "@")) // "${x[@]}" is any number of words
 	}
 }
 
-// manyElements reports whether an expansion in quotes is any number of words.
-func (w *walker) manyElements(p *syntax.ParamExp) bool {
-	if word, ok := p.Index.(*syntax.Word); ok && word.Lit() == "@" {
-		return true
-	}
-	return p.Param.Value == "@"
-}
-
-// plain expands $name.
-func (w *walker) plain(name string, b *builder, s *state, quoted bool) {
-	if isNumber(name) {
-		w.argument(name, b, s, quoted)
-		return
-	}
-	v := w.parameter(name, s)
-	w.steps -= len(v.text) / 64 // long values, used often, cost time
-	if w.steps <= 0 {
-		b.unknown(false)
-		return
-	}
-	b.value(v, quoted, s)
-}
-
-// parameter returns the value of $name, which is no positional parameter.
 func (w *walker) parameter(name string, s *state) value {
 	switch {
 	case name == "#" && s.params.count() >= 0:
 		return value{text: itoa(s.params.count())}
-	case len(name) == 1 && strings.Contains("?#$!", name) || numericNames[name]:
+	case len(name) == 1 && strings.Contains("?#$!", name) || listed(numericNames, name):
 		return someNumber()
 	case name == "-":
 		return unknown()
 	case name == "PWD" && len(s.dirs) == 1:
 		return value{text: s.dirs[0]}
-	case shellNames[name]:
+	case listed(shellNames, name):
 		return unknown()
 	}
 	v := s.get(name)
@@ -75,24 +54,16 @@ func (w *walker) parameter(name string, s *state) value {
 	return v.value
 }
 
-// numericNames are variables that the shell sets to numbers.
-var numericNames = map[string]bool{
-	"RANDOM": true, "SRANDOM": true, "SECONDS": true, "LINENO": true, "UID": true, "EUID": true, "PPID": true, "BASHPID": true,
-	"EPOCHSECONDS": true, "BASH_SUBSHELL": true, "OPTIND": true, "HISTCMD": true,
-}
+// numericNames and shellNames are variables that the shell sets: to numbers, to texts.
+const (
+	numericNames = "RANDOM SRANDOM SECONDS LINENO UID EUID PPID BASHPID EPOCHSECONDS BASH_SUBSHELL OPTIND HISTCMD"
+	shellNames   = "PWD OLDPWD IFS BASH BASHOPTS SHELLOPTS BASH_VERSION BASH_VERSINFO BASH_ARGV0 BASH_ARGV BASH_ARGC BASH_COMMAND " +
+		"BASH_SOURCE BASH_LINENO BASH_REMATCH BASH_EXECUTION_STRING DIRSTACK FUNCNAME GROUPS HOSTNAME HOSTTYPE MACHTYPE OSTYPE OPTARG " +
+		"PIPESTATUS REPLY MAPFILE READLINE_LINE READLINE_POINT COPROC EPOCHREALTIME PS4 OPTERR COMP_WORDBREAKS _ 0 TERM SHLVL COLUMNS " +
+		"LINES BASH_ALIASES BASH_CMDS PATH SHELL BASH_LOADABLES_PATH"
+)
 
-// shellNames are variables that the shell sets to text.
-var shellNames = map[string]bool{
-	"PWD": true, "OLDPWD": true, "IFS": true, "BASH": true, "BASHOPTS": true, "SHELLOPTS": true, "BASH_VERSION": true, "BASH_VERSINFO": true,
-	"BASH_ARGV0": true, "BASH_ARGV": true, "BASH_ARGC": true, "BASH_COMMAND": true, "BASH_SOURCE": true, "BASH_LINENO": true, "BASH_REMATCH": true,
-	"BASH_EXECUTION_STRING": true, "DIRSTACK": true, "FUNCNAME": true, "GROUPS": true, "HOSTNAME": true, "HOSTTYPE": true, "MACHTYPE": true,
-	"OSTYPE": true, "OPTARG": true, "PIPESTATUS": true, "REPLY": true, "MAPFILE": true, "READLINE_LINE": true, "READLINE_POINT": true, "COPROC": true,
-	"EPOCHREALTIME": true, "PS4": true, "OPTERR": true, "COMP_WORDBREAKS": true, "_": true, "0": true, "TERM": true, "SHLVL": true, "COLUMNS": true, "LINES": true, "BASH_ALIASES": true,
-	"BASH_CMDS": true, "PATH": true, "SHELL": true, "BASH_LOADABLES_PATH": true,
-}
-
-// oddExpansion names expansions that evaluate text, or that the two parsers read
-// differently.
+// oddExpansion names expansions that evaluate text, or that two parsers read differently.
 func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	named := p.Excl || p.Names != 0 || p.Width || p.IsSet || len(p.Modifiers) > 0
 	switch {
@@ -109,8 +80,7 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 	return ""
 }
 
-// plainIndex reports whether an index is a number, or a variable that is certainly one,
-// or all elements.
+// plainIndex reports whether evaluating an index runs nothing.
 func (w *walker) plainIndex(x syntax.ArithmExpr, s *state) bool {
 	word, ok := x.(*syntax.Word)
 	if !ok {
@@ -123,78 +93,66 @@ func (w *walker) plainIndex(x syntax.ArithmExpr, s *state) bool {
 	if isInteger(name) || name == "@" || name == "*" {
 		return true
 	}
-	_, number := w.numberIn(name, s)
-	return number
+	return w.holdsNumber(name, s)
 }
 
-// plainExpansion reports whether only the value itself is asked for.
 func plainExpansion(p *syntax.ParamExp) bool {
 	cut := p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil
 	return !p.Length && !cut
 }
 
-// length is ${#x}.
-func (w *walker) length(p *syntax.ParamExp, s *state) value {
-	name := p.Param.Value
-	if v := s.get(name); p.Index == nil && syntax.ValidName(name) && !shellNames[name] && !numericNames[name] && !v.array && v.known() && isASCII(v.text) {
-		return value{text: itoa(len(v.text))}
-	}
-	return someNumber()
-}
-
 // expansion expands ${x:-y}, ${x%y} and the like.
 func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	v, set := w.operandOf(p.Param.Value, s)
-	switch p.Exp.Op {
-	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+	op := p.Exp.Op.String()
+	switch op[len(op)-1] {
+	case '-', '=', '+':
 		w.substitute(p, v, set, b, s, quoted)
-	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+	case '?':
 		w.wordInside(p.Exp.Word, s)
-		if set != yes || v.dynamic || v.text == "" {
+		if set != yes || v.text == "" {
 			w.mayStop(s)
 		}
 		b.value(v, quoted, s)
-	case syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+	case '#', '%':
 		pattern := w.wordInside(p.Exp.Word, s)
-		if text, ok := trim(p.Exp.Op, v, pattern); ok {
+		if text, ok := trim(op, v, pattern); ok {
 			b.value(value{text: text}, quoted, s)
 			return
 		}
-		b.value(value{dynamic: true, number: false}, quoted, s)
+		b.value(unknown(), quoted, s)
 	default:
 		w.wordInside(p.Exp.Word, s)
 		b.unknown(quoted)
 	}
 }
 
-// answer is yes, no, or not known.
+// answer is whether a parameter exists.
 type answer int
 
 const (
 	perhaps answer = iota
-	yes
+	yes            // and all of its value is known
 	no
 )
 
-// operandOf returns what a parameter in ${…} is, and whether it exists.
 func (w *walker) operandOf(name string, s *state) (value, answer) {
 	if isNumber(name) {
-		n := atoi(name)
-		count := s.params.count()
+		n, count := atoi(name), s.params.count()
 		switch {
 		case count < 0 || n == 0:
 			return unknown(), perhaps
 		case n > count:
 			return value{}, no
+		case s.params.words[n-1].known():
+			return s.params.words[n-1].value(), yes
 		}
-		return s.params.words[n-1].value(), yes
+		return s.params.words[n-1].value(), perhaps
 	}
 	v := w.parameter(name, s)
 	found, exists := s.vars.get(name)
 	switch {
-	case found.unset:
-		return v, perhaps
-	case !syntax.ValidName(name) || shellNames[name] || numericNames[name] || !v.known():
+	case found.unset || !syntax.ValidName(name) || listed(shellNames, name) || listed(numericNames, name) || !v.known():
 		return v, perhaps
 	case exists:
 		return v, yes
@@ -204,34 +162,15 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 
 // substitute expands ${x-y}, ${x=y} and ${x+y}, with and without a colon.
 func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder, s *state, quoted bool) {
-	op := p.Exp.Op
-	colon := op == syntax.DefaultUnsetOrNull || op == syntax.AssignUnsetOrNull || op == syntax.AlternateUnsetOrNull
-	assigns := op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull
-	instead := set // whether the word takes the value's place
-	if colon && set == yes && v.text == "" {
-		instead = no
-	}
-	if op != syntax.AlternateUnset && op != syntax.AlternateUnsetOrNull {
-		instead = map[answer]answer{yes: no, no: yes}[instead]
-	} else {
-		v = value{} // ${x+y} without x is nothing
+	op := p.Exp.Op.String()
+	assigns := strings.HasSuffix(op, "=")
+	there := set == yes && (op[0] != ':' || v.text != "")
+	instead := !there // whether the word takes the value's place
+	if strings.HasSuffix(op, "+") {
+		instead, v = there, value{}
 	}
 	switch {
-	case instead == no:
-		w.wordInside(p.Exp.Word, w.fork(s)) // what it contains is reported all the same
-		b.value(v, quoted, s)
-	case instead == yes && assigns:
-		text := w.wordInside(p.Exp.Word, s)
-		w.setVar(p.Param.Value, text, s, false)
-		b.value(w.parameter(p.Param.Value, s), quoted, s)
-	case instead == yes && (quoted && mayBeNone(p.Exp.Word) || !quoted && s.split):
-		w.wordInside(p.Exp.Word, s)
-		b.unknown(false)
-	case instead == yes:
-		if w.wordInPlace(p.Exp.Word, b, s, quoted); quoted {
-			b.literal("", true)
-		}
-	default:
+	case set == perhaps:
 		branch := w.fork(s)
 		text := w.wordInside(p.Exp.Word, branch)
 		if assigns {
@@ -239,6 +178,20 @@ func (w *walker) substitute(p *syntax.ParamExp, v value, set answer, b *builder,
 		}
 		w.join(s, branch)
 		b.unknown(quoted && !mayBeNone(p.Exp.Word))
+	case !instead:
+		w.wordInside(p.Exp.Word, w.fork(s)) // what it contains is reported all the same
+		b.value(v, quoted, s)
+	case assigns:
+		text := w.wordInside(p.Exp.Word, s)
+		w.setVar(p.Param.Value, text, s, false)
+		b.value(w.parameter(p.Param.Value, s), quoted, s)
+	case quoted && mayBeNone(p.Exp.Word) || !quoted && s.split:
+		w.wordInside(p.Exp.Word, s)
+		b.unknown(false)
+	default:
+		if w.wordInPlace(p.Exp.Word, b, s, quoted); quoted {
+			b.literal("", true)
+		}
 	}
 }
 
@@ -255,24 +208,15 @@ func mayBeNone(wd *syntax.Word) (found bool) {
 	return found
 }
 
-// wordInside expands a word inside of ${…} where it is not split.
 func (w *walker) wordInside(wd *syntax.Word, s *state) value {
 	if wd == nil {
 		return value{}
 	}
 	b := &builder{}
 	w.wordInPlace(wd, b, s, true)
-	b.cut()
-	switch len(b.fields) {
-	case 0:
-		return value{}
-	case 1:
-		return b.fields[0].value()
-	}
-	return unknown()
+	return b.one()
 }
 
-// wordInPlace expands a word inside of ${…} into the word around it.
 func (w *walker) wordInPlace(wd *syntax.Word, b *builder, s *state, quoted bool) {
 	if wd == nil {
 		return
@@ -290,16 +234,15 @@ func (w *walker) wordInPlace(wd *syntax.Word, b *builder, s *state, quoted bool)
 	}
 }
 
-// expansionParts follows what is inside of ${…}: commands there run too.
 func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 	if p.Exp != nil {
 		branch := w.fork(s)
 		w.wordInside(p.Exp.Word, branch)
-		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+		if strings.HasSuffix(p.Exp.Op.String(), "=") {
 			w.setVar(p.Param.Value, unknown(), branch, false)
 		}
 		w.join(s, branch)
-		if p.Exp.Op == syntax.ErrorUnset || p.Exp.Op == syntax.ErrorUnsetOrNull {
+		if strings.HasSuffix(p.Exp.Op.String(), "?") {
 			w.mayStop(s)
 		}
 	}
@@ -320,11 +263,9 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 	}
 }
 
-// mayStop records that an expansion may fail here: bash then goes on with the next
-// line, or ends.
+// mayStop records that an expansion may fail here: bash then goes on with the next line.
 func (w *walker) mayStop(s *state) { w.exits = append(w.exits, w.fork(s)) }
 
-// positional expands $@ and $*.
 func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 	words := s.params.words
 	switch {
@@ -356,34 +297,23 @@ func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 	}
 }
 
-// argument expands $1.
 func (w *walker) argument(name string, b *builder, s *state, quoted bool) {
-	n := atoi(name)
-	if !s.params.known || n == 0 {
-		b.unknown(quoted)
-		return
-	}
-	if n > len(s.params.words) && s.params.count() >= 0 {
+	n, count := atoi(name), s.params.count()
+	if count >= 0 && n > count {
 		if quoted {
 			b.literal("", true)
 		}
 		return
 	}
-	for _, a := range s.params.words[:min(n, len(s.params.words))] {
-		if a.many || a.glob {
-			b.unknown(quoted) // the arguments before it may be any number
-			return
-		}
-	}
-	if n > len(s.params.words) {
-		b.unknown(quoted)
+	rest := s.params.shift(n - 1)
+	if len(rest.words) == 0 || rest.words[0].many || rest.words[0].glob {
+		b.unknown(quoted) // the arguments before it may be any number
 		return
 	}
-	w.steps -= len(s.params.words[n-1].text) / 64
-	w.knownWord(s.params.words[n-1], b, s, quoted, false)
+	w.steps -= len(rest.words[0].text) / 64
+	w.knownWord(rest.words[0], b, s, quoted, false)
 }
 
-// knownWord adds a positional parameter, of which "$@" keeps the number of words.
 func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) {
 	b.value(a.value(), quoted, s)
 	if a.many {
@@ -393,7 +323,6 @@ func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) 
 	}
 }
 
-// count is how many positional parameters there are, -1 if that is not known.
 func (p params) count() int {
 	if !p.known {
 		return -1
@@ -406,7 +335,6 @@ func (p params) count() int {
 	return len(p.words)
 }
 
-// shift drops some positional parameters, if it is plain which these are.
 func (p params) shift(n int) params {
 	count := p.count()
 	switch {

@@ -1,11 +1,14 @@
 package shell
 
 import (
+	"slices"
+	"strings"
+
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a function being followed. One that calls itself is followed until neither
-// what it is called with nor what it leaves changes any more.
+// call is a function being followed. One that calls itself is followed until neither its
+// beginning nor its end changes any more.
 type call struct {
 	name     string
 	body     *syntax.Stmt
@@ -17,7 +20,6 @@ type call struct {
 	apart    *call  // the same call, seen from a process of its own
 }
 
-// callFunction follows the body of a function with the arguments of a call.
 func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *state, source string) {
 	for _, c := range w.calls {
 		if c.body == body {
@@ -36,16 +38,9 @@ func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *st
 		in := w.fork(c.entry)
 		w.stmt(body, in)
 		in.settle()
-		if c.returns != nil {
-			w.join(in, c.returns)
-		}
+		w.join(in, c.returns)
 		w.leaveScope(in)
-		changed := true
-		if c.exit == nil {
-			c.exit = in
-		} else {
-			changed = w.join(c.exit, in)
-		}
+		changed := w.joinInto(&c.exit, in)
 		if !c.recursed || !c.again && !changed || w.steps <= 0 {
 			break
 		}
@@ -57,21 +52,18 @@ func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *st
 	s.resume(c.exit)
 }
 
-// entry is the state at the beginning of a function's body.
 func (w *walker) entry(args []word, s *state) *state {
 	in := w.fork(s)
 	in.params, in.locals = params{words: args, known: true}, newTable[local]()
 	return in
 }
 
-// resume makes s the state after a call.
 func (s *state) resume(exit *state) {
 	params, locals := s.params, s.locals
 	*s = *exit
 	s.params, s.locals = params, locals
 }
 
-// recurse follows a call of a function that is being followed.
 func (w *walker) recurse(c *call, args []word, s *state) {
 	for c.apart != nil {
 		c = c.apart
@@ -85,7 +77,6 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 	s.resume(w.fork(c.exit))
 }
 
-// leaveFunction follows return.
 func (w *walker) leaveFunction(args []word, s *state) {
 	if len(w.calls) == 0 {
 		return // an error that changes nothing
@@ -101,11 +92,74 @@ func (w *walker) leaveFunction(args []word, s *state) {
 	}
 }
 
-// plainStatus reports whether the arguments of exit or return are such that these end
-// what they are in.
+// plainStatus reports whether exit or return with these arguments ends what it is in.
 func plainStatus(args []word) bool {
 	if len(args) == 0 {
 		return true
 	}
 	return len(args) == 1 && !args[0].many && (args[0].number || args[0].known() && isInteger(args[0].text))
+}
+
+// trap follows the text of a trap, which may run anywhere from here to the end.
+func (w *walker) trap(args []word, s *state, source string) {
+	if len(args) > 0 && args[0].is("--") {
+		args = args[1:]
+	} else if len(args) > 0 && args[0].known() && strings.HasPrefix(args[0].text, "-") {
+		return // it shows traps, or takes one away
+	}
+	if len(args) < 2 {
+		return
+	}
+	if !args[0].known() {
+		w.opaque("`trap` runs a text known only when it runs", source)
+		return
+	}
+	w.changes++
+	s.traps = append(slices.Clip(s.traps), args[0].text)
+	w.touched.armed = true
+	onlyAtEnd := true
+	for _, signal := range args[1:] {
+		onlyAtEnd = onlyAtEnd && signal.known() && listed("EXIT 0", signal.text)
+	}
+	if onlyAtEnd {
+		return
+	}
+	// At a signal it runs in between: it must not change what comes after it.
+	changes := w.changes
+	w.runTrap(args[0].text, s)
+	if w.changes != changes {
+		w.opaque("a trap changes what comes after it", source)
+	}
+}
+
+func (w *walker) runTraps(s *state) {
+	for i := 0; i < len(s.traps) && w.steps > 0; i++ {
+		w.runTrap(s.traps[i], s)
+	}
+}
+
+// runTrap follows a trap in all the states in which it may run.
+func (w *walker) runTrap(text string, s *state) {
+	now := w.fork(s)
+	now.dead = false
+	for name := range w.touched.names {
+		if f, ok := strings.CutSuffix(name, "()"); ok {
+			now.funcs.put(f, function{})
+			continue
+		}
+		v := now.get(name)
+		v.value = unknown()
+		w.put(now, name, v)
+	}
+	if w.touched.dirs {
+		now.dirs, now.failed = nil, nil
+	}
+	if w.touched.params || len(w.calls) > 0 {
+		now.params = params{}
+	}
+	loops, calls, exits := w.loops, w.calls, w.exits
+	w.loops, w.calls, w.exits = nil, nil, nil
+	w.script(text, now)
+	joinList(&s.traps, now.traps)
+	w.loops, w.calls, w.exits = loops, calls, exits
 }

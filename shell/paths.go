@@ -2,7 +2,12 @@ package shell
 
 import (
 	"iter"
+	"net"
+	"net/url"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toold/toold/policy"
@@ -15,23 +20,18 @@ var neutralPaths = map[string]bool{
 	procSubst: true, // opened by nothing else: see redirect
 }
 
-// path records that a word is opened as a file.
 func (w *walker) path(kind programs.Kind, wd word, s *state, source string) {
 	w.operandPath(programs.Operand{Kind: kind, Word: policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob}}, s, source)
 }
 
-// mayBeSocket reports whether the known beginning of a redirection's target leaves
-// room for /dev/tcp/host/port, which bash connects to.
+// sockets are where bash opens /dev/tcp/host/port.
+var sockets = []string{"/dev/tcp/", "/dev/udp/"}
+
+// mayBeSocket reports whether a target that begins so may be one.
 func mayBeSocket(before string) bool {
-	for _, name := range []string{"/dev/tcp/", "/dev/udp/"} {
-		if strings.HasPrefix(before, name) || strings.HasPrefix(name, before) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sockets, func(name string) bool { return strings.HasPrefix(before, name) || strings.HasPrefix(name, before) })
 }
 
-// kindOf is what an effect on an operand is.
 func kindOf(kind programs.Kind) policy.Kind {
 	if kind == programs.Write {
 		return policy.Write
@@ -39,7 +39,6 @@ func kindOf(kind programs.Kind) policy.Kind {
 	return policy.Read
 }
 
-// operandPath records that an operand is read or written.
 func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	text := o.Word.Text
 	w.guardProc(o, s, source)
@@ -50,13 +49,13 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	if text == "" || text == "-" {
 		return
 	}
-	if host, ok := strings.CutPrefix(text, "/dev/tcp/"); ok {
-		w.socket(host, source)
-		return
-	}
-	if host, ok := strings.CutPrefix(text, "/dev/udp/"); ok {
-		w.socket(host, source)
-		return
+	for _, name := range sockets {
+		if address, ok := strings.CutPrefix(text, name); ok {
+			host, port, _ := strings.Cut(address, "/")
+			n, _ := strconv.Atoi(port)
+			w.add(policy.Effect{Kind: policy.Net, Host: cleanHost(host), Port: n, Source: source})
+			return
+		}
 	}
 	for e := range w.pathEffects(kindOf(o.Kind), text, s) {
 		e.Tree, e.Part, e.Source = o.Tree, o.Part, source
@@ -71,8 +70,7 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 	}
 }
 
-// pathEffects resolves a literal path from every directory the shell may be in. There
-// is none where the directory is not known, and for the path of a neutral device.
+// pathEffects resolves a literal path from every directory the shell may be in.
 func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[policy.Effect] {
 	return func(yield func(policy.Effect) bool) {
 		dirs := s.dirs
@@ -100,17 +98,268 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 	}
 }
 
-// within reports whether a path is a directory or below it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// linkItself resolves all of a path but its last component: removing or renaming
-// a link is about the link.
+// linkItself resolves all of a path but its last component.
 func (w *walker) linkItself(path string) string {
 	dir := w.resolve(filepath.Dir(path))
 	if dir == "" {
 		return ""
 	}
 	return filepath.Join(dir, filepath.Base(path))
+}
+
+// host records the host of a URL or of user@host:path. e is what is known already.
+func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
+	name, _ := programs.System(program.text)
+	text := wd.Text
+	scheme, _, isURL := strings.Cut(text, "://")
+	switch {
+	case wd.Dynamic && !knownHost(text):
+	case isURL:
+		e.Scheme = strings.ToLower(scheme)
+		e.Host, e.Port = hostOfURL(text)
+	case name == "curl" || name == "wget":
+		e.Scheme = "http"
+		e.Host, e.Port = hostOfURL("http://" + text)
+	default:
+		host, _, _ := strings.Cut(text, ":")
+		e.Host = cleanHost(host[strings.LastIndexByte(host, '@')+1:])
+	}
+	w.add(e)
+}
+
+func knownHost(text string) bool {
+	_, rest, ok := strings.Cut(text, "://")
+	return ok && strings.Contains(rest, "/")
+}
+
+// hostOfURL returns "" for what programs may read differently.
+func hostOfURL(text string) (string, int) {
+	u, err := url.Parse(text)
+	if err != nil || strings.ContainsAny(text, "{}[]\\") || u.User != nil && !plainUser.MatchString(text) {
+		return "", 0
+	}
+	port, _ := strconv.Atoi(u.Port())
+	if port == 0 {
+		port = map[string]int{"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21}[strings.ToLower(u.Scheme)]
+	}
+	return cleanHost(u.Hostname()), port
+}
+
+// plainUser is a URL of which every program ends the user at the same @.
+var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
+
+// plainHost is a host in plain writing, which 0x7f.1 and 2130706433 are not.
+var plainHost = regexp.MustCompile(`^(?:[a-z0-9-]*\.)*[a-z-][a-z0-9-]*$`)
+
+// cleanHost normalises a host; "" for what is none in plain writing.
+func cleanHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.String()
+	}
+	if !plainHost.MatchString(host) {
+		return ""
+	}
+	return host
+}
+
+// A process finds its own files and those of others below /proc. The kernel resolves
+// such a name for the process that opens it, so the daemon's view says nothing.
+
+const procDir = "/proc"
+
+// procKind is what a name below /proc leads to.
+type procKind int
+
+const (
+	procPlain     procKind = iota // a file that is the same for all
+	procAny                       // any file of the machine
+	procDirectory                 // where a program finds names of files of processes
+	procCwd                       // the working directory
+	procRoot                      // the root directory
+	procInput                     // standard input
+	procOutput                    // standard output or standard error
+)
+
+// procLinks lists the symbolic links in /proc to names below it.
+var procLinks = map[string]string{"thread-self": "self/task/self", "net": "self/net", "mounts": "self/mounts"}
+
+// procOwn lists what a process finds in its own directory.
+var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": procInput, "fd/1": procOutput, "fd/2": procOutput}
+
+// devLinks lists the names in /dev that lead into /proc, links or not.
+var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
+
+func inProc(canonical string) bool { return within(canonical, procDir) }
+
+// procPath resolves a path below /proc; after procCwd and procRoot path is relative to them.
+func procPath(below string) (kind procKind, path string) {
+	var names []string
+	for rest := below; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		top := len(names) - 1
+		switch {
+		case name == "" || name == ".":
+			continue
+		case name == ".." && top < 0:
+			return procRoot, rest
+		case name == "..":
+			names = names[:top]
+			continue
+		case procLinks[name] != "" && top < 0:
+			rest = procLinks[name] + "/" + rest
+			continue
+		}
+		names = append(names, name)
+		switch kind = procName(names); {
+		case kind == procCwd || kind == procRoot:
+			return kind, strings.TrimLeft(rest, "/")
+		case kind == procAny, rest != "" && (kind == procInput || kind == procOutput):
+			return procAny, ""
+		}
+	}
+	return procName(names), strings.Join(append([]string{procDir}, names...), "/")
+}
+
+// procName returns what the names below /proc lead to.
+func procName(names []string) procKind {
+	if len(names) == 0 {
+		return procDirectory
+	}
+	own := names[0] == "self"
+	if !own && !isNumber(names[0]) {
+		return procPlain
+	}
+	names = names[1:]
+	for len(names) > 1 && names[0] == "task" {
+		names = names[2:] // a thread has the names of its process
+	}
+	file := strings.Join(names, "/")
+	switch {
+	case file == "" || listed("fd map_files task", file):
+		return procDirectory
+	case own && procOwn[file] != procPlain:
+		return procOwn[file]
+	case listed("cwd root exe fd map_files", names[0]):
+		return procAny
+	}
+	return procPlain
+}
+
+const maxProc = 8
+
+// procEffects yields the effects on a path below /proc, to which asked led.
+func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect) bool) bool {
+	if w.procDepth++; w.procDepth > maxProc {
+		w.opaque("a path through /proc leads back to itself", asked)
+		w.procDepth--
+		return true
+	}
+	defer func() { w.procDepth-- }()
+	e := policy.Effect{Kind: kind, Path: asked}
+	switch found, path := procPath(below); {
+	case found == procAny:
+		w.opaque("a path through /proc may lead to any file", asked)
+		return yield(e)
+	case found == procInput && kind == policy.Read, found == procOutput && kind == policy.Write:
+		return true // what is open there was judged when it was opened
+	case found == procInput || found == procOutput:
+		w.opaque("an open file is opened again, for something else", asked)
+		return yield(e)
+	case found == procCwd && s.dirs == nil:
+		e.Unknown = true
+		return yield(e)
+	case found == procCwd || found == procRoot:
+		if found == procRoot {
+			path = "/" + path
+		}
+		for e := range w.pathEffects(kind, path, s) {
+			if e.Path = asked; !yield(e) {
+				return false
+			}
+		}
+		return true
+	default:
+		e.Canonical = path
+		return yield(e)
+	}
+}
+
+// guardProc records that a tree, or the rest of a path, may be any file through /proc.
+func (w *walker) guardProc(o programs.Operand, s *state, source string) {
+	if !o.Word.Dynamic && (!o.Tree || o.Part == policy.PartNames) {
+		return
+	}
+	if slices.ContainsFunc(w.fromDirs(o.Word.Text, s), func(canonical string) bool {
+		if o.Word.Dynamic {
+			return inProc(canonical) || beginsProc(canonical)
+		}
+		kind, _ := procPath(strings.TrimPrefix(canonical, procDir))
+		return inProc(canonical) && kind == procDirectory
+	}) {
+		w.opaque("a path through /proc may lead to any file", source)
+	}
+}
+
+// beginsProc reports whether a path that begins so may lead into /proc.
+func beginsProc(canonical string) bool {
+	return len(canonical) > 1 && strings.HasPrefix(procDir, canonical) || len(canonical) > len("/d") && strings.HasPrefix("/dev/fd", canonical)
+}
+
+// fromDirs returns the canonical paths that a text names in the directories of s.
+func (w *walker) fromDirs(text string, s *state) (out []string) {
+	if strings.HasPrefix(text, "/") {
+		return []string{w.canonicalPath(text)}
+	}
+	for _, dir := range s.dirs {
+		if text != "" || inProc(dir) {
+			out = append(out, w.canonicalPath(dir+"/"+text))
+		}
+	}
+	return out
+}
+
+// canonicalPath resolves a path. What leads through /dev into /proc is below /proc.
+func (w *walker) canonicalPath(raw string) string {
+	canonical := w.resolve(raw)
+	if !strings.HasPrefix(canonical, "/dev/") {
+		return canonical
+	}
+	for name, target := range devLinks {
+		if rest, ok := strings.CutPrefix(canonical, name); ok && (rest == "" || rest[0] == '/') {
+			return target + rest
+		}
+	}
+	return canonical
+}
+
+// globInProc reports whether a pattern may match names below /proc.
+func (w *walker) globInProc(pattern string, s *state) bool {
+	before := pattern[:strings.IndexAny(pattern+"*", `*?[\`)]
+	before = before[:strings.LastIndexByte(before, '/')+1]
+	first, more, _ := strings.Cut(strings.TrimPrefix(pattern, before), "/")
+	dirs := s.dirs
+	if before != "" {
+		dirs = w.fromDirs(before, s)
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		switch dir {
+		case "/":
+			return strings.Contains(more, "/") && (mayMatch(first, "proc") || mayMatch(first, "dev"))
+		case "/dev":
+			return more != "" && mayMatch(first, "fd")
+		}
+		return inProc(dir)
+	})
+}
+
+// mayMatch reports whether one component of a pattern may match a name.
+func mayMatch(pattern, name string) bool {
+	ok, err := filepath.Match(pattern, name)
+	return ok || err != nil
 }

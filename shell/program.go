@@ -9,8 +9,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// program records that a program runs, what it starts, and what its words say of files
-// and hosts.
 func (w *walker) program(args []word, s *state, source string) {
 	name, system := programs.System(args[0].text)
 	if system && name == "git" {
@@ -61,7 +59,6 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 }
 
-// described adds to what is known of a command what is known of those that it starts.
 func described(c *programs.Command) {
 	c.Operands = files(c.Operands)
 	for _, run := range c.Runs {
@@ -77,12 +74,10 @@ func described(c *programs.Command) {
 	}
 }
 
-// files returns the operands that are files and hosts.
 func files(operands []programs.Operand) []programs.Operand {
 	return slices.DeleteFunc(slices.Clone(operands), func(o programs.Operand) bool { return o.Kind == programs.None })
 }
 
-// operands records what a command does with its operands.
 func (w *walker) operands(c *programs.Command, args []word, s *state, source string) {
 	contact := policy.Effect{Kind: policy.Net, Source: source}
 	if c.Fetches {
@@ -103,8 +98,7 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 	}
 }
 
-// treesWritten notes that a program which reads or writes a tree may write one wherever
-// it writes: "cp -r a b" makes b what a is.
+// treesWritten notes that what writes a tree may write one anywhere: "cp -r a b".
 func (w *walker) treesWritten(c *programs.Command, s *state) {
 	if !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Tree }) {
 		return
@@ -119,8 +113,7 @@ func (w *walker) treesWritten(c *programs.Command, s *state) {
 	}
 }
 
-// fromPipe adds what xargs' program reads if it is given names that the pipe prints:
-// the rules that ask and deny are about these files, known or not.
+// fromPipe adds, for rules that ask and deny, the names that a pipe gives to xargs' program.
 func (w *walker) fromPipe(s *state, source string) {
 	for i, name := range strings.Fields(s.input) {
 		if i < maxNames {
@@ -138,19 +131,22 @@ func (w *walker) fromPipe(s *state, source string) {
 	}
 }
 
-// mayRead adds that a file is perhaps read: its name stands where it may become an operand.
 func (w *walker) mayRead(name string, s *state, source string) {
 	if w.steps -= 4; name[0] == '-' || len(name) > maxPath || w.steps <= 0 {
 		return
 	}
-	for e := range w.pathEffects(policy.Read, name, s) {
+	w.possible(policy.Read, name, s, source)
+}
+
+// possible adds that a path may be read or written, for rules that ask and deny.
+func (w *walker) possible(kind policy.Kind, name string, s *state, source string) {
+	for e := range w.pathEffects(kind, name, s) {
 		e.Possible, e.Source = true, source
 		w.add(e)
 	}
 }
 
-// expanded replaces patterns by the names they match now, and by their own text for
-// the names they will match.
+// expanded replaces patterns by themselves and by the names they match now.
 func (w *walker) expanded(args []word, s *state) []policy.Word {
 	out := make([]policy.Word, 0, len(args))
 	for i, a := range args {
@@ -170,8 +166,7 @@ func (w *walker) expanded(args []word, s *state) []policy.Word {
 	return out
 }
 
-// matches appends the names that a pattern matches now in each directory in which the
-// shell may be.
+// matches appends the names that a pattern matches now.
 func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.Word {
 	dirs := s.dirs
 	if strings.HasPrefix(pattern, "/") {
@@ -194,11 +189,10 @@ func (w *walker) matches(out []policy.Word, pattern string, s *state) []policy.W
 	return out
 }
 
-// made lists what a pattern may match of what the script itself has written.
 func (w *walker) made(pattern string, s *state) (names []string) {
-	w.steps -= len(s.disk.files) / 8
-	for name := range s.disk.files {
-		if ok, err := filepath.Match(widened(pattern), name); ok || err != nil {
+	w.steps -= len(s.disk.marks) / 8
+	for name, m := range s.disk.marks {
+		if ok, err := filepath.Match(widened(pattern), name); m != repository && (ok || err != nil) {
 			names = append(names, name)
 		}
 	}
@@ -206,7 +200,6 @@ func (w *walker) made(pattern string, s *state) (names []string) {
 	return names
 }
 
-// glob lists what a pattern matches now.
 func (w *walker) glob(pattern string) ([]string, bool) {
 	g, ok := w.globs[pattern]
 	if !ok {
@@ -220,10 +213,8 @@ func (w *walker) glob(pattern string) ([]string, bool) {
 	return g.names, g.complete
 }
 
-// globSteps is what it costs to list directories.
 const globSteps = 20
 
-// operandText makes a file name that looks like a flag an operand.
 func operandText(name string) string {
 	if strings.HasPrefix(name, "-") {
 		return "./" + name
@@ -231,8 +222,7 @@ func operandText(name string) string {
 	return name
 }
 
-// suspect adds the paths that the words of an unknown program may be, for the rules
-// that ask and deny.
+// suspect adds, for rules that ask and deny, what the words of an unknown program may name.
 func (w *walker) suspect(args []policy.Word, s *state, source string) {
 	for _, a := range args {
 		for _, text := range mayBePaths(a.Text) {
@@ -242,18 +232,13 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 			if a.Dynamic || text == "" || strings.HasPrefix(text, "-") || len(text) > maxPath {
 				continue
 			}
-			for e := range w.pathEffects(policy.Read, text, s) {
-				e.Possible, e.Source = true, source
-				w.add(e)
-				e.Kind = policy.Write
-				w.add(e)
-			}
+			w.possible(policy.Read, text, s, source)
+			w.possible(policy.Write, text, s, source)
 		}
 	}
 }
 
-// mayBePaths returns what of a word may be a path: all of it, or the value of a flag.
-// In -ofile/x that is file/x, in -rf/x it is /x.
+// mayBePaths returns what of a word may be a path: in -ofile/x file/x, in -rf/x also /x.
 func mayBePaths(text string) (paths [2]string) {
 	if _, value, ok := strings.Cut(text, "="); ok {
 		return [2]string{value}

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -9,7 +10,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// redirect walks one redirection.
 func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if r.N != nil && len(r.N.Value) > 0 && r.N.Value[0] == '{' {
 		w.opaque("a redirection sets a variable", w.text(r))
@@ -39,9 +39,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	w.target(r.Op, wd, s, w.text(r))
 }
 
-// document walks what is expanded in a here-document: variables, arithmetic and
-// substitutions. Braces and ~ are text there (bash(1), Here Documents). It returns
-// the text as far as it is known.
+// document follows the expansions in a here-document, and returns what is known of it.
 func (w *walker) document(doc *syntax.Word, s *state) string {
 	b := &builder{}
 	for _, p := range doc.Parts {
@@ -50,12 +48,11 @@ func (w *walker) document(doc *syntax.Word, s *state) string {
 	return b.raw.String()
 }
 
-// endOfDocument checks that a here-document ends where bash ends it: at the first line
-// that is the delimiter and nothing else. The parser's node holds that line, too, and
-// there is none of an empty document.
+// endOfDocument checks that a here-document ends at the first line that is its delimiter,
+// as bash ends it. The parser's node includes that line; an empty document has no node.
 func (w *walker) endOfDocument(r *syntax.Redirect) {
-	delimiter, ok := delimiterOf(r.Word)
-	body, rest := "", ""
+	found := delimiters.FindStringSubmatch(w.text(r.Word))
+	ok, body, rest := found != nil, "", ""
 	if from := int(r.Word.End().Offset()); r.Hdoc == nil {
 		_, rest, _ = strings.Cut(w.source[min(from, len(w.source)):], "\n")
 		body, _, _ = strings.Cut(rest, "\n")
@@ -71,91 +68,60 @@ func (w *walker) endOfDocument(r *syntax.Redirect) {
 			text = strings.TrimLeft(text, "\t")
 		}
 		last := i+1 == len(lines)
-		ok = ok && (text == delimiter) == last
+		ok = ok && (text == strings.Join(found[1:], "")) == last
 	}
 	if !ok || rest != "" && rest[0] != '\n' {
 		w.opaque("bash may end a here-document elsewhere", w.text(r))
 	}
 }
 
-// delimiterOf returns the delimiter of a here-document without its quotes.
-func delimiterOf(wd *syntax.Word) (string, bool) {
-	if wd == nil {
-		return "", false
-	}
-	var out strings.Builder
-	for _, p := range wd.Parts {
-		switch p := p.(type) {
-		case *syntax.Lit:
-			out.WriteString(unescape(p.Value, false))
-		case *syntax.SglQuoted:
-			if p.Dollar {
-				return "", false
-			}
-			out.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			inner, ok := delimiterOf(&syntax.Word{Parts: p.Parts})
-			if !ok || p.Dollar {
-				return "", false
-			}
-			out.WriteString(inner)
-		default:
-			return "", false
-		}
-	}
-	return out.String(), true
-}
+// delimiters are the forms of a delimiter, with and without quotes, that are followed.
+var delimiters = regexp.MustCompile(`^(?:\\?([\w.,:@%+!/-]+)|'([^'\n]*)'|"([^"\n$\\` + "`" + `]*)")$`)
 
-// target records what is opened by a redirection.
 func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source string) {
-	if wd.dynamic && !wd.glob && op != syntax.WordHdoc && mayBeSocket(wd.text) {
+	if op == syntax.WordHdoc {
+		return
+	}
+	if wd.dynamic && !wd.glob && mayBeSocket(wd.text) {
 		// It is reported after the file that is probably meant.
 		defer w.add(policy.Effect{Kind: policy.Net, Source: source})
 	}
-	if wd.text == "" && op != syntax.WordHdoc {
+	if wd.text == "" {
 		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
 	}
-	switch op {
-	case syntax.WordHdoc:
-	case syntax.RdrIn:
-		w.path(programs.Read, wd, s, source)
-	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-		w.path(programs.Write, wd, s, source)
-	case syntax.RdrInOut:
-		w.path(programs.Read, wd, s, source)
-		w.path(programs.Write, wd, s, source)
-	case syntax.DplOut, syntax.DplIn:
-		if isDescriptor(wd) {
+	reads, writes := false, false
+	switch op.String() {
+	case "<":
+		reads = true
+	case ">", ">>", ">|", "&>", "&>>":
+		writes = true
+	case "<>":
+		reads, writes = true, true
+	case ">&", "<&":
+		if !wd.dynamic && descriptor.MatchString(wd.text) {
 			return
 		}
 		if strings.HasPrefix(wd.text, "-") {
 			w.opaque("bash ends this redirection after the -", source)
 		}
-		if op == syntax.DplIn {
+		if writes = op == syntax.DplOut; !writes {
 			w.opaque("a descriptor is computed", source)
-			return
 		}
-		w.path(programs.Write, wd, s, source)
 	default:
 		w.opaque("this redirection is not followed", source)
 	}
+	if reads {
+		w.path(programs.Read, wd, s, source)
+	}
+	if writes {
+		w.path(programs.Write, wd, s, source)
+	}
 }
 
-// isDescriptor reports whether the word after >& or <& is a descriptor or "-".
-func isDescriptor(wd word) bool {
-	if wd.dynamic || wd.text == "" {
-		return false
-	}
-	for i, r := range wd.text {
-		if (r < '0' || r > '9') && (r != '-' || i != len(wd.text)-1) {
-			return false
-		}
-	}
-	return true
-}
+// descriptor is what >& and <& take for a descriptor, to be closed with a -.
+var descriptor = regexp.MustCompile(`^(?:\d+-?|-)$`)
 
-// mayFail reports whether a redirection may fail, so that its command does not run: a
-// file may not be there, a descriptor not be open.
+// mayFail reports whether a redirection may fail, so that its command does not run.
 func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 	for _, r := range redirs {
 		text := ""
@@ -177,4 +143,114 @@ func (w *walker) mayFail(redirs []*syntax.Redirect, s *state) bool {
 		}
 	}
 	return false
+}
+
+// Code that a program takes from its standard input is not known. What is known of
+// it is followed all the same, for the rules that deny.
+
+func (w *walker) fromInput(s *state) {
+	text := s.input
+	if text == "" {
+		return
+	}
+	w.opaque("a shell runs its standard input", "")
+	w.apart(s, func(sub *state) {
+		sub.input = ""
+		w.script(text, w.child(sub, nil))
+	})
+}
+
+func (w *walker) isInput(a word, s *state) bool {
+	if !a.known() {
+		return false
+	}
+	for _, path := range w.fromDirs(a.text, s) {
+		if kind, _ := procPath(strings.TrimPrefix(path, procDir)); inProc(path) && kind == procInput {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *walker) say(args []word, s *state) {
+	switch args[0].text {
+	case "cat":
+		w.said += s.input
+	case "echo", "printf":
+		for _, a := range args[1:] {
+			w.said += a.text + " "
+		}
+		w.said = strings.ReplaceAll(w.said, `\n`, "\n") + "\n"
+	}
+	if len(w.said) > maxScript {
+		w.said = ""
+	}
+}
+
+// inputByDetour records that a program takes code from an open file by an unusual name.
+func (w *walker) inputByDetour(args []word, s *state, source string) {
+	argv := policyWords(args)
+	found := false
+	for i, a := range args[1:] {
+		if !a.known() || !strings.Contains(a.text, "stdin") && !strings.Contains(a.text, "fd/") {
+			continue
+		}
+		for _, text := range mayBePaths(a.text) {
+			for _, path := range w.fromDirs(text, s) {
+				if inProc(path) && text != "" && len(path) < len(procDir+"/thread-self/task/self/fd/")+20 {
+					argv[i+1] = policy.Word{Text: strings.TrimSuffix(a.text, text) + "/dev/stdin"}
+					found = true
+				}
+			}
+		}
+	}
+	if found && programs.Parse(argv).Code && !programs.Parse(policyWords(args)).Code {
+		w.opaque("a program may run what it reads from an open file", source)
+	}
+}
+
+// scan records, for the rules that deny, what could be commands in a text that is not
+// followed: its words between all that may part two commands, without quotes.
+func (w *walker) scan(text string) {
+	if w.scanned == nil {
+		w.scanned = make(map[string]struct{}, len(text)/32)
+	}
+	parts := func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }
+	for segment := range strings.FieldsFuncSeq(text, parts) {
+		w.scanSegment(strings.TrimSpace(segment))
+	}
+}
+
+func (w *walker) scanSegment(segment string) {
+	if _, known := w.scanned[segment]; known || segment == "" {
+		return
+	}
+	w.scanned[segment] = struct{}{}
+	plain := withoutQuotes.Replace(segment)
+	argv := unknownProgram(min(strings.Count(plain, " ")+1, maxWords))
+	for f := range strings.FieldsSeq(plain) {
+		text, _, dynamic := strings.Cut(f, "$")
+		argv = append(argv, policy.Word{Text: text, Dynamic: dynamic})
+	}
+	if len(argv) > 1 {
+		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: segment})
+	}
+}
+
+var withoutQuotes = strings.NewReplacer(`'`, "", `"`, "", `\`, "")
+
+// spend takes the steps that a command costs. Beyond the bounds the command is recorded
+// for the rules that deny, and not followed.
+func (w *walker) spend(args []word, source string, wrapped int) bool {
+	if w.steps -= 1 + len(args)/4; w.steps > 0 && wrapped < maxInner {
+		return true
+	}
+	w.exhausted()
+	w.add(policy.Effect{Kind: policy.Exec, Argv: appendWords(unknownProgram(len(args)), args), Possible: true, Source: source})
+	return false
+}
+
+// unknownProgram begins a command of which any word may be a command itself.
+func unknownProgram(n int) []policy.Word {
+	return append(make([]policy.Word, 0, n+1), policy.Word{Text: "?"})
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,8 +15,7 @@ import (
 // maxScript bounds the text that is analysed.
 const maxScript = 64 << 10
 
-// refuse returns why a text must not be analysed, or "". In what is veiled nothing is
-// for the shell; see veil.
+// refuse returns why a text must not be analysed, or "".
 func refuse(script, veiled string) string {
 	switch {
 	case len(script) > maxScript:
@@ -29,9 +29,9 @@ func refuse(script, veiled string) string {
 		}
 	}
 	switch {
-	case oddContinuation(veiled):
+	case oddContinuation.MatchString(veiled), strings.Contains(veiled, "<<") && strings.Contains(veiled, "\\\n"):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
-	case bracesAfterName(veiled):
+	case bracesAfterName.MatchString(veiled):
 		return "braces directly after a variable's name are expanded first"
 	case deepAt(veiled) >= 0:
 		return "it nests too deeply"
@@ -47,15 +47,12 @@ var (
 	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
 )
 
-// bashRefuses reports whether bash certainly finds an error where the parser found one:
-// then it runs nothing of that line, nor what comes after it. Where a sandbox confines the
-// call that need not be asked.
+// bashRefuses reports whether bash certainly finds an error here, too, and runs no more.
 func bashRefuses(problem, rest string) bool {
 	return len(rest) < 1<<10 && syntaxErrors.MatchString(problem) && bashPlain.MatchString(rest) && !notPlain.MatchString(rest)
 }
 
-// oddCharacter names characters that are invisible, move text, or part words for
-// one reader and not for the other.
+// oddCharacter names characters that are invisible, move text, or part words for some.
 func oddCharacter(r rune) string {
 	switch {
 	case r == '\n' || r == '\t' || r >= ' ' && r < 0x7f:
@@ -71,45 +68,12 @@ func oddCharacter(r rune) string {
 // blankLetters are letters and symbols that show as nothing.
 const blankLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"
 
-// oddContinuation reports a backslash before a line break where the two parsers
-// disagree: in comments, here-documents, or in the middle of a word.
-func oddContinuation(script string) bool {
-	document := strings.Contains(script, "<<")
-	for i := 0; ; i++ {
-		n := strings.Index(script[i:], "\\\n")
-		if n < 0 {
-			return false
-		}
-		i += n
-		start := strings.LastIndexByte(script[:i], '\n') + 1
-		if i == start || script[i-1] != ' ' && script[i-1] != '\t' {
-			return true
-		}
-		if document || strings.Contains(script[start:i], "#") {
-			return true
-		}
-	}
-}
+// oddContinuation is a backslash before a line break that two parsers read differently: in
+// comments, or in the middle of a word.
+var oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
 
-// bracesAfterName reports $name{…}: bash makes $name1 $name2 of $name{1,2}.
-func bracesAfterName(script string) bool {
-	for i := 0; i+1 < len(script); i++ {
-		if script[i] != '$' {
-			continue
-		}
-		j := i + 1
-		for j < len(script) && (script[j] == '_' || isAlnum(script[j])) {
-			j++
-		}
-		if j == i+1 && strings.IndexByte("@*#?-$!", script[j]) >= 0 {
-			j++
-		}
-		if j > i+1 && j < len(script) && script[j] == '{' {
-			return true
-		}
-	}
-	return false
-}
+// bracesAfterName is $name{…}: bash makes $name1 $name2 of $name{1,2}.
+var bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
 
 func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -118,8 +82,7 @@ func isAlnum(c byte) bool {
 // maxParens bounds how many brackets may be open, since the parser is recursive.
 const maxParens = 100
 
-// deepAt returns where too many brackets are open, -1 if they never are. It counts
-// them without understanding them.
+// deepAt returns where too many brackets are open, -1 if they never are.
 func deepAt(script string) int {
 	depth := 0
 	for i := range len(script) {
@@ -134,4 +97,51 @@ func deepAt(script string) int {
 		}
 	}
 	return -1
+}
+
+// writes is a line that only writes the quoted document behind it into a file.
+var writes = regexp.MustCompile(`^(?:` + harmless + ` && )*cat (?:>>? ?` + plainPath + ` <<(?:'(\w+)'|"(\w+)")|<<(?:'(\w+)'|"(\w+)") >>? ?` + plainPath + `)$`)
+
+// before is a line that may stand before such a line.
+var before = regexp.MustCompile(`^(?:|set -[eux]+(?:o pipefail)?|` + harmless + `(?: && ` + harmless + `)*)$`)
+
+const (
+	plainPath = `[A-Za-z0-9_./@%+:,-]+`
+	harmless  = `(?:mkdir|touch|cd|rm|ls|echo|pwd)(?: [A-Za-z0-9_./@%+:,=-]+)*`
+)
+
+// How many lines are looked at, documents not counted, and how long they may be.
+const (
+	maxVeiling = 64
+	maxVeiled  = 1 << 10
+)
+
+// veil returns a script in which the documents at its beginning that only cat reads are
+// dots: nothing in them is for the shell, and two parsers may differ in where they end.
+func veil(script string) string {
+	lines := strings.Split(script, "\n")
+	for i, looked := 0, 0; i < len(lines) && looked < maxVeiling && len(lines[i]) <= maxVeiled; i, looked = i+1, looked+1 {
+		word := documentOf(lines[i])
+		if word == "" && before.MatchString(lines[i]) {
+			continue
+		}
+		body := lines[i+1:]
+		end := slices.Index(body, word)
+		if word == "" || end < 0 {
+			break
+		}
+		for j, line := range body[:end] {
+			body[j] = strings.Repeat(".", len(line))
+		}
+		i += 1 + end
+	}
+	return strings.Join(lines, "\n")
+}
+
+// documentOf is the word that ends the document of such a line, "" of any other.
+func documentOf(line string) string {
+	if found := writes.FindStringSubmatch(line); found != nil {
+		return strings.Join(found[1:], "") // one of them is not empty
+	}
+	return ""
 }

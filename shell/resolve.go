@@ -12,23 +12,17 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Resolver answers questions about the file system. All paths are absolute.
-// Analysis uses nothing else of the machine, so tests can put their own tree in
-// its place.
+// Resolver answers all questions about the machine. All paths are absolute.
 type Resolver interface {
-	// Canonical resolves the symbolic links of a path component by component, as
-	// the kernel does: "link/.." is the parent of the link's target. What does
-	// not exist stays as it is, and so does what follows /proc/, which differs for
-	// each process. "" means that the path cannot be resolved.
+	// Canonical resolves the symbolic links of a path as the kernel does. What does not
+	// exist stays as it is, and so does what follows /proc/. "" is an error.
 	Canonical(path string) string
-	// Glob lists what a pattern matches now, at most limit names. Complete is
-	// false when there are more.
+	// Glob lists what a pattern matches now, at most limit names.
 	Glob(pattern string, limit int) (names []string, complete bool)
 	// Mode returns what kind of thing has this path now. It follows no link.
 	Mode(path string) (fs.FileMode, error)
 }
 
-// hostResolver asks the host's file system.
 type hostResolver struct{}
 
 // Host returns the resolver that asks the host's file system.
@@ -62,8 +56,7 @@ func (hostResolver) Glob(pattern string, limit int) ([]string, bool) {
 	return names, true
 }
 
-// matchIn lists what one component of a pattern matches in a directory. Unlike
-// filepath.Match, bash's * does not match a leading dot.
+// matchIn lists what one component of a pattern matches. * matches no leading dot.
 func matchIn(dir, part string, limit int) []string {
 	if !strings.ContainsAny(part, `*?[\`) {
 		path := filepath.Join(dir, part)
@@ -124,7 +117,6 @@ func (hostResolver) Mode(path string) (fs.FileMode, error) {
 	return info.Mode(), nil
 }
 
-// resolve returns the canonical form of a path.
 func (w *walker) resolve(path string) string {
 	canonical, ok := w.canonical[path]
 	if ok || len(path) > maxPath {
@@ -142,8 +134,7 @@ func (w *walker) resolve(path string) string {
 // maxPath is the longest name that the kernel opens (PATH_MAX, limits.h(0p)).
 const maxPath = 4096
 
-// lookUp resolves a path. Many paths of a script lie in few directorys, and most are
-// no links: then one question for each is enough.
+// lookUp resolves a path with few questions: most are in few directories, and no links.
 func (w *walker) lookUp(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	switch path[i+1:] {
@@ -172,21 +163,18 @@ func (w *walker) lookUp(path string) string {
 	return w.follow(here)
 }
 
-// follow resolves a path component by component; each may be a question to the
-// file system.
+// follow resolves a path component by component.
 func (w *walker) follow(path string) string {
 	n := strings.Count(path, "/")
 	w.steps -= n/2 + n*n>>9 // a long path is read again at each question
 	return w.resolver.Canonical(path)
 }
 
-// exists reports whether something has this path now, a dangling link too.
 func (w *walker) exists(path string) bool {
 	_, err := w.resolver.Mode(path)
 	return err == nil
 }
 
-// isDir reports whether the path leads to a directory now.
 func (w *walker) isDir(path string) bool {
 	mode, err := w.resolver.Mode(w.resolve(path))
 	return err == nil && mode.IsDir()

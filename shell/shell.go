@@ -9,8 +9,10 @@ package shell
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -67,7 +69,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32 // of what a long text contains
 	w := &walker{
 		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{seen: make(map[uint64]struct{}, room)},
-		canonical: make(map[string]string, room), globs: make(map[string]globbed), repositories: make(map[string]bool),
+		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), repositories: make(map[string]bool),
 	}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
@@ -77,8 +79,8 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		}
 	}()
 	s := &state{
-		vars: a.vars, funcs: newTable[function](), dirs: []string{dir}, params: params{known: true},
-		disk: &disk{}, touched: &touched{},
+		vars: a.vars, funcs: newTable[function](), locals: newTable[local](), dirs: []string{dir}, params: params{known: true},
+		disk: &disk{},
 	}
 	w.script(script, s)
 	w.runTraps(s)
@@ -86,7 +88,7 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 		w.exhausted()
 	}
 	if len(w.found.list) == 0 {
-		w.exec(w.idle(), s, script)
+		w.add(policy.Effect{Kind: policy.Exec, Argv: w.idle(), Dirs: s.dirs, Source: script})
 	}
 	return w.found.list
 }
@@ -112,6 +114,7 @@ type walker struct {
 	unrolled int      // turns of the loops around, multiplied
 
 	overridden int // variables that are set for one command
+	touched    touched
 
 	said    string             // what the left side of a pipe prints, as far as it is known
 	printed []programs.Operand // trees whose names the left side of a pipe prints
@@ -125,17 +128,21 @@ type walker struct {
 	scanned      map[string]struct{}
 }
 
-// globbed is what a pattern matched.
 type globbed struct {
 	names    []string
 	complete bool
 }
 
-// listed reports whether a text is one of some words.
-func listed(words, text string) bool { return slices.Contains(strings.Fields(words), text) }
+func listed(words, text string) bool {
+	for word := range strings.SplitSeq(words, " ") {
+		if word == text {
+			return true
+		}
+	}
+	return false
+}
 
-// idle is the command that stands for a script without effects: its own, if that is
-// a builtin that does nothing, or ":".
+// idle is the command that stands for a script without effects.
 func (w *walker) idle() []policy.Word {
 	if len(w.first) > 0 && listed("exit return break continue shift wait : true false", w.first[0].text) {
 		return policyWords(w.first)
@@ -143,8 +150,7 @@ func (w *walker) idle() []policy.Word {
 	return []policy.Word{{Text: ":"}}
 }
 
-// script walks a text. Statements before a syntax error count too: bash runs them
-// before it comes to the error.
+// script follows a text, up to a syntax error: bash, too, runs what is before it.
 func (w *walker) script(text string, s *state) {
 	veiled := text
 	if w.inner == 0 {
@@ -187,7 +193,11 @@ func (w *walker) parse(text string, s *state) {
 			return false // the parser reports its last error even to a caller that has stopped
 		}
 		if err != nil {
-			if problem := syntaxProblem(err); bashRefuses(problem, text[min(int(ended), len(text)):]) {
+			problem := err.Error()
+			if e, ok := err.(syntax.ParseError); ok {
+				problem = e.Text // without its position
+			}
+			if bashRefuses(problem, text[min(int(ended), len(text)):]) {
 				w.code("bash refuses it: "+problem, "")
 			} else {
 				w.opaque("bash may read it differently: "+problem, "")
@@ -211,21 +221,12 @@ func (w *walker) parse(text string, s *state) {
 	parser.StmtsSeq(strings.NewReader(text))(each) // a range statement would panic at a report after its end
 }
 
-// nextLine joins the states in which an earlier line may have failed: bash goes on
-// with the next line.
+// nextLine joins the states in which an earlier line may have failed.
 func (w *walker) nextLine(s *state) {
 	for _, failed := range w.exits {
 		w.join(s, failed)
 	}
 	w.exits = nil
-}
-
-// syntaxProblem returns the parser's message without its position.
-func syntaxProblem(err error) string {
-	if e, ok := err.(syntax.ParseError); ok {
-		return e.Text
-	}
-	return err.Error()
 }
 
 // text returns the part of the script a node represents, for people.
@@ -237,7 +238,6 @@ func (w *walker) text(n syntax.Node) string {
 	return w.source[from:to]
 }
 
-// enter guards the recursion over nested syntax.
 func (w *walker) enter() bool {
 	if w.depth >= maxDepth {
 		w.opaque("it nests too deeply", "")
@@ -249,3 +249,48 @@ func (w *walker) enter() bool {
 }
 
 func (w *walker) leave() { w.depth-- }
+
+// effectSet are the effects of a script in their order, each once.
+type effectSet struct {
+	list []policy.Effect
+	seen map[uint64]struct{}
+}
+
+// seed makes it impossible to choose two effects with one hash.
+var seed = sync.OnceValue(maphash.MakeSeed)
+
+// hashOf returns what makes an effect another than others. Its source does not count.
+func hashOf(e *policy.Effect) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed())
+	maphash.WriteComparable(&h, [...]bool{e.Tree, e.Possible, e.Unknown})
+	maphash.WriteComparable(&h, [...]int{int(e.Kind), e.Port, len(e.Argv)})
+	for _, a := range e.Argv {
+		maphash.WriteComparable(&h, a)
+	}
+	for _, text := range slices.Concat(e.Dirs, []string{e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why}) {
+		maphash.WriteComparable(&h, text)
+	}
+	return h.Sum64()
+}
+
+func (w *walker) add(e policy.Effect) {
+	key := hashOf(&e)
+	if _, have := w.found.seen[key]; have {
+		return
+	}
+	w.found.seen[key] = struct{}{}
+	w.found.list = append(w.found.list, e)
+}
+
+// opaque records that something cannot be known.
+func (w *walker) opaque(why, source string) {
+	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source})
+}
+
+// code records that a named program is given code that is not known.
+func (w *walker) code(why, source string) {
+	w.add(policy.Effect{Kind: policy.Opaque, Why: why, Source: source, Code: true})
+}
+
+func (w *walker) exhausted() { w.opaque("it holds too much to be followed", "") }

@@ -26,12 +26,8 @@ func others() map[string]func(s *state) {
 		"closed":  func(s *state) { s.closed = true },
 		"input":   func(s *state) { s.input = "other" },
 		"fed":     func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
-		"traps":   func(s *state) { s.traps = []trap{{"other"}} },
-		"popped":  func(s *state) { s.popped = []string{"x"} },
-		"touched": func(s *state) {
-			s.touched = &touched{armed: true, names: map[string]bool{"x": true}, dirs: true, params: true}
-		},
-		"disk": func(s *state) { s.disk = &disk{}; s.disk.write("/other", true) },
+		"traps":   func(s *state) { s.traps = []string{"other"} },
+		"disk":    func(s *state) { s.disk = &disk{}; s.disk.write("/other", true) },
 	}
 }
 
@@ -39,7 +35,7 @@ func others() map[string]func(s *state) {
 func both() *state {
 	s := &state{
 		vars: newTable[variable](), funcs: newTable[function](), locals: newTable[local](), params: params{words: []word{{text: "a"}}, known: true},
-		dirs: []string{"/w"}, left: []string{"/v"}, input: "in", touched: &touched{}, disk: &disk{},
+		dirs: []string{"/w"}, left: []string{"/v"}, input: "in", disk: &disk{},
 	}
 	s.vars.put("x", variable{value: value{text: "a"}})
 	return s

@@ -1,8 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
-// value is what is known of the text of a variable.
 type value struct {
 	text    string // the value, or its known beginning when dynamic
 	dynamic bool
@@ -20,11 +22,9 @@ func someNumber() value { return value{dynamic: true, number: true} }
 
 // isNumeric reports whether a value is empty or certainly a number.
 func (v value) isNumeric() bool {
-	known := !v.dynamic && !v.glob
-	return v.number || known && (v.text == "" || isInteger(strings.TrimPrefix(v.text, "-")))
+	return v.number || v.known() && (v.text == "" || isInteger(strings.TrimPrefix(v.text, "-")))
 }
 
-// known reports whether all of the value is known.
 func (v value) known() bool { return !v.dynamic && !v.glob }
 
 // or is one of two values, whichever.
@@ -64,12 +64,82 @@ func isInteger(s string) bool {
 	return isNumber(s) && len(s) <= 18 && (s[0] != '0' || len(s) == 1)
 }
 
-// isNumber reports whether a text consists of digits.
-func isNumber(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// table maps names to what is known of them. Copies share their entries until one of
+// them changes, since most branches of a script change little.
+type table[T comparable] struct {
+	entries *map[string]T
+	shared  *bool // set once another table has the same entries
+}
+
+func newTable[T comparable]() table[T] {
+	return table[T]{entries: &map[string]T{}, shared: new(bool)}
+}
+
+func (t *table[T]) share() table[T] {
+	if !*t.shared { // a table that several goroutines have is not written
+		*t.shared = true
+	}
+	return table[T]{entries: t.entries, shared: t.shared}
+}
+
+func (t *table[T]) get(name string) (T, bool) {
+	v, ok := (*t.entries)[name]
+	return v, ok
+}
+
+func (t *table[T]) own() int {
+	if !*t.shared {
+		return 0
+	}
+	entries := maps.Clone(*t.entries)
+	t.entries, t.shared = &entries, new(bool)
+	return len(entries)
+}
+
+func (t *table[T]) put(name string, v T) int {
+	if have, ok := (*t.entries)[name]; ok && have == v {
+		return 0
+	}
+	n := t.own()
+	(*t.entries)[name] = v
+	return n
+}
+
+func (t *table[T]) drop(name string) int {
+	if _, ok := (*t.entries)[name]; !ok {
+		return 0
+	}
+	n := t.own()
+	delete(*t.entries, name)
+	return n
+}
+
+// join makes t what is known when either t or o holds. or gives one of two entries;
+// missing gives an entry that only one of them has. It reports whether t changed.
+func (t *table[T]) join(o table[T], or func(a, b T) T, missing func(T) T) (changed bool, cost int) {
+	if t.entries == o.entries {
+		return false, 0
+	}
+	cost = len(*t.entries) + len(*o.entries)
+	set := func(name string, v T) {
+		if have, ok := t.get(name); !ok || have != v {
+			changed = true
+			cost += t.put(name, v)
 		}
 	}
-	return s != ""
+	for name, v := range *o.entries {
+		if have, ok := t.get(name); ok {
+			set(name, or(have, v))
+		} else {
+			set(name, missing(v))
+		}
+	}
+	for name, have := range *t.entries {
+		if _, ok := o.get(name); !ok {
+			set(name, missing(have))
+		}
+	}
+	return changed, cost
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -25,18 +26,14 @@ func wordOf(v value) word {
 	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank, fresh: v.fresh}
 }
 
-// value is what a variable has that is set to a word.
 func (wd word) value() value {
 	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number, fresh: wd.fresh}
 }
 
-// known reports whether all of a word is known.
 func (wd word) known() bool { return !wd.dynamic && !wd.glob }
 
-// is reports whether a word is certainly a text.
 func (wd word) is(text string) bool { return wd.known() && wd.text == text }
 
-// maybe reports whether a word may be a text.
 func (wd word) maybe(text string) bool {
 	switch {
 	case wd.number:
@@ -49,7 +46,6 @@ func (wd word) maybe(text string) bool {
 	return wd.text == text
 }
 
-// words expands a list of words.
 func (w *walker) words(list []*syntax.Word, s *state) []word {
 	out := make([]word, 0, len(list))
 	for i, wd := range list {
@@ -127,20 +123,22 @@ func plainText(wd *syntax.Word) (text string, ok bool) {
 	return lit.Value, true
 }
 
+// literalOf returns the text of a part that is literal, "" of any other.
+func literalOf(p syntax.WordPart) string {
+	if lit, ok := p.(*syntax.Lit); ok {
+		return lit.Value
+	}
+	return ""
+}
+
 // hasBraces reports whether a brace is in a word outside of quotes.
 func hasBraces(wd *syntax.Word) bool {
 	if wd == nil {
 		return false
 	}
-	for _, p := range wd.Parts {
-		if lit, ok := p.(*syntax.Lit); ok && strings.IndexByte(lit.Value, '{') >= 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(wd.Parts, func(p syntax.WordPart) bool { return strings.Contains(literalOf(p), "{") })
 }
 
-// parts expands a word without braces.
 func (w *walker) parts(parts []syntax.WordPart, s *state) []word {
 	b := &builder{}
 	for i, p := range parts {
@@ -197,7 +195,6 @@ func (w *walker) tilde(text string, alone bool, b *builder, s *state) {
 	}
 }
 
-// part expands one part of a word.
 func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
@@ -221,7 +218,8 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	case *syntax.ParamExp:
 		w.param(p, b, s, quoted)
 	case *syntax.ArithmExp:
-		b.value(w.arithmetic(p.X, s), quoted, s)
+		w.arithmetic(p.X, s)
+		b.value(numberOf(p.X), quoted, s)
 	case *syntax.ExtGlob:
 		if strings.ContainsAny(p.Pattern.Value, "$`<>\\'\"") {
 			w.opaque("an extended pattern is expanded by bash alone", w.text(p))
@@ -233,7 +231,6 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 	}
 }
 
-// singleQuoted adds the text of '…' or $'…'.
 func (w *walker) singleQuoted(p *syntax.SglQuoted, b *builder) {
 	text, ok := p.Value, true
 	if p.Dollar {
@@ -247,7 +244,6 @@ func (w *walker) singleQuoted(p *syntax.SglQuoted, b *builder) {
 	b.literal(text, true)
 }
 
-// doubleQuoted expands what is in "…".
 func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 	if p.Dollar {
 		w.opaque("a text in $\"…\" is translated", w.text(p))
@@ -260,7 +256,6 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 	}
 }
 
-// temporary are calls of mktemp that make what they print the path of.
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
 // makesFresh reports whether all that a substitution does is to make a new file or directory
@@ -272,15 +267,14 @@ func (w *walker) makesFresh(p *syntax.CmdSubst, s *state) bool {
 	return plain && !other && dir.known() && (dir.text == "" || dir.text == "/tmp")
 }
 
-// substitution follows the commands of $(…) or `…`.
 func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted bool) {
 	if p.TempFile || p.ReplyVar {
 		w.opaque("this substitution runs in the shell itself", w.text(p))
 	}
 	text := w.text(p)
 	// Bash looks for the second backquote before it looks at quotes.
-	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`) || quoted && strings.Contains(text, `"`)
-	if p.Backquotes && odd {
+	odd := strings.Count(text, "`") > 2 || strings.Contains(text, "<<") || strings.Contains(text, `\`)
+	if p.Backquotes && (odd || quoted && strings.Contains(text, `"`)) {
 		w.opaque("quotes and here-documents inside backquotes are read differently by bash", text)
 	}
 	if strings.Contains(text, "<<") && !alone(p.Stmts) {
@@ -308,7 +302,6 @@ func alone(stmts []*syntax.Stmt) bool {
 // procSubst represents the name that bash gives a process substitution.
 const procSubst = "/dev/fd/63"
 
-// policyWords turns words into what rules are matched with.
 func policyWords(words []word) []policy.Word {
 	return appendWords(make([]policy.Word, 0, len(words)), words)
 }
