@@ -285,8 +285,7 @@ func (w *walker) given(args []word, run programs.Run) []word {
 	return out
 }
 
-// plainName takes a program that is named by a detour, such as /bin/../bin/ls, for
-// what it is.
+// plainName takes a program that is named by a detour, /bin/../bin/ls, for what it is.
 func (w *walker) plainName(args []word, s *state) []word {
 	name := args[0].text
 	if _, ok := programs.System(name); ok || args[0].dynamic || !strings.HasPrefix(name, "/") && len(s.dirs) != 1 {

@@ -21,7 +21,9 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 		w.argument(name, b, s, quoted)
 	case plainExpansion(p):
 		v := w.parameter(name, s)
-		w.steps -= len(v.text) / 64 // long values, used often, cost time
+		if w.steps -= len(v.text) / 64; w.steps <= 0 {
+			v = unknown() // long values, used often, cost time
+		}
 		b.value(v, quoted, s)
 	case p.Length:
 		b.value(someNumber(), quoted, s)

@@ -45,8 +45,7 @@ var numbered = regexp.MustCompile(`^(?:x([[:xdigit:]]{1,2})|u([[:xdigit:]]{1,4})
 // maxTrim bounds the texts that ${x%y} is computed for: each end is tried.
 const maxTrim = 256
 
-// trim computes ${x#y} and ${x%y}, each with one sign or two. ok is false where the
-// value, or the pattern, is not known or not simple.
+// trim computes ${x#y} and ${x%y}, each with one sign or two, where that is simple.
 func trim(op string, v, pattern value) (text string, ok bool) {
 	simple := v.known() && pattern.known() && !strings.ContainsAny(pattern.text, `[]\()|`)
 	both := v.text + pattern.text

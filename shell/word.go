@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // word is what is known of one word after all expansions but that of patterns. It is
@@ -258,13 +260,35 @@ func (w *walker) doubleQuoted(p *syntax.DblQuoted, b *builder, s *state) {
 
 var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\w.]+|/tmp/[\w.]+))*( 2> ?/dev/null)?$`)
 
-// makesFresh reports whether all that a substitution does is to make a new file or directory
-// and print its path.
-func (w *walker) makesFresh(p *syntax.CmdSubst, s *state) bool {
-	_, other := s.funcs.get("mktemp")
-	dir := s.get("TMPDIR")
-	plain := len(p.Stmts) == 1 && temporary.MatchString(strings.Trim(w.text(p), "$()` "))
-	return plain && !other && dir.known() && (dir.text == "" || dir.text == "/tmp")
+// lookups are calls that print the path of a program, but "command -v" the name of a builtin.
+var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
+
+// prints is what a substitution certainly prints: the path of a new file or directory,
+// or of a program of the system.
+func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
+	text := strings.Trim(w.text(p), "$()` ")
+	name, _, _ := strings.Cut(text, " ")
+	_, other := s.funcs.get(name)
+	dir, path := s.get("TMPDIR"), s.get("PATH")
+	m := lookups.FindStringSubmatch(text)
+	if m != nil && !other {
+		_, other = s.funcs.get(m[1] + m[2])
+	}
+	switch {
+	case len(p.Stmts) != 1 || other:
+	case temporary.MatchString(text) && dir.known() && (dir.text == "" || dir.text == "/tmp"):
+		return value{text: "/tmp/", dynamic: true, fresh: true}
+	case m != nil && path.known():
+		for _, dir := range filepath.SplitList(path.text) {
+			file := dir + "/" + m[1] + m[2]
+			if _, system := programs.System(file); !system {
+				break
+			} else if w.exists(file) {
+				return value{text: file}
+			}
+		}
+	}
+	return unknown()
 }
 
 func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted bool) {
@@ -281,11 +305,7 @@ func (w *walker) substitution(p *syntax.CmdSubst, b *builder, s *state, quoted b
 		w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 	}
 	w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
-	if w.makesFresh(p, s) {
-		b.value(value{text: "/tmp/", dynamic: true, fresh: true}, quoted, s)
-		return
-	}
-	b.unknown(quoted)
+	b.value(w.prints(p, s), quoted, s)
 }
 
 // alone reports whether a substitution is one simple command. Bash 5.2 prints what it
