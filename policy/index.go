@@ -85,11 +85,11 @@ func (s *ruleSet) path(r *rule, fold bool) {
 // sort files the rules: all are there.
 func (s *ruleSet) sort() {
 	for _, list := range s.byName {
-		list.sort()
+		list.blocks.sort()
 	}
-	s.anyName.sort()
-	s.blocks.sort()
-	s.allows.sort()
+	s.anyName.blocks.sort()
+	s.blocks.begins.sort()
+	s.allows.begins.sort()
 }
 
 // named yields the lists in which a pattern about a program must stand, in the
@@ -138,82 +138,45 @@ type commandList struct {
 // asks reports whether some pattern asks or denies.
 func (l *commandList) asks() bool { return len(l.blocks.any)+len(l.blocks.by) > 0 }
 
-func (l *commandList) add(cp commandPattern) { l.list = append(l.list, cp) }
-
-// sort files each pattern under the rarest of the words that it needs.
-func (l *commandList) sort() {
-	count := make(rarity)
-	needs := make([][][]string, len(l.list))
-	for i := range l.list {
-		needs[i] = l.list[i].needs()
-		count.add(needs[i])
+// add files a pattern under words that it needs.
+func (l *commandList) add(cp commandPattern) {
+	at := int32(len(l.list))
+	l.list = append(l.list, cp)
+	if cp.rule.Action == Allow {
+		l.allows.add(at, lastPlain(slices.Values(cp.tokens[1:])))
+	} else {
+		l.blocks.add(at, lastPlain(cp.operands()))
 	}
-	for i := range l.list {
-		keys := count.rarest(needs[i])
-		if l.list[i].rule.Action == Allow {
-			l.allows.add(int32(i), keys)
-		} else {
-			l.blocks.add(int32(i), keys)
-		}
-	}
-	l.blocks.sort()
 }
 
-// needs returns sets of words, of each of which a command must have one for the
-// pattern to match: as they are written for rules that allow, by their canonical
-// names for others.
-func (p *commandPattern) needs() (out [][]string) {
-	if p.rule.Action == Allow {
-		for _, t := range p.tokens[1:] {
-			if plainToken(t) {
-				out = append(out, t)
+// operands yields what the operands of a command may be for the pattern of an asking or
+// denying rule to match, by their canonical names.
+func (p *pattern) operands() iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for at := 0; ; at++ {
+			var words []string
+			for i := range p.all {
+				if at >= len(p.all[i].words) {
+					return
+				}
+				words = append(words, p.all[i].words[at].Text)
+			}
+			if !yield(words) {
+				return
 			}
 		}
-		return out
-	}
-	for at := 0; ; at++ {
-		var words []string
-		for i := range p.all {
-			if at >= len(p.all[i].words) {
-				return out
-			}
-			words = append(words, p.all[i].words[at].Text)
-		}
-		if plainToken(words) {
-			out = append(out, words)
-		}
 	}
 }
 
-// plainToken reports whether all alternatives of a token are literal.
-func plainToken(token []string) bool {
-	return !slices.ContainsFunc(token, func(t string) bool {
-		return strings.Contains(t, "*") || t == "<int>" || t == "<ref>"
-	})
-}
-
-// rarity counts how many rules need a text.
-type rarity map[string]int
-
-func (r rarity) add(needs [][]string) {
-	for _, keys := range needs {
-		for _, key := range keys {
-			r[key]++
-		}
-	}
-}
-
-// rarest returns the set of texts that the fewest rules need; nil when there is
-// none.
-func (r rarity) rarest(needs [][]string) (best []string) {
-	least := 0
-	for _, keys := range needs {
-		n := 0
-		for _, key := range keys {
-			n += r[key]
-		}
-		if best == nil || n < least {
-			best, least = keys, n
+// lastPlain returns the last token, of which a command must have an alternative, that is
+// literal and no flag, since few rules have the last words in common; nil when there is none.
+func lastPlain(tokens iter.Seq[[]string]) (best []string) {
+	for token := range tokens {
+		open := slices.ContainsFunc(token, func(t string) bool {
+			return strings.Contains(t, "*") || strings.HasPrefix(t, "-") || t == "<int>" || t == "<ref>"
+		})
+		if !open {
+			best = token
 		}
 	}
 	return best
@@ -319,13 +282,10 @@ type hostList struct {
 
 // add files a rule under its hosts.
 func (l *hostList) add(r *rule) {
-	at := int32(len(l.rules))
-	l.rules = append(l.rules, r)
-	keys := make([]string, len(r.Hosts))
-	for i, h := range r.Hosts {
-		keys[i] = strings.TrimPrefix(h, "*")
+	for _, h := range r.Hosts {
+		l.names.add(int32(len(l.rules)), []string{strings.TrimPrefix(h, "*")})
 	}
-	l.names.add(at, keys)
+	l.rules = append(l.rules, r)
 }
 
 // find returns the rules that may be about a host.

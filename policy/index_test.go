@@ -70,7 +70,7 @@ func unfiled(l commandList) commandList {
 
 func unplaced(l pathList) pathList {
 	every := numbers(len(l.rules))
-	return pathList{rules: l.rules, under: map[string]*places{"": {all: every, rest: every}}}
+	return pathList{rules: l.rules, paths: filed{any: every}}
 }
 
 func numbers(n int) (out []int32) {
