@@ -47,10 +47,7 @@ func (r *rule) isTree(path string) bool {
 // mayMeet reports whether the pattern may match something below path, as far as its
 // literal beginning tells.
 func (g *glob) mayMeet(path string) bool {
-	if g.fold {
-		path = strings.ToLower(path)
-	}
-	path = strings.TrimSuffix(path, "/")
+	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 

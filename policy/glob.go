@@ -16,8 +16,8 @@ type glob struct {
 	fold   bool
 }
 
-// compileGlob reads one absolute path pattern. A pattern that begins with ** is
-// taken from the root. Alternatives in braces must have been expanded.
+// compileGlob reads one absolute path pattern without braces. One that begins with ** is
+// taken from the root.
 func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	text := expandPlaces(pattern, o)
 	if strings.HasPrefix(text, "**") {
@@ -46,8 +46,7 @@ func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	return g, nil
 }
 
-// needed returns the longest text that is in every path that the components
-// match: most paths differ in it without a closer look.
+// needed returns the longest text that is in every path that the components match.
 func needed(parts []string) (longest string) {
 	for _, part := range parts {
 		if strings.ContainsAny(part, `?[]{}\`) {
@@ -83,8 +82,8 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces replaces the placeholders. A place that is unknown stays, and is
-// refused by the caller: a rule must not silently match nothing, or everything.
+// expandPlaces replaces the placeholders. One of which the value is not known stays, and
+// the caller refuses it.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -101,12 +100,9 @@ func expandPlaces(s string, o Options) string {
 
 // escapeMeta makes a literal path safe inside a pattern.
 func escapeMeta(path string) string {
-	if !hasMeta(path) {
-		return path
-	}
 	var b strings.Builder
 	for _, r := range path {
-		if strings.ContainsRune(`*?[]{}\`, r) {
+		if strings.ContainsRune(metas, r) {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
@@ -114,17 +110,11 @@ func escapeMeta(path string) string {
 	return b.String()
 }
 
-// hasMeta reports whether a component is more than literal text. It is asked for
-// each component of each rule at each path.
-func hasMeta(s string) bool {
-	for i := range len(s) {
-		switch s[i] {
-		case '*', '?', '[', ']', '{', '}', '\\':
-			return true
-		}
-	}
-	return false
-}
+// hasMeta reports whether a component is more than literal text.
+func hasMeta(s string) bool { return strings.ContainsAny(s, metas) }
+
+// metas are the characters that have a meaning in a pattern.
+const metas = `*?[]{}\`
 
 // match reports whether the pattern matches path, an absolute clean path.
 // "dir/**" matches dir as well.
@@ -143,18 +133,24 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern singles out something below path. A path
-// swallowed by a ** is not singled out, or "**/.env" would reach every directory.
+// reaches reports whether the pattern singles out something below path. What only a **
+// at the end of some components matches is not singled out, or "**/.env" would reach
+// every directory.
 func (g *glob) reaches(path string) bool {
-	if g.fold {
-		path = strings.ToLower(path)
-	}
-	path = strings.TrimSuffix(path, "/")
+	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
 		return strings.HasPrefix(g.prefix, path+"/")
 	}
 	rest, ok := g.below(path)
-	return ok && reachParts(g.rest, rest)
+	if rest == "" {
+		return ok && len(g.rest) > 0
+	}
+	for n := 1; ok && n < len(g.rest); n++ {
+		if g.rest[n-1] != "**" && matchParts(g.rest[:n], rest) {
+			return true
+		}
+	}
+	return false
 }
 
 // holds reports whether the pattern may match something in a part of a tree; see
@@ -175,12 +171,16 @@ func (g *glob) holds(part string) bool {
 	return strings.HasSuffix(end, part) || strings.HasSuffix(part, end)
 }
 
+func (g *glob) folded(path string) string {
+	if g.fold {
+		return strings.ToLower(path)
+	}
+	return path
+}
+
 // below returns what path has below the literal beginning of the pattern.
 func (g *glob) below(path string) (string, bool) {
-	if g.fold {
-		path = strings.ToLower(path)
-	}
-	rest, ok := strings.CutPrefix(path, g.prefix)
+	rest, ok := strings.CutPrefix(g.folded(path), g.prefix)
 	if !ok || rest != "" && rest[0] != '/' {
 		return "", false
 	}
@@ -207,75 +207,20 @@ func matchAnyDepth(parts []string, path string) bool {
 	if len(parts) == 0 {
 		return true
 	}
-	begin := literal(parts[0])
-	for tail, found := tailWith(path, begin); found; {
-		if matchParts(parts, tail) {
+	begin := parts[0]
+	if hasMeta(begin) {
+		begin = ""
+	}
+	for tail, more := path, true; more; _, tail, more = strings.Cut(tail, "/") {
+		if strings.HasPrefix(tail, begin) && matchParts(parts, tail) {
 			return true
 		}
-		_, rest, more := strings.Cut(tail, "/")
-		if !more {
-			break
-		}
-		tail, found = tailWith(rest, begin)
 	}
 	// "**" at the end of "a/**" matches nothing more as well.
 	return path != "" && matchParts(parts, "")
 }
 
-// literal returns a component of a pattern that is literal text, "" for others.
-func literal(part string) string {
-	if hasMeta(part) {
-		return ""
-	}
-	return part
-}
-
-// tailWith returns the longest end of a path, from a component on, that begins with
-// a text.
-func tailWith(path, begin string) (tail string, found bool) {
-	for at := 0; ; at++ {
-		i := strings.Index(path[at:], begin)
-		if i < 0 {
-			return "", false
-		}
-		if at += i; at == 0 || path[at-1] == '/' {
-			return path[at:], true
-		}
-	}
-}
-
-// reachParts reports whether path is used up by components other than ** while
-// some are left.
-func reachParts(parts []string, path string) bool {
-	if path == "" {
-		return len(parts) > 0
-	}
-	if len(parts) == 0 {
-		return false
-	}
-	if parts[0] != "**" {
-		name, rest, _ := strings.Cut(path, "/")
-		return matchName(parts[0], name) && reachParts(parts[1:], rest)
-	}
-	if len(parts) == 1 {
-		return false
-	}
-	begin := literal(parts[1])
-	for tail, found := tailWith(path, begin); found; {
-		if tail != "" && reachParts(parts[1:], tail) {
-			return true
-		}
-		_, rest, more := strings.Cut(tail, "/")
-		if !more {
-			return false
-		}
-		tail, found = tailWith(rest, begin)
-	}
-	return false
-}
-
-// matchName matches one component. A malformed pattern, which compileGlob has
-// refused, matches nothing.
+// matchName matches one component.
 func matchName(pattern, name string) bool {
 	if !hasMeta(pattern) {
 		return pattern == name
@@ -292,52 +237,38 @@ var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 // expandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash takes
 // the meaning from the character after it.
 func expandBraces(s string) ([]string, error) {
-	open := brace(s)
-	if open < 0 {
-		return []string{s}, nil
-	}
-	if s[open] == '}' {
-		return nil, errBraces
-	}
-	if open > 0 && s[open-1] == '$' { // a placeholder
-		end := strings.IndexByte(s[open:], '}')
-		if end < 0 {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\':
+			i++
+		case s[i] == '}':
 			return nil, errBraces
+		case s[i] == '{' && i > 0 && s[i-1] == '$': // a placeholder
+			end := strings.IndexByte(s[i:], '}')
+			if end < 0 {
+				return nil, errBraces
+			}
+			i += end
+		case s[i] == '{':
+			return expandAt(s[:i], s[i+1:])
 		}
-		tails, err := expandBraces(s[open+end+1:])
-		for i, t := range tails {
-			tails[i] = s[:open+end+1] + t
-		}
-		return tails, err
 	}
-	choices, tail, err := alternatives(s[open+1:])
-	if err != nil {
-		return nil, err
-	}
-	var out []string
+	return []string{s}, nil
+}
+
+// expandAt expands what follows an opening brace.
+func expandAt(before, rest string) (out []string, err error) {
+	choices, tail, err := alternatives(rest)
 	for _, c := range choices {
 		more, err := expandBraces(c + tail)
 		if err != nil || len(out)+len(more) > maxAlternatives {
 			return nil, errBraces
 		}
 		for _, m := range more {
-			out = append(out, s[:open]+m)
+			out = append(out, before+m)
 		}
 	}
-	return out, nil
-}
-
-// brace returns where the first brace is that has a meaning; -1 = nowhere.
-func brace(s string) int {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '{', '}':
-			return i
-		}
-	}
-	return -1
+	return out, err
 }
 
 // alternatives splits "a,b}tail" at its own level.
