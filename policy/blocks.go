@@ -16,7 +16,7 @@ type Block struct {
 // counts. Built-in rules count only with builtin.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	e := Effect{Kind: kind, Path: path, Canonical: path}
-	p.blockingPaths(e, func(r *rule, action Action, _ bool) {
+	p.blockingPaths(e, func(r *rule, action Action, _ bool, _ []Word) {
 		if r.NoMask || r.file == "" && !builtin {
 			return
 		}
@@ -67,26 +67,4 @@ func (p *Policy) BlocksBelow(path string) bool {
 		}
 	}
 	return false
-}
-
-// Root returns the policy that For and Within made p of; p itself where neither did.
-func (p *Policy) Root() *Policy {
-	if p.root != nil {
-		return p.root
-	}
-	return p
-}
-
-// ForAnyone returns the root of p with the rules for every client: what it blocks may be
-// blocked for one of them. Where there are no rules for clients it is the root.
-func (p *Policy) ForAnyone() *Policy {
-	if p = p.Root(); len(p.guests) == 0 {
-		return p
-	}
-	all := *p
-	all.sets = append([]*ruleSet(nil), p.sets...)
-	for _, g := range p.guests {
-		all.sets = append(all.sets, g.rules.sets...)
-	}
-	return &all
 }

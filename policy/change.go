@@ -22,7 +22,9 @@ func (f File) With(c Change) File {
 	case "except":
 		f.Commands, f.Paths, f.Net = excepting(f.Commands, c), excepting(f.Paths, c), excepting(f.Net, c)
 	default:
-		f.Defaults.Loosen(c.Section)
+		if to := f.Defaults.named(c.Section); to != nil {
+			*to = Allow
+		}
 	}
 	return f
 }

@@ -15,16 +15,16 @@ const (
 
 // classed reports the asking and denying rules about the classes of a command.
 func (s *search) classed(e Effect) {
-	var c classes
+	var of classes
 	for _, set := range s.policy.sets {
 		for _, r := range set.classes {
 			if s.noted[r] || !r.mayBeIn(e.Dirs) {
 				continue
 			}
-			if c.of == nil {
-				c = classesOf(e)
+			if of == nil {
+				of = classesOf(e)
 			}
-			if c.has(r) && !excepted(r, e.Argv) {
+			if of.why(r) != "" && !excepted(r, e.Argv) {
 				s.note(r, r.Action, e.Argv)
 			}
 		}
@@ -53,19 +53,14 @@ func excepted(r *rule, argv []Word) bool {
 	})
 }
 
-// classes are those of one command, with what there is to say of each.
-type classes struct{ of map[string]string }
+// classes are those of one command, with what it does that makes it one of each.
+type classes map[string]string
 
-// has reports whether the command is of a class that the rule names.
-func (c classes) has(r *rule) bool {
-	return slices.ContainsFunc(r.Classes, func(name string) bool { return c.of[name] != "" })
-}
-
-// why says what the command does that makes the rule match it.
+// why says what the command does that makes the rule match it; "" when that does not.
 func (c classes) why(r *rule) string {
 	for _, name := range r.Classes {
-		if text := c.of[name]; text != "" {
-			return text
+		if c[name] != "" {
+			return c[name]
 		}
 	}
 	return ""
@@ -87,16 +82,16 @@ func classesOf(e Effect) classes {
 		}
 		argv = append(argv, w)
 	}
-	c := programs.Parse(argv)
-	of := make(map[string]string)
+	of := make(classes)
 	if e.Absent { // it does nothing
-		return classes{of}
+		return of
 	}
+	c := programs.Parse(argv)
 	if c.Loses != "" && !e.Kept {
 		of[classDestructive] = "it " + c.Loses
 	}
 	if c.Leaves {
 		of[classOutgoing] = "it sends something off this machine"
 	}
-	return classes{of}
+	return of
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/toold/toold/shell/programs"
 )
@@ -11,7 +12,9 @@ import (
 // others. It can only tighten.
 type Client struct {
 	// Name and Agent are the caller that it is for, * being any text, "" any. The name is
-	// that of the client's token; the agent's id is what the client says.
+	// that of the client's token: "agent" is every token, since each that makes calls has
+	// that role, and "agent NAME" is the one with that name alone. The agent's id is what
+	// the client says.
 	Name, Agent string
 	File        File
 }
@@ -22,14 +25,26 @@ type guest struct {
 	rules *Policy
 }
 
+// holds reports whether the file holds for a client.
+func (g *guest) holds(client, agent string) bool {
+	name, _ := strings.CutPrefix(g.Name, "agent ")
+	named := g.Name == "" || g.Name == "agent" || programs.Matches(name, client)
+	return named && (g.Agent == "" || programs.Matches(g.Agent, agent))
+}
+
+// bare returns a policy without rules, for some that are compiled beside those of p.
+func (p *Policy) bare() *Policy {
+	return &Policy{
+		options: p.options, defaults: p.defaults, origins: make(map[string]string), sets: []*ruleSet{newRuleSet()}, ids: p.ids,
+		foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking,
+	}
+}
+
 // clients adds the files that a file names for clients.
 func (c *compiler) clients(list []Client) {
 	for _, cl := range list {
-		p := c.policy
-		rules := &Policy{
-			options: p.options, defaults: p.defaults, sets: []*ruleSet{newRuleSet()}, ids: p.ids,
-			foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking || cl.File.FoldCase,
-		}
+		p, rules := c.policy, c.policy.bare()
+		rules.foldBlocking = rules.foldBlocking || cl.File.FoldCase
 		own := compiler{policy: rules, set: rules.sets[0]}
 		own.tighten(cl.File)
 		own.set.sort()
@@ -40,12 +55,11 @@ func (c *compiler) clients(list []Client) {
 }
 
 // For returns the policy for the calls of a client: it is stricter where a file
-// holds for that client. agent is "" when the client names none. It costs little,
-// and nothing where no file does.
+// holds for that client. agent is "" when the client names none.
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
-		if g.Name != "" && !programs.Matches(g.Name, client) || g.Agent != "" && !programs.Matches(g.Agent, agent) {
+		if !g.holds(client, agent) {
 			continue
 		}
 		if next == p {
@@ -62,4 +76,23 @@ func (p *Policy) For(client, agent string) *Policy {
 		next.settle()
 	}
 	return next
+}
+
+// Root returns the policy that For and Within made p of; p itself where neither did.
+func (p *Policy) Root() *Policy {
+	if p.root != nil {
+		return p.root
+	}
+	return p
+}
+
+// ForAnyone returns the root of p with the rules for every client: what it blocks may be
+// blocked for one of them.
+func (p *Policy) ForAnyone() *Policy {
+	all := *p.Root()
+	all.sets = slices.Clip(all.sets)
+	for _, g := range all.guests {
+		all.sets = append(all.sets, g.rules.sets...)
+	}
+	return &all
 }

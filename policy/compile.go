@@ -124,14 +124,11 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string {
-	at := f.File
-	if f.Line > 0 {
-		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+	subject := f.Key
+	if f.Rule != "" {
+		subject = fmt.Sprintf("rule %q", f.Rule)
 	}
-	if f.Rule == "" {
-		return fmt.Sprintf("%s: %s: %s", at, f.Key, f.Problem)
-	}
-	return fmt.Sprintf("%s: rule %q: %s", at, f.Rule, f.Problem)
+	return fmt.Sprintf("%s: %s: %s", where(f.File, f.Line), subject, f.Problem)
 }
 
 // fail records a fault of a rule, in value, a text of it.
@@ -144,9 +141,14 @@ func (c *compiler) fault(key, value, format string, args ...any) {
 	c.errs = append(c.errs, &Fault{File: c.file, Key: key, Value: value, Problem: fmt.Sprintf(format, args...)})
 }
 
+func (c *compiler) compiled(r Rule) *rule {
+	return &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens}
+}
+
 // command adds a rule about commands.
 func (c *compiler) command(r Rule) {
-	out := &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens, dirs: c.globs(r, r.Dirs, c.folds(r.Action))}
+	out := c.compiled(r)
+	out.dirs = c.globs(r, r.Dirs, c.folds(r.Action == Allow))
 	if len(r.Run)+len(r.Classes) == 0 {
 		c.fail(r, "", "run is empty: the rule can never match")
 	}
@@ -237,16 +239,20 @@ func (c *compiler) path(r Rule) {
 			c.fail(r, "", "unknown operation %q: expected read or write", op)
 		}
 	}
-	c.set.path(&rule{
-		Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens, globs: c.globs(r, r.Paths, c.folds(r.Action)), except: c.exceptions(r),
-	}, c.folds(r.Action))
+	out, list := c.compiled(r), &c.set.blocks
+	if r.Action == Allow {
+		list = &c.set.allows
+	}
+	list.fold = c.folds(r.Action == Allow)
+	out.globs, out.except = c.globs(r, r.Paths, list.fold), c.exceptions(r)
+	list.add(out)
 }
 
-// exceptions compiles the exceptions of a path rule. They are compared as they
-// are written, too: a rule that looks at both forms of a path must be able to
-// leave out either.
+// exceptions compiles the exceptions of a path rule, against which case is folded as for
+// the other kind of rule. They are compared as they are written, too: a rule that looks at
+// both forms of a path must be able to leave out either.
 func (c *compiler) exceptions(r Rule) []glob {
-	fold := c.foldsExcept(r.Action)
+	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)
 	if c.policy.options.Resolve == nil {
 		return out
@@ -256,20 +262,12 @@ func (c *compiler) exceptions(r Rule) []glob {
 	return append(out, written.globs(r, r.Except, fold)...)
 }
 
-// folds reports whether the patterns of a rule fold case.
-func (c *compiler) folds(action Action) bool {
-	if action == Allow {
+// folds reports whether patterns fold case, by what they do.
+func (c *compiler) folds(allowing bool) bool {
+	if allowing {
 		return c.policy.foldAllowing
 	}
 	return c.policy.foldBlocking
-}
-
-// foldsExcept reports whether its exceptions do: they work against the rule.
-func (c *compiler) foldsExcept(action Action) bool {
-	if action == Allow {
-		return c.policy.foldBlocking
-	}
-	return c.policy.foldAllowing
 }
 
 // globs compiles path patterns.
@@ -299,7 +297,7 @@ func (c *compiler) network(r Rule) {
 		c.fail(r, "", "hosts is empty: the rule can never match")
 	}
 	r.Hosts, r.Except = c.hosts(r, r.Hosts), c.hosts(r, r.Except)
-	c.set.net.add(&rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens})
+	c.set.net.add(c.compiled(r))
 }
 
 // hosts checks names of hosts, and writes them as they are compared.

@@ -15,29 +15,24 @@ func (p *Policy) condition(effects []Effect, d *Decision) {
 	if !p.conditional || d.Action == Deny {
 		return
 	}
+	demands := func(r *rule) {
+		d.Always = d.Always || r.Always && d.Action == Ask
+		d.Profile = stricter(d.Profile, r.Profile)
+	}
 	for _, e := range effects {
-		p.eachMatch(e, func(r *rule) {
-			d.Always = d.Always || r.Always && d.Action == Ask
-			d.Profile = stricter(d.Profile, r.Profile)
-		})
+		p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) { demands(r) })
+		if e.Kind == Exec {
+			p.allowingCommands(e, func(r *rule) bool {
+				demands(r)
+				return true
+			})
+		}
 	}
 	if d.Always {
 		d.Reason += " It is asked every time."
 	}
 	if d.Profile != "" {
 		d.Reason += fmt.Sprintf(" It runs in the %s sandbox.", d.Profile)
-	}
-}
-
-// eachMatch visits the rules that match an effect, each in its own manner:
-// asking ones loosely, allowing ones strictly.
-func (p *Policy) eachMatch(e Effect, visit func(*rule)) {
-	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) { visit(r) })
-	if e.Kind == Exec {
-		p.allowingCommands(e, func(r *rule) bool {
-			visit(r)
-			return true
-		})
 	}
 }
 

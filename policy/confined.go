@@ -3,8 +3,6 @@ package policy
 import (
 	"net/netip"
 	"strings"
-
-	"github.com/toold/toold/shell/programs"
 )
 
 // Confinement is what a sandbox keeps from the call that is decided. The zero value
@@ -44,14 +42,6 @@ func (p *Policy) raised(v verdict) verdict {
 		return v
 	}
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
-}
-
-// raisedExec is raised for a command: it must be known which one it is.
-func (p *Policy) raisedExec(argv []Word, v verdict) verdict {
-	if !p.confined || programs.Parse(argv).Anything {
-		return v
-	}
-	return p.raised(v)
 }
 
 // excuses reports whether a built-in denial does not count: that of a command which only

@@ -34,11 +34,10 @@ type verdict struct {
 // judge decides one effect. What asks or denies is looked for first.
 func (p *Policy) judge(e Effect) verdict {
 	if e.Kind == Opaque {
-		v := verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 		if e.Code {
-			return p.raised(v)
+			return p.raised(p.unanalysable())
 		}
-		return v
+		return p.unanalysable()
 	}
 	blocked, found, whole := p.blocking(e)
 	if found && whole {
@@ -48,6 +47,11 @@ func (p *Policy) judge(e Effect) verdict {
 		return rest
 	}
 	return blocked
+}
+
+// unanalysable is what becomes of what cannot be known before it runs.
+func (p *Policy) unanalysable() verdict {
+	return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
 }
 
 // unblocked decides an effect that no asking or denying rule settles.
@@ -67,32 +71,34 @@ func (p *Policy) unblocked(e Effect) verdict {
 	}
 }
 
+// found takes note of an asking or denying rule that applies to an effect: what it makes of
+// the effect, whether it is about all of it, and the words of the command that it means.
+type found func(r *rule, action Action, whole bool, argv []Word)
+
 // blocking returns the strictest asking or denying rule that matches e. whole is
 // false when it says nothing of the rest of e, so that what holds without it may
 // be stricter: it concerns only a part of what e reads, or can only tighten.
-func (p *Policy) blocking(e Effect) (worst verdict, found, whole bool) {
+func (p *Policy) blocking(e Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
-	consider := func(r *rule, action Action, all bool, _ []Word) {
+	p.eachBlocking(e, func(r *rule, action Action, all bool, _ []Word) {
 		if p.excuses(r, e, action) {
 			return
 		}
 		all = all && !r.tightens
 		if action < worst.action || all && !whole && action == worst.action {
-			worst, found, whole = verdict{action: action, rule: r}, true, all
+			worst, some, whole = verdict{action: action, rule: r}, true, all
 		}
-	}
-	p.eachBlocking(e, consider)
-	return worst, found, whole
+	})
+	return worst, some, whole
 }
 
-// eachBlocking reports the asking and denying rules that apply to an effect: what each makes
-// of it, whether it is about all of it, and the words of the command that it means.
-func (p *Policy) eachBlocking(e Effect, consider func(r *rule, action Action, whole bool, argv []Word)) {
+// eachBlocking reports the asking and denying rules that apply to an effect.
+func (p *Policy) eachBlocking(e Effect, consider found) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(r *rule, action Action, argv []Word) { consider(r, action, true, argv) })
+		p.blockingCommands(e, consider)
 	case Read, Write:
-		p.blockingPaths(e, func(r *rule, action Action, whole bool) { consider(r, action, whole, nil) })
+		p.blockingPaths(e, consider)
 	case Net:
 		for r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
@@ -102,9 +108,8 @@ func (p *Policy) eachBlocking(e Effect, consider func(r *rule, action Action, wh
 	}
 }
 
-// blockingPaths reports the asking and denying rules that apply to a path, with
-// what they say to it; see blocksPath.
-func (p *Policy) blockingPaths(e Effect, consider func(r *rule, action Action, whole bool)) {
+// blockingPaths reports the asking and denying rules that apply to a path; see blocksPath.
+func (p *Policy) blockingPaths(e Effect, consider found) {
 	for _, s := range p.sets {
 		list := s.blocks.find(e.Path, e.Tree)
 		if e.Canonical != e.Path && e.Canonical != "" {
@@ -113,7 +118,7 @@ func (p *Policy) blockingPaths(e Effect, consider func(r *rule, action Action, w
 		for _, i := range list {
 			r := s.blocks.rules[i]
 			if action, whole, ok := r.blocksPath(e); ok {
-				consider(r, action, whole)
+				consider(r, action, whole, nil)
 			}
 		}
 	}

@@ -71,17 +71,6 @@ func (m *meaning) fileName() string {
 	return m.command.Base
 }
 
-// path files a path rule. fold reports that its patterns fold case, as those of
-// do those of all rules in its list.
-func (s *ruleSet) path(r *rule, fold bool) {
-	list := &s.blocks
-	if r.Action == Allow {
-		list = &s.allows
-	}
-	list.fold = fold
-	list.add(r)
-}
-
 // sort files the rules: all are there.
 func (s *ruleSet) sort() {
 	for _, list := range s.byName {

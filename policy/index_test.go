@@ -139,7 +139,7 @@ func TestLookingForRulesCountsAsWork(t *testing.T) {
 	p := rules(t, asking(), Rule{ID: "push", Action: Ask, Run: []string{"* push --force **"}}, Rule{ID: "publish", Action: Ask, Run: []string{"npm publish --force **"}})
 	for _, text := range []string{"nice push nice push", "npm publish x", "npm -x y z"} {
 		argv := words(text)
-		s := search{policy: p, noted: make(map[*rule]bool), left: maxScan, consider: func(r *rule, _ Action, _ []Word) { t.Errorf("%s matches %s", r.ID, text) }}
+		s := search{policy: p, noted: make(map[*rule]bool), left: maxScan, consider: func(r *rule, _ Action, _ bool, _ []Word) { t.Errorf("%s matches %s", r.ID, text) }}
 		s.tail(argv, true)
 		if used := maxScan - s.left; used < len(argv) {
 			t.Errorf("%s: %d words were counted", text, used)

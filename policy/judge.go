@@ -24,7 +24,7 @@ func (r *rule) mayBeIn(dirs []string) bool {
 // judgeExec decides a command that nothing blocks.
 func (p *Policy) judgeExec(e Effect) verdict {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
-		return verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"}
+		return p.unanalysable()
 	}
 	var by *rule
 	p.allowingCommands(e, func(r *rule) bool {
@@ -35,13 +35,17 @@ func (p *Policy) judgeExec(e Effect) verdict {
 		return verdict{action: Allow, rule: by}
 	}
 	c := programs.Parse(e.Argv)
-	if p.covered(&c) {
+	v := verdict{action: p.defaults.Bash, id: "defaults.bash"}
+	switch {
+	case p.covered(&c):
 		return verdict{action: Allow, id: "presets"}
+	case c.Code:
+		v = p.unanalysable()
 	}
-	if c.Code {
-		return p.raisedExec(e.Argv, verdict{action: min(p.defaults.Unanalysable, Ask), id: "defaults.unanalysable"})
+	if c.Anything { // it is not known which command it is
+		return v
 	}
-	return p.raisedExec(e.Argv, verdict{action: p.defaults.Bash, id: "defaults.bash"})
+	return p.raised(v)
 }
 
 // allowingCommands reports the allowing command rules that cover the command, until
@@ -62,13 +66,7 @@ func (p *Policy) allowingCommands(e Effect, consider func(*rule) bool) {
 
 // covered reports whether the presets know the command and all its flags.
 func (p *Policy) covered(c *programs.Command) bool {
-	switch c.Covers {
-	case programs.CoversRead:
-		return p.readOnly
-	case programs.CoversWrite:
-		return p.workspace
-	}
-	return false
+	return c.Covers == programs.CoversRead && p.readOnly || c.Covers == programs.CoversWrite && p.workspace
 }
 
 // isIn reports whether the command certainly runs in one of the rule's directories.

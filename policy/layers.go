@@ -156,19 +156,34 @@ func (c *compiler) tighten(f File) {
 	c.rules(c.tightening(f.Net), c.network)
 }
 
-// defaultNames are the keys of the defaults in policy files.
-var defaultNames = []string{
-	"defaults.bash", "defaults.read", "defaults.write", "defaults.net", "defaults.unanalysable",
-	"unknown_paths.read", "unknown_paths.write", "env.unknown", "defaults.confined",
+// namedDefault is a default with its key in policy files.
+type namedDefault struct {
+	name   string
+	action *Action
 }
 
-// named returns the default with a name.
+func (d *Defaults) list() []namedDefault {
+	return []namedDefault{
+		{"defaults.bash", &d.Bash},
+		{"defaults.read", &d.Read},
+		{"defaults.write", &d.Write},
+		{"defaults.net", &d.Net},
+		{"defaults.unanalysable", &d.Unanalysable},
+		{"unknown_paths.read", &d.UnknownRead},
+		{"unknown_paths.write", &d.UnknownWrite},
+		{"env.unknown", &d.UnknownEnv},
+		{confinedDefault, &d.Confined},
+	}
+}
+
+// named returns the default with a name, nil where there is none.
 func (d *Defaults) named(name string) *Action {
-	return map[string]*Action{
-		"defaults.bash": &d.Bash, "defaults.read": &d.Read, "defaults.write": &d.Write, "defaults.net": &d.Net,
-		"defaults.unanalysable": &d.Unanalysable, "unknown_paths.read": &d.UnknownRead,
-		"unknown_paths.write": &d.UnknownWrite, "env.unknown": &d.UnknownEnv, "defaults.confined": &d.Confined,
-	}[name]
+	for _, one := range d.list() {
+		if one.name == name {
+			return one.action
+		}
+	}
+	return nil
 }
 
 // settle makes each default the strictest that a file names for it, and takes
@@ -176,17 +191,18 @@ func (d *Defaults) named(name string) *Action {
 func (p *Policy) settle() {
 	user := p.files[0]
 	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout
-	for _, name := range defaultNames {
-		p.origins[name] = where(user.Name, user.Lines[name])
+	settled := p.defaults.list()
+	for _, to := range settled {
+		p.origins[to.name] = where(user.Name, user.Lines[to.name])
 	}
 	for _, f := range p.files[1:] {
 		p.headless = p.headless || f.Headless
 		if f.AskTimeout > 0 && (p.timeout == 0 || f.AskTimeout < p.timeout) {
 			p.timeout = f.AskTimeout
 		}
-		for _, name := range defaultNames {
-			if to, from := p.defaults.named(name), *f.Defaults.named(name); from < *to {
-				*to, p.origins[name] = from, where(f.Name, f.Lines[name])
+		for i, from := range f.Defaults.list() {
+			if to := settled[i]; *from.action < *to.action {
+				*to.action, p.origins[to.name] = *from.action, where(f.Name, f.Lines[to.name])
 			}
 		}
 	}
@@ -194,10 +210,10 @@ func (p *Policy) settle() {
 
 // overruled warns of defaults of a file that a stricter one overrules.
 func (c *compiler) overruled(f File) {
-	for _, name := range defaultNames {
-		line, named := f.Lines[name]
-		from := *f.Defaults.named(name)
-		c.warnIf(named && from > *c.policy.defaults.named(name), name+": "+from.String(), line)
+	settled := c.policy.defaults.list()
+	for i, from := range f.Defaults.list() {
+		line, named := f.Lines[from.name]
+		c.warnIf(named && *from.action > *settled[i].action, from.name+": "+from.action.String(), line)
 	}
 }
 
@@ -228,10 +244,3 @@ func (p *Policy) OncePerConversation() bool { return p.files[0].OncePer == "conv
 // the files leave it to the configuration.
 func (p *Policy) AskTimeout() time.Duration { return p.timeout }
 
-// Loosen makes the default with a name, such as "defaults.net", allow. It does nothing
-// for a name of none.
-func (d *Defaults) Loosen(name string) {
-	if to := d.named(name); to != nil {
-		*to = Allow
-	}
-}

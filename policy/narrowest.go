@@ -40,7 +40,8 @@ func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 		c.Section, ok = "paths", true
 		c.Rule = Rule{Action: Allow, Ops: []Kind{e.Kind}, Paths: []string{literalGlob(e.Canonical, e.Tree)}}
 	case e.Kind == Net && e.Host != "":
-		c.Section, c.Rule, ok = "net", allowingHost(e), true
+		c.Section, ok = "net", true
+		c.Rule = Rule{Action: Allow, Hosts: []string{e.Host}, Ports: known(e.Port), Schemes: known(e.Scheme)}
 	case e.Kind == Env && e.Name != "":
 		return Change{File: c.File, Section: "env.allow", Texts: []string{e.Name}}, true
 	}
@@ -50,18 +51,21 @@ func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	return c, ok && p.suffices(c, e)
 }
 
+// known is a list of a value, empty where that is not known.
+func known[T comparable](value T) []T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return []T{value}
+}
+
 // suffices reports whether a new rule allows an effect that nothing blocks.
 func (p *Policy) suffices(c Change, e Effect) bool {
-	alone := &Policy{options: p.options, files: p.files[:1], ids: map[string]bool{}, sets: []*ruleSet{newRuleSet()}, foldAllowing: p.foldAllowing, foldBlocking: p.foldBlocking}
+	alone := p.bare()
+	alone.defaults, alone.ids = Defaults{}, make(map[string]bool)
 	with := compiler{policy: alone, set: alone.sets[0], file: c.File}
-	switch rules := []Rule{c.Rule}; c.Section {
-	case "commands":
-		with.rules(rules, with.command)
-	case "paths":
-		with.rules(rules, with.path)
-	default:
-		with.rules(rules, with.network)
-	}
+	with.layer(File{}.With(c))
 	with.set.sort()
 	e.Possible = false
 	return len(with.errs) == 0 && alone.unblocked(e).action == Allow
@@ -81,18 +85,6 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	r.ID = id[:min(len(id), 40)]
 	for n := 2; p.ids[r.ID]; n++ {
 		r.ID = fmt.Sprintf("%s-%d", id, n)
-	}
-	return r
-}
-
-// allowingHost returns the narrowest rule that allows to contact a host.
-func allowingHost(e Effect) Rule {
-	r := Rule{Action: Allow, Hosts: []string{e.Host}}
-	if e.Port != 0 {
-		r.Ports = []int{e.Port}
-	}
-	if e.Scheme != "" {
-		r.Schemes = []string{e.Scheme}
 	}
 	return r
 }

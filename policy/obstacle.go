@@ -106,7 +106,7 @@ func nameless(e Effect) bool {
 func (p *Policy) concerned(e Effect, r *rule) (texts []string) {
 	switch e.Kind {
 	case Exec:
-		p.blockingCommands(e, func(by *rule, _ Action, argv []Word) {
+		p.blockingCommands(e, func(by *rule, _ Action, _ bool, argv []Word) {
 			if text, ok := patternOf(argv); ok && by == r {
 				texts = append(texts, text)
 			}

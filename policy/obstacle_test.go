@@ -39,29 +39,7 @@ func (l layers) made(t testing.TB, changes ...Change) layers {
 				f = other
 			}
 		}
-		switch c.Section {
-		case "commands":
-			f.Commands = append(slices.Clip(f.Commands), c.Rule)
-		case "paths":
-			f.Paths = append(slices.Clip(f.Paths), c.Rule)
-		case "net":
-			f.Net = append(slices.Clip(f.Net), c.Rule)
-		case "except":
-			for _, list := range []*[]Rule{&f.Commands, &f.Paths, &f.Net} {
-				*list = slices.Clone(*list)
-				for i, r := range *list {
-					if r.ID == c.At {
-						(*list)[i].Except = append(slices.Clip(r.Except), c.Texts...)
-					}
-				}
-			}
-		case "builtin.disable":
-			f.Disable = append(slices.Clip(f.Disable), c.Texts...)
-		case "env.allow":
-			f.Env = append(slices.Clip(f.Env), c.Texts...)
-		default:
-			f.Defaults.Loosen(c.Section)
-		}
+		*f = f.With(c)
 	}
 	return l
 }

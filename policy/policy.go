@@ -23,14 +23,14 @@ const (
 )
 
 // actions are their words, in policy files and on the wire.
-const actions = "deny ask allow"
+var actions = strings.Fields("deny ask allow")
 
 // String returns the word of an action.
 func (a Action) String() string {
 	if a != Ask && a != Allow {
 		a = Deny
 	}
-	return strings.Fields(actions)[a]
+	return actions[a]
 }
 
 // MarshalText makes an Action travel as its word.
@@ -44,7 +44,7 @@ func (a *Action) UnmarshalText(text []byte) (err error) {
 
 // ParseAction reads the word of an action.
 func ParseAction(s string) (Action, error) {
-	if i := slices.Index(strings.Fields(actions), s); i >= 0 {
+	if i := slices.Index(actions, s); i >= 0 {
 		return Action(i), nil
 	}
 	return Deny, fmt.Errorf("unknown decision %q: expected allow, ask or deny", s)
@@ -63,20 +63,20 @@ const (
 	Env                // an environment variable is set for a command
 )
 
+// kinds are their words.
+var kinds = strings.Fields("opaque exec read write net env")
+
 // String returns the kind's word, as shown to people and journalled.
-func (k Kind) String() string {
-	return [...]string{"opaque", "exec", "read", "write", "net", "env"}[k]
-}
+func (k Kind) String() string { return kinds[k] }
 
 // UnmarshalText reads the word of a kind.
 func (k *Kind) UnmarshalText(text []byte) error {
-	for known := Opaque; known <= Env; known++ {
-		if known.String() == string(text) {
-			*k = known
-			return nil
-		}
+	i := slices.Index(kinds, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown kind of effect %q", text)
 	}
-	return fmt.Errorf("unknown kind of effect %q", text)
+	*k = Kind(i)
+	return nil
 }
 
 // MarshalText makes a Kind travel as its word.

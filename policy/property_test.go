@@ -79,7 +79,8 @@ func harder(r *rand.Rand, f File) File {
 		f.Headless = true
 		return f
 	}
-	d := f.Defaults.named(pick(r, defaultNames))
+	list := f.Defaults.list()
+	d := list[r.IntN(len(list))].action
 	*d = max(*d-1, Deny)
 	return f
 }

@@ -13,7 +13,7 @@ import (
 // search looks for the asking and denying command rules that could mean a command.
 type search struct {
 	policy   *Policy
-	consider func(*rule, Action, []Word)
+	consider found
 	noted    map[*rule]bool // the same rule says nothing new of another end of the command
 	denied   bool           // nothing is stricter
 	classes  bool           // rules about classes may be about what it runs, too
@@ -23,11 +23,11 @@ type search struct {
 // blockingCommands reports every asking or denying command rule that could mean
 // this command, with the words that it means: those of the command, of one that it
 // starts, or of an end of it that may be run.
-func (p *Policy) blockingCommands(e Effect, consider func(*rule, Action, []Word)) {
+func (p *Policy) blockingCommands(e Effect, consider found) {
 	if len(e.Argv) == 0 {
 		return
 	}
-	s := search{policy: p, consider: consider, left: maxScan}
+	s := search{policy: p, consider: consider, noted: make(map[*rule]bool), left: maxScan}
 	if s.classes = slices.ContainsFunc(p.sets, func(s *ruleSet) bool { return len(s.classes) > 0 }); s.classes {
 		s.classed(e)
 		s.classes = !e.Follow && !e.Absent
@@ -132,7 +132,7 @@ func withoutVersion(program string) string {
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	action := cp.rule.Action
 	if action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
-		s.consider(cp.rule, Ask, argv)
+		s.consider(cp.rule, Ask, true, argv)
 		return // what comes may match it with certainty
 	}
 	s.note(cp.rule, action, argv)
@@ -140,12 +140,9 @@ func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 
 // note reports a rule, once.
 func (s *search) note(r *rule, action Action, argv []Word) {
-	if s.noted == nil {
-		s.noted = make(map[*rule]bool)
-	}
 	s.noted[r] = true
 	s.denied = s.denied || action == Deny
-	s.consider(r, action, argv)
+	s.consider(r, action, true, argv)
 }
 
 // certain reports whether a rule that blocks a command would block it whatever the words
