@@ -1,9 +1,11 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// A Block is what an asking or denying path rule says to one path. Defaults, presets and
-// allowing rules make none.
+// A Block is what an asking or denying path rule says to one path. Defaults, presets and allowing rules make none.
 type Block struct {
 	Action Action // Ask or Deny
 	Rule   string // its id
@@ -11,9 +13,8 @@ type Block struct {
 	Tree   bool // it says the same to all that is or will be below the path
 }
 
-// Blocks returns the strictest asking or denying rule about reading or writing a canonical
-// path; false when there is none. Of rules that are as strict, one about all that is below
-// counts. Built-in rules count only with builtin.
+// Blocks returns the strictest asking or denying rule about reading or writing a canonical path; false when there is none. Of
+// rules that are as strict, one about all that is below counts. Built-in rules count only with builtin.
 func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool) {
 	e := Effect{Kind: kind, Path: path, Canonical: path}
 	p.blockingPaths(e, func(r *rule, action Action, _ bool, _ []Word) {
@@ -31,29 +32,18 @@ func (p *Policy) Blocks(kind Kind, path string, builtin bool) (b Block, ok bool)
 
 // isTree reports whether the rule is about everything below path, without exception.
 func (r *rule) isTree(path string) bool {
-	for i := range r.except {
-		if r.except[i].mayMeet(path) {
-			return false
-		}
-	}
-	for i := range r.globs {
-		if r.globs[i].covers(path) {
-			return true
-		}
-	}
-	return false
+	excepts := slices.ContainsFunc(r.except, func(g glob) bool { return g.mayMeet(path) })
+	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the pattern may match something below path, as far as its
-// literal beginning tells.
+// mayMeet reports whether the pattern may match something below path, as far as its literal beginning tells.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")
 }
 
-// BlocksBelow reports whether some asking or denying rule is about a place below path that
-// a path of another name would not have: to move a directory there may change what is
-// blocked in it.
+// BlocksBelow reports whether some asking or denying rule is about a place below path that a path of another name would not have:
+// to move a directory there may change what is blocked in it.
 func (p *Policy) BlocksBelow(path string) bool {
 	for _, kind := range []Kind{Read, Write} {
 		e := Effect{Kind: kind, Path: path, Canonical: path, Tree: true}

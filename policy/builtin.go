@@ -36,7 +36,6 @@ var builtin = sync.OnceValue(func() *builtins {
 	return b
 })
 
-// rule adds a rule: a line "rule ID DECISION ...: REASON" and its patterns.
 func (b *builtins) rule(head string, patterns []string) {
 	head, reason, _ := strings.Cut(head, ": ")
 	words := strings.Fields(head)
@@ -62,18 +61,16 @@ func (b *builtins) rule(head string, patterns []string) {
 	b.paths = append(b.paths, r)
 }
 
-// builtinRules returns the rules that hold before every file.
 func builtinRules(o Options) (commands, paths []Rule) {
 	own := Rule{ID: "builtin:toold", Reason: "these are the daemon's own files; changing or reading them would undo its decisions"}
 	for _, path := range o.Protected {
-		own.Paths = append(own.Paths, escapeMeta(path)+"/**")
+		own.Paths = append(own.Paths, literalGlob(path, true))
 	}
 	return builtin().commands, append(slices.Clip(builtin().paths), own)
 }
 
-// Autorun names the files and directories of a project that other programs run or obey
-// as soon as they find them. Those that begin with ".git/" are in a git directory,
-// wherever git keeps one; ".git" is the file that leads to such a directory.
+// Autorun names the files and directories of a project that other programs run or obey as soon as they find them. Those that
+// begin with ".git/" are in a git directory, wherever git keeps one; ".git" is the file that leads to such a directory.
 func Autorun() []string {
 	names := []string{".git"}
 	for _, name := range builtin().lists["runs"] {
@@ -87,8 +84,8 @@ var (
 	dangerousNames = sync.OnceValue(func() *nameSet { return newNameSet(builtin().lists["dangerous"]) })
 )
 
-// IsDangerousEnv reports whether setting the variable can change what programs
-// run, load or contact, so that no default may cover it.
+// IsDangerousEnv reports whether setting the variable can change what programs run, load or contact, so that no default may cover
+// it.
 func IsDangerousEnv(name string) bool { return !neutralNames().has(name) && dangerousNames().has(name) }
 
 // nameSet holds patterns of names by their first byte, which may be the * of any text.

@@ -8,18 +8,15 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A Client is a file that holds for the calls of some clients only, beside all
-// others. It can only tighten.
+// A Client is a file that holds for the calls of some clients only, beside all others. It can only tighten.
 type Client struct {
-	// Name and Agent are the caller that it is for, * being any text, "" any. The name is
-	// that of the client's token: "agent" is every token, since each that makes calls has
-	// that role, and "agent NAME" is the one with that name alone. The agent's id is what
-	// the client says.
+	// Name and Agent are the caller that it is for, * being any text, "" any. The name is that of the client's token: "agent" is
+	// every token, since each that makes calls has that role, and "agent NAME" is the one with that name alone. The agent's id is
+	// what the client says.
 	Name, Agent string
 	File        File
 }
 
-// guest is a compiled Client.
 type guest struct {
 	Client
 	rules *Policy
@@ -40,7 +37,6 @@ func (p *Policy) bare() *Policy {
 	}
 }
 
-// clients adds the files that a file names for clients.
 func (c *compiler) clients(list []Client) {
 	for _, cl := range list {
 		p, rules := c.policy, c.policy.bare()
@@ -54,8 +50,8 @@ func (c *compiler) clients(list []Client) {
 	}
 }
 
-// For returns the policy for the calls of a client: it is stricter where a file
-// holds for that client. agent is "" when the client names none.
+// For returns the policy for the calls of a client: it is stricter where a file holds for that client. agent is "" when the
+// client names none.
 func (p *Policy) For(client, agent string) *Policy {
 	next := p
 	for _, g := range p.guests {
@@ -86,8 +82,7 @@ func (p *Policy) Root() *Policy {
 	return p
 }
 
-// ForAnyone returns the root of p with the rules for every client: what it blocks may be
-// blocked for one of them.
+// ForAnyone returns the root of p with the rules for every client: what it blocks may be blocked for one of them.
 func (p *Policy) ForAnyone() *Policy {
 	all := *p.Root()
 	all.sets = slices.Clip(all.sets)

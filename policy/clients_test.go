@@ -40,6 +40,37 @@ func TestAClientsFileTightensForItsClientOnly(t *testing.T) {
 	}
 }
 
+// Every token that makes calls has the role agent: "agent" holds for each of them, whatever its
+// own name, and "agent NAME" for one.
+func TestAFileForAgentsHoldsForEveryToken(t *testing.T) {
+	t.Parallel()
+	open := Defaults{Allow, Allow, Allow, Allow, Ask, Allow, Allow, Allow, Deny}
+	for _, c := range []struct {
+		name, client string
+		want         Action
+	}{
+		{"agent", "agent", Deny},
+		{"agent", "codex", Deny},
+		{"agent", "", Deny},
+		{"agent codex", "codex", Deny},
+		{"agent codex", "claude", Allow},
+		{"agent codex", "agent", Allow},
+		{"agent agent", "agent", Deny},
+		{"agent agent", "codex", Allow},
+		{"agent cl*", "claude", Deny},
+		{"codex", "codex", Deny},
+		{"codex", "agent", Allow},
+		{"*", "codex", Deny},
+	} {
+		p := compile(t, File{Name: "user", Defaults: open, Clients: []Client{
+			{Name: c.name, File: File{Name: "own", Defaults: open, Commands: []Rule{{ID: "no-push", Action: Deny, Run: []string{"git push **"}}}}},
+		}})
+		if d := p.For(c.client, "").Decide([]Effect{run("git push")}); d.Action != c.want {
+			t.Errorf("a file for %q and the client %q: %v, want %v", c.name, c.client, d.Action, c.want)
+		}
+	}
+}
+
 func TestAClientsFileNeverLoosens(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))

@@ -2,10 +2,13 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/shlex"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // Policy is a compiled policy. It never changes and is safe for concurrent use.
@@ -21,8 +24,7 @@ type Policy struct {
 	origins   map[string]string // where the defaults stand, by their names
 	readOnly  bool              // presets
 	workspace bool
-	// sets hold the rules: those of the files, and those of the files for the
-	// client.
+	// sets hold the rules: those of the files, and those of the files for the client.
 	sets    []*ruleSet
 	ids     map[string]bool // of all rules
 	guests  []guest
@@ -30,20 +32,18 @@ type Policy struct {
 	timeout time.Duration // of questions; 0 = as configured
 	// conditional reports that some rule demands more than a decision.
 	conditional bool
-	// Allowing rules, and the exceptions of others, fold case only when a file
-	// that may allow says so.
+	// Allowing rules, and the exceptions of others, fold case only when a file that may allow says so.
 	foldAllowing, foldBlocking bool
 
 	warnings []string
 }
 
-// rule is a compiled Rule.
 type rule struct {
 	Rule
 	file   string // "" = built-in
 	source string
-	// tightens reports that it is in a file that can only tighten: it asks for
-	// what was allowed, and not for what is denied without it.
+	// tightens reports that it is in a file that can only tighten: it asks for what was allowed, and not for what is denied
+	// without it.
 	tightens bool
 	globs    []glob
 	except   []glob
@@ -52,7 +52,6 @@ type rule struct {
 	required []requirement
 }
 
-// commandPattern is one pattern of a command rule.
 type commandPattern struct {
 	pattern
 	rule *rule
@@ -72,7 +71,11 @@ type compiler struct {
 // rules adds the rules of one list, and checks their ids.
 func (c *compiler) rules(rules []Rule, add func(Rule)) {
 	for _, r := range rules {
+		loosens := c.tightens && r.Action == Allow
+		c.warnIf(loosens, "rule "+r.ID, r.Line)
 		switch {
+		case loosens:
+			continue
 		case r.ID == "":
 			c.fail(r, "", "every rule needs an id")
 		case strings.HasPrefix(r.ID, "builtin:") || strings.HasPrefix(r.ID, "defaults."):
@@ -102,7 +105,6 @@ func (c *compiler) conditions(r Rule) {
 	c.policy.conditional = c.policy.conditional || r.Always || r.Profile != ""
 }
 
-// where says where something is, line 0 being unknown.
 func where(file string, line int) string {
 	if file == "" {
 		return "built-in"
@@ -145,7 +147,6 @@ func (c *compiler) compiled(r Rule) *rule {
 	return &rule{Rule: r, file: c.file, source: where(c.file, r.Line), tightens: c.tightens}
 }
 
-// command adds a rule about commands.
 func (c *compiler) command(r Rule) {
 	out := c.compiled(r)
 	out.dirs = c.globs(r, r.Dirs, c.folds(r.Action == Allow))
@@ -159,12 +160,14 @@ func (c *compiler) command(r Rule) {
 			out.not = append(out.not, p)
 		}
 	}
+	var own []commandPattern
 	for _, text := range r.Run {
 		if p, ok := c.pattern(r, text); ok {
+			own = append(own, commandPattern{p, out})
 			c.set.command(commandPattern{p, c.anchored(out, p)})
 		}
 	}
-	c.examples(out)
+	c.examples(out, own)
 }
 
 // classes adds a rule to those about classes of commands, when it names some.
@@ -183,9 +186,8 @@ func (c *compiler) classes(r *rule) {
 	c.set.classes = append(c.set.classes, r)
 }
 
-// anchored returns the rule for a pattern. A program named by a relative path is
-// another one in every directory: a rule that allows it and names no directory means
-// the one in the workspace.
+// anchored returns the rule for a pattern. A program named by a relative path is another one in every directory: a rule that
+// allows it and names no directory means the one in the workspace.
 func (c *compiler) anchored(r *rule, p pattern) *rule {
 	program := p.tokens[0][0]
 	if r.Action != Allow || len(r.dirs) > 0 || !strings.Contains(program, "/") || strings.HasPrefix(program, "/") {
@@ -196,7 +198,6 @@ func (c *compiler) anchored(r *rule, p pattern) *rule {
 	return &local
 }
 
-// pattern compiles one command pattern.
 func (c *compiler) pattern(r Rule, text string) (pattern, bool) {
 	p, err := compilePattern(text)
 	if err != nil {
@@ -206,7 +207,7 @@ func (c *compiler) pattern(r Rule, text string) (pattern, bool) {
 }
 
 // examples checks a command rule against its own examples.
-func (c *compiler) examples(r *rule) {
+func (c *compiler) examples(r *rule, patterns []commandPattern) {
 	check := func(text string, want bool) {
 		words, err := shlex.Split(text)
 		if err != nil || shellSyntax(text) != "" {
@@ -217,7 +218,11 @@ func (c *compiler) examples(r *rule) {
 		for i, w := range words {
 			argv[i].Text = w
 		}
-		if c.policy.matches(r, Effect{Kind: Exec, Argv: argv}) != want {
+		command := programs.Spell(argv)
+		matches := slices.ContainsFunc(patterns, func(cp commandPattern) bool {
+			return cp.allows(Effect{Kind: Exec, Argv: argv}) || cp.blocks(&command, argv, nil)
+		})
+		if matches != want {
 			c.fail(r.Rule, text, "example %q: the rule should%s match it", text, map[bool]string{false: " not"}[want])
 		}
 	}
@@ -229,7 +234,6 @@ func (c *compiler) examples(r *rule) {
 	}
 }
 
-// path adds a rule about paths.
 func (c *compiler) path(r Rule) {
 	if len(r.Paths) == 0 {
 		c.fail(r, "", "match is empty: the rule can never match")
@@ -248,9 +252,8 @@ func (c *compiler) path(r Rule) {
 	list.add(out)
 }
 
-// exceptions compiles the exceptions of a path rule, against which case is folded as for
-// the other kind of rule. They are compared as they are written, too: a rule that looks at
-// both forms of a path must be able to leave out either.
+// exceptions compiles the exceptions of a path rule, against which case is folded as for the other kind of rule. They are
+// compared as they are written, too: a rule that looks at both forms of a path must be able to leave out either.
 func (c *compiler) exceptions(r Rule) []glob {
 	fold := c.folds(r.Action != Allow)
 	out := c.globs(r, r.Except, fold)
@@ -270,11 +273,10 @@ func (c *compiler) folds(allowing bool) bool {
 	return c.policy.foldBlocking
 }
 
-// globs compiles path patterns.
 func (c *compiler) globs(r Rule, patterns []string, fold bool) []glob {
 	var out []glob
 	for _, text := range patterns {
-		choices, err := expandBraces(text)
+		choices, err := ExpandBraces(text)
 		if err != nil {
 			c.fail(r, text, "path pattern %q: %v", text, err)
 			continue
@@ -291,7 +293,6 @@ func (c *compiler) globs(r Rule, patterns []string, fold bool) []glob {
 	return out
 }
 
-// network adds a rule about hosts.
 func (c *compiler) network(r Rule) {
 	if len(r.Hosts) == 0 {
 		c.fail(r, "", "hosts is empty: the rule can never match")
@@ -300,7 +301,6 @@ func (c *compiler) network(r Rule) {
 	c.set.net.add(c.compiled(r))
 }
 
-// hosts checks names of hosts, and writes them as they are compared.
 func (c *compiler) hosts(r Rule, names []string) []string {
 	out := make([]string, len(names))
 	for i, h := range names {

@@ -5,38 +5,31 @@ import (
 	"strings"
 )
 
-// Confinement is what a sandbox keeps from the call that is decided. The zero value
-// is a call that nothing confines.
+// Confinement is what a sandbox keeps from the call that is decided. The zero value is a call that nothing confines.
 type Confinement struct {
-	// View reports that the call has a view of the file system of its own, in which it
-	// can change nothing but what the sandbox lets it write.
+	// View reports that the call has a view of the file system of its own, in which it can change nothing but what the sandbox
+	// lets it write.
 	View bool
-	// Offline reports that it reaches no network but its own loopback, and no socket of
-	// another program.
+	// Offline reports that it reaches no network but its own loopback, and no socket of another program.
 	Offline bool
 	// Masked reports that the rules about paths hold for every program of the call.
 	Masked bool
 }
 
-// bounds reports whether the call can do no harm outside of what it may write.
-func (c Confinement) bounds() bool { return c.View && c.Offline && c.Masked }
-
-// Within returns the policy for calls in such a confinement. The defaults that a file
-// gives to confined calls hold in no other.
+// Within returns the policy for calls in such a confinement. The defaults that a file gives to confined calls hold in no other.
 func (p *Policy) Within(c Confinement) *Policy {
-	if p.confined == c.bounds() {
+	bounded := c.View && c.Offline && c.Masked // it can do no harm outside of what it may write
+	if p.confined == bounded {
 		return p
 	}
 	next := *p
-	next.root, next.confined = p.Root(), c.bounds()
+	next.root, next.confined = p.Root(), bounded
 	return &next
 }
 
-// confinedDefault is the id of what decides where defaults.confined does.
 const confinedDefault = "defaults.confined"
 
-// raised returns what a default comes to for an effect that the sandbox of the call
-// bounds: at least what defaults.confined says.
+// raised returns what a default comes to for an effect that the sandbox of the call bounds: at least what defaults.confined says.
 func (p *Policy) raised(v verdict) verdict {
 	if v.rule != nil || !p.confined || p.defaults.Confined <= v.action {
 		return v
@@ -44,9 +37,8 @@ func (p *Policy) raised(v verdict) verdict {
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
 }
 
-// excuses reports whether a built-in denial does not count: that of a command which only
-// words that are not known make it, and that of a write which is only suspected. The
-// sandbox keeps the machine from being changed.
+// excuses reports whether a built-in denial does not count: that of a command which only words that are not known make it, and
+// that of a write which is only suspected. The sandbox keeps the machine from being changed.
 func (p *Policy) excuses(r *rule, e Effect, action Action) bool {
 	if !p.confined || p.defaults.Confined != Allow || r.file != "" || r.Action != Deny {
 		return false
@@ -54,8 +46,7 @@ func (p *Policy) excuses(r *rule, e Effect, action Action) bool {
 	return e.Kind == Exec && action == Ask || e.Kind == Write && e.Possible
 }
 
-// isLoopback reports whether a host is the machine itself: in a sandbox without network,
-// the call alone.
+// isLoopback reports whether a host is the machine itself: in a sandbox without network, the call alone.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

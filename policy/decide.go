@@ -1,10 +1,12 @@
 package policy
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
-// Decide judges a call by its effects: the strictest verdict on one of them is
-// the verdict on the call. A call without effects is denied, because nothing is
-// known of it. The order of rules, and of effects, does not change the action.
+// Decide judges a call by its effects: the strictest verdict on one of them is the verdict on the call. A call without effects is
+// denied, because nothing is known of it. The order of rules, and of effects, does not change the action.
 func (p *Policy) Decide(effects []Effect) Decision {
 	if len(effects) == 0 {
 		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
@@ -71,13 +73,12 @@ func (p *Policy) unblocked(e Effect) verdict {
 	}
 }
 
-// found takes note of an asking or denying rule that applies to an effect: what it makes of
-// the effect, whether it is about all of it, and the words of the command that it means.
+// found takes note of an asking or denying rule that applies to an effect: what it makes of the effect, whether it is about all
+// of it, and the words of the command that it means.
 type found func(r *rule, action Action, whole bool, argv []Word)
 
-// blocking returns the strictest asking or denying rule that matches e. whole is
-// false when it says nothing of the rest of e, so that what holds without it may
-// be stricter: it concerns only a part of what e reads, or can only tighten.
+// blocking returns the strictest asking or denying rule that matches e. whole is false when it says nothing of the rest of e, so
+// that what holds without it may be stricter: it concerns only a part of what e reads, or can only tighten.
 func (p *Policy) blocking(e Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
 	p.eachBlocking(e, func(r *rule, action Action, all bool, _ []Word) {
@@ -185,4 +186,38 @@ func (p *Policy) judgeEnv(e Effect) verdict {
 		return verdict{action: Allow, id: "env.neutral"}
 	}
 	return p.raised(verdict{action: p.defaults.UnknownEnv, id: "env.unknown"})
+}
+
+// The profiles that a rule may name, strictest first.
+const (
+	profileReadOnly  = "read-only"
+	profileWorkspace = "workspace-write"
+)
+
+// condition adds to a decision what the rules demand of a call beside it: they are asked all, not only the one that decided, so
+// that their order has no meaning and no demand is lost behind another rule.
+func (p *Policy) condition(effects []Effect, d *Decision) {
+	if !p.conditional || d.Action == Deny {
+		return
+	}
+	demands := func(r *rule) {
+		d.Always = d.Always || r.Always && d.Action == Ask
+		if d.Profile == "" || r.Profile == profileReadOnly { // the strictest
+			d.Profile = r.Profile
+		}
+	}
+	for _, e := range effects {
+		p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) { demands(r) })
+		if e.Kind == Exec {
+			for r := range p.allowingCommands(e) {
+				demands(r)
+			}
+		}
+	}
+	if d.Always {
+		d.Reason += " It is asked every time."
+	}
+	if d.Profile != "" {
+		d.Reason += fmt.Sprintf(" It runs in the %s sandbox.", d.Profile)
+	}
 }

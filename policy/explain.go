@@ -1,21 +1,18 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
-// maxShown bounds how much of a command is in a reason.
 const maxShown = 120
 
 // explain turns a verdict into a decision that people and models can act on.
 func (p *Policy) explain(e Effect, v verdict) Decision {
-	d := Decision{Action: v.action, Rule: v.id, Source: p.origin(v.id), Effect: e}
+	d := Decision{Action: v.action, Rule: v.id, Source: cmp.Or(p.origin(v.id), "built-in"), Effect: e}
 	if v.rule != nil {
 		d.Rule, d.Source = v.rule.ID, v.rule.source
-	}
-	if d.Source == "" {
-		d.Source = "built-in"
 	}
 	what, why := described(e), v.why(e)
 	switch {
@@ -44,13 +41,17 @@ func (p *Policy) explain(e Effect, v verdict) Decision {
 
 // why is the reason of the rule that decided, or what the command does that it is about.
 func (v verdict) why(e Effect) string {
-	switch {
-	case v.rule == nil:
+	if v.rule == nil {
 		return ""
-	case v.rule.Reason == "" && len(v.rule.Classes) > 0:
-		return because(classesOf(e).why(v.rule))
 	}
-	return because(v.rule.Reason)
+	reason := v.rule.Reason
+	if reason == "" && len(v.rule.Classes) > 0 {
+		reason = classesOf(e).why(v.rule)
+	}
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
 }
 
 // origin returns where a default is, in the file that settled it.
@@ -78,19 +79,10 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 	}
 }
 
-// personDecides ends the reason of a question.
 const personDecides = " A person decides."
 
-// WithoutAsking is the reason of a question without the sentence that a person
-// decides, for texts that tell that nobody did.
+// WithoutAsking is the reason of a question without the sentence that a person decides, for texts that tell that nobody did.
 func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
-}
 
 // described says the effect as String does, in one readable line; commands are quoted.
 func described(e Effect) string {
@@ -105,7 +97,6 @@ func described(e Effect) string {
 	return "run `" + command + "`"
 }
 
-// shorten keeps a text to one readable line.
 func shorten(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -8,14 +8,13 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// allows reports whether an allowing rule covers the command with all its flags.
 func (cp *commandPattern) allows(e Effect) bool {
 	lacking, ok := cp.covers(e)
 	return ok && len(lacking) == 0
 }
 
-// covers reports whether an allowing rule covers the command but for some unsafe
-// flags, which its permit_flags would have to name.
+// covers reports whether an allowing rule covers the command but for some unsafe flags, which its permit_flags would have to
+// name.
 func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	r := cp.rule
 	if r.Action != Allow || !r.isIn(e) {
@@ -47,8 +46,8 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	return lacking, true
 }
 
-// otherValue reports whether a flag that the pattern names with its value is there
-// once more, where a wildcard is, with another one.
+// otherValue reports whether a flag that the pattern names with its value is there once more, where a wildcard is, with another
+// one.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
 		if !named.HasValue || slices.Contains(free, named.At) {
@@ -63,8 +62,7 @@ func otherValue(c *programs.Command, free []int) bool {
 	return false
 }
 
-// forbids reports whether the command has a flag that the rule does not cover, in
-// any of its spellings.
+// forbids reports whether the command has a flag that the rule does not cover, in any of its spellings.
 func (r *rule) forbids(c *programs.Command, program Word) bool {
 	for _, text := range r.ForbidFlags {
 		forbidden := programs.Parse([]Word{program, {Text: text}})
@@ -89,8 +87,7 @@ func (r *rule) permits(c *programs.Command, word string) bool {
 	return ok && c.OneDash && matchesAny(r.PermitFlags, "-"+short)
 }
 
-// nearest returns the rule that allows a command but for the fewest of its flags,
-// and these; nil where there is none.
+// nearest returns the rule that allows a command but for the fewest of its flags, and these; nil where there is none.
 func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic || size(e.Argv) > maxTried {
 		return nil, nil
@@ -107,7 +104,6 @@ func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	return best, flags
 }
 
-// maxFlags bounds the flags that a reason names.
 const maxFlags = 4
 
 // butFor names the rule that allows a command but for some of its flags, for people.
@@ -127,4 +123,72 @@ func (p *Policy) butFor(e Effect) string {
 		names = append(names, "others")
 	}
 	return fmt.Sprintf(": rule %q would, but for %s, which its permit_flags do not name", r.ID, strings.Join(names, " and "))
+}
+
+// requirement is a flag that a command must have for an allowing rule to cover it, in any spelling and place, with this value and
+// no other.
+type requirement struct{ name, value string }
+
+func (c *compiler) required(r Rule) (list []requirement) {
+	for _, text := range r.RequireFlags {
+		name, value, _ := strings.Cut(strings.Replace(strings.TrimSpace(text), "=", " ", 1), " ")
+		value = strings.TrimSpace(value)
+		if len(name) < 2 || name[0] != '-' || strings.ContainsAny(name, "*{}") || strings.ContainsAny(value, " {}'\"") {
+			c.fail(r, text, "require_flags: %q is no flag with its value: write one such as %q, with * in the value alone", text, "-n dev")
+			continue
+		}
+		list = append(list, requirement{name, value})
+	}
+	return list
+}
+
+// without takes the flags that a rule requires out of a command, so that its patterns need not name the places where these stand.
+// at is where each word that is left was. ok is false when one is missing, has another value, or cannot be told from the words
+// around it.
+func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int, ok bool) {
+	gone := make(map[int]bool)
+	for _, need := range r.required {
+		found := false
+		for _, f := range c.Flags {
+			if !(programs.Flag{Name: need.name}).MayBe(f) {
+				continue
+			}
+			words := f.Words(argv)
+			if words == 0 || f.HasValue != (need.value != "") || f.Value.Dynamic || !programs.Matches(need.value, f.Value.Text) {
+				return nil, nil, false
+			}
+			for i := range words {
+				gone[f.At+i] = true
+			}
+			found = true
+		}
+		if !found {
+			return nil, nil, false
+		}
+	}
+	for i, w := range argv {
+		if !gone[i] {
+			left, at = append(left, w), append(at, i)
+		}
+	}
+	return left, at, true
+}
+
+// beside reports whether the pattern of an allowing rule matches the command, beside the flags that the rule requires. free lists
+// the words that only a wildcard matched.
+func (cp *commandPattern) beside(c *programs.Command, argv []Word) (free []int, ok bool) {
+	if c.Opaque != "" || c.Or != nil {
+		return nil, false
+	}
+	left, at, ok := cp.rule.without(c, argv)
+	if !ok {
+		return nil, false
+	}
+	if free, ok = cp.strict(left); !ok {
+		return nil, false
+	}
+	for i, word := range free {
+		free[i] = at[word]
+	}
+	return free, true
 }

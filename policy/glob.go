@@ -16,8 +16,7 @@ type glob struct {
 	fold   bool
 }
 
-// compileGlob reads one absolute path pattern without braces. One that begins with ** is
-// taken from the root.
+// compileGlob reads one absolute path pattern without braces. One that begins with ** is taken from the root.
 func compileGlob(pattern string, o Options, fold bool) (glob, error) {
 	text := expandPlaces(pattern, o)
 	if strings.HasPrefix(text, "**") {
@@ -82,8 +81,7 @@ func checkGlob(pattern, text string, parts []string) error {
 	return nil
 }
 
-// expandPlaces replaces the placeholders. One of which the value is not known stays, and
-// the caller refuses it.
+// expandPlaces replaces the placeholders. One of which the value is not known stays, and the caller refuses it.
 func expandPlaces(s string, o Options) string {
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = "${home}" + s[1:]
@@ -99,32 +97,21 @@ func expandPlaces(s string, o Options) string {
 }
 
 // escapeMeta makes a literal path safe inside a pattern.
-func escapeMeta(path string) string {
-	var b strings.Builder
-	for _, r := range path {
-		if strings.ContainsRune(metas, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+func escapeMeta(path string) string { return metaEscapes.Replace(path) }
 
-// hasMeta reports whether a component is more than literal text.
+var metaEscapes = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)
+
 func hasMeta(s string) bool { return strings.ContainsAny(s, metas) }
 
-// metas are the characters that have a meaning in a pattern.
 const metas = `*?[]{}\`
 
-// match reports whether the pattern matches path, an absolute clean path.
-// "dir/**" matches dir as well.
+// match reports whether the pattern matches path, an absolute clean path. "dir/**" matches dir as well.
 func (g *glob) match(path string) bool {
 	rest, ok := g.below(path)
 	return ok && strings.Contains(rest, g.need) && matchParts(g.rest, rest)
 }
 
-// covers reports whether the pattern matches path and everything that is or
-// will be below it.
+// covers reports whether the pattern matches path and everything that is or will be below it.
 func (g *glob) covers(path string) bool {
 	rest, ok := g.below(path)
 	if !ok || len(g.rest) == 0 || g.rest[len(g.rest)-1] != "**" {
@@ -133,9 +120,8 @@ func (g *glob) covers(path string) bool {
 	return matchParts(g.rest, rest)
 }
 
-// reaches reports whether the pattern singles out something below path. What only a **
-// at the end of some components matches is not singled out, or "**/.env" would reach
-// every directory.
+// reaches reports whether the pattern singles out something below path. What only a ** at the end of some components matches is
+// not singled out, or "**/.env" would reach every directory.
 func (g *glob) reaches(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	if len(path) < len(g.prefix) {
@@ -153,8 +139,7 @@ func (g *glob) reaches(path string) bool {
 	return false
 }
 
-// holds reports whether the pattern may match something in a part of a tree; see
-// Effect.
+// holds reports whether the pattern may match something in a part of a tree; see Effect.
 func (g *glob) holds(part string) bool {
 	last := g.prefix
 	if len(g.rest) > 0 {
@@ -220,7 +205,6 @@ func matchAnyDepth(parts []string, path string) bool {
 	return path != "" && matchParts(parts, "")
 }
 
-// matchName matches one component.
 func matchName(pattern, name string) bool {
 	if !hasMeta(pattern) {
 		return pattern == name
@@ -229,14 +213,12 @@ func matchName(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// maxAlternatives bounds what braces may expand to.
 const maxAlternatives = 256
 
 var errBraces = errors.New("unbalanced braces, or more than 256 alternatives")
 
-// expandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash takes
-// the meaning from the character after it.
-func expandBraces(s string) ([]string, error) {
+// ExpandBraces returns the alternatives of a{b,c}d: abd, acd. A backslash takes the meaning from the character after it.
+func ExpandBraces(s string) ([]string, error) {
 	for i := 0; i < len(s); i++ {
 		switch {
 		case s[i] == '\\':
@@ -260,7 +242,7 @@ func expandBraces(s string) ([]string, error) {
 func expandAt(before, rest string) (out []string, err error) {
 	choices, tail, err := alternatives(rest)
 	for _, c := range choices {
-		more, err := expandBraces(c + tail)
+		more, err := ExpandBraces(c + tail)
 		if err != nil || len(out)+len(more) > maxAlternatives {
 			return nil, errBraces
 		}

@@ -1,17 +1,16 @@
 package policy
 
 import (
+	"cmp"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/toold/toold/shell/programs"
 )
 
-// A policy may have thousands of rules, and few of them can be about one effect.
-// They are filed under a text that an effect must hold for them to match: what is
-// found there is tried as if there were no index, in the order of the rules.
+// A policy may have thousands of rules, and few of them can be about one effect. They are filed under a text that an effect must
+// hold for them to match: what is found there is tried as if there were no index, in the order of the rules.
 
 // ruleSet holds the rules of some files. It does not change once it is sorted.
 type ruleSet struct {
@@ -28,7 +27,6 @@ func newRuleSet() *ruleSet {
 	return &ruleSet{byName: make(map[string]*commandList), env: make(map[string]bool)}
 }
 
-// variables adds variables that may be set, by names and patterns.
 func (s *ruleSet) variables(names []string) {
 	for _, name := range names {
 		s.env[name] = true
@@ -38,20 +36,22 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command files a pattern under the names of its program: as they are written for
-// rules that allow, by the canonical ones for others.
+// command files a pattern under the names of its program: as they are written for rules that allow, by the canonical ones for
+// others.
 func (s *ruleSet) command(cp commandPattern) {
-	names := make(map[string]bool)
+	var names []string
 	for _, name := range cp.tokens[0] {
-		names[baseName(name)] = true
-	}
-	if cp.rule.Action != Allow {
-		clear(names)
-		for i := range cp.all {
-			names[cp.all[i].fileName()] = true
+		if cp.rule.Action == Allow {
+			names = append(names, baseName(name))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, m := range cp.all {
+		if cp.rule.Action != Allow {
+			names = append(names, baseName(cmp.Or(m.program, m.command.Base)))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		if strings.Contains(name, "*") {
 			s.anyName.add(cp)
 			continue
@@ -63,15 +63,6 @@ func (s *ruleSet) command(cp commandPattern) {
 	}
 }
 
-// fileName is the name under which an alternative is filed.
-func (m *meaning) fileName() string {
-	if m.program != "" {
-		return baseName(m.program)
-	}
-	return m.command.Base
-}
-
-// sort files the rules: all are there.
 func (s *ruleSet) sort() {
 	for _, list := range s.byName {
 		list.blocks.sort()
@@ -81,8 +72,6 @@ func (s *ruleSet) sort() {
 	s.allows.begins.sort()
 }
 
-// named yields the lists in which a pattern about a program must stand, in the
-// order in which they are tried.
 func (p *Policy) named(name string) iter.Seq[*commandList] {
 	return func(yield func(*commandList) bool) {
 		for _, s := range p.sets {
@@ -107,8 +96,7 @@ func (p *Policy) isAbout(name string) bool {
 	})
 }
 
-// mayBeNamed reports whether an asking or denying rule about any program may be
-// about some end of these words.
+// mayBeNamed reports whether an asking or denying rule about any program may be about some end of these words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		if len(s.anyName.blocks.any) > 0 {
@@ -118,57 +106,47 @@ func (p *Policy) mayBeNamed(words []Word) bool {
 	})
 }
 
-// commandList holds command patterns in their order.
 type commandList struct {
 	list           []commandPattern
 	blocks, allows filed // asking and denying patterns; allowing ones
 }
 
-// asks reports whether some pattern asks or denies.
 func (l *commandList) asks() bool { return len(l.blocks.any)+len(l.blocks.by) > 0 }
 
-// add files a pattern under words that it needs.
 func (l *commandList) add(cp commandPattern) {
-	at := int32(len(l.list))
-	l.list = append(l.list, cp)
+	list, keys := &l.blocks, cp.keys()
 	if cp.rule.Action == Allow {
-		l.allows.add(at, lastPlain(slices.Values(cp.tokens[1:])))
-	} else {
-		l.blocks.add(at, lastPlain(cp.operands()))
+		list = &l.allows
 	}
+	list.add(int32(len(l.list)), keys)
+	l.list = append(l.list, cp)
 }
 
-// operands yields what the operands of a command may be for the pattern of an asking or
-// denying rule to match, by their canonical names.
-func (p *pattern) operands() iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		for at := 0; ; at++ {
-			var words []string
-			for i := range p.all {
-				if at >= len(p.all[i].words) {
-					return
-				}
-				words = append(words, p.all[i].words[at].Text)
-			}
-			if !yield(words) {
-				return
+// keys are words of which a command must have one for the pattern to match, nil where there are none: the last literal ones,
+// which few rules have in common. For asking and denying rules they are canonical.
+func (cp *commandPattern) keys() (keys []string) {
+	open := func(t string) bool {
+		return strings.Contains(t, "*") || strings.HasPrefix(t, "-") || t == "<int>" || t == "<ref>"
+	}
+	if cp.rule.Action == Allow {
+		for _, token := range slices.Backward(cp.tokens[1:]) {
+			if !slices.ContainsFunc(token, open) {
+				return token
 			}
 		}
+		return nil
 	}
-}
-
-// lastPlain returns the last token, of which a command must have an alternative, that is
-// literal and no flag, since few rules have the last words in common; nil when there is none.
-func lastPlain(tokens iter.Seq[[]string]) (best []string) {
-	for token := range tokens {
-		open := slices.ContainsFunc(token, func(t string) bool {
-			return strings.Contains(t, "*") || strings.HasPrefix(t, "-") || t == "<int>" || t == "<ref>"
-		})
-		if !open {
-			best = token
+	for _, m := range cp.all {
+		at := len(m.words) - 1
+		for at >= 0 && open(m.words[at].Text) {
+			at--
 		}
+		if at < 0 {
+			return nil
+		}
+		keys = append(keys, m.words[at].Text)
 	}
-	return best
+	return keys
 }
 
 // allowing returns the allowing patterns that may match a command.
@@ -218,7 +196,6 @@ func (f *filed) appendWord(found []int32, w Word) []int32 {
 	return append(found, f.by[w.Text]...)
 }
 
-// inOrder sorts indexes, each once.
 func inOrder(list []int32) []int32 {
 	slices.Sort(list)
 	return slices.Compact(list)
@@ -231,7 +208,6 @@ type filed struct {
 	keys []string // of by, sorted
 }
 
-// add files a rule under each of its texts.
 func (f *filed) add(at int32, keys []string) {
 	if keys == nil {
 		f.any = append(f.any, at)
@@ -245,7 +221,6 @@ func (f *filed) add(at int32, keys []string) {
 	}
 }
 
-// sort makes appendBeginning work.
 func (f *filed) sort() {
 	f.keys = f.keys[:0]
 	for key := range f.by {
@@ -263,13 +238,11 @@ func (f *filed) appendBeginning(found []int32, text string) []int32 {
 	return found
 }
 
-// hostList holds rules about hosts in their order.
 type hostList struct {
 	rules []*rule
 	names filed // whole names, and what comes after * in the others
 }
 
-// add files a rule under its hosts.
 func (l *hostList) add(r *rule) {
 	for _, h := range r.Hosts {
 		l.names.add(int32(len(l.rules)), []string{strings.TrimPrefix(h, "*")})
@@ -277,13 +250,90 @@ func (l *hostList) add(r *rule) {
 	l.rules = append(l.rules, r)
 }
 
-// find returns the rules that may be about a host.
 func (l *hostList) find(host string) []int32 {
 	found := slices.Concat(l.names.any, l.names.by[host])
 	for i := range len(host) {
 		if host[i] == '.' {
 			found = append(found, l.names.by[host[i:]]...)
 		}
+	}
+	return inOrder(found)
+}
+
+// pathList holds path rules in their order, filed for find.
+type pathList struct {
+	rules  []*rule
+	fold   bool
+	paths  filed // by a component that a path must have, the end of its name, or its beginning
+	trees  filed // of patterns that may single out something below a tree: by what its path must have
+	begins filed // by the literal beginnings of the patterns
+}
+
+func (l *pathList) add(r *rule) {
+	at := int32(len(l.rules))
+	l.rules = append(l.rules, r)
+	for i := range r.globs {
+		g := &r.globs[i]
+		l.paths.add(at, []string{g.key()})
+		l.begins.add(at, []string{g.prefix})
+		// What singles out something below a tree has components after one that is no **.
+		deep := len(g.rest) > 2 && g.rest[0] == "**"
+		switch {
+		case deep && !hasMeta(g.rest[1]):
+			l.trees.add(at, []string{g.rest[1]})
+		case deep, len(g.rest) > 1 && g.rest[0] != "**":
+			l.trees.add(at, []string{g.prefix})
+		}
+	}
+}
+
+// key is what every path that the pattern matches has: the last literal component after the beginning, else the end of the name,
+// such as ".pem", else the beginning.
+func (g *glob) key() string {
+	for _, part := range slices.Backward(g.rest) {
+		if !hasMeta(part) {
+			return part
+		}
+	}
+	if len(g.rest) > 0 {
+		last := g.rest[len(g.rest)-1]
+		if end := nameEnd(last[strings.LastIndexAny(last, `*?[]{}\`)+1:]); end != "" {
+			return end
+		}
+	}
+	return g.prefix
+}
+
+// nameEnd returns the last dot of a name and what follows, "" where there is none.
+func nameEnd(name string) string {
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		return name[dot:]
+	}
+	return ""
+}
+
+// baseName returns what is after the last slash.
+func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+func (l *pathList) find(path string, tree bool) []int32 {
+	if l.fold {
+		path = strings.ToLower(path)
+	}
+	path = strings.TrimRight(path, "/")
+	found := slices.Clip(l.paths.any)
+	try := func(key string) {
+		if found = append(found, l.paths.by[key]...); tree {
+			found = append(found, l.trees.by[key]...)
+		}
+	}
+	try(nameEnd(baseName(path)))
+	for begin := path; begin != ""; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
+		try(begin)
+		try(baseName(begin))
+	}
+	try("")
+	if tree {
+		found = l.begins.appendBeginning(append(found, l.begins.by[path]...), path+"/")
 	}
 	return inOrder(found)
 }

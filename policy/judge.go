@@ -1,13 +1,13 @@
 package policy
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/toold/toold/shell/programs"
 )
 
-// blocks reports whether an asking or denying rule applies to the command.
 func (cp *commandPattern) blocks(c *programs.Command, argv []Word, dirs []string) bool {
 	r := cp.rule
 	if r.Action == Allow || !cp.means(c, argv) || !r.mayBeIn(dirs) {
@@ -16,7 +16,6 @@ func (cp *commandPattern) blocks(c *programs.Command, argv []Word, dirs []string
 	return !excepted(r, argv)
 }
 
-// mayBeIn reports whether one of the possible directories is one of the rule's.
 func (r *rule) mayBeIn(dirs []string) bool {
 	return len(r.dirs) == 0 || len(dirs) == 0 || slices.ContainsFunc(dirs, func(dir string) bool { return matchesGlob(r.dirs, dir) })
 }
@@ -26,12 +25,7 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 		return p.unanalysable()
 	}
-	var by *rule
-	p.allowingCommands(e, func(r *rule) bool {
-		by = r
-		return false
-	})
-	if by != nil {
+	for by := range p.allowingCommands(e) {
 		return verdict{action: Allow, rule: by}
 	}
 	c := programs.Parse(e.Argv)
@@ -48,17 +42,17 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	return p.raised(v)
 }
 
-// allowingCommands reports the allowing command rules that cover the command, until
-// consider returns false.
-func (p *Policy) allowingCommands(e Effect, consider func(*rule) bool) {
-	if len(e.Argv) == 0 || e.Argv[0].Dynamic {
-		return
-	}
-	for list := range p.named(baseName(e.Argv[0].Text)) {
-		for _, i := range list.allowing(e.Argv) {
-			cp := list.list[i]
-			if cp.allows(e) && !consider(cp.rule) {
-				return
+// allowingCommands yields the allowing command rules that cover the command.
+func (p *Policy) allowingCommands(e Effect) iter.Seq[*rule] {
+	return func(yield func(*rule) bool) {
+		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
+			return
+		}
+		for list := range p.named(baseName(e.Argv[0].Text)) {
+			for _, i := range list.allowing(e.Argv) {
+				if cp := list.list[i]; cp.allows(e) && !yield(cp.rule) {
+					return
+				}
 			}
 		}
 	}
@@ -69,29 +63,11 @@ func (p *Policy) covered(c *programs.Command) bool {
 	return c.Covers == programs.CoversRead && p.readOnly || c.Covers == programs.CoversWrite && p.workspace
 }
 
-// isIn reports whether the command certainly runs in one of the rule's directories.
 func (r *rule) isIn(e Effect) bool {
 	outside := func(dir string) bool { return !matchesGlob(r.dirs, dir) }
 	return len(r.dirs) == 0 || len(e.Dirs) > 0 && !slices.ContainsFunc(e.Dirs, outside)
 }
 
-// matches reports whether a command rule matches by its own manner.
-func (p *Policy) matches(r *rule, e Effect) bool {
-	c := programs.Spell(e.Argv)
-	for _, text := range r.Run {
-		pat, err := compilePattern(text)
-		if err != nil {
-			return false
-		}
-		cp := commandPattern{pat, r}
-		if r.Action == Allow && cp.allows(e) || cp.blocks(&c, e.Argv, nil) {
-			return true
-		}
-	}
-	return false
-}
-
-// matchesGlob reports whether one of the globs matches path.
 func matchesGlob(globs []glob, path string) bool {
 	for i := range globs {
 		if globs[i].match(path) {
@@ -101,16 +77,15 @@ func matchesGlob(globs []glob, path string) bool {
 	return false
 }
 
-// concerns reports whether a path rule is about this operation.
 func (r *rule) concerns(kind Kind) bool {
 	return len(r.Ops) == 0 || slices.Contains(r.Ops, kind)
 }
 
-// blocksPath reports whether an asking or denying rule applies to the path, in
-// either of its forms, or to something below it when the effect is a whole tree.
+// blocksPath reports whether an asking or denying rule applies to the path, in either of its forms, or to something below it when
+// the effect is a whole tree.
 //
-// whole is false when only something below the path is concerned by a recursive
-// read: that asks, and does not stand for a decision about the rest.
+// whole is false when only something below the path is concerned by a recursive read: that asks, and does not stand for a
+// decision about the rest.
 func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
 		return Allow, false, false
@@ -126,8 +101,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 			if e.Kind == Write {
 				return r.Action, true, true
 			}
-			// A recursive read comes across what must not be read; one that only
-			// asks would make every search ask.
+			// A recursive read comes across what must not be read; one that only asks would make every search ask.
 			if r.Action == Deny {
 				action, ok = Ask, true
 			}
@@ -136,8 +110,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	return action, false, ok
 }
 
-// reaches reports whether the rule singles out something below path that the
-// effect is about.
+// reaches reports whether the rule singles out something below path that the effect is about.
 func (r *rule) reaches(path string, e Effect) bool {
 	if r.file == "" && e.Kind == Write && e.Part != "" {
 		return false // what is only put in another form goes on doing what it does
@@ -163,8 +136,7 @@ func (r *rule) allowsPath(e Effect) bool {
 	})
 }
 
-// matchesHost reports whether a rule about hosts matches. loosely, what is not
-// known matches.
+// matchesHost reports whether a rule about hosts matches. loosely, what is not known matches.
 func (r *rule) matchesHost(e Effect, loosely bool) bool {
 	if e.Host == "" || !hostIn(r.Hosts, e.Host) || hostIn(r.Except, e.Host) {
 		return false
@@ -173,7 +145,6 @@ func (r *rule) matchesHost(e Effect, loosely bool) bool {
 	return port && listed(r.Schemes, e.Scheme, loosely) && listed(r.Methods, e.Method, loosely)
 }
 
-// hostIn reports whether a host is one of the names or below one of the *.names.
 func hostIn(hosts []string, host string) bool {
 	return slices.ContainsFunc(hosts, func(h string) bool {
 		suffix, ok := strings.CutPrefix(h, "*")

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,17 +15,13 @@ const (
 	presetWorkspace = "shell-workspace"
 )
 
-// Compile makes a policy of the built-in rules, the administrator's file, the
-// user's file and further files. The rules of all are one set. Further files can
-// only tighten: what loosens in them is left out and named in Warnings. The
-// error joins a *Fault for every fault found.
+// Compile makes a policy of the built-in rules, the administrator's file, the user's file and further files. The rules of all are
+// one set. Further files can only tighten: what loosens in them is left out and named in Warnings. The error joins a *Fault for
+// every fault found.
 func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p := &Policy{
-		options: o, title: user.Title, files: []File{user}, origins: make(map[string]string),
+		options: o, title: cmp.Or(user.Title, user.Name), files: []File{user}, origins: make(map[string]string),
 		sets: []*ruleSet{newRuleSet()}, ids: make(map[string]bool), further: further,
-	}
-	if p.title == "" {
-		p.title = user.Name
 	}
 	disabled := slices.Clone(user.Disable)
 	if o.Administrator != nil {
@@ -34,7 +31,9 @@ func Compile(o Options, user File, further ...File) (*Policy, error) {
 	p.files = append(p.files, further...)
 	p.settle()
 	c := compiler{policy: p, set: p.sets[0]}
-	c.folding(user, further)
+	// A file that can only tighten makes the asking and denying rules fold case.
+	p.foldAllowing = user.FoldCase || o.Administrator != nil && o.Administrator.FoldCase
+	p.foldBlocking = p.foldAllowing || slices.ContainsFunc(further, func(f File) bool { return f.FoldCase })
 	c.builtin(disabled)
 	c.file = user.Name
 	c.layer(user)
@@ -59,23 +58,11 @@ func (p *Policy) User() File { return p.files[0] }
 // Options returns the facts about this machine with which the policy was compiled.
 func (p *Policy) Options() Options { return p.options }
 
-// With compiles the policy again with another file in the place of the user's. The
-// errors are those of Compile.
+// With compiles the policy again with another file in the place of the user's. The errors are those of Compile.
 func (p *Policy) With(user File) (*Policy, error) {
 	next, err := Compile(p.options, user, p.further...)
 	next.confined = p.confined
 	return next, err
-}
-
-// folding finds out which rules take names that differ in case for one. A file
-// that can only tighten makes the asking and denying ones do so.
-func (c *compiler) folding(user File, further []File) {
-	p := c.policy
-	p.foldAllowing = user.FoldCase || p.options.Administrator != nil && p.options.Administrator.FoldCase
-	p.foldBlocking = p.foldAllowing
-	for _, f := range further {
-		p.foldBlocking = p.foldBlocking || f.FoldCase
-	}
 }
 
 // Name returns the name that the user's file gives itself, or its path.
@@ -94,23 +81,13 @@ func (c *compiler) builtin(disabled []string) {
 	}
 	for _, r := range paths {
 		c.ids = append(c.ids, r.ID)
-		if r = c.known(r); len(r.Paths) > 0 && !slices.Contains(disabled, r.ID) {
+		r.Paths = slices.DeleteFunc(slices.Clone(r.Paths), func(path string) bool { // its place is not known here
+			return strings.Contains(expandPlaces(path, c.policy.options), "${")
+		})
+		if len(r.Paths) > 0 && !slices.Contains(disabled, r.ID) {
 			c.path(r)
 		}
 	}
-}
-
-// known leaves out the patterns of a built-in rule that refer to a place that
-// is not known here.
-func (c *compiler) known(r Rule) Rule {
-	var paths []string
-	for _, p := range r.Paths {
-		if !strings.Contains(expandPlaces(p, c.policy.options), "${") {
-			paths = append(paths, p)
-		}
-	}
-	r.Paths = paths
-	return r
 }
 
 // layer adds a file that may allow.
@@ -138,6 +115,11 @@ func (c *compiler) layer(f File) {
 		}
 	}
 	c.set.variables(f.Env)
+	c.all(f)
+}
+
+// all adds the rules of a file; one that can only tighten has none that allow.
+func (c *compiler) all(f File) {
 	c.rules(f.Commands, c.command)
 	c.rules(f.Paths, c.path)
 	c.rules(f.Net, c.network)
@@ -151,9 +133,7 @@ func (c *compiler) tighten(f File) {
 	c.warnIf(len(f.Env) > 0, "env.allow", 0)
 	c.warnIf(len(f.Disable) > 0, "builtin.disable", 0)
 	c.warnIf(f.OncePer != "", "ask.once_per", 0)
-	c.rules(c.tightening(f.Commands), c.command)
-	c.rules(c.tightening(f.Paths), c.path)
-	c.rules(c.tightening(f.Net), c.network)
+	c.all(f)
 }
 
 // namedDefault is a default with its key in policy files.
@@ -176,7 +156,6 @@ func (d *Defaults) list() []namedDefault {
 	}
 }
 
-// named returns the default with a name, nil where there is none.
 func (d *Defaults) named(name string) *Action {
 	for _, one := range d.list() {
 		if one.name == name {
@@ -186,8 +165,7 @@ func (d *Defaults) named(name string) *Action {
 	return nil
 }
 
-// settle makes each default the strictest that a file names for it, and takes
-// over what the files say of questions.
+// settle makes each default the strictest that a file names for it, and takes over what the files say of questions.
 func (p *Policy) settle() {
 	user := p.files[0]
 	p.defaults, p.headless, p.timeout = user.Defaults, user.Headless, user.AskTimeout
@@ -217,18 +195,6 @@ func (c *compiler) overruled(f File) {
 	}
 }
 
-// tightening returns the rules that do not allow.
-func (c *compiler) tightening(rules []Rule) []Rule {
-	var out []Rule
-	for _, r := range rules {
-		c.warnIf(r.Action == Allow, "rule "+r.ID, r.Line)
-		if r.Action != Allow {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 // warnIf warns that something in a file has no effect.
 func (c *compiler) warnIf(loosens bool, what string, line int) {
 	if loosens {
@@ -236,11 +202,8 @@ func (c *compiler) warnIf(loosens bool, what string, line int) {
 	}
 }
 
-// OncePerConversation reports whether a yes counts for the same question in the whole
-// conversation.
+// OncePerConversation reports whether a yes counts for the same question in the whole conversation.
 func (p *Policy) OncePerConversation() bool { return p.files[0].OncePer == "conversation" }
 
-// AskTimeout returns how long a person has to answer a question; 0 means that
-// the files leave it to the configuration.
+// AskTimeout returns how long a person has to answer a question; 0 means that the files leave it to the configuration.
 func (p *Policy) AskTimeout() time.Duration { return p.timeout }
-

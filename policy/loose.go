@@ -7,10 +7,9 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A pattern of a rule that asks or denies is read by the specification of its
-// program, as a command is, and both are compared: flags in any order, bundle and
-// spelling, with their values; the subcommand by each of its names; operands in
-// order. A word that is known only at run time is any word it could become.
+// A pattern of a rule that asks or denies is read by the specification of its program, as a command is, and both are compared:
+// flags in any order, bundle and spelling, with their values; the subcommand by each of its names; operands in order. A word that
+// is known only at run time is any word it could become.
 
 // meaning is one alternative of a pattern, as its program reads it.
 type meaning struct {
@@ -20,7 +19,6 @@ type meaning struct {
 	open    bool   // it ends in, or has, **
 }
 
-// maxMeanings bounds the alternatives that are read apart.
 const maxMeanings = 256
 
 // meanings reads each alternative of a pattern.
@@ -54,7 +52,6 @@ func (p *pattern) meanings() (out []meaning) {
 	return out
 }
 
-// take adds an operand of the pattern.
 func (m *meaning) take(w Word) {
 	if w.Text == "**" {
 		m.open = true
@@ -63,8 +60,8 @@ func (m *meaning) take(w Word) {
 	m.words = append(m.words, w)
 }
 
-// spelledOut returns every choice of the alternatives of a pattern. Beyond
-// maxMeanings only the first alternatives of later words are apart.
+// spelledOut returns every choice of the alternatives of a pattern. Beyond maxMeanings only the first alternatives of later words
+// are apart.
 func spelledOut(tokens [][]string) (out [][]Word) {
 	out = [][]Word{nil}
 	for _, choices := range tokens {
@@ -98,8 +95,7 @@ func (p *pattern) means(c *programs.Command, argv []Word) bool {
 	return false
 }
 
-// means reports whether a command, taken in one of the ways in which it can be read,
-// could be what is meant.
+// means reports whether a command, taken in one of the ways in which it can be read, could be what is meant.
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
 	if !m.isProgram(c, argv[0]) {
 		return false
@@ -121,7 +117,6 @@ func withStarted(c *programs.Command) []Word {
 	return out
 }
 
-// isProgram compares the programs.
 func (m *meaning) isProgram(c *programs.Command, program Word) bool {
 	switch {
 	case m.program == "":
@@ -148,8 +143,7 @@ func (m *meaning) flagsIn(c *programs.Command) bool {
 	return true
 }
 
-// hasFlag reports whether a flag of a pattern may be among those of a command, with
-// its value.
+// hasFlag reports whether a flag of a pattern may be among those of a command, with its value.
 func hasFlag(c *programs.Command, f programs.Flag) bool {
 	return slices.ContainsFunc(c.Flags, func(g programs.Flag) bool {
 		if !f.MayBe(g) {
@@ -159,12 +153,12 @@ func hasFlag(c *programs.Command, f programs.Flag) bool {
 	})
 }
 
-// operandsIn matches the operands in their order. A program with subcommands has its
-// subcommand first; elsewhere an operand counts wherever it is.
+// operandsIn matches the operands in their order. A program with subcommands has its subcommand first; elsewhere an operand
+// counts wherever it is.
 func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	for n, w := range m.words {
-		// Without ** the pattern names the whole command: more operands are another
-		// command. More flags may be spelling, so they are not counted.
+		// Without ** the pattern names the whole command: more operands are another command. More flags may be spelling, so they
+		// are not counted.
 		last := n+1 == len(m.words) && !m.open
 		i := findOperand(w.Text, operands, n == 0 && c.HasSub, last)
 		if i < 0 {
@@ -177,8 +171,7 @@ func (m *meaning) operandsIn(c *programs.Command, operands []Word) bool {
 	return m.open || len(m.words) > 0 || mayVanish(operands)
 }
 
-// findOperand returns where an operand is: at the beginning when first is set, and with
-// nothing after it when last is.
+// findOperand returns where an operand is: at the beginning when first is set, and with nothing after it when last is.
 func findOperand(token string, operands []Word, first, last bool) int {
 	for i, w := range operands {
 		if mayBecome(token, w) && !(last && !mayVanish(operands[i+1:])) {
@@ -208,8 +201,4 @@ func mayBecome(token string, w Word) bool {
 		return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 	}
 	return programs.Matches(token, w.Text)
-}
-
-func anyDynamic(words []Word) bool {
-	return slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic })
 }

@@ -9,15 +9,12 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// maxPattern bounds the patterns that are proposed, in bytes: a longer one is
-// nothing to read, and takes time to try.
+// maxPattern bounds the patterns that are proposed, in bytes: a longer one is nothing to read, and takes time to try.
 const maxPattern = 400
 
-// maxTried bounds the commands for which a rule is proposed, in bytes: the text may be
-// chosen to make the search slow.
+// maxTried bounds the commands for which a rule is proposed, in bytes: the text may be chosen to make the search slow.
 const maxTried = 4 << 10
 
-// size is how long a command is, about.
 func size(argv []Word) (n int) {
 	for _, w := range argv {
 		n += len(w.Text) + 1
@@ -25,8 +22,8 @@ func size(argv []Word) (n int) {
 	return n
 }
 
-// narrowest returns what allows an effect and as little else as can be written: one
-// rule, or one variable. ok is false where no rule names the effect.
+// narrowest returns what allows an effect and as little else as can be written: one rule, or one variable. ok is false where no
+// rule names the effect.
 func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
 		return Change{}, false
@@ -89,11 +86,12 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	return r
 }
 
-// allowingCommand returns the narrowest rule that allows a command. What a pattern
-// cannot name is a wildcard in it, unless it is code.
+// allowingCommand returns the narrowest rule that allows a command. What a pattern cannot name is a wildcard in it, unless it is
+// code.
 func allowingCommand(e Effect) (Rule, bool) {
 	text, ok := patternOf(e.Argv)
-	if !ok || strings.Contains(text, "*") && TakesCode(e.Argv) {
+	c := programs.Parse(e.Argv)
+	if !ok || strings.Contains(text, "*") && c.Code {
 		return Rule{}, false
 	}
 	r := Rule{Action: Allow, Run: []string{text}}
@@ -103,7 +101,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 	}
 	program := e.Argv[0].Text
 	free, ok := pat.strict(e.Argv)
-	for _, f := range programs.Parse(e.Argv).Unsafe {
+	for _, f := range c.Unsafe {
 		if slices.Contains(free, f.At) {
 			r.PermitFlags = append(r.PermitFlags, e.Argv[f.At].Text)
 		}
@@ -116,8 +114,8 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
-// patternOf returns the narrowest pattern that matches a command word for word.
-// ok is false where there is none that people could read.
+// patternOf returns the narrowest pattern that matches a command word for word. ok is false where there is none that people could
+// read.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false
@@ -150,7 +148,6 @@ func tokenOf(w Word) string {
 	return quoted(known + "*")
 }
 
-// quoted writes a word as shlex reads it.
 func quoted(word string) string {
 	switch {
 	case word != "" && !strings.ContainsAny(word, " \t'\"\\#;|&<>()$`"):
@@ -161,7 +158,6 @@ func quoted(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 }
 
-// literalGlob is a pattern of one path, and of all that is below it for a tree.
 func literalGlob(path string, tree bool) string {
 	path = escapeMeta(path)
 	if tree {

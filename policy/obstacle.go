@@ -1,6 +1,12 @@
 package policy
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toold/toold/shell/programs"
+)
 
 // Obstacle is one thing that keeps an effect from being allowed.
 type Obstacle struct {
@@ -16,9 +22,8 @@ type Obstacle struct {
 // Change is one edit of one policy file.
 type Change struct {
 	File string // name of the file
-	// Section is "commands", "paths" or "net", to which Rule is added; "except", the
-	// exceptions of the rule with the id At; "builtin.disable" or "env.allow", to which
-	// Texts are added; or the name of a default, such as "defaults.net", that becomes
+	// Section is "commands", "paths" or "net", to which Rule is added; "except", the exceptions of the rule with the id At;
+	// "builtin.disable" or "env.allow", to which Texts are added; or the name of a default, such as "defaults.net", that becomes
 	// allow.
 	Section string
 	Rule    Rule
@@ -26,9 +31,8 @@ type Change struct {
 	Texts   []string
 }
 
-// Obstacles returns what keeps effects from being allowed: every rule that asks or
-// denies, and what no rule allows. There are none exactly when Decide allows them, but
-// for a call without effects. A command that a rule matches in several ways can be kept
+// Obstacles returns what keeps effects from being allowed: every rule that asks or denies, and what no rule allows. There are
+// none exactly when Decide allows them, but for a call without effects. A command that a rule matches in several ways can be kept
 // from being allowed by that rule once more after a change: look again.
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
@@ -44,7 +48,13 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 	if e.Kind == Opaque {
 		return []Obstacle{p.unmet(e, p.judge(e))}
 	}
-	for _, r := range p.against(e) {
+	var against []*rule
+	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) {
+		if !slices.Contains(against, r) {
+			against = append(against, r)
+		}
+	})
+	for _, r := range against {
 		o := Obstacle{Effect: e, Action: r.Action, Rule: r.ID, Source: r.source, Always: r.Always}
 		texts := p.concerned(e, r)
 		switch {
@@ -61,16 +71,6 @@ func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 		list = append(list, p.unmet(e, v))
 	}
 	return list
-}
-
-// against returns the rules that ask or deny an effect.
-func (p *Policy) against(e Effect) (rules []*rule) {
-	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) {
-		if !slices.Contains(rules, r) {
-			rules = append(rules, r)
-		}
-	})
-	return rules
 }
 
 // unmet is the obstacle that no rule allows an effect.
@@ -90,8 +90,7 @@ func (p *Policy) unmet(e Effect, v verdict) Obstacle {
 	return o
 }
 
-// nameless reports whether an effect concerns a path or a host that is not known
-// beforehand: only a default can allow it.
+// nameless reports whether an effect concerns a path or a host that is not known beforehand: only a default can allow it.
 func nameless(e Effect) bool {
 	switch e.Kind {
 	case Read, Write:
@@ -130,7 +129,7 @@ func (p *Policy) whyNone(e Effect) string {
 	switch {
 	case e.Kind == Opaque, e.Kind == Exec && (len(e.Argv) == 0 || e.Argv[0].Dynamic):
 		return "what cannot be analysed is never allowed; write the command so that its programs and files stand in it literally"
-	case e.Kind == Exec && TakesCode(e.Argv):
+	case e.Kind == Exec && programs.Parse(e.Argv).Code:
 		return "no rule names code that is in the command; put the code into a file and allow that"
 	case e.Kind == Exec:
 		return "no narrow rule names this command; write it with fewer and literal words"
@@ -138,4 +137,89 @@ func (p *Policy) whyNone(e Effect) string {
 		return "a variable whose name is not known beforehand is never allowed; name it"
 	}
 	return "no narrow rule names it"
+}
+
+// With returns the file with a change made in it.
+func (f File) With(c Change) File {
+	switch c.Section {
+	case "commands":
+		f.Commands = append(slices.Clip(f.Commands), c.Rule)
+	case "paths":
+		f.Paths = append(slices.Clip(f.Paths), c.Rule)
+	case "net":
+		f.Net = append(slices.Clip(f.Net), c.Rule)
+	case "env.allow":
+		f.Env = append(slices.Clip(f.Env), c.Texts...)
+	case "builtin.disable":
+		f.Disable = append(slices.Clip(f.Disable), c.Texts...)
+	case "except":
+		f.Commands, f.Paths, f.Net = excepting(f.Commands, c), excepting(f.Paths, c), excepting(f.Net, c)
+	default:
+		if to := f.Defaults.named(c.Section); to != nil {
+			*to = Allow
+		}
+	}
+	return f
+}
+
+func excepting(rules []Rule, c Change) []Rule {
+	rules = slices.Clone(rules)
+	for i, r := range rules {
+		if r.ID == c.At {
+			rules[i].Except = append(slices.Clip(r.Except), c.Texts...)
+		}
+	}
+	return rules
+}
+
+// Text is the change as it is made in a policy file, for people. user is the name of the user's file, which needs no mention.
+func (c Change) Text(user string) string {
+	in := ""
+	if c.File != user && user != "" {
+		in = " in " + c.File
+	}
+	section, key, _ := strings.Cut(c.Section, ".")
+	switch c.Section {
+	case "commands", "paths", "net":
+		return fmt.Sprintf("under %s: %s", c.Section, c.Rule.String())
+	case "except":
+		return fmt.Sprintf("an exception in rule %q: except: %s%s", c.At, listText(c.Texts), in)
+	case "builtin.disable":
+		return fmt.Sprintf("builtin: {disable: %s}, which takes the whole of a built-in rule away", listText(c.Texts))
+	case "env.allow":
+		return fmt.Sprintf("env: {allow: %s}", listText(c.Texts))
+	}
+	return fmt.Sprintf("%s: {%s: allow}%s", section, key, in)
+}
+
+// String is the rule as it is written in a policy file, on one line.
+func (r Rule) String() string {
+	keys := []string{"id: " + r.ID, "decision: " + r.Action.String()}
+	list := func(key string, texts []string) {
+		if len(texts) > 0 {
+			keys = append(keys, key+": "+listText(texts))
+		}
+	}
+	list("run", r.Run)
+	list("require_flags", r.RequireFlags)
+	list("permit_flags", r.PermitFlags)
+	list("cwd", r.Dirs)
+	if len(r.Ops) == 1 {
+		keys = append(keys, "ops: ["+r.Ops[0].String()+"]")
+	}
+	list("match", r.Paths)
+	list("hosts", r.Hosts)
+	if len(r.Ports) > 0 {
+		keys = append(keys, fmt.Sprintf("ports: [%d]", r.Ports[0]))
+	}
+	list("schemes", r.Schemes)
+	return "{" + strings.Join(keys, ", ") + "}"
+}
+
+func listText(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = fmt.Sprintf("%q", text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }

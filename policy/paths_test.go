@@ -205,7 +205,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add("/w/**/.env", "/w/a/.env")
 	f.Add("**/{a,b}/*", "/x/a/b")
 	f.Fuzz(func(t *testing.T, pattern, path string) {
-		choices, err := expandBraces(pattern)
+		choices, err := ExpandBraces(pattern)
 		if err != nil {
 			return
 		}

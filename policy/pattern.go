@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/shlex"
@@ -9,16 +10,14 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// pattern is a compiled command pattern.
 type pattern struct {
 	text   string
 	tokens [][]string // each token is a list of alternatives
 	all    []meaning  // what an asking or denying rule means by it; see read
 }
 
-// compilePattern reads "go {build,test} **" as its author meant it. shlex drops
-// comments and keeps operators as words; both are refused here, because their
-// author expected a shell.
+// compilePattern reads "go {build,test} **" as its author meant it. shlex drops comments and keeps operators as words; both are
+// refused here, because their author expected a shell.
 func compilePattern(text string) (pattern, error) {
 	words, err := shlex.Split(text)
 	if err != nil {
@@ -32,7 +31,7 @@ func compilePattern(text string) (pattern, error) {
 	}
 	p := pattern{text: text}
 	for _, w := range words {
-		choices, err := expandBraces(w)
+		choices, err := ExpandBraces(w)
 		if err != nil {
 			return pattern{}, fmt.Errorf("command pattern %q: %v", text, err)
 		}
@@ -47,15 +46,13 @@ func compilePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// shellSyntax returns the first thing in a pattern that only a shell would
-// understand: operators, comments, substitutions. <int> and <ref> are ours.
-// What is in quotes is text for a shell, too.
+// shellSyntax returns the first thing in a pattern, outside of quotes, that only a shell would understand: operators, comments,
+// substitutions. <int> and <ref> are ours.
 func shellSyntax(text string) string {
-	for _, field := range strings.Fields(unquoted(text)) {
-		if strings.HasPrefix(field, "#") {
-			return field
-		}
-		if field != "<int>" && field != "<ref>" && strings.ContainsAny(field, ";|&<>`$()") {
+	for _, field := range strings.Fields(quotes.ReplaceAllString(text, "x")) {
+		switch {
+		case field == "<int>" || field == "<ref>":
+		case field[0] == '#' || strings.ContainsAny(field, ";|&<>`$()"):
 			return field
 		}
 	}
@@ -65,30 +62,11 @@ func shellSyntax(text string) string {
 	return ""
 }
 
-// unquoted is a text with what is in quotes, and after a backslash, blotted
-// out.
-func unquoted(text string) string {
-	out := []byte(text)
-	quote := byte(0)
-	for i := 0; i < len(out); i++ {
-		c := out[i]
-		switch {
-		case c == '\\' && quote != '\'' && i+1 < len(out):
-			out[i], out[i+1] = 'x', 'x'
-			i++
-		case c == quote:
-			quote = 0
-		case quote != 0:
-			out[i] = 'x'
-		case c == '"' || c == '\'':
-			quote = c
-		}
-	}
-	return string(out)
-}
+// quotes are what is quoted in balanced text.
+var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
-// strict reports whether the pattern matches the command exactly, as an allowing
-// rule needs. free lists the indexes of words that only a wildcard matched.
+// strict reports whether the pattern matches the command exactly, as an allowing rule needs. free lists the indexes of words that
+// only a wildcard matched.
 func (p *pattern) strict(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
@@ -104,16 +82,18 @@ func (p *pattern) strict(argv []Word) (free []int, ok bool) {
 	return nil, false
 }
 
-// strictProgram matches the program of a command. One that is named by a path
-// must be named by the same path in the pattern, unless its directory is trusted.
+// strictProgram matches the program of a command. One that is named by a path must be named by the same path in the pattern,
+// unless its directory is trusted.
 func strictProgram(token, program string) bool {
 	if strings.Contains(token, "/") {
 		return strictPath(token, program)
 	}
-	return programs.Matches(token, trustedName(program))
+	if name, ok := programs.System(program); ok && name != "" {
+		program = name
+	}
+	return programs.Matches(token, program)
 }
 
-// strictPath matches words with slashes component by component.
 func strictPath(token, word string) bool {
 	tokens, words := strings.Split(token, "/"), strings.Split(word, "/")
 	if len(tokens) != len(words) {
@@ -170,8 +150,8 @@ func strictRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// strictWord matches one word. What is not known before it runs matches no token
-// but **; and * stands for an operand, never for a flag.
+// strictWord matches one word. What is not known before it runs matches no token but **; and * stands for an operand, never for a
+// flag.
 func strictWord(token string, w Word) bool {
 	if w.Dynamic {
 		return false
@@ -182,7 +162,7 @@ func strictWord(token string, w Word) bool {
 	case token == "<int>":
 		return w.Text != "" && strings.Trim(w.Text, "0123456789") == ""
 	case token == "<ref>":
-		return isRef(w.Text)
+		return revision.MatchString(w.Text) && !strings.Contains(w.Text, "..")
 	case strings.Contains(token, "*"):
 		if strings.HasPrefix(w.Text, "-") && !strings.HasPrefix(token, "-") {
 			return false
@@ -194,15 +174,5 @@ func strictWord(token string, w Word) bool {
 	return programs.Matches(token, w.Text)
 }
 
-// isRef reports whether a word can only be a git revision: no flag, range or path.
-func isRef(s string) bool {
-	if s == "" || strings.Contains(s, "..") || strings.ContainsAny(s[:1], "-./~^@") {
-		return false
-	}
-	for _, r := range s {
-		if !strings.ContainsRune("._/~^-@", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return false
-		}
-	}
-	return true
-}
+// revision is a word that can only be a git revision: no flag or path.
+var revision = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/~^@-]*$`)

@@ -10,7 +10,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/shell/programs"
 )
+
+// Word is one word of a command as far as it is known before it runs.
+type Word = programs.Word
+
+// PartNames is the Part of a tree of which only the directories are read: the names in them, not what is in the files.
+const PartNames = programs.PartNames
 
 // Action is what a decision orders. The zero value denies.
 type Action int
@@ -82,21 +90,18 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // MarshalText makes a Kind travel as its word.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Effect is one thing that a tool call can do, as far as it is known before it
-// runs. Which fields are set depends on Kind.
+// Effect is one thing that a tool call can do, as far as it is known before it runs. Which fields are set depends on Kind.
 type Effect struct {
 	Kind Kind     `json:"kind"`
 	Argv []Word   `json:"argv,omitempty"` // Exec: the words; Argv[0] is the program
 	Dirs []string `json:"dirs,omitempty"` // Exec: the possible working directories, absolute; empty = unknown
 
-	// Read and Write carry two forms of one path: allow rules match Canonical
-	// only, ask and deny rules match either.
+	// Read and Write carry two forms of one path: allow rules match Canonical only, ask and deny rules match either.
 	Path      string `json:"path,omitempty"`      // absolute and lexically clean, as asked
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
 	Unknown   bool   `json:"unknown,omitempty"`   // Read, Write: the path exists only at run time
 	Tree      bool   `json:"tree,omitempty"`      // Read, Write: everything below the path as well
-	// Part narrows Tree: PartNames, or the end that the names of the files have,
-	// such as ".go". "" = everything.
+	// Part narrows Tree: PartNames, or the end that the names of the files have, such as ".go". "" = everything.
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown
@@ -105,8 +110,8 @@ type Effect struct {
 	Method string `json:"method,omitempty"` // Net, HTTP only; empty = unknown
 	Name   string `json:"name,omitempty"`   // Env: the variable
 
-	// Possible marks an effect that is suspected, not known: asking and denying
-	// rules apply to it, but it needs no rule that allows it.
+	// Possible marks an effect that is suspected, not known: asking and denying rules apply to it, but it needs no rule that
+	// allows it.
 	Possible bool `json:"possible,omitempty"`
 
 	Why    string `json:"why,omitempty"`    // Opaque: what could not be known, for people
@@ -154,10 +159,8 @@ type Decision struct {
 	Reason string `json:"reason"` // one sentence for people and models
 	Effect Effect `json:"effect"` // the effect that decided
 
-	// Always reports that a person must answer this very call: an answer that was
-	// given for others does not count.
+	// Always reports that a person must answer this very call: an answer that was given for others does not count.
 	Always bool `json:"always,omitempty"`
-	// Profile names the sandbox that the rules want for the call; "" means the
-	// one that is configured. It never loosens that one.
+	// Profile names the sandbox that the rules want for the call; "" means the one that is configured. It never loosens that one.
 	Profile string `json:"profile,omitempty"`
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// A program that is not known here may run what is in its words. Each end of them
-// is therefore tried as a command of its own, for the rules that ask and deny.
+// A program that is not known here may run what is in its words. Each end of them is therefore tried as a command of its own, for
+// the rules that ask and deny.
 
 // search looks for the asking and denying command rules that could mean a command.
 type search struct {
@@ -20,9 +20,8 @@ type search struct {
 	left     int            // words that may still be looked at in whole ends
 }
 
-// blockingCommands reports every asking or denying command rule that could mean
-// this command, with the words that it means: those of the command, of one that it
-// starts, or of an end of it that may be run.
+// blockingCommands reports every asking or denying command rule that could mean this command, with the words that it means: those
+// of the command, of one that it starts, or of an end of it that may be run.
 func (p *Policy) blockingCommands(e Effect, consider found) {
 	if len(e.Argv) == 0 {
 		return
@@ -32,41 +31,34 @@ func (p *Policy) blockingCommands(e Effect, consider found) {
 		s.classed(e)
 		s.classes = !e.Follow && !e.Absent
 	}
-	c := programs.Spell(e.Argv)
-	s.command(&c, e.Argv, e.Dirs)
-	s.started(&c, 0, true)
-	if c.Carries {
-		s.ends(e.Argv[1:])
-	}
+	s.run(e.Argv, e.Dirs, 0, true, true)
 }
 
-// Trying every tail of a command takes time that grows with the square of its
-// length. Beyond maxScan words, only the first scanWindow words of a tail are
-// looked at: no command that people write is longer.
+// Trying every tail of a command takes time that grows with the square of its length. Beyond maxScan words, only the first
+// scanWindow words of a tail are looked at: no command that people write is longer.
 const (
 	maxScan    = 1 << 14
 	scanWindow = 8
 	maxStarts  = 8 // commands that start commands
 )
 
-// started tries the commands that a command starts. Where all is followed, a script has
-// effects of its own, and is not searched for what looks like a command.
-func (s *search) started(c *programs.Command, depth int, followed bool) {
+// run tries a command and those that it starts; whole, also each end of one that carries others. Where all is followed, a script
+// has effects of its own, and is not searched for what looks like a command.
+func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
+	c := programs.Spell(argv)
+	s.command(&c, argv, dirs)
 	followed = followed && c.Followed() && c.Opaque == ""
 	for _, run := range c.Runs {
 		if run.Script.Text != "" && (run.Language == "text" || !followed) {
 			s.text(run.Script.Text)
 		}
-		if len(run.Argv) == 0 || depth > maxStarts || s.left <= 0 {
-			continue
+		if len(run.Argv) > 0 && depth <= maxStarts && s.left > 0 {
+			s.inner(run.Argv)
+			s.run(run.Argv, nil, depth+1, followed, true)
 		}
-		inner := programs.Spell(run.Argv)
-		s.inner(run.Argv)
-		s.command(&inner, run.Argv, nil)
-		s.started(&inner, depth+1, followed)
-		if inner.Carries {
-			s.ends(run.Argv[1:])
-		}
+	}
+	if whole && c.Carries {
+		s.ends(argv[1:])
 	}
 }
 
@@ -79,20 +71,13 @@ func (s *search) ends(words []Word) {
 	}
 }
 
-// text tries what could be commands in a script.
 func (s *search) text(text string) {
-	if !strings.ContainsAny(text, " \t\n;|&") {
-		return
-	}
-	words := wordsIn(text)
-	some := s.policy.mayBeNamed(words)
-	for ; len(words) > 0 && !s.denied; words = words[1:] {
-		s.tail(words, some)
+	if strings.ContainsAny(text, " \t\n;|&") {
+		s.ends(wordsIn(text))
 	}
 }
 
-// tail tries the end of a command as a command of its own. some reports that a rule
-// about any program may be about it.
+// tail tries the end of a command as a command of its own. some reports that a rule about any program may be about it.
 func (s *search) tail(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return // no rule is about a program of which nothing is known
@@ -111,12 +96,10 @@ func (s *search) tail(argv []Word, some bool) {
 	if len(argv) > 1 && argv[1].Text == "--" { // start-stop-daemon -x rm -- -r a
 		argv = slices.Delete(slices.Clone(argv), 1, 2)
 	}
-	c := programs.Spell(argv)
 	if mayBeClassed {
 		s.inner(argv)
 	}
-	s.command(&c, argv, nil)
-	s.started(&c, 0, false)
+	s.run(argv, nil, 0, false, false)
 }
 
 // withoutVersion takes the version away from a program that another runs: npx npm@10.
@@ -127,8 +110,8 @@ func withoutVersion(program string) string {
 	return program
 }
 
-// matched takes note of a rule that matches a command. A built-in denial is a question
-// where only words that are not known yet make the rule match.
+// matched takes note of a rule that matches a command. A built-in denial is a question where only words that are not known yet
+// make the rule match.
 func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	action := cp.rule.Action
 	if action == Deny && cp.rule.file == "" && !cp.certain(argv, dirs) {
@@ -138,17 +121,15 @@ func (s *search) matched(cp *commandPattern, argv []Word, dirs []string) {
 	s.note(cp.rule, action, argv)
 }
 
-// note reports a rule, once.
 func (s *search) note(r *rule, action Action, argv []Word) {
 	s.noted[r] = true
 	s.denied = s.denied || action == Deny
 	s.consider(r, action, true, argv)
 }
 
-// certain reports whether a rule that blocks a command would block it whatever the words
-// are that are known only at run time.
+// certain reports whether a rule that blocks a command would block it whatever the words are that are known only at run time.
 func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
-	if !anyDynamic(argv) {
+	if !slices.ContainsFunc(argv, func(w Word) bool { return w.Dynamic }) {
 		return true
 	}
 	known := slices.Clone(argv)
@@ -161,7 +142,6 @@ func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
 	return cp.blocks(&c, known, dirs)
 }
 
-// command tries one command.
 func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 	s.left -= len(argv) + 6*len(c.Flags)
 	for list := range s.policy.named(c.Base) {
@@ -175,7 +155,6 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 	}
 }
 
-// wordsIn splits text that may be a script into what could be its words.
 func wordsIn(text string) []Word {
 	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}", r) })
 	words := make([]Word, len(fields))
@@ -183,4 +162,90 @@ func wordsIn(text string) []Word {
 		words[i].Text = f
 	}
 	return words
+}
+
+// The classes of commands of which a rule may be, as their specifications say.
+const (
+	classDestructive = "destructive" // loses work that cannot be had again
+	classOutgoing    = "outgoing"    // sends something off this machine
+)
+
+// classed reports the asking and denying rules about the classes of a command.
+func (s *search) classed(e Effect) {
+	var of classes
+	for _, set := range s.policy.sets {
+		for _, r := range set.classes {
+			if s.noted[r] || !r.mayBeIn(e.Dirs) {
+				continue
+			}
+			if of == nil {
+				of = classesOf(e)
+			}
+			if of.why(r) != "" && !excepted(r, e.Argv) {
+				s.note(r, r.Action, e.Argv)
+			}
+		}
+	}
+}
+
+// inner reports the rules about the classes of a command that may run in another one.
+func (s *search) inner(argv []Word) {
+	if s.classes {
+		s.left -= 4 * len(argv)
+		s.classed(Effect{Argv: argv, Kept: movesElsewhere(argv)})
+	}
+}
+
+// movesElsewhere reports whether a command moves files, and names no directory for temporary files.
+func movesElsewhere(argv []Word) bool {
+	return programs.Parse(argv).Moves && !slices.ContainsFunc(argv, func(w Word) bool { return strings.Contains(w.Text, "/tmp") })
+}
+
+func excepted(r *rule, argv []Word) bool {
+	return slices.ContainsFunc(r.not, func(not pattern) bool {
+		_, ok := not.strict(argv)
+		return ok
+	})
+}
+
+// classes are those of one command, with what it does that makes it one of each.
+type classes map[string]string
+
+// why says what the command does that makes the rule match it; "" when that does not.
+func (c classes) why(r *rule) string {
+	for _, name := range r.Classes {
+		if c[name] != "" {
+			return c[name]
+		}
+	}
+	return ""
+}
+
+// classesOf returns the classes of a command, without what those lose that it starts. A word of which nothing is known is taken
+// for an operand: that it could be a flag makes no class. What may be any number of words is two.
+func classesOf(e Effect) classes {
+	argv := make([]Word, 0, len(e.Argv))
+	for i, w := range e.Argv {
+		if i > 0 && w.Dynamic && w.Text == "" {
+			w.Text, w.Dynamic = "…", false
+		}
+		if w.Many {
+			w.Many = false
+			argv = append(argv, w)
+			w = Word{Text: "…"}
+		}
+		argv = append(argv, w)
+	}
+	of := make(classes)
+	if e.Absent { // it does nothing
+		return of
+	}
+	c := programs.Parse(argv)
+	if c.Loses != "" && !e.Kept {
+		of[classDestructive] = "it " + c.Loses
+	}
+	if c.Leaves {
+		of[classOutgoing] = "it sends something off this machine"
+	}
+	return of
 }

@@ -105,7 +105,7 @@ type netRule struct {
 type clientRule struct {
 	At    place
 	Match struct {
-		Client string `yaml:"client" doc:"The name of the client's token; * is any text."`
+		Client string `yaml:"client" doc:"The name of the client's token; * is any text, agent is every token, and \"agent NAME\" is one."`
 		Agent  string `yaml:"agent" doc:"The agent's id, as the client says; * is any text."`
 	} `yaml:"match" doc:"Whose calls the file is for."`
 	Policy string `yaml:"policy" doc:"The file, from the folder of this one."`

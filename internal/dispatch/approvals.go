@@ -68,7 +68,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 	for i, one := range e.Effects {
 		lines[i] = message.EffectLine{Kind: one.Kind, Text: one.Text, Source: one.Source, Action: one.Action.String(), Rule: one.Rule}
 	}
-	if e.Loosens() && !person {
+	if e.Loosens && !person {
 		e.Change = "" // the model does not read how protection is switched off
 	}
 	return message.PolicyExplanation{

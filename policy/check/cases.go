@@ -12,8 +12,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Case is one line of a case file: a call and the decision that it should get. At least
-// one of Expect and MustNot is set; the notes are for people.
+// Case is one line of a case file: a call and the decision that it should get. At least one of Expect and MustNot is set; the
+// notes are for people.
 type Case struct {
 	ID        string          `json:"id"`
 	Policy    string          `json:"policy"` // a file, from the directory of the cases
@@ -74,8 +74,8 @@ func (c *Case) complete() error {
 	return err
 }
 
-// Failure says how the decision is not the expected one, or nothing. A call that is
-// refused before the policy sees it does not run: that is a denial.
+// Failure says how the decision is not the expected one, or nothing. A call that is refused before the policy sees it does not
+// run: that is a denial.
 func (c *Case) Failure(j *Judge) string {
 	d := policy.Decision{Action: policy.Deny, Reason: "the call is refused before the policy sees it"}
 	effects, err := j.Effects(c.Tool, c.Arguments)
@@ -95,8 +95,7 @@ func (c *Case) Failure(j *Judge) string {
 	return fmt.Sprintf("got %s, want %s: %s [%s]", got, want, d.Reason, d.Rule)
 }
 
-// Examples tries the examples in a policy file, each rule's by itself. The error is one
-// of the file without them.
+// Examples tries the examples in a policy file, each rule's by itself. The error is one of the file without them.
 func Examples(o policy.Options, f policy.File) (passed int, failures []string, err error) {
 	bare := f
 	bare.Commands = slices.Clone(f.Commands)

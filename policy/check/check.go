@@ -26,10 +26,19 @@ func (j *Judge) Decide(effects []policy.Effect) policy.Decision {
 	return j.rules(j.Policy).Decide(effects)
 }
 
+// script returns the effects of a script for bash.
+func (j *Judge) script(text string) ([]policy.Effect, error) {
+	arguments, err := json.Marshal(map[string]string{"command": text})
+	if err != nil {
+		return nil, err
+	}
+	return j.Effects("bash", arguments)
+}
+
 func (j *Judge) rules(p *policy.Policy) *policy.Policy { return p.For(j.Client, j.Agent) }
 
-// With returns the judge with changes made in the user's file, or an error when that is
-// no policy. Changes of other files are left out.
+// With returns the judge with changes made in the user's file, or an error when that is no policy. Changes of other files are
+// left out.
 func (j *Judge) With(changes ...policy.Change) (*Judge, error) {
 	next, user := *j, j.Policy.User()
 	name := user.Name

@@ -1,6 +1,8 @@
 package check
 
 import (
+	_ "embed"
+	"strings"
 	"time"
 
 	"github.com/toold/toold/policy"
@@ -35,9 +37,8 @@ type History struct {
 	index map[string]int
 }
 
-// Add takes a call into the history; calls come in the order in which they were made.
-// effects is asked for what a call does that is not known yet; a call that cannot be
-// judged any more is left out.
+// Add takes a call into the history; calls come in the order in which they were made. effects is asked for what a call does that
+// is not known yet; a call that cannot be judged any more is left out.
 func (h *History) Add(e Event, effects func() ([]policy.Effect, error)) {
 	i, known := h.index[e.Hash]
 	if !known {
@@ -87,7 +88,35 @@ func (j *Judge) Compare(h *History, next *Judge) []Difference {
 	return list
 }
 
-// decidedBy judges the call as its client's.
 func (c Past) decidedBy(p *policy.Policy) policy.Decision {
 	return p.For(c.Client, c.Agent).Decide(c.Effects)
+}
+
+// everyday are commands by which policies are compared, one a line.
+//
+// go:embed everyday.txt
+var everyday string
+
+// Shift is an everyday command that two policies decide otherwise.
+type Shift struct {
+	Command string        `json:"command"`
+	Before  policy.Action `json:"before"`
+	After   policy.Action `json:"after"`
+	Rule    string        `json:"rule"`
+}
+
+// Shifts returns the everyday commands that next decides otherwise than j.
+func (j *Judge) Shifts(next *Judge) (list []Shift) {
+	for command := range strings.Lines(everyday) {
+		command = strings.TrimSpace(command)
+		effects, err := j.script(command)
+		if err != nil {
+			continue
+		}
+		before, after := j.Decide(effects), next.Decide(effects)
+		if before.Action != after.Action {
+			list = append(list, Shift{command, before.Action, after.Action, after.Rule})
+		}
+	}
+	return list
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -9,20 +10,18 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// linter looks for rules that do not do what they seem to. It tries them: most
-// warnings name a command, a path or a host for which the policy was asked.
+// linter looks for rules that do not do what they seem to. It tries them: most warnings name a command, a path or a host for
+// which the policy was asked.
 type linter struct {
 	*Judge
 	findings []*oddity
 }
 
-// oddity is one thing that was found in one rule, or in several texts of it.
 type oddity struct {
 	policy.Fault
 	subjects []string // what {} stands for in the problem
 }
 
-// maxSubjects bounds the commands that a warning names.
 const maxSubjects = 3
 
 // Lint returns what is odd about the rules of the user's file.
@@ -50,8 +49,8 @@ func (j *Judge) Lint() []*policy.Fault {
 	return faults
 }
 
-// warn notes a problem of a rule, in value, a text of it. {} in the problem stands
-// for the subject; the same problem with another subject is no second warning.
+// warn notes a problem of a rule, in value, a text of it. {} in the problem stands for the subject; the same problem with another
+// subject is no second warning.
 func (l *linter) warn(r policy.Rule, value, subject, problem string) {
 	l.note(policy.Fault{File: l.Policy.User().Name, Line: r.Line, Rule: r.ID, Value: value, Problem: problem}, subject)
 }
@@ -80,8 +79,6 @@ func (l *linter) tried(r policy.Rule, value, sample string, e policy.Effect) {
 	}
 }
 
-// path tries a rule about paths on paths of its own patterns, and warns of a
-// folder that is named without what is in it.
 func (l *linter) path(r policy.Rule) {
 	o, ops := l.Policy.Options(), r.Ops
 	if len(ops) == 0 {
@@ -95,25 +92,20 @@ func (l *linter) path(r policy.Rule) {
 		}
 		path = strings.NewReplacer("**", "sample", "*", "sample").Replace(path)
 		for _, path := range alternatives(path) {
+			canonical := path
+			if o.Resolve != nil {
+				canonical = o.Resolve(path)
+			}
 			if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "{}[]?$\\") || len(r.Except) > 0 {
 				continue
 			}
 			for _, op := range ops {
-				l.tried(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: l.resolved(path)})
+				l.tried(r, pattern, op.String()+" "+path, policy.Effect{Kind: op, Path: path, Canonical: canonical})
 			}
 		}
 	}
 }
 
-// resolved is a path with its links resolved.
-func (l *linter) resolved(path string) string {
-	if resolve := l.Policy.Options().Resolve; resolve != nil {
-		return resolve(path)
-	}
-	return path
-}
-
-// variables warns of patterns of variables that do not mean what they seem to.
 func (l *linter) variables(patterns []string) {
 	for _, pattern := range patterns {
 		name := strings.ReplaceAll(pattern, "*", "SAMPLE")
@@ -129,5 +121,51 @@ func (l *linter) variables(patterns []string) {
 			continue
 		}
 		l.note(policy.Fault{File: l.Policy.User().Name, Key: "env.allow", Value: pattern, Problem: problem}, pattern)
+	}
+}
+
+// host tries a rule about hosts on hosts of its own patterns, and warns of what no host is ever called.
+func (l *linter) host(r policy.Rule) {
+	for _, port := range r.Ports {
+		if port < 1 || port > 65535 {
+			l.warn(r, fmt.Sprint(port), fmt.Sprint(port), "no port has the number {}: the rule cannot match it")
+		}
+	}
+	l.known(r, "scheme", strings.ToLower, r.Schemes, "http https ftp ftps sftp ssh git git+ssh git+https scp rsync ws wss tcp udp svn svn+ssh s3 gs oci docker redis rediss postgres postgresql mysql mongodb amqp amqps ldap ldaps smtp smtps imap imaps pop3 telnet grpc nats mqtt")
+	l.known(r, "method", strings.ToUpper, r.Methods, "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE CONNECT")
+	for _, pattern := range r.Hosts {
+		name := strings.ToLower(strings.Replace(pattern, "*.", "sample.", 1))
+		subject := fmt.Sprintf("%q", pattern)
+		switch {
+		case strings.Contains(name, ":") && net.ParseIP(name) == nil:
+			l.warn(r, pattern, subject, "no host is called {}: the port stands under ports, the scheme under schemes, an IPv6 address without brackets")
+		case strings.HasSuffix(name, "."):
+			l.warn(r, pattern, subject, "no host is called {}: names are compared without the dot at the end")
+		default:
+			l.tried(r, pattern, "contact "+name, exampleOf(r, name))
+		}
+	}
+}
+
+func exampleOf(r policy.Rule, host string) policy.Effect {
+	e := policy.Effect{Kind: policy.Net, Host: host, Port: 443, Scheme: "https", Method: "GET"}
+	if len(r.Ports) > 0 {
+		e.Port = r.Ports[0]
+	}
+	if len(r.Schemes) > 0 {
+		e.Scheme = strings.ToLower(r.Schemes[0])
+	}
+	if len(r.Methods) > 0 {
+		e.Method = r.Methods[0]
+	}
+	return e
+}
+
+// known warns of words of which none of the known ones is meant.
+func (l *linter) known(r policy.Rule, what string, fold func(string) string, words []string, list string) {
+	for _, word := range words {
+		if !strings.Contains(" "+list+" ", " "+fold(word)+" ") {
+			l.warn(r, word, fmt.Sprintf("%q", word), fmt.Sprintf("no command is known to contact a host by the %s {}; known are %s", what, strings.Join(strings.Fields(list)[:6], ", ")+" and others"))
+		}
 	}
 }

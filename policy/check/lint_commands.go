@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"regexp"
@@ -12,8 +11,6 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// command looks at the texts of a rule about commands, and tries it on commands of
-// its own patterns.
 func (l *linter) command(r policy.Rule) {
 	for _, pattern := range r.Run {
 		words := append(strings.Fields(pattern), "", "")
@@ -37,8 +34,7 @@ func (l *linter) command(r policy.Rule) {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// sample tries a rule on one command that its pattern names. second is the word of
-// the pattern after the program.
+// sample tries a rule on one command that its pattern names. second is the word of the pattern after the program.
 func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	words := strings.Fields(sample)
 	name, subject := words[0], fmt.Sprintf("%q", sample)
@@ -71,17 +67,11 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 }
 
-// judged reports whether a rule that allows a program need not name its flags: they are known,
-// or it is the user's own.
+// judged reports whether a rule that allows a program need not name its flags: they are known, or it is the user's own.
 func judged(name string) bool { return programs.Judged(name) || strings.Contains(name, "/") }
 
-// seen returns the programs that a command is judged as.
 func (l *linter) seen(command string) (programs []string) {
-	arguments, err := json.Marshal(map[string]string{"command": command})
-	if err != nil {
-		return nil
-	}
-	effects, err := l.Effects("bash", arguments)
+	effects, err := l.script(command)
 	if err != nil {
 		return nil
 	}
@@ -93,14 +83,12 @@ func (l *linter) seen(command string) (programs []string) {
 	return programs
 }
 
-// bare reports whether a pattern is a program with the names of subcommands, and
-// nothing else.
+// bare reports whether a pattern is a program with the names of subcommands, and nothing else.
 func bare(pattern string) bool {
 	words := strings.Fields(pattern)
 	return len(words) <= 3 && !slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, `*-/.'"\`) })
 }
 
-// longer warns of an asking or denying pattern that one more word evades.
 func (l *linter) longer(r policy.Rule, pattern string) {
 	for _, sample := range samples(pattern) {
 		more := sample + " sample"
@@ -111,8 +99,7 @@ func (l *linter) longer(r policy.Rule, pattern string) {
 	}
 }
 
-// requires warns of a flag with a value in the next word, of a program of which it is not
-// known which flags have one.
+// requires warns of a flag with a value in the next word, of a program of which it is not known which flags have one.
 func (l *linter) requires(r policy.Rule, flag, program string) {
 	if name, value, apart := strings.Cut(flag, " "); apart && !programs.KnowsFlags(program) {
 		l.warn(r, flag, program, fmt.Sprintf("require_flags: the flags of {} are not known, so %q is not seen in a command; write %q, and have commands do so", flag, name+"="+value))

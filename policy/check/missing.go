@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +12,10 @@ import (
 // Missing is all that must change before a call is allowed.
 type Missing struct {
 	Obstacles []policy.Obstacle // none: it is allowed
-	// Proved reports that the changes were made and tried, and that the call is allowed
-	// with them.
+	// Proved reports that the changes were made and tried, and that the call is allowed with them.
 	Proved bool
 }
 
-// maxRounds bounds how often a policy is looked at again after changes.
 const maxRounds = 6
 
 // Missing finds out what must change before effects are allowed.
@@ -42,8 +41,6 @@ func (j *Judge) Missing(effects []policy.Effect) (m Missing) {
 	return m
 }
 
-// add notes the obstacles that are not known yet, and returns their changes. New rules
-// get ids that differ.
 func (m *Missing) add(j *Judge, found []policy.Obstacle) (changes []policy.Change) {
 	for _, o := range found {
 		known := slices.ContainsFunc(m.Obstacles, func(k policy.Obstacle) bool {
@@ -63,7 +60,6 @@ func (m *Missing) add(j *Judge, found []policy.Obstacle) (changes []policy.Chang
 	return changes
 }
 
-// uses reports whether one of the changes is a rule with an id.
 func (m *Missing) uses(id string) bool {
 	return slices.ContainsFunc(m.Obstacles, func(o policy.Obstacle) bool { return o.Change.Rule.ID == id })
 }
@@ -74,16 +70,7 @@ func sameChange(a, b policy.Change) bool {
 	return a.File == b.File && a.Text("") == b.Text("")
 }
 
-// Changes are the edits of the user's file that take the obstacles away.
-func (m Missing) Changes() (list []policy.Change) {
-	for _, o := range m.Obstacles {
-		list = append(list, o.Change)
-	}
-	return list
-}
-
-// String is the list in one line, for people: all of it is needed. user is the name of
-// the user's file.
+// String is the list in one line, for people: all of it is needed. user is the name of the user's file.
 func (m Missing) String(user string) string {
 	if len(m.Obstacles) == 0 {
 		return ""
@@ -102,4 +89,58 @@ func (m Missing) String(user string) string {
 		text += "; then it is allowed"
 	}
 	return text
+}
+
+// Explanation is a decision with what led to it, and what would make it allow.
+type Explanation struct {
+	policy.Decision
+	Change  string      `json:"change,omitempty"` // Needs in one line
+	Needs   []string    `json:"needs,omitempty"`  // all that must change for the call to be allowed
+	Proved  bool        `json:"proved,omitempty"` // with these the call is allowed: it was tried
+	Barred  string      `json:"barred,omitempty"` // why no change of the policy helps
+	Effects []Explained `json:"effects"`
+	Loosens bool        `json:"-"` // Change does more than add rules: it takes something away that protects
+}
+
+// Explained is one effect and what it would get alone.
+type Explained struct {
+	Kind   string        `json:"kind"`
+	Text   string        `json:"text"`
+	Source string        `json:"part,omitempty"` // of the call
+	Action policy.Action `json:"action"`
+	Rule   string        `json:"rule"`
+	At     string        `json:"source"`
+}
+
+// Explain judges a call, and each of its effects alone.
+func (j *Judge) Explain(tool string, arguments json.RawMessage) (Explanation, error) {
+	effects, err := j.Effects(tool, arguments)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("the call is refused before the policy sees it: %w", err)
+	}
+	return j.ExplainEffects(effects), nil
+}
+
+// ExplainEffects is Explain for a call of which the effects are known.
+func (j *Judge) ExplainEffects(effects []policy.Effect) Explanation {
+	e := Explanation{Decision: j.Decide(effects)}
+	for _, one := range effects {
+		d := j.Decide([]policy.Effect{one})
+		e.Effects = append(e.Effects, Explained{one.Kind.String(), one.String(), one.Source, d.Action, d.Rule, d.Source})
+	}
+	if e.Action == policy.Allow {
+		return e
+	}
+	missing := j.Missing(effects)
+	e.Change, e.Proved = missing.String(j.Policy.User().Name), missing.Proved
+	for _, o := range missing.Obstacles {
+		if o.Why != "" && e.Barred == "" {
+			e.Barred = o.Why
+		}
+		e.Loosens = e.Loosens || o.Change.Rule.ID == ""
+		if o.Why == "" {
+			e.Needs = append(e.Needs, o.Change.Text(j.Policy.User().Name))
+		}
+	}
+	return e
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,8 +57,8 @@ func mutations(words []string) (list []string) {
 // longFlags are programs whose flags of several letters begin with one dash.
 const longFlags = " go gofmt find java javac terraform tofu openssl gcc cc g++ clang make "
 
-// bundles returns other spellings of one word: the letters of bundled flags apart and the
-// other way round, and the value of a long flag in the next word.
+// bundles returns other spellings of one word: the letters of bundled flags apart and the other way round, and the value of a
+// long flag in the next word.
 func bundles(w string) (list [][]string) {
 	name, value, valued := strings.Cut(w, "=")
 	switch {
@@ -75,9 +74,8 @@ func bundles(w string) (list [][]string) {
 	return [][]string{apart, {"-" + strings.Join(turned, "")}}
 }
 
-// intruders returns commands that a pattern with a wildcard at its end must not allow though
-// they begin like one that it names: with another value of a flag that the pattern names,
-// and with a refspec.
+// intruders returns commands that a pattern with a wildcard at its end must not allow though they begin like one that it names:
+// with another value of a flag that the pattern names, and with a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
 	c := programs.Parse(literal(words))
@@ -96,8 +94,7 @@ func intruders(pattern string, words []string) (list []string) {
 	return list
 }
 
-// slips tries an allowing rule on commands that it should not allow, and warns of those
-// that it does.
+// slips tries an allowing rule on commands that it should not allow, and warns of those that it does.
 func (l *linter) slips(r policy.Rule, pattern string, words []string) {
 	r.PermitFlags = nil // what is named is meant
 	alone := l.alone(r, policy.Ask)
@@ -122,8 +119,8 @@ func (l *linter) alone(r policy.Rule, commands policy.Action) *policy.Policy {
 	return p
 }
 
-// mutate tries a rule on other spellings of a command that it names: it warns of those that
-// pass an asking or denying rule, and of what slips into an allowing one.
+// mutate tries a rule on other spellings of a command that it names: it warns of those that pass an asking or denying rule, and
+// of what slips into an allowing one.
 func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 	words := strings.Fields(sample)
 	if len(r.Dirs) > 0 || len(r.Except) > 0 || len(words) == 0 {
@@ -150,10 +147,48 @@ func (l *linter) mutate(r policy.Rule, pattern, sample string) {
 
 // stops reports whether a policy does not allow a script.
 func (l *linter) stops(p *policy.Policy, script string) bool {
-	arguments, err := json.Marshal(map[string]string{"command": script})
-	if err != nil {
-		return true
-	}
-	effects, err := l.Effects("bash", arguments)
+	effects, err := l.script(script)
 	return err != nil || p.Decide(effects).Action != policy.Allow
+}
+
+const maxSamples = 32
+
+// samples are commands that a pattern names: each alternative of a word once, an operand for *, nothing for **. A pattern with
+// quotes gives none.
+func samples(pattern string) []string {
+	if strings.ContainsAny(pattern, `'"\`) {
+		return nil
+	}
+	list := []string{""}
+	for _, word := range strings.Fields(pattern) {
+		var next []string
+		for _, before := range list {
+			for _, choice := range alternatives(word) {
+				choice = strings.ReplaceAll(strings.ReplaceAll(choice, "**", ""), "*", "sample")
+				next = append(next, strings.TrimSpace(before+" "+choice))
+			}
+		}
+		if len(next) == 0 {
+			return nil
+		}
+		list = next[:min(len(next), maxSamples)]
+	}
+	if list[0] == "" {
+		return nil // of any program
+	}
+	return list
+}
+
+// alternatives are the choices of the braces in a text, up to maxSamples.
+func alternatives(text string) []string {
+	list, _ := policy.ExpandBraces(text)
+	return list[:min(len(list), maxSamples)]
+}
+
+func literal(words []string) []policy.Word {
+	argv := make([]policy.Word, len(words))
+	for i, w := range words {
+		argv[i].Text = w
+	}
+	return argv
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Offer is a way to remember a yes to a call in the user's policy file. It was tried:
-// with its changes the call is allowed.
+// Offer is a way to remember a yes to a call in the user's policy file. It was tried: with its changes the call is allowed.
 type Offer struct {
 	Scope   string // "command": just this one; "prefix": all that begin like it; "rule": as a person wrote it
 	Covers  []string
@@ -22,9 +21,8 @@ type Offer struct {
 	Not     []string // commands near to this one that it does not allow
 }
 
-// Offers returns the ways to remember a yes to a call with these effects: none where a
-// rule asks every time, where a built-in rule or another's file asks, or where no rule
-// can name what the call does.
+// Offers returns the ways to remember a yes to a call with these effects: none where a rule asks every time, where a built-in
+// rule or another's file asks, or where no rule can name what the call does.
 func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -33,7 +31,7 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	for _, scope := range []string{"command", "prefix"} {
 		o := Offer{Scope: scope}
 		for _, n := range needs {
-			o.Changes = append(o.Changes, n.covering(scope, ""))
+			o.Changes = append(o.Changes, covering(n, scope, ""))
 		}
 		same := len(list) > 0 && slices.EqualFunc(o.Changes, list[0].Changes, sameChange)
 		if !same && j.proves(&o, needs, effects, h) {
@@ -43,8 +41,8 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	return list
 }
 
-// Offer returns the way to remember a yes to a call by a pattern of commands that a
-// person wrote, or why that would not let the call run.
+// Offer returns the way to remember a yes to a call by a pattern of commands that a person wrote, or why that would not let the
+// call run.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {
@@ -52,7 +50,7 @@ func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offe
 	}
 	o := Offer{Scope: "rule"}
 	for _, n := range needs {
-		c := n.covering("rule", pattern)
+		c := covering(n, "rule", pattern)
 		if !slices.ContainsFunc(o.Changes, func(k policy.Change) bool { return sameChange(k, c) }) {
 			o.Changes = append(o.Changes, c)
 		}
@@ -66,11 +64,9 @@ func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offe
 	return o, nil
 }
 
-// need is an obstacle that a rule can take away.
 type need struct{ policy.Obstacle }
 
-// needs returns what a call needs to be allowed, or why no rule may remember that.
-func (j *Judge) needs(effects []policy.Effect) (list []need, err error) {
+func (j *Judge) needs(effects []policy.Effect) ([]policy.Obstacle, error) {
 	if d := j.Decide(effects); d.Action != policy.Ask || d.Always {
 		return nil, fmt.Errorf("rule %q asks every time, or does not ask", d.Rule)
 	}
@@ -79,24 +75,32 @@ func (j *Judge) needs(effects []policy.Effect) (list []need, err error) {
 		return nil, errors.New("no change of your policy file lets this call run unasked")
 	}
 	for _, o := range m.Obstacles {
-		c := o.Change
-		switch {
-		case c.Section == "builtin.disable" || c.Rule.ID == "" && c.Section != "except" && c.Section != "env.allow":
-			return nil, fmt.Errorf("%s asks, which is not taken away for one call", o.Rule)
-		case o.Always || o.Action == policy.Deny && o.Change.Section == "except":
+		if o.Always || o.Action == policy.Deny && o.Change.Section == "except" {
 			return nil, fmt.Errorf("rule %q cannot be answered for later calls", o.Rule)
-		case c.Section == "env.allow" && policy.IsDangerousEnv(o.Effect.Name), o.Rule == "defaults.unanalysable":
-			return nil, errors.New("what cannot be followed is asked each time")
-		case strings.Contains(strings.Join(c.Rule.Run, " "), "*"):
-			return nil, errors.New("a part of the command is known only when it runs")
 		}
-		list = append(list, need{o})
+		if err := broad(o); err != nil {
+			return nil, err
+		}
 	}
-	return list, nil
+	return m.Obstacles, nil
+}
+
+// broad returns why what takes an obstacle away is not proposed: it allows more than the call shows.
+func broad(o policy.Obstacle) error {
+	c := o.Change
+	switch {
+	case c.Rule.ID == "" && c.Section != "except" && c.Section != "env.allow":
+		return fmt.Errorf("%s asks, which is not taken away for one call", o.Rule)
+	case c.Section == "env.allow" && policy.IsDangerousEnv(o.Effect.Name), o.Rule == "defaults.unanalysable":
+		return errors.New("what cannot be followed is asked each time")
+	case strings.Contains(strings.Join(c.Rule.Run, " "), "*"):
+		return errors.New("a part of the command is known only when it runs")
+	}
+	return nil
 }
 
 // covering is the change that takes the obstacle away for a command, or for more.
-func (n need) covering(scope, pattern string) policy.Change {
+func covering(n policy.Obstacle, scope, pattern string) policy.Change {
 	c := n.Change
 	if n.Effect.Kind != policy.Exec || scope == "command" {
 		return c
@@ -114,11 +118,10 @@ func (n need) covering(scope, pattern string) policy.Change {
 	return c
 }
 
-// maxPrefix bounds the words of a prefix.
 const maxPrefix = 3
 
-// prefix is the pattern of the commands that begin like one: with its program and the
-// plain words behind it. It is "" for programs that run what their arguments say.
+// prefix is the pattern of the commands that begin like one: with its program and the plain words behind it. It is "" for
+// programs that run what their arguments say.
 func prefix(argv []policy.Word) string {
 	if len(argv) == 0 || programs.RunsAnything(argv[0].Text) {
 		return ""
@@ -139,7 +142,7 @@ func prefix(argv []policy.Word) string {
 }
 
 // proves tries an offer on the call and on the history.
-func (j *Judge) proves(o *Offer, needs []need, effects []policy.Effect, h *History) bool {
+func (j *Judge) proves(o *Offer, needs []policy.Obstacle, effects []policy.Effect, h *History) bool {
 	next, err := j.With(o.Changes...)
 	if err != nil || next.Decide(effects).Action != policy.Allow {
 		return false
@@ -164,7 +167,6 @@ func (j *Judge) proves(o *Offer, needs []need, effects []policy.Effect, h *Histo
 	return true
 }
 
-// maxNear bounds the commands that an offer names as not covered.
 const maxNear = 4
 
 // near returns commands that differ little from one, and are not allowed.

@@ -18,7 +18,7 @@ func TestSamplesNameEachAlternativeOfAPattern(t *testing.T) {
 		"cat *":            {"cat sample"},
 		"a{b,c}d":          {"abd", "acd"},
 		"{a,b}-{c,d}":      {"a-c", "a-d", "b-c", "b-d"},
-		"x {a,{b,c}}":      nil,
+		"x {a,{b,c}}":      {"x a", "x b", "x c"},
 		"say 'a b'":        nil,
 		"**":               nil,
 	} {

@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// Proposal is what a policy lacks to answer questions that people said yes to: one
-// rule, or one variable.
+// Proposal is what a policy lacks to answer questions that people said yes to: one rule, or one variable.
 type Proposal struct {
 	Change policy.Change
 
@@ -25,9 +24,8 @@ type Proposal struct {
 	words []string // of a command: literal, or "*"
 }
 
-// Suggest proposes the narrowest rules with which no one would have been asked about
-// calls that a person approved, those that were approved most first. Calls that failed
-// or were refused propose nothing. Each proposal was tried.
+// Suggest proposes the narrowest rules with which no one would have been asked about calls that a person approved, those that
+// were approved most first. Calls that failed or were refused propose nothing. Each proposal was tried.
 func (j *Judge) Suggest(h *History) []*Proposal {
 	var list []*Proposal
 	for _, c := range h.Calls {
@@ -61,19 +59,15 @@ func (j *Judge) Suggest(h *History) []*Proposal {
 	return proved
 }
 
-// lacking returns what the effects of a call lack that ask by default, or nothing when
-// rules for them would not be enough, or allow more than the effects show.
+// lacking returns what the effects of a call lack that ask by default, or nothing when rules for them would not be enough, or
+// allow more than the effects show.
 func (j *Judge) lacking(c Past) (list []*Proposal) {
 	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
-		ch := o.Change
-		narrow := ch.Section == "commands" || ch.Section == "paths" || ch.Section == "net" || ch.Section == "env.allow"
-		dangerous := ch.Section == "env.allow" && policy.IsDangerousEnv(o.Effect.Name)
-		wild := strings.Contains(strings.Join(ch.Rule.Run, " "), "*")
-		if o.Why != "" || !narrow || dangerous || wild || o.Action != policy.Ask || o.Rule == "defaults.unanalysable" {
+		if broad(o) != nil || o.Change.Section == "except" || o.Action != policy.Ask {
 			return nil
 		}
-		p := &Proposal{Change: ch, Approved: c.Approved, Last: c.Last}
-		if ch.Section == "commands" {
+		p := &Proposal{Change: o.Change, Approved: c.Approved, Last: c.Last}
+		if o.Change.Section == "commands" {
 			for _, w := range o.Effect.Argv {
 				p.words = append(p.words, w.Text)
 			}
@@ -84,8 +78,8 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 	return list
 }
 
-// merge adds a proposal to the others. A command joins one that differs in operands only,
-// which become *; its program and its first word stay.
+// merge adds a proposal to the others. A command joins one that differs in operands only, which become *; its program and its
+// first word stay.
 func merge(list []*Proposal, next *Proposal) []*Proposal {
 	for _, p := range list {
 		general, ok := generalise(p, next)
@@ -104,8 +98,8 @@ func merge(list []*Proposal, next *Proposal) []*Proposal {
 	return append(list, next)
 }
 
-// generalise returns the narrowest pattern that covers both commands. * stands for one
-// operand and never for a flag, nor for what a program runs.
+// generalise returns the narrowest pattern that covers both commands. * stands for one operand and never for a flag, nor for what
+// a program runs.
 func generalise(p, q *Proposal) ([]string, bool) {
 	a, b := p.words, q.words
 	if len(a) != len(b) || len(a) == 0 {
@@ -124,8 +118,7 @@ func generalise(p, q *Proposal) ([]string, bool) {
 	return out, true
 }
 
-// prove tries a proposal on the history. It reports whether it saves a question; all is
-// the judge with every proposal.
+// prove tries a proposal on the history. It reports whether it saves a question; all is the judge with every proposal.
 func (j *Judge) prove(p *Proposal, h *History, all *Judge) bool {
 	alone, err := j.With(p.Change)
 	if err != nil {
@@ -143,8 +136,7 @@ func (j *Judge) prove(p *Proposal, h *History, all *Judge) bool {
 	return len(p.Saves) > 0
 }
 
-// newlyAllowed reports whether some effect of a call is allowed by next and was not
-// before.
+// newlyAllowed reports whether some effect of a call is allowed by next and was not before.
 func (c Past) newlyAllowed(before, next *policy.Policy) bool {
 	before, next = before.For(c.Client, c.Agent), next.For(c.Client, c.Agent)
 	return slices.ContainsFunc(c.Effects, func(e policy.Effect) bool {
