@@ -18,8 +18,8 @@ func lettaCommand(g *global) *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use: "letta --url ws://HOST:PORT", Short: "Connect an App Server of Letta Code with the running daemon",
-		Long: "Gives the model of a Letta Code conversation toold's tools, and has the daemon decide about\n" +
-			"each use of the tools that Letta Code has itself. The conversation is switched to the\n" +
+		Long: "Gives the model of Letta Code conversations toold's tools, and has the daemon decide about\n" +
+			"each use of the tools that Letta Code has itself. The conversations are switched to the\n" +
 			"permission mode strict. Runs until it is interrupted; when the daemon does not answer,\n" +
 			"nothing runs. See docs/connect.md.",
 		Args: cobra.NoArgs,
@@ -37,7 +37,7 @@ func lettaCommand(g *global) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.URL, "url", "", "address of the App Server (letta server --listen URL)")
 	f.StringVar(&o.Agent, "agent", "", "id of the agent; needed where the server has several")
-	f.StringVar(&o.Conversation, "conversation", "default", "id of the conversation")
+	f.StringSliceVar(&o.Conversations, "conversation", []string{"default"}, "`ids` of conversations; may be repeated")
 	f.StringVar(&tokenFile, "token-file", "", "file with the capability token of the App Server")
 	cmd.MarkFlagRequired("url")
 	return cmd

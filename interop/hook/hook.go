@@ -5,6 +5,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,7 @@ type Call struct {
 	Tool    string
 	Dir     string // absolute; in which the agent works
 	Session string
+	Agent   string          // "" = the program
 	Input   json.RawMessage // an object
 }
 
@@ -132,6 +134,9 @@ func (d Dialect) read(dir string, in io.Reader) (event string, c Call, err error
 		ID: f.text("tool_use_id", "tool_call_id"), Tool: f.text("tool_name"), Dir: f.text("cwd", "working_directory", "working_dir"),
 		Session: f.text("session_id", "sessionId", "conversation_id"), Input: f["tool_input"],
 	}
+	if d.Name == "letta" && kindOf(c.Tool) != starts { // whose arguments the two get in other forms
+		c.Agent = f.text("agent_id") // as toold letta has it: what both are asked is decided once
+	}
 	if c.Dir == "" {
 		c.Dir = dir
 	}
@@ -161,7 +166,7 @@ func (j Judge) Decide(ctx context.Context, c Call) error {
 	if id == "" {
 		id = message.NewID("hook")
 	}
-	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: j.Program, ConversationID: c.Session}, client.Events{})
+	ret, err := daemon.Call(waiting, client.Call{ID: id, Tool: "judge", Arguments: Arguments(j.Program, c), AgentID: cmp.Or(c.Agent, j.Program), ConversationID: c.Session}, client.Events{})
 	if err == nil {
 		if ret.Status == "success" && ret.ErrorType == nil {
 			return nil

@@ -18,6 +18,7 @@ const (
 	editor          // reads or changes a file, by the argument "command"
 	patch           // changes the files that a patch names
 	fetch           // contacts the host of a URL
+	starts          // starts other agents
 	harmless        // does nothing but for the agent itself
 )
 
@@ -34,7 +35,8 @@ func kindOf(tool string) int {
 		editor: `text_editor developer__text_editor str_replace_editor str_replace_based_edit_tool`,
 		patch:  `apply_patch ApplyPatch applyPatch`,
 		fetch:  `WebFetch web_fetch fetch fetch_webpage`,
-		harmless: `TodoWrite TodoRead todo_write todos write_todos update_plan manage_todo_list Task Agent task agent ListAgents SendMessage TaskCreate TaskGet TaskUpdate TaskList
+		starts: `Task Agent task agent`,
+		harmless: `TodoWrite TodoRead todo_write todos write_todos update_plan manage_todo_list ListAgents SendMessage TaskCreate TaskGet TaskUpdate TaskList
 			TaskOutput TaskStop BashOutput KillShell KillBash AskUserQuestion ask_user ExitPlanMode EnterPlanMode ToolSearch ReportFindings ScheduleWakeup think`,
 	} {
 		for name := range strings.FieldsSeq(list) {
@@ -68,6 +70,8 @@ func Arguments(program string, c Call) map[string]any {
 			known = below(a, f, kind, dir)
 		case editor, write, read:
 			known = files(a, f, kind)
+		case starts: // the tools of its agents are judged too, but for Letta Code whose agents are programs of their own
+			a["harmless"], known = true, program != "letta"
 		case harmless:
 			a["harmless"] = true
 		default:
@@ -75,6 +79,7 @@ func Arguments(program string, c Call) map[string]any {
 		}
 	}
 	if !known {
+		delete(a, "harmless")
 		a["other"] = true
 	}
 	return a

@@ -13,8 +13,9 @@ import (
 // bridge is a conversation, over all connections to its server.
 type bridge struct {
 	Options
-	daemon *link.Link
-	calls  sync.WaitGroup // of both kinds
+	conversation string
+	daemon       *link.Link
+	calls        sync.WaitGroup // of both kinds
 
 	mu      sync.Mutex
 	agent   string
@@ -114,14 +115,14 @@ func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device)
 		b.own = append(b.own, t["name"].(string))
 	}
 	b.mu.Unlock()
-	b.Say(fmt.Sprintf("connected to Letta Code %s: agent %s, conversation %s", info.Version, b.runtime().Agent, b.Conversation))
+	b.Say(fmt.Sprintf("connected to Letta Code %s: agent %s, conversation %s", info.Version, b.runtime().Agent, b.conversation))
 	return nil
 }
 
 func (b *bridge) runtime() runtime {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return runtime{b.agent, b.Conversation}
+	return runtime{b.agent, b.conversation}
 }
 
 // concerns reports whether a frame is about the conversation.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -25,7 +24,7 @@ const maxText = 32000
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 	late := time.NewTimer(answerAfter)
 	defer late.Stop()
-	text, ok := b.run(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, late.C)
+	text, ok := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, late.C)
 	if text == "" {
 		text = "(no output)"
 	}
@@ -35,10 +34,10 @@ func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 	}})
 }
 
-// run has the daemon run a call, and stops it when ctx ends. It returns what the model
+// perform has the daemon run a call, and stops it when ctx ends. It returns what the model
 // reads; ok is false where the call failed or did not run. What still runs when late fires is
 // left running.
-func (b *bridge) run(ctx context.Context, call client.Call, late <-chan time.Time) (text string, ok bool) {
+func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) (text string, ok bool) {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation
 	type end struct {
@@ -71,17 +70,18 @@ func (b *bridge) run(ctx context.Context, call client.Call, late <-chan time.Tim
 // call makes a call. When the connection to the daemon is lost it asks again by the same id:
 // the daemon runs a call once.
 func (b *bridge) call(call client.Call) (ret message.ToolReturn, err error) {
-	for range 2 {
-		var agent *client.Client
-		if agent, err = b.daemon.Get(context.Background(), b.directory()); err != nil {
-			return ret, notSentError{err}
+	for sent := false; ; sent = true {
+		agent, unreached := b.daemon.Get(context.Background(), b.directory())
+		switch {
+		case unreached != nil && sent:
+			return ret, err
+		case unreached != nil:
+			return ret, notSentError{unreached}
 		}
-		ret, err = agent.Call(context.Background(), call, client.Events{})
-		if !errors.Is(err, client.ErrClosed) {
-			break
+		if ret, err = agent.Call(context.Background(), call, client.Events{}); sent || !errors.Is(err, client.ErrClosed) {
+			return ret, err
 		}
 	}
-	return ret, err
 }
 
 // notSentError is why a call never reached the daemon.
@@ -126,7 +126,8 @@ func shortened(text string) string {
 func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
 	if !b.isOwn(f.Request.ToolName) {
-		text, allowed := b.run(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: b.question(f.Request)}, nil)
+		call := hook.Call{Tool: f.Request.ToolName, Dir: b.directory(), Input: f.Request.Input}
+		text, allowed := b.perform(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil)
 		if !allowed {
 			why = text
 			if why == "" {
@@ -141,17 +142,6 @@ func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	if err == nil && r.Accepted != nil && !*r.Accepted {
 		b.Say(fmt.Sprintf("%s (%s) was answered by another client before toold", f.Request.ToolName, f.Request.CallID))
 	}
-}
-
-// question are the arguments of toold's tool judge for a use of a tool. One that starts other
-// agents is not harmless here: toold does not see what they do.
-func (b *bridge) question(p permission) map[string]any {
-	q := hook.Arguments("letta", hook.Call{Tool: p.ToolName, Dir: b.directory(), Input: p.Input})
-	if slices.Contains([]string{"Task", "task", "Agent", "agent", "SendAgentMessage", "Workflow"}, p.ToolName) {
-		delete(q, "harmless")
-		q["other"] = true
-	}
-	return q
 }
 
 // answer is the answer to a permission request: a yes where why is empty.

@@ -1,6 +1,6 @@
-// Package letta connects an App Server of Letta Code with a toold daemon, for one
-// conversation: the server's model gets toold's tools, and the tools that Letta Code has
-// itself run only where the daemon allows it.
+// Package letta connects conversations of an App Server of Letta Code with a toold daemon:
+// the server's model gets toold's tools, and the tools that Letta Code has itself run only
+// where the daemon allows it.
 //
 // It speaks version 1 of the App Server's protocol (letta-ai/letta-code:
 // src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18.
@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/toold/toold/client"
@@ -18,10 +19,10 @@ import (
 
 // Options say what is connected.
 type Options struct {
-	URL          string // of the App Server: ws:// or wss://
-	Token        string // capability token of the App Server; "" = none
-	Agent        string // its id
-	Conversation string // its id, or "default"
+	URL           string   // of the App Server: ws:// or wss://
+	Token         string   // capability token of the App Server; "" = none
+	Agent         string   // its id
+	Conversations []string // their ids, or "default"
 
 	// Dial connects to the daemon. Calls of the connection work in dir, an absolute path.
 	Dial func(ctx context.Context, dir string) (*client.Client, error)
@@ -39,13 +40,31 @@ const (
 	mostPause  = 15 * time.Second
 )
 
-// Run serves the conversation until ctx ends, and connects again when the connection to the
+// Run serves the conversations until ctx ends, and connects again when a connection to the
 // App Server was lost. It returns an error when the server cannot be used, or was never
 // reached.
 func Run(ctx context.Context, o Options) error {
-	b := &bridge{Options: o, agent: o.Agent, daemon: link.New(o.Dial)}
-	defer b.daemon.Close()
-	defer b.calls.Wait()
+	daemon := link.New(o.Dial)
+	defer daemon.Close()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	var all sync.WaitGroup
+	errs := make([]error, len(o.Conversations))
+	for i, name := range o.Conversations {
+		b := &bridge{Options: o, agent: o.Agent, conversation: name, daemon: daemon}
+		all.Go(func() {
+			defer b.calls.Wait()
+			if errs[i] = b.run(ctx); errs[i] != nil {
+				fail(errs[i]) // one that is not served would run its tools unasked
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// run serves one conversation, on a connection of its own.
+func (b *bridge) run(ctx context.Context) error {
 	pause := firstPause
 	for served := false; ; {
 		began := time.Now()
@@ -60,7 +79,7 @@ func Run(ctx context.Context, o Options) error {
 		if time.Since(began) > mostPause {
 			pause = firstPause
 		}
-		o.Say(fmt.Sprintf("the connection to the App Server was lost (%v); trying again", err))
+		b.Say(fmt.Sprintf("the connection to the App Server was lost (%v); trying again", err))
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, mostPause)
