@@ -3,38 +3,60 @@
 package conformance
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/toold/toold/client"
-	"github.com/toold/toold/message"
 )
 
-// stockCodex is the program codex of the npm package @openai/codex. Without it these tests
-// are skipped.
+// stockCodex is the program codex of the npm package @openai/codex.
 func stockCodex(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv("TOOLD_CODEX")
-	if path == "" {
-		t.Skip("TOOLD_CODEX does not name the program codex: npm install @openai/codex, then TOOLD_CODEX=.../node_modules/.bin/codex (0.169.0 was tried)")
-	}
-	return path
+	return skipWithout(t, "TOOLD_CODEX", "the program codex (0.169.0 was tried)")
 }
 
-// codex runs stock Codex for one turn in the workspace, set up as docs/connect.md says, and
-// returns what it printed. Its home is below the site: it changes nothing of the user's.
-func (r codexRig) codex(t *testing.T, program string, m *model) string {
-	t.Helper()
-	home := filepath.Join(filepath.Dir(r.site.config), "codex-home")
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		t.Fatal(err)
+// codex is stock Codex, a run of `codex exec` each time.
+type codex struct {
+	*agentRig
+	program string
+	home    string
+	local   bool   // it runs its commands itself, and has the hook
+	hooks   []byte // its hooks.json
+}
+
+func newCodex(t *testing.T) *codex {
+	program := stockCodex(t)
+	return &codex{agentRig: newAgentRig(t), program: program, home: t.TempDir()}
+}
+
+func (c *codex) call(s deed) (move, string) {
+	script, more := s.run, map[string]any{"yield_time_ms": 30000}
+	switch {
+	case s.follow:
+		return move{"write_stdin", map[string]any{"session_id": "$", "chars": "words\n", "yield_time_ms": 2000}}, ""
+	case s.subagent:
+		return move{"multi_agent_v1.spawn_agent", map[string]any{"message": subagent}}, ""
+	case s.await:
+		return move{"multi_agent_v1.wait_agent", map[string]any{"targets": []string{"$"}, "timeout_ms": 60000}}, ""
+	case s.background != "":
+		script, more = s.background, map[string]any{"yield_time_ms": 500, "tty": true}
+	case s.edit != nil:
+		change := "*** Update File: " + s.edit.name + "\n@@\n-" + s.edit.from
+		if s.edit.from == "" {
+			change = "*** Add File: " + s.edit.name
+		}
+		script = "apply_patch <<'EOF'\n*** Begin Patch\n" + change + "\n+" + s.edit.to + "\n*** End Patch\nEOF"
 	}
-	for name, text := range map[string]string{
-		"config.toml": `model = "scripted"
+	more["cmd"] = script
+	return move{"exec_command", more}, ""
+}
+
+// Codex says that the connection was lost, or that the command still runs.
+func (c *codex) lost() (killed, without []string) { return nil, []string{"exec"} }
+
+const codexConfig = `model = "scripted"
 model_provider = "scripted"
 approval_policy = "never"
 sandbox_mode = "workspace-write"
@@ -43,147 +65,71 @@ check_for_update_on_startup = false
 enabled = false
 [model_providers.scripted]
 name = "scripted"
-base_url = "` + m.URL + `/v1"
+base_url = "URL/v1"
 wire_api = "responses"
-`,
-		"environments.toml": `default = "toold"
+`
+
+const codexEnvironments = `default = "toold"
 include_local = false
 [[environments]]
 id = "toold"
-url = "` + strings.TrimSuffix(r.daemon.ws, "/v1/ws") + `/v1/codex"
-auth_bearer_token = "` + r.daemon.tokens["agent"] + `"
-`,
-	} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+url = "URL/v1/codex"
+auth_bearer_token = "TOKEN"
+`
+
+func (c *codex) play(t *testing.T, interrupt <-chan struct{}) {
+	t.Helper()
+	environments := strings.NewReplacer("URL", strings.TrimSuffix(c.daemon.ws, "/v1/ws"), "TOKEN", c.daemon.tokens["agent"]).Replace(codexEnvironments)
+	args := []string{"exec", "--skip-git-repo-check", "--json"}
+	err := os.WriteFile(filepath.Join(c.home, "config.toml"), []byte(strings.ReplaceAll(codexConfig, "URL", c.model.URL)), 0o600)
+	if c.local {
+		args = append(args, "-s", "danger-full-access", "--dangerously-bypass-hook-trust")
+		err = errors.Join(err, os.WriteFile(filepath.Join(c.home, "hooks.json"), c.hooks, 0o600))
+	} else {
+		err = errors.Join(err, os.WriteFile(filepath.Join(c.home, "environments.toml"), []byte(environments), 0o600))
 	}
-	cmd := exec.CommandContext(t.Context(), program, "exec", "--skip-git-repo-check", "--json", "go on")
-	cmd.Dir = r.site.workspace
-	// What is not on loopback it must not reach: there is no such proxy.
-	const nowhere = "http://127.0.0.1:1"
-	proxies := []string{"HTTPS_PROXY=" + nowhere, "HTTP_PROXY=" + nowhere, "ALL_PROXY=" + nowhere, "NO_PROXY=127.0.0.1,localhost"}
-	cmd.Env = append(proxies, "HOME="+home, "CODEX_HOME="+home, "PATH="+os.Getenv("PATH"), "LANG=C.UTF-8", "OPENAI_API_KEY=none")
-	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Logf("codex ended with %v", err)
-	}
-	return string(out)
-}
-
-// shell is a command of the model.
-func shell(script string, more ...any) move {
-	args := map[string]any{"cmd": script}
-	for i := 0; i+1 < len(more); i += 2 {
-		args[more[i].(string)] = more[i+1]
-	}
-	return move{tool: "exec_command", args: args}
-}
-
-// typed is input for the latest command that runs on.
-func typed(text string) move {
-	return move{tool: "write_stdin", args: map[string]any{"session_id": "$", "chars": text, "yield_time_ms": 2000}}
-}
-
-func TestStockCodexWorksInToold(t *testing.T) {
-	t.Parallel()
-	program := stockCodex(t)
-	r := newCodexRig(t)
-	file := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(r.site.workspace, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	file("hello.txt", "hello\n")
-	file(".env", "SECRET\n")
-	file("AGENTS.md", "be brief\n")
-	m := newModel(
-		t,
-		shell("echo one; echo two >&2; exit 3"),
-		shell("touch made; git push origin main"),
-		shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new/file.txt\n+first\n*** Update File: hello.txt\n@@\n-hello\n+bye\n*** End Patch\nEOF"),
-		shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: .env\n@@\n-SECRET\n+x\n*** End Patch\nEOF"),
-		shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: new/file.txt\n*** End Patch\nEOF"),
-		shell("read -r line; echo \"got $line\"; sleep 1000", "tty", true, "yield_time_ms", 500),
-		typed("words\n"),
-		typed("\x03"),
-		shell("seq 1 200000", "yield_time_ms", 30000),
-	)
-	out := r.codex(t, program, m)
-	for n, want := range map[int][]string{
-		1: {"one\n", "two\n", "exited with code 3"},
-		2: {"no-push", "use a branch"},
-		3: {"Success", "A new/file.txt", "M hello.txt"},
-		4: {"secrets"},
-		5: {"Success", "D new/file.txt"},
-		6: {"session ID"},
-		7: {"got words"},
-		8: {"exited with code 130"},
-		9: {"exited with code 0", "200000"},
-	} {
-		for _, text := range want {
-			if !strings.Contains(m.saw(n), text) {
-				t.Errorf("of move %d the model saw %.600q, without %q", n, m.saw(n), text)
-			}
-		}
-	}
-	if t.Failed() {
-		t.Log(out)
-	}
-	r.nothingMade()
-	for name, want := range map[string]string{"hello.txt": "bye\n", ".env": "SECRET\n"} {
-		if text, err := os.ReadFile(filepath.Join(r.site.workspace, name)); string(text) != want {
-			t.Errorf("%s is %q, %v", name, text, err)
-		}
-	}
-	list, err := r.dial(client.Options{}).ListMessages(t.Context(), message.ListMessages{CallID: "call_1", Limit: 5})
-	if err != nil || len(list.Messages) != 2 {
-		t.Errorf("of call_1 the journal has %s, %v", list.Messages, err)
-	}
-}
-
-func TestStockCodexWaitsForAPerson(t *testing.T) {
-	t.Parallel()
-	program := stockCodex(t)
-	r := newCodexRig(t)
-	go func() {
-		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
-			d := client.Decision{ApprovalID: q.ID, Approve: q.ToolCall.ToolCallID == "call_1", Reason: "make no directories"}
-			if _, err := r.approver.Decide(t.Context(), d); err != nil {
-				t.Error(err)
-			}
-		}})
-	}()
-	m := newModel(t, shell("mkdir yes && echo made it"), shell("mkdir made"))
-	out := r.codex(t, program, m)
-	if !strings.Contains(m.saw(1), "made it") || !strings.Contains(m.saw(2), "make no directories") {
-		t.Errorf("the model saw %q and %q\n%s", m.saw(1), m.saw(2), out)
-	}
-	r.nothingMade()
-}
-
-// Where toold does not answer, Codex must not run the command by itself.
-func TestStockCodexRunsNothingWithoutToold(t *testing.T) {
-	t.Parallel()
-	program := stockCodex(t)
-	r := newCodexRig(t)
-	if err := r.daemon.stop(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	m := newModel(t, shell("touch made"), shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: made\n+x\n*** End Patch\nEOF"))
-	out := r.codex(t, program, m)
-	r.nothingMade()
-	t.Logf("codex said %.400s", out)
+	cmd := exec.CommandContext(t.Context(), c.program, append(args, "go on")...)
+	cmd.Dir = c.site.workspace
+	cmd.Env = environment(c.home, "CODEX_HOME="+c.home, "OPENAI_API_KEY=none")
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Run() }()
+	select {
+	case err = <-ended:
+	case <-interrupt:
+		err = errors.Join(cmd.Process.Signal(os.Interrupt), <-ended)
+	}
+	t.Logf("codex ended with %v: %.2000s", err, &out)
+}
+
+func TestStockCodexTypesAndRemovesFiles(t *testing.T) {
+	t.Parallel()
+	c := newCodex(t)
+	c.write(t, "AGENTS.md", "be brief\n")
+	c.write(t, "hello.txt", "hello\n")
+	patch, _ := c.call(deed{edit: &edit{"new/file.txt", "", "first"}})
+	terminal, _ := c.call(deed{background: "read -r line; echo \"got $line\"; sleep 1000"})
+	typed, _ := c.call(deed{follow: true})
+	stop := move{"write_stdin", map[string]any{"session_id": "$", "chars": "\x03", "yield_time_ms": 2000}}
+	remove := move{"exec_command", map[string]any{"cmd": "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: hello.txt\n*** End Patch\nEOF"}}
+	c.model.script([]move{patch, remove, terminal, typed, stop}, nil)
+	c.play(t, nil)
+	c.model.expect(t, []string{"A new/file.txt"}, []string{"D hello.txt"}, []string{"session ID"}, []string{"got words"}, []string{"exited with code 130"})
+	if text, err := os.ReadFile(c.file("new/file.txt")); string(text) != "first\n" || c.exists("hello.txt") {
+		t.Errorf("the new file is %q, %v", text, err)
+	}
 }
 
 func TestStockCodexRunsNothingWithAWrongToken(t *testing.T) {
 	t.Parallel()
-	program := stockCodex(t)
-	r := newCodexRig(t)
-	agent := r.daemon.tokens["agent"]
-	r.daemon.tokens["agent"] = "wrong"
-	m := newModel(t, shell("touch made"))
-	r.codex(t, program, m)
-	r.daemon.tokens["agent"] = agent
-	r.nothingMade()
+	c := newCodex(t)
+	c.wrongToken(t)
+	do, _ := c.call(deed{run: "touch made"})
+	c.model.script([]move{do}, nil)
+	c.play(t, nil)
+	c.nothingMade()
 }

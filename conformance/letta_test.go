@@ -4,7 +4,9 @@ package conformance
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -16,46 +18,81 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
 )
 
-// lettaRig is a stock App Server of Letta Code, a user who is connected to it, and
+// lettaCode is a stock App Server of Letta Code, a user who is connected to it, and
 // `toold letta` between it and a daemon.
-type lettaRig struct {
-	*mcpClient // site and daemon
-	url        string
-	runtime    map[string]any
-	ws         *websocket.Conn
-	turns      int
+type lettaCode struct {
+	*agentRig
+	*testing.T
+	url     string
+	runtime map[string]any
+	ws      *websocket.Conn
+	asked   int
 
 	mu     sync.Mutex
 	frames []map[string]any
 	more   chan struct{}
 }
 
-// newLettaRig starts all, with TOOLD_LETTA as the program letta.
-func newLettaRig(t *testing.T) *lettaRig {
+func newLetta(t *testing.T) *lettaCode {
 	t.Helper()
-	program := os.Getenv("TOOLD_LETTA")
-	if program == "" {
-		t.Skip("TOOLD_LETTA names no program letta (Letta Code 0.32.18)")
-	}
-	bin := daemonOrSkip(t)
-	r := &lettaRig{mcpClient: newCarefulSite(t, bin), more: make(chan struct{})}
-	r.startServer(program, newChatModel(t).URL)
-	r.connect()
-	started := r.ask(map[string]any{
-		"type": "runtime_start", "create_agent": map[string]any{"body": map[string]any{"name": "t", "model": "lmstudio/fake-model"}, "memfs": false},
-		"create_conversation": map[string]any{}, "cwd": r.site.workspace, "mode": "standard", "client_info": map[string]any{"name": "t", "version": "1"},
-	})
-	r.runtime, _ = started["runtime"].(map[string]any)
-	if r.runtime == nil {
-		t.Fatalf("runtime_start was answered with %v", started)
-	}
-	r.startBridge(bin)
+	r := serveLetta(t)
+	r.bridge(r.url, r.runtime)
 	return r
 }
 
-func (r *lettaRig) startServer(program, model string) {
+// serveLetta starts all but the bridge.
+func serveLetta(t *testing.T) *lettaCode {
+	t.Helper()
+	program := skipWithout(t, "TOOLD_LETTA", "the program letta (Letta Code 0.32.18 was tried)")
+	r := &lettaCode{agentRig: newAgentRig(t), T: t, more: make(chan struct{})}
+	r.serve(program)
+	r.connect()
+	r.runtime = r.begin(map[string]any{"create_agent": map[string]any{"body": map[string]any{"name": "t", "model": "lmstudio/fake-model"}, "memfs": false}})
+	return r
+}
+
+func (r *lettaCode) call(s deed) (move, string) {
+	switch {
+	case s.follow:
+		return move{"bash_output", map[string]any{"call_id": "$", "wait": 5000}}, ""
+	case s.subagent, s.await:
+		return move{}, "a subagent of Letta Code is a program of its own, which toold letta does not see: TestStockLettaCodeStartsSubagents"
+	case s.background != "":
+		return move{"bash", map[string]any{"command": s.background, "background": true}}, ""
+	case s.edit != nil && s.edit.from == "":
+		return move{"write_file", map[string]any{"file_path": s.edit.name, "content": s.edit.to}}, ""
+	case s.edit != nil:
+		return move{"edit_file", map[string]any{"file_path": s.edit.name, "old_string": s.edit.from, "new_string": s.edit.to}}, ""
+	}
+	return move{"bash", map[string]any{"command": s.run}}, ""
+}
+
+func (r *lettaCode) lost() (killed, without []string) {
+	return []string{"toold was lost", "toold show"}, []string{"nothing ran"}
+}
+
+func (r *lettaCode) play(t *testing.T, interrupt <-chan struct{}) {
+	t.Helper()
+	r.T = t
+	from := r.say(r.runtime)
+	if interrupt != nil {
+		<-interrupt
+		if a := r.ask(map[string]any{"type": "abort_message", "runtime": r.runtime}); a["aborted"] != true {
+			t.Fatalf("abort_message was answered with %v", a)
+		}
+		begun := time.Now()
+		defer func() { t.Logf("the turn ended %v after it was aborted", time.Since(begun).Round(time.Millisecond)) }()
+	}
+	r.end(from, r.runtime)
+}
+
+// serve starts the App Server.
+func (r *lettaCode) serve(program string) {
 	r.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,47 +103,63 @@ func (r *lettaRig) startServer(program, model string) {
 	home := r.TempDir()
 	server := exec.Command(program, "server", "--listen", r.url, "--backend", "local")
 	server.Dir = r.site.workspace
-	server.Env = []string{
-		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LETTA_LOCAL_BACKEND_DIR=" + filepath.Join(home, "backend"),
-		"LETTA_CODE_TELEM=0", "DISABLE_AUTOUPDATER=1", "LMSTUDIO_BASE_URL=" + model + "/v1",
-	}
-	r.start(server)
+	r.hook(home)
+	server.Env = environment(home, "LETTA_LOCAL_BACKEND_DIR="+filepath.Join(home, "backend"), "LETTA_CODE_TELEM=0", "DISABLE_AUTOUPDATER=1", "LMSTUDIO_BASE_URL="+r.model.URL+"/v1")
+	startProgram(r.T, server)
 }
 
-// start runs a program until the test ends, with all that it starts.
-func (r *lettaRig) start(cmd *exec.Cmd) {
-	r.Helper()
-	log, err := os.Create(filepath.Join(r.TempDir(), "log"))
+// hook has Letta Code start the hook of toold, as docs/connect.md says.
+func (r *lettaCode) hook(home string) {
+	settings, err := json.Marshal(map[string]any{"hooks": map[string]any{"PreToolUse": []any{map[string]any{
+		"matcher": "*", "hooks": []any{map[string]any{"type": "command", "command": strings.Join(r.command(), " ") + " hook letta", "timeout": 600_000}},
+	}}}})
+	err = errors.Join(err, os.Mkdir(filepath.Join(home, ".letta"), 0o700), os.WriteFile(filepath.Join(home, ".letta", "settings.json"), settings, 0o600))
 	if err != nil {
 		r.Fatal(err)
 	}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		r.Fatal(err)
+}
+
+// startProgram runs a program until the test ends, with all that it starts. log has what it
+// prints.
+func startProgram(t *testing.T, cmd *exec.Cmd) (log string) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.Cleanup(func() {
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = file, file, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		cmd.Wait()
-		if text, err := os.ReadFile(log.Name()); err == nil && r.Failed() {
-			r.Logf("%s printed:\n%s", filepath.Base(cmd.Path), text)
+		if text, err := os.ReadFile(file.Name()); err == nil && t.Failed() {
+			t.Logf("%s printed:\n%s", filepath.Base(cmd.Path), text)
 		}
-		log.Close()
+		file.Close()
 	})
+	return file.Name()
 }
 
-// startBridge starts `toold letta` and waits until the conversation has toold's tools.
-func (r *lettaRig) startBridge(bin string) {
+// bridge starts `toold letta` for conversations of an agent and waits until they have toold's
+// tools.
+func (r *lettaCode) bridge(url string, runtimes ...map[string]any) {
 	r.Helper()
-	cmd := exec.Command(bin, "letta", "--url", r.url, "--agent", fmt.Sprint(r.runtime["agent_id"]), "--conversation", fmt.Sprint(r.runtime["conversation_id"]),
-		"-C", r.site.workspace, "--state-dir", r.site.state, "--config", r.site.config)
+	args := append(r.command()[1:], "letta", "--url", url, "-C", r.site.workspace, "--agent", fmt.Sprint(runtimes[0]["agent_id"]))
+	for _, of := range runtimes {
+		args = append(args, "--conversation", fmt.Sprint(of["conversation_id"]))
+	}
+	cmd := exec.Command(r.program, args...)
 	cmd.Env = []string{"HOME=" + r.site.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	r.start(cmd)
-	eventually(r.T, "the conversation has the tools of toold", func() bool {
-		return strings.Contains(r.turn(lettaCall{"bash", map[string]any{"command": "echo hello"}})[0].text, "hello")
+	log := startProgram(r.T, cmd)
+	eventually(r.T, "the conversations have the tools of toold", func() bool {
+		text, err := os.ReadFile(log)
+		return err == nil && strings.Count(string(text), "connected to Letta Code") == len(runtimes)
 	})
 }
 
-func (r *lettaRig) connect() {
+func (r *lettaCode) connect() {
 	r.Helper()
 	eventually(r.T, "the App Server listens", func() bool {
 		var err error
@@ -118,7 +171,25 @@ func (r *lettaRig) connect() {
 	r.Cleanup(func() { r.ws.Close(); <-read })
 }
 
-func (r *lettaRig) read() {
+// begin begins a conversation of an agent.
+func (r *lettaCode) begin(of map[string]any) (runtime map[string]any) {
+	r.Helper()
+	f := map[string]any{
+		"type": "runtime_start", "create_conversation": map[string]any{}, "cwd": r.site.workspace, "mode": "standard",
+		"client_info": map[string]any{"name": "t", "version": "1"},
+	}
+	for name, value := range of {
+		f[name] = value
+	}
+	started := r.ask(f)
+	runtime, ok := started["runtime"].(map[string]any)
+	if !ok {
+		r.Fatalf("runtime_start was answered with %v", started)
+	}
+	return runtime
+}
+
+func (r *lettaCode) read() {
 	for {
 		var f map[string]any
 		err := r.ws.ReadJSON(&f)
@@ -135,29 +206,28 @@ func (r *lettaRig) read() {
 	}
 }
 
-// await returns the first frame from an index on that is wanted, and the next index.
-func (r *lettaRig) await(from int, wanted func(map[string]any) bool) (map[string]any, int) {
+// await returns the first frame from an index on that is wanted.
+func (r *lettaCode) await(from int, wanted func(map[string]any) bool) map[string]any {
 	r.Helper()
-	deadline := time.After(2 * time.Minute)
 	for {
 		r.mu.Lock()
 		frames, more := r.frames, r.more
 		r.mu.Unlock()
 		for ; from < len(frames); from++ {
 			if wanted(frames[from]) {
-				return frames[from], from + 1
+				return frames[from]
 			}
 		}
 		select {
 		case <-more:
-		case <-deadline:
+		case <-time.After(patience):
 			last, _ := json.Marshal(frames[max(0, len(frames)-5):])
 			r.Fatalf("what is awaited did not come; the last frames are %.3000s", last)
 		}
 	}
 }
 
-func (r *lettaRig) send(f map[string]any) {
+func (r *lettaCode) send(f map[string]any) {
 	r.Helper()
 	if err := r.ws.WriteJSON(f); err != nil {
 		r.Fatal(err)
@@ -165,148 +235,154 @@ func (r *lettaRig) send(f map[string]any) {
 }
 
 // ask sends a request and returns its response.
-func (r *lettaRig) ask(f map[string]any) map[string]any {
+func (r *lettaCode) ask(f map[string]any) map[string]any {
 	r.Helper()
-	r.turns++
-	id := fmt.Sprintf("test-%d", r.turns)
+	r.asked++
+	id := fmt.Sprintf("test-%d", r.asked)
 	f["request_id"] = id
 	r.send(f)
-	got, _ := r.await(0, func(f map[string]any) bool { return f["request_id"] == id })
-	return got
+	return r.await(0, func(f map[string]any) bool { return f["request_id"] == id })
 }
 
-type lettaCall struct {
-	tool string
-	args map[string]any
-}
-
-type lettaReturn struct{ id, status, text string }
-
-// begin has the model make calls. It returns from where on frames are about them.
-func (r *lettaRig) begin(calls ...lettaCall) (from int) {
+// say has the user say something. It returns from where on frames are about it.
+func (r *lettaCode) say(to map[string]any) (from int) {
 	r.Helper()
 	r.mu.Lock()
 	from = len(r.frames)
 	r.mu.Unlock()
-	r.turns++
-	list := make([]map[string]any, len(calls))
-	for i, c := range calls {
-		list[i] = map[string]any{"id": fmt.Sprintf("c%d-%d", r.turns, i), "name": c.tool, "args": c.args}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		r.Fatal(err)
-	}
-	id := fmt.Sprintf("m%d", r.turns)
-	r.send(map[string]any{"type": "input", "request_id": "in-" + id, "runtime": r.runtime, "payload": map[string]any{
+	r.asked++
+	id := fmt.Sprintf("m%d", r.asked)
+	r.send(map[string]any{"type": "input", "request_id": "in-" + id, "runtime": to, "payload": map[string]any{
 		"kind": "create_message", "client_message_id": id,
-		"messages": []any{map[string]any{"role": "user", "content": "CALL " + string(text), "client_message_id": id, "otid": id}},
+		"messages": []any{map[string]any{"role": "user", "content": "go on", "client_message_id": id, "otid": id}},
 	}})
 	return from
 }
 
-// end waits for the end of a turn and returns what came of its calls.
-func (r *lettaRig) end(from int) (list []lettaReturn) {
+// end waits for the end of a turn.
+func (r *lettaCode) end(from int, of map[string]any) {
 	r.Helper()
-	_, end := r.await(from, func(f map[string]any) bool { return f["type"] == "turn_finished" })
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range r.frames[from:end] {
-		d, _ := f["delta"].(map[string]any)
-		if f["type"] == "stream_delta" && d["message_type"] == "tool_return_message" {
-			list = append(list, lettaReturn{fmt.Sprint(d["tool_call_id"]), fmt.Sprint(d["status"]), fmt.Sprint(d["tool_return"])})
-		}
-	}
-	return list
-}
-
-// turn makes calls and returns what came of them: the last frame about each.
-func (r *lettaRig) turn(calls ...lettaCall) []lettaReturn {
-	r.Helper()
-	last := map[string]lettaReturn{}
-	for _, got := range r.end(r.begin(calls...)) {
-		last[got.id] = got
-	}
-	list := make([]lettaReturn, len(calls))
-	for i := range calls {
-		list[i] = last[fmt.Sprintf("c%d-%d", r.turns, i)]
-	}
-	return list
-}
-
-func TestStockLettaCodeWorksInToold(t *testing.T) {
-	t.Parallel()
-	r := newLettaRig(t)
-	if err := os.WriteFile(filepath.Join(r.site.workspace, "hello.txt"), []byte("line one\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got := r.turn(lettaCall{"bash", map[string]any{"command": "echo out; exit 3"}}, lettaCall{"read_file", map[string]any{"file_path": "hello.txt"}})
-	if got[0].status != "error" || !strings.Contains(got[0].text, "out") || !strings.Contains(got[1].text, "line one") {
-		t.Errorf("a failing command and a file returned %+v", got)
-	}
-	r.turn(lettaCall{"edit_file", map[string]any{"file_path": "hello.txt", "old_string": "one", "new_string": "two"}})
-	if text, err := os.ReadFile(filepath.Join(r.site.workspace, "hello.txt")); err != nil || string(text) != "line two\n" {
-		t.Errorf("the edited file has %q, %v", text, err)
-	}
-	if got := r.turn(lettaCall{"bash", map[string]any{"command": "cat .env"}})[0]; got.status != "error" {
-		t.Errorf("a denied command returned %+v", got)
-	}
-	if got := r.turn(lettaCall{"bash", map[string]any{"command": "head -c 1000000 /dev/zero | tr '\\0' x"}})[0]; len(got.text) < 10000 {
-		t.Errorf("a megabyte returned %d bytes: %.200s", len(got.text), got.text)
-	}
-}
-
-func TestAnInterruptedTurnOfLettaCodeEndsItsCall(t *testing.T) {
-	t.Parallel()
-	r := newLettaRig(t)
-	from := r.begin(lettaCall{"bash", map[string]any{"command": "touch begun; sleep 1000"}})
-	eventually(t, "the command runs", func() bool {
-		_, err := os.Stat(filepath.Join(r.site.workspace, "begun"))
-		return err == nil
+	r.await(from, func(f map[string]any) bool {
+		about, _ := f["runtime"].(map[string]any)
+		return f["type"] == "turn_finished" && about["conversation_id"] == of["conversation_id"]
 	})
-	if a := r.ask(map[string]any{"type": "abort_message", "runtime": r.runtime}); a["aborted"] != true {
-		t.Fatalf("abort_message was answered with %v", a)
-	}
-	r.end(from) // else the command would go on for 1000 s
-	if got := r.turn(lettaCall{"bash", map[string]any{"command": "echo again"}})[0]; !strings.Contains(got.text, "again") {
-		t.Errorf("after it, a call returned %+v", got)
-	}
 }
 
+// lettaOwn is a command in a tool that Letta Code has itself.
+func lettaOwn(script string) move {
+	return move{"Bash", map[string]any{"command": script, "description": "d"}}
+}
+
+// The tools that Letta Code has itself run only where toold allows it.
 func TestToolsOfLettaCodeRunOnlyWhereTooldAllows(t *testing.T) {
 	t.Parallel()
-	r := newLettaRig(t)
-	secret := filepath.Join(r.site.workspace, ".env")
-	if err := os.WriteFile(secret, []byte("KEY=geheim\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []lettaCall{
-		{"Read", map[string]any{"file_path": secret}},
-		{"Bash", map[string]any{"command": "cat .env", "description": "d"}},
-		{"Bash", map[string]any{"command": "git push origin x; touch pushed", "description": "d"}},
-		{"Write", map[string]any{"file_path": filepath.Join(r.site.home, "w.txt"), "content": "x"}},
-	} {
-		if got := r.turn(c)[0]; got.status != "error" || strings.Contains(got.text, "geheim") {
-			t.Errorf("%v returned %+v", c, got)
-		}
-	}
-	if got := r.turn(lettaCall{"Bash", map[string]any{"command": "ls", "description": "d"}})[0]; got.status != "success" {
-		t.Errorf("an allowed one returned %+v", got)
-	}
-	for _, path := range []string{filepath.Join(r.site.workspace, "pushed"), filepath.Join(r.site.home, "w.txt")} {
-		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%s was made", path)
-		}
-	}
+	r := newLetta(t)
+	r.person(t)
+	r.write(t, ".env", "SECRET\n")
+	r.model.script([]move{
+		{"Read", map[string]any{"file_path": r.file(".env")}},
+		lettaOwn("cat .env"), lettaOwn("git push origin x; touch made"), lettaOwn("mkdir made"),
+		lettaOwn("echo by itself"),
+		{"Write", map[string]any{"file_path": r.file(".env"), "content": "x"}},
+	}, nil)
+	r.play(t, nil)
+	r.model.expect(t, []string{"secrets"}, []string{"secrets"}, []string{"no-push"}, []string{"make no directories"}, []string{"by itself"}, []string{"secrets"})
+	r.nothingMade()
 	if err := r.daemon.stop(syscall.SIGKILL); err != nil {
 		t.Log(err)
 	}
-	for _, c := range []lettaCall{{"Bash", map[string]any{"command": "touch alone", "description": "d"}}, {"bash", map[string]any{"command": "touch alone"}}} {
-		if got := r.turn(c)[0]; got.status != "error" {
-			t.Errorf("without a daemon, %v returned %+v", c, got)
+	r.model.script([]move{lettaOwn("touch made")}, nil)
+	r.play(t, nil)
+	r.model.expect(t, []string{"toold cannot be reached"})
+	r.nothingMade()
+}
+
+// A subagent of Letta Code is a program of its own in the mode unrestricted. The policy
+// decides whether it starts; what it does only the hook can hold.
+func TestStockLettaCodeStartsSubagents(t *testing.T) {
+	t.Parallel()
+	r := newLetta(t)
+	r.person(t)
+	r.model.script([]move{{"Agent", map[string]any{"description": "d", "prompt": subagent, "subagent_type": "general-purpose", "run_in_background": false}}},
+		[]move{lettaOwn("echo from the subagent"), lettaOwn("touch made; git push origin main")})
+	r.play(t, nil)
+	eventually(t, "the subagent ends", func() bool { _, text := r.model.saw(true, 2); return text != "" })
+	r.model.contains(t, true, 1, []string{"from the subagent"})
+	r.model.contains(t, true, 2, []string{"no-push"})
+	r.nothingMade()
+	id, _ := r.model.saw(true, 2)
+	r.recorded(t, id)
+}
+
+// Conversations are served at once. When the connection to the App Server is lost, what
+// waits for a person goes on to wait.
+func TestStockLettaCodeHasConversationsAndLosesItsConnection(t *testing.T) {
+	t.Parallel()
+	r := serveLetta(t)
+	other := r.begin(map[string]any{"agent_id": r.runtime["agent_id"]})
+	url, cut := cuttable(t, r.url)
+	r.bridge(url, r.runtime, other)
+	meet := func(mine, others string) move {
+		return move{"bash", map[string]any{"command": "touch " + mine + "; until test -e " + others + "; do sleep 0.1; done; echo both ran"}}
+	}
+	r.model.script([]move{meet("a", "b"), meet("b", "a")}, nil)
+	from := r.say(r.runtime)
+	r.say(other)
+	r.end(from, r.runtime)
+	r.end(from, other)
+	r.model.expect(t, []string{"both ran"}, []string{"both ran"})
+
+	asked := make(chan message.ApprovalRequest, 8)
+	go r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) { asked <- q }})
+	r.model.script([]move{lettaOwn("mkdir yes && echo it is there")}, nil)
+	from = r.say(r.runtime)
+	question := <-asked
+	cut()
+	if _, err := r.approver.Decide(t.Context(), client.Decision{ApprovalID: question.ID, Approve: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.end(from, r.runtime)
+	r.model.expect(t, []string{"it is there"})
+	if len(asked) > 0 {
+		t.Error("the person was asked twice")
+	}
+}
+
+// cuttable passes on what is sent to a WebSocket's address; cut ends the connections of now.
+func cuttable(t *testing.T, to string) (url string, cut func()) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var open []net.Conn
+	cut = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			c.Close()
 		}
+		open = nil
 	}
-	if _, err := os.Stat(filepath.Join(r.site.workspace, "alone")); err == nil {
-		t.Error("without a daemon a command ran")
-	}
+	t.Cleanup(func() { l.Close(); cut() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", strings.TrimPrefix(to, "ws://"))
+			if err != nil {
+				c.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, c, server)
+			mu.Unlock()
+			go io.Copy(c, server)
+			go io.Copy(server, c)
+		}
+	}()
+	return "ws://" + l.Addr().String(), cut
 }

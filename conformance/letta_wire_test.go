@@ -164,10 +164,9 @@ func TestTheAppServerOfLettaCodeIsServed(t *testing.T) {
 	bin := daemonOrSkip(t)
 	site := newCarefulSite(t, bin)
 	server := newAppServer(t)
-	r := &lettaRig{mcpClient: site}
 	bridge := exec.Command(bin, "letta", "--url", "ws"+strings.TrimPrefix(server.URL, "http"), "-C", site.site.workspace, "--state-dir", site.site.state, "--config", site.site.config)
 	bridge.Env = []string{"HOME=" + site.site.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
-	r.start(bridge)
+	startProgram(t, bridge)
 	c := <-server.ready
 	if !slices.Equal(c.tools, []string{"bash", "read_file"}) {
 		t.Errorf("of bash, read_file and apply_patch, which Letta Code has itself, the server got %v", c.tools)
