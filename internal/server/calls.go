@@ -76,7 +76,7 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 		return
 	}
 	defer stop()
-	sub := dispatch.Submission{Client: who.Name, Conn: message.NewID("http"), Dir: r.URL.Query().Get("workspace"), Request: m, Wake: wait.poke}
+	sub := dispatch.Submission{Client: who.Name, Conn: "http " + who.Name, Dir: r.URL.Query().Get("workspace"), Request: m, Wake: wait.poke}
 	if most := s.opt.CallsPerConnection; len(m.Calls) > most && m.Item == "" {
 		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
 	}
