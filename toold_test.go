@@ -52,7 +52,7 @@ var layers = []row{
 	{"internal/statedir", nil, []string{"x/sys"}},
 	{"internal/service", []string{"internal/statedir"}, nil},
 	{"internal/tokens", nil, nil},
-	{"internal/edit", nil, nil},
+	{"internal/edit", nil, []string{"go-yaml"}},
 	{"internal/workspaces", []string{"internal/statedir"}, nil},
 
 	{"executor", []string{"sandbox"}, []string{"pty", "x/sys"}},

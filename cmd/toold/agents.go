@@ -29,7 +29,9 @@ type connecting struct {
 type connected struct {
 	Agent   string           `json:"agent"`
 	Found   string           `json:"found,omitempty"`
-	Status  string           `json:"status"` // connected, already, unchanged, failed, undone, unsupported
+	Status  string           `json:"status"`         // connected, already, planned, failed, undone, unsupported
+	Diff    string           `json:"diff,omitempty"` // what is changed, without the token
+	Notes   []string         `json:"notes,omitempty"`
 	Proof   string           `json:"proof,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
 	Undone  []connect.Undone `json:"undone,omitempty"`
@@ -44,7 +46,7 @@ func connectCommand(g *global) *cobra.Command {
 			"each change with the agent's own program and a scripted model on this machine, and makes\n" +
 			"it. The daemon is started in the background unless one runs. AGENT is one of:\n  " +
 			strings.Join(agentNames(), ", ") + "\n\n" +
-			"`--undo` puts the files back as they were; from a file that was changed since it takes\n" +
+			"With `--json` and without `--yes` the changes are only listed. `--undo` puts the files back as they were; from a file that was changed since it takes\n" +
 			"out what was written, and shows that.",
 		Args: cobra.MaximumNArgs(2), ValidArgs: append(agentNames(), "mcp"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
@@ -134,6 +136,9 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 			plans = append(plans, p)
 		}
 	}
+	if len(plans) > 0 && c.json && !c.yes {
+		return c.planned(plans)
+	}
 	if len(plans) > 0 {
 		if err := c.ask(plans); err != nil {
 			return err
@@ -181,7 +186,7 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 		return p, false, nil
 	}
 	if p.Empty() {
-		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "already"})
+		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "already", Notes: a.Warnings(s)})
 		return p, false, nil
 	}
 	if !c.json {
@@ -189,9 +194,7 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 		if err := c.out(p.Diff()); err != nil {
 			return p, false, err
 		}
-		for _, n := range a.Notes {
-			fmt.Fprintf(c.std.err, "  note: %s\n", n)
-		}
+		c.printNotes(notes(a, s))
 	}
 	return p, true, nil
 }
@@ -228,12 +231,13 @@ func (c *connecting) establish(ctx context.Context, a connect.Agent) (r connecte
 	if r.Failure = errors.Join(err, problem); r.Failure != nil {
 		return r
 	}
-	r.Found = a.Found(s)
+	r.Found, r.Notes = a.Found(s), notes(a, s)
 	p, err := a.Plan(s)
 	if err != nil {
 		r.Failure = err
 		return r
 	}
+	r.Diff = p.Diff()
 	if !c.json {
 		fmt.Fprintf(c.std.err, "trying %s …\n", a.Title)
 	}
@@ -281,61 +285,6 @@ func (c *connecting) takeBack(agents []connect.Agent) error {
 		fmt.Fprintln(c.std.err, "the daemon still runs; end it with `toold down`")
 	}
 	return nil
-}
-
-// report prints what became of each agent.
-func (c *connecting) report() error {
-	var failed []string
-	for i := range c.results {
-		r := &c.results[i]
-		if r.Failure != nil {
-			r.Reason = r.Failure.Error()
-			failed = append(failed, r.Agent)
-		}
-		if !c.json {
-			c.printResult(*r)
-		}
-	}
-	if c.json {
-		if err := c.emit(append([]connected{}, c.results...)); err != nil {
-			return err
-		}
-	}
-	if len(failed) > 0 {
-		return &exitError{exitFailed, fmt.Errorf("failed: %s", strings.Join(failed, ", "))}
-	}
-	if len(c.results) == 0 {
-		fmt.Fprintln(c.std.err, "nothing is connected")
-	}
-	return nil
-}
-
-func (c *connecting) printResult(r connected) {
-	switch r.Status {
-	case "connected":
-		fmt.Fprintf(c.std.err, "%s: connected (%s)\n", r.Agent, r.Proof)
-	case "already":
-		fmt.Fprintf(c.std.err, "%s: connected already; nothing was changed\n", r.Agent)
-	case "undone":
-		fmt.Fprintf(c.std.err, "%s: undone, and its token is revoked\n", r.Agent)
-		for _, u := range r.Undone {
-			c.printUndone(u)
-		}
-	default:
-		fmt.Fprintf(c.std.err, "%s: %s\n", r.Agent, r.Reason)
-	}
-}
-
-func (c *connecting) printUndone(u connect.Undone) {
-	if u.Restored {
-		fmt.Fprintf(c.std.err, "  %s is what it was\n", u.Path)
-		return
-	}
-	fmt.Fprintf(c.std.err, "  %s was changed since; only what connect wrote was taken out:\n", u.Path)
-	_ = c.out(u.Diff)
-	if len(u.Kept) > 0 {
-		fmt.Fprintf(c.std.err, "  these were changed since, and stay: %s\n", strings.Join(u.Kept, ", "))
-	}
 }
 
 // agentFindings repeats the proofs of the agents that are connected.

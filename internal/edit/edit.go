@@ -1,7 +1,7 @@
 // Package edit changes single settings in configuration files of other programs.
 //
 // It changes the text of a file, so that comments, order and layout stay as their owner
-// wrote them. It reads JSON with comments and trailing commas, and TOML. What it cannot
+// wrote them. It reads JSON with comments and trailing commas, TOML, and YAML in block style. What it cannot
 // read, and what it could change only by guessing, it refuses.
 package edit
 
@@ -18,6 +18,7 @@ type Format string
 const (
 	JSON Format = "json"
 	TOML Format = "toml"
+	YAML Format = "yaml"
 )
 
 // A Path leads to a setting through the keys of the tables around it. In TOML the element
@@ -47,8 +48,11 @@ type document interface {
 }
 
 func parse(f Format, text string) (document, error) {
-	if f == TOML {
+	switch f {
+	case TOML:
 		return parseTOML(text)
+	case YAML:
+		return parseYAML(text)
 	}
 	return parseJSON(text)
 }
@@ -220,6 +224,9 @@ func same(f Format, a, b string) bool {
 
 // value is the canonical form of a value: JSON without comments and with sorted keys.
 func value(f Format, raw string) (string, error) {
+	if f == YAML {
+		return canonicalYAML(raw)
+	}
 	if f == TOML {
 		if s, ok := tomlString(raw); ok {
 			raw = quote(s)

@@ -15,6 +15,7 @@ func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
 	deny := Change{Path: Path{"permissions", "deny"}, Value: "Bash", Include: true}
 	codex := []Change{{Path: Path{"approval_policy"}, Value: "never"}, {Path: Path{"sandbox_mode"}, Value: "workspace-write"}}
 	hands := []Change{{Path: Path{"default"}, Value: "toold"}, {Path: Path{"environments", "[id=toold]", "url"}, Value: "ws://x"}, {Path: Path{"environments", "[id=toold]", "auth_bearer_token"}, Value: "s"}}
+	goose := []Change{{Path: Path{"extensions", "developer", "enabled"}, Value: false}, {Path: Path{"extensions", "toold"}, Value: map[string]any{"cmd": "toold", "args": []string{"mcp", "a: b"}}}}
 	for name, c := range map[string]struct {
 		format       Format
 		before, want string
@@ -37,6 +38,13 @@ func TestSettingsAreChangedWhereTheyStand(t *testing.T) {
 		"toml, another":     {TOML, "approval_policy='on-request' # why\nsandbox_mode = 'workspace-write'\n", "approval_policy=\"never\" # why\nsandbox_mode = 'workspace-write'\n", codex},
 		"toml, new table":   {TOML, "default = \"a\"\n[[environments]]\nid = \"a\"\nprogram = \"p\"", "default = \"toold\"\n[[environments]]\nid = \"a\"\nprogram = \"p\"\n\n[[environments]]\nid = \"toold\"\nurl = \"ws://x\"\nauth_bearer_token = \"s\"\n", hands},
 		"toml, old table":   {TOML, "default = \"toold\"\n[[environments]]\nid = \"toold\"\nurl = \"ws://y\" # there\n[[environments]]\nid = \"b\"\n", "default = \"toold\"\n[[environments]]\nid = \"toold\"\nurl = \"ws://x\" # there\nauth_bearer_token = \"s\"\n[[environments]]\nid = \"b\"\n", hands},
+		"yaml, no file":     {YAML, "", "extensions:\n  developer:\n    enabled: false\n", goose[:1]},
+		"yaml, empty":       {YAML, "extensions: {} # mine\n", "extensions: # mine\n  developer:\n    enabled: false\n", goose[:1]},
+		"yaml, last":        {YAML, "# mine\nextensions:\n  a:\n    enabled: true\n\n# end", "# mine\nextensions:\n  a:\n    enabled: true\n  toold: {\"args\": [\"mcp\", \"a: b\"], \"cmd\": \"toold\"}\n\n# end", goose[1:]},
+		"yaml, another":     {YAML, "m: x\nextensions:\n    developer:\n        # shell\n        enabled: true # why\n        type: builtin\nn: |\n  # text\n\n  more\n", "m: x\nextensions:\n    developer:\n        # shell\n        enabled: false # why\n        type: builtin\nn: |\n  # text\n\n  more\n", goose[:1]},
+		"yaml, block":       {YAML, "extensions:\n  toold:\n    cmd: other\n    args:\n    - a\n  b: {}\n", "extensions:\n  toold: {\"args\": [\"mcp\", \"a: b\"], \"cmd\": \"toold\"}\n  b: {}\n", goose[1:]},
+		"yaml, there":       {YAML, "extensions:\n  toold:\n    cmd: toold\n    args:\n    - mcp\n    - 'a: b'\n", "extensions:\n  toold:\n    cmd: toold\n    args:\n    - mcp\n    - 'a: b'\n", goose[1:]},
+		"yaml, list first":  {YAML, "---\nl:\n- a\n- b: c\n\"q k\": 'x'\n", "---\nl:\n- a\n- b: c\n\"q k\": 'x'\nextensions:\n  developer:\n    enabled: false\n", goose[:1]},
 	} {
 		got, done, err := Apply(c.format, c.before, c.changes)
 		if err != nil {
@@ -100,6 +108,11 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		"toml table":      {TOML, "[a]\nb = 1\n", Path{"a"}, "a is a table"},
 		"toml deep table": {TOML, "[a.b]\nc = 1\n", Path{"a"}, "a is a table"},
 		"toml inline":     {TOML, "environments = [{id = 'toold'}]\n", Path{"environments", "[id=toold]", "url"}, "on one line"},
+		"yaml flow":       {YAML, "extensions: {a: 1}\n", Path{"extensions", "b"}, "on one line"},
+		"yaml twice":      {YAML, "a: 1\na: 2\n", Path{"b"}, "a"},
+		"yaml two":        {YAML, "a: 1\n---\nb: 2\n", Path{"b"}, "line"},
+		"yaml list":       {YAML, "- a\n", Path{"b"}, ""},
+		"yaml anchor":     {YAML, "a: &x\n  b: 1\nc: *x\n", Path{"a", "b"}, "one line"},
 		"toml no array":   {TOML, "[environments.x]\na = 1\n", Path{"environments", "[id=toold]", "url"}, "no array of tables"},
 	} {
 		_, _, err := Apply(c.format, c.text, []Change{{Path: c.path, Value: "x"}})

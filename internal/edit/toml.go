@@ -97,6 +97,22 @@ func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 	return key, in, d.clash(p)
 }
 
+// Tables returns the names of the tables in a TOML text whose path is the name of one above
+// them and their own.
+func Tables(text, above string) (names []string) {
+	doc, err := parseTOML(text)
+	d, ok := doc.(*tomlDocument)
+	if err != nil || !ok {
+		return nil
+	}
+	for _, t := range d.tables {
+		if len(t.path) >= 2 && t.path[0] == above && !slices.Contains(names, t.path[1]) {
+			names = append(names, t.path[1])
+		}
+	}
+	return names
+}
+
 // clash refuses a path of which a table is written in a form that is not changed here.
 func (d *tomlDocument) clash(p Path) error {
 	for _, t := range d.tables {

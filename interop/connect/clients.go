@@ -2,6 +2,10 @@ package connect
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/toold/toold/internal/edit"
@@ -24,15 +28,52 @@ func clients() []Agent {
 	list[1].Notes = append(list[1].Notes, "VS Code has no setting that takes its own terminal and edit tools away: leave them out of the agent's tools in its picker")
 	list[2].Notes = append(list[2].Notes, "Cursor has no setting that takes its own shell away: it can go around toold")
 	return append(list,
-		Agent{
-			Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(config("goose")),
-			Notes: []string{"its YAML file is not changed by connect; docs/connect.md says what to write into it"},
-		},
+		gooseAgent(),
 		Agent{
 			Name: "letta", Title: "Letta Code", programs: []string{"letta"}, places: places(home(".letta")),
 			Notes: []string{"its server is connected by `toold letta`; see docs/connect.md"},
 		},
 	)
+}
+
+// gooseAgent is a client whose settings are YAML.
+func gooseAgent() Agent {
+	at, dir := edit.Path{"extensions", "toold"}, config("goose")
+	return Agent{
+		Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(dir),
+		partly: "the server as Goose will start it was proved, not Goose itself",
+		files: func(s Setup) ([]File, error) {
+			f := File{Path: filepath.Join(dir(s), "config.yaml"), Format: edit.YAML, Mode: 0o600}
+			command := append(s.command("goose"), "mcp")
+			f.Changes = []edit.Change{{Path: at, Value: gooseServer{true, "stdio", "toold", command[0], command[1:], 300}}}
+			own := edit.Path{"extensions", "developer"}
+			text, err := os.ReadFile(f.Path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("cannot read %s: %w", f.Path, err)
+			}
+			var there any
+			ok, err := edit.Value(edit.YAML, string(text), own, &there)
+			if err != nil {
+				return nil, fmt.Errorf("cannot change %s: %w; set this by hand: see docs/connect.md", f.Path, err)
+			}
+			f.Changes = append(f.Changes, edit.Change{Path: append(own, "enabled"), Value: false})
+			if !ok { // Goose has it without being configured
+				f.Changes = append(f.Changes, edit.Change{Path: append(own, "type"), Value: "builtin"}, edit.Change{Path: append(own, "name"), Value: "developer"})
+			}
+			return []File{f}, nil
+		},
+		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, at) },
+	}
+}
+
+// gooseServer is a server in the form of Goose.
+type gooseServer struct {
+	Enabled bool     `json:"enabled"`
+	Type    string   `json:"type"`
+	Name    string   `json:"name"`
+	Command string   `json:"cmd"`
+	Args    []string `json:"args"`
+	Timeout int      `json:"timeout"` // seconds
 }
 
 // directory is a directory of an agent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/edit"
@@ -16,7 +17,7 @@ func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
 		places: func(s Setup) []string { return []string{s.codexHome()} },
-		files:  codexFiles, prove: proveCodex,
+		files:  codexFiles, prove: proveCodex, warn: codexProfiles,
 	}
 }
 
@@ -38,6 +39,40 @@ func codexFiles(s Setup) ([]File, error) {
 			{Path: edit.Path{"sandbox_mode"}, Value: "workspace-write"},
 		}},
 	}, nil
+}
+
+// codexProfiles lists the profiles of the user that have settings of their own for what
+// connect sets: in tables of the configuration, and in files beside it.
+func codexProfiles(s Setup) (list []string) {
+	own := []string{"approval_policy", "sandbox_mode", "default_permissions"}
+	main := filepath.Join(s.codexHome(), "config.toml")
+	if text, err := os.ReadFile(main); err == nil {
+		for _, name := range edit.Tables(string(text), "profiles") {
+			if set := codexSets(string(text), edit.Path{"profiles", name}, own); set != "" {
+				list = append(list, fmt.Sprintf("the profile %s in %s sets %s itself, and Codex asks or confines by that: take it out there", name, main, set))
+			}
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(s.codexHome(), "*.config.toml")) // the pattern is right
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if set := codexSets(string(text), nil, own); err == nil && set != "" {
+			list = append(list, fmt.Sprintf("the profile %s sets %s itself, and Codex asks or confines by that: take it out there", file, set))
+		}
+	}
+	return list
+}
+
+// codexSets names the settings that there are below a path.
+func codexSets(text string, at edit.Path, keys []string) string {
+	var set []string
+	for _, key := range keys {
+		var v any
+		if ok, err := edit.Value(edit.TOML, text, append(slices.Clone(at), key), &v); ok || err != nil { // what cannot be read is named too
+			set = append(set, key)
+		}
+	}
+	return strings.Join(set, ", ")
 }
 
 // codexKeeps are the settings of Codex that a proof keeps: those that say how commands run.

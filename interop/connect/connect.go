@@ -71,7 +71,8 @@ type Agent struct {
 	places   func(Setup) []string
 	files    func(Setup) ([]File, error)
 	prove    func(context.Context, *site) error
-	partly   string // what prove cannot show; "" = it runs the agent itself
+	partly   string               // what prove cannot show; "" = it runs the agent itself
+	warn     func(Setup) []string // what in the user's own settings goes around the change; nil = nothing
 }
 
 // Found returns where an agent is installed: its program, else a directory with its
@@ -95,6 +96,14 @@ func (a Agent) program() string {
 		}
 	}
 	return ""
+}
+
+// Warnings are what in the user's own settings may go around the change.
+func (a Agent) Warnings(s Setup) []string {
+	if a.warn == nil {
+		return nil
+	}
+	return a.warn(s)
 }
 
 // Supported reports whether connect can change the agent's files.

@@ -52,10 +52,14 @@ func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	}
 	var found struct {
 		Command json.RawMessage
+		Cmd     json.RawMessage // of Goose
 		Args    []string
 	}
 	if ok, err := edit.Value(f.Format, text, at, &found); !ok || err != nil {
 		return nil, fmt.Errorf("the settings name no server: %v", err)
+	}
+	if found.Command == nil {
+		found.Command = found.Cmd
 	}
 	if json.Unmarshal(found.Command, &command) == nil {
 		return command, nil
