@@ -4,7 +4,6 @@ package conformance
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -297,7 +296,7 @@ func skipWithout(t testing.TB, variable, what string) string {
 	t.Helper()
 	path := os.Getenv(variable)
 	if path == "" {
-		t.Skip(fmt.Sprintf("%s does not name %s: see .ci/agents", variable, what))
+		t.Skipf("%s does not name %s: see .ci/agents", variable, what)
 	}
 	return path
 }

@@ -202,7 +202,8 @@ func (d *yamlDocument) splice(k yamlKey, value string) string {
 
 // add writes a key that does not exist, below the last of those on its way that do.
 func (d *yamlDocument) add(p Path, way []yamlKey, value string) string {
-	text, indent, at := d.text, 0, len(d.text)
+	text, indent := d.text, 0
+	var at int
 	switch {
 	case len(way) == 0 && len(d.keys) > 0:
 		last := d.keys[len(d.keys)-1]

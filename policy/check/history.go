@@ -94,7 +94,7 @@ func (c Past) decidedBy(p *policy.Policy) policy.Decision {
 
 // everyday are commands by which policies are compared, one a line.
 //
-// go:embed everyday.txt
+//go:embed everyday.txt
 var everyday string
 
 // Shift is an everyday command that two policies decide otherwise.

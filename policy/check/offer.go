@@ -64,8 +64,6 @@ func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offe
 	return o, nil
 }
 
-type need struct{ policy.Obstacle }
-
 func (j *Judge) needs(effects []policy.Effect) ([]policy.Obstacle, error) {
 	if d := j.Decide(effects); d.Action != policy.Ask || d.Always {
 		return nil, fmt.Errorf("rule %q asks every time, or does not ask", d.Rule)
