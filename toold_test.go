@@ -91,7 +91,6 @@ var layers = []row{
 	// Directories of tests only.
 	{".", nil, nil},
 	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},
-	{"examples", nil, nil},
 	{"clients", nil, nil},
 }
 

@@ -76,57 +76,115 @@ func (d *daemon) end(signal os.Signal) {
 	_ = d.cmd.Wait()
 }
 
-// client is a program that runs the command in its last argument.
+// client is an example, which runs the command in its last argument by an installed package.
 type client struct {
 	argv []string
 	env  []string
 }
 
-// node is a client on the package for Node, that gives up after half a second.
-func node(t *testing.T) client {
+// must runs a program that sets something up.
+func must(t *testing.T, dir string, argv ...string) {
 	t.Helper()
-	modules := os.Getenv("TOOLD_NODE_MODULES")
-	program, err := exec.LookPath("node")
-	if _, err2 := os.Stat(filepath.Join(modules, "ws")); modules == "" || errors.Join(err, err2) != nil {
-		skip(t, "node and the module ws are needed (TOOLD_NODE_MODULES)")
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", argv, err, out)
 	}
-	dir := t.TempDir()
-	err = errors.Join(
-		os.CopyFS(filepath.Join(dir, "node_modules", "toold-client"), os.DirFS("npm")),
-		os.Symlink(filepath.Join(modules, "ws"), filepath.Join(dir, "node_modules", "ws")),
-		os.WriteFile(filepath.Join(dir, "run.mjs"), []byte(`import { main } from "toold-client";
-await main(process.argv[2], { patience: Number(process.env.PATIENCE) * 1000 });
-`), 0o644),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client{argv: []string{program, filepath.Join(dir, "run.mjs")}}
 }
 
-func python(t *testing.T) client {
+// example copies an example to dir.
+func example(t *testing.T, dir, name string) string {
 	t.Helper()
-	path, err := filepath.Abs("python")
+	text, err := os.ReadFile(filepath.Join("..", "examples", name))
+	path := filepath.Join(dir, name)
+	if err = errors.Join(err, os.WriteFile(path, text, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// nodePackage installs the package for Node from what npm packs, and ws beside it, without a
+// network.
+func nodePackage(t *testing.T) (dir, modules string) {
+	t.Helper()
+	modules = os.Getenv("TOOLD_NODE_MODULES")
+	_, err := exec.LookPath("npm")
+	if _, err2 := os.Stat(filepath.Join(modules, "ws")); modules == "" || errors.Join(err, err2) != nil {
+		skip(t, "npm and the module ws are needed (TOOLD_NODE_MODULES)")
+	}
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"private": true, "type": "module"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := filepath.Abs("npm")
 	if err != nil {
 		t.Fatal(err)
 	}
+	must(t, dir, "npm", "pack", "--silent", "--offline", ours, filepath.Join(modules, "ws"))
+	packed, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	if err != nil || len(packed) != 2 {
+		t.Fatalf("npm packed %q, %v", packed, err)
+	}
+	must(t, dir, append([]string{"npm", "install", "--silent", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"}, packed...)...)
+	return dir, modules
+}
+
+func node(t *testing.T) client {
+	t.Helper()
+	dir, _ := nodePackage(t)
+	return client{argv: []string{"node", example(t, dir, "client.mjs")}}
+}
+
+func typescript(t *testing.T) client {
+	t.Helper()
+	dir, modules := nodePackage(t)
+	tsx := filepath.Join(modules, ".bin", "tsx")
+	if _, err := os.Stat(tsx); err != nil {
+		skip(t, "the module tsx is needed (TOOLD_NODE_MODULES)")
+	}
+	return client{argv: []string{tsx, example(t, dir, "client.ts")}}
+}
+
+// python installs the package from a wheel where pip can build one without a network.
+func python(t *testing.T) client {
+	t.Helper()
+	dir := t.TempDir()
+	source, site := filepath.Join(dir, "source"), filepath.Join(dir, "site")
+	if err := os.CopyFS(source, os.DirFS("python")); err != nil {
+		t.Fatal(err)
+	}
+	program := interpreter(t, "websockets, pip, setuptools, wheel")
+	if program == "" {
+		if program, site = interpreter(t, "websockets"), source; program == "" {
+			skip(t, "no python3 with the library websockets")
+		}
+		t.Log("no pip, setuptools and wheel: the package is used where it is")
+	} else {
+		must(t, dir, program, "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", dir, source)
+		wheels, err := filepath.Glob(filepath.Join(dir, "*.whl"))
+		if err != nil || len(wheels) != 1 {
+			t.Fatalf("pip built %q, %v", wheels, err)
+		}
+		must(t, dir, program, "-m", "pip", "install", "--no-deps", "--no-index", "--target", site, wheels[0])
+	}
+	return client{argv: []string{program, example(t, dir, "client.py")}, env: []string{"PYTHONPATH=" + site, "PYTHONDONTWRITEBYTECODE=1"}}
+}
+
+// interpreter is a Python that has modules; "" when there is none.
+func interpreter(t *testing.T, modules string) string {
 	for _, program := range []string{os.Getenv("TOOLD_PYTHON"), "python3", "/usr/bin/python3"} {
-		if program != "" && exec.CommandContext(t.Context(), program, "-c", "import websockets").Run() == nil {
-			return client{
-				argv: []string{program, "-c", "import os, sys, toold_client; sys.exit(toold_client.main(sys.argv[1], patience=float(os.environ['PATIENCE'])))"},
-				env:  []string{"PYTHONPATH=" + path, "PYTHONDONTWRITEBYTECODE=1"},
-			}
+		if program != "" && exec.CommandContext(t.Context(), program, "-c", "import "+modules).Run() == nil {
+			return program
 		}
 	}
-	skip(t, "no python3 with the library websockets")
-	return client{}
+	return ""
 }
 
 // begin starts a client; the function it returns waits for its end.
 func (c client) begin(d *daemon, patience, command string) (end func() (stdout, stderr string, code int)) {
 	d.t.Helper()
 	cmd := exec.Command(c.argv[0], append(c.argv[1:len(c.argv):len(c.argv)], command)...)
-	cmd.Env = append(append(os.Environ(), c.env...), "TOOLD_URL=ws://"+d.address+"/v1/ws", "TOOLD_TOKEN_FILE="+filepath.Join(d.dir, "state", "tokens", "agent"), "PATIENCE="+patience)
+	cmd.Env = append(append(os.Environ(), c.env...), "TOOLD_URL=ws://"+d.address+"/v1/ws", "TOOLD_TOKEN_FILE="+filepath.Join(d.dir, "state", "tokens", "agent"), "TOOLD_PATIENCE="+patience)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
@@ -138,64 +196,68 @@ func (c client) begin(d *daemon, patience, command string) (end func() (stdout, 
 	}
 }
 
-func each(t *testing.T, try func(t *testing.T, c client)) {
+// TestClients installs each client once.
+func TestClients(t *testing.T) {
 	t.Parallel()
-	t.Run("npm", func(t *testing.T) { try(t, node(t)) })
-	t.Run("python", func(t *testing.T) { try(t, python(t)) })
+	for name, install := range map[string]func(*testing.T) client{"npm": node, "typescript": typescript, "python": python} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := install(t)
+			for name, try := range map[string]func(*testing.T, client){
+				"a command": runsACommand, "the daemon is restarted": runsOnce, "no daemon": failsInOneLine,
+			} {
+				t.Run(name, func(t *testing.T) { try(t, c) })
+			}
+		})
+	}
 }
 
-func TestAClientRunsACommand(t *testing.T) {
-	each(t, func(t *testing.T, c client) {
-		d := newDaemon(t)
-		d.start()
-		defer d.end(syscall.SIGTERM)
-		stdout, stderr, code := c.begin(d, "30", "echo out; echo err >&2; exit 3")()
-		if stdout != "out\n" || stderr != "err\n[error, exit code 3]\n" || code != 3 {
-			t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
-		}
-		if stdout, stderr, code := c.begin(d, "30", " ")(); code != 1 || stdout != "" || !strings.Contains(stderr, "command") {
-			t.Errorf("an empty command: got exit code %d, %q and %q", code, stdout, stderr)
-		}
-	})
+func runsACommand(t *testing.T, c client) {
+	d := newDaemon(t)
+	d.start()
+	defer d.end(syscall.SIGTERM)
+	stdout, stderr, code := c.begin(d, "30", "echo out; echo err >&2; exit 3")()
+	if stdout != "out\n" || stderr != "err\n[error, exit code 3]\n" || code != 3 {
+		t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
+	}
+	if stdout, stderr, code := c.begin(d, "30", " ")(); code != 1 || stdout != "" || !strings.Contains(stderr, "command") {
+		t.Errorf("an empty command: got exit code %d, %q and %q", code, stdout, stderr)
+	}
 }
 
 // A daemon that is killed in the middle of a call, and starts again, has one return for it.
-func TestACallRunsOnceWhenTheDaemonIsRestarted(t *testing.T) {
-	each(t, func(t *testing.T, c client) {
-		d := newDaemon(t)
-		d.start()
-		ran := filepath.Join(d.dir, "workspace", "ran")
-		fifo := filepath.Join(d.dir, "workspace", "begun")
-		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		end := c.begin(d, "60", "echo one; echo x >>ran; echo >begun; sleep 600; echo two")
-		if _, err := os.ReadFile(fifo); err != nil { // waits until it runs
-			t.Fatal(err)
-		}
-		d.end(syscall.SIGKILL)
-		d.start()
-		defer d.end(syscall.SIGTERM)
-		stdout, stderr, code := end()
-		if code != 1 || strings.Count(stdout, "one") > 1 || strings.Contains(stdout, "two") || !strings.Contains(stderr, "killed while this call ran") {
-			t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
-		}
-		if text, err := os.ReadFile(ran); err != nil || string(text) != "x\n" {
-			t.Errorf("the command ran as %q, %v", text, err)
-		}
-	})
+func runsOnce(t *testing.T, c client) {
+	d := newDaemon(t)
+	d.start()
+	ran := filepath.Join(d.dir, "workspace", "ran")
+	fifo := filepath.Join(d.dir, "workspace", "begun")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end := c.begin(d, "60", "echo one; echo x >>ran; echo >begun; sleep 600; echo two")
+	if _, err := os.ReadFile(fifo); err != nil { // waits until it runs
+		t.Fatal(err)
+	}
+	d.end(syscall.SIGKILL)
+	d.start()
+	defer d.end(syscall.SIGTERM)
+	stdout, stderr, code := end()
+	if code != 1 || strings.Count(stdout, "one") > 1 || strings.Contains(stdout, "two") || !strings.Contains(stderr, "killed while this call ran") {
+		t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
+	}
+	if text, err := os.ReadFile(ran); err != nil || string(text) != "x\n" {
+		t.Errorf("the command ran as %q, %v", text, err)
+	}
 }
 
-func TestAClientWithoutADaemonFailsInOneLine(t *testing.T) {
-	each(t, func(t *testing.T, c client) {
-		d := newDaemon(t)
-		d.start() // so that there are tokens
-		d.end(syscall.SIGTERM)
-		stdout, stderr, code := c.begin(d, "0.3", "true")()
-		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "toold: no return came for call-") {
-			t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
-		}
-	})
+func failsInOneLine(t *testing.T, c client) {
+	d := newDaemon(t)
+	d.start() // so that there are tokens
+	d.end(syscall.SIGTERM)
+	stdout, stderr, code := c.begin(d, "0.3", "true")()
+	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "toold: no return came for call-") {
+		t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
+	}
 }
 
 // The types for TypeScript name what the schema does.

@@ -29,7 +29,7 @@ export class Client {
     this.url = options.url ?? process.env.TOOLD_URL ?? "ws://127.0.0.1:7717/v1/ws";
     this.token = options.token;
     this.tokenFile = options.tokenFile ?? process.env.TOOLD_TOKEN_FILE ?? `${homedir()}/.local/state/toold/tokens/agent`;
-    this.patience = options.patience ?? 60_000; // milliseconds without a connection
+    this.patience = options.patience ?? 1000 * (process.env.TOOLD_PATIENCE ?? 60); // milliseconds without a connection
     this.workspace = options.workspace;
     this.agentID = options.agentID;
   }

@@ -31,11 +31,11 @@ class Refused(Exception):
 
 
 class Client:
-    def __init__(self, url=None, token=None, token_file=None, patience=60.0, workspace=None, agent_id=None):
+    def __init__(self, url=None, token=None, token_file=None, patience=None, workspace=None, agent_id=None):
         self.url = url or os.environ.get("TOOLD_URL", "ws://127.0.0.1:7717/v1/ws")
         self.token = token
         self.token_file = token_file or os.environ.get("TOOLD_TOKEN_FILE") or os.path.expanduser("~/.local/state/toold/tokens/agent")
-        self.patience = patience  # seconds without a connection
+        self.patience = float(os.environ.get("TOOLD_PATIENCE", 60)) if patience is None else patience  # seconds without a connection
         self.workspace = workspace
         self.agent_id = agent_id
 
@@ -114,7 +114,3 @@ def main(command, **options):
     code = ret["exit_code"]
     print(ret["result"].rstrip("\n") if code is None else f"[{ret['status']}, exit code {code}]", file=sys.stderr)
     return 1 if code is None else code
-
-
-def command():
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "echo hello from toold"))

@@ -1,3 +1,0 @@
-from . import command
-
-command()
