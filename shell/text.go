@@ -21,26 +21,29 @@ func ansiC(s string) (text string, ok bool) {
 			out.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
 			continue
 		}
-		m := numbered.FindStringSubmatch(s[i:])
-		if m == nil {
+		digits, base := number(s[i:])
+		n, err := strconv.ParseUint(digits, base, 64)
+		if err != nil || n == 0 || n > 0x7e {
 			return "", false
 		}
-		base := 16
-		if m[4] != "" {
-			base = 8
-		}
-		n, _ := strconv.ParseUint(strings.Join(m[1:], ""), base, 64) // one of them is not empty
-		if n == 0 || n > 0x7e {
-			return "", false
-		}
+		i += strings.Index(s[i:], digits) + len(digits) - 1
 		out.WriteByte(byte(n))
-		i += len(m[0]) - 1
 	}
 	return out.String(), true
 }
 
-// numbered are \xHH, \NNN, \uHHHH and \UHHHHHHHH without the backslash.
-var numbered = regexp.MustCompile(`^(?:x([[:xdigit:]]{1,2})|u([[:xdigit:]]{1,4})|U([[:xdigit:]]{1,8})|([0-7]{1,3}))`)
+// number returns the digits of \xHH, \uHHHH, \UHHHHHHHH and \NNN without the backslash.
+func number(s string) (digits string, base int) {
+	most, base := 3, 8
+	if i := strings.IndexByte("xuU", s[0]); i >= 0 {
+		s, most, base = s[1:], 2<<i, 16
+	}
+	n := 0
+	for n < min(most, len(s)) && strings.IndexByte("0123456789abcdefABCDEF", s[n]) >= 0 && (base == 16 || s[n] < '8') {
+		n++
+	}
+	return s[:n], base
+}
 
 // maxTrim bounds the texts that ${x%y} is computed for: each end is tried.
 const maxTrim = 256
