@@ -1,0 +1,38 @@
+package shell
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+// TestAProgramThatWasLookedUpIsFollowed: what which prints is a program of the system, as
+// long as nothing of the call decides what it finds.
+func TestAProgramThatWasLookedUpIsFollowed(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for script, followed := range map[string]bool{
+		`P=$(which cat); $P a.txt`:                         true,
+		`P=$(type -P cat 2>/dev/null); "$P" a.txt`:         true,
+		`$(which cat) a.txt`:                               true,
+		`$(which no-such-program-anywhere) a.txt`:          false,
+		`PATH=/tmp:$PATH; P=$(which cat); $P a.txt`:        false,
+		`PATH=; P=$(which cat); $P a.txt`:                  false,
+		`which() { echo ./own; }; $(which cat) a.txt`:      false,
+		`hash -p ./own cat; P=$(type -P cat); $P a.txt`:    false,
+		`P=$(which cat; echo x); $P a.txt`:                 false,
+		`P=$(which "$1"); $P a.txt`:                        false,
+		`read -r PATH < f; P=$(which cat); $P a.txt`:       false,
+		`BASH_CMDS[cat]=./own; P=$(type -P cat); $P a.txt`: false,
+	} {
+		effects := analysed(t, ws, script)
+		reads := slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Kind == policy.Read && e.Path == ws+"/a.txt" })
+		opaque := slices.ContainsFunc(effects, func(e policy.Effect) bool {
+			return e.Kind == policy.Opaque || e.Kind == policy.Env && (e.Name == "PATH" || e.Name == "BASH_CMDS")
+		})
+		if followed != (reads && !opaque) {
+			t.Errorf("%s: %+v", script, effects)
+		}
+	}
+}
