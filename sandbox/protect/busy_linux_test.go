@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,5 +163,42 @@ func TestAFileThatWasSavedIsSeenBehindAFloodOfChanges(t *testing.T) {
 	defer g.mu.Unlock()
 	if sight.changed == seen {
 		t.Error("the saved file was not seen")
+	}
+}
+
+// What a protected name leads to may be looked for at any time: also between the making of
+// a file there and its event.
+func TestWhatALinkLeadsToIsFoundWheneverItIsLookedFor(t *testing.T) {
+	t.Parallel()
+	ws, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"/.envrc": "cfg/envrc", "/.npmrc": "rc", "/rc": "made"} {
+		if err := os.Symlink(target, ws+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := New(Options{Roots: []string{ws}, Names: []string{".envrc", ".npmrc"}, Quarantine: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	c := g.Begin(nil)
+	g.mu.Lock() // the events wait
+	if err := os.Mkdir(ws+"/cfg", 0o755); err != nil {
+		t.Error(err)
+	}
+	g.pump(1 << 20)
+	put(t, ws+"/cfg/envrc")
+	if err := os.Remove(ws + "/rc"); err != nil {
+		t.Error(err)
+	}
+	put(t, ws+"/rc")
+	g.existing = nil
+	g.look()
+	g.mu.Unlock()
+	if got, want := paths(c.End(), ws), "cfg/envrc rc"; got != want {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }

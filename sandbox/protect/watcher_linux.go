@@ -191,6 +191,13 @@ func (w *Watcher) look() []string {
 			list = append(list, w.real(path, false))
 		}
 	}
+	for c := range w.active { // what has come there since the call began is still to be judged
+		for path, was := range c.Links {
+			if _, noted := w.links[path]; !noted {
+				w.links[path] = was
+			}
+		}
+	}
 	slices.Sort(list)
 	w.existing = slices.DeleteFunc(slices.Compact(list), func(path string) bool { return path == "" })
 	w.ways = slices.Clone(w.existing)
