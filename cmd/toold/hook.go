@@ -87,24 +87,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 // whileWanted ends the context when the agent stops this program, or is gone.
 func whileWanted(parent context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, cancel := context.WithCancel(ctx)
-	agent := os.Getppid()
-	// Ends with the context.
-	go func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if os.Getppid() != agent {
-					cancel()
-				}
-			}
-		}
-	}()
-	return ctx, func() { cancel(); stop() }
+	return withParent(ctx), stop
 }
 
 // dialFor connects an agent to the daemon of the current directory.
