@@ -29,7 +29,7 @@ type mcpClient struct {
 	daemon   *daemon
 	server   *exec.Cmd // toold mcp; nil over HTTP
 	session  *mcp.ClientSession
-	answers  func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: nobody is asked
+	answers  func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: no one is asked
 	progress chan string                               // what the client was sent, as far as it has room
 }
 

@@ -36,7 +36,7 @@ func (r *rule) isTree(path string) bool {
 	return !excepts && slices.ContainsFunc(r.globs, func(g glob) bool { return g.covers(path) })
 }
 
-// mayMeet reports whether the pattern may match something below path, as far as its literal beginning tells.
+// mayMeet reports whether the pattern may match something below path, as far as its literal beginning shows.
 func (g *glob) mayMeet(path string) bool {
 	path = strings.TrimSuffix(g.folded(path), "/")
 	return strings.HasPrefix(path+"/", g.prefix+"/") || strings.HasPrefix(g.prefix+"/", path+"/")

@@ -81,7 +81,7 @@ func (p *Policy) nextStep(d *Decision, v verdict) {
 
 const personDecides = " A person decides."
 
-// WithoutAsking is the reason of a question without the sentence that a person decides, for texts that tell that nobody did.
+// WithoutAsking is the reason of a question without the sentence that a person decides, for texts that say that no one did.
 func WithoutAsking(reason string) string { return strings.Replace(reason, personDecides, "", 1) }
 
 // described says the effect as String does, in one readable line; commands are quoted.

@@ -143,7 +143,7 @@ func (c *compiler) required(r Rule) (list []requirement) {
 }
 
 // without takes the flags that a rule requires out of a command, so that its patterns need not name the places where these stand.
-// at is where each word that is left was. ok is false when one is missing, has another value, or cannot be told from the words
+// at is where each word that is left was. ok is false when one is missing, has another value, or cannot be distinguished from the words
 // around it.
 func (r *rule) without(c *programs.Command, argv []Word) (left []Word, at []int, ok bool) {
 	gone := make(map[int]bool)

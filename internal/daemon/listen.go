@@ -103,7 +103,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 }
 
 // listenUnix listens on a socket that only its owner may use. A socket that
-// nobody serves any more is replaced.
+// no process serves any more is replaced.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()

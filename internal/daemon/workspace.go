@@ -156,7 +156,7 @@ func (d *Daemon) limitCaches(ctx context.Context) error {
 	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.CachesTotal) })
 }
 
-// greet answers a client that says hello and wants to work in dir; "" stands for
+// greet answers a client that says hello and wants to work in dir; "" means
 // the daemon's own workspace.
 func (d *Daemon) greet(dir string) (message.HelloAck, error) {
 	if dir != "" {
