@@ -17,7 +17,7 @@ func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	link := mode&fs.ModeSymlink != 0
 	switch {
 	case len(w.options.Names) == 0: // only the Sight is shown what is there
-	case len(w.links) > 0 && w.astray(f, name, mode.IsDir()):
+	case len(w.links) > 0 && w.astray(f, name, mode):
 		w.accuse(f, name, obeyed, true)
 	case f.kind == plain && name == ".git":
 		w.judgeRepository(f, mode)

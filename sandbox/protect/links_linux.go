@@ -58,17 +58,22 @@ func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
 	}
-	if _, found := slices.BinarySearch(w.ways, path); found {
-		return true
-	}
-	i, _ := slices.BinarySearch(w.ways, path+"/")
-	return i < len(w.ways) && strings.HasPrefix(w.ways[i], path+"/")
+	_, found := slices.BinarySearch(w.ways, path)
+	return found || w.passes(path)
 }
 
-// isNoted reports whether links has what is in a directory under a name.
+// passes reports whether a way goes through a directory.
+func (w *Watcher) passes(dir string) bool {
+	i, _ := slices.BinarySearch(w.ways, dir+"/")
+	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
+}
+
+// isNoted reports whether links has what is in a directory under a name, or may have
+// something that would be in it.
 func (w *Watcher) isNoted(f *directory, name string) bool {
-	_, noted := w.links[f.path()+"/"+name]
-	return noted
+	path := f.path() + "/" + name
+	_, noted := w.links[path]
+	return noted || w.passes(path)
 }
 
 // ledTo is what of existing a path has or is in.
@@ -97,12 +102,16 @@ func (w *Watcher) misses(next, end string) {
 }
 
 // astray reports whether what has come at a path leads a protected name elsewhere: it
-// replaces a link, or is where one leads, or it is a link on the way to there.
-func (w *Watcher) astray(f *directory, name string, isDir bool) bool {
+// replaces a link, or is where one leads, or it is a link on the way to there, also where
+// no more than what is above it was missing.
+func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
-	if !noted || was != (link{}) || !isDir {
-		return noted
+	switch {
+	case !noted:
+		return mode&fs.ModeSymlink != 0 && w.linksBelow(path)
+	case was != (link{}) || !mode.IsDir():
+		return true
 	}
 	return !w.linksBelow(path) // else it is a directory on the way
 }

@@ -31,7 +31,32 @@ func TestWhatLeadsProtectedNamesElsewhereIsTakenAway(t *testing.T) {
 		"a file by another name":      {`ln -s cfg/envrc .envrc; mkdir cfg`, `echo evil >cfg/new; mv cfg/new cfg/envrc`, []string{"cfg/envrc"}},
 		"a directory by another name": {`ln -s cfg/envrc .envrc`, `mkdir new; echo evil >new/envrc; mv new cfg`, []string{"cfg/envrc"}},
 		"a missing directory":         {repository + `git config core.hooksPath tools/hooks`, `mkdir -p tools/hooks`, []string{"tools/hooks"}},
-		"the same again":              {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `touch v1/x; ln -s v1 other; rm other`, nil},
+		"a directory renamed beside":  {`ln -s cfg .vscode; mkdir new`, `mv new other; mv other cfg`, []string{"cfg"}},
+		"a link below what was missing": {
+			repository + `git config core.hooksPath tools/a/hooks; mkdir -p mine/hooks; echo evil >mine/hooks/pre-commit`,
+			`mkdir tools; ln -s ../mine tools/a; mkdir tools/b`,
+			[]string{"tools/a"},
+		},
+		"a link in a directory that comes with it": {
+			`ln -s cfg/a/b/envrc .envrc; mkdir -p mine/b; echo evil >mine/b/envrc`,
+			`mkdir -p new/other; ln -s ../mine new/a; mv new cfg`,
+			[]string{"cfg/a"},
+		},
+		"a link for a directory on the way": {
+			`ln -s cfg/a/envrc .envrc; mkdir -p cfg mine; echo evil >mine/envrc`,
+			`mkdir cfg/a; rmdir cfg/a; ln -s ../mine cfg/a`,
+			[]string{"cfg/a"},
+		},
+		"a link for a directory above": {
+			`ln -s cfg/a/envrc .envrc; mkdir -p cfg/sub mine/a; echo evil >mine/a/envrc`,
+			`mv cfg old; ln -s mine cfg`,
+			[]string{"cfg"},
+		},
+		"links beside the way": {
+			repository + `git config core.hooksPath tools/a/hooks; mkdir -p mine/hooks`,
+			`mkdir tools; ln -s ../mine tools/aa; ln -s ../mine tools/b; ln -s mine too`, nil,
+		},
+		"the same again": {`mkdir v1; echo >v1/envrc; ln -s v1 cur; ln -s cur/envrc .envrc`, `touch v1/x; ln -s v1 other; rm other`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
