@@ -150,6 +150,9 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	default:
 		if dir < 0 {
 			w.tree.again[f] = struct{}{}
+			if old != nil { // it may be another by now
+				w.tree.again[old] = struct{}{}
+			}
 		} else {
 			w.vanished(f, name)
 		}

@@ -92,6 +92,7 @@ func (w *Watcher) sweep() {
 			w.yield()
 		}
 		w.pump(1 << 16)
+		w.settleTree()
 		w.swept()
 	}
 	w.sweeping = false
@@ -117,6 +118,7 @@ func (w *Watcher) search(most int) (more bool) {
 			t.unseen = slices.AppendSeq(t.unseen, maps.Values(f.children))
 		}
 	}
+	w.here.close()
 	if len(t.unseen) > 0 {
 		return true
 	}

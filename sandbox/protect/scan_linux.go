@@ -31,16 +31,20 @@ func (w *Watcher) scan(next []*directory) {
 		f := next[0]
 		next = append(next[1:], w.read(f)...)
 	}
+	w.here.close()
 }
 
 // read watches a directory, judges what is in it and returns the directories in it that are
 // new. What comes after the listing comes as an event.
 func (w *Watcher) read(f *directory) []*directory {
-	if f.kind == forgotten || f.lost {
+	if f.kind == forgotten {
 		return nil
 	}
 	dir, in, err := w.openFolder(f)
 	if err != nil {
+		if err != unix.EACCES && !f.root {
+			w.tree.again[f] = struct{}{} // it was moved, and will turn up or be forgotten
+		}
 		return nil
 	}
 	defer dir.Close()
@@ -62,11 +66,21 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openFolder opens a directory for reading. One that is closed to us is read when the call
-// that closed it has ended.
+// openFolder opens a directory for reading, through the very one that it is known to be in: what
+// has the same path may be another. One that is closed to us is read when the call that closed
+// it has ended.
 func (w *Watcher) openFolder(f *directory) (*os.File, nofollow.Info, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY
+	if f.lost {
+		return nil, nofollow.Info{}, unix.ENOENT
+	}
 	path := f.path()
-	fd, err := nofollow.Open(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := -1, error(nil)
+	if f.parent == nil {
+		fd, err = nofollow.Open(path, flags)
+	} else if fd, err = w.at(f.parent); err == nil {
+		fd, err = nofollow.OpenAt(fd, f.name, flags)
+	}
 	if err == unix.EACCES {
 		w.tree.closed[f] = struct{}{}
 		f.unread = true
@@ -92,6 +106,7 @@ func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	}
 	parent := f.parent
 	w.lose(f)
+	w.tree.again[f] = struct{}{}
 	return w.enter(parent, f.name, in)
 }
 

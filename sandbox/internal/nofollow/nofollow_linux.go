@@ -89,6 +89,11 @@ func Open(path string, flags uint64) (int, error) {
 	return fd, err
 }
 
+// OpenAt opens a name in an open directory, also where another file system begins.
+func OpenAt(dir int, name string, flags uint64) (int, error) {
+	return unix.Openat2(dir, name, &unix.OpenHow{Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unlinked | unix.RESOLVE_BENEATH})
+}
+
 // OpenIn opens a name in an open directory, as every name in a directory that calls can
 // write: nothing above it or on another file system is reached.
 func OpenIn(dir int, name string, flags uint64) (int, error) {
