@@ -14,30 +14,33 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// BenchmarkCallsBesideRenames is a small call beside one that renames 60 000 directories of
-// the workspace over and over, laid beside one while it pauses: in turn, so that what else
-// the machine does burdens both. The renames need a processor, which costs any program
-// something: that is the ratio of the floor.
+// BenchmarkCallsBesideRenames is a small call beside one that renames directories of a
+// workspace of 60 000 over and over, laid beside one while it pauses: in turn, so that what
+// else the machine does burdens both. They are in one directory, in a hundred, or each in one
+// of its own. The renames need a processor, which costs any program something: that is the
+// ratio of the floor.
 func BenchmarkCallsBesideRenames(b *testing.B) {
 	if _, err := exec.LookPath("perl"); err != nil {
 		b.Skip("no perl, which renames without starting a program for each: ", err)
 	}
-	const directories = 60_000
 	const rename = `exec perl -e '$| = 1; ($f, $t) = ("a", "b"); print "ready\n"; for (;;) { for $i (0..%d) {
 		while ($i %% 100 == 0 && -e "pause") { select(undef, undef, undef, 0.01) }
 		$d = $i %% %d; rename "$d/$f$i", "$d/$t$i" or die $! } ($f, $t) = ($t, $f) }'`
-	for name, parents := range map[string]int{"one-directory": 1, "hundred-directories": 100} {
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name                 string
+		directories, parents int
+	}{{"one-directory", 60_000, 1}, {"hundred-directories", 60_000, 100}, {"own-directories", 30_000, 30_000}} {
+		b.Run(c.name, func(b *testing.B) {
 			r := newRig(b, nil)
-			for i := range directories {
-				if err := os.MkdirAll(filepath.Join(r.site.workspace, fmt.Sprint(i%parents), fmt.Sprint("a", i)), 0o755); err != nil {
+			for i := range c.directories {
+				if err := os.MkdirAll(filepath.Join(r.site.workspace, fmt.Sprint(i%c.parents), fmt.Sprint("a", i)), 0o755); err != nil {
 					b.Fatal(err)
 				}
 			}
 			agent := r.dial(client.Options{})
 			ready, ended := make(chan struct{}, 1), make(chan struct{})
 			events := client.Events{Output: func(message.OutputDelta, []byte) { ready <- struct{}{} }}
-			arguments := map[string]any{"command": fmt.Sprintf(rename, directories-1, parents), "terminal": "off", "timeout": 600_000}
+			arguments := map[string]any{"command": fmt.Sprintf(rename, c.directories-1, c.parents), "terminal": "off", "timeout": 600_000}
 			// Ends when the call is cancelled below.
 			go func() {
 				defer close(ended)

@@ -100,6 +100,24 @@ func (c *Call) makes(seen uint64, born time.Time) bool {
 	return seen >= c.number && (born.IsZero() || !born.Before(c.Since))
 }
 
+// mayBeOwn reports whether a call may have made a directory, or one below it.
+func (w *Watcher) mayBeOwn(f *directory) bool {
+	if w.late != nil && (f.born.IsZero() || !f.born.Before(w.late.Since)) {
+		return true
+	}
+	for c := range w.active {
+		if c.makes(f.seen, f.born) {
+			return true
+		}
+	}
+	for _, sub := range f.children {
+		if w.mayBeOwn(sub) {
+			return true
+		}
+	}
+	return false
+}
+
 // succeeds reports whether a path, or a directory above it, was one of another directory
 // before.
 func (t *tree) succeeds(path string, other func(former) bool) bool {

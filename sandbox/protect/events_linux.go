@@ -14,7 +14,10 @@ import (
 type event struct {
 	wd   int32
 	name string
+	to   string // of a directory that got another name in its directory; "" = something else
 	mask uint32 // of all that happened there
+
+	mixed bool // more happened to one of the names
 }
 
 // pump handles events until there are none, or most have been handled. It reports
@@ -60,25 +63,52 @@ func (w *Watcher) take() []event {
 
 // merge reads structures of inotify(7).
 func merge(b []byte) (list []event) {
-	known := map[event]int{} // without a mask
-	for len(b) >= unix.SizeofInotifyEvent {
-		e := event{wd: int32(binary.NativeEndian.Uint32(b))}
-		mask := binary.NativeEndian.Uint32(b[4:])
-		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
-		if end > len(b) {
+	type name struct {
+		wd   int32
+		name string
+	}
+	known := map[name]int{}
+	for len(b) > 0 {
+		e, cookie, size := decode(b)
+		if size == 0 {
 			break
 		}
-		e.name = string(bytes.TrimRight(b[unix.SizeofInotifyEvent:end], "\x00"))
-		b = b[end:]
-		if i, again := known[e]; again {
-			list[i].mask |= mask
+		b = b[size:]
+		if i, again := known[name{e.wd, e.name}]; again {
+			list[i].mask |= e.mask
+			list[i].mixed = true
 			continue
 		}
-		known[e] = len(list)
-		e.mask = mask
+		known[name{e.wd, e.name}] = len(list)
+		if next, same, more := decode(b); more > 0 && cookie == same && e.isRename(next) {
+			if _, came := known[name{e.wd, next.name}]; !came {
+				known[name{e.wd, next.name}] = len(list)
+				e.to, e.mask, b = next.name, e.mask|next.mask, b[more:]
+			}
+		}
 		list = append(list, e)
 	}
 	return list
+}
+
+// decode reads one structure; size is 0 when there is none.
+func decode(b []byte) (e event, cookie uint32, size int) {
+	if len(b) < unix.SizeofInotifyEvent {
+		return e, 0, 0
+	}
+	size = unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+	if size > len(b) {
+		return e, 0, 0
+	}
+	e = event{wd: int32(binary.NativeEndian.Uint32(b)), mask: binary.NativeEndian.Uint32(b[4:])}
+	e.name = string(bytes.TrimRight(b[unix.SizeofInotifyEvent:size], "\x00"))
+	return e, binary.NativeEndian.Uint32(b[8:]), size
+}
+
+// isRename reports whether an event and the next, which have one cookie, are of a directory
+// that got another name and stayed where it is.
+func (e event) isRename(next event) bool {
+	return e.wd == next.wd && e.mask == unix.IN_MOVED_FROM|unix.IN_ISDIR && next.mask == unix.IN_MOVED_TO|unix.IN_ISDIR
 }
 
 func (w *Watcher) handle(e event) {
@@ -94,9 +124,44 @@ func (w *Watcher) handle(e event) {
 		}
 		w.depart(f)
 		w.drop(f)
+	case e.to != "" && !e.mixed && w.renamed(f, e):
+	case e.to != "":
+		w.visit(f, e.name, e.mask)
+		w.visit(f, e.to, e.mask)
 	case e.name != "":
 		w.visit(f, e.name, e.mask)
 	}
+}
+
+// renamed gives a directory of the project its new name, which one look confirms: to look at
+// both names, through the directory that they are in, is most of what a flood of renames would
+// cost. What has come under the old name since has an event of its own. It reports whether
+// the directory is known by the old name, and nothing depends on either.
+func (w *Watcher) renamed(f *directory, e event) bool {
+	d := f.children[e.name]
+	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
+		return false
+	}
+	if f.children[e.to] != nil || !w.ordinary(f, e.name) || !w.ordinary(f, e.to) {
+		return false
+	}
+	from, to := f.path()+"/"+e.name, f.path()+"/"+e.to
+	if s := w.options.Sight; s != nil && (s.Wants(from, true) || s.Wants(to, true)) {
+		return false
+	}
+	if in, err := nofollow.Stat(unix.AT_FDCWD, to); err != nil || !d.is(in) {
+		return false
+	}
+	w.lose(d)
+	w.scan(w.attach(d, f, e.to))
+	w.uncover(from)
+	w.uncover(to)
+	return true
+}
+
+// ordinary reports whether a name in a directory of the project may be any directory's.
+func (w *Watcher) ordinary(f *directory, name string) bool {
+	return f.kind == plain && !w.matters(f, name) && (len(w.links) == 0 || !w.isNoted(f, name))
 }
 
 // here is the directory of the latest event, which most likely is that of the next.

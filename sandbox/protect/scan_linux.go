@@ -232,7 +232,7 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	k, library := parent.kindBelow(name), parent.library || slices.Contains(dependencies, name)
 	nested := w.names.nested[f.name] != nil || w.names.nested[name] != nil
 	path := parent.path() + "/" + name
-	again := nested || w.tree.succeeds(path, func(former) bool { return true })
+	again := nested || w.tree.succeeds(path, func(former) bool { return true }) && w.mayBeOwn(f)
 	if f.kind != k || f.library != library || again || f.unread || w.linksBelow(path) {
 		w.depart(f)
 		w.drop(f)

@@ -34,6 +34,8 @@ func TestAProtectedNameEndsTheCallAtOnce(t *testing.T) {
 		"a link to a directory":       `mkdir c; echo x >c/config.toml; ln -s c .cargo`,
 		"a file in a directory":       `mkdir -p old/.cargo; echo x >old/.cargo/config.toml`,
 		"a directory with a file":     `mkdir c; echo x >c/config.toml; mv c .cargo`,
+		"a directory of the project":  `mv old/pkg old/.vscode`,
+		"a directory renamed twice":   `mv old/pkg old/x; mv old/x old/.vscode`,
 		"a configuration of git":      `printf '[core]\n\tfsmonitor = x\n' >w; mv w r/.git/config.worktree`,
 		"a configuration of hg":       `mkdir -p old/.hg; printf '[hooks]\nupdate = x\n' >w; mv w old/.hg/hgrc`,
 		"in a directory that moved":   `mkdir t; mv old/pkg t/pkg; echo x >t/pkg/.envrc`,
