@@ -13,7 +13,7 @@ type Call struct {
 	tracker  *Tracker
 	set      *compiled
 	makes    bool             // guarded by Tracker.mu
-	began    map[string]state // of the names that it can read, though rules are about them
+	began    map[string]state // of the names that it can read, though rules are about them, and of links on the ways to others
 	violated chan struct{}
 	replaced []sandbox.Mask // guarded by Tracker.mu
 	fresh    int            // how many names came; guarded by Tracker.mu
@@ -37,6 +37,13 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*
 	c := &Call{tracker: t, set: set, makes: makes && !set.lifted, violated: make(chan struct{}), began: map[string]state{}}
 	for path := range set.open {
 		c.began[path] = stateOf(path)
+	}
+	for _, some := range t.names {
+		for path, n := range some {
+			if n.detours() {
+				c.began[path] = stateOf(path)
+			}
+		}
 	}
 	for other := range t.active { // what it lets out of a file, no other call has made
 		other.makes = other.makes && !set.lifted

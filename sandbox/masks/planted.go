@@ -1,6 +1,7 @@
 package masks
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 const (
 	manyNames = "rules keep a file of this name from calls, and this one had other names: what the user writes into it, calls could read there"
 	noFile    = "rules keep a file of this name from calls, and this is a FIFO, socket or device: what the user writes into it, its maker could read"
+	detour    = "rules keep what is in a directory of this name from calls, and this link leads elsewhere: what the user writes there, calls could read"
 	tooMany   = "rules are about so many names that the others could not be kept from calls"
 )
 
@@ -29,6 +31,9 @@ const often = 256
 func (t *Tracker) planted(n *name, fresh bool) {
 	crowded, counted := false, false
 	for c := range t.active {
+		if n.way {
+			continue
+		}
 		if fresh {
 			c.fresh++
 		}
@@ -69,25 +74,35 @@ func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 			if c.isMasked(n.path) || !own && (was.file == "" || was.file == now.file) {
 				continue
 			}
-			r := protect.Removal{Path: n.path, Rule: n.read.Rule, Still: func() bool { return stateOf(n.path).file == now.file }}
-			switch {
-			case n.reads && now.special && !n.link:
-				r.Why = noFile
-			case n.reads && !n.link && !n.dir && now.links > 1:
-				r.Why = manyNames
-			case all && !known:
-				r.Why = tooMany
+			why, by := n.offends(now, was), cmp.Or(n.read.Rule, n.write.Rule)
+			if n.way {
+				by, _ = t.anyone.BlocksBelow(n.path)
 			}
-			if r.Rule == "" {
-				r.Rule = n.write.Rule
+			if why == "" && all && !known && !n.way {
+				why = tooMany
 			}
-			if r.Why != "" {
-				list = append(list, r)
+			if why != "" {
+				list = append(list, protect.Removal{Path: n.path, Why: why, Rule: by, Still: func() bool { return stateOf(n.path).file == now.file }})
 			}
 		}
 	}
 	slices.SortFunc(list, func(a, b protect.Removal) int { return strings.Compare(a.Path, b.Path) })
 	return list
+}
+
+// offends says why a name must not stay as a call has left it; "" when it may.
+func (n *name) offends(now, was state) string {
+	switch {
+	case n.way:
+		if was.file != now.file && n.detours() {
+			return detour
+		}
+	case n.reads && now.special && !n.link:
+		return noFile
+	case n.reads && !n.link && !n.dir && now.links > 1:
+		return manyNames
+	}
+	return ""
 }
 
 // linked are the names of a file that has several.

@@ -16,7 +16,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) {
 	there := map[string]bool{}
 	for _, e := range entries {
 		path := dir + "/" + e.Name()
-		if t.wants(path) {
+		if t.wants(path) || e.Type()&fs.ModeSymlink != 0 && t.isWay(path) {
 			there[path] = true
 			t.look(path)
 		}
@@ -32,7 +32,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) {
 func (t *Tracker) Wants(path string, dir bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if filepath.Base(path) == ".git" || t.wants(path) {
+	if filepath.Base(path) == ".git" || t.wants(path) || t.isWay(path) {
 		return true
 	}
 	return dir && len(t.names.below(path)) > 0
@@ -86,7 +86,14 @@ func (t *Tracker) Moved(from, to string) bool {
 		t.look(was.path) // another directory may have the old name by now
 	}
 	t.look(to)
-	return more || t.anyone.BlocksBelow(to)
+	return more || t.isWay(to)
+}
+
+// isWay reports whether a rule is about something in a directory of this path because of the
+// path.
+func (t *Tracker) isWay(path string) bool {
+	_, ok := t.anyone.BlocksBelow(path)
+	return ok && t.root(path) != ""
 }
 
 // look takes up what is under a path, as far as rules are about it. The caller holds mu.
@@ -116,13 +123,21 @@ func (t *Tracker) look(path string) {
 func (t *Tracker) see(path string) *name {
 	n := &name{path: path, target: path}
 	if !n.judge(t, t.anyone) {
-		return nil
+		if n.way = t.isWay(path); !n.way {
+			return nil
+		}
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil
 	}
-	if n.link = info.Mode()&fs.ModeSymlink != 0; n.link {
+	n.link = info.Mode()&fs.ModeSymlink != 0
+	switch {
+	case n.way && !n.link:
+		return nil
+	case n.way:
+		return n
+	case n.link:
 		n.target, err = filepath.EvalSymlinks(path)
 	}
 	if err == nil && t.root(n.target) != "" { // what is elsewhere the configuration hides
@@ -133,6 +148,12 @@ func (t *Tracker) see(path string) *name {
 		n.target = path
 	}
 	return n
+}
+
+// detours reports whether it leads to a directory, or to nothing yet.
+func (n *name) detours() bool {
+	info, err := os.Stat(n.path)
+	return n.way && (err != nil || info.IsDir())
 }
 
 // relink follows the links again: what is on their ways may have changed. The caller holds mu.
@@ -175,6 +196,7 @@ type name struct {
 	path   string
 	target string // what a symbolic link leads to; else path
 	link   bool
+	way    bool // no rule is about the link itself, but one is about a place behind it
 	dir    bool
 	is     string // which file the target is; "" = there is none, or it is in no root
 
