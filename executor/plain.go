@@ -17,7 +17,7 @@ import (
 // plain is a command on a system whose kernel offers none of what a helper needs:
 // its shell is a child of this process, behind the program that confines it where
 // there is one, and pipes are all it has. What it starts is found by its session and
-// its parents (job_unix.go), or held by a job object (job_windows.go).
+// its parents.
 //
 // The tests of this file run on Linux as well, where nothing else uses it.
 type plain struct {
@@ -362,7 +362,7 @@ func plainShell() (string, error) {
 	}
 	path, err := exec.LookPath("bash")
 	if err != nil {
-		return "", errors.New("cannot find bash: install it (on Windows, Git for Windows brings one) and see that it is in the PATH of toold")
+		return "", errors.New("cannot find bash: install it, and put its directory into the PATH of toold")
 	}
 	return path, nil
 }

@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 )
 
 // detach starts the daemon as a process of its own session.
@@ -16,7 +20,7 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 	defer out.Close()
 	cmd := exec.Command(o.Command[0], o.Command[1:]...) // not CommandContext: it outlives this program
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.Dir, out, out
-	cmd.SysProcAttr = ownSession()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	keepOpenFiles()
 	if err := cmd.Start(); err != nil {
 		return process{}, fmt.Errorf("cannot start the daemon: %w", err)
@@ -35,4 +39,40 @@ func (o Options) detach(_ context.Context, log string) (process, error) {
 			return "", false
 		}
 	}}, nil
+}
+
+// keepOpenFiles keeps the files that this program was given from the daemon: a lock on one of
+// them would be held for as long as the daemon runs. What this program opens itself no
+// other program gets.
+func keepOpenFiles() {
+	open, _ := os.ReadDir("/proc/self/fd") // without it they cannot be known
+	for _, entry := range open {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// serves reports whether a process has the lock of a state directory open. Where the
+// system does not show that, the name of its program will do.
+func serves(pid int, stateDir string) bool {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		return true // there is no /proc
+	}
+	lock, err := os.Stat(filepath.Join(stateDir, "lock"))
+	if err != nil {
+		return false
+	}
+	open, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		name, _ := os.ReadFile(filepath.Join(proc, "comm"))
+		return strings.HasPrefix(string(name), "toold")
+	}
+	for _, fd := range open {
+		if file, err := os.Stat(filepath.Join(proc, "fd", fd.Name())); err == nil && os.SameFile(file, lock) {
+			return true
+		}
+	}
+	return false
 }

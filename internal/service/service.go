@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/toold/toold/internal/statedir"
@@ -116,7 +117,7 @@ func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err
 	}
 	p, err := os.FindProcess(d.PID)
 	if err == nil {
-		err = p.Signal(terminate)
+		err = p.Signal(syscall.SIGTERM)
 	}
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return d, true, fmt.Errorf("cannot end the daemon (process %d): %w", d.PID, err)

@@ -1,0 +1,15 @@
+package config
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// ownerOf returns the numeric id of a file's owner.
+func ownerOf(info fs.FileInfo) (uint32, bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return stat.Uid, true
+}
