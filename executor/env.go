@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // EnvOptions says what BaseEnv lets through. The zero value gives the defaults only.
@@ -112,14 +114,10 @@ func matches(name string, pass []string) bool {
 func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {
-		in := func(workspace string) bool { return within(filepath.Clean(dir), workspace) }
+		in := func(workspace string) bool { return paths.Within(filepath.Clean(dir), workspace) }
 		if filepath.IsAbs(dir) && !slices.ContainsFunc(workspaces, in) {
 			kept = append(kept, dir)
 		}
 	}
 	return strings.Join(kept, ":")
-}
-
-func within(path, dir string) bool {
-	return dir != "" && (path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/"))
 }

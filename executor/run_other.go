@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -43,7 +44,7 @@ func privateFolder() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return sandbox.Resolve(tmp)
+	return paths.Resolve(tmp)
 }
 
 // IsTerminal reports whether f is a character device, which is the nearest to a

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // Cache is a folder in which tools keep what they can make or fetch again.
@@ -122,7 +124,7 @@ func (c *Caches) set() *cacheSet {
 
 // hold reports whether a call may write a path because it lies in a cache.
 func (c *Caches) hold(path string) bool {
-	return c != nil && slices.ContainsFunc(c.now.Load().folders, func(f cacheFolder) bool { return within(path, f.path) })
+	return c != nil && slices.ContainsFunc(c.now.Load().folders, func(f cacheFolder) bool { return paths.Within(path, f.path) })
 }
 
 // kind is the word for a report.

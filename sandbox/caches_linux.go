@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -258,7 +259,7 @@ func (c *Caches) give(spec *helper.Spec) (handed []*os.File) {
 	}
 	set := c.now.Load()
 	for _, f := range set.folders {
-		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return within(f.path, r.Path) }) {
+		if slices.ContainsFunc(spec.Roots, func(r helper.Root) bool { return paths.Within(f.path, r.Path) }) {
 			continue
 		}
 		if f.tree != nil && !c.private {

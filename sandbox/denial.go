@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // The kinds of a Denial.
@@ -65,7 +67,7 @@ func (p Profile) Denied(path string, change bool) *Denial {
 	if p.Mode == FullAccess {
 		return nil
 	}
-	canonical, links, err := ResolveLinks(path)
+	canonical, links, err := paths.ResolveLinks(path)
 	if err != nil {
 		return nil
 	}
@@ -94,7 +96,7 @@ func (p Profile) Denied(path string, change bool) *Denial {
 // keeps tells why a path that can be seen cannot be changed.
 func (p Profile) keeps(d *Denial, canonical string) bool {
 	for _, kept := range p.Protect {
-		if within(canonical, kept) || within(kept, canonical) {
+		if paths.Within(canonical, kept) || paths.Within(kept, canonical) {
 			d.Kind, d.Op, d.Setting = DeniedProtected, "change", settingProtect
 			d.Hint = "other programs run or obey what stands there (sandbox.protect); use write_file, which asks the user, or ask the user"
 			return true

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"os"
 	"slices"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // A Limit is what a client lets a call of its own do at most, such as the sandbox that an
@@ -24,7 +26,7 @@ func (l Limit) IsZero() bool {
 // Keeps returns which of ReadOnly holds a canonical path; "" when none does.
 func (l Limit) Keeps(canonical string) string {
 	for _, kept := range l.ReadOnly {
-		if within(canonical, kept) {
+		if paths.Within(canonical, kept) {
 			return kept
 		}
 	}
@@ -56,9 +58,9 @@ func (p Profile) writingIn(dirs []string) Profile {
 	for _, mine := range append([]string{p.Workspace}, p.Write...) {
 		for _, theirs := range dirs {
 			switch {
-			case within(mine, theirs):
+			case paths.Within(mine, theirs):
 				both = append(both, mine)
-			case within(theirs, mine):
+			case paths.Within(theirs, mine):
 				both = append(both, theirs)
 			}
 		}
@@ -78,11 +80,11 @@ func (p Profile) writingIn(dirs []string) Profile {
 
 // keeping is what the profile protects, with those of some paths that exist in what is
 // writable.
-func (p Profile) keeping(paths []string) []string {
+func (p Profile) keeping(list []string) []string {
 	protect := slices.Clip(p.Protect)
 	writable := append([]string{p.Workspace}, p.Write...)
-	for _, path := range paths {
-		inside := slices.ContainsFunc(writable, func(root string) bool { return within(path, root) })
+	for _, path := range list {
+		inside := slices.ContainsFunc(writable, func(root string) bool { return paths.Within(path, root) })
 		if _, err := os.Lstat(path); err == nil && inside && !slices.Contains(protect, path) {
 			protect = append(protect, path)
 		}

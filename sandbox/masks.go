@@ -3,6 +3,8 @@ package sandbox
 import (
 	"fmt"
 	"slices"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // A MaskSet is what rules keep from one call in the workspace and in what it may write. It
@@ -48,8 +50,8 @@ func (p Profile) masks() MaskSet {
 	return *p.Masks
 }
 
-// paths are those of masks.
-func paths(masks []Mask) []string {
+// pathsOf returns the paths of masks.
+func pathsOf(masks []Mask) []string {
 	list := make([]string, len(masks))
 	for i, m := range masks {
 		list[i] = m.Path
@@ -59,7 +61,7 @@ func paths(masks []Mask) []string {
 
 // fixed are the existing paths that a call cannot change, move or remove.
 func (p Profile) fixed() []string {
-	all := slices.Concat(p.Protect, paths(p.masks().Fixed))
+	all := slices.Concat(p.Protect, pathsOf(p.masks().Fixed))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -69,12 +71,12 @@ func (p Profile) fixed() []string {
 func (p Profile) masked(canonical string, change bool) *Mask {
 	set := p.masks()
 	for i, m := range set.Hidden {
-		if within(canonical, m.Path) {
+		if paths.Within(canonical, m.Path) {
 			return &set.Hidden[i]
 		}
 	}
 	for i, m := range set.Fixed {
-		if change && within(canonical, m.Path) {
+		if change && paths.Within(canonical, m.Path) {
 			return &set.Fixed[i]
 		}
 	}

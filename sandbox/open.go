@@ -1,12 +1,13 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // CanRead reports why a call in this profile may not read a canonical path, a
@@ -48,12 +49,12 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 		return "", ""
 	}
 	for _, hidden := range p.Hide {
-		if within(canonical, hidden) {
+		if paths.Within(canonical, hidden) {
 			return settingHide, hidden + " is hidden by sandbox.hide"
 		}
 	}
 	if p.Tier == TierC {
-		if p.canRead(canonical) && !within(canonical, "/proc") { // which is the machine's
+		if p.canRead(canonical) && !paths.Within(canonical, "/proc") { // which is the machine's
 			return "", ""
 		}
 		return settingRead, "in tier C, without namespaces, a call can read the workspace " + p.Workspace + ", the system's folders and those in sandbox.read; let the user add the folder there"
@@ -61,7 +62,7 @@ func (p Profile) invisible(canonical string) (setting, why string) {
 	// A confined process has its own of these. The host's are no part of what
 	// it can see, and the daemon's /proc would even show the daemon itself.
 	for _, private := range []string{"/proc", "/dev", "/run", "/tmp", "/var/tmp"} {
-		if within(canonical, private) && !p.inRoot(canonical) {
+		if paths.Within(canonical, private) && !p.inRoot(canonical) {
 			return "sandbox.profile", fmt.Sprintf("in sandbox.profile %s every call has a private %s, gone with the call; use a file in the workspace %s", p.Mode, private, p.Workspace)
 		}
 	}
@@ -74,128 +75,19 @@ func (p Profile) Scratch(canonical string) bool {
 	if p.Mode == FullAccess || p.Tier == TierC || p.inRoot(canonical) {
 		return false
 	}
-	return within(canonical, "/tmp") || within(canonical, "/var/tmp")
+	return paths.Within(canonical, "/tmp") || paths.Within(canonical, "/var/tmp")
 }
 
 func (p Profile) inRoot(canonical string) bool {
-	if p.Workspace != "" && within(canonical, p.Workspace) {
+	if p.Workspace != "" && paths.Within(canonical, p.Workspace) {
 		return true
 	}
 	for _, root := range p.Write {
-		if within(canonical, root) {
+		if paths.Within(canonical, root) {
 			return true
 		}
 	}
 	return false
-}
-
-// within compares components, so that /a/bc is not within /a/b.
-func within(path, root string) bool {
-	if root == "" {
-		return false
-	}
-	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, string(filepath.Separator)))
-	return ok && (rest == "" || os.IsPathSeparator(rest[0]))
-}
-
-// Resolve returns the canonical form of an absolute path: every symbolic link
-// resolved, component by component, so that "link/.." means what it means to
-// the kernel. From the first component on that does not exist the rest is
-// taken as it is written. It does not open anything; that the path still means
-// the same when it is used, is for Files to verify.
-func Resolve(path string) (string, error) {
-	canonical, _, err := ResolveLinks(path)
-	return canonical, err
-}
-
-// ResolveLinks is Resolve. It also returns the symbolic links that it followed,
-// each by its canonical path.
-func ResolveLinks(path string) (canonical string, links []string, err error) {
-	canonical, _, links, err = resolve(path, "")
-	return canonical, links, err
-}
-
-// ResolveOutside is Resolve for a path that may lead into dir, an absolute clean
-// path. Below dir nothing is resolved: rest is what the path holds there, as it is
-// written. outside is true when the path does not lead into dir.
-func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
-	canonical, rest, _, err = resolve(path, dir)
-	return canonical, rest, canonical != dir, err
-}
-
-// resolve resolves a path up to the directory stop, and returns the rest.
-func resolve(path, stop string) (canonical, rest string, links []string, err error) {
-	if !filepath.IsAbs(path) {
-		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
-	}
-	root := filepath.VolumeName(path) + string(filepath.Separator)
-	done, rest := root, path[len(root):]
-	for rest != "" && done != stop {
-		var name string
-		name, rest = cutComponent(rest)
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			done = filepath.Dir(done)
-			continue
-		}
-		next := below(done, name)
-		target, err := readLink(next)
-		switch {
-		case err != nil:
-			return "", "", nil, fmt.Errorf("cannot resolve %q: %w", path, err)
-		case target == "":
-			done = next
-			continue
-		case len(links) == maxLinks:
-			return "", "", nil, fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, maxLinks)
-		}
-		links = append(links, next)
-		rest = target + string(filepath.Separator) + rest
-		if filepath.IsAbs(target) {
-			done, rest = root, rest[len(filepath.VolumeName(target)):]
-		}
-	}
-	return done, rest, links, nil
-}
-
-// below puts a name behind a clean path. Join would go through the path again, and
-// make resolving take time that grows with the square of its length.
-func below(dir, name string) string {
-	if os.IsPathSeparator(dir[len(dir)-1]) {
-		return dir + name
-	}
-	return dir + string(filepath.Separator) + name
-}
-
-// maxLinks is the kernel's own limit (path_resolution(7)).
-const maxLinks = 40
-
-func cutComponent(path string) (name, rest string) {
-	i := 0
-	for i < len(path) && !os.IsPathSeparator(path[i]) {
-		i++
-	}
-	if i == len(path) {
-		return path, ""
-	}
-	return path[:i], path[i+1:]
-}
-
-// readLink returns the target of a symbolic link; an empty one for anything
-// else, also where nothing is.
-func readLink(path string) (string, error) {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || isNotDir(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	case info.Mode()&fs.ModeSymlink == 0:
-		return "", nil
-	}
-	return os.Readlink(path)
 }
 
 // Replacement is the new content of a file.

@@ -13,8 +13,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/regular"
 )
 
-func isNotDir(err error) bool { return errors.Is(err, unix.ENOTDIR) }
-
 // openFile opens a regular file for reading by its canonical path, with the rights
 // of the daemon. It follows no symbolic link at all and waits for nothing: what was
 // judged under this path is what is opened, or there is an error (openat2(2), Linux

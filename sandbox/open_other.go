@@ -3,13 +3,9 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"syscall"
 )
-
-func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
 
 // openFile opens a regular file for reading by its canonical path, with the rights
 // of the daemon. It follows no symbolic link.

@@ -61,11 +61,10 @@ func openStepwise(canonical string) (*os.File, error) {
 
 // folderStepwise opens a folder by one name after the other. parents makes those that are missing.
 func folderStepwise(canonical string, parents bool) (*os.Root, error) {
-	root := filepath.VolumeName(canonical) + string(filepath.Separator)
-	dir, err := os.OpenRoot(root)
-	rest, name := strings.TrimPrefix(canonical, root), ""
+	dir, err := os.OpenRoot("/")
+	rest, name := strings.TrimPrefix(canonical, "/"), ""
 	for err == nil && rest != "" {
-		if name, rest = cutComponent(rest); name == "" {
+		if name, rest, _ = strings.Cut(rest, "/"); name == "" {
 			continue
 		}
 		up := dir

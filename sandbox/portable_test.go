@@ -11,11 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 func portableFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := Resolve(t.TempDir())
+	dir, err := paths.Resolve(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox/internal/helper"
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
@@ -25,7 +26,7 @@ func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
 	}
 	dir, err := os.MkdirTemp("", "toold-call-")
 	if err == nil {
-		dir, err = Resolve(dir)
+		dir, err = paths.Resolve(dir)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot make a directory for temporary files: %w", err)

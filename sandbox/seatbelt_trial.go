@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // trialScript does what is allowed, and then what must fail.
@@ -70,7 +72,7 @@ func trialFolder() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := Resolve(made)
+	dir, err := paths.Resolve(made)
 	for _, name := range []string{"in", "out", "hidden"} {
 		if err == nil {
 			err = os.Mkdir(filepath.Join(dir, name), 0o700)

@@ -121,7 +121,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		spec.Roots = p.listedRoots()
 		return spec, nil, nil
 	}
-	spec.Masks = paths(p.masks().Hidden)
+	spec.Masks = pathsOf(p.masks().Hidden)
 	if p.Mode == WorkspaceWrite {
 		for _, root := range append([]string{p.Workspace}, p.Write...) {
 			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // withoutNamespaces says what a call in tier C cannot have, and what it is not kept from.
@@ -56,7 +58,7 @@ func systemFolders() []string {
 func (p Profile) checkListed() error {
 	for _, root := range append([]string{p.Workspace}, p.Write...) {
 		for _, hidden := range p.Hide {
-			if p.Mode == WorkspaceWrite && within(hidden, root) {
+			if p.Mode == WorkspaceWrite && paths.Within(hidden, root) {
 				return fmt.Errorf("without namespaces %s cannot be hidden inside of %s, which calls may write: choose another workspace, or other folders in sandbox.write and sandbox.hide", hidden, root)
 			}
 		}
@@ -66,5 +68,5 @@ func (p Profile) checkListed() error {
 
 // canRead reports whether a canonical path lies in what a call in tier C can read.
 func (p Profile) canRead(canonical string) bool {
-	return p.inRoot(canonical) || slices.ContainsFunc(p.Read, func(dir string) bool { return within(canonical, dir) })
+	return p.inRoot(canonical) || slices.ContainsFunc(p.Read, func(dir string) bool { return paths.Within(canonical, dir) })
 }

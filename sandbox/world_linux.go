@@ -35,7 +35,7 @@ func lookAround(c Command) *world {
 	if p.Workspace != "" {
 		folders = append(folders, p.Workspace)
 	}
-	return look(folders, slices.Concat([]string{c.Argv[0], "/etc/resolv.conf"}, p.Hide, p.fixed(), paths(p.masks().Hidden), p.Sockets))
+	return look(folders, slices.Concat([]string{c.Argv[0], "/etc/resolv.conf"}, p.Hide, p.fixed(), pathsOf(p.masks().Hidden), p.Sockets))
 }
 
 // look remembers where folders and files are.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 )
@@ -112,11 +113,11 @@ func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Op
 func (w *walker) isLink(path string, s *state) bool {
 	mode, err := w.resolver.Mode(w.linkItself(path))
 	return err == nil && mode&fs.ModeSymlink != 0 ||
-		slices.ContainsFunc(s.disk.made, func(link string) bool { return within(link, path) })
+		slices.ContainsFunc(s.disk.made, func(link string) bool { return paths.Within(link, path) })
 }
 
 func (w *walker) throughMoved(path string, s *state) {
-	if slices.ContainsFunc(s.disk.moved, func(link string) bool { return within(path, link) }) {
+	if slices.ContainsFunc(s.disk.moved, func(link string) bool { return paths.Within(path, link) }) {
 		w.opaque("a symbolic link was moved, and leads elsewhere then", path)
 	}
 }

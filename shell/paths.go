@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/shell/programs"
 )
@@ -96,10 +97,6 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 			}
 		}
 	}
-}
-
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // linkItself resolves all of a path but its last component.
@@ -194,7 +191,7 @@ var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": proc
 // devLinks lists the names in /dev that lead into /proc, links or not.
 var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
 
-func inProc(canonical string) bool { return within(canonical, procDir) }
+func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
 
 // procPath resolves a path below /proc; after procCwd and procRoot path is relative to them.
 func procPath(below string) (kind procKind, path string) {

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/internal/paths"
 )
 
 // Resolver answers all questions about the machine. All paths are absolute.
@@ -30,7 +30,7 @@ func Host() Resolver { return hostResolver{} }
 
 // Canonical resolves path as the file tools do, so that one rule binds both.
 func (hostResolver) Canonical(path string) string {
-	canonical, rest, outside, err := sandbox.ResolveOutside(path, procDir)
+	canonical, rest, outside, err := paths.ResolveOutside(path, procDir)
 	switch {
 	case err != nil:
 		return ""

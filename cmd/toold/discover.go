@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/workspaces"
-	"github.com/toold/toold/sandbox"
 )
 
 // discover finds the workspace of a person who works in dir, and notes where in it that
@@ -18,7 +18,7 @@ func (g *global) discover(stateDir, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	home, err := sandbox.Resolve(os.Getenv("HOME"))
+	home, err := paths.Resolve(os.Getenv("HOME"))
 	if err != nil {
 		home = ""
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -80,12 +81,12 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 
 // apply adds an entry of the file system to a limit.
 func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
-	paths, e := s.paths(n)
+	named, e := s.paths(n)
 	if e != nil {
 		return e
 	}
-	for _, path := range paths {
-		canonical, err := sandbox.Resolve(path)
+	for _, path := range named {
+		canonical, err := paths.Resolve(path)
 		if err != nil {
 			return refuse("the sandbox of Codex names %s: %v; nothing was done", path, err)
 		}

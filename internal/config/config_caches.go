@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -67,19 +68,19 @@ func (l *loader) unfit(c *Config, path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return "it is not a folder"
 	}
-	if path == "/" || l.home != "" && within(canonical(l.home), path) {
+	if path == "/" || l.home != "" && paths.Within(canonical(l.home), path) {
 		return "it holds your home; name the folders of the tools"
 	}
-	if c.StateDir != "" && (within(c.StateDir, path) || within(path, c.StateDir)) {
+	if c.StateDir != "" && (paths.Within(c.StateDir, path) || paths.Within(path, c.StateDir)) {
 		return "the state directory " + c.StateDir + " and a cache must lie apart"
 	}
 	for _, dir := range filepath.SplitList(l.getenv("PATH")) {
-		if filepath.IsAbs(dir) && within(canonical(dir), path) {
+		if filepath.IsAbs(dir) && paths.Within(canonical(dir), path) {
 			return dir + " is in PATH: a call could change what later commands run"
 		}
 	}
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/etc", "/proc", "/sys", "/dev", "/boot"} {
-		if within(path, dir) || within(canonical(dir), path) {
+		if paths.Within(path, dir) || paths.Within(canonical(dir), path) {
 			return "it belongs to the system"
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/internal/paths"
 )
 
 // ownFile is one of the daemon's own files or folders.
@@ -57,9 +57,9 @@ func (l *loader) notIn(own ownFile, places []string, root string, mounts []mount
 	for _, place := range places {
 		why := ""
 		switch {
-		case within(place, root):
+		case paths.Within(place, root):
 			why = "lies inside"
-		case within(root, place):
+		case paths.Within(root, place):
 			l.unsafe(own.at, "%s lies inside %s %s, which is hidden from calls; choose another one (--state-dir)", root, own.what, place)
 			return
 		case shows(mounts, root, place):
@@ -75,7 +75,7 @@ func (l *loader) notIn(own ownFile, places []string, root string, mounts []mount
 
 // places are where a path leads to, and where the links on the way lie.
 func places(path string) ([]string, error) {
-	canonical, links, err := sandbox.ResolveLinks(path)
+	canonical, links, err := paths.ResolveLinks(path)
 	return append(links, canonical), err
 }
 
@@ -90,13 +90,13 @@ func shows(mounts []mount, root, path string) bool {
 		return false
 	}
 	for _, m := range mounts {
-		if within(m.at, root) && m.device == device && within(place, m.root) {
+		if paths.Within(m.at, root) && m.device == device && paths.Within(place, m.root) {
 			return true
 		}
 	}
 	// The root itself may be such a view.
 	other, above := origin(mounts, root)
-	return other == device && within(place, above)
+	return other == device && paths.Within(place, above)
 }
 
 // elsewhere are the other paths at which mounts show what is at path, or a part of
@@ -108,13 +108,13 @@ func elsewhere(mounts []mount, path string) (list []string) {
 		switch {
 		case device == "" || m.device != device:
 			continue
-		case within(place, m.root):
+		case paths.Within(place, m.root):
 			at, shown = filepath.Join(m.at, strings.TrimPrefix(place, m.root)), place
-		case !within(m.root, place):
+		case !paths.Within(m.root, place):
 			continue
 		}
 		// Another mount may lie over it.
-		if d, p := origin(mounts, at); !within(at, path) && d == device && p == shown {
+		if d, p := origin(mounts, at); !paths.Within(at, path) && d == device && p == shown {
 			list = append(list, at)
 		}
 	}
@@ -125,7 +125,7 @@ func elsewhere(mounts []mount, path string) (list []string) {
 func origin(mounts []mount, path string) (device, place string) {
 	best := -1
 	for _, m := range mounts {
-		if within(path, m.at) && len(m.at) >= best { // of equal ones the last covers the others
+		if paths.Within(path, m.at) && len(m.at) >= best { // of equal ones the last covers the others
 			best, device = len(m.at), m.device
 			place = filepath.Join(m.root, strings.TrimPrefix(path, m.at))
 		}

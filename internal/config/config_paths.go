@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -69,7 +70,7 @@ func (l *loader) workspace(s scalar, stateDir string) string {
 		l.fail(s, "the workspace cannot be /: every file would be inside it; name a project folder with --workspace")
 		return ""
 	}
-	if l.home != "" && within(canonical(l.home), real) {
+	if l.home != "" && paths.Within(canonical(l.home), real) {
 		l.warn("the workspace %s holds your home: calls may change everything in it; a project folder is safer (--workspace)", real)
 	}
 	return real
@@ -207,7 +208,7 @@ func (l *loader) writeRoots(list []scalar, setting string) []string {
 		case err != nil:
 			l.fail(s, "%s: cannot find %s: it must exist", key, l.absolute(s))
 			continue
-		case real == "/", l.home != "" && within(canonical(l.home), real):
+		case real == "/", l.home != "" && paths.Within(canonical(l.home), real):
 			l.fail(s, "%s cannot be %s: it holds your home; name the folders that calls need", key, real)
 			continue
 		}
@@ -255,7 +256,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	add := func(at scalar, path string) {
 		path = canonical(path)
 		for _, path := range append([]string{path}, elsewhere(mounts, path)...) {
-			if c.Workspace != "" && within(c.Workspace, path) {
+			if c.Workspace != "" && paths.Within(c.Workspace, path) {
 				l.fail(at, "the workspace %s lies in %s, which is hidden from calls", c.Workspace, path)
 			}
 			if !slices.Contains(out, path) {
@@ -351,9 +352,4 @@ func canonical(path string) string {
 		return path
 	}
 	return filepath.Join(canonical(parent), filepath.Base(path))
-}
-
-// within tells whether path is root or lies below it. Both are clean.
-func within(path, root string) bool {
-	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/widen"
@@ -31,7 +32,7 @@ func (l *loader) widen(c *Config, raw file) {
 	}
 	for i, root := range w.Write {
 		never := slices.Concat(c.Sandbox.Hide, []string{"/proc", "/sys", "/dev"})
-		hidden := slices.IndexFunc(never, func(h string) bool { return within(root, h) })
+		hidden := slices.IndexFunc(never, func(h string) bool { return paths.Within(root, h) })
 		if hidden >= 0 && len(w.Write) == len(r.Write) { // else one is faulty already
 			l.fail(r.Write[i], "approval.widen.write[%d] cannot be %s: calls have no access to %s", i, root, never[hidden])
 		}

@@ -7,9 +7,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/policy"
-	"github.com/toold/toold/sandbox"
 )
 
 // PolicyName is what the policy of a configuration is called.
@@ -31,7 +31,7 @@ func LoadPolicy(cfg config.Config) (*policy.Policy, error) {
 
 // PolicyOptions are the paths of this machine that a policy refers to.
 func PolicyOptions(cfg config.Config) policy.Options {
-	home, err := sandbox.Resolve(os.Getenv("HOME"))
+	home, err := paths.Resolve(os.Getenv("HOME"))
 	if err != nil {
 		home = ""
 	}
@@ -51,7 +51,7 @@ func protected(cfg config.Config) []string {
 
 // resolved is the path with its links resolved, or as it is where that fails.
 func resolved(path string) string {
-	if canonical, err := sandbox.Resolve(path); err == nil {
+	if canonical, err := paths.Resolve(path); err == nil {
 		return canonical
 	}
 	return path

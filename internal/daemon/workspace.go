@@ -10,6 +10,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -160,7 +161,7 @@ func (d *Daemon) limitCaches(ctx context.Context) error {
 // the daemon's own workspace.
 func (d *Daemon) greet(dir string) (message.HelloAck, error) {
 	if dir != "" {
-		canonical, err := sandbox.Resolve(dir)
+		canonical, err := paths.Resolve(dir)
 		if err != nil {
 			return message.HelloAck{}, err
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
@@ -108,7 +109,7 @@ func (d *Dispatcher) located(asked message.ToolCall) (path string, runs bool) {
 	if !filepath.IsAbs(path) {
 		return "", false
 	}
-	canonical, err := sandbox.Resolve(path)
+	canonical, err := paths.Resolve(path)
 	if err != nil {
 		return "", false // the tool reports it
 	}

@@ -3,6 +3,8 @@ package workspaces
 import (
 	"os"
 	"path/filepath"
+
+	"github.com/toold/toold/internal/paths"
 )
 
 // Discover returns the workspace of somebody who works in dir, a canonical path: the
@@ -13,7 +15,7 @@ func Discover(registered []string, dir, home string) string {
 	if root := Containing(registered, dir); root != "" {
 		return root
 	}
-	for at := dir; at != filepath.Dir(at) && (home == "" || !Within(home, at)); at = filepath.Dir(at) {
+	for at := dir; at != filepath.Dir(at) && (home == "" || !paths.Within(home, at)); at = filepath.Dir(at) {
 		if info, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			if owned(info) && !containsAny(at, registered) {
 				return at
@@ -27,7 +29,7 @@ func Discover(registered []string, dir, home string) string {
 // containsAny reports whether a registered workspace lies in dir.
 func containsAny(dir string, registered []string) bool {
 	for _, root := range registered {
-		if Within(root, dir) {
+		if paths.Within(root, dir) {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -78,7 +79,7 @@ type NestedError struct{ Path, Other string }
 
 func (e *NestedError) Error() string {
 	how := "lies in the workspace"
-	if Within(e.Other, e.Path) {
+	if paths.Within(e.Other, e.Path) {
 		how = "contains the workspace"
 	}
 	return fmt.Sprintf("cannot register %s: it %s %s; use that one, or remove it first: toold workspaces remove %[3]s", e.Path, how, e.Other)
@@ -87,12 +88,15 @@ func (e *NestedError) Error() string {
 // Add registers a directory by its canonical path. It reports whether it is new. The
 // error may be a *NestedError.
 func (r Registry) Add(ctx context.Context, path string) (added bool, err error) {
+	if !filepath.IsAbs(path) {
+		return false, fmt.Errorf("cannot register %q: it is not an absolute path", path)
+	}
 	err = r.change(ctx, func(list []Workspace) ([]Workspace, error) {
 		for _, w := range list {
 			switch {
 			case w.Path == path:
 				return list, nil
-			case Within(w.Path, path) || Within(path, w.Path):
+			case paths.Within(w.Path, path) || paths.Within(path, w.Path):
 				return nil, &NestedError{path, w.Path}
 			}
 		}
@@ -157,7 +161,7 @@ func (r Registry) write(list []Workspace) error {
 
 // Containing returns the workspace that a canonical path lies in, "" if none.
 func Containing(list []string, path string) string {
-	i := slices.IndexFunc(list, func(root string) bool { return Within(path, root) })
+	i := slices.IndexFunc(list, func(root string) bool { return paths.Within(path, root) })
 	if i < 0 {
 		return ""
 	}
@@ -171,9 +175,4 @@ func Paths(list []Workspace) []string {
 		paths[i] = w.Path
 	}
 	return paths
-}
-
-// Within reports whether path is root or lies below it. Both are clean.
-func Within(path, root string) bool {
-	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }

@@ -41,16 +41,30 @@ func TestARegistryListsWhatWasAddedAndNotRemoved(t *testing.T) {
 		{"", "/src/b", true, []string{"/src/a"}},
 		{"", "/src/a", true, []string{}},
 	} {
-		changed, err := r.Add(t.Context(), step.add)
-		if step.add == "" {
-			changed, err = r.Remove(t.Context(), step.remove)
+		change, path := r.Add, step.add
+		if path == "" {
+			change, path = r.Remove, step.remove
 		}
+		changed, err := change(t.Context(), path)
 		if err != nil || changed != step.changes {
 			t.Errorf("%+v: %t, %v", step, changed, err)
 		}
 		if diff := cmp.Diff(step.want, paths(t, r)); diff != "" {
 			t.Errorf("%+v (-want +got):\n%s", step, diff)
 		}
+	}
+}
+
+func TestOnlyAnAbsolutePathIsAWorkspace(t *testing.T) {
+	t.Parallel()
+	r := workspaces.In(t.TempDir())
+	for _, path := range []string{"", "src"} {
+		if added, err := r.Add(t.Context(), path); added || err == nil {
+			t.Errorf("%q was added", path)
+		}
+	}
+	if got := paths(t, r); len(got) != 0 {
+		t.Errorf("the registry lists %v", got)
 	}
 }
 

@@ -7,9 +7,9 @@
 package masks
 
 import (
-	"strings"
 	"sync"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/protect"
@@ -152,11 +152,9 @@ func (t *Tracker) Usual() *sandbox.MaskSet {
 // root is the root that a path is below; "" when it is below none.
 func (t *Tracker) root(path string) string {
 	for _, root := range t.roots {
-		if isBelow(path, root) {
+		if paths.Below(path, root) {
 			return root
 		}
 	}
 	return ""
 }
-
-func isBelow(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }

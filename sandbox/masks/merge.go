@@ -3,6 +3,7 @@ package masks
 import (
 	"path/filepath"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -55,7 +56,7 @@ func (b *builder) cover(c *compiled, dir string) {
 	var over *sandbox.Mask
 	rest := func(list []sandbox.Mask) (left []sandbox.Mask, some bool) {
 		for _, m := range list {
-			if !isBelow(m.Path, dir) {
+			if !paths.Below(m.Path, dir) {
 				left = append(left, m)
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 )
@@ -133,7 +134,7 @@ type cut map[string]struct{ some, open bool }
 
 // add notes that something in the directories above a path is masked, or is not.
 func (c cut) add(path, root string, masked bool) {
-	for dir := filepath.Dir(path); isBelow(dir, root); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(path); paths.Below(dir, root); dir = filepath.Dir(dir) {
 		d := c[dir]
 		d.some, d.open = d.some || masked, d.open || !masked
 		c[dir] = d
@@ -179,7 +180,7 @@ func (b *builder) lifts(n *name) bool {
 			b.lifted = true
 			return true
 		}
-		if !e.Tree || !isBelow(n.path, e.Canonical) {
+		if !e.Tree || !paths.Below(n.path, e.Canonical) {
 			continue
 		}
 		if asked, ok := b.by.Blocks(e.Kind, e.Canonical, true); ok && asked.Tree && asked.Action == policy.Ask {
@@ -233,7 +234,7 @@ func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 
 // within reports whether a path is one of those, or is in one.
 func within(path, root string, set map[string]bool) bool {
-	for ; isBelow(path, root); path = filepath.Dir(path) {
+	for ; paths.Below(path, root); path = filepath.Dir(path) {
 		if set[path] {
 			return true
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox/protect"
 )
@@ -242,7 +243,7 @@ func (s names) remove(path string) {
 // below returns those that are in a directory, at any depth.
 func (s names) below(dir string) (list []*name) {
 	for in, some := range s {
-		if in != dir && !isBelow(in, dir) {
+		if in != dir && !paths.Below(in, dir) {
 			continue
 		}
 		for _, n := range some {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -25,7 +26,7 @@ func (b Bounds) folder(g *Grant, p sandbox.Profile) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.IndexFunc(path, unseen) >= 0 || len(path) > 4096 {
 		return fmt.Errorf("%s cannot be made writable: name the folder by its absolute path, without . and .. and signs that cannot be seen", text(path))
 	}
-	canonical, links, err := sandbox.ResolveLinks(path)
+	canonical, links, err := paths.ResolveLinks(path)
 	switch {
 	case err != nil:
 		return err
@@ -48,13 +49,13 @@ func (b Bounds) place(path string, p sandbox.Profile) error {
 	for _, root := range append([]string{p.Workspace}, p.Write...) {
 		switch {
 		case root == "":
-		case within(path, root):
+		case paths.Within(path, root):
 			return fmt.Errorf("%s lies in %s, which calls may write anyway", path, root)
-		case within(root, path):
+		case paths.Within(root, path):
 			return fmt.Errorf("%s holds %s, which calls may write anyway: name a folder beside it", path, root)
 		}
 	}
-	if !slices.ContainsFunc(b.Write, func(root string) bool { return within(path, root) }) {
+	if !slices.ContainsFunc(b.Write, func(root string) bool { return paths.Within(path, root) }) {
 		most := "nothing"
 		if len(b.Write) > 0 {
 			most = "what is in " + strings.Join(b.Write, ", ")
@@ -62,7 +63,7 @@ func (b Bounds) place(path string, p sandbox.Profile) error {
 		return beyond("the folder "+path, "write", most)
 	}
 	for _, hidden := range p.Hide {
-		if within(path, hidden) {
+		if paths.Within(path, hidden) {
 			return fmt.Errorf("%s is hidden from calls (sandbox.hide, or one of toold's own files)", path)
 		}
 	}
@@ -76,11 +77,6 @@ func (b Bounds) place(path string, p sandbox.Profile) error {
 		}
 	}
 	return nil
-}
-
-// within compares components: /a/bc is not within /a/b. Both are clean.
-func within(path, root string) bool {
-	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
 // unseen are the signs that a person would not see, or that change how others are

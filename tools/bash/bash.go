@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/egress"
@@ -221,7 +222,7 @@ func (t *tool) Build(args json.RawMessage) (tools.Invocation, error) {
 	if v.dir != t.options.Workspace {
 		// A script sees the directory in which it runs, so its read is judged. Inside
 		// the workspace no rule need allow it.
-		inside := within(v.dir, t.options.Workspace)
+		inside := paths.Within(v.dir, t.options.Workspace)
 		v.effects = append(v.effects, policy.Effect{Kind: policy.Read, Path: v.dir, Canonical: v.dir, Possible: inside, Source: "cwd"})
 	}
 	return v, nil
@@ -243,7 +244,7 @@ func (t *tool) directory(dir string) (string, error) {
 	if path == "" {
 		return "", fail("cannot be resolved")
 	}
-	if within(path, "/proc") {
+	if paths.Within(path, "/proc") {
 		return "", fail("is in /proc, which differs for each process")
 	}
 	info, err := os.Stat(path)
@@ -288,9 +289,4 @@ func (t *tool) timeout(a arguments) (time.Duration, error) {
 		return 0, &tools.ArgumentError{Field: "timeout", Problem: fmt.Sprintf("%d is above the maximum of %d ms: run longer work in parts", *ms, limit.Milliseconds())}
 	}
 	return time.Duration(*ms) * time.Millisecond, nil
-}
-
-// within reports whether path is dir or below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

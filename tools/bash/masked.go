@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -62,7 +63,7 @@ func (v *invocation) maskedIn(text string) (denied []sandbox.Denial) {
 // command's directory or to the workspace, absolute, or only its last part. "": it does not.
 func (v *invocation) namedIn(text, path string) string {
 	for _, dir := range []string{v.dir, v.tool.options.Workspace} {
-		if !within(path, dir) || path == dir {
+		if !paths.Within(path, dir) || path == dir {
 			continue
 		}
 		if hasName(text, path[len(strings.TrimSuffix(dir, "/"))+1:]) {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/masks"
@@ -127,7 +128,7 @@ func (o Options) resolve(asked string) (target, error) {
 		// Not filepath.Join, which would remove "link/..".
 		path = o.Workspace + "/" + asked
 	}
-	canonical, links, err := sandbox.ResolveLinks(path)
+	canonical, links, err := paths.ResolveLinks(path)
 	if err != nil {
 		return refuse("%v", err)
 	}

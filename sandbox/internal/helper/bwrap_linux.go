@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
+	"github.com/toold/toold/internal/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -113,7 +113,7 @@ func (s *Spec) bwrapGiven() (a []string) {
 func (s *Spec) bwrapHidden(cover func() (int, error)) ([]string, error) {
 	var a, folders []string
 	for _, path := range s.hiddenHere() {
-		if slices.ContainsFunc(folders, func(f string) bool { return below(path, f) }) {
+		if slices.ContainsFunc(folders, func(f string) bool { return paths.Below(path, f) }) {
 			continue
 		}
 		if isFolder(s.source(path)) {
@@ -208,7 +208,7 @@ func (s *Spec) source(path string) string {
 		return path
 	}
 	for _, c := range s.Caches {
-		if below(path, c.Path) {
+		if paths.Below(path, c.Path) {
 			return filepath.Join(c.From, path[len(c.Path):])
 		}
 	}
@@ -216,11 +216,8 @@ func (s *Spec) source(path string) string {
 }
 
 func (s *Spec) inRoot(path string) bool {
-	return slices.ContainsFunc(s.Roots, func(r Root) bool { return path == r.Path || below(path, r.Path) })
+	return slices.ContainsFunc(s.Roots, func(r Root) bool { return path == r.Path || paths.Below(path, r.Path) })
 }
-
-// below reports whether path lies in the folder dir and is another.
-func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 
 // isFolder reports whether a folder is at path, and no link to one.
 func isFolder(path string) bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toold/toold/internal/paths"
 	"golang.org/x/sys/unix"
 )
 
@@ -200,8 +201,8 @@ func (m mountTable) checkHidden(fd int) error {
 func (m mountTable) checkWritable(s *Spec) error {
 	roots := s.writable()
 	for id, at := range m {
-		in := func(r Root) bool { return r.Writable && (at.point == r.Path || below(at.point, r.Path)) }
-		locked := func(r Root) bool { return !r.Writable && below(at.point, r.Path) }
+		in := func(r Root) bool { return r.Writable && (at.point == r.Path || paths.Below(at.point, r.Path)) }
+		locked := func(r Root) bool { return !r.Writable && paths.Below(at.point, r.Path) }
 		if !at.writable || private(at.point) || slices.ContainsFunc(roots, in) && !slices.ContainsFunc(s.Fixed, locked) {
 			continue
 		}
@@ -216,7 +217,7 @@ func (m mountTable) checkWritable(s *Spec) error {
 // private reports whether a mount point is that of a mount which every call has for
 // itself.
 func private(point string) bool {
-	return slices.Contains([]string{"/tmp", "/var/tmp", "/run", "/proc"}, point) || below(point, "/dev")
+	return slices.Contains([]string{"/tmp", "/var/tmp", "/run", "/proc"}, point) || paths.Below(point, "/dev")
 }
 
 // mountPoint is one mount of the view.

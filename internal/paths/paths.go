@@ -1,0 +1,101 @@
+// Package paths compares absolute paths and resolves their symbolic links. It opens
+// nothing: that a path still means the same when it is used is for its user to verify.
+package paths
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// mostLinks is the kernel's own limit (path_resolution(7)).
+const mostLinks = 40
+
+// Within reports whether a path is root or below it, component by component: /a/bc is
+// not within /a/b. Both are absolute and clean; nothing is within "".
+func Within(path, root string) bool {
+	return path == root && root != "" || Below(path, root)
+}
+
+// Below reports whether a path is below a directory. Both are absolute and clean.
+func Below(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	return ok && dir != "" && len(rest) > 1 && rest[0] == '/'
+}
+
+// Resolve returns the canonical form of an absolute path: every symbolic link resolved,
+// component by component, so that "link/.." means what it means to the kernel. The rest
+// from the first component on that does not exist is taken as written.
+func Resolve(path string) (string, error) {
+	canonical, _, err := ResolveLinks(path)
+	return canonical, err
+}
+
+// ResolveLinks is Resolve. It also returns the symbolic links that it followed, each by
+// its canonical path.
+func ResolveLinks(path string) (canonical string, links []string, err error) {
+	canonical, _, links, err = resolve(path, "")
+	return canonical, links, err
+}
+
+// ResolveOutside is Resolve for a path that may lead into dir, an absolute clean path.
+// Nothing below dir is resolved: rest is what follows there, as written. outside reports
+// that the path does not lead into dir.
+func ResolveOutside(path, dir string) (canonical, rest string, outside bool, err error) {
+	canonical, rest, _, err = resolve(path, dir)
+	return canonical, rest, canonical != dir, err
+}
+
+// resolve resolves a path up to the directory stop, and returns the rest.
+func resolve(path, stop string) (canonical, rest string, links []string, err error) {
+	if !filepath.IsAbs(path) {
+		return "", "", nil, fmt.Errorf("cannot resolve %q: the path is not absolute", path)
+	}
+	done, rest := "/", path[1:]
+	for rest != "" && done != stop {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			done = filepath.Dir(done)
+			continue
+		}
+		next := strings.TrimSuffix(done, "/") + "/" + name // Join would read all of it again
+		target, err := readLink(next)
+		switch {
+		case err != nil:
+			return "", "", nil, fmt.Errorf("cannot resolve %q: %w", path, err)
+		case target == "":
+			done = next
+			continue
+		case len(links) == mostLinks:
+			return "", "", nil, fmt.Errorf("cannot resolve %q: more than %d symbolic links", path, mostLinks)
+		}
+		links = append(links, next)
+		rest = target + "/" + rest
+		if filepath.IsAbs(target) {
+			done, rest = "/", rest[1:]
+		}
+	}
+	return done, rest, links, nil
+}
+
+// readLink returns the target of a symbolic link, "" for anything else and for nothing.
+func readLink(path string) (string, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+		return "", nil
+	case err != nil:
+		return "", err
+	case info.Mode()&fs.ModeSymlink == 0:
+		return "", nil
+	}
+	return os.Readlink(path)
+}

@@ -1,0 +1,63 @@
+package paths_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/internal/paths"
+	"golang.org/x/sys/unix"
+)
+
+// What Resolve says about a path that exists is where the kernel ends up.
+func TestResolveAgreesWithTheKernelOnRandomTrees(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(11, 12))
+	names := []string{"a", "b", "c", "..", "."}
+	path := func(n int) string {
+		parts := make([]string, 1+random.IntN(n))
+		for i := range parts {
+			parts[i] = names[random.IntN(len(names))]
+		}
+		return strings.Join(parts, "/")
+	}
+	agreed := 0
+	for range 40 {
+		root := filepath.Join(tree(t, nil), "x/y")
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for range 12 { // where there is something already, nothing is made
+			at := filepath.Join(root, filepath.Join("/", path(3)))
+			if random.IntN(2) == 0 {
+				os.MkdirAll(at, 0o755)
+				continue
+			}
+			target := path(3)
+			if random.IntN(4) == 0 {
+				target = root + "/" + target
+			}
+			os.Symlink(target, at)
+		}
+		for range 60 {
+			asked := root + "/" + path(6)
+			fd, err := unix.Open(asked, unix.O_PATH|unix.O_CLOEXEC, 0)
+			if err != nil {
+				continue
+			}
+			want, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+			unix.Close(fd)
+			got, resolved := paths.Resolve(asked)
+			if err != nil || resolved != nil || got != want {
+				t.Fatalf("paths.Resolve(%q) = %q, %v; the kernel opens %q, %v", asked, got, resolved, want, err)
+			}
+			agreed++
+		}
+	}
+	if agreed < 100 {
+		t.Errorf("only %d paths existed; the trees are too poor", agreed)
+	}
+}
