@@ -17,11 +17,10 @@ import (
 // ended, or when one of them has, if the call made the directory that it is in.
 type finding struct {
 	Incident
-	directory *directory
-	name      string
-	by        map[*Call]bool // may have made it, and have not ended
-	wait      bool           // for all of them
-	late      bool           // or by a call that ended before
+	entry
+	by   map[*Call]bool // may have made it, and have not ended
+	wait bool           // for all of them
+	late bool           // or by a call that ended before
 }
 
 // mostFindings is how many there may be. A call that makes more is ended.
@@ -87,7 +86,7 @@ func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 		}
 		return
 	}
-	w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: f, name: name, by: by, wait: !own, late: late})
+	w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: entry{f, name}, by: by, wait: !own, late: late})
 	if !own && !w.options.Report {
 		for c := range by {
 			c.violate()
@@ -98,13 +97,12 @@ func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 // find adds a finding.
 func (w *Watcher) find(n *finding) {
 	w.existing = nil
-	if old := w.findings[n.Path]; old != nil {
+	if old := w.findings[n.entry]; old != nil {
 		maps.Copy(old.by, n.by)
-		old.directory, old.name = n.directory, n.name
 		return
 	}
 	if len(w.findings) < mostFindings {
-		w.findings[n.Path] = n
+		w.findings[n.entry] = n
 		return
 	}
 	w.more = !w.options.Report
@@ -144,20 +142,20 @@ func (w *Watcher) judgeContents(last bool) {
 			}
 		}
 	}
-	for path, p := range w.unproven {
-		if p.directory.kind == forgotten || p.directory.lost {
-			delete(w.unproven, path)
+	for e := range w.unproven {
+		if e.directory.kind == forgotten || e.directory.lost {
+			delete(w.unproven, e)
 			continue
 		}
-		w.opened(p.directory)
-		why := w.content(p.directory, p.name, last)
+		w.opened(e.directory)
+		why := w.content(e.directory, e.name, last)
 		if why == "" {
 			continue
 		}
-		delete(w.unproven, path)
-		path := p.directory.path() + "/" + p.name
-		if by, _, late := w.suspects(p.directory, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: p.directory, name: p.name, by: by, late: late})
+		delete(w.unproven, e)
+		path := e.directory.path() + "/" + e.name
+		if by, _, late := w.suspects(e.directory, path); by != nil {
+			w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: e, by: by, late: late})
 		}
 	}
 }
@@ -165,13 +163,13 @@ func (w *Watcher) judgeContents(last bool) {
 // judgeResumed judges by what an operation would go on. Until the calls that may be at it have
 // ended it may list anything.
 func (w *Watcher) judgeResumed(f *directory, name string, last bool) {
-	path := f.path() + "/" + name
-	if w.findings[path] != nil {
+	if w.findings[entry{f, name}] != nil {
 		return
 	}
+	path := f.path() + "/" + name
 	if why := w.content(f, name, last); why != "" {
 		if by, _, late := w.suspects(f, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, directory: f, name: name, by: by, wait: true, late: late})
+			w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: entry{f, name}, by: by, wait: true, late: late})
 		}
 	}
 }
@@ -179,7 +177,7 @@ func (w *Watcher) judgeResumed(f *directory, name string, last bool) {
 // due takes the findings of a call that has ended. Those that wait for other calls stay,
 // and are reported. A nil call means those that ended before.
 func (w *Watcher) due(c *Call) (list []*finding) {
-	for path, n := range w.findings {
+	for e, n := range w.findings {
 		if c != nil && !n.by[c] || c == nil && !n.late {
 			continue
 		}
@@ -187,7 +185,7 @@ func (w *Watcher) due(c *Call) (list []*finding) {
 		n.Later = n.wait && len(n.by) > 0
 		list = append(list, n)
 		if !n.Later {
-			delete(w.findings, path)
+			delete(w.findings, e)
 		}
 	}
 	slices.SortFunc(list, func(a, b *finding) int { return cmp.Compare(a.Path, b.Path) })

@@ -74,7 +74,7 @@ func (w *Watcher) prove(f *directory, name string) {
 	if by == nil {
 		return
 	}
-	w.unproven[path] = proof{f, name}
+	w.unproven[entry{f, name}] = struct{}{}
 	if !own && name != ".git" && name != "commondir" {
 		if why := w.content(f, name, false); why != "" {
 			w.accuse(f, name, why, true)

@@ -119,10 +119,12 @@ func (w *Watcher) search(most int) (more bool) {
 		}
 	}
 	w.here.close()
+	if len(t.unseen) == 0 {
+		w.settleTree()
+	}
 	if len(t.unseen) > 0 {
 		return true
 	}
-	w.settleTree()
 	t.unseen, t.full, t.short = nil, false, t.short && len(t.dark) > 0
 	return false
 }

@@ -233,6 +233,9 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	nested := w.names.nested[f.name] != nil || w.names.nested[name] != nil
 	path := parent.path() + "/" + name
 	again := nested || w.tree.succeeds(path, func(former) bool { return true }) && w.mayBeOwn(f)
+	if !f.lost {
+		w.tree.again[f.parent] = struct{}{} // something else may have its old name
+	}
 	if f.kind != k || f.library != library || again || f.unread || w.linksBelow(path) {
 		w.depart(f)
 		w.drop(f)
@@ -241,7 +244,6 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 		return []*directory{sub}
 	}
 	if !f.lost {
-		w.tree.again[f.parent] = struct{}{} // something else may have its old name
 		w.lose(f)
 	}
 	if old := parent.children[name]; old != nil {
@@ -252,6 +254,9 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	f.lost, f.name, f.parent = false, name, parent
 	parent.put(f)
 	w.moved(f, from)
+	if w.tree.full {
+		w.tree.unseen = append(w.tree.unseen, f) // it may have been passed over under its old name
+	}
 	for holder := range w.tree.holders {
 		if holder.below(f) {
 			w.existing = nil

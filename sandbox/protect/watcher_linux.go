@@ -30,22 +30,22 @@ type Watcher struct {
 	here     here
 	calls    uint64 // that have begun
 	active   map[*Call]struct{}
-	findings map[string]*finding // what is to be removed, by path
-	unproven map[string]proof    // files that calls may have made, judged by content when one ends
-	existing []string            // see Call.Existing; nil = to be looked for
-	links    map[string]link     // on the ways to them: symbolic links, and what is missing (zero)
-	ways     []string            // existing and links, sorted
-	followed []string            // what follow got last
-	behind   bool                // calls have begun before all events were handled
-	more     bool                // there were more findings than are kept
-	late     *unswept            // what calls may have left that have ended; nil = nothing
-	found    []Incident          // of late, for the next call's return
-	sweeping bool                // a goroutine searches for them
+	findings map[entry]*finding // what is to be removed
+	unproven map[entry]struct{} // files that calls may have made, judged by content when one ends
+	existing []string           // see Call.Existing; nil = to be looked for
+	links    map[string]link    // on the ways to them: symbolic links, and what is missing (zero)
+	ways     []string           // existing and links, sorted
+	followed []string           // what follow got last
+	behind   bool               // calls have begun before all events were handled
+	more     bool               // there were more findings than are kept
+	late     *unswept           // what calls may have left that have ended; nil = nothing
+	found    []Incident         // of late, for the next call's return
+	sweeping bool               // a goroutine searches for them
 	closed   bool
 }
 
-// proof is a file that is judged by its content.
-type proof struct {
+// entry is a name in a directory, wherever that is moved.
+type entry struct {
 	directory *directory
 	name      string
 }
@@ -74,7 +74,7 @@ func newWatcher(o Options, looks int) (*Watcher, error) {
 func unwatched(o Options) *Watcher {
 	return &Watcher{
 		options: o, names: newNames(o.Names), tree: newTree(o.watches()),
-		ready: make(chan struct{}), active: map[*Call]struct{}{}, findings: map[string]*finding{}, unproven: map[string]proof{},
+		ready: make(chan struct{}), active: map[*Call]struct{}{}, findings: map[entry]*finding{}, unproven: map[entry]struct{}{},
 	}
 }
 
