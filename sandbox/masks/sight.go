@@ -10,8 +10,9 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// Listed takes up everything that is in a directory.
-func (t *Tracker) Listed(dir string, entries []fs.DirEntry) {
+// Listed takes up everything that is in a directory. It reports whether rules are about
+// something in it.
+func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	there := map[string]bool{}
@@ -27,6 +28,7 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) {
 			t.forget(path)
 		}
 	}
+	return len(there) > 0
 }
 
 // Wants reports whether rules are about a path, or about something in a directory.

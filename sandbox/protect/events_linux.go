@@ -210,6 +210,9 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	switch err {
 	case nil:
 		w.arrived(f, name, in, noted)
+		if mask&unix.IN_MOVED_TO != 0 && old != nil && old == f.children[name] {
+			w.returned(old)
+		}
 	case unix.EACCES:
 		w.tree.closed[f], f.unread = struct{}{}, true
 	default:
@@ -224,6 +227,16 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	}
 	if mask&replaced != 0 && len(w.active) > 0 {
 		w.uncover(f.path() + "/" + name)
+	}
+}
+
+// returned makes up for what was looked for in a directory while it was elsewhere.
+func (w *Watcher) returned(f *directory) {
+	if f.wd < 0 {
+		w.tree.again[f] = struct{}{}
+	}
+	if f.sighted {
+		w.relist(f)
 	}
 }
 
@@ -270,11 +283,16 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	if f.root || !f.born.Equal(in.Born) || parent.below(f) {
 		return false
 	}
+	return !w.isThere(f)
+}
+
+// isThere reports whether a directory is where it was seen last.
+func (w *Watcher) isThere(f *directory) bool {
 	fd, err := w.openDirectory(f)
 	if err == nil {
 		unix.Close(fd)
 	}
-	return err != nil
+	return err == nil
 }
 
 // vanished notes that nothing is under a name.

@@ -44,8 +44,9 @@ type Options struct {
 // package need not read every directory again. Its methods are called one at a time,
 // with the Watcher locked: they must not call it.
 type Sight interface {
-	// Listed shows everything that is in a directory.
-	Listed(dir string, entries []fs.DirEntry)
+	// Listed shows everything that is in a directory. It reports whether some of it matters:
+	// the directory is listed again wherever it is moved.
+	Listed(dir string, entries []fs.DirEntry) (matters bool)
 	// Wants reports whether a path matters, by its name alone.
 	Wants(path string, dir bool) bool
 	// Changed shows that something came under such a path, went, or took another's place.

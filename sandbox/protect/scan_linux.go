@@ -182,8 +182,12 @@ func (w *Watcher) addWatch(f *directory, dir *os.File) {
 		t.short = true
 		return
 	}
-	if t.watch[int32(wd)] != nil {
-		return // it is mounted at two places, with one number for both
+	if was := t.watch[int32(wd)]; was != nil {
+		if w.isThere(was) {
+			return // it is mounted at two places, with one number for both
+		}
+		was.wd = -1
+		t.dark[was], t.again[was], t.byID[f.id] = struct{}{}, struct{}{}, f
 	}
 	f.wd = int32(wd)
 	t.watch[f.wd] = f

@@ -69,8 +69,15 @@ func (w *Watcher) List() {
 
 // list shows the Sight a directory that was read.
 func (w *Watcher) list(f *directory, entries []fs.DirEntry) {
-	if w.options.Sight != nil {
-		w.options.Sight.Listed(f.path(), entries)
+	if w.options.Sight != nil && w.options.Sight.Listed(f.path(), entries) {
+		f.see()
+	}
+}
+
+// see notes that something in a directory matters to the Sight.
+func (f *directory) see() {
+	for ; f != nil && !f.sighted; f = f.parent {
+		f.sighted = true
 	}
 }
 
@@ -101,6 +108,7 @@ func (w *Watcher) changed(f *directory, name string, dir bool) {
 	if !w.options.Sight.Wants(path, dir) {
 		return
 	}
+	f.see()
 	if _, err := w.at(f); err != nil {
 		w.tree.again[f] = struct{}{} // it is elsewhere by now
 		return
@@ -110,7 +118,14 @@ func (w *Watcher) changed(f *directory, name string, dir bool) {
 
 // moved shows the Sight that a directory was renamed.
 func (w *Watcher) moved(f *directory, from string) {
-	if w.options.Sight != nil && w.options.Sight.Moved(from, f.path()) {
+	if w.options.Sight == nil {
+		return
+	}
+	if f.sighted {
+		f.sighted = false
+		f.see()
+	}
+	if w.options.Sight.Moved(from, f.path()) || f.sighted {
 		w.relist(f)
 	}
 }

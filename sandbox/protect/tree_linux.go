@@ -73,6 +73,7 @@ type directory struct {
 	gitFile  bool // it holds a .git that is a file
 	unread   bool // it could not be read when it was found, so what is in it may be old
 	lost     bool // nothing is under its name any more: it was moved or removed
+	sighted  bool // something in it, or in one below it, matters to the Sight
 
 	wd   int32 // -1: it is not watched
 	id   nofollow.ID

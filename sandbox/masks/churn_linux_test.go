@@ -1,0 +1,85 @@
+package masks_test
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/policy"
+)
+
+// churn makes, removes, renames and exchanges directories of a few names, and files in them
+// that a rule is about.
+func churn(r *rand.Rand, ws string) {
+	name := func() string { return fmt.Sprint(ws, []string{"", "/p", "/q"}[r.IntN(3)], "/n", r.IntN(3)) }
+	from, to := name(), name()
+	if r.IntN(8) == 0 {
+		from, to = ws+"/p", ws+"/q"
+	}
+	switch r.IntN(12) {
+	case 0, 1:
+		_ = os.Mkdir(from, 0o700)
+	case 2, 3:
+		_ = os.WriteFile(from+"/.env", nil, 0o600)
+	case 4:
+		_ = os.MkdirAll(from+"/sub", 0o700)
+		_ = os.WriteFile(from+"/sub/.env", nil, 0o600)
+	case 5:
+		_ = os.RemoveAll(from)
+	case 6, 7:
+		_ = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	default:
+		_ = os.Rename(from, to)
+	}
+}
+
+// secrets lists the files of a workspace that the rule is about.
+func secrets(t *testing.T, ws string) []string {
+	t.Helper()
+	list := []string{}
+	err := filepath.WalkDir(ws, func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Base(path) == ".env" {
+			list = append(list, path[len(ws)+1:])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// However directories were moved, and also where the kernel lost what it had to say of it,
+// every file that a rule is about is masked when a call begins.
+func TestWhatARuleIsAboutIsMaskedHoweverDirectoriesMove(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 3))
+			p := newProject(t, policy.File{Paths: []policy.Rule{rule("dotenv", policy.Ask, nil, "${workspace}/**/.env")}}, "p/a", "q/a")
+			for range 10 {
+				for range r.IntN(30) {
+					churn(r, p.ws)
+				}
+				if r.IntN(40) == 0 { // more events than the kernel keeps
+					for range 9000 {
+						_ = os.Mkdir(p.ws+"/none", 0o700)
+						_ = os.Remove(p.ws + "/none")
+					}
+				}
+				for range r.IntN(10) {
+					churn(r, p.ws)
+				}
+				p.equal(p.masked(p.policy), secrets(t, p.ws)...)
+			}
+		})
+	}
+}
