@@ -34,7 +34,7 @@ func BaseEnv(o EnvOptions) []string {
 	}
 	for _, entry := range o.From {
 		name, value, ok := strings.Cut(entry, "=")
-		if ok && !isDaemons(name) && matches(name, o.Pass) {
+		if ok && !isDaemons(name) && Passes(name, o.Pass) {
 			env[name] = value
 		}
 	}
@@ -98,12 +98,13 @@ func addGitConfig(env map[string]string) {
 	}
 }
 
-// matches reports whether name is in the fixed list or in pass.
-func matches(name string, pass []string) bool {
+// Passes reports whether commands get a variable of the daemon, where pass is what
+// EnvOptions has.
+func Passes(name string, pass []string) bool {
 	fixed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "NO_COLOR"}
 	for _, p := range append(fixed, pass...) {
 		if prefix, rest := strings.CutSuffix(p, "*"); p == name || rest && strings.HasPrefix(name, prefix) {
-			return true
+			return !never(name)
 		}
 	}
 	return false

@@ -76,14 +76,11 @@ func (c *connecting) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if c.undo {
-		err = c.takeBack(agents)
-	} else {
-		err = c.connect(ctx, agents, len(args) > 0)
-	}
-	if err != nil {
+		c.takeBack(agents)
+	} else if err := c.connect(ctx, agents, len(args) > 0); err != nil {
 		return err
 	}
-	return c.report()
+	return errors.Join(c.report(), c.releaseDaemon(ctx))
 }
 
 // chosen are the agents that a command line names; all when it names none.
@@ -157,6 +154,9 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 	}
 	if d.Started {
 		fmt.Fprintf(c.std.err, "the daemon runs in the background now: %s\n", d.URL)
+		if err := lendDaemon(c.cfg.StateDir); err != nil {
+			return err
+		}
 	}
 	for _, p := range plans {
 		r := c.establish(ctx, p.Agent)
@@ -266,7 +266,7 @@ func proof(ctx context.Context, p connect.Plan) (string, error) {
 }
 
 // takeBack undoes what was done for agents.
-func (c *connecting) takeBack(agents []connect.Agent) error {
+func (c *connecting) takeBack(agents []connect.Agent) {
 	for _, a := range agents {
 		list, err := connect.Undo(c.cfg.StateDir, a.Name)
 		r := connected{Agent: a.Name, Status: "undone", Undone: list, Failure: err}
@@ -281,10 +281,6 @@ func (c *connecting) takeBack(agents []connect.Agent) error {
 		}
 		c.results = append(c.results, r)
 	}
-	if _, err := c.endpoint(c.cfg); err == nil && len(c.results) > 0 && !c.json {
-		fmt.Fprintln(c.std.err, "the daemon still runs; end it with `toold down`")
-	}
-	return nil
 }
 
 // agentFindings repeats the proofs of the agents that are connected.

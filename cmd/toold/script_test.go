@@ -45,11 +45,15 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 }
 
 // scriptCondition is what scripts may ask for: [codex], [claude] is whether TOOLD_CODEX,
-// TOOLD_CLAUDE names the program.
+// TOOLD_CLAUDE names the program, [systemd] whether a user manager can be tried.
 func scriptCondition(name string) (bool, error) {
 	switch name {
 	case "codex", "claude":
 		return os.Getenv("TOOLD_"+strings.ToUpper(name)) != "", nil
+	case "systemd":
+		return exec.Command("unshare", "--mount", "--pid", "--fork", "sh", "-ec", `
+			/lib/systemd/systemd --version && systemctl --version && systemd-analyze --version
+			umount --recursive /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup`).Run() == nil, nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }

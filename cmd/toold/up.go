@@ -2,17 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/service"
+	"github.com/toold/toold/internal/statedir"
+	"github.com/toold/toold/interop/connect"
 )
 
 // How long a daemon may take to answer, and to end.
@@ -25,14 +31,18 @@ func upCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Have the daemon run in the background", Args: cobra.NoArgs,
 		Long: "Starts the daemon in the background, unless one runs, and registers the workspace. Where\n" +
-			"systemd manages your services it is a unit of yours until it is stopped or you log out,\n" +
-			"elsewhere a process. `toold down` ends it; running calls are answered first.",
+			"systemd manages your services it is a unit of yours, which starts whenever you log in,\n" +
+			"elsewhere a process until the machine stops. `toold down` ends it, and removes the\n" +
+			"unit; running calls are answered first.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := g.load()
 			if err != nil {
 				return err
 			}
-			return g.up(cmd.Context(), cfg)
+			if err := g.up(cmd.Context(), cfg); err != nil {
+				return err
+			}
+			return keepDaemon(cfg.StateDir)
 		},
 	}
 }
@@ -61,6 +71,9 @@ func (g *global) up(ctx context.Context, cfg config.Config) error {
 	if d.Started {
 		text += fmt.Sprintf("  log        %s\n", d.Log)
 	}
+	if d.Unit != "" {
+		text += "  starts     when you log in; to have it run without a login: loginctl enable-linger\n"
+	}
 	text += "See what agents do with `toold watch`; end the daemon with `toold down`.\n"
 	v := map[string]any{"started": d.Started, "pid": d.PID, "url": d.URL, "workspace": cfg.Workspace, "unit": d.Unit, "log": d.Log}
 	if g.json {
@@ -84,7 +97,7 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	}
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
-	if d, err = service.Start(ctx, service.Options{StateDir: cfg.StateDir, Dir: cfg.Workspace, Command: command}); err != nil {
+	if d, err = service.Start(ctx, service.Options{StateDir: cfg.StateDir, Dir: cfg.Workspace, Command: command, Env: unitEnv(cfg)}); err != nil {
 		return d, &exitError{exitFailed, fmt.Errorf("%w\n`toold serve` starts it in this terminal; `toold doctor` looks for what is wrong", err)}
 	}
 	p, err := g.reach(ctx, cfg, client.Options{Silent: true})
@@ -93,6 +106,18 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	}
 	p.close()
 	return d, nil
+}
+
+// unitEnv is what a daemon that systemd starts gets of this environment: what its commands get,
+// and what says where its files are. Other variables may be secrets, and are not written down.
+func unitEnv(cfg config.Config) (env []string) {
+	own := []string{"TOOLD_*", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TMPDIR"}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); executor.Passes(name, append(own, cfg.Env.Pass...)) {
+			env = append(env, entry)
+		}
+	}
+	return env
 }
 
 // daemonCommand is how the daemon is started as this command was, in the workspace.
@@ -125,14 +150,60 @@ func (g *global) down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, downWithin)
-	defer cancel()
-	d, ok, err := service.Stop(ctx, cfg.StateDir)
+	d, ok, err := stopDaemon(ctx, cfg.StateDir)
 	switch {
 	case err != nil:
-		return &exitError{exitFailed, err}
+		return err
 	case !ok:
 		return g.done(map[string]any{"stopped": false}, "no daemon runs")
 	}
 	return g.done(map[string]any{"stopped": true, "pid": d.PID}, "the daemon has ended")
+}
+
+func stopDaemon(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, downWithin)
+	defer cancel()
+	if d, ok, err = service.Stop(ctx, stateDir); err == nil {
+		err = keepDaemon(stateDir)
+	}
+	if err != nil {
+		err = &exitError{exitFailed, err}
+	}
+	return d, ok, err
+}
+
+// lentFile exists while a daemon runs that was started for the sake of connected agents only.
+func lentFile(stateDir string) string { return filepath.Join(stateDir, "connect", "daemon") }
+
+// lendDaemon has releaseDaemon end the daemon that was just started.
+func lendDaemon(stateDir string) error {
+	file := lentFile(stateDir)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, nil, 0o600)
+}
+
+// keepDaemon has releaseDaemon do nothing.
+func keepDaemon(stateDir string) error {
+	if err := os.Remove(lentFile(stateDir)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// releaseDaemon ends the daemon when it was started for connected agents, and there are none.
+func (c *connecting) releaseDaemon(ctx context.Context) error {
+	names, err := connect.Connected(c.cfg.StateDir)
+	if err != nil || len(names) > 0 {
+		return err
+	}
+	if _, err := os.Stat(lentFile(c.cfg.StateDir)); err == nil {
+		_, _, err := stopDaemon(ctx, c.cfg.StateDir)
+		return err
+	}
+	if _, err := c.endpoint(c.cfg); err == nil && len(c.results) > 0 && !c.json {
+		fmt.Fprintln(c.std.err, "the daemon, which ran before, still runs; end it with `toold down`")
+	}
+	return nil
 }

@@ -1,9 +1,10 @@
 // Package service starts a daemon that outlives the command which starts it, and ends
 // one.
 //
-// Where systemd manages the user's services the daemon is a transient unit, elsewhere a
-// process in a session of its own. Its output is appended to a file of the state directory
-// in both cases. Whether a daemon runs is known from the state directory alone.
+// Where systemd manages the user's services the daemon is a unit, which systemd starts again
+// after a failure and at each login, elsewhere a process in a session of its own. Its output
+// is appended to a file of the state directory in both cases. Whether a daemon runs is
+// known from the state directory alone.
 package service
 
 import (
@@ -25,6 +26,7 @@ type Options struct {
 	StateDir string   // exists
 	Dir      string   // the working directory
 	Command  []string // the program, by its absolute path, and its arguments
+	Env      []string // what a unit gets, besides what systemd gives it; a process gets all
 }
 
 // Daemon is a running daemon.
@@ -66,27 +68,34 @@ func (o Options) start(ctx context.Context) (Daemon, error) {
 	}
 	begin := o.detach
 	if managed(ctx) {
-		begin = o.unit
+		begin = o.enable
 	}
 	p, err := begin(ctx, d.Log)
 	if err != nil {
 		return d, err
 	}
 	d.Unit = p.unit
+	if d.Daemon, err = o.await(ctx, p, d.Log); err != nil {
+		err = errors.Join(err, disable(context.WithoutCancel(ctx), o.StateDir))
+	}
+	return d, err
+}
+
+// await returns the daemon when it can be reached.
+func (o Options) await(ctx context.Context, p process, log string) (statedir.Daemon, error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		var ok bool
-		if d.Daemon, ok, err = statedir.Running(o.StateDir); ok || err != nil {
+		if d, ok, err := statedir.Running(o.StateDir); ok || err != nil {
 			return d, err
 		}
 		if why, over := p.ended(); over {
-			return d, fmt.Errorf("the daemon ended at once (%s):\n%s", why, tail(d.Log))
+			return statedir.Daemon{}, fmt.Errorf("the daemon ended at once (%s):\n%s", why, tail(log))
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return d, fmt.Errorf("the daemon cannot be reached yet: %w; what it printed is in %s", context.Cause(ctx), d.Log)
+			return statedir.Daemon{}, fmt.Errorf("the daemon cannot be reached yet: %w; what it printed is in %s", context.Cause(ctx), log)
 		}
 	}
 }
@@ -105,33 +114,41 @@ func tail(file string) string {
 	return "  " + strings.ReplaceAll(lines, "\n", "\n  ")
 }
 
-// Stop ends the daemon of a state directory, however it was started, and returns when it
-// has ended. ok is false when none runs.
+// Stop ends the daemon of a state directory, however it was started, removes its unit, and
+// returns when it has ended. ok is false when none ran.
 func Stop(ctx context.Context, stateDir string) (d statedir.Daemon, ok bool, err error) {
-	d, ok, err = statedir.Running(stateDir)
-	if !ok || err != nil {
+	if d, ok, err = statedir.Running(stateDir); err != nil {
 		return d, false, err
 	}
+	unit := disable(ctx, stateDir)
+	if served, err := statedir.Served(stateDir); err != nil || !served || !ok {
+		return d, ok, errors.Join(err, unit)
+	}
+	return d, ok, errors.Join(end(ctx, stateDir, d), unit)
+}
+
+// end ends a process that serves a state directory.
+func end(ctx context.Context, stateDir string, d statedir.Daemon) error {
 	if !serves(d.PID, stateDir) {
-		return d, true, fmt.Errorf("cannot end the daemon: process %d is not it, perhaps since it runs in another container; end it there", d.PID)
+		return fmt.Errorf("cannot end the daemon: process %d is not it, perhaps since it runs in another container; end it there", d.PID)
 	}
 	p, err := os.FindProcess(d.PID)
 	if err == nil {
 		err = p.Signal(syscall.SIGTERM)
 	}
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return d, true, fmt.Errorf("cannot end the daemon (process %d): %w", d.PID, err)
+		return fmt.Errorf("cannot end the daemon (process %d): %w", d.PID, err)
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		if still, err := statedir.Served(stateDir); err != nil || !still {
-			return d, true, err
+			return err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return d, true, fmt.Errorf("the daemon (process %d) has not ended yet: %w", d.PID, context.Cause(ctx))
+			return fmt.Errorf("the daemon (process %d) has not ended yet: %w", d.PID, context.Cause(ctx))
 		}
 	}
 }

@@ -2,49 +2,78 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
-// managed reports whether systemd manages services of the user.
-func managed(ctx context.Context) bool {
-	if _, err := exec.LookPath("systemd-run"); err != nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return exec.CommandContext(ctx, "systemctl", "--user", "show-environment").Run() == nil
-}
-
-// UnitName is the name of the unit that serves a state directory.
-func UnitName(stateDir string) string {
+// unitFile is the unit of the daemon of a state directory, whether it exists or not: a
+// service of the user's systemd, which has a link to it, that starts the daemon whenever the
+// user logs in, or the machine starts where the user lingers.
+func unitFile(stateDir string) string {
 	h := fnv.New32a()
 	h.Write([]byte(stateDir))
-	return fmt.Sprintf("toold-%08x", h.Sum32())
+	return filepath.Join(stateDir, fmt.Sprintf("toold-%08x.service", h.Sum32()))
 }
 
-// unit starts the daemon as a transient unit with the environment of this program, so that
-// commands find the programs that they find in the user's shell.
-func (o Options) unit(ctx context.Context, log string) (process, error) {
-	name := UnitName(o.StateDir)
-	args := []string{
-		"--user", "--quiet", "--collect", "--unit=" + name, "--description=toold, which runs the tool calls of agents",
-		"--working-directory=" + o.Dir, "--property=StandardOutput=append:" + log, "--property=StandardError=append:" + log,
+// managed reports whether systemd manages services of the user.
+func managed(ctx context.Context) bool { return systemctl(ctx, "show-environment") == nil }
+
+func systemctl(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "systemctl", append([]string{"--user"}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(string(out)))
 	}
-	for _, entry := range os.Environ() {
-		if variable, _, ok := strings.Cut(entry, "="); ok && printable(entry) && variable != "" {
-			args = append(args, "--setenv="+entry)
-		}
+	return nil
+}
+
+// text is the unit. A command that runs out of memory must not end the daemon, nor a signal
+// to the daemon its commands: it answers their calls.
+func (o Options) text(log string) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Written by `toold up`, removed by `toold down`.\n[Unit]\nDescription=toold, which runs the tool calls of agents")
+	line("StartLimitIntervalSec=60\nStartLimitBurst=5\n\n[Service]\nType=exec\nRestart=on-failure\nRestartSec=2")
+	line("KillMode=mixed\nDelegate=yes\nOOMPolicy=continue")
+	line("WorkingDirectory=%s", specifiers(o.Dir))
+	line("StandardOutput=append:%s\nStandardError=append:%[1]s", specifiers(log))
+	for _, entry := range o.Env {
+		line("Environment=%s", quoted(entry))
 	}
-	args = append(append(args, "--"), o.Command...)
-	if out, err := exec.CommandContext(ctx, "systemd-run", args...).CombinedOutput(); err != nil {
-		return process{}, fmt.Errorf("cannot start the unit %s: %w: %s\nstart the daemon in a terminal instead: toold serve", name, err, strings.TrimSpace(string(out)))
+	command := quoted(o.Command[0])
+	for _, arg := range o.Command[1:] {
+		command += " " + strings.ReplaceAll(quoted(arg), "$", "$$")
 	}
-	looked := time.Now()
+	line("ExecStart=%s\n\n[Install]\nWantedBy=default.target", command)
+	return b.String()
+}
+
+func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// quoted is a word of a unit.
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(specifiers(s)) + `"`
+}
+
+// enable writes the unit and starts it.
+func (o Options) enable(ctx context.Context, log string) (process, error) {
+	file := unitFile(o.StateDir)
+	name := filepath.Base(file)
+	err := os.WriteFile(file, []byte(o.text(log)), 0o600)
+	if err == nil {
+		err = systemctl(ctx, "enable", "--now", file)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot start the unit %s: %w\nstart the daemon in a terminal instead: toold serve", name, err)
+		return process{}, errors.Join(err, disable(context.WithoutCancel(ctx), o.StateDir))
+	}
+	var looked time.Time
 	return process{unit: name, ended: func() (string, bool) {
 		if time.Since(looked) < 500*time.Millisecond {
 			return "", false
@@ -52,10 +81,21 @@ func (o Options) unit(ctx context.Context, log string) (process, error) {
 		looked = time.Now()
 		state, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-active", name).Output() // it fails unless active
 		is := strings.TrimSpace(string(state))
-		return "the unit " + name + " is " + is, is == "inactive" || is == "failed"
+		// A unit that is activated again has ended once.
+		return "the unit " + name + " is " + is, slices.Contains([]string{"inactive", "failed", "activating"}, is)
 	}}, nil
 }
 
-func printable(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+// disable ends the unit of a state directory, if there is one, and removes it.
+func disable(ctx context.Context, stateDir string) error {
+	file := unitFile(stateDir)
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	name := filepath.Base(file)
+	if err := systemctl(ctx, "disable", "--now", name); err != nil {
+		return fmt.Errorf("cannot remove the unit %s: %w\nuntil you do, in a login of yours, it starts the daemon again: systemctl --user disable --now %[1]s", name, err)
+	}
+	_ = systemctl(ctx, "reset-failed", name) // it fails unless the unit did
+	return os.Remove(file)
 }
