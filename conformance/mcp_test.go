@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toold/toold/client"
@@ -31,6 +32,7 @@ type mcpClient struct {
 	session  *mcp.ClientSession
 	answers  func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: no one is asked
 	progress chan string                               // what the client was sent, as far as it has room
+	results  map[string]*jsonschema.Resolved           // by tool: what its structured results must be
 }
 
 // eachMCP runs a test with the client of the official SDK, in both versions of the protocol
@@ -53,7 +55,6 @@ func TestMCP(t *testing.T) {
 	eachMCP(t, func(t *testing.T, connect func(*mcpClient)) {
 		c := newCarefulSite(t, bin)
 		connect(c)
-		c.lists()
 		c.runs()
 		c.printsMuch()
 		c.refuses()
@@ -185,6 +186,7 @@ func (c *mcpClient) connect(to mcp.Transport, version string) {
 		c.Fatal(err)
 	}
 	c.Cleanup(func() { c.session.Close() })
+	c.lists()
 }
 
 // call makes a call and returns what the model reads, and the structured result.
@@ -195,6 +197,9 @@ func (c *mcpClient) call(ctx context.Context, tool string, arguments map[string]
 		c.Fatalf("%s %v: %v", tool, arguments, err)
 	}
 	got, _ = r.StructuredContent.(map[string]any)
+	if err := c.results[tool].Validate(got); err != nil {
+		c.Errorf("%s %v: the structured result is not as its schema says: %v", tool, arguments, err)
+	}
 	return r.Content[0].(*mcp.TextContent).Text, got, r.IsError
 }
 
@@ -203,6 +208,7 @@ func (c *mcpClient) bash(command string) (text string, got map[string]any, faile
 	return c.call(c.Context(), "bash", map[string]any{"command": command})
 }
 
+// lists looks at the tools, and keeps what they say of their results.
 func (c *mcpClient) lists() {
 	c.Helper()
 	r, err := c.session.ListTools(c.Context(), nil)
@@ -210,8 +216,20 @@ func (c *mcpClient) lists() {
 		c.Fatal(err)
 	}
 	reads := map[string]bool{}
+	c.results = map[string]*jsonschema.Resolved{}
 	for _, t := range r.Tools {
 		reads[t.Name] = t.Annotations.ReadOnlyHint
+		var results jsonschema.Schema
+		text, err := json.Marshal(t.OutputSchema)
+		if err == nil {
+			err = json.Unmarshal(text, &results)
+		}
+		if err == nil {
+			c.results[t.Name], err = results.Resolve(nil)
+		}
+		if err != nil || results.Properties["exit_code"] == nil {
+			c.Fatalf("%s has the results %s: %v", t.Name, text, err)
+		}
 	}
 	if bash, ok := reads["bash"]; !ok || bash || !reads["read_file"] {
 		c.Errorf("the tools, and which only read: %v", reads)
@@ -231,6 +249,23 @@ func (c *mcpClient) runs() {
 	}
 	if text, _, failed := c.call(c.Context(), "read_file", map[string]any{"file_path": "note.txt"}); failed || !strings.Contains(text, "one") {
 		c.Errorf("read_file: %q", text)
+	}
+	patch := "*** Begin Patch\n*** Update File: note.txt\n@@\n-one\n+two\n*** Add File: other.txt\n+new\n*** End Patch"
+	if _, got, failed := c.call(c.Context(), "apply_patch", map[string]any{"input": patch}); failed || got["files"] == nil {
+		c.Errorf("apply_patch: %v", got)
+	}
+	text, got, failed := c.call(c.Context(), "bash", map[string]any{"command": "sleep 1000", "background": true})
+	running, _ := got["background"].(map[string]any)
+	if failed || running["tool_call_id"] == nil {
+		c.Fatalf("in the background: %q %v", text, got)
+	}
+	running = map[string]any{"call_id": running["tool_call_id"]}
+	for tool, arguments := range map[string]map[string]any{
+		"grep": {"pattern": "two"}, "glob": {"pattern": "*"}, "list_calls": {}, "bash_output": running, "bash_kill": running,
+	} {
+		if text, got, failed := c.call(c.Context(), tool, arguments); failed {
+			c.Errorf("%s: %q %v", tool, text, got)
+		}
 	}
 }
 

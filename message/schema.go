@@ -36,6 +36,20 @@ func Schema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
+// SchemaOf returns the JSON Schema of what toold sends as a T.
+func SchemaOf[T any]() (*jsonschema.Schema, error) {
+	types, err := ownSchemas()
+	if err != nil {
+		return nil, err
+	}
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: types})
+	if err != nil {
+		return nil, fmt.Errorf("cannot describe %T: %v", *new(T), err)
+	}
+	walk(s, openDaemon)
+	return s, nil
+}
+
 func daemonFrames() []frameType {
 	return []frameType{
 		sent[ToolReturn]("message_type", "tool_return_message"),

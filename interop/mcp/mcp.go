@@ -80,9 +80,13 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.mcp.AddReceivingMiddleware(s.bound)
+	results, err := message.SchemaOf[outcome]()
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range agent.Hello().Tools {
 		s.mcp.AddTool(&mcp.Tool{
-			Name: t.Name, Description: t.Description, InputSchema: t.Parameters, Annotations: hints(t.Name),
+			Name: t.Name, Description: t.Description, InputSchema: t.Parameters, OutputSchema: results, Annotations: hints(t.Name),
 		}, s.handle)
 	}
 	return s, nil
