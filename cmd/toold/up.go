@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +113,7 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 // unitEnv is what a daemon that systemd starts gets of this environment: what its commands get,
 // and what says where its files are. Other variables may be secrets, and are not written down.
 func unitEnv(cfg config.Config) (env []string) {
-	own := []string{"TOOLD_*", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "TMPDIR"}
+	own := append(slices.Collect(maps.Keys(config.Homes())), "TOOLD_*", "XDG_STATE_HOME", "TMPDIR")
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); executor.Passes(name, append(own, cfg.Env.Pass...)) {
 			env = append(env, entry)

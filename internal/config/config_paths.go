@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ func secrets() []string {
 		"~/.password-store", "~/.vault-token", "~/.terraform.d/credentials.tfrc.json", "~/.local/share/keyrings",
 		"~/.config/hub", "~/.config/glab-cli", "~/.config/rclone", "~/.config/doctl", "~/.config/containers/auth.json", "~/.fly", "~/.s3cfg", "~/.boto",
 		"~/.pulumi/credentials.json", "~/.m2/settings-security.xml", "~/.composer/auth.json", "~/.config/composer/auth.json", "~/.cache/huggingface/token",
-		"~/.claude.json", "~/.claude/.credentials.json", "~/.codex/auth.json", "~/.codex/environments.toml", "~/.gemini/oauth_creds.json", "~/.config/github-copilot", "~/.local/share/opencode/auth.json",
+		"~/.claude.json", "~/.claude/.claude.json", "~/.claude/.credentials.json", "~/.letta/settings.json", "~/.codex/auth.json", "~/.codex/environments.toml", "~/.gemini/oauth_creds.json", "~/.config/github-copilot", "~/.local/share/opencode/auth.json",
 		"~/.huggingface/token", "~/.config/pypoetry/auth.toml", "~/.sops", "~/.config/age", "~/.kaggle/kaggle.json", "~/.databrickscfg", "~/.config/stripe", "~/.config/netlify",
 		"~/.local/share/containers/auth.json", "~/.vnc/passwd", "~/.bitcoin",
 		"~/.mozilla", "~/.thunderbird", "~/.config/google-chrome", "~/.config/chromium", "~/.config/BraveSoftware",
@@ -265,7 +266,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 		}
 	}
 	for _, p := range secrets() {
-		if path := l.expand(p); path != "" {
+		for _, path := range l.placesOf(p) {
 			add(scalar{}, path)
 		}
 	}
@@ -280,6 +281,32 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 		}
 	}
 	return out
+}
+
+// Homes are the variables that move directories in which programs keep secrets, and where
+// these are otherwise.
+func Homes() map[string]string {
+	return map[string]string{
+		"XDG_CONFIG_HOME": "~/.config", "XDG_DATA_HOME": "~/.local/share", "XDG_CACHE_HOME": "~/.cache",
+		"CODEX_HOME": "~/.codex", "CLAUDE_CONFIG_DIR": "~/.claude", "GNUPGHOME": "~/.gnupg", "DOCKER_CONFIG": "~/.docker",
+		"CARGO_HOME": "~/.cargo", "AZURE_CONFIG_DIR": "~/.azure", "PASSWORD_STORE_DIR": "~/.password-store",
+	}
+}
+
+// placesOf are a secret, and where it is when a variable moves its directory.
+func (l *loader) placesOf(secret string) (paths []string) {
+	if path := l.expand(secret); path != "" {
+		paths = append(paths, path)
+	}
+	homes := Homes()
+	for _, variable := range slices.Sorted(maps.Keys(homes)) {
+		dir := l.getenv(variable)
+		rest, ok := strings.CutPrefix(secret, homes[variable])
+		if ok && filepath.IsAbs(dir) && (rest == "" || rest[0] == '/') {
+			paths = append(paths, filepath.Join(dir, rest))
+		}
+	}
+	return paths
 }
 
 // hideable refuses what reads like a pattern, and warns of what is not there: both

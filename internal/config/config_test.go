@@ -171,6 +171,25 @@ redact: [s3cret]
 	}
 }
 
+// TestSecretsAreHiddenWhereVariablesMoveThem, and where they are otherwise.
+func TestSecretsAreHiddenWhereVariablesMoveThem(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	elsewhere := t.TempDir()
+	for variable, secret := range map[string]string{
+		"CODEX_HOME": "environments.toml", "CLAUDE_CONFIG_DIR": ".credentials.json", "XDG_CONFIG_HOME": "gh", "GNUPGHOME": "",
+	} {
+		m.env[variable] = filepath.Join(elsewhere, variable)
+		got, err := Load(m.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(got.Sandbox.Hide, filepath.Join(elsewhere, variable, secret)) || !slices.Contains(got.Sandbox.Hide, filepath.Join(m.home, ".codex/auth.json")) {
+			t.Errorf("%s: hidden are %q", variable, got.Sandbox.Hide)
+		}
+	}
+}
+
 func TestWhatCannotBeHiddenIsToldOf(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -50,7 +50,7 @@ func (p Plan) Apply() error {
 // record describes the change of a file. What an earlier change of it found is kept.
 func (s *step) record(old record) changed {
 	c := changed{
-		Path: s.target, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
+		Path: s.target, Vault: s.vault, Existed: s.existed, Mode: s.Mode, After: digest(s.after),
 		Whole: s.Format == "", Format: s.Format, Done: s.done,
 	}
 	i := slices.IndexFunc(old.Files, func(o changed) bool { return o.Path == c.Path })
@@ -81,11 +81,13 @@ func (s *step) write(c *changed) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", s.Path, err)
 	}
-	mode := s.Mode
-	if s.Secret {
-		mode &= 0o700
+	if s.vault == "" {
+		return replace(s.target, s.after, s.Mode)
 	}
-	return replace(s.target, s.after, mode)
+	if err := replace(s.vault, s.after, 0o600); err != nil || s.linked {
+		return err
+	}
+	return link(s.vault, s.target)
 }
 
 // unwrite puts the first n files back.
@@ -93,6 +95,8 @@ func (p Plan) unwrite(n int) (err error) {
 	for _, s := range p.steps[:n] {
 		switch {
 		case !s.changes():
+		case s.linked:
+			err = errors.Join(err, replace(s.vault, s.before, 0o600))
 		case s.existed:
 			err = errors.Join(err, replace(s.target, s.before, s.Mode))
 		default:
@@ -108,7 +112,7 @@ func restoreRecord(stateDir string, old, failed record) error {
 	}
 	for _, c := range failed.Files {
 		c.removeDirs()
-		os.Remove(c.Backup)
+		c.forget()
 	}
 	return os.Remove(recordFile(stateDir, failed.Agent))
 }
@@ -139,7 +143,7 @@ func Undo(stateDir, agent string) (list []Undone, err error) {
 		list = append(list, one)
 	}
 	for _, c := range r.Files {
-		os.Remove(c.Backup)
+		c.forget()
 	}
 	if err := os.Remove(recordFile(stateDir, agent)); err != nil {
 		return list, fmt.Errorf("cannot forget the record: %w", err)
@@ -196,6 +200,14 @@ func (c changed) restore() error {
 	}
 	c.removeDirs()
 	return nil
+}
+
+// forget removes what was kept of the file.
+func (c changed) forget() {
+	os.Remove(c.Backup)
+	if c.Vault != "" {
+		os.Remove(c.Vault)
+	}
 }
 
 // removeDirs removes the directories that were made, unless something is in them.

@@ -16,6 +16,7 @@ import (
 func codexAgent() Agent {
 	return Agent{
 		Name: "codex", Title: "Codex", programs: []string{"codex"},
+		Notes:  []string{"environments.toml, which contains the token, becomes a link to a file in toold's state directory, where no call can read it"},
 		places: func(s Setup) []string { return []string{s.codexHome()} },
 		files:  codexFiles, prove: proveCodex, warn: codexProfiles,
 	}
@@ -102,7 +103,12 @@ func proveCodex(ctx context.Context, p *site) error {
 		if err != nil {
 			return err
 		}
-		if err := p.write(f.Path, text); err != nil {
+		at := f.Path
+		if f.Secret {
+			at = filepath.Join(p.dir, "kept", filepath.Base(f.Path))
+			err = errors.Join(os.Mkdir(home, 0o700), os.Symlink(at, f.Path))
+		}
+		if err := errors.Join(err, p.write(at, text)); err != nil {
 			return err
 		}
 	}

@@ -58,14 +58,16 @@ type File struct {
 	Changes []edit.Change
 	Content []byte      // of a file that is toold's alone; Format and Changes are not used
 	Mode    fs.FileMode // of a file that does not exist
-	Secret  bool        // it contains the token: others must not read it
+	// Secret: it contains the token. It is kept in the state directory, which no call can
+	// read, and at Path there is a link to it.
+	Secret bool
 }
 
 // Agent is a program that can be connected.
 type Agent struct {
 	Name  string // as people write it, and of its token
 	Title string
-	Notes []string // what connecting does not do
+	Notes []string // what else a person has to know, such as what connecting does not do
 
 	programs []string // any of which is looked for on PATH
 	places   func(Setup) []string

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,6 +115,77 @@ func TestMissingFilesAreMadeAndRemoved(t *testing.T) {
 		})
 		if diff := cmp.Diff([]string{"", "/state", "/state/connect"}, left); diff != "" {
 			t.Errorf("%s: %s", a.Name, diff)
+		}
+	}
+}
+
+// withToken lists the files outside of the state directory that contain the token.
+func (p person) withToken() (list []string) {
+	p.t.Helper()
+	err := filepath.WalkDir(p.Home, func(path string, e os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == p.StateDir:
+			return filepath.SkipDir
+		case !e.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), p.Token) {
+			list = append(list, path)
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return list
+}
+
+// TestTokensStayInTheStateDirectory: calls can read what lies elsewhere, also while connect
+// writes it.
+func TestTokensStayInTheStateDirectory(t *testing.T) {
+	t.Parallel()
+	const own = "[[environments]]\nid = \"box\"\nurl = \"ws://box\"\n"
+	for _, a := range Agents() {
+		if !a.Supported() {
+			continue
+		}
+		p := newPerson(t)
+		p.Getenv = func(name string) string {
+			return map[string]string{"CODEX_HOME": filepath.Join(p.Home, "else where")}[name]
+		}
+		p.write("dotfiles/environments.toml", own)
+		at := filepath.Join(p.Home, "else where", "environments.toml")
+		if err := errors.Join(os.Mkdir(filepath.Dir(at), 0o700), os.Symlink("../dotfiles/environments.toml", at)); err != nil {
+			t.Fatal(err)
+		}
+		p.connect(a.Name)
+		if list := p.withToken(); list != nil {
+			t.Errorf("%s: the token is in %v", a.Name, list)
+		}
+		if a.Name == "codex" {
+			text := p.read("else where/environments.toml")
+			if !strings.Contains(text, p.Token) || !strings.Contains(text, "ws://box") {
+				t.Errorf("Codex reads %q", text)
+			}
+			// An editor may put a file in the place of the link.
+			if err := os.Remove(filepath.Join(p.Home, "dotfiles/environments.toml")); err != nil {
+				t.Fatal(err)
+			}
+			p.write("dotfiles/environments.toml", text)
+			p.connect(a.Name)
+			if list := p.withToken(); list != nil {
+				t.Errorf("the second time the token stays in %v", list)
+			}
+		}
+		p.undo(a.Name)
+		if text := p.read("else where/environments.toml"); text != own {
+			t.Errorf("%s: afterwards there is %q", a.Name, text)
+		}
+		if to, err := os.Readlink(at); err != nil || to != "../dotfiles/environments.toml" {
+			t.Errorf("%s: the user's link leads to %q, %v", a.Name, to, err)
 		}
 	}
 }

@@ -24,6 +24,8 @@ type Plan struct {
 type step struct {
 	File
 	target  string // where links lead
+	vault   string // where target is to lead, of a Secret; else ""
+	linked  bool   // it does
 	existed bool
 	before  []byte
 	after   []byte
@@ -39,7 +41,11 @@ func (a Agent) Plan(s Setup) (Plan, error) {
 		return p, err
 	}
 	for _, f := range list {
-		one, err := plan(f)
+		var vault string
+		if f.Secret {
+			vault = filepath.Join(filepath.Dir(recordFile(s.StateDir, a.Name)), a.Name+"-"+filepath.Base(f.Path))
+		}
+		one, err := plan(f, vault)
 		if err != nil {
 			return p, err
 		}
@@ -48,9 +54,9 @@ func (a Agent) Plan(s Setup) (Plan, error) {
 	return p, nil
 }
 
-func plan(f File) (s step, err error) {
-	s.File = f
-	if s.target, err = target(f.Path); err != nil {
+func plan(f File, vault string) (s step, err error) {
+	s.File, s.vault = f, vault
+	if s.target, s.linked, err = target(f.Path, vault); err != nil {
 		return s, err
 	}
 	info, err := os.Stat(s.target)
@@ -89,25 +95,27 @@ func (s *step) work() error {
 	return nil
 }
 
-func (s *step) changes() bool { return !s.existed || !bytes.Equal(s.before, s.after) }
+func (s *step) changes() bool {
+	return !s.existed || !bytes.Equal(s.before, s.after) || s.Secret && !s.linked
+}
 
-// target follows links, also one that leads to no file yet.
-func target(path string) (string, error) {
+// target follows links, also one that leads to no file yet, up to the one that leads to vault.
+func target(path, vault string) (at string, linked bool, err error) {
 	for range 40 {
 		to, err := os.Readlink(path)
-		if err != nil {
-			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-			if errors.Is(err, fs.ErrNotExist) {
-				return path, nil
+		if err != nil || to == vault {
+			dir, problem := filepath.EvalSymlinks(filepath.Dir(path))
+			if errors.Is(problem, fs.ErrNotExist) {
+				return path, err == nil, nil
 			}
-			return filepath.Join(dir, filepath.Base(path)), err
+			return filepath.Join(dir, filepath.Base(path)), err == nil, problem
 		}
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(path), to)
 		}
 		path = to
 	}
-	return "", fmt.Errorf("cannot follow the links of %s", path)
+	return "", false, fmt.Errorf("cannot follow the links of %s", path)
 }
 
 // Empty reports whether everything is as it is to be.

@@ -27,9 +27,10 @@ type changed struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`
 	Mode    fs.FileMode `json:"mode"`
-	Backup  string      `json:"backup"` // the file with the content before
-	After   string      `json:"after"`  // SHA-256 of the content that was written
-	Whole   bool        `json:"whole"`  // the file is toold's alone
+	Backup  string      `json:"backup"`          // the file with the content before
+	Vault   string      `json:"vault,omitempty"` // where the content is, and Path leads
+	After   string      `json:"after"`           // SHA-256 of the content that was written
+	Whole   bool        `json:"whole"`           // the file is toold's alone
 	Format  edit.Format `json:"format,omitempty"`
 	Done    []edit.Done `json:"done,omitempty"`
 	Edited  bool        `json:"edited,omitempty"` // others wrote between two changes: Backup is not what was before the first
@@ -101,6 +102,19 @@ func replace(path string, text []byte, mode fs.FileMode) error {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
+}
+
+// link puts a link in the place of a file at once.
+func link(to, path string) error {
+	beside := path + ".new-link"
+	err := os.Symlink(to, beside)
+	if errors.Is(err, fs.ErrExist) { // of one that was killed
+		err = errors.Join(os.Remove(beside), os.Symlink(to, beside))
+	}
+	if err == nil {
+		err = os.Rename(beside, path)
+	}
+	return err
 }
 
 // makeDirs makes a directory and returns those that did not exist, the outermost first.
