@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -142,8 +141,16 @@ func typescript(t *testing.T) client {
 	if _, err := os.Stat(tsx); err != nil {
 		skip(t, "the module tsx is needed (TOOLD_NODE_MODULES)")
 	}
-	return client{argv: []string{tsx, example(t, dir, "client.ts")}}
+	client := client{argv: []string{tsx, example(t, dir, "client.ts")}}
+	if tsc := filepath.Join(modules, ".bin", "tsc"); isFile(tsc) {
+		compiles(t, dir, tsc)
+	} else {
+		skip(t, "the module typescript is needed (TOOLD_NODE_MODULES)")
+	}
+	return client
 }
+
+func isFile(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // python installs the package from a wheel where pip can build one without a network.
 func python(t *testing.T) client {
@@ -153,7 +160,7 @@ func python(t *testing.T) client {
 	if err := os.CopyFS(source, os.DirFS("python")); err != nil {
 		t.Fatal(err)
 	}
-	program := interpreter(t, "websockets, pip, setuptools, wheel")
+	program := interpreter(t, "websockets, setuptools, wheel, pip")
 	if program == "" {
 		if program, site = interpreter(t, "websockets"), source; program == "" {
 			skip(t, "no python3 with the library websockets")
@@ -257,43 +264,5 @@ func failsInOneLine(t *testing.T, c client) {
 	stdout, stderr, code := c.begin(d, "0.3", "true")()
 	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "toold: no return came for call-") {
 		t.Errorf("got exit code %d, %q and %q", code, stdout, stderr)
-	}
-}
-
-// The types for TypeScript name what the schema does.
-func TestTheTypesAreThoseOfTheSchema(t *testing.T) {
-	t.Parallel()
-	d := newDaemon(t)
-	out, err := exec.CommandContext(t.Context(), d.binary, "schema").Output()
-	var schema struct {
-		Defs map[string]struct {
-			Properties map[string]any
-			Required   []string
-		} `json:"$defs"`
-	}
-	types, err2 := os.ReadFile("npm/index.d.ts")
-	if err := errors.Join(err, err2, json.Unmarshal(out, &schema)); err != nil {
-		t.Fatal(err)
-	}
-	for name, frame := range map[string]string{"ToolReturn": "daemon.tool_return_message", "ErrorMessage": "daemon.error_message"} {
-		_, body, _ := strings.Cut(string(types), "interface "+name+" {")
-		body, _, _ = strings.Cut(body, "\n}")
-		fields := map[string]bool{} // required or not
-		for _, m := range regexp.MustCompile(`(?m)^  (\w+)(\??):`).FindAllStringSubmatch(body, -1) {
-			fields[m[1]] = m[2] == ""
-		}
-		required := map[string]bool{}
-		for _, field := range schema.Defs[frame].Required {
-			required[field] = true
-		}
-		for field := range schema.Defs[frame].Properties {
-			if is, there := fields[field]; !there || is != required[field] {
-				t.Errorf("%s.%s: in the types %t and required %t; required in the schema %t", name, field, there, is, required[field])
-			}
-			delete(fields, field)
-		}
-		for field := range fields {
-			t.Errorf("%s.%s is not in the schema", name, field)
-		}
 	}
 }

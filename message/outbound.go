@@ -11,8 +11,8 @@ type ToolReturn struct {
 	CallID      string       `json:"tool_call_id"`
 	ToolName    string       `json:"tool_name"` // as asked
 	Name        string       `json:"name"`      // same
-	Status      string       `json:"status"`    // "success" or "error"
-	Result      string       `json:"result"`    // what the model reads
+	Status      string       `json:"status" enum:"success,error"`
+	Result      string       `json:"result"` // what the model reads
 	ToolReturn  string       `json:"tool_return"`
 	Stdout      []string     `json:"stdout"`
 	Stderr      []string     `json:"stderr"`
@@ -48,7 +48,7 @@ type ToolReturn struct {
 // File is the effect of a call on one file.
 type File struct {
 	Path         string `json:"path" jsonschema:"the file's canonical path"`
-	Operation    string `json:"operation" jsonschema:"read, create, write, edit, remove or move"`
+	Operation    string `json:"operation" enum:"read,create,write,edit,remove,move"`
 	From         string `json:"from,omitempty" jsonschema:"where a file was that was moved"`
 	Bytes        int64  `json:"bytes" jsonschema:"of the content that was returned, or that the file has now"`
 	Lines        int64  `json:"lines" jsonschema:"of the same"`
@@ -59,9 +59,9 @@ type File struct {
 
 // returnItem mirrors a return in the list form of the Letta API.
 type returnItem struct {
-	Type       string   `json:"type"` // "tool"
+	Type       string   `json:"type" enum:"tool"`
 	CallID     string   `json:"tool_call_id"`
-	Status     string   `json:"status"`
+	Status     string   `json:"status" enum:"success,error"`
 	ToolReturn string   `json:"tool_return"`
 	Stdout     []string `json:"stdout"`
 	Stderr     []string `json:"stderr"`

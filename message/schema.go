@@ -46,6 +46,7 @@ func SchemaOf[T any]() (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot describe %T: %v", *new(T), err)
 	}
+	refine(s, reflect.TypeFor[T]())
 	walk(s, openDaemon)
 	return s, nil
 }
@@ -100,7 +101,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 		if err != nil {
 			return nil, fmt.Errorf("cannot describe %s: %v", f.value, err)
 		}
-		boundIDs(s, f.typ)
+		refine(s, f.typ)
 		walk(s, open)
 		s.Properties[f.key].Const = constant(f.value)
 		name := side + "." + f.value
@@ -129,7 +130,7 @@ func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot describe a call: %v", err)
 	}
-	boundIDs(call, reflect.TypeFor[wireCall]())
+	refine(call, reflect.TypeFor[wireCall]())
 	types[reflect.TypeFor[wireCalls]()] = &jsonschema.Schema{
 		AnyOf: []*jsonschema.Schema{{Type: "array", Items: call}, call.CloneSchemas()},
 	}
@@ -144,24 +145,28 @@ func enum[T ~string](values []T) []any {
 	return list
 }
 
-// boundIDs bounds the length of the identifiers in the schema of a type.
-func boundIDs(s *jsonschema.Schema, t reflect.Type) {
+// refine adds to the schema of a type what only the tags of its fields say: how long
+// identifiers are, and which values there are.
+func refine(s *jsonschema.Schema, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Pointer:
 		if t.Kind() == reflect.Slice {
 			s = s.Items
 		}
-		boundIDs(s, t.Elem())
+		refine(s, t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
 			field := t.Field(i)
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			values := field.Tag.Get("enum")
 			switch child := s.Properties[name]; {
 			case field.Anonymous:
-				boundIDs(s, field.Type)
+				refine(s, field.Type)
 			case child == nil:
+			case values != "":
+				child.Enum = enum(strings.Split(values, ","))
 			case field.Tag.Get("wire") != "id":
-				boundIDs(child, field.Type)
+				refine(child, field.Type)
 			case child.Items != nil:
 				child.Items.MaxLength = jsonschema.Ptr(maxIdent)
 			default:

@@ -220,7 +220,7 @@ func (c *call) stop(reason string) bool {
 // outcome is the structured result of a call.
 type outcome struct {
 	ToolCallID  string              `json:"tool_call_id,omitempty" jsonschema:"names the call in the record"`
-	Status      string              `json:"status" jsonschema:"success or error"`
+	Status      string              `json:"status" enum:"success,error"`
 	Result      string              `json:"result" jsonschema:"what the call printed or returned, or why it did not run"`
 	ErrorType   string              `json:"error_type,omitempty" jsonschema:"why the status is error"`
 	ExitCode    *int                `json:"exit_code,omitempty"`
