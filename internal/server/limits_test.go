@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,7 +11,9 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
 )
 
 func TestACancelThatComesFirstHolds(t *testing.T) {
@@ -137,4 +141,63 @@ func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
 	again := dialAs(t, ts, agentSecret)
 	write(t, again, `{"message_type":"ping","nonce":"small"}`)
 	until(t, again, "small")
+}
+
+// TestRequestsTakeTheirTurnByToken has one token flood the only place for running calls:
+// the call of another is the next but one.
+func TestRequestsTakeTheirTurnByToken(t *testing.T) {
+	const otherSecret = "other-secret-other-secret-other-secret"
+	started, end := make(chan struct{}), make(chan struct{})
+	ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		for _, step := range []chan struct{}{started, end} {
+			select {
+			case step <- struct{}{}:
+			case <-ctx.Done(): // the test is over
+			}
+		}
+		return hello(ctx, io)
+	}, func(l *dispatch.Limits, _ *Options) { l.Concurrent = 1 }, func(o *Options) {
+		o.Tokens = also(o.Tokens, Token{Name: "other", Secret: otherSecret, Roles: []Role{Agent}})
+	})
+	ask := func(method, secret, path, body string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, ts.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+secret)
+		r.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	watcher := dialAs(t, ts, approverSecret)
+	waiting := 0
+	queued := func(secret, id string) {
+		t.Helper()
+		waiting++
+		if status := ask("POST", secret, "/v1/calls?wait=0", call(id)); status != http.StatusAccepted {
+			t.Fatalf("%s: status %d", id, status)
+		}
+		for in := 0; in < waiting; { // the answer does not wait for it
+			write(t, watcher, `{"message_type":"list_calls","request_id":"q"}`)
+			in = strings.Count(read(t, watcher), `"state":"queued"`)
+		}
+	}
+	ask("POST", agentSecret, "/v1/calls?wait=0", call("first"))
+	<-started
+	for i := range 5 {
+		queued(agentSecret, fmt.Sprintf("flood-%d", i))
+	}
+	queued(otherSecret, "mine")
+	for range 3 { // first, flood-0, mine
+		<-end
+		<-started
+	}
+	if status := ask("GET", otherSecret, "/v1/calls/mine?wait=300000", ""); status != http.StatusOK {
+		t.Errorf("the call of the other token has not run: status %d", status)
+	}
 }
