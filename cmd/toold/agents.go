@@ -185,7 +185,7 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "failed", Failure: err, Reason: err.Error()})
 		return p, false, nil
 	}
-	if p.Empty() {
+	if p.Empty() && c.hasToken(a.Name) {
 		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "already", Notes: a.Warnings(s)})
 		return p, false, nil
 	}
@@ -197,6 +197,12 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 		c.printNotes(notes(a, s))
 	}
 	return p, true, nil
+}
+
+// hasToken reports whether there is the token that an agent's settings name.
+func (c *connecting) hasToken(agent string) bool {
+	_, err := tokens.Read(tokens.In(c.cfg.StateDir).Agent(agent))
+	return err == nil
 }
 
 // ask asks once for all changes.
@@ -314,7 +320,7 @@ func (g *global) proveAgain(ctx context.Context, cfg config.Config, name string)
 	if err != nil {
 		return "", err
 	}
-	if !p.Empty() {
+	if !p.Empty() || !c.hasToken(name) {
 		return "", errors.New("its configuration, its token or the address of the daemon is another one than when it was connected")
 	}
 	return proof(ctx, p)

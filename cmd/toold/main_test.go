@@ -74,6 +74,7 @@ func scriptEnv(e *testscript.Env) error {
 	e.Setenv("NO_COLOR", "1")
 	e.Setenv("TOOLD_CODEX", os.Getenv("TOOLD_CODEX"))
 	e.Setenv("TOOLD_CLAUDE", os.Getenv("TOOLD_CLAUDE"))
+	e.Setenv("TOOLD_GOOSE", os.Getenv("TOOLD_GOOSE"))
 	e.Setenv("MARK", fmt.Sprintf("%06d", rand.IntN(1e6)))
 	return nil
 }

@@ -44,11 +44,11 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// scriptCondition is what scripts may ask for: [codex], [claude] is whether TOOLD_CODEX,
-// TOOLD_CLAUDE names the program, [systemd] whether a user manager can be tried.
+// scriptCondition is what scripts may ask for: [codex], [claude], [goose] is whether
+// TOOLD_CODEX, TOOLD_CLAUDE, TOOLD_GOOSE names the program, [systemd] whether a user manager can be tried.
 func scriptCondition(name string) (bool, error) {
 	switch name {
-	case "codex", "claude":
+	case "codex", "claude", "goose":
 		return os.Getenv("TOOLD_"+strings.ToUpper(name)) != "", nil
 	case "systemd":
 		return exec.Command("unshare", "--mount", "--pid", "--fork", "sh", "-ec", `

@@ -2,10 +2,6 @@ package connect
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/toold/toold/internal/edit"
@@ -34,46 +30,6 @@ func clients() []Agent {
 			Notes: []string{"its server is connected by `toold letta`; see docs/connect.md"},
 		},
 	)
-}
-
-// gooseAgent is a client whose settings are YAML.
-func gooseAgent() Agent {
-	at, dir := edit.Path{"extensions", "toold"}, config("goose")
-	return Agent{
-		Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(dir),
-		partly: "the server as Goose will start it was proved, not Goose itself",
-		files: func(s Setup) ([]File, error) {
-			f := File{Path: filepath.Join(dir(s), "config.yaml"), Format: edit.YAML, Mode: 0o600}
-			command := append(s.command("goose"), "mcp")
-			f.Changes = []edit.Change{{Path: at, Value: gooseServer{true, "stdio", "toold", command[0], command[1:], 300}}}
-			own := edit.Path{"extensions", "developer"}
-			text, err := os.ReadFile(f.Path)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("cannot read %s: %w", f.Path, err)
-			}
-			var there any
-			ok, err := edit.Value(edit.YAML, string(text), own, &there)
-			if err != nil {
-				return nil, fmt.Errorf("cannot change %s: %w; set this by hand: see docs/connect.md", f.Path, err)
-			}
-			f.Changes = append(f.Changes, edit.Change{Path: append(own, "enabled"), Value: false})
-			if !ok { // Goose has it without being configured
-				f.Changes = append(f.Changes, edit.Change{Path: append(own, "type"), Value: "builtin"}, edit.Change{Path: append(own, "name"), Value: "developer"})
-			}
-			return []File{f}, nil
-		},
-		prove: func(ctx context.Context, p *site) error { return p.proveServer(ctx, at) },
-	}
-}
-
-// gooseServer is a server in the form of Goose.
-type gooseServer struct {
-	Enabled bool     `json:"enabled"`
-	Type    string   `json:"type"`
-	Name    string   `json:"name"`
-	Command string   `json:"cmd"`
-	Args    []string `json:"args"`
-	Timeout int      `json:"timeout"` // seconds
 }
 
 // directory is a directory of an agent.

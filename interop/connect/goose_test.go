@@ -17,12 +17,16 @@ func TestGooseUsesTooldInsteadOfItsShell(t *testing.T) {
 	p.write(file, before)
 	p.connect("goose")
 	own := `  toold: {"enabled": true, "type": "stdio", "name": "toold", "cmd": "/opt/toold", "args": ["--token=goose", "mcp"], "timeout": 300}`
+	for _, name := range gooseOwn()[1:] {
+		own += "\n  " + name + ":\n    enabled: false\n    type: \"platform\"\n    name: \"" + name + "\""
+	}
 	want := strings.Replace(strings.Replace(before, "enabled: true\n    type", "enabled: false\n    type", 1), "\nlast", "\n"+own+"\nlast", 1)
 	if diff := cmp.Diff(want, p.read(file)); diff != "" {
 		t.Error(diff)
 	}
+	others := strings.ReplaceAll(strings.SplitAfterN(own, "\n", 2)[1], `"`, "") + "\n"
 	// Goose writes the file anew, in its own form.
-	p.write(file, "extensions:\n  developer:\n    enabled: false\n    type: builtin\n    name: developer\n  toold:\n    enabled: true\n    type: stdio\n    name: toold\n    cmd: /opt/toold\n    args:\n    - --token=goose\n    - mcp\n    timeout: 300\nGOOSE_MODEL: other\n")
+	p.write(file, "extensions:\n  developer:\n    enabled: false\n    type: builtin\n    name: developer\n  toold:\n    enabled: true\n    type: stdio\n    name: toold\n    cmd: /opt/toold\n    args:\n    - --token=goose\n    - mcp\n    timeout: 300\n"+others+"GOOSE_MODEL: other\n")
 	if again, err := p.plan("goose"); err != nil || !again.Empty() {
 		t.Errorf("there is something to do: %v\n%s", err, again.Diff())
 	}

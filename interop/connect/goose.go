@@ -1,0 +1,118 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/toold/toold/internal/edit"
+)
+
+// gooseAgent is a client whose settings are YAML.
+func gooseAgent() Agent {
+	a := Agent{
+		Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(config("goose")),
+		files: gooseFiles, prove: proveGoose,
+	}
+	if a.program() == "" {
+		a.partly = "the server as Goose will start it was proved, not Goose itself"
+	}
+	return a
+}
+
+// gooseServer is a server in the form of Goose.
+type gooseServer struct {
+	Enabled bool     `json:"enabled"`
+	Type    string   `json:"type"`
+	Name    string   `json:"name"`
+	Command string   `json:"cmd"`
+	Args    []string `json:"args"`
+	Timeout int      `json:"timeout"` // seconds
+}
+
+// gooseOwn are the extensions of Goose that are switched off: the one with a shell, what
+// switches that on again, for the model or for a subagent of it, and what reads files.
+// Goose has them without being configured.
+func gooseOwn() []string { return []string{"developer", "extensionmanager", "summon", "analyze"} }
+
+func gooseExtension(name string) edit.Path { return edit.Path{"extensions", name} }
+
+func gooseFiles(s Setup) ([]File, error) {
+	f := File{Path: filepath.Join(config("goose")(s), "config.yaml"), Format: edit.YAML, Mode: 0o600}
+	command := append(s.command("goose"), "mcp")
+	f.Changes = []edit.Change{{Path: gooseExtension("toold"), Value: gooseServer{true, "stdio", "toold", command[0], command[1:], 300}}}
+	text, err := os.ReadFile(f.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read %s: %w", f.Path, err)
+	}
+	for _, name := range gooseOwn() {
+		at := gooseExtension(name)
+		var there any
+		ok, err := edit.Value(edit.YAML, string(text), at, &there)
+		if err != nil {
+			return nil, fmt.Errorf("cannot change %s: %w; set this by hand: see docs/connect.md", f.Path, err)
+		}
+		set := func(key string, value any) {
+			f.Changes = append(f.Changes, edit.Change{Path: append(gooseExtension(name), key), Value: value})
+		}
+		set("enabled", false)
+		if !ok {
+			set("type", "platform")
+			set("name", name)
+		}
+	}
+	return []File{f}, nil
+}
+
+// proveGoose runs Goose with the extensions of the user's settings that connect writes; the
+// others are left out: they are other programs. Where Goose is not installed its server is
+// proved.
+func proveGoose(ctx context.Context, p *site) error {
+	at := gooseExtension("toold")
+	if p.program == "" {
+		return p.proveServer(ctx, at)
+	}
+	list, err := gooseFiles(p.setup)
+	if err != nil {
+		return err
+	}
+	text := ""
+	for _, name := range gooseOwn() {
+		var own any
+		ok, err := edit.Value(edit.YAML, string(p.after[0]), gooseExtension(name), &own)
+		if err == nil && ok {
+			text, _, err = edit.Apply(edit.YAML, text, []edit.Change{{Path: gooseExtension(name), Value: own}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if text, _, err = edit.Apply(edit.YAML, text, list[0].Changes[:1]); err != nil {
+		return err
+	}
+	if err := p.write(list[0].Path, text); err != nil {
+		return err
+	}
+	run := func(m *model) (string, error) {
+		return p.run(ctx, []string{
+			"GOOSE_PROVIDER=anthropic", "GOOSE_MODEL=claude-sonnet-4-5", "ANTHROPIC_HOST=" + m.url, "ANTHROPIC_API_KEY=none",
+			"GOOSE_MODE=auto", "GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_ENABLED=false",
+		}, p.program, "run", "--no-session", "-t", "prove that calls run in toold")
+	}
+	shell := func(script string) call {
+		return call{Name: "toold__bash", Arguments: fields{"command": script}}
+	}
+	return p.prove(run, shell, func() []call {
+		touch := fields{"command": "touch " + downFile}
+		return []call{
+			{Name: "toold__bash", Arguments: touch},
+			{Name: "shell", Arguments: touch},
+			{Name: "extensionmanager__manage_extensions", Arguments: fields{"action": "enable", "extension_name": "developer"}},
+			{Name: "shell", Arguments: touch},
+			{Name: "developer__shell", Arguments: touch},
+		}
+	})
+}
