@@ -45,6 +45,20 @@ func BenchmarkCodexCommand(b *testing.B) {
 	s.report(b, "codex")
 }
 
+// BenchmarkCodexLook is a read with which Codex looks for its own files.
+func BenchmarkCodexLook(b *testing.B) {
+	r := newCodexRig(b)
+	c, _ := r.connect(b, "")
+	var took []time.Duration
+	for b.Loop() {
+		begun := time.Now()
+		c.answer(c.ask("fs/getMetadata", map[string]any{"path": r.uri(".git"), "sandbox": nil}))
+		took = append(took, time.Since(begun))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(percentile(took, 0.5).Microseconds()), "µs-p50")
+}
+
 // codexServer is a connection to Codex's own exec-server. aliases is the directory of the
 // programs that it has made for itself.
 func codexServer(b *testing.B, program, dir string) (c *codexConn, aliases string) {
