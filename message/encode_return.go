@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// EncodedReturn is a return as JSON without its number, which the journal assigns
+// encodedReturn is a return as JSON without its number, which the journal assigns
 // later. A return contains its text three times and its output twice, which may be
 // megabytes; they are escaped once and copied.
-type EncodedReturn struct {
+type encodedReturn struct {
 	text  []byte // up to the number's value
 	plain int    // start of the fields that only mirror others
 }
@@ -21,7 +21,7 @@ const (
 )
 
 // Encode encodes a return of NewToolReturn.
-func (r ToolReturn) Encode() EncodedReturn {
+func (r ToolReturn) Encode() encodedReturn {
 	head := encodeHead(r)
 	room := 3*len(r.Result) + 2*(length(r.Stdout)+length(r.Stderr))
 	b := make([]byte, 0, len(head)+room+room/16+1024) // some bytes of text are two or six of JSON
@@ -36,18 +36,18 @@ func (r ToolReturn) Encode() EncodedReturn {
 	b = appendString(append(b, `,"tool_returns":[{"type":"tool","tool_call_id":`...), r.CallID)
 	b = appendString(append(b, `,"status":`...), r.Status)
 	b = append(append(append(b, ','), mirrored...), "}]"+numberBegins...)
-	return EncodedReturn{b, plain}
+	return encodedReturn{b, plain}
 }
 
 // Frame returns the frame with its number, the same value as the function Encode.
 // The next call overwrites it.
-func (e EncodedReturn) Frame(seq int64) []byte {
+func (e encodedReturn) Frame(seq int64) []byte {
 	return append(strconv.AppendInt(e.text, seq, 10), '}')
 }
 
 // Record returns the frame without the fields that mirror others, for the journal.
 // WholeReturn restores the frame.
-func (e EncodedReturn) Record(seq int64) []byte {
+func (e encodedReturn) Record(seq int64) []byte {
 	b := append(make([]byte, 0, e.plain+40), e.text[:e.plain]...)
 	return append(strconv.AppendInt(append(b, numberBegins...), seq, 10), '}')
 }
