@@ -55,7 +55,7 @@ func (r *reader) unnamed(c *Command, s *spec) {
 		switch at := r.subcommandAt(c); {
 		case at > 0 && c.Sub[0] == "config" && setsGit(words[at+1:]):
 			said = at
-		case at > 0 && c.Sub[0] == "push":
+		case at > 0 && IsField("push fetch pull", c.Sub[0]):
 			r.refspecs(c, at)
 		}
 	}
@@ -74,8 +74,8 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 }
 
-// refspecs adds the operands of a push that name another branch there than here, or
-// overwrite it.
+// refspecs adds the operands of a push, or a fetch, that name another branch there than
+// here, or overwrite it.
 func (r *reader) refspecs(c *Command, at int) {
 	for i := at + 1; i < len(r.argv); i++ {
 		text := r.argv[i].Text
@@ -120,7 +120,7 @@ const codeModules = "timeit code asyncio pdb idlelib cProfile"
 // its input under the name of a file, or a module that takes some.
 func (s *spec) isCodeWord(argv []Word, i int) bool {
 	before, text := argv[i-1].Text, argv[i].Text
-	if s.has("modules") && strings.HasSuffix(before, "m") && isField(codeModules, text) {
+	if s.has("modules") && strings.HasSuffix(before, "m") && IsField(codeModules, text) {
 		return strings.HasPrefix(before, "-")
 	}
 	runs := s.inline != "" || s.has("reader") || s.has("script")
@@ -281,7 +281,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		switch {
 		case takes && (w.Many || w.Dynamic && w.Text == "" || namesDash(w.Text)), mayBeCode && mayNameInput(w):
 			return true
-		case namesDash(w.Text) && i > 0 && isField(s.settings, r.argv[i].Text):
+		case namesDash(w.Text) && i > 0 && IsField(s.settings, r.argv[i].Text):
 			return true
 		case script && !flag && w.Text != "" && w.Text[0] != '-':
 			return false // what follows belongs to the script
@@ -296,7 +296,7 @@ func (s *spec) runsInput(words []Word, c *Command) bool {
 	if s.input == "" {
 		return false
 	}
-	if slices.ContainsFunc(words, func(w Word) bool { return !w.Dynamic && isField(s.input, w.Text) && !isNumber(w.Text) }) {
+	if slices.ContainsFunc(words, func(w Word) bool { return !w.Dynamic && IsField(s.input, w.Text) && !isNumber(w.Text) }) {
 		return false
 	}
 	enough := 0
