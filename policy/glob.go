@@ -132,7 +132,7 @@ func (g *glob) reaches(path string) bool {
 		return ok && len(g.rest) > 0
 	}
 	for n := 1; ok && n < len(g.rest); n++ {
-		if g.rest[n-1] != "**" && matchParts(g.rest[:n], rest) {
+		if last := g.rest[n-1]; last != "**" && matchName(last, baseName(rest)) && matchParts(g.rest[:n], rest) {
 			return true
 		}
 	}

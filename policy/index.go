@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"iter"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -206,6 +207,8 @@ type filed struct {
 	any  []int32 // those that need none
 	by   map[string][]int32
 	keys []string // of by, sorted
+
+	longest int // length of the keys
 }
 
 func (f *filed) add(at int32, keys []string) {
@@ -217,7 +220,7 @@ func (f *filed) add(at int32, keys []string) {
 		f.by = make(map[string][]int32)
 	}
 	for _, key := range keys {
-		f.by[key] = append(f.by[key], at)
+		f.by[key], f.longest = append(f.by[key], at), max(f.longest, len(key))
 	}
 }
 
@@ -297,19 +300,11 @@ func (g *glob) key() string {
 	}
 	if len(g.rest) > 0 {
 		last := g.rest[len(g.rest)-1]
-		if end := nameEnd(last[strings.LastIndexAny(last, `*?[]{}\`)+1:]); end != "" {
+		if end := filepath.Ext(last[strings.LastIndexAny(last, `*?[]{}\`)+1:]); end != "" {
 			return end
 		}
 	}
 	return g.prefix
-}
-
-// nameEnd returns the last dot of a name and what follows, "" where there is none.
-func nameEnd(name string) string {
-	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-		return name[dot:]
-	}
-	return ""
 }
 
 // baseName returns what is after the last slash.
@@ -326,9 +321,11 @@ func (l *pathList) find(path string, tree bool) []int32 {
 			found = append(found, l.trees.by[key]...)
 		}
 	}
-	try(nameEnd(baseName(path)))
+	try(filepath.Ext(path))
 	for begin := path; begin != ""; begin = begin[:max(strings.LastIndexByte(begin, '/'), 0)] {
-		try(begin)
+		if len(begin) <= l.paths.longest || len(begin) <= l.trees.longest { // to look up the others takes long
+			try(begin)
+		}
 		try(baseName(begin))
 	}
 	try("")

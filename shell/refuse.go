@@ -29,7 +29,7 @@ func refuse(script, veiled string) string {
 		}
 	}
 	switch {
-	case oddContinuation.MatchString(veiled), strings.Contains(veiled, "<<") && strings.Contains(veiled, "\\\n"):
+	case strings.Contains(veiled, "\\\n") && (strings.Contains(veiled, "<<") || oddContinuation.MatchString(veiled)):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
 	case bracesAfterName.MatchString(veiled):
 		return "braces directly after a variable's name are expanded first"

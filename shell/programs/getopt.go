@@ -88,11 +88,14 @@ func (g *getopt) several(at int) {
 	g.operands++
 }
 
-// flagsIn counts the words that look like flags.
+// flagsIn returns how many flags the words may be at most: one, or one for each letter.
 func flagsIn(words []Word) (n int) {
 	for _, w := range words {
-		if strings.HasPrefix(w.Text, "-") {
+		switch {
+		case strings.HasPrefix(w.Text, "--") || w.Text == "-":
 			n++
+		case strings.HasPrefix(w.Text, "-"):
+			n += len(w.Text) - 1
 		}
 	}
 	return n
