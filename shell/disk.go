@@ -148,6 +148,9 @@ func (w *walker) namedRepository(args []word, s *state, source string) {
 			w.add(policy.Effect{Kind: policy.Read, Unknown: true, Source: source}) // cat-file takes names from its input
 		}
 		if _, path, ok := strings.Cut(a.text, ":"); ok && a.known() {
+			if _, name, magic := strings.Cut(path, ")"); magic && path[0] == '(' { // :(top)NAME
+				path = name
+			}
 			w.fromTop(path, s, source)
 		}
 		if s.disk.changes() > 0 && strings.HasPrefix(a.text, "--git-dir") {

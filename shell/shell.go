@@ -134,12 +134,7 @@ type globbed struct {
 }
 
 func listed(words, text string) bool {
-	for word := range strings.SplitSeq(words, " ") {
-		if word == text {
-			return true
-		}
-	}
-	return false
+	return programs.IsField(words, text)
 }
 
 // idle is the command that stands for a script without effects.

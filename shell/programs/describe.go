@@ -36,6 +36,11 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	if root.has("git") {
 		c.Operands = append(c.Operands, gitSettings(r.words, own)...)
 	}
+	if root != nil {
+		for file := range strings.FieldsSeq(root.obeys) {
+			c.Operands = append(c.Operands, Operand{Word: Word{Text: file}, Role: "script"})
+		}
+	}
 	if !c.Known {
 		c.Suspects = suspects(r.argv)
 	}
@@ -122,7 +127,7 @@ func (r *reader) withoutForm(c *Command, s *spec, own []Word) {
 	if c.Known = len(s.root().forms) > 0; !c.Known {
 		return
 	}
-	if len(own) > 0 && isField(s.root().deeper, s.name) && isSubcommand(own[0]) {
+	if len(own) > 0 && IsField(s.root().deeper, s.name) && isSubcommand(own[0]) {
 		own = own[1:]
 	}
 	for depth := s.root().depth - len(c.Sub); depth > 0 && len(own) > 0 && isSubcommand(own[0]); depth-- {
@@ -247,7 +252,7 @@ func (s *spec) named(argv []Word) (first, count int) {
 	}
 	rest := argv[1+start:]
 	for i, w := range rest {
-		if i == 1 && isField(s.deeper, rest[0].Text) {
+		if i == 1 && IsField(s.deeper, rest[0].Text) {
 			depth++
 		}
 		if i >= depth || !isSubcommand(w) {

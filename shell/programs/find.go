@@ -250,7 +250,7 @@ func (c *Command) unknown(w Word, program string) {
 // removesFiles reports whether a command removes the files that it is given, and no
 // directories: for all files of a tree that comes to the same.
 func removesFiles(argv []Word) bool {
-	return isField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
+	return IsField("rm unlink", baseName(argv[0].Text)) && !slices.ContainsFunc(argv[1:], func(w Word) bool {
 		return strings.HasPrefix(w.Text, "--r") || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "rR") && !strings.HasPrefix(w.Text, "--")
 	})
 }

@@ -44,7 +44,7 @@ func (s *spec) remote() bool {
 // harmlessGlobals reports whether the options before git's subcommand change nothing.
 func harmlessGlobals(s *spec, c *Command) bool {
 	return !slices.ContainsFunc(c.Flags, func(f Flag) bool {
-		if f.spec == nil || s.globals[f.Name] != f.spec || isField(s.harmless, f.Name) {
+		if f.spec == nil || s.globals[f.Name] != f.spec || IsField(s.harmless, f.Name) {
 			return false
 		}
 		setting := f.Name == "-c" && f.HasValue && !f.Value.Dynamic && harmlessGitSetting(f.Value.Text)
@@ -68,7 +68,7 @@ func (c *Command) gitConfigured(root *spec) {
 			value = value[1:]
 		}
 		section, _, _ := strings.Cut(name, ".")
-		hidden := isField("include includeif help gc clean", section) || alias && (f.Name != "-c" || f.Value.Dynamic) || f.Value.Text == ""
+		hidden := IsField("include includeif help gc clean", section) || alias && (f.Name != "-c" || f.Value.Dynamic) || f.Value.Text == ""
 		if hidden && c.Opaque == "" {
 			c.Opaque = "git is configured to do what its words do not show"
 		}
@@ -126,6 +126,6 @@ func setsGit(words []Word) bool {
 		return false // it shows a setting, or takes one away
 	}
 	section, _, _ := strings.Cut(operands[0], ".")
-	return !isField("user author committer color advice pull push branch init fetch rebase merge", section) ||
+	return !IsField("user author committer color advice pull push branch init fetch rebase merge", section) ||
 		strings.Contains(operands[0], "template") || strings.Contains(operands[0], "driver") || strings.Contains(operands[0], "remote")
 }

@@ -37,7 +37,7 @@ func hosts(argv []Word) (out []Operand) {
 // namesHost reports whether the value of a flag is a host without a scheme, or may
 // be one.
 func namesHost(flag string) bool {
-	return isField("--proxy --https-proxy --http-proxy --registry --index-url --extra-index-url --find-links --trusted-host", flag) ||
+	return IsField("--proxy --https-proxy --http-proxy --registry --index-url --extra-index-url --find-links --trusted-host", flag) ||
 		strings.HasPrefix(flag, "--@") && strings.HasSuffix(flag, ":registry")
 }
 
@@ -66,9 +66,9 @@ func hostWords(w Word) (out []Operand) {
 	case !colon || strings.Contains(before, "/"):
 	case host != "":
 		out = append(out, Operand{Word: Word{Text: "https://" + host + "/"}, Kind: Net})
-	case isField("http https ftp ftps ws wss git+ssh git+https git+http", before):
+	case IsField("http https ftp ftps ws wss git+ssh git+https git+http", before):
 		out = append(out, Operand{Word: Word{Dynamic: true}, Kind: Net}) // https:host is one, for some
-	case strings.IndexByte(before, '@') > 0 && alias != "" && !isField("npm workspace file link patch portal", alias):
+	case strings.IndexByte(before, '@') > 0 && alias != "" && !IsField("npm workspace file link patch portal", alias):
 		out = append(out, Operand{Word: Word{Text: text, Dynamic: w.Dynamic}, Kind: Net})
 	}
 	return out

@@ -28,7 +28,7 @@ func (r *reader) marks(c *Command, s *spec) {
 	}
 	c.Network = c.Network || c.Leaves
 	c.Fetches = s.has("fetch") || s.fetches != "" && !slices.ContainsFunc(c.Flags, func(f Flag) bool {
-		return f.Dynamic || f.Name != "--" && !isField(s.fetches, f.Name)
+		return f.Dynamic || f.Name != "--" && !IsField(s.fetches, f.Name)
 	})
 	r.unsafe(c, s)
 	r.unnamed(c, s)

@@ -13,7 +13,7 @@ const systemDirs = "/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local
 // directory. ok is false for any other program.
 func System(program string) (name string, ok bool) {
 	i := strings.LastIndexByte(program, '/') + 1
-	if i > 0 && !isField(systemDirs, program[:i]) {
+	if i > 0 && !IsField(systemDirs, program[:i]) {
 		return "", false
 	}
 	return program[i:], true
@@ -274,7 +274,7 @@ func (s *spec) canonical(words []Word) []Word {
 		}
 	}
 	first := words[0].Text
-	if s.subs[first] != nil || isField(s.deeper, first) {
+	if s.subs[first] != nil || IsField(s.deeper, first) {
 		return words
 	}
 	if s.has("abbreviates") {

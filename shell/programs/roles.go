@@ -175,9 +175,17 @@ func (r *reading) into(w Word, before []Word) {
 // gitRevision takes a word that is a revision, a path, or a path in a revision.
 func (r *reading) gitRevision(w Word) {
 	r.add(w, Operand{Kind: Read})
+	if strings.ContainsAny(w.Text, "*?[") { // a pattern of paths, in which a wildcard is any depth
+		for _, part := range nameEnds(w) {
+			r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: part})
+		}
+	}
 	before, path, ok := strings.Cut(w.Text, ":")
 	if !ok {
 		return
+	}
+	if before == "" && strings.HasPrefix(path, "(") { // :(top,icase)PATTERN
+		r.add(Word{Dynamic: true}, Operand{Kind: Read})
 	}
 	if before == "" {
 		path = strings.TrimLeft(path, "/") // a message that is looked for, or a path from the top

@@ -95,7 +95,7 @@ func (g *getopt) shell(started []Word) {
 		if f.HasValue {
 			name += "=" + f.Value.Text
 		}
-		c.Through = c.Through || !f.Dynamic && !isField(g.spec.harmless, name)
+		c.Through = c.Through || !f.Dynamic && !IsField(g.spec.harmless, name)
 	}
 	if slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Dynamic }) && c.hasFlag("-c") {
 		c.Through, c.Opaque = true, "a shell runs a text known only when it runs"

@@ -35,6 +35,7 @@ type spec struct {
 	settings string           // flags that read settings from "-"
 	starts   string           // subcommands that start a program by its name
 	deeper   string           // subcommands after which another name follows
+	obeys    string           // files of the working directory that say what it runs
 	depth    int              // how many words name what it shall do
 	is       string           // attributes
 	classed  bool             // it, or a subcommand, may be of a class
@@ -51,7 +52,7 @@ type spec struct {
 type example struct{ file, command, want string }
 
 // is reports whether the specification has an attribute.
-func (s *spec) has(attribute string) bool { return s != nil && isField(s.is, attribute) }
+func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, attribute) }
 
 // flag is what is known of one flag.
 type flag struct {
@@ -211,6 +212,8 @@ func (s *spec) text(key, rest string) {
 		s.starts = rest
 	case "deeper":
 		s.deeper = rest
+	case "obeys":
+		s.obeys = rest
 	case "special":
 		s.special = rest
 	case "is":
@@ -343,8 +346,8 @@ func (s *spec) flag(name string) *flag {
 	return nil
 }
 
-// isField reports whether a word is one of a list with blanks between.
-func isField(list, word string) bool {
+// IsField reports whether a word is one of a list with blanks between.
+func IsField(list, word string) bool {
 	if word == "" {
 		return false
 	}

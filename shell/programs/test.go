@@ -7,7 +7,7 @@ import "strings"
 func (c *Command) test(words []Word) {
 	const binary = "= == != < > -nt -ot -ef -eq -ne -lt -le -gt -ge"
 	operator := func(i int) bool {
-		return i >= 0 && i < len(words) && !words[i].Dynamic && isField(binary, words[i].Text)
+		return i >= 0 && i < len(words) && !words[i].Dynamic && IsField(binary, words[i].Text)
 	}
 	unary := func(i int) bool {
 		return i >= 0 && !words[i].Dynamic && len(words[i].Text) == 2 && strings.HasPrefix(words[i].Text, "-")
