@@ -69,12 +69,7 @@ func (r *rule) isIn(e Effect) bool {
 }
 
 func matchesGlob(globs []glob, path string) bool {
-	for i := range globs {
-		if globs[i].match(path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(globs, func(g glob) bool { return g.match(path) })
 }
 
 func (r *rule) concerns(kind Kind) bool {

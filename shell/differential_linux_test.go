@@ -183,7 +183,13 @@ type comparison struct {
 // strictRules is the policy of "policy init --strict".
 func strictRules(t testing.TB, workspace string) *policy.Policy {
 	t.Helper()
-	text, err := config.StarterPolicy("strict")
+	return starterRules(t, "strict", workspace)
+}
+
+// starterRules is a policy that comes with toold.
+func starterRules(t testing.TB, name, workspace string) *policy.Policy {
+	t.Helper()
+	text, err := config.StarterPolicy(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Texts that bash and our parser read differently, or that people read
@@ -39,17 +41,27 @@ func refuse(script, veiled string) string {
 	return ""
 }
 
-// syntaxErrors are what the parser says of texts that bash refuses, too; bashPlain are
-// texts of which there are no two readings.
+// syntaxErrors are what the parser says of texts that bash refuses, too, wherever they
+// end; endErrors of those that do not end. bashPlain is a text without two readings.
 var (
-	syntaxErrors = regexp.MustCompile("^reached EOF without|can only immediately follow a statement$|must be followed by|statement must end with|can only be used to")
-	bashPlain    = regexp.MustCompile(`^[\w\s./,:@%+;&|>)'"-]*$`)
+	syntaxErrors = regexp.MustCompile("can only immediately follow a statement$|must be followed by|can only be used (?:to|in)")
+	endErrors    = regexp.MustCompile("^reached EOF without|statement must end with")
+	bashPlain    = regexp.MustCompile(`^[\w\s./,:@%+;&|>)'"-]*`)
 	notPlain     = regexp.MustCompile(`\b(?:case|coproc|declare|esac|export|for|function|let|local|readonly|select|time|typeset)\b`)
 )
 
 // bashRefuses reports whether bash certainly finds an error here, too, and runs no more.
 func bashRefuses(problem, rest string) bool {
-	return len(rest) < 1<<10 && syntaxErrors.MatchString(problem) && bashPlain.MatchString(rest) && !notPlain.MatchString(rest)
+	read := bashPlain.FindString(rest)
+	if len(rest) >= 1<<10 || notPlain.MatchString(read) {
+		return false
+	}
+	if refused := syntaxErrors.MatchString(problem); !refused || read == rest {
+		return refused || read == rest && endErrors.MatchString(problem)
+	}
+	// What comes after an error is not read. It is before what is not plain if a word there leaves it the same.
+	_, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(read+" x"), "")
+	return err != nil && strings.HasSuffix(err.Error(), ": "+problem)
 }
 
 // oddCharacter names characters that are invisible, move text, or part words for some.

@@ -188,10 +188,7 @@ func (w *walker) parse(text string, s *state) {
 			return false // the parser reports its last error even to a caller that has stopped
 		}
 		if err != nil {
-			problem := err.Error()
-			if e, ok := err.(syntax.ParseError); ok {
-				problem = e.Text // without its position
-			}
+			_, problem, _ := strings.Cut(err.Error(), ": ") // without its position
 			if bashRefuses(problem, text[min(int(ended), len(text)):]) {
 				w.code("bash refuses it: "+problem, "")
 			} else {
