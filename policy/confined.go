@@ -37,13 +37,17 @@ func (p *Policy) raised(v verdict) verdict {
 	return verdict{action: p.defaults.Confined, id: confinedDefault}
 }
 
-// excuses reports whether a built-in denial does not count: that of a command which only words that are not known make it, and
-// that of a write which is only suspected. The sandbox keeps the machine from being changed.
-func (p *Policy) excuses(r *rule, e Effect, action Action) bool {
-	if !p.confined || p.defaults.Confined != Allow || r.file != "" || r.Action != Deny {
+// excuses reports whether a rule does not count: a built-in denial of a command which only words that are not known make it, or
+// of a write which is only suspected, and a question about files of which only the end of the name is known. The sandbox keeps
+// the machine from being changed, and the masks these files.
+func (p *Policy) excuses(r *rule, e Effect, action Action, whole bool) bool {
+	switch {
+	case !p.confined || p.defaults.Confined != Allow:
 		return false
+	case r.file != "" || r.Action != Deny:
+		return e.Kind == Write && r.Action == Ask && !whole
 	}
-	return e.Kind == Exec && action == Ask || e.Kind == Write && e.Possible
+	return e.Kind == Exec && action == Ask || e.Kind == Write && (e.Possible || !whole)
 }
 
 // isLoopback reports whether a host is the machine itself: in a sandbox without network, the call alone.

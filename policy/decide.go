@@ -82,7 +82,7 @@ type found func(r *rule, action Action, whole bool, argv []Word)
 func (p *Policy) blocking(e Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
 	p.eachBlocking(e, func(r *rule, action Action, all bool, _ []Word) {
-		if p.excuses(r, e, action) {
+		if p.excuses(r, e, action, all) {
 			return
 		}
 		all = all && !r.tightens

@@ -24,12 +24,12 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	if !ok && len(r.required) == 0 {
 		return nil, false
 	}
+	c := programs.Parse(e.Argv)
 	for _, not := range r.not {
-		if not.loose(e.Argv) {
+		if not.means(&c, e.Argv) {
 			return nil, false
 		}
 	}
-	c := programs.Parse(e.Argv)
 	if len(r.required) > 0 {
 		if free, ok = cp.beside(&c, e.Argv); !ok {
 			return nil, false

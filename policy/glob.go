@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/toold/toold/shell/programs"
 )
 
 // glob is a compiled path pattern: a literal beginning, then components.
@@ -146,7 +148,7 @@ func (g *glob) holds(part string) bool {
 		last = g.rest[len(g.rest)-1]
 	}
 	switch {
-	case part == "" || last == "**":
+	case part == "" || part == programs.PartSome || last == "**":
 		return true
 	case part == PartNames:
 		return false // a file, or a directory that is not meant with what is in it

@@ -79,8 +79,8 @@ func (r *rule) concerns(kind Kind) bool {
 // blocksPath reports whether an asking or denying rule applies to the path, in either of its forms, or to something below it when
 // the effect is a whole tree.
 //
-// whole is false when only something below the path is concerned by a recursive read: that asks, and does not stand for a
-// decision about the rest.
+// whole is false when only something below the path is concerned by a recursive read, or may be by a write of files with names
+// that end so: that asks, and does not stand for a decision about the rest.
 func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 	if r.Action == Allow || !r.concerns(e.Kind) {
 		return Allow, false, false
@@ -94,7 +94,7 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 		}
 		if e.Tree && r.reaches(form, e) && !r.excepts(form) {
 			if e.Kind == Write {
-				return r.Action, true, true
+				return r.Action, !r.coincides(form, e.Part), true
 			}
 			// A recursive read comes across what must not be read; one that only asks would make every search ask.
 			if r.Action == Deny {
@@ -107,10 +107,16 @@ func (r *rule) blocksPath(e Effect) (action Action, whole, ok bool) {
 
 // reaches reports whether the rule singles out something below path that the effect is about.
 func (r *rule) reaches(path string, e Effect) bool {
-	if r.file == "" && e.Kind == Write && e.Part != "" {
+	if r.file == "" && e.Kind == Write && len(e.Part) > len(programs.PartSome) {
 		return false // what is only put in another form goes on doing what it does
 	}
 	return slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(e.Part) })
+}
+
+// coincides reports whether only a pattern that leaves the end of names open makes the rule single out files below path whose
+// names have a certain end.
+func (r *rule) coincides(path, end string) bool {
+	return end == programs.PartSome || end != "" && !slices.ContainsFunc(r.globs, func(g glob) bool { return g.reaches(path) && g.holds(end) && !g.holds("/") })
 }
 
 // excepts reports whether the exceptions cover all that is below path.

@@ -79,12 +79,6 @@ func spelledOut(tokens [][]string) (out [][]Word) {
 	return out
 }
 
-// loose reports whether the command could be what the pattern means.
-func (p *pattern) loose(argv []Word) bool {
-	c := programs.Spell(argv)
-	return p.means(&c, argv)
-}
-
 // means reports whether a command could be what one of the alternatives means.
 func (p *pattern) means(c *programs.Command, argv []Word) bool {
 	for i := range p.all {

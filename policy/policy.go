@@ -101,7 +101,7 @@ type Effect struct {
 	Canonical string `json:"canonical,omitempty"` // with every symbolic link resolved
 	Unknown   bool   `json:"unknown,omitempty"`   // Read, Write: the path exists only at run time
 	Tree      bool   `json:"tree,omitempty"`      // Read, Write: everything below the path as well
-	// Part narrows Tree: PartNames, or the end that the names of the files have, such as ".go". "" = everything.
+	// Part narrows Tree: PartNames, programs.PartSome, or the end that the names of the files have, such as ".go". "" = everything.
 	Part string `json:"part,omitempty"`
 
 	Host   string `json:"host,omitempty"`   // Net; empty = unknown

@@ -278,7 +278,7 @@ func (w *walker) given(args []word, run programs.Run) []word {
 	for i, a := range out {
 		if before, _, ok := strings.Cut(a.text, run.Replaces); ok && run.Replaces != "" {
 			if out[i] = (word{text: before, dynamic: true}); before == "" {
-				out[i].text = run.Found.Text
+				out[i].text, out[i].fresh = run.Found.Text, run.Found.Fresh && a.text == run.Replaces
 			}
 		}
 	}

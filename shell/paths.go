@@ -112,9 +112,9 @@ func (w *walker) linkItself(path string) string {
 func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
 	name, _ := programs.System(program.text)
 	text := wd.Text
-	scheme, _, isURL := strings.Cut(text, "://")
+	scheme, rest, isURL := strings.Cut(text, "://")
 	switch {
-	case wd.Dynamic && !knownHost(text):
+	case wd.Dynamic && !strings.Contains(rest, "/"):
 	case isURL:
 		e.Scheme = strings.ToLower(scheme)
 		e.Host, e.Port = hostOfURL(text)
@@ -126,11 +126,6 @@ func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
 		e.Host = cleanHost(host[strings.LastIndexByte(host, '@')+1:])
 	}
 	w.add(e)
-}
-
-func knownHost(text string) bool {
-	_, rest, ok := strings.Cut(text, "://")
-	return ok && strings.Contains(rest, "/")
 }
 
 // hostOfURL returns "" for what programs may read differently.

@@ -15,7 +15,7 @@ type Word struct {
 	Text    string `json:"text"`              // the value, or its known beginning when Dynamic
 	Dynamic bool   `json:"dynamic,omitempty"` // the rest of the value is known only at run time
 	Many    bool   `json:"many,omitempty"`    // it may become any number of words; implies Dynamic
-	Fresh   bool   `json:"-"`                 // the path of what mktemp made in the same script, or nothing; implies Dynamic
+	Fresh   bool   `json:"-"`                 // the path of what mktemp made in the same script, or of what tools make again, or nothing; implies Dynamic
 }
 
 // flagLike reports whether the word is a flag, or may become one.
@@ -41,12 +41,16 @@ const (
 // names in them, and not what is in the files.
 const PartNames = "names"
 
+// PartSome is the Part of a tree of which only some files are changed, whatever their
+// names are.
+const PartSome = "*"
+
 // Operand is a part of a command that names a file or a host.
 type Operand struct {
 	Word Word
 	Kind Kind
 	Tree bool   // everything below it as well
-	Part string // of the tree: PartNames, or the end that the names of the files have; "" = everything
+	Part string // of the tree: PartNames, PartSome, or the end that the names of the files have; "" = everything
 	Link bool   // the link itself is meant, not what it points to
 	Role string // what else it is: "variable" for an assignment of env, "script" for a file that is run
 }

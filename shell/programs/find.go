@@ -64,6 +64,8 @@ type findReader struct {
 	ends, ran, deleted []string
 	names              []string // that tests give in full
 	either             bool     // the tests are not just one after the other
+	empty              bool     // only what is empty is found
+	again              bool     // what is found has a name of what tools make again
 	files, extension   bool     // only files are found, such as have an extension
 }
 
@@ -173,6 +175,9 @@ func (f *findReader) test(words []Word, i int) {
 		f.files = f.files || value == Word{Text: "f"}
 	case "-name", "-iname":
 		f.name(value)
+		f.again = f.again || name == "-name" && !value.Dynamic && MadeAgain(value.Text)
+	case "-empty":
+		f.empty = true
 	case "-not", "!", "(", ")", "-o", "-or", ",":
 		f.either = true
 	}
@@ -192,7 +197,7 @@ func (f *findReader) action(words []Word, i int) int {
 		f.runs, f.ran = true, together(f.ran, f.read())
 		return f.command(words[i:], i+1)
 	case name == "-delete":
-		f.deletes, f.deleted = true, together(f.deleted, f.ends)
+		f.delete()
 	case strings.HasPrefix(name, "-newer") || name == "-samefile" || name == "-anewer" || name == "-cnewer":
 		return f.takes(words, i, 1)
 	default:
@@ -205,6 +210,20 @@ func (f *findReader) action(words []Word, i int) int {
 	return 0
 }
 
+// delete takes note that what was found so far is deleted.
+func (f *findReader) delete() {
+	ends := slices.Clone(f.ends)
+	if f.empty && len(ends) == 0 {
+		ends = []string{""}
+	}
+	for i, end := range ends {
+		if end == "" {
+			ends[i] = PartSome
+		}
+	}
+	f.deletes, f.deleted = true, together(f.deleted, ends)
+}
+
 // command reads the command after -exec, the word of argv at an index. It returns how many
 // words belong to it.
 func (f *findReader) command(words []Word, at int) int {
@@ -215,13 +234,13 @@ func (f *findReader) command(words []Word, at int) int {
 		}
 		end++
 	}
-	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}"}
+	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}", Found: Word{Fresh: f.again}}
 	if strings.HasSuffix(words[0].Text, "dir") {
 		run.Dir = Word{Dynamic: true}
 	}
 	if len(run.Argv) > 0 {
 		if removesFiles(run.Argv) {
-			f.deletes, f.deleted = true, together(f.deleted, f.ends)
+			f.delete()
 		}
 		f.c.Runs = append(f.c.Runs, run)
 	}
@@ -231,12 +250,18 @@ func (f *findReader) command(words []Word, at int) int {
 // found says what a command is given: a name in the directory where it runs, or one below
 // the root, if there is one.
 func (f *findReader) found(run *Run, roots []Operand) {
-	switch run.Found = (Word{Dynamic: true}); {
+	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh && !f.either}); {
 	case run.Dir.Dynamic:
 		run.Found.Text = "./"
 	case len(roots) == 1 && f.rooted && !roots[0].Word.Dynamic:
 		run.Found.Text = roots[0].Word.Text
 	}
+}
+
+// MadeAgain reports whether a directory of a name is one that tools make again when it is
+// gone.
+func MadeAgain(name string) bool {
+	return IsField("node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov", name)
 }
 
 // unknown notes a word of which it is not known whether it belongs to the structure

@@ -12,7 +12,7 @@ func (f Flag) MayBe(g Flag) bool {
 	switch {
 	case g.Dynamic:
 		return len(g.Name) < 2 || strings.HasPrefix(f.Name, g.Name) || g.Name[1] != '-' || strings.HasPrefix(g.Name, f.Name)
-	case f.Name == g.Name || slices.Contains(g.also, f.Name):
+	case f.Name == g.Name || slices.Contains(g.also, f.Name) || g.spec != nil && slices.Contains(g.spec.sets, f.Name):
 		return true
 	case strings.Contains(f.Name, "*"):
 		return Matches(f.Name, g.Name) || g.spec != nil && slices.ContainsFunc(g.spec.all, func(s string) bool { return Matches(f.Name, s) })

@@ -58,6 +58,7 @@ func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, att
 type flag struct {
 	name   string
 	values string     // one of ":<>@#$|;" for each value that follows; see specs/README
+	sets   []string   // flags of which it is another value
 	only   bool       // its value is optional, and in the same word
 	all    []string   // its spellings
 	both   [][]string // flags that together mean the same
@@ -241,6 +242,10 @@ func flagList(text string) (out []*flag) {
 		f := &flag{}
 		f.setMarks(token[len(names):])
 		for _, name := range strings.Split(names, ",") {
+			if other, ok := strings.CutPrefix(name, "="); ok {
+				f.sets = append(f.sets, other)
+				continue
+			}
 			if strings.Contains(name, "+") && len(name) > 1 {
 				f.both = append(f.both, strings.FieldsFunc(name, func(r rune) bool { return r == '+' }))
 				continue

@@ -23,10 +23,9 @@ const (
 	maxUnpacked     = 256 << 20 // of git objects, for comparison
 )
 
-// made lists directories that tools recreate; maybeMade those that people may have created
-// too, which count only if git ignores them.
+// maybeMade lists directories that tools recreate and people may have created too, which
+// count only if git ignores them.
 const (
-	made      = " node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov "
 	maybeMade = " build dist out target bin obj coverage tmp .cache .venv venv vendor _build cmake-build-debug cmake-build-release site generated "
 	madeEnds  = " .pyc .pyo .o .class .tmp "
 )
@@ -74,7 +73,8 @@ func (t *tool) isAbsent(program policy.Word) bool {
 	return true
 }
 
-// onlyFresh reports whether a command removes only files that the call created.
+// onlyFresh reports whether a command removes only files that the call created, or that
+// tools recreate.
 func onlyFresh(c *programs.Command) bool {
 	return c.Name == "rm" && len(c.Operands) > 0 && !slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return !o.Word.Fresh })
 }
@@ -92,7 +92,7 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 			path = dir + "/" + path
 		}
 		path = filepath.Clean(path)
-		if o.Word.Dynamic || path == "/" || path == t.options.Workspace && o.Part == "" || !l.again(path, o.Part) {
+		if o.Word.Dynamic || path == "/" || path == t.options.Workspace && o.Part == "" || !l.again(path, strings.TrimSuffix(o.Part, programs.PartSome)) {
 			return false
 		}
 		some = true
@@ -168,8 +168,8 @@ func (l *removal) file(path string, info fs.FileInfo) bool {
 
 // isMade reports whether tools recreate a directory.
 func isMade(path string) bool {
-	name := " " + filepath.Base(path) + " "
-	return strings.Contains(made, name) || strings.Contains(maybeMade, name) && ignored(path)
+	name := filepath.Base(path)
+	return programs.MadeAgain(name) || strings.Contains(maybeMade, " "+name+" ") && ignored(path)
 }
 
 // ignored reports whether a .gitignore between the path and its repository lists the
