@@ -40,7 +40,7 @@ const leastUnasked = 97
 
 // everydayFloor is what the built-in policy decided when this was last changed: it
 // may allow more of the commands, and deny fewer.
-var everydayFloor = shares{Allow: 871, Ask: 14, Deny: 0}
+var everydayFloor = shares{Allow: 876, Ask: 9, Deny: 0}
 
 // TestEverydayCommandsAreNotDecidedMoreStrictly judges the everyday commands by the
 // built-in policy. With -v it prints the shares of each ecosystem.
