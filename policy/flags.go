@@ -54,7 +54,7 @@ func otherValue(c *programs.Command, free []int) bool {
 			continue
 		}
 		for _, f := range c.Flags {
-			if f.MayBe(named) && slices.Contains(free, f.At) && f.Value != named.Value {
+			if named.MayBe(f) && slices.Contains(free, f.At) && f.Value != named.Value {
 				return true
 			}
 		}
