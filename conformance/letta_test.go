@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -104,7 +106,9 @@ func (r *lettaCode) serve(program string) {
 	server := exec.Command(program, "server", "--listen", r.url, "--backend", "local")
 	server.Dir = r.site.workspace
 	r.hook(home)
-	server.Env = environment(home, "LETTA_LOCAL_BACKEND_DIR="+filepath.Join(home, "backend"), "LETTA_CODE_TELEM=0", "DISABLE_AUTOUPDATER=1", "LMSTUDIO_BASE_URL="+r.model.URL+"/v1")
+	backend := "LETTA_LOCAL_BACKEND_DIR=" + filepath.Join(home, "backend")
+	r.Cleanup(func() { killHaving(backend) }) // its subagents have process groups of their own
+	server.Env = environment(home, backend, "LETTA_CODE_TELEM=0", "DISABLE_AUTOUPDATER=1", "LMSTUDIO_BASE_URL="+r.model.URL+"/v1")
 	startProgram(r.T, server)
 }
 
@@ -140,6 +144,24 @@ func startProgram(t *testing.T, cmd *exec.Cmd) (log string) {
 		file.Close()
 	})
 	return file.Name()
+}
+
+// killHaving ends all processes that have an entry in their environment.
+func killHaving(entry string) {
+	for found := true; found; time.Sleep(time.Millisecond) {
+		found = false
+		list, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, name := range list {
+			text, err := os.ReadFile(name)
+			if err != nil || !slices.Contains(strings.Split(string(text), "\x00"), entry) {
+				continue
+			}
+			found = true
+			if pid, err := strconv.Atoi(strings.Split(name, "/")[2]); err == nil {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
 }
 
 // bridge starts `toold letta` for conversations of an agent and waits until they have toold's
