@@ -59,7 +59,8 @@ var layers = []row{
 	{"executor", []string{"internal/paths", "sandbox"}, []string{"pty", "x/sys"}},
 	{"tools", []string{"internal/spell", "internal/strict", "policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
-	{"internal/journal", []string{"message", "internal/statedir"}, []string{"sqlite"}},
+	{"internal/journal/chain", nil, []string{"x/sys"}},
+	{"internal/journal", []string{"message", "internal/statedir", "internal/journal/chain"}, []string{"sqlite"}},
 	{"internal/config", []string{"internal/paths", "internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},

@@ -1,0 +1,155 @@
+package chain
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Dir is a directory of files, as much of one as a log needs. Tests have one that fails.
+type Dir interface {
+	io.Closer
+	// Open opens a file for reading and writing. The error is fs.ErrNotExist without one.
+	Open(name string) (File, error)
+	// Create is Open, and makes the file when it is missing.
+	Create(name string) (File, error)
+	// Names returns the names of all files.
+	Names() ([]string, error)
+	// Sync returns when the names of all files are on the disk.
+	Sync() error
+	// Same reports whether a name is still that of an open file.
+	Same(name string, f File) (bool, error)
+	// Lock keeps out all others, of this process and of others, until unlock is called.
+	// It gives up with ErrBusy.
+	Lock(wait time.Duration) (unlock func(), err error)
+}
+
+// File is an open file of a Dir.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Size() (int64, error)
+	Truncate(size int64) error
+	// Sync returns when the content and the size are on the disk.
+	Sync() error
+}
+
+// ErrBusy says that another process holds the lock of a directory.
+var ErrBusy = errors.New("another process is writing, and does not end")
+
+// directory is a Dir of the file system.
+type directory struct {
+	path string
+	lock *os.File
+}
+
+// lockName is the file that is locked.
+const lockName = "lock"
+
+// Directory opens a directory of the file system for a log, and makes it when it is
+// missing. Only its owner can read what is made in it.
+func Directory(path string) (Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{path, lock}, nil
+}
+
+// Close closes what Lock uses.
+func (d *directory) Close() error { return d.lock.Close() }
+
+func (d *directory) Open(name string) (File, error) { return d.open(name, os.O_RDWR) }
+
+func (d *directory) Create(name string) (File, error) { return d.open(name, os.O_RDWR|os.O_CREATE) }
+
+func (d *directory) open(name string, flags int) (File, error) {
+	f, err := os.OpenFile(filepath.Join(d.path, name), flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return diskFile{f}, nil
+}
+
+func (d *directory) Names() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, err
+}
+
+func (d *directory) Sync() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (d *directory) Same(name string, f File) (bool, error) {
+	now, err := os.Stat(filepath.Join(d.path, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	opened, err := f.(diskFile).Stat()
+	return err == nil && os.SameFile(now, opened), err
+}
+
+// Another process has the lock for as long as a write of some kilobytes takes.
+const (
+	firstRetry = 20 * time.Microsecond
+	lastRetry  = 5 * time.Millisecond
+)
+
+func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
+	for begun, pause := time.Now(), firstRetry; ; pause = min(2*pause, lastRetry) {
+		switch locked, err := lockFile(d.lock, true); {
+		case err != nil:
+			return nil, err
+		case locked:
+			return func() { _, _ = lockFile(d.lock, false) }, nil
+		case time.Since(begun) > wait:
+			return nil, ErrBusy
+		}
+		time.Sleep(pause)
+	}
+}
+
+type diskFile struct{ *os.File }
+
+func (f diskFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f diskFile) Sync() error { return syncData(f.File) }
+
+func (f diskFile) WriteAt(p []byte, offset int64) (int, error) {
+	n, err := f.File.WriteAt(p, offset)
+	return n, bare(err)
+}
+
+func (f diskFile) Truncate(size int64) error { return bare(f.File.Truncate(size)) }
+
+// bare is an error without the path in it, which not everybody may read.
+func bare(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package chain
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// catchUp reads what other processes have appended. The caller has the lock.
+func (l *Log) catchUp() error {
+	for {
+		if err := l.present(); err != nil {
+			return err
+		}
+		size, err := l.file.Size()
+		if err != nil {
+			return err
+		}
+		if size < l.end {
+			return l.damage("the end of the segment was cut off")
+		}
+		if size > l.end {
+			if err := l.readOn(size); err != nil {
+				return err
+			}
+		}
+		if l.end < l.limit {
+			return nil
+		}
+		if moved, err := l.goOn(); err != nil || !moved {
+			return err
+		}
+	}
+}
+
+// Present returns an error unless the log is where it was opened.
+func (l *Log) Present() error {
+	d := &l.disk
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	same, err := l.opt.Dir.Same(segmentName(d.written.Load().Segment), d.file)
+	if err == nil && !same {
+		return ErrGone
+	}
+	return err
+}
+
+// present returns an error unless the open segment is still the one that others find.
+func (l *Log) present() error {
+	same, err := l.opt.Dir.Same(segmentName(l.last.Segment), l.file)
+	if err == nil && !same {
+		return ErrGone
+	}
+	return err
+}
+
+// damage is the error for what should follow the last record.
+func (l *Log) damage(why string) error {
+	return &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment, Offset: l.end}, why}
+}
+
+// readOn reads the records that others appended to the segment. What one of them has left
+// incomplete is cut off: none is writing, since the caller has the lock.
+func (l *Log) readOn(size int64) error {
+	s := scan(l.file, Mark{l.last.Number, l.last.Segment, l.end, l.last.Hash}, size)
+	for {
+		r, err := s.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errBroken):
+			noted, noteErr := l.disk.note.read(false)
+			if noteErr != nil {
+				return noteErr
+			}
+			if noted.Number > l.last.Number {
+				return l.damage(err.Error())
+			}
+			return l.file.Truncate(l.end)
+		case errors.Is(err, errChain):
+			return l.damage(err.Error())
+		case err != nil:
+			return fmt.Errorf("cannot read the log: %w", err)
+		}
+		if err := l.opt.Seen(r); err != nil {
+			return err
+		}
+		l.last, l.end = r.Mark, s.at.Offset
+		l.disk.written.Store(&r.Mark)
+	}
+}
+
+// goOn moves to the next segment when another process has begun it.
+func (l *Log) goOn() (moved bool, err error) {
+	f, err := l.opt.Dir.Open(segmentName(l.last.Segment + 1))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	noted, err := l.disk.note.read(false)
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	h, s, err := begin(f, l.last.Segment+1, l.last, size)
+	switch {
+	case errors.Is(err, errBroken) && noted.Number <= l.last.Number:
+		return false, f.Close() // who made it did not finish; it is made anew
+	case err == nil && h.id != l.id, errors.Is(err, errChain), errors.Is(err, errBroken):
+		err = &DamageError{Mark{Number: l.last.Number + 1, Segment: l.last.Segment + 1}, "the segment does not follow the one before"}
+	}
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	mark := s.at
+	mark.Offset = 0
+	if err = rewrite(f, noted, mark.Segment, size); err == nil {
+		err = l.change(f, h.limit, mark, s.at.Offset)
+	}
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	return true, nil
+}
+
+// rotate begins the next segment. The caller has the lock.
+func (l *Log) rotate() error {
+	if err := l.Sync(l.last.Number); err != nil {
+		return err
+	}
+	if err := l.disk.note.settle(l.last); err != nil {
+		return err
+	}
+	return l.begin(l.last.Segment + 1)
+}
+
+// begin makes a segment and goes on there. An error leaves it to the next caller.
+func (l *Log) begin(segment uint32) error {
+	f, err := l.opt.Dir.Create(segmentName(segment))
+	if err != nil {
+		return err
+	}
+	h := segmentHeader{l.id, segment, l.opt.SegmentBytes}
+	text, hash := appendRecord(nil, l.last, KindSegment, time.Now(), h.encode())
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt(text, 0)
+	}
+	if err == nil {
+		err = l.change(f, h.limit, Mark{l.last.Number + 1, segment, 0, hash}, int64(len(text)))
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return nil
+}
+
+// change goes on in another segment, when that and all before it are on the disk.
+func (l *Log) change(f File, limit int64, last Mark, end int64) error {
+	d := &l.disk
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	if l.file != nil {
+		if err := d.sync(l.last.Number); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(f.Sync(), l.opt.Dir.Sync()); err != nil {
+		return d.fail(err)
+	}
+	old := l.file
+	l.limit = limit
+	l.adopt(f, last, end)
+	if old != nil {
+		_ = old.Close() // it is on the disk
+	}
+	return nil
+}
+
+// rewrite writes again what a segment has behind the note. Another process may have failed
+// to bring it to the disk: then the system still shows it, takes it for written, and the
+// next sync would not write it.
+func rewrite(f File, noted Mark, segment uint32, end int64) error {
+	from := int64(0)
+	if noted.Segment == segment {
+		from = noted.Offset
+	}
+	p := make([]byte, min(end-from, 1<<20))
+	for from < end {
+		n, err := f.ReadAt(p[:min(end-from, int64(len(p)))], from)
+		if n == 0 {
+			return fmt.Errorf("cannot read the log: %w", err)
+		}
+		if _, err := f.WriteAt(p[:n], from); err != nil {
+			return fmt.Errorf("cannot write to the log: %w", err)
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
+// adopt goes on in a segment. The caller has the turn of disk, or is the only one.
+func (l *Log) adopt(f File, last Mark, end int64) {
+	l.file, l.last, l.end = f, last, end
+	l.disk.file = f
+	l.disk.written.Store(&last)
+}

@@ -1,0 +1,326 @@
+package chain_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+const small = 300 // bytes of a segment: some records
+
+// site is a log in memory, with what a user of it has seen.
+type site struct {
+	dir, notes *memory
+	log        *chain.Log
+	seen       []string // of what the log passed on, in its order
+
+	tried    map[string]bool // to append
+	refused  map[string]bool // were certainly not appended
+	appended []string        // in their order
+	promised int             // so many of appended are on the disk
+}
+
+func newSite() *site {
+	return &site{dir: newMemory(), notes: newMemory(), tried: map[string]bool{}, refused: map[string]bool{}}
+}
+
+func (s *site) options(seen func(chain.Record) error) chain.Options {
+	return chain.Options{Dir: s.dir, Notes: s.notes, Note: "head", SegmentBytes: small, Seen: seen}
+}
+
+func (s *site) open() (err error) {
+	s.seen = nil
+	s.log, err = chain.Open(s.options(func(r chain.Record) error {
+		s.seen = append(s.seen, string(r.Body))
+		return nil
+	}))
+	return err
+}
+
+// add appends records in one update.
+func (s *site) add(texts ...string) error {
+	for _, text := range texts {
+		s.tried[text] = true
+	}
+	err := s.log.Update(func(b *chain.Batch) error {
+		for _, text := range texts {
+			if _, err := b.Append('m', []byte(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		s.appended = append(s.appended, texts...)
+	case !errors.Is(err, chain.ErrUnsure):
+		for _, text := range texts {
+			s.refused[text] = true
+		}
+	}
+	return err
+}
+
+func (s *site) sync() error {
+	err := s.log.Sync(s.log.Last().Number)
+	if err == nil {
+		s.promised = len(s.appended)
+	}
+	return err
+}
+
+// work is what a process does: some records a time, mostly synced.
+func (s *site) work(name string) {
+	for i := range 12 {
+		texts := []string{fmt.Sprint(name, "-", i)}
+		if i%4 == 1 {
+			texts = append(texts, texts[0]+"b", texts[0]+"c"+strings.Repeat(".", 90))
+		}
+		if s.add(texts...) == nil && i%3 != 2 {
+			_ = s.sync()
+		}
+	}
+}
+
+// check opens what is left and compares it with what was promised. When the machine went
+// on, what was refused is not there either.
+func (s *site) check(t *testing.T, what string, crashed bool) {
+	t.Helper()
+	if err := s.open(); err != nil {
+		t.Fatalf("%s: it does not open: %v", what, err)
+	}
+	next := 0
+	for _, text := range s.seen {
+		switch {
+		case next < len(s.appended) && text == s.appended[next]:
+			next++
+		case !s.tried[text], !crashed && s.refused[text]:
+			t.Fatalf("%s: %q is in the log", what, text)
+		}
+	}
+	if next < s.promised || !crashed && next < len(s.appended) {
+		t.Fatalf("%s: %q is missing; there are %q", what, s.appended[next], s.seen)
+	}
+	s.verifies(t, what)
+	if err := s.add("after"); err != nil {
+		t.Fatalf("%s: it takes nothing more: %v", what, err)
+	}
+	if err := s.sync(); err != nil {
+		t.Fatalf("%s: it syncs no more: %v", what, err)
+	}
+	s.verifies(t, what)
+}
+
+// verifies reads the whole log.
+func (s *site) verifies(t *testing.T, what string) {
+	t.Helper()
+	n := 0
+	last, rest, err := chain.Verify(s.options(func(chain.Record) error { n++; return nil }))
+	if err != nil || rest != 0 || last != s.log.Last() {
+		t.Fatalf("%s: verify returns %v, %d bytes left, %v; want %v", what, last, rest, err, s.log.Last())
+	}
+}
+
+// after is the site of another process, or of the next start of the machine.
+func (s *site) after(r *rand.Rand) *site {
+	next := *s
+	next.dir.locked = false
+	next.dir.at, next.notes.at = 0, 0
+	if r != nil {
+		next.dir, next.notes = s.dir.crashed(r), s.notes.crashed(r)
+	}
+	return &next
+}
+
+func TestEachFaultIsSurvived(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EACCES} {
+		for _, times := range []int{1, 2, 1000} {
+			for _, where := range []string{"the log", "the note"} {
+				t.Run(fmt.Sprint(err, " ", times, " in ", where), func(t *testing.T) {
+					t.Parallel()
+					n := 1
+					for faulty(t, n, times, where, err) {
+						n++
+					}
+					t.Logf("%d calls of the file system", n-1)
+				})
+			}
+		}
+	}
+}
+
+// faulty has the n-th call of a file system fail. It reports false when there are less.
+func faulty(t *testing.T, n, times int, where string, fault error) bool {
+	t.Helper()
+	run := func() (*site, bool) {
+		s := newSite()
+		m := s.dir
+		if where == "the note" {
+			m = s.notes
+		}
+		m.failing(n, times, fault)
+		if s.open() == nil {
+			s.work("first")
+		}
+		return s, m.failed()
+	}
+	what := fmt.Sprintf("call %d of %s fails", n, where)
+	s, hit := run()
+	s.after(nil).check(t, what, false)
+	for seed := range uint64(6) {
+		s, _ := run()
+		s.after(rand.New(rand.NewPCG(seed, uint64(n)))).check(t, fmt.Sprint(what, ", then power is cut, ", seed), true)
+	}
+	return hit
+}
+
+// Processes end in the middle of a call, and the machine too, again and again.
+func TestManyCrashesLoseNothingThatWasPromised(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := newSite()
+		for round := range 6 {
+			what := fmt.Sprint("seed ", seed, ", round ", round)
+			s.dir.failing(1+r.IntN(150), 1000, syscall.EIO) // from then on the process is dead
+			if s.open() == nil {
+				s.work(fmt.Sprint(round))
+			}
+			crashed := r.IntN(2) == 0
+			if crashed {
+				s = s.after(r)
+			} else {
+				s = s.after(nil)
+			}
+			s.check(t, what, true)
+			s.appended, s.promised = slices.Clone(s.seen), len(s.seen) // it has them, and has synced
+			s.appended, s.promised = append(s.appended, "after"), s.promised+1
+		}
+	}
+}
+
+func TestALastRecordThatIsCutAnywhereIsRemoved(t *testing.T) {
+	t.Parallel()
+	whole := newSite()
+	must(t, whole.open())
+	must(t, whole.add("one"))
+	must(t, whole.sync())
+	before := len(whole.dir.names["00000001.log"].now)
+	note := slices.Clone(whole.notes.names["head"].now)
+	must(t, whole.add("two"))
+	must(t, whole.sync())
+	after := whole.dir.names["00000001.log"].now
+	for size := before; size < len(after); size++ {
+		for _, noted := range []bool{false, true} {
+			s := whole.after(rand.New(rand.NewPCG(1, 1)))
+			s.dir.names["00000001.log"].now = slices.Clone(after[:size])
+			if !noted {
+				s.notes.names["head"] = &content{now: note}
+			}
+			err := s.open()
+			var damage *chain.DamageError
+			switch {
+			case noted && (!errors.As(err, &damage) || damage.Mark.Number != 3):
+				t.Errorf("cut at %d of %d behind the note: %v", size, len(after), err)
+			case !noted && (err != nil || len(s.seen) != 1 || s.log.Cut() != int64(size-before)):
+				t.Errorf("cut at %d of %d: %v, %q", size, len(after), err, s.seen)
+			}
+		}
+	}
+}
+
+func TestEachChangedByteIsFound(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	must(t, s.open())
+	s.work("a")
+	must(t, s.sync())
+	for name, c := range s.dir.names {
+		for i := range c.now {
+			c.now[i] ^= 1 << (i % 8)
+			_, _, err := chain.Verify(s.options(func(chain.Record) error { return nil }))
+			if err == nil {
+				t.Errorf("byte %d of %s was changed, and that is not found", i, name)
+			}
+			c.now[i] ^= 1 << (i % 8)
+		}
+	}
+	head := s.notes.names["head"].now
+	for i := range head {
+		if i >= 125 && i < 512 {
+			continue // between the two notes
+		}
+		head[i] ^= 1
+		if _, _, err := chain.Verify(s.options(func(chain.Record) error { return nil })); err == nil {
+			t.Errorf("byte %d of the note was changed, and that is not found", i)
+		}
+		head[i] ^= 1
+	}
+	s.verifies(t, "nothing is changed")
+}
+
+func TestALogThatHasLostRecordsIsNotOpened(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*site){
+		"everything":        func(s *site) { s.dir = newMemory() },
+		"the last segment":  func(s *site) { delete(s.dir.names, "00000004.log") },
+		"a segment between": func(s *site) { delete(s.dir.names, "00000002.log") },
+		"the first segment": func(s *site) { delete(s.dir.names, "00000001.log") },
+		"its end":           func(s *site) { c := s.dir.names["00000004.log"]; c.now = c.now[:len(c.now)-40] },
+		"all of a segment":  func(s *site) { s.dir.names["00000003.log"].now = nil },
+		"two segments, with a torn note": func(s *site) {
+			delete(s.dir.names, "00000004.log")
+			delete(s.dir.names, "00000003.log")
+			clear(s.notes.names["head"].now[:100])
+		},
+		"to another log": func(s *site) {
+			other := newSite()
+			if err := other.open(); err != nil {
+				t.Fatal(err)
+			}
+			other.work("b")
+			s.dir = other.dir
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite()
+			must(t, s.open())
+			s.work("a")
+			must(t, s.sync())
+			if s.dir.names["00000004.log"] == nil || s.dir.names["00000005.log"] != nil {
+				t.Fatalf("there are %d segments", len(s.dir.names))
+			}
+			lose(s)
+			var damage *chain.DamageError
+			if err := s.open(); !errors.As(err, &damage) {
+				t.Errorf("it opens: %v", err)
+			}
+		})
+	}
+}
+
+func TestALogThatGoesAwayTakesNothingMore(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	must(t, s.open())
+	must(t, s.add("a"))
+	c := s.dir.names["00000001.log"]
+	s.dir.names["00000001.log"] = &content{}
+	if err := s.add("b"); !errors.Is(err, chain.ErrGone) {
+		t.Errorf("replaced: %v", err)
+	}
+	s.dir.names["00000001.log"] = c
+	c.now = c.now[:len(c.now)-1]
+	var damage *chain.DamageError
+	if err := s.add("c"); !errors.As(err, &damage) {
+		t.Errorf("cut off: %v", err)
+	}
+}

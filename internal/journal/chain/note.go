@@ -1,0 +1,118 @@
+package chain
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+)
+
+// note is the file that says which record is on the disk: twice, so that a power cut that
+// tears one leaves the other. latest is written with each sync of the log and comes to the
+// disk when the system likes; firm is written seldom, while latest is on the disk, and
+// brought there.
+type note struct{ file File }
+
+const (
+	latest = 0   // offsets of the two
+	firm   = 512 // in another sector
+)
+
+// openNote opens the note. Without a log it is made, and says that nothing is recorded.
+func openNote(o Options, empty bool) (n note, err error) {
+	n.file, err = o.Notes.Open(o.Note)
+	switch {
+	case err == nil && !empty:
+		return n, nil
+	case errors.Is(err, fs.ErrNotExist) && !empty:
+		return n, &DamageError{Why: "the note of where the log ends is missing"}
+	case errors.Is(err, fs.ErrNotExist):
+		n.file, err = o.Notes.Create(o.Note)
+	}
+	if err != nil {
+		return n, fmt.Errorf("cannot open the note of where the log ends: %w", err)
+	}
+	m, err := n.read(false)
+	var damage *DamageError
+	if m.Number > 0 || err != nil && !errors.As(err, &damage) {
+		return n, err
+	}
+	return n, errors.Join(n.write(firm, Mark{}), n.file.Sync(), o.Notes.Sync())
+}
+
+// write replaces one of the two.
+func (n note) write(at int64, m Mark) error {
+	if _, err := n.file.WriteAt([]byte(noteText(m)), at); err != nil {
+		return fmt.Errorf("cannot note the end of the log: %w", err)
+	}
+	return nil
+}
+
+// settle has both say m, which is on the disk.
+func (n note) settle(m Mark) error {
+	for _, at := range []int64{latest, firm} {
+		if err := n.write(at, m); err != nil {
+			return err
+		}
+		if err := n.file.Sync(); err != nil {
+			return fmt.Errorf("cannot note the end of the log: %w", err)
+		}
+	}
+	return nil
+}
+
+// read returns the later one of those that are whole. What a power cut can have torn is
+// damage only when strict.
+func (n note) read(strict bool) (Mark, error) {
+	a, err := n.slot(latest)
+	if err != nil {
+		return Mark{}, err
+	}
+	b, err := n.slot(firm)
+	if err != nil {
+		return Mark{}, err
+	}
+	lost := !a.whole && !b.whole
+	torn := !b.whole || a.written && !a.whole
+	if lost || strict && torn {
+		return Mark{}, &DamageError{Why: "the note of where the log ends was changed"}
+	}
+	if a.whole && a.mark.Number >= b.mark.Number {
+		return a.mark, nil
+	}
+	return b.mark, nil
+}
+
+// slot is one of the two.
+type slot struct {
+	mark           Mark
+	written, whole bool
+}
+
+func (n note) slot(at int64) (slot, error) {
+	p := make([]byte, len(noteText(Mark{})))
+	size, err := n.file.ReadAt(p, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return slot{}, fmt.Errorf("cannot read where the log ends: %w", err)
+	}
+	m, whole := parseNote(string(p[:size]))
+	return slot{m, len(bytes.Trim(p, "\x00")) > 0, whole}, nil
+}
+
+// noteText has the same length for all marks, so that one replaces the other in place.
+func noteText(m Mark) string {
+	text := fmt.Sprintf("%020d %08d %020d %s", m.Number, m.Segment, m.Offset, hex.EncodeToString(m.Hash[:]))
+	return fmt.Sprintf("%s %08x\n", text, crc32.ChecksumIEEE([]byte(text)))
+}
+
+func parseNote(text string) (m Mark, ok bool) {
+	var hash string
+	_, _ = fmt.Sscanf(text, "%d %d %d %s", &m.Number, &m.Segment, &m.Offset, &hash)
+	if sum, err := hex.DecodeString(hash); err == nil {
+		copy(m.Hash[:], sum)
+	}
+	return m, text == noteText(m)
+}

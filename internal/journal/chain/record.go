@@ -1,0 +1,136 @@
+package chain
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"time"
+)
+
+// A Hash is that of a whole record, as it is in the file.
+type Hash [sha256.Size]byte
+
+// Record is one entry of a Log.
+type Record struct {
+	Mark
+	Kind byte
+	Time time.Time
+	Body []byte
+}
+
+// Mark is where a record is, and its hash.
+type Mark struct {
+	Number  uint64 // the first is 1
+	Segment uint32
+	Offset  int64 // in its segment
+	Hash    Hash
+}
+
+// A record in the file, with integers in big-endian order:
+//
+//	4 length of the body
+//	4 CRC-32C of all but this field
+//	32 SHA-256 of the record before
+//	8 number
+//	1 kind
+//	8 nanoseconds since 1970, UTC
+//	… body
+const (
+	crcAt    = 4
+	beforeAt = 8
+	numberAt = beforeAt + sha256.Size
+	kindAt   = numberAt + 8
+	timeAt   = kindAt + 1
+	bodyAt   = timeAt + 8
+
+	// MaxBody is how long the body of a record may be.
+	MaxBody = 32 << 20
+)
+
+var (
+	errBroken = errors.New("it is incomplete or damaged")
+	errChain  = errors.New("it does not follow the record before")
+)
+
+// appendRecord adds an encoded record to p, which follows another one, and returns its hash.
+func appendRecord(p []byte, before Mark, kind byte, now time.Time, body []byte) ([]byte, Hash) {
+	begin := len(p)
+	p = binary.BigEndian.AppendUint32(p, uint32(len(body)))
+	p = append(p, 0, 0, 0, 0)
+	p = append(p, before.Hash[:]...)
+	p = binary.BigEndian.AppendUint64(p, before.Number+1)
+	p = append(p, kind)
+	p = binary.BigEndian.AppendUint64(p, uint64(now.UnixNano()))
+	p = append(p, body...)
+	text := p[begin:]
+	binary.BigEndian.PutUint32(text[crcAt:], checksum(text))
+	return p, sha256.Sum256(text)
+}
+
+// checksum is the CRC of an encoded record.
+func checksum(text []byte) uint32 {
+	table := crc32.MakeTable(crc32.Castagnoli) // made once by the library
+	return crc32.Update(crc32.Update(0, table, text[:crcAt]), table, text[beforeAt:])
+}
+
+// scanner reads the records of a segment one after the other.
+type scanner struct {
+	in   *bufio.Reader
+	left int64 // bytes of the segment that were not read
+	at   Mark  // of the last record; Offset is that of the next one
+}
+
+// scan begins at after.Offset with the record that follows the one that after names, and
+// ends at the offset to.
+func scan(file io.ReaderAt, after Mark, to int64) *scanner {
+	left := max(0, to-after.Offset)
+	return &scanner{bufio.NewReaderSize(io.NewSectionReader(file, after.Offset, left), int(min(max(left, 16), 64<<10))), left, after}
+}
+
+// next returns io.EOF after the last record, errBroken or errChain for what is no record
+// at this place, and what the file answers when it cannot be read.
+func (s *scanner) next() (Record, error) {
+	if s.left == 0 {
+		return Record{}, io.EOF
+	}
+	if s.left < bodyAt {
+		return Record{}, errBroken
+	}
+	head, err := s.in.Peek(bodyAt)
+	if err != nil {
+		return Record{}, read(err)
+	}
+	size := bodyAt + int64(binary.BigEndian.Uint32(head))
+	if size > min(s.left, bodyAt+MaxBody) {
+		return Record{}, errBroken
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(s.in, text); err != nil {
+		return Record{}, read(err)
+	}
+	if checksum(text) != binary.BigEndian.Uint32(text[crcAt:]) {
+		return Record{}, errBroken
+	}
+	r := Record{
+		Mark: Mark{s.at.Number + 1, s.at.Segment, s.at.Offset, sha256.Sum256(text)},
+		Kind: text[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(text[timeAt:]))).UTC(), Body: text[bodyAt:],
+	}
+	if Hash(text[beforeAt:numberAt]) != s.at.Hash || binary.BigEndian.Uint64(text[numberAt:]) != r.Number {
+		return Record{}, errChain
+	}
+	s.left -= size
+	s.at = r.Mark
+	s.at.Offset += size
+	return r, nil
+}
+
+// read is the error of reading a file: one that has become shorter is broken.
+func read(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errBroken
+	}
+	return err
+}

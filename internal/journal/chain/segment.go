@@ -1,0 +1,96 @@
+package chain
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// KindSegment is the kind of the first record of each segment. It is the log's own and is
+// not passed on.
+const KindSegment = 0
+
+// ID names a log. It is chosen at random when the log is made.
+type ID [16]byte
+
+// segmentHeader is the body of a segment's first record.
+type segmentHeader struct {
+	id      ID
+	segment uint32
+	limit   int64 // at this size the next segment begins; the same for all that write it
+}
+
+const (
+	segmentMagic = "toold log"
+	segmentForm  = 1 // of all records
+	segmentBytes = len(segmentMagic) + 1 + len(ID{}) + 4 + 8
+)
+
+func (h segmentHeader) encode() []byte {
+	p := append([]byte(segmentMagic), segmentForm)
+	p = append(p, h.id[:]...)
+	p = binary.BigEndian.AppendUint32(p, h.segment)
+	return binary.BigEndian.AppendUint64(p, uint64(h.limit))
+}
+
+// decodeSegment reads the body of a segment's first record.
+func decodeSegment(r Record) (h segmentHeader, err error) {
+	p, is := bytes.CutPrefix(r.Body, []byte(segmentMagic))
+	switch {
+	case r.Kind != KindSegment, !is, len(p) == 0:
+		return h, errBroken
+	case p[0] != segmentForm:
+		return h, fmt.Errorf("a newer toold wrote it (form %d, this program knows %d); update toold or use another state directory", p[0], segmentForm)
+	case len(r.Body) != segmentBytes:
+		return h, errBroken
+	}
+	p = p[1+copy(h.id[:], p[1:]):]
+	h.segment, h.limit = binary.BigEndian.Uint32(p), int64(binary.BigEndian.Uint64(p[4:]))
+	return h, nil
+}
+
+// begin reads the first record of a segment that has size bytes and follows a record.
+func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segmentHeader, s *scanner, err error) {
+	s = scan(file, Mark{Number: before.Number, Segment: segment, Hash: before.Hash}, size)
+	r, err := s.next()
+	if errors.Is(err, io.EOF) {
+		return h, nil, errBroken
+	}
+	if err != nil {
+		return h, nil, err
+	}
+	if h, err = decodeSegment(r); err != nil {
+		return h, nil, err
+	}
+	if h.segment != segment {
+		return h, nil, errChain
+	}
+	return h, s, nil
+}
+
+func segmentName(n uint32) string { return fmt.Sprintf("%08d.log", n) }
+
+// segments returns the numbers of the segments of a directory, in their order.
+func segments(dir Dir) (list []uint32, err error) {
+	names, err := dir.Names()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the log's segments: %w", err)
+	}
+	for _, name := range names {
+		var n uint32
+		if _, err := fmt.Sscanf(strings.TrimLeft(name, "0"), "%d.log", &n); err == nil && name == segmentName(n) {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	for i, n := range list {
+		if want := uint32(i + 1); n != want {
+			return nil, &DamageError{Mark: Mark{Segment: want}, Why: "this segment is missing"}
+		}
+	}
+	return list, nil
+}

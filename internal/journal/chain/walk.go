@@ -1,0 +1,282 @@
+package chain
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// walk reads all segments of a log.
+type walk struct {
+	dir   Dir
+	noted Mark // the log must have this record
+	seen  func(Record) error
+	upTo  int64  // how much of the last segment is read; 0 = all
+	stop  uint64 // the number of the last record that is read; 0 = none
+
+	header segmentHeader // of the current segment
+	file   File          // the same; nil before the first
+	last   Mark          // of the last record
+	end    int64         // of it
+	size   int64         // of the file
+}
+
+// all reads the segments of a list. Only the last one may have an incomplete record, behind
+// the note; the fields then say where it is. What of a last segment is not even its first
+// record is left to be made anew.
+func (w *walk) all(list []uint32) error {
+	for i, n := range list {
+		if w.stopped() {
+			return nil
+		}
+		last := i == len(list)-1
+		begun, err := w.segment(n, last)
+		if err != nil {
+			return err
+		}
+		if begun && !last && w.end < w.size && !w.stopped() {
+			return w.damage("it is incomplete or damaged")
+		}
+	}
+	if w.noted.Number > w.last.Number {
+		return w.damage(fmt.Sprintf("it is missing, and its end was noted at number %d", w.noted.Number))
+	}
+	return nil
+}
+
+// from is all, but begins behind a record. The note may be of that record, of a later or of
+// an earlier one.
+func (w *walk) from(list []uint32, after Mark) error {
+	i, found := slices.BinarySearch(list, after.Segment)
+	if !found {
+		return ErrNoMark
+	}
+	f, err := w.dir.Open(segmentName(after.Segment))
+	if err != nil {
+		return fmt.Errorf("cannot open a segment of the log: %w", err)
+	}
+	w.file = f
+	if w.size, err = f.Size(); err != nil {
+		return err
+	}
+	first, _, err := recordAt(f, Mark{Segment: after.Segment}, w.size)
+	if err == nil {
+		w.header, err = decodeSegment(first)
+	}
+	if err != nil {
+		return missing(err)
+	}
+	r, end, err := recordAt(f, after, w.size)
+	if err != nil {
+		return missing(err)
+	}
+	if r.Mark != after {
+		return ErrNoMark
+	}
+	w.last, w.end = after, end
+	if err := w.checkEarlier(); err != nil {
+		return err
+	}
+	if err := w.records(scan(f, Mark{after.Number, after.Segment, end, after.Hash}, w.size)); err != nil {
+		return err
+	}
+	if i < len(list)-1 && w.end < w.size && !w.stopped() {
+		return w.damage("it is incomplete or damaged")
+	}
+	return w.all(list[i+1:])
+}
+
+// missing is ErrNoMark for a record that is not there.
+func missing(err error) error {
+	if errors.Is(err, errBroken) || errors.Is(err, io.EOF) {
+		return ErrNoMark
+	}
+	return err
+}
+
+// recordAt reads the record at the place of a mark, and where it ends, whatever its number
+// and the record before are.
+func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err error) {
+	var p [kindAt - beforeAt]byte
+	if _, err := f.ReadAt(p[:], at.Offset+beforeAt); err != nil {
+		return Record{}, 0, read(err)
+	}
+	before := Mark{Number: binary.BigEndian.Uint64(p[numberAt-beforeAt:]) - 1, Segment: at.Segment, Offset: at.Offset, Hash: Hash(p[:numberAt-beforeAt])}
+	s := scan(f, before, size)
+	r, err = s.next()
+	return r, s.at.Offset, err
+}
+
+// checkEarlier compares the record of the note with it, when that is the last one or comes
+// before.
+func (w *walk) checkEarlier() error {
+	if w.noted.Number == 0 || w.noted.Number >= w.last.Number {
+		return w.check(w.last)
+	}
+	f, err := w.dir.Open(segmentName(w.noted.Segment))
+	if err != nil {
+		return fmt.Errorf("cannot open a segment of the log: %w", err)
+	}
+	defer f.Close()
+	r, _, err := recordAt(f, w.noted, w.noted.Offset+bodyAt+MaxBody)
+	if err != nil && missing(err) != ErrNoMark {
+		return err
+	}
+	return w.check(Mark{w.noted.Number, w.noted.Segment, w.noted.Offset, r.Hash})
+}
+
+// damage is the error for what should follow the last record.
+func (w *walk) damage(why string) error {
+	return &DamageError{Mark{Number: w.last.Number + 1, Segment: w.last.Segment, Offset: w.end}, why}
+}
+
+// segment reads one segment. It reports false for a last one that was not begun.
+func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
+	f, err := w.dir.Open(segmentName(n))
+	if err != nil {
+		return false, fmt.Errorf("cannot open a segment of the log: %w", err)
+	}
+	size, err := f.Size()
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	if last && w.upTo > 0 {
+		size = min(size, w.upTo)
+	}
+	h, s, err := begin(f, n, w.last, size)
+	switch {
+	case err != nil && last && w.incomplete(err):
+		return false, f.Close()
+	case errors.Is(err, errBroken), errors.Is(err, errChain), err == nil && w.file != nil && h.id != w.header.id:
+		err = &DamageError{Mark{Number: w.last.Number + 1, Segment: n}, "the segment does not follow the one before"}
+	}
+	if err == nil {
+		err = w.check(Mark{s.at.Number, n, 0, s.at.Hash})
+	}
+	if err != nil {
+		return false, errors.Join(err, f.Close())
+	}
+	w.close()
+	w.header, w.file, w.size = h, f, size
+	w.last, w.end = Mark{s.at.Number, n, 0, s.at.Hash}, s.at.Offset
+	return true, w.records(s)
+}
+
+// incomplete reports whether a segment whose first record cannot be read was being made
+// when its maker died.
+func (w *walk) incomplete(err error) bool {
+	if w.file != nil && w.end < w.header.limit {
+		return false
+	}
+	return errors.Is(err, errBroken) && w.noted.Number <= w.last.Number
+}
+
+// records reads the rest of a segment, as far as there are records.
+func (w *walk) records(s *scanner) error {
+	for !w.stopped() {
+		r, err := s.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, errBroken), errors.Is(err, errChain):
+			if w.noted.Number > w.last.Number {
+				return w.damage(err.Error())
+			}
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot read the log: %w", err)
+		}
+		if err := w.check(r.Mark); err != nil {
+			return err
+		}
+		if err := w.seen(r); err != nil {
+			return err
+		}
+		w.last, w.end = r.Mark, s.at.Offset
+	}
+	return nil
+}
+
+// stopped reports whether no more is to be read.
+func (w *walk) stopped() bool { return w.stop > 0 && w.last.Number >= w.stop }
+
+// check compares a record with the note.
+func (w *walk) check(m Mark) error {
+	if m.Number == w.noted.Number && m != w.noted {
+		return &DamageError{m, "it is not the one that was noted: the log was changed, or it is another one"}
+	}
+	return nil
+}
+
+func (w *walk) close() {
+	if w.file != nil {
+		_ = w.file.Close() // it was only read
+	}
+}
+
+// Verify reads a whole log and checks that nothing of it was changed or removed up to its
+// note. Each record is passed to seen. It returns the last record, and how many bytes
+// behind it are none. Processes may append meanwhile; what they append is not read.
+func Verify(o Options) (last Mark, rest int64, err error) {
+	w := walk{dir: o.Dir, seen: o.Seen}
+	list, err := w.snapshot(o)
+	if err == nil {
+		err = w.all(list)
+	}
+	w.close()
+	return w.last, w.size - w.end, err
+}
+
+// snapshot finds where the log ends while no one writes it.
+func (w *walk) snapshot(o Options) (list []uint32, err error) {
+	unlock, err := o.Dir.Lock(o.Wait)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	n, err := openNote(o, false)
+	if err != nil {
+		return nil, err
+	}
+	defer n.file.Close()
+	if w.noted, err = n.read(true); err != nil {
+		return nil, err
+	}
+	if list, err = segments(o.Dir); err != nil || len(list) == 0 {
+		return list, err
+	}
+	f, err := o.Dir.Open(segmentName(list[len(list)-1]))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
+	}
+	w.upTo, err = f.Size()
+	return list, errors.Join(err, f.Close())
+}
+
+// Accept notes a log as it is, up to the first record that does not follow the one before,
+// and removes nothing: Open does so. It is for a person who knows why the log has another
+// end than was noted, for instance that a backup was restored.
+func Accept(o Options) (last Mark, err error) {
+	unlock, err := o.Dir.Lock(o.Wait)
+	if err != nil {
+		return Mark{}, err
+	}
+	defer unlock()
+	list, err := segments(o.Dir)
+	if err != nil {
+		return Mark{}, err
+	}
+	w := walk{dir: o.Dir, seen: func(Record) error { return nil }}
+	err = w.all(list)
+	w.close()
+	if err != nil {
+		return Mark{}, err
+	}
+	n := note{}
+	if n.file, err = o.Notes.Create(o.Note); err != nil {
+		return Mark{}, fmt.Errorf("cannot note the end of the log: %w", err)
+	}
+	return w.last, errors.Join(n.settle(w.last), n.file.Close(), o.Notes.Sync())
+}
