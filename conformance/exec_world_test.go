@@ -157,7 +157,7 @@ func usageOf(pid int) usage {
 		if strings.HasPrefix(to, "/dev/pts/") || to == "/dev/ptmx" {
 			u.Ptys++
 		}
-		if strings.Contains(filepath.Base(to), "journal.db") {
+		if strings.Contains(filepath.Base(to), "index.db") {
 			// Connections to the journal are a pool: its files count once.
 			if files[to] {
 				continue

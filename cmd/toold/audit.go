@@ -19,15 +19,16 @@ func auditCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, or write all of it"}
 	cmd.AddCommand(&cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
-		Long: "Checks each message, call and argument of the journal against the hashes that were recorded\n" +
-			"with it, and that its end is there, which the file head notes. Prints the number of messages\n" +
-			"and a hash of all. Whoever owns the machine can make all hashes anew: keep what is printed\n" +
-			"elsewhere, and name it later, to see that too. Ends with exit code 6 at the first record\n" +
-			"that does not fit. A daemon may run meanwhile.",
-		RunE: func(cmd *cobra.Command, args []string) error { return g.withRecord(cmd.Context(), verifier(g, args)) },
+		Long: "Checks each record of the journal against the hash that the next one has of it, that its\n" +
+			"end is there, which a file beside it notes, and that the index, from which toold shows\n" +
+			"calls, says what the records say. Prints the number of records and the hash of the last\n" +
+			"one. Whoever owns the machine can make all hashes anew: keep what is printed elsewhere, and\n" +
+			"name it later, to see that too. Ends with exit code 6 at the first record that does not\n" +
+			"fit. A daemon may run meanwhile.",
+		RunE: func(cmd *cobra.Command, args []string) error { return g.verify(cmd.Context(), args) },
 	}, &cobra.Command{
 		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.accept) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.accept(cmd.Context()) },
 	}, &cobra.Command{
 		Use: "export", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.export) },
@@ -53,52 +54,54 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 	return err
 }
 
-// verifier checks the chain of messages, and that it has a link that was noted.
-func verifier(g *global, noted []string) func(context.Context, *journal.Journal) error {
-	return func(ctx context.Context, record *journal.Journal) error {
-		if len(noted) == 1 {
-			if err := hasLink(ctx, record, noted[0]); err != nil {
-				return err
-			}
-		}
-		if err := record.Verify(ctx); err != nil {
-			return err
-		}
-		last, hash, err := record.Link(ctx)
-		if errors.Is(err, journal.ErrNotFound) {
-			return g.print(map[string]any{"messages": 0}, "the journal holds no message\n")
-		}
-		if err != nil {
-			return err
-		}
-		return g.print(map[string]any{"messages": last, "hash": hex.EncodeToString(hash)}, fmt.Sprintf("%d:%x\n", last, hash))
+// verify checks the journal, and that it has a link that was noted.
+func (g *global) verify(ctx context.Context, noted []string) error {
+	cfg, err := g.remote()
+	if err == nil {
+		err = recorded(cfg)
 	}
-}
-
-// hasLink checks that a message has the hash it had when that was noted.
-func hasLink(ctx context.Context, record *journal.Journal, noted string) error {
-	number, text, _ := strings.Cut(noted, ":")
-	seq, err := strconv.ParseInt(number, 10, 64)
-	want, bad := hex.DecodeString(text)
-	if err != nil || bad != nil || seq < 1 || len(want) == 0 {
-		return &exitError{exitUsage, fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", noted)}
+	var kept journal.Link
+	if err == nil && len(noted) == 1 {
+		kept, err = parseLink(noted[0])
 	}
-	linked, err := record.Linked(ctx, seq, want)
 	if err != nil {
 		return err
 	}
-	if !linked {
-		return fmt.Errorf("%w: message number %d is not the one that was noted", journal.ErrTampered, seq)
+	last, err := journal.Verify(ctx, cfg.StateDir, kept)
+	if errors.Is(err, journal.ErrTampered) {
+		return &exitError{exitTampered, err}
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	return g.print(map[string]any{"records": last.Number, "hash": hex.EncodeToString(last.Hash[:])}, fmt.Sprintf("%d:%x\n", last.Number, last.Hash))
+}
+
+// parseLink reads what verify prints.
+func parseLink(text string) (l journal.Link, err error) {
+	number, hash, _ := strings.Cut(text, ":")
+	l.Number, err = strconv.ParseUint(number, 10, 64)
+	want, bad := hex.DecodeString(hash)
+	if err != nil || bad != nil || l.Number == 0 || len(want) != len(l.Hash) {
+		return l, &exitError{exitUsage, fmt.Errorf("cannot read %q: write NUMBER:HASH as audit verify prints it", text)}
+	}
+	copy(l.Hash[:], want)
+	return l, nil
 }
 
 // accept notes the journal as it is.
-func (g *global) accept(ctx context.Context, record *journal.Journal) error {
-	if err := record.Accept(ctx); err != nil {
+func (g *global) accept(ctx context.Context) error {
+	cfg, err := g.remote()
+	if err != nil {
 		return err
 	}
-	return verifier(g, nil)(ctx, record)
+	if err := recorded(cfg); err != nil {
+		return err
+	}
+	if err := journal.Accept(cfg.StateDir); err != nil {
+		return err
+	}
+	return g.verify(ctx, nil)
 }
 
 // exported is a message of the journal.

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,35 +15,28 @@ import (
 	"github.com/toold/toold/internal/journal"
 )
 
-// edits are changes of a journal from outside, and what of it `audit verify` then names.
+// sqlEdits are changes of the index from outside, and what of it `audit verify` then names.
 // Its calls are those of recordedCalls.
-func edits() map[string][2]string {
+func sqlEdits() map[string][2]string {
 	all := map[string][2]string{
-		"an argument changed":       {`UPDATE arguments SET text = replace(text, 'push', 'pull') WHERE call = 2`, `arguments of call "asked"`},
-		"arguments emptied":         {`UPDATE arguments SET text = '' WHERE call = 2`, `arguments of call "asked"`},
-		"arguments removed":         {`DELETE FROM arguments WHERE call = 2`, `arguments of call "asked"`},
-		"all arguments removed":     {`DELETE FROM arguments`, `arguments of call "allowed"`},
-		"arguments swapped":         {`UPDATE arguments SET call = 9 WHERE call = 1; UPDATE arguments SET call = 1 WHERE call = 2; UPDATE arguments SET call = 2 WHERE call = 9`, `arguments of call "allowed"`},
-		"a call removed":            {`DELETE FROM calls WHERE id = 2`, `call with number 2 was removed`},
-		"a call and its text":       {`DELETE FROM arguments WHERE call = 2; DELETE FROM calls WHERE id = 2`, `call with number 2 was removed`},
-		"the last call removed":     {`DELETE FROM arguments WHERE call = 4; DELETE FROM calls WHERE id = 4; UPDATE sqlite_sequence SET seq = 3 WHERE name = 'calls'`, `call with number 4 was removed`},
-		"all calls removed":         {`DELETE FROM calls`, `call with number 1 was removed`},
-		"a call added":              {`INSERT INTO calls SELECT 9, ` + copied + ` FROM calls WHERE id = 1`, `call "other" (number 9) was added`},
-		"a result changed":          {`UPDATE messages SET body = replace(body, 'result', 'RESULT') WHERE tool_call_id = 'asked' AND direction = 'out'`, `message number 4 (tool_return_message of call "asked")`},
-		"a time of a message":       {`UPDATE messages SET ts = ts + 1 WHERE seq = 2`, `message number 2`},
-		"a message removed":         {`DELETE FROM messages WHERE seq = 3`, `message number 4`},
-		"the end cut":               {`DELETE FROM messages WHERE seq > 5; UPDATE sqlite_sequence SET seq = 5 WHERE name = 'messages'`, `messages after number 5 are missing`},
-		"the end cut everywhere":    {cutFrom("denied"), ``},
-		"all messages removed":      {`DELETE FROM messages`, `missing`},
-		"all, with the sequence":    {`DELETE FROM messages; DELETE FROM sqlite_sequence`, `missing`},
-		"everything removed":        {`DELETE FROM messages; DELETE FROM arguments; DELETE FROM calls; DELETE FROM seals; DELETE FROM sqlite_sequence`, `the file head notes`},
-		"a seal changed":            {`UPDATE seals SET body = replace(body, '"calls"', '"Calls"') WHERE seq = 2`, `seal number 2`},
-		"a seal removed":            {`DELETE FROM seals WHERE seq = 2`, `seal number 3`},
-		"the last seals removed":    {`DELETE FROM seals WHERE seq > 3`, ``},
-		"all seals removed":         {`DELETE FROM seals`, ``},
-		"a message added":           {`INSERT INTO messages SELECT 9, 'message-9', ` + `ts, message_type, direction, client, agent_id, conversation_id, run_id, step_id, otid, tool_call_id, status, body, hash, hash, group_id, sender_id FROM messages WHERE seq = 8`, `message number 9`},
-		"a trigger":                 {`CREATE TRIGGER t AFTER UPDATE ON calls BEGIN SELECT 1; END`, `trigger "t"`},
-		"a view instead of a table": {`ALTER TABLE calls RENAME TO rows; CREATE VIEW calls AS SELECT * FROM rows`, `view "calls"`},
+		"an argument changed":       {`UPDATE arguments SET text = replace(text, 'push', 'pull') WHERE call = 2`, `arguments of call 2 has another text`},
+		"arguments removed":         {`DELETE FROM arguments WHERE call = 2`, `arguments of call 2 is missing`},
+		"all arguments removed":     {`DELETE FROM arguments`, `arguments of call 1 is missing`},
+		"arguments swapped":         {`UPDATE arguments SET call = 9 WHERE call = 1; UPDATE arguments SET call = 1 WHERE call = 2; UPDATE arguments SET call = 2 WHERE call = 9`, `arguments of call 1 has another text`},
+		"a call removed":            {`DELETE FROM calls WHERE id = 2`, `call 2 is missing`},
+		"the last call removed":     {`DELETE FROM calls WHERE id = 4`, `call 4 is missing`},
+		"all calls removed":         {`DELETE FROM calls`, `call 1 is missing`},
+		"a call added":              {`INSERT INTO calls SELECT 9, client, 'other', ` + copied + ` FROM calls WHERE id = 1`, `call 9 was added`},
+		"a result changed":          {`UPDATE messages SET body = replace(body, 'done', 'DONE') WHERE seq = 4`, `message 4 has another body`},
+		"a time of a message":       {`UPDATE messages SET ts = ts + 1 WHERE seq = 2`, `message 2 has another ts`},
+		"a message removed":         {`DELETE FROM messages WHERE seq = 3`, `message 3 is missing`},
+		"all messages removed":      {`DELETE FROM messages`, `message 1 is missing`},
+		"a fence added":             {`INSERT INTO fences (client, tool_call_id) VALUES ('agent', 'next')`, `fence agent was added`},
+		"a later position":          {`UPDATE position SET number = number + 1`, ``},
+		"a position with more":      {`UPDATE position SET last_key = 99`, `position`},
+		"a trigger":                 {`CREATE TRIGGER t AFTER UPDATE ON calls BEGIN SELECT 1; END`, `table t was added`},
+		"a view instead of a table": {`ALTER TABLE calls RENAME TO rows; CREATE VIEW calls AS SELECT * FROM rows`, `table calls has another`},
+		"a table removed":           {`DROP TABLE fences`, `table fences is missing`},
 	}
 	for column, value := range map[string]string{
 		"decision_action": "'allow'", "decision_by": "'person'", "decision_person": "'alice'", "decision_rule": "'other'",
@@ -51,23 +45,68 @@ func edits() map[string][2]string {
 		"state": "'waiting'", "daemon": "'1 2 x'", "process": "'9'", "spool_dir": "'/x'", "intended_at": "1", "started_at": "1", "delivered_at": "1",
 		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "background_of": "'x'", "workspace": "'/elsewhere'", "received_at": "1", "args_hash": "'x'",
 	} {
-		all["the column "+column] = [2]string{"UPDATE calls SET " + column + " = " + value + " WHERE id = 3", `of call "denied" (number 3) was changed`}
+		all["the column "+column] = [2]string{"UPDATE calls SET " + column + " = " + value + " WHERE id = 3", "call 3 has another " + column}
 	}
 	return all
 }
 
 // copied are the columns of a call that a copy needs.
-const copied = `client, 'other', agent_id, conversation_id, run_id, step_id, otid, request_message_id, dialect, tool_name, canonical_tool, args_hash, state,
-	decision_action, decision_by, decision_rule, decision_source, decision_reason, daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
-	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at, background_of, decision_person, decision_widened, group_id, sender_id, workspace`
+const copied = `agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace, request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state,
+	decision_action, decision_by, decision_rule, decision_source, decision_reason, decision_person, decision_widened, daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
+	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at`
 
-// cutFrom removes all that was recorded from a call on, from each table.
-func cutFrom(id string) string {
-	return fmt.Sprintf(`DELETE FROM seals WHERE seq >= (SELECT min(seq) FROM seals WHERE json_extract(body, '$.message') >= (SELECT min(seq) FROM messages WHERE tool_call_id = '%[1]s'));
-		DELETE FROM arguments WHERE call >= (SELECT id FROM calls WHERE tool_call_id = '%[1]s');
-		DELETE FROM calls WHERE id >= (SELECT id FROM calls WHERE tool_call_id = '%[1]s');
-		DELETE FROM messages WHERE seq >= (SELECT min(seq) FROM messages WHERE tool_call_id = '%[1]s');
-		UPDATE sqlite_sequence SET seq = (SELECT max(seq) FROM messages) WHERE name = 'messages'`, id)
+// The files of a journal.
+const (
+	segmentFile = "journal/00000001.log"
+	indexFile   = "journal/index.db"
+	headFile    = "journal.head"
+)
+
+// byteEdits are changes of its other files.
+func byteEdits(t *testing.T, original string) map[string]func(t *testing.T, dir string) {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(original, segmentFile))
+	noError(t, err)
+	var at []int // where each record begins
+	for n := 0; n < len(log); n += 57 + int(binary.BigEndian.Uint32(log[n:])) {
+		at = append(at, n)
+	}
+	at = append(at, len(log))
+	last := len(at) - 2
+	all := map[string]func(t *testing.T, dir string){
+		"all segments removed":     func(t *testing.T, dir string) { noError(t, os.Remove(filepath.Join(dir, segmentFile))) },
+		"the directory removed":    func(t *testing.T, dir string) { noError(t, os.RemoveAll(filepath.Join(dir, "journal"))) },
+		"the head removed":         func(t *testing.T, dir string) { noError(t, os.Remove(filepath.Join(dir, headFile))) },
+		"the head emptied":         func(t *testing.T, dir string) { noError(t, os.WriteFile(filepath.Join(dir, headFile), nil, 0o600)) },
+		"the index is no database": func(t *testing.T, dir string) { noError(t, os.WriteFile(filepath.Join(dir, indexFile), log, 0o600)) },
+	}
+	write := func(name string, text ...[]byte) {
+		all[name] = func(t *testing.T, dir string) {
+			noError(t, os.WriteFile(filepath.Join(dir, segmentFile), bytes.Join(text, nil), 0o600))
+		}
+	}
+	write("emptied")
+	write("two records swapped", log[:at[2]], log[at[3]:at[4]], log[at[2]:at[3]], log[at[4]:])
+	write("a record removed", log[:at[3]], log[at[4]:])
+	write("the first record removed", log[at[1]:])
+	write("the last record removed", log[:at[last]])
+	write("the last two removed", log[:at[last-1]])
+	write("the end cut off", log[:len(log)-1])
+	write("a record twice", log[:at[4]], log[at[3]:at[4]], log[at[4]:])
+	write("the last record twice", log, log[at[last]:])
+	write("something added", log, []byte("x"))
+	write("zeros added", log, make([]byte, 100))
+	for n := range last + 1 {
+		for field, offset := range map[string]int{"length": 3, "checksum": 4, "hash": 8, "number": 47, "kind": 48, "time": 56, "body": 57, "end": at[n+1] - at[n] - 1} {
+			text := bytes.Clone(log)
+			if at[n]+offset >= at[n+1] {
+				continue // it has no body
+			}
+			text[at[n]+offset] ^= 1
+			write(fmt.Sprintf("the %s of record %d", field, n+1), text)
+		}
+	}
+	return all
 }
 
 // recordedCalls makes a journal with a call that was allowed, one that a person was
@@ -122,9 +161,9 @@ func audit(t *testing.T, dir string, args ...string) (code int, printed string) 
 	return code, string(text)
 }
 
-// edit changes a journal as anybody can who may write the file.
+// edit changes the index of a journal as anybody can who may write the file.
 func edit(ctx context.Context, dir, statements string) error {
-	db, err := sql.Open("sqlite", filepath.Join(dir, "journal.db"))
+	db, err := sql.Open("sqlite", filepath.Join(dir, indexFile))
 	if err != nil {
 		return err
 	}
@@ -136,22 +175,31 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 	t.Parallel()
 	original := t.TempDir()
 	recordedCalls(t, original, "bob")
-	if code, printed := audit(t, original, "verify"); code != 0 || !strings.HasPrefix(printed, "8:") {
+	if code, printed := audit(t, original, "verify"); code != 0 || !strings.HasPrefix(printed, "11:") {
 		t.Fatalf("nothing was changed: code %d, %s", code, printed)
 	}
-	for name, e := range edits() {
+	edits := 0
+	found := func(name, text string, do func(t *testing.T, dir string)) {
+		edits++
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "state")
 			noError(t, os.CopyFS(dir, os.DirFS(original)))
-			noError(t, edit(t.Context(), dir, e[0]))
+			do(t, dir)
 			for range 2 { // looking does not make it good
-				if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, e[1]) {
+				if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, text) {
 					t.Errorf("code %d, %s", code, printed)
 				}
 			}
 		})
 	}
+	for name, e := range sqlEdits() {
+		found(name, e[1], func(t *testing.T, dir string) { noError(t, edit(t.Context(), dir, e[0])) })
+	}
+	for name, do := range byteEdits(t, original) {
+		found(name, "", do)
+	}
+	t.Logf("%d edits", edits)
 }
 
 // TestVerifyFindsAJournalThatWasMadeAnew, and one whose note was removed.
@@ -171,34 +219,26 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	if code, printed := audit(t, anew, "verify", link); code != exitTampered || !strings.Contains(printed, "is not the one that was noted") {
 		t.Errorf("another journal against a link: code %d, %s", code, printed)
 	}
-	put := func(name string) {
-		t.Helper()
-		from, err := os.Open(filepath.Join(anew, name))
-		noError(t, err)
-		defer from.Close()
-		to, err := os.Create(filepath.Join(original, name))
-		noError(t, err)
-		_, err = io.Copy(to, from)
-		noError(t, errors.Join(err, to.Close()))
-	}
-	put("journal.db")
+	text, err := os.ReadFile(filepath.Join(anew, segmentFile))
+	noError(t, err)
+	noError(t, os.WriteFile(filepath.Join(original, segmentFile), text, 0o600))
 	wants := func(text string) {
 		t.Helper()
 		if code, printed := audit(t, original, "verify"); code != exitTampered || !strings.Contains(printed, text) {
 			t.Errorf("code %d, %s", code, printed)
 		}
 	}
-	wants("the file head notes")
-	noError(t, os.Remove(filepath.Join(original, "head")))
-	wants("the file head, which notes its end, is missing")
-	noError(t, os.WriteFile(filepath.Join(original, "head"), nil, 0o600))
-	wants("holds no note")
+	wants("it is not the one that was noted")
+	noError(t, os.Remove(filepath.Join(original, headFile)))
+	wants("the note of where the log ends is missing")
+	noError(t, os.WriteFile(filepath.Join(original, headFile), nil, 0o600))
+	wants("the note of where the log ends was changed")
 	if code, printed := audit(t, original, "accept"); code != 0 {
 		t.Errorf("accept: code %d, %s", code, printed)
 	}
 	if code, printed := audit(t, original, "verify"); code != 0 {
 		t.Errorf("after accept: code %d, %s", code, printed)
 	}
-	noError(t, os.Remove(filepath.Join(original, "journal.db")))
+	noError(t, os.Remove(filepath.Join(original, segmentFile)))
 	wants("is missing")
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,17 +20,28 @@ import (
 
 // openRecord opens the journal of a configuration, and does not make one.
 func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
-	if _, err := os.Stat(filepath.Join(cfg.StateDir, "journal.db")); err != nil {
-		if _, err := os.Stat(filepath.Join(cfg.StateDir, "head")); err == nil {
-			return nil, &exitError{exitTampered, fmt.Errorf("%w: journal.db is missing in %s, where the file head notes its end", journal.ErrTampered, cfg.StateDir)}
-		}
-		return nil, &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}
+	if err := recorded(cfg); err != nil {
+		return nil, err
 	}
 	j, err := journal.Open(ctx, cfg.StateDir, journal.Self())
 	if err != nil {
 		return nil, &exitError{exitFailed, err}
 	}
 	return j, nil
+}
+
+// recorded returns an error unless a journal was made.
+func recorded(cfg config.Config) error {
+	err := journal.Made(cfg.StateDir)
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}
+	case errors.Is(err, journal.ErrTampered):
+		return &exitError{exitTampered, err}
+	case err != nil:
+		return &exitError{exitFailed, err}
+	}
+	return nil
 }
 
 // logRun is one `toold log`.

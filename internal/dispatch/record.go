@@ -113,14 +113,10 @@ func (d *Dispatcher) Delivered(c *Call) {
 // runs is killed, and each gets its one return, to be had by repeating its id.
 // It is called once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
-	fenced, err := d.opt.Journal.Fences(ctx)
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
-	d.fences = fenced
+	d.fences = d.opt.Journal.Fences()
 	d.mu.Unlock()
-	open, err := d.opt.Journal.Unfinished(ctx)
+	open, err := d.opt.Journal.Unfinished()
 	if err != nil {
 		return fmt.Errorf("cannot read the calls left by the last run: %w", err)
 	}

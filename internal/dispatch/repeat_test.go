@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -25,7 +25,7 @@ type broken struct {
 // ways are all of them. Root has every permission: conformance tries that as another
 // user.
 func ways() []broken {
-	file := func(dir string) string { return filepath.Join(dir, "journal.db") }
+	file := func(dir string) string { return filepath.Join(dir, "journal", "00000001.log") }
 	all := []broken{
 		{"moved", func(t *testing.T, dir string) { must(t, os.Rename(file(dir), file(dir)+".away")) }, true},
 		{"deleted", func(t *testing.T, dir string) { must(t, os.Remove(file(dir))) }, true},
@@ -34,12 +34,11 @@ func ways() []broken {
 			must(t, os.WriteFile(file(dir), nil, 0o600))
 		}, true},
 		{"locked", func(t *testing.T, dir string) {
-			other, err := sql.Open("sqlite", file(dir))
+			log, err := chain.Directory(filepath.Join(dir, "journal"))
 			must(t, err)
-			other.SetMaxOpenConns(1)
-			_, err = other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+			_, err = log.Lock(time.Minute)
 			must(t, err)
-			t.Cleanup(func() { other.Close() })
+			t.Cleanup(func() { log.Close() })
 		}, false},
 		{"without permission", func(t *testing.T, dir string) {
 			must(t, os.Chmod(dir, 0))
@@ -67,7 +66,7 @@ func TestARepeatIsAnsweredThoughNothingCanBeJournalled(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, policy.Allow, &probe{})
-			must(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
+			b.journal.WaitForLock(50 * time.Millisecond)
 			first := b.call(t, "call_1", `{}`)
 			way.do(t, b.dir)
 			for _, args := range []string{`{}`, `{ }`} {
@@ -103,7 +102,7 @@ func TestAReturnThatIsOnlyInMemoryIsThatOfTheRepeat(t *testing.T) {
 				return tools.Result{Text: "done"}
 			}})
 			dir.Store(b.dir)
-			must(t, b.journal.WaitForLock(t.Context(), 50*time.Millisecond))
+			b.journal.WaitForLock(50 * time.Millisecond)
 			first := b.call(t, "call_1", `{}`)
 			if first.Return == nil || first.Return.Result != "done" {
 				t.Fatalf("got %+v", first)
@@ -130,7 +129,7 @@ func TestACallThatRanInTheLastDaemonIsFound(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	b := newBenchOn(t, j, policy.Allow, &probe{})
-	must(t, os.Rename(filepath.Join(old.dir, "journal.db"), filepath.Join(old.dir, "away")))
+	must(t, os.Rename(filepath.Join(old.dir, "journal", "00000001.log"), filepath.Join(old.dir, "away")))
 	if again := b.call(t, "call_1", `{}`); again.Return == nil || again.Return.ID != first.Return.ID {
 		t.Errorf("got %+v, want a replay of %+v", again.Return, first.Return)
 	}

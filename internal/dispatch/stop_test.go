@@ -64,8 +64,8 @@ func TestAFenceOutlivesTheDaemonUntilItsCallIsAnswered(t *testing.T) {
 	second := first.again(t)
 	wantError(t, second.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
 	third := second.again(t)
-	if left, err := third.journal.Fences(t.Context()); err != nil || len(left["agent"]) != 1 || left["agent"][0] != "call_2" {
-		t.Errorf("the journal has %v, %v", left, err)
+	if left := third.journal.Fences(); len(left["agent"]) != 1 || left["agent"][0] != "call_2" {
+		t.Errorf("the journal has %v", left)
 	}
 	wantError(t, third.call(t, "call_1", `{}`), message.Cancelled, "cancelled before it came")
 	wantError(t, third.call(t, "call_2", `{}`), message.Cancelled, "cancelled before it came")

@@ -70,7 +70,7 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 	if err != nil || len(spools) == 0 {
 		return err
 	}
-	open, err := d.opt.Journal.OpenCalls(ctx)
+	open, err := d.opt.Journal.OpenCalls()
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func TestOutputBeyondTheTotalIsRemovedWhileTheDaemonLives(t *testing.T) {
 
 func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
-	file, away := filepath.Join(b.dir, "journal.db"), filepath.Join(b.dir, "away")
+	file, away := filepath.Join(b.dir, "journal", "00000001.log"), filepath.Join(b.dir, "away")
 	b.tool.run = func(context.Context, tools.IO) tools.Result {
 		if err := os.Rename(file, away); err != nil {
 			t.Error(err)
@@ -172,7 +172,7 @@ func newProbeCall(b *bench, id string) *Call {
 
 func TestNothingRunsWhenTheJournalWasDeleted(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
-	list, err := filepath.Glob(filepath.Join(b.dir, "journal.db*"))
+	list, err := filepath.Glob(filepath.Join(b.dir, "journal", "*"))
 	if err != nil || len(list) == 0 {
 		t.Fatal(err, list)
 	}

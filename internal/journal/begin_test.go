@@ -3,8 +3,6 @@ package journal_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +30,8 @@ func TestACallIsBegunOnce(t *testing.T) {
 
 func TestACallIsAnsweredAsItIsRecorded(t *testing.T) {
 	t.Parallel()
-	j := open(t, t.TempDir())
+	dir := t.TempDir()
+	j := open(t, dir)
 	ctx := t.Context()
 	made := func(seq int64) (string, []byte, error) {
 		return fmt.Sprint("message-", seq), fmt.Appendf(nil, `{"seq_id":%d}`, seq), nil
@@ -56,14 +55,15 @@ func TestACallIsAnsweredAsItIsRecorded(t *testing.T) {
 	if err != nil || fresh || string(again.Result) != `{"seq_id":4}` {
 		t.Errorf("second Answer: fresh %v, %+v, %v", fresh, again, err)
 	}
-	must(t, j.Verify(ctx))
+	verify(t, dir)
 }
 
 // Records that are written together: those that fail take none of the others
 // with them.
 func TestAFailingRecordSpoilsNoOther(t *testing.T) {
 	t.Parallel()
-	j := open(t, t.TempDir())
+	dir := t.TempDir()
+	j := open(t, dir)
 	ended := receive(t, j, call("ended"))
 	_, err := finish(t.Context(), j, ended, journal.Outcome{Status: "success"})
 	must(t, err)
@@ -86,7 +86,7 @@ func TestAFailingRecordSpoilsNoOther(t *testing.T) {
 	if err != nil || len(calls) != 1+12*10 {
 		t.Errorf("%d calls are recorded, want %d (%v)", len(calls), 1+12*10, err)
 	}
-	must(t, j.Verify(t.Context()))
+	verify(t, dir)
 }
 
 func TestWhatNobodyWaitsForIsWrittenSoon(t *testing.T) {
@@ -139,29 +139,4 @@ func TestTheStampOfARequestIsTheJournalsOwn(t *testing.T) {
 	}(); err == nil {
 		t.Error("a message that is no object was recorded")
 	}
-}
-
-func TestTheLogIsCopiedIntoTheDatabaseMeanwhile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := open(t, dir)
-	file := filepath.Join(dir, "journal.db")
-	before, err := os.Stat(file)
-	must(t, err)
-	for i := 0; ; i++ {
-		c := call(fmt.Sprint(i))
-		c.Message = []byte(`{"text":"` + strings.Repeat("x", 1<<20) + `"}`)
-		must(t, cycle(t.Context(), j, c))
-		if now, err := os.Stat(file); err != nil || now.Size() > before.Size()+1<<20 {
-			must(t, err)
-			break
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("nothing was copied")
-		}
-	}
-	log, err := os.Stat(file + "-wal")
-	must(t, err)
-	t.Logf("the log has %d MiB", log.Size()>>20)
-	must(t, j.Verify(t.Context()))
 }

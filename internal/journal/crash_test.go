@@ -90,14 +90,14 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 	dir := t.TempDir()
 	kill := startChild(t, dir, 30)
 	j := open(t, dir) // while the other daemon lives
-	if left, err := j.Unfinished(t.Context()); err != nil || len(left) != 0 {
+	if left, err := j.Unfinished(); err != nil || len(left) != 0 {
 		t.Errorf("calls of a living daemon were taken: %d, %v", len(left), err)
 	}
 	ids := kill()
 	if len(ids) < 30 {
 		t.Fatalf("the child recorded only %d calls", len(ids))
 	}
-	left, err := j.Unfinished(t.Context())
+	left, err := j.Unfinished()
 	must(t, err)
 	open := map[string]journal.Record{}
 	for _, r := range left {
@@ -122,8 +122,8 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 			t.Errorf("call %s was found as %+v, unfinished %v", id, rec, unfinished)
 		}
 	}
-	must(t, j.Verify(t.Context()))
-	if again, err := j.Unfinished(t.Context()); err != nil || len(again) != 0 {
+	verify(t, dir)
+	if again, err := j.Unfinished(); err != nil || len(again) != 0 {
 		t.Errorf("calls were taken twice: %d, %v", len(again), err)
 	}
 	for _, r := range left {
@@ -142,7 +142,7 @@ func TestTwoDaemonsShareAJournal(t *testing.T) {
 		must(t, cycle(t.Context(), j, call(fmt.Sprintf("ours-%d", i))))
 	}
 	kill()
-	must(t, j.Verify(t.Context()))
+	verify(t, dir)
 }
 
 // TestADaemonOfAnotherPidNamespaceIsAlive: its calls are nobody else's, although /proc
@@ -156,11 +156,11 @@ func TestADaemonOfAnotherPidNamespaceIsAlive(t *testing.T) {
 	dir := t.TempDir()
 	kill := startChild(t, dir, 3, wrap...)
 	j := open(t, dir)
-	if left, err := j.Unfinished(t.Context()); err != nil || len(left) != 0 {
+	if left, err := j.Unfinished(); err != nil || len(left) != 0 {
 		t.Errorf("calls of a living daemon were taken: %d, %v", len(left), err)
 	}
 	kill()
-	if left, err := j.Unfinished(t.Context()); err != nil || len(left) == 0 {
+	if left, err := j.Unfinished(); err != nil || len(left) == 0 {
 		t.Errorf("calls of a dead daemon were not taken: %v", err)
 	}
 }

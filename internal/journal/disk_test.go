@@ -1,37 +1,13 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
-
-func openHere(t *testing.T) *Journal {
-	t.Helper()
-	j, err := Open(t.Context(), t.TempDir(), Self())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = j.Close() }) // some tests break it
-	return j
-}
-
-// onDisk is how many transactions are on the disk, and how many there are.
-func (d *disk) onDisk() (synced, committed int64) {
-	d.turn <- struct{}{}
-	defer func() { <-d.turn }()
-	return d.synced, d.committed.Load()
-}
-
-// put has another file synced.
-func (d *disk) put(log *os.File) (old *os.File) {
-	d.turn <- struct{}{}
-	defer func() { <-d.turn }()
-	old, d.log = d.log, log
-	return old
-}
 
 func begin(t *testing.T, j *Journal, id string) (Record, error) {
 	rec, _, err := j.Begin(t.Context(), Call{Client: "agent", ID: id, MessageType: "approval_request_message", Message: []byte(`{}`)}, Decision{Action: "allow"})
@@ -47,23 +23,20 @@ func finished(t *testing.T, j *Journal, k Key) error {
 
 func TestAnIntentIsOnTheDiskAtOnceAndAReturnSoon(t *testing.T) {
 	t.Parallel()
-	j := openHere(t)
+	j, disk := openFaulty(t, t.TempDir())
 	rec, err := begin(t, j, "c1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if synced, committed := j.write.disk.onDisk(); synced != committed {
-		t.Errorf("%d of %d transactions are on the disk", synced, committed)
+	if synced, writes := disk.synced.Load(), disk.writes.Load(); synced != writes {
+		t.Errorf("%d of %d writes are on the disk", synced, writes)
 	}
 	if err := finished(t, j, rec.Key); err != nil {
 		t.Fatal(err)
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for {
-		if synced, committed := j.write.disk.onDisk(); synced == committed {
-			return
-		}
+	for disk.synced.Load() != disk.writes.Load() {
 		select {
 		case <-tick.C:
 		case <-t.Context().Done():
@@ -74,17 +47,17 @@ func TestAnIntentIsOnTheDiskAtOnceAndAReturnSoon(t *testing.T) {
 
 func TestIntentsOfManyAreAllOnTheDisk(t *testing.T) {
 	t.Parallel()
-	j := openHere(t)
+	j, disk := openFaulty(t, t.TempDir())
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
 			for i := range 10 {
-				before := j.write.disk.committed.Load()
+				before := disk.writes.Load()
 				if _, err := begin(t, j, fmt.Sprint(g, "-", i)); err != nil {
 					t.Error(err)
 				}
-				if synced, _ := j.write.disk.onDisk(); synced <= before {
-					t.Errorf("%d transactions are on the disk, and there were %d before this one", synced, before)
+				if synced := disk.synced.Load(); synced <= before {
+					t.Errorf("%d writes are on the disk, and there were %d before this one", synced, before)
 				}
 			}
 		})
@@ -95,27 +68,87 @@ func TestIntentsOfManyAreAllOnTheDisk(t *testing.T) {
 // A disk that has failed once may have lost what it says it has.
 func TestNothingIsBegunOnADiskThatHasFailed(t *testing.T) {
 	t.Parallel()
-	j := openHere(t)
+	j, disk := openFaulty(t, t.TempDir())
 	ran, err := begin(t, j, "ran")
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := broken.Close(); err != nil {
-		t.Fatal(err)
-	}
-	log := j.write.disk.put(broken)
+	disk.broken.Store(true)
 	if _, err := begin(t, j, "lost"); err == nil {
 		t.Error("what could not be synced was begun")
 	}
-	j.write.disk.put(log)
+	disk.broken.Store(false)
 	if _, err := begin(t, j, "later"); err == nil {
 		t.Error("a call was begun after the disk had failed")
 	}
 	if err := finished(t, j, ran.Key); err != nil {
 		t.Errorf("the return of a call that ran: %v", err)
+	}
+}
+
+// What could not be written has not happened: the id may be sent again, and the numbers are
+// used by what comes next.
+func TestWhatCannotBeWrittenHasNotHappened(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, disk := openFaulty(t, dir)
+	if _, err := begin(t, j, "first"); err != nil {
+		t.Fatal(err)
+	}
+	disk.full.Store(true)
+	for range 3 {
+		if _, err := begin(t, j, "second"); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("on a full disk: %v", err)
+		}
+	}
+	if rec, fresh, err := j.Receive(t.Context(), Call{Client: "agent", ID: "first"}); err != nil || fresh || rec.Key != 1 {
+		t.Errorf("a repeat on a full disk: fresh %v, %+v, %v", fresh, rec, err)
+	}
+	disk.full.Store(false)
+	if rec, err := begin(t, j, "second"); err != nil || rec.Key != 2 || j.Last() != 2 {
+		t.Errorf("when there is room again: call %d, message %d, %v", rec.Key, j.Last(), err)
+	}
+	next, _ := openFaulty(t, dir)
+	if calls, err := next.Calls(t.Context(), 0, 10); err != nil || len(calls) != 2 {
+		t.Errorf("%d calls, %v", len(calls), err)
+	}
+}
+
+func TestACallIsBegunByOneOfSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var mu sync.Mutex
+	begun := map[string]int{}
+	var all sync.WaitGroup
+	handles := make([]*Journal, 3)
+	for p := range handles {
+		handles[p], _ = openFaulty(t, dir)
+		for range 4 {
+			all.Go(func() {
+				for i := range 30 {
+					id := fmt.Sprint(i)
+					_, fresh, err := handles[p].Begin(t.Context(), Call{Client: "agent", ID: id, Message: []byte(`{}`)}, Decision{Action: "allow"})
+					if err != nil {
+						t.Error(err)
+					}
+					if mu.Lock(); fresh {
+						begun[id]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+	if len(begun) != 30 {
+		t.Errorf("%d calls were begun", len(begun))
+	}
+	for id, n := range begun {
+		if n != 1 {
+			t.Errorf("call %s was begun %d times", id, n)
+		}
+	}
+	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+		t.Error(err)
 	}
 }

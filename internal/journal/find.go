@@ -1,11 +1,13 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/toold/toold/internal/statedir"
@@ -28,33 +30,53 @@ const (
 	listUntold = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.background_of <> '' AND c.state = 'returned' ORDER BY c.id LIMIT ?"
 	listLatest = "SELECT " + callColumns + callTables + "WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
 	listRan    = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? AND c.agent_id = ? AND c.conversation_id = ? AND c.spool_dir <> '' ORDER BY c.id DESC LIMIT ?"
+	listOpen   = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NULL ORDER BY c.id"
 	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND (? = '' OR c.client = ?) ORDER BY c.id DESC LIMIT ?"
 )
 
 // Find returns a client's call, of its agents' the latest. The error is ErrNotFound if there is none.
 func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
-	j.write.settle()
-	return scanRecord(j.read.QueryRowContext(ctx, findNamed, client, callID))
+	return j.latest(ctx, func(r *Record) bool { return r.Client == client && r.ID == callID }, findNamed, client, callID)
 }
 
 // FindAs returns the call of one agent of a client. The error is ErrNotFound if there is
 // none.
 func (j *Journal) FindAs(ctx context.Context, client, agent, callID string) (Record, error) {
-	j.write.settle()
-	return scanRecord(j.read.QueryRowContext(ctx, findCall, client, agent, callID))
+	return j.latest(ctx, func(r *Record) bool {
+		return r.Client == client && r.AgentID == agent && r.ID == callID
+	}, findCall, client, agent, callID)
 }
 
 // FindAny returns the latest call with this id, whoever made it. The error is
 // ErrNotFound if there is none.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
-	j.write.settle()
-	return scanRecord(j.read.QueryRowContext(ctx, findLatest, callID))
+	return j.latest(ctx, func(r *Record) bool { return r.ID == callID }, findLatest, callID)
+}
+
+// latest looks for a call in the table and, by a query, in the index, which need not be at
+// the end of the log: what it has not is in the table.
+func (j *Journal) latest(ctx context.Context, fits func(*Record) bool, query string, args ...any) (Record, error) {
+	_ = j.write.look() // what was read before has to do
+	var recent Record
+	j.write.known.RLock()
+	if r := j.write.table.latest(fits); r != nil {
+		recent = *r
+	}
+	j.write.known.RUnlock()
+	r, err := scanRecord(j.index.read.QueryRowContext(ctx, query, args...))
+	if recent.Key != 0 && (err != nil || recent.Key >= r.Key) {
+		return recent, nil
+	}
+	return r, err
 }
 
 // Arguments returns a call's arguments, byte for byte as they came. The error is
 // ErrNotFound if there is no such call.
 func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
-	err = j.read.QueryRowContext(ctx, "SELECT text FROM arguments WHERE call = ?", k).Scan(&text)
+	if err := j.settle(ctx); err != nil {
+		return nil, err
+	}
+	err = j.index.read.QueryRowContext(ctx, "SELECT text FROM arguments WHERE call = ?", k).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNotFound
 	}
@@ -95,26 +117,27 @@ func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Recor
 }
 
 // OpenCalls returns the calls that have no return, of whichever daemon.
-func (j *Journal) OpenCalls(ctx context.Context) (map[Key]bool, error) {
-	rows, err := j.read.QueryContext(ctx, "SELECT id FROM calls WHERE return_seq IS NULL")
-	if err != nil {
+func (j *Journal) OpenCalls() (map[Key]bool, error) {
+	if err := j.write.look(); err != nil {
 		return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
 	}
-	defer rows.Close()
 	open := map[Key]bool{}
-	for rows.Next() {
-		var k Key
-		if err := rows.Scan(&k); err != nil {
-			return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
+	j.write.known.RLock()
+	defer j.write.known.RUnlock()
+	for k, r := range j.write.table.calls {
+		if r.ReturnedAt.IsZero() {
+			open[k] = true
 		}
-		open[k] = true
 	}
-	return open, rows.Err()
+	return open, nil
 }
 
 func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Record, error) {
-	j.write.settle()
-	rows, err := j.read.QueryContext(ctx, query, args...)
+	err := j.settle(ctx)
+	var rows *sql.Rows
+	if err == nil {
+		rows, err = j.index.read.QueryContext(ctx, query, args...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
 	}
@@ -125,21 +148,21 @@ func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Rec
 // oldest first, and makes them calls of this daemon, so that no other one that
 // starts at the same time gets them too. The caller finishes each: one with
 // IntendedAt set may have run and must not be run again. Calls of daemons that
-// live, this one included, are left alone.
-func (j *Journal) Unfinished(ctx context.Context) ([]Record, error) {
+// live, this one included, are left alone. Those of a journal that was damaged wait until it
+// is accepted.
+func (j *Journal) Unfinished() ([]Record, error) {
 	var list []Record
-	err := j.write.tx(synced, func() error {
-		list = nil
-		dead, err := j.deadDaemons(ctx)
-		if err != nil {
+	if j.write.tampered != nil {
+		return nil, nil
+	}
+	err := j.write.record(synced, func(b *batch) (err error) {
+		if list, err = j.abandoned(b.table); err != nil {
 			return err
 		}
-		for _, d := range dead {
-			taken, err := j.adopt(ctx, d)
-			if err != nil {
+		for _, r := range list {
+			if err := b.append(kindAdopted, &adoptedEvent{int64(r.Key), j.daemon.String()}); err != nil {
 				return err
 			}
-			list = append(list, taken...)
 		}
 		return nil
 	})
@@ -149,51 +172,26 @@ func (j *Journal) Unfinished(ctx context.Context) ([]Record, error) {
 	return list, nil
 }
 
-// deadDaemons returns the stored identities of the daemons that are gone and
-// left calls open. The caller is in a transaction.
-func (j *Journal) deadDaemons(ctx context.Context) ([]string, error) {
-	rows, err := j.write.conn.QueryContext(ctx, "SELECT DISTINCT daemon FROM calls WHERE return_seq IS NULL")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var dead []string
-	for rows.Next() {
-		var d string
-		if err := rows.Scan(&d); err != nil {
-			return nil, err
-		}
-		if d == j.daemon.String() {
+// abandoned returns the open calls of daemons that are dead. The caller has the lock of the table.
+func (j *Journal) abandoned(t *table) (list []Record, err error) {
+	alive := map[Identity]bool{j.daemon: true}
+	for _, r := range t.calls {
+		if !r.ReturnedAt.IsZero() {
 			continue
 		}
-		alive, err := statedir.Held(j.dir, d)
-		if err != nil {
-			return nil, err
+		lives, looked := alive[r.Daemon]
+		if !looked {
+			if lives, err = statedir.Held(j.dir, r.Daemon.String()); err != nil {
+				return nil, err
+			}
+			alive[r.Daemon] = lives
 		}
-		if !alive {
-			dead = append(dead, d)
+		if !lives {
+			list = append(list, r.Record)
 		}
 	}
-	return dead, rows.Err()
-}
-
-// adopt makes a dead daemon's open calls this daemon's. The records still name
-// the dead one. The caller is in a transaction.
-func (j *Journal) adopt(ctx context.Context, dead string) ([]Record, error) {
-	rows, err := j.write.conn.QueryContext(ctx,
-		"SELECT "+callColumns+callTables+"WHERE c.return_seq IS NULL AND c.daemon = ? ORDER BY c.id", dead)
-	if err != nil {
-		return nil, err
-	}
-	list, err := scanRecords(rows)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range list {
-		j.write.touch(r.Key)
-	}
-	_, err = j.write.exec(ctx, "UPDATE calls SET daemon = ? WHERE return_seq IS NULL AND daemon = ?", j.daemon.String(), dead)
-	return list, err
+	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Key, b.Key) })
+	return list, nil
 }
 
 // scanRecords reads all rows of callColumns, and closes them.

@@ -1,37 +1,36 @@
 // Package journal keeps the durable record of every message and decision.
 //
-// It is one SQLite file, journal.db, which several processes may share: the daemon,
-// the private daemons of single calls, and commands that read. A call's
-// row moves through its states and never back; a message's row is never
-// changed, and a hash chain shows if it was. What must outlive a power cut
-// before something happens (a decision, the intent to run it, the return of what
-// ran before it was recorded) is synced to the disk. The rest, the return of a call
-// with an intent among it, outlives the death of the daemon at once and the
-// machine's some milliseconds later: of a call whose return a power cut takes away it
-// is known that it ran and not what came of it, which is as true of its effects. Two
-// things are written some milliseconds late, when nobody waits: the process of a
-// call and that its return was delivered. The process ends with its daemon, and a
-// return without the mark may have been delivered in any case.
+// It is an append-only log of events, package chain, which several processes may share: the
+// daemon, the private daemons of single calls, and commands that read. A record in it is
+// never changed; each covers the one before by its hash. A table in memory, made from the
+// log, decides what may follow. For queries there is an index, a SQLite file, which is
+// filled from the log some time later, and before each query; it can be removed at any time.
 //
-// What several callers want to write at the same time is committed together.
+// What must outlive a power cut before something happens (a decision, the intent to run it,
+// the return of what ran before it was recorded) is synced to the disk. The rest, the return
+// of a call with an intent among it, outlives the death of the daemon at once and the
+// machine's some milliseconds later: of a call whose return a power cut takes away it is
+// known that it ran and not what came of it, which is as true of its effects. Two things are
+// written some milliseconds late, when nobody waits: the process of a call and that its
+// return was delivered. The process ends with its daemon, and a return without the mark may
+// have been delivered in any case.
 //
-// The package decides nothing and runs nothing. An error of a write means that
-// the record does not exist: the caller must not go on with what it announced.
+// What several callers want to write at the same time is written together.
+//
+// The package decides nothing and runs nothing. An error of a write means that the record
+// does not exist: the caller must not go on with what it announced.
 package journal
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
-	"modernc.org/sqlite" // also the database/sql driver "sqlite"
-
+	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -40,115 +39,178 @@ var (
 	ErrNotFound = errors.New("not in the journal")
 	ErrState    = errors.New("the call is past that state")
 	ErrTampered = errors.New("the journal was changed from outside")
-	ErrGone     = errors.New("journal.db was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
+	ErrGone     = errors.New("the journal was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
 	ErrUnknown  = errors.New("whether the call was recorded before is unknown")
 )
 
 // Journal is an open journal. Its methods may be called at the same time.
 //
-// A context given to a method that writes aborts the write when it ends; give
-// one that outlives the call (context.WithoutCancel) where the record must be
-// made in any case.
+// A context given to a method that queries aborts the query when it ends. A write that was
+// begun is always ended.
 type Journal struct {
-	daemon Identity
-	dir    string
-	alive  io.Closer // says for as long as it is open that daemon is alive
-	read   *sql.DB
-	known  *sql.Conn // one of read, which stays on the file that was opened first; see recorded
-	db     *sql.DB   // of the one connection in write, and of another for checkpoints
-	write  *writer
+	daemon  Identity
+	dir     string
+	alive   io.Closer // says for as long as it is open that daemon is alive
+	files   files
+	write   *recorder
+	index   *index
+	filling alarm // brings the index up to date
 }
 
-// Open opens the journal in dir and makes both if they are missing. daemon is
-// the process in whose name calls are recorded: Self, except in tests. The
-// caller closes the journal.
-func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
-	again := time.NewTicker(openAgain)
-	defer again.Stop()
-	for begun := time.Now(); ; {
-		j, err := open(ctx, dir, daemon)
-		if err == nil {
-			return j, nil
-		}
-		if !busy(err) || time.Since(begun) > openWithin {
-			return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, err)
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, context.Cause(ctx))
-		}
-	}
+// files are the directories of a journal.
+type files struct {
+	log, notes chain.Dir
+	path       string // of log
+	segment    int64  // how large one becomes
 }
 
-// Daemons that start or stop at the same time meet locks for which SQLite does not
-// wait: it would not be sure that they are ever released.
 const (
-	openAgain  = 5 * time.Millisecond
-	openWithin = 10 * time.Second
+	segmentBytes = 64 << 20
+	lockWait     = 10 * time.Second // another process has the lock while it writes once
+	noteName     = "journal.head"
+	indexName    = "index.db"
 )
 
-func busy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqliteBusy
+// openFiles opens the directories of the journal in a state directory.
+func openFiles(dir string) (f files, err error) {
+	if _, err := os.Stat(filepath.Join(dir, "journal.db")); err == nil {
+		return f, errors.New("journal.db there was written by a toold before its first release, and cannot be read; move it away, or use another state directory")
+	}
+	f = files{path: logDir(dir), segment: segmentBytes}
+	if f.log, err = chain.Directory(f.path); err != nil {
+		return f, err
+	}
+	f.notes, err = chain.Directory(dir)
+	return f, err
 }
 
-const sqliteBusy = 5 // SQLITE_BUSY; its kinds are in the higher bits
+func logDir(dir string) string { return filepath.Join(dir, "journal") }
 
-func open(ctx context.Context, dir string, daemon Identity) (j *Journal, err error) {
-	path, err := prepare(dir)
-	if err != nil {
-		return nil, err
+func (f *files) indexPath() string { return filepath.Join(f.path, indexName) }
+
+func (f *files) options(seen func(chain.Record) error) chain.Options {
+	return chain.Options{Dir: f.log, Notes: f.notes, Note: noteName, SegmentBytes: f.segment, Wait: lockWait, Seen: seen}
+}
+
+func (f *files) close() error {
+	var errs []error
+	for _, d := range []chain.Dir{f.log, f.notes} {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
 	}
-	j = &Journal{daemon: daemon, dir: filepath.Dir(path)}
-	if err = j.openFiles(ctx, path); err != nil {
-		return nil, errors.Join(err, j.Close())
+	return errors.Join(errs...)
+}
+
+// Open opens the journal in dir and makes both if they are missing. daemon is the process in
+// whose name calls are recorded: Self, except in tests. The caller closes the journal.
+//
+// A journal that was damaged is opened for reading what its index has.
+func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
+	return open(ctx, dir, daemon, openFiles)
+}
+
+func open(ctx context.Context, dir string, daemon Identity, files func(dir string) (files, error)) (*Journal, error) {
+	j := &Journal{daemon: daemon}
+	if err := j.open(ctx, dir, files); err != nil {
+		return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, errors.Join(err, j.Close()))
 	}
 	return j, nil
 }
 
-// openFiles opens all that Close closes.
-func (j *Journal) openFiles(ctx context.Context, path string) (err error) {
+func (j *Journal) open(ctx context.Context, dir string, files func(string) (files, error)) (err error) {
+	if j.dir, err = prepare(dir); err != nil {
+		return err
+	}
 	if j.alive, err = statedir.Hold(j.dir, j.daemon.String()); err != nil {
 		return err
 	}
-	if j.write, err = newWriter(path); err != nil {
+	if j.files, err = files(j.dir); err != nil {
 		return err
 	}
-	if j.db, err = sql.Open("sqlite", address(path, fmt.Sprintf("_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(%d)", autoCheckpoint))); err != nil {
+	err = statedir.Alone(ctx, j.dir, "index", func() (err error) {
+		j.index, err = openIndex(ctx, j.files.indexPath())
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	j.write.db = j.db
-	if j.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
+	j.write = newRecorder()
+	if err := j.openLog(ctx); err != nil {
 		return err
 	}
-	j.read.SetMaxOpenConns(5)
-	if j.write.conn, err = j.db.Conn(ctx); err != nil {
-		return err
-	}
-	if err = j.write.tx(synced, func() error { return j.write.migrate(ctx) }); err != nil {
-		return err
-	}
-	if j.known, err = j.read.Conn(ctx); err != nil {
-		return err
-	}
-	// SQLite opens the file when it reads first, not before.
-	if err = j.known.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM calls LIMIT 1)").Scan(new(int)); err != nil {
-		return err
-	}
-	if _, err = j.known.ExecContext(ctx, "PRAGMA busy_timeout = 2000"); err != nil {
-		return err
-	}
-	if err = errors.Join(j.write.openHead(ctx), j.findLast(ctx)); err != nil {
-		return err
-	}
-	return j.write.syncOurselves(ctx)
+	j.filling.after, j.filling.do = fillAfter, func() { _ = j.fill(context.Background()) } // a query meets the same error
+	j.write.changed = j.filling.set
+	return nil
 }
 
-// prepare makes the directory and the file with modes that keep others out.
-// SQLite gives its own side files the mode of the database.
-func prepare(dir string) (path string, err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
+// openLog opens the log behind what the index has, and brings the index and the table to its
+// end.
+func (j *Journal) openLog(ctx context.Context) error {
+	at, err := j.index.position(ctx)
+	if err != nil {
+		return err
+	}
+	w := j.write
+	o := j.files.options(w.see)
+	o.From = at
+	if w.log, err = chain.Open(o); errors.Is(err, chain.ErrNoMark) {
+		o.From = chain.Mark{}
+		if w.log, err = chain.Open(o); err == nil {
+			err = j.remakeIndex(ctx)
+		}
+	}
+	var damage *chain.DamageError
+	if errors.As(err, &damage) {
+		w.tampered = fmt.Errorf("%w: %w. Look at it with `toold audit verify`; to go on with it as it is, run `toold audit accept` and start toold again", ErrTampered, err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return j.openTable(ctx)
+}
+
+// openTable brings the index as far as it can be, and the table to the end of the log.
+func (j *Journal) openTable(ctx context.Context) error {
+	w := j.write
+	var behind error
+	if w.log != nil {
+		behind = j.index.fill(ctx, w.log, w.log.Last()) // on a full disk the rest is read below
+	}
+	t := newTable()
+	t.load = func(k Key) (*Record, error) { return loaded(j.index.call(k)) }
+	at, err := j.index.restore(ctx, t)
+	if err != nil {
+		return errors.Join(behind, err)
+	}
+	if w.table = t; w.log != nil {
+		err = w.log.Read(at, w.log.Last(), w.see)
+		w.ended()
+	} else {
+		w.end.Store(&at)
+	}
+	w.last.Store(t.lastSeq)
+	return err
+}
+
+// remakeIndex replaces an index that is of another log, or ahead of this one.
+func (j *Journal) remakeIndex(ctx context.Context) error {
+	err := j.index.close()
+	j.index = nil
+	if err != nil {
+		return err
+	}
+	return statedir.Alone(ctx, j.dir, "index", func() (err error) {
+		j.index, err = makeIndex(ctx, j.files.indexPath())
+		return err
+	})
+}
+
+// prepare makes a directory that keeps others out.
+func prepare(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -161,52 +223,61 @@ func prepare(dir string) (path string, err error) {
 	if info.Mode().Perm()&0o002 != 0 {
 		return "", errors.New("everybody may write to this directory; use another one or run chmod 700 on it")
 	}
-	path = filepath.Join(dir, "journal.db")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", err
-	}
-	return path, errors.Join(f.Chmod(0o600), f.Close())
+	return dir, nil
 }
 
-// address is the driver's name for the file. Another process may hold the lock
-// for as long as it writes, hence the time to wait (milliseconds). Without the file
-// nothing is opened: an empty one in its place would know no call.
-func address(path, options string) string {
-	u := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=busy_timeout(10000)&" + options}
-	return u.String()
-}
-
-// WaitForLock sets how long writes wait while another process has the lock of the
-// database; it is 10 s at first.
-func (j *Journal) WaitForLock(ctx context.Context, most time.Duration) error {
+// WaitForLock sets how long writes wait while another process has the lock of the log; it is
+// 10 s at first.
+func (j *Journal) WaitForLock(most time.Duration) {
 	j.write.turn <- struct{}{}
-	defer func() { <-j.write.turn }()
-	_, err := j.write.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", most.Milliseconds()))
-	return err
+	j.write.log.WaitFor(most)
+	<-j.write.turn
 }
 
 // Daemon returns the identity in whose name this Journal records calls.
 func (j *Journal) Daemon() Identity { return j.daemon }
 
-// Close waits for writes under way and closes the files. No method may be
-// called afterwards.
+// Close waits for writes under way, writes what waits, and closes the files. No method may
+// be called afterwards.
 func (j *Journal) Close() error {
 	var errs []error
-	if j.known != nil {
-		errs = append(errs, j.known.Close())
+	if j.write != nil && j.write.table != nil {
+		j.write.alarm.close()
+		j.write.flush()
+		j.filling.close()
+		_ = j.fill(context.Background()) // else the next one does it
 	}
-	if j.read != nil {
-		errs = append(errs, j.read.Close())
+	if j.write != nil && j.write.log != nil {
+		errs = append(errs, j.write.log.Close())
 	}
-	if j.write != nil {
-		errs = append(errs, j.write.close())
+	if j.index != nil {
+		errs = append(errs, j.index.close())
 	}
-	if j.db != nil {
-		errs = append(errs, j.db.Close())
-	}
+	errs = append(errs, j.files.close())
 	if j.alive != nil { // the last: what is written above is a living daemon's
 		errs = append(errs, j.alive.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// fill brings the index to the end of the log. The table forgets what only queries need.
+func (j *Journal) fill(ctx context.Context) error {
+	w := j.write
+	if w.log == nil {
+		return nil
+	}
+	end := *w.end.Load()
+	if err := j.index.fill(ctx, w.log, end); err != nil {
+		return err
+	}
+	w.known.Lock()
+	w.table.forget(end.Number)
+	w.known.Unlock()
+	return nil
+}
+
+// settle has queries find all that was recorded.
+func (j *Journal) settle(ctx context.Context) error {
+	_ = j.write.look() // what was read before has to do
+	return j.fill(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/chain"
 )
 
 var allow = journal.Decision{
@@ -194,7 +195,8 @@ func TestARefusedCallKeepsItsDecision(t *testing.T) {
 
 func TestAReturnThatCannotBeMadeIsNotRecorded(t *testing.T) {
 	t.Parallel()
-	j := open(t, t.TempDir())
+	dir := t.TempDir()
+	j := open(t, dir)
 	k := receive(t, j, call("c1"))
 	broken := errors.New("broken")
 	_, err := j.Finish(t.Context(), k, journal.Outcome{}, func(int64) (string, []byte, error) { return "", nil, broken })
@@ -203,14 +205,16 @@ func TestAReturnThatCannotBeMadeIsNotRecorded(t *testing.T) {
 	if err != nil || seq != 2 {
 		t.Errorf("the next Finish got number %d, %v; want 2", seq, err)
 	}
-	must(t, j.Verify(t.Context()))
+	verify(t, dir)
 }
 
 func TestOthersCannotReadTheJournal(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state", "toold")
 	receive(t, open(t, dir), call("c1"))
-	for name, want := range map[string]os.FileMode{".": 0o700, "journal.db": 0o600, "journal.db-wal": 0o600} {
+	for name, want := range map[string]os.FileMode{
+		".": 0o700, "journal": 0o700, "journal/00000001.log": 0o600, "journal/index.db": 0o600, "journal/index.db-wal": 0o600, "journal.head": 0o600,
+	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
 		if got := info.Mode().Perm(); got != want {
@@ -229,66 +233,91 @@ func TestStrangePathsAreOpenedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a b?c=d#e%41&_pragma=x")
 	receive(t, open(t, dir), call("c1"))
-	if _, err := os.Stat(filepath.Join(dir, "journal.db-wal")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "journal", "index.db-wal")); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestANewerSchemaIsRefused(t *testing.T) {
+// verify checks that nothing of a journal was changed.
+func verify(t *testing.T, dir string) {
+	t.Helper()
+	_, err := journal.Verify(t.Context(), dir, journal.Link{})
+	must(t, err)
+}
+
+func TestARecordOfANewerTooldIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, rawJournal(t, dir, "PRAGMA user_version = 99"))
-	_, err := journal.Open(t.Context(), dir, journal.Self())
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	must(t, err)
+	must(t, j.Close())
+	log := openLog(t, dir)
+	must(t, log.Update(func(b *chain.Batch) error { _, err := b.Append(200, nil); return err }))
+	must(t, log.Close())
+	_, err = journal.Open(t.Context(), dir, journal.Self())
 	if err == nil || !strings.Contains(err.Error(), "newer toold") {
 		t.Errorf("Open: error is %v", err)
 	}
 }
 
-func TestAFileThatIsNoJournalIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "journal.db"), bytes.Repeat([]byte("not a database\n"), 1000), 0o600))
-	if _, err := journal.Open(t.Context(), dir, journal.Self()); err == nil {
-		t.Error("it was opened")
-	}
-}
-
-// rawJournal makes a journal in dir, closes it and changes it from outside.
-func rawJournal(t *testing.T, dir, statement string) error {
+// openLog opens the log of a journal as another program that appends to it does.
+func openLog(t *testing.T, dir string) *chain.Log {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "journal.db"))
+	files, err := chain.Directory(filepath.Join(dir, "journal"))
 	must(t, err)
-	defer db.Close()
-	_, err = db.ExecContext(t.Context(), statement)
-	return err
+	notes, err := chain.Directory(dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, errors.Join(files.Close(), notes.Close())) })
+	log, err := chain.Open(chain.Options{Dir: files, Notes: notes, Note: "journal.head", SegmentBytes: 1 << 20, Seen: func(chain.Record) error { return nil }})
+	must(t, err)
+	return log
 }
 
-func TestTheChainShowsEveryChange(t *testing.T) {
+// An index that is missing, of another version, damaged, or of another log is made anew.
+func TestAnIndexIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]string{
-		"a body changed":    `UPDATE messages SET body = '{}' WHERE seq = 4`,
-		"an actor changed":  `UPDATE messages SET client = 'x' WHERE seq = 4`,
-		"the first removed": `DELETE FROM messages WHERE seq = 1`,
-		"one removed":       `DELETE FROM messages WHERE seq = 4`,
-		"the last removed":  `PRAGMA foreign_keys = off; DELETE FROM messages WHERE seq = 10`,
-		"one added":         `INSERT INTO messages SELECT 11, 'new', ts, message_type, direction, client, agent_id, conversation_id, run_id, step_id, otid, tool_call_id, status, body, hash, hash, group_id, sender_id FROM messages WHERE seq = 10`,
-		"two swapped":       `UPDATE messages SET seq = 99 WHERE seq = 3; UPDATE messages SET seq = 3 WHERE seq = 5; UPDATE messages SET seq = 5 WHERE seq = 99`,
+	for name, spoil := range map[string]func(t *testing.T, index string){
+		"missing": func(t *testing.T, index string) { must(t, os.Remove(index)) },
+		"no database": func(t *testing.T, index string) {
+			must(t, os.WriteFile(index, bytes.Repeat([]byte("no database\n"), 1000), 0o600))
+		},
+		"empty":         func(t *testing.T, index string) { must(t, os.WriteFile(index, nil, 0o600)) },
+		"other version": func(t *testing.T, index string) { sqlite(t, index, "PRAGMA user_version = 99") },
+		"ahead":         func(t *testing.T, index string) { sqlite(t, index, "UPDATE position SET number = number + 5") },
+		"other log":     func(t *testing.T, index string) { sqlite(t, index, "UPDATE position SET hash = zeroblob(32)") },
+		"older": func(t *testing.T, index string) {
+			sqlite(t, index, "DELETE FROM position; DELETE FROM calls; DELETE FROM arguments; DELETE FROM messages")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			j := open(t, dir)
-			must(t, j.Verify(t.Context()))
-			for i := range 5 {
-				k := receive(t, j, call(fmt.Sprint(i)))
-				_, err := finish(t.Context(), j, k, journal.Outcome{Status: "success"})
-				must(t, err)
+			j, err := journal.Open(t.Context(), dir, journal.Self())
+			must(t, err)
+			must(t, cycle(t.Context(), j, call("ended")))
+			receive(t, j, call("open"))
+			must(t, j.Close())
+			spoil(t, filepath.Join(dir, "journal", "index.db"))
+			j = open(t, dir)
+			if _, fresh, err := j.Begin(t.Context(), call("ended"), allow); err != nil || fresh {
+				t.Errorf("a repeat: fresh %v, %v", fresh, err)
 			}
-			must(t, j.Verify(t.Context()))
-			must(t, rawJournal(t, dir, change))
-			wantErr(t, "Verify", j.Verify(t.Context()), journal.ErrTampered)
+			receive(t, j, call("new"))
+			if list, err := j.Calls(t.Context(), 0, 10); err != nil || len(list) != 3 {
+				t.Errorf("%d calls, %v", len(list), err)
+			}
+			verify(t, dir)
 		})
 	}
+}
+
+// sqlite changes the index of a journal from outside.
+func sqlite(t *testing.T, file, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", file)
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), statement)
+	must(t, errors.Join(err, db.Close()))
 }
 
 // Under the race detector: calls of many goroutines through two handles of the
@@ -314,7 +343,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	must(t, handles[0].Verify(t.Context()))
+	verify(t, dir)
 	_, err := handles[0].Calls(t.Context(), 0, 1) // what this one has still to write is written then
 	must(t, err)
 	calls, err := handles[1].Calls(t.Context(), 0, 1000)

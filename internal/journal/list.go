@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // pageBytes bounds the bodies of a page's messages, of which a client could
@@ -50,6 +51,9 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	limit := 100
 	if q.Limit > 0 {
 		limit = min(q.Limit, 1000)
+	}
+	if err := j.settle(ctx); err != nil {
+		return Page{}, fmt.Errorf("cannot list messages: %w", err)
 	}
 	where, args, err := j.conditions(ctx, q)
 	if err != nil {
@@ -146,7 +150,7 @@ func (j *Journal) conditions(ctx context.Context, q Query) (where string, args [
 
 // seqOf returns the sequence number of a message.
 func (j *Journal) seqOf(ctx context.Context, id string) (seq int64, err error) {
-	err = j.read.QueryRowContext(ctx, "SELECT seq FROM messages WHERE id = ?", id).Scan(&seq)
+	err = j.index.read.QueryRowContext(ctx, "SELECT seq FROM messages WHERE id = ?", id).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("message %q: %w", id, ErrNotFound)
 	}
@@ -155,7 +159,7 @@ func (j *Journal) seqOf(ctx context.Context, id string) (seq int64, err error) {
 
 // messages reads rows until they are more than a page holds.
 func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Message, error) {
-	rows, err := j.read.QueryContext(ctx, query, args...)
+	rows, err := j.index.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -171,4 +175,18 @@ func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Me
 		size += len(m.Body)
 	}
 	return list, rows.Err()
+}
+
+const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,
+	run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id`
+
+// scanMessage reads messageColumns.
+func scanMessage(row scanner) (m Message, err error) {
+	var ts int64
+	err = row.Scan(
+		&m.Seq, &m.ID, &ts, &m.Type, &m.Direction, &m.Client, &m.AgentID, &m.ConversationID,
+		&m.RunID, &m.StepID, &m.OTID, &m.CallID, &m.Status, &m.Body, &m.GroupID, &m.SenderID,
+	)
+	m.Time = time.Unix(0, ts).UTC()
+	return m, err
 }

@@ -2,19 +2,18 @@ package journal
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
 )
 
 // Calls that wait for the lock of another process wait for it together.
 func TestAllWritesWaitOnceForALock(t *testing.T) {
 	t.Parallel()
-	j := openHere(t)
-	if err := j.WaitForLock(t.Context(), 20*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	j, _ := openFaulty(t, t.TempDir())
+	j.WaitForLock(20 * time.Millisecond)
 	release := lock(t, j)
 	const n = 8
 	failed := make(chan error, n)
@@ -47,12 +46,13 @@ func TestAllWritesWaitOnceForALock(t *testing.T) {
 // lock takes the lock of a journal as another process would.
 func lock(t *testing.T, j *Journal) (release func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+j.write.path)
+	dir, err := chain.Directory(j.files.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+	unlock, err := dir.Lock(time.Minute)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return func() { db.Close() }
+	return func() { unlock(); dir.Close() }
 }

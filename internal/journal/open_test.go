@@ -17,14 +17,14 @@ func TestADeletedJournalTakesNothingMore(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir)
 	k := receive(t, j, call("before"))
-	must(t, os.Remove(filepath.Join(dir, "journal.db")))
+	must(t, os.Remove(filepath.Join(dir, "journal", "00000001.log")))
 	if _, _, err := j.Receive(t.Context(), call("after")); !errors.Is(err, journal.ErrGone) {
 		t.Errorf("a call was taken: %v", err)
 	}
 	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, journal.ErrGone) {
 		t.Errorf("an intent was taken: %v", err)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "journal.db"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "journal", "00000001.log"), nil, 0o600))
 	if err := j.Intend(t.Context(), k, allow); !errors.Is(err, journal.ErrGone) {
 		t.Errorf("an intent was taken beside a new file: %v", err)
 	}
@@ -54,7 +54,7 @@ func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
 	if diff := cmp.Diff([]string{"first "}, ids("agent")); diff != "" {
 		t.Error(diff)
 	}
-	still, err := j.OpenCalls(ctx)
+	still, err := j.OpenCalls()
 	must(t, err)
 	if diff := cmp.Diff(map[journal.Key]bool{waiting: true}, still); diff != "" {
 		t.Error(diff)
@@ -63,11 +63,9 @@ func TestEndedAndOpenCallsAreListedApart(t *testing.T) {
 
 func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	t.Parallel()
-	j := open(t, t.TempDir())
+	dir := t.TempDir()
+	j := open(t, dir)
 	ctx := t.Context()
-	if _, _, err := j.Link(ctx); !errors.Is(err, journal.ErrNotFound) {
-		t.Errorf("an empty journal has a link: %v", err)
-	}
 	for _, id := range []string{"first", "second", "third"} {
 		must(t, cycle(ctx, j, call(id)))
 	}
@@ -85,19 +83,16 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	if diff := cmp.Diff([]string{"third", "second", "first"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	last, hash, err := j.Link(ctx)
+	link, err := journal.Verify(ctx, dir, journal.Link{})
 	must(t, err)
 	must(t, cycle(ctx, j, call("fourth")))
-	for want, link := range map[bool]struct {
-		number int64
-		hash   []byte
-	}{true: {last, hash}, false: {last + 1, hash}} {
-		if linked, err := j.Linked(ctx, link.number, link.hash); err != nil || linked != want {
-			t.Errorf("link %d:%x: %v, %v", link.number, link.hash, linked, err)
-		}
+	if later, err := journal.Verify(ctx, dir, link); err != nil || later.Number <= link.Number {
+		t.Errorf("it has link %d, %v", later.Number, err)
 	}
-	if linked, err := j.Linked(ctx, last, []byte("other")); err != nil || linked {
-		t.Errorf("another hash is a link (%v)", err)
+	for _, other := range []journal.Link{{Number: link.Number + 1, Hash: link.Hash}, {Number: link.Number}, {Number: link.Number + 1000, Hash: link.Hash}} {
+		if _, err := journal.Verify(ctx, dir, other); !errors.Is(err, journal.ErrTampered) {
+			t.Errorf("link %d:%x: %v", other.Number, other.Hash, err)
+		}
 	}
 }
 
@@ -119,22 +114,4 @@ func TestDaemonsThatStartAndStopTogetherOpenTheJournal(t *testing.T) {
 		}
 		daemons.Wait()
 	}
-}
-
-// The schema of the first release, with a call in it, is brought up to date.
-func TestAnOlderJournalIsTakenOver(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	first, err := os.ReadFile("migrations/1.sql")
-	must(t, err)
-	must(t, rawJournal(t, dir, string(first)+`; PRAGMA user_version = 1;
-		INSERT INTO calls (client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid, request_message_id,
-			dialect, tool_name, args_hash, state, daemon, received_at)
-		VALUES ('agent', 'old', '', '', '', '', '', '', 'openai', 'bash', 'h', 'received', '1 2 gone', 7)`))
-	j := open(t, dir)
-	rec, err := j.Find(t.Context(), "agent", "old")
-	if err != nil || rec.ArgsHash != "h" || rec.BackgroundOf != "" {
-		t.Errorf("the old call is %+v, %v", rec, err)
-	}
-	must(t, cycle(t.Context(), j, call("new")))
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -25,9 +23,6 @@ const (
 
 // wrote takes note of what became of a write.
 func (h *health) wrote(err error) {
-	if errors.Is(err, ErrState) || errors.Is(err, ErrNotFound) {
-		err = nil // it could have been written
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed = err
@@ -54,9 +49,9 @@ func (j *Journal) Ready() error {
 	if !old {
 		return errors.Join(failed, found)
 	}
-	found = j.write.look()
+	found = j.look()
 	if found == nil && failed != nil {
-		_ = j.write.tx(synced, func() error { j.write.appended = true; return nil }) // a seal of nothing new; h knows the error
+		_ = j.write.record(synced, func(b *batch) error { return b.append(kindTrial, &trialEvent{}) }) // h knows the error
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,19 +60,18 @@ func (j *Journal) Ready() error {
 }
 
 // look checks the files without writing.
-func (w *writer) look() error {
+func (j *Journal) look() error {
+	w := j.write
 	if err := w.present(); err != nil {
+		return plain(err)
+	}
+	if err := w.log.Failure(); err != nil {
 		return err
 	}
-	if err := w.disk.failure(); err != nil {
-		return err
+	if err := writable(j.files.path); err != nil {
+		return fmt.Errorf("the journal may not be written: %w", plain(err))
 	}
-	for _, name := range []string{w.path, filepath.Dir(w.path)} {
-		if err := writable(name); err != nil {
-			return fmt.Errorf("the journal may not be written: %w", plain(err))
-		}
-	}
-	room, err := roomAt(w.path)
+	room, err := roomAt(j.files.path)
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot tell whether there is room for the journal: %w", plain(err))
@@ -93,16 +87,4 @@ func plain(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-// same reports whether a path leads to the file that was opened.
-func same(path string, opened os.FileInfo) error {
-	now, err := os.Stat(path)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cannot look at the journal: %w", plain(err))
-	case err != nil || !os.SameFile(now, opened):
-		return ErrGone
-	}
-	return nil
 }

@@ -1,189 +1,280 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/toold/toold/internal/journal/chain"
 )
 
-// Verify reads the whole journal and checks that nothing of it was changed, added or
-// removed: the chain of messages, the chain of seals, each call and its arguments
-// against the last seal of it, and the end against the file head. The error is
-// ErrTampered and names the first record that does not fit, and what of it.
-//
-// Who can write the files and knows this program can make both chains anew: only a link
-// that was kept elsewhere shows that; see Linked.
-func (j *Journal) Verify(ctx context.Context) error {
-	noted, err := readNote(j.write.path) // before the snapshot, which is then no shorter
-	if err != nil {
+// Made returns ErrNotFound when no journal was made in dir, and ErrTampered when there is only
+// the note of where one ends.
+func Made(dir string) error {
+	_, err := os.Stat(logDir(dir))
+	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	tx, err := j.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return fmt.Errorf("cannot verify the journal: %w", err)
+	if _, err := os.Stat(filepath.Join(dir, noteName)); err == nil {
+		return tampered("it is missing in %s, where the file %s notes its end", dir, noteName)
 	}
-	defer tx.Rollback() //nolint:errcheck // nothing was written
-	v := &verification{tx: tx, sealed: seal{Calls: map[Key]digest{}, Arguments: map[Key]string{}}}
-	for _, check := range []func(context.Context) error{v.schema, v.messages, v.seals, v.calls} {
-		if err := check(ctx); errors.Is(err, ErrTampered) {
-			return err
-		} else if err != nil {
-			return fmt.Errorf("cannot verify the journal: %w", err)
-		}
-	}
-	return noted.holds(ctx, tx)
+	return ErrNotFound
 }
 
-// verification is one Verify.
-type verification struct {
-	tx     *sql.Tx
-	hashes [][]byte // of the messages, the first at 0
-	sealed seal     // the latest of each call; the last message that is sealed
+// Link is the number of a record and its hash, which covers all records up to it. The zero
+// Link is that of no record.
+type Link struct {
+	Number uint64
+	Hash   chain.Hash
+}
+
+// Verify reads the whole journal in dir and checks that nothing of it was changed, added or
+// removed: the chain of records, its end against the note of it, and the index, from which
+// everything is shown, against the log. It returns the last link. A link that was kept, if it
+// is not zero, must be in the journal. Processes may use the journal meanwhile.
+//
+// The error is ErrTampered and names the first record that does not fit, or what of the
+// index. Who can write the files and knows this program can make all of them anew: only a
+// link that was kept elsewhere shows that.
+func Verify(ctx context.Context, dir string, kept Link) (last Link, err error) {
+	f, err := openFiles(dir)
+	if err != nil {
+		return Link{}, errors.Join(fmt.Errorf("cannot verify the journal: %w", err), f.close())
+	}
+	defer f.close()
+	v := verification{kept: kept, met: kept == Link{}}
+	defer v.close()
+	mark, rest, err := v.verify(ctx, &f)
+	var damage *chain.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return Link{}, fmt.Errorf("%w: %w", ErrTampered, err)
+	case errors.Is(err, ErrTampered):
+		return Link{}, err
+	case err != nil:
+		return Link{}, fmt.Errorf("cannot verify the journal: %w", err)
+	case rest > 0:
+		return Link{}, tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
+	case !v.met:
+		return Link{}, tampered("record number %d is not the one that was noted", kept.Number)
+	}
+	return Link{mark.Number, mark.Hash}, nil
 }
 
 func tampered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTampered, fmt.Sprintf(format, args...))
 }
 
-// schema looks for what would change rows as they are written or read.
-func (v *verification) schema(ctx context.Context) error {
-	var kind, name string
-	err := v.tx.QueryRowContext(ctx, "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') LIMIT 1").Scan(&kind, &name)
-	if errors.Is(err, sql.ErrNoRows) {
+// verification is one Verify. Beside the index that is there it makes one of its own.
+type verification struct {
+	kept Link
+	met  bool
+
+	db    *sql.DB
+	there *sql.Tx    // nil without an index
+	at    chain.Mark // what it has
+	own   *index
+	fill  *filler
+}
+
+func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, rest int64, err error) {
+	if err := v.open(ctx, f.indexPath()); err != nil {
+		return last, 0, err
+	}
+	last, rest, err = chain.Verify(f.options(func(rec chain.Record) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return v.add(rec)
+	}))
+	if err != nil {
+		return last, rest, err
+	}
+	if last.Number < v.at.Number {
+		return last, rest, tampered("the index was made from %d records, and there are %d", v.at.Number, last.Number)
+	}
+	return last, rest, v.compare(ctx, v.at)
+}
+
+// open opens the index that is there as it is now, and makes another one in a temporary
+// file.
+func (v *verification) open(ctx context.Context, path string) (err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	if v.db, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
 		return err
 	}
-	return tampered("it has the %s %q, which toold did not make", kind, name)
+	if v.there, err = v.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+		return v.unreadable(err)
+	}
+	var version int
+	if err := v.there.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return v.unreadable(err)
+	}
+	if version != indexVersion {
+		v.there = nil // it is not used
+		return nil
+	}
+	if v.at, err = scanPosition(v.there.QueryRowContext(ctx, queryPosition)); err != nil {
+		return v.unreadable(err)
+	}
+	v.own = &index{stmts: map[string]*sql.Stmt{}}
+	if err := v.own.writer(ctx, ""); err != nil {
+		return err
+	}
+	v.fill = v.own.filler()
+	_, err = v.own.exec("BEGIN")
+	return err
 }
 
-func (v *verification) messages(ctx context.Context) error {
-	last, _, err := scanHead(v.tx.QueryRowContext(ctx, queryHead))
-	if err != nil {
-		return err
+// unreadable is the error of an index that cannot be read.
+func (v *verification) unreadable(err error) error {
+	if isSQLite(err) {
+		return tampered("the index cannot be read: %v. Nothing is lost: remove %s, and it is made anew", err, indexName)
 	}
-	rows, err := v.tx.QueryContext(ctx, "SELECT "+messageColumns+", prev_hash, hash FROM messages ORDER BY seq")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	seq, hash := int64(0), []byte{}
-	for rows.Next() {
-		var prev, stored []byte
-		m, err := scanMessage(rows, &prev, &stored)
-		if err != nil {
-			return err
-		}
-		if m.Seq != seq+1 || !bytes.Equal(prev, hash) || !bytes.Equal(stored, m.hash(prev)) {
-			return tampered("message number %d (%s of call %q) does not fit its hash or the message before it", m.Seq, m.Type, m.CallID)
-		}
-		seq, hash = m.Seq, stored
-		v.hashes = append(v.hashes, stored)
-	}
-	if err := rows.Err(); err != nil || seq == last {
-		return err
-	}
-	return tampered("messages after number %d are missing", seq)
+	return err
 }
 
-// seals checks the chain of seals, and that it covers every message.
-func (v *verification) seals(ctx context.Context) error {
-	rows, err := v.tx.QueryContext(ctx, "SELECT seq, body, hash FROM seals ORDER BY seq")
-	if err != nil {
-		return err
+// add takes up a record of the log.
+func (v *verification) add(rec chain.Record) error {
+	if rec.Number == v.kept.Number && rec.Hash == v.kept.Hash {
+		v.met = true
 	}
-	defer rows.Close()
-	var before note
-	for rows.Next() {
-		var n note
-		var body []byte
-		if err := rows.Scan(&n.seq, &body, &n.hash); err != nil {
-			return err
-		}
-		if n.seq != before.seq+1 || !bytes.Equal(n.hash, sealHash(before.hash, n.seq, body)) {
-			return tampered("seal number %d does not fit its hash or the seal before it", n.seq)
-		}
-		if err := v.add(n.seq, body); err != nil {
-			return err
-		}
-		before = n
+	if v.there == nil || rec.Number > v.at.Number {
+		return nil
 	}
-	n := v.sealed.Message
-	if err := rows.Err(); err != nil || n == int64(len(v.hashes)) {
-		return err
+	err := v.fill.add(rec)
+	if errors.Is(err, errEnough) {
+		if err = v.fill.put(); err == nil {
+			err = v.fill.add(rec)
+		}
 	}
-	return tampered("message number %d was added: no seal covers it", n+1)
+	return err
 }
 
-// add takes up a seal, which replaces what earlier ones say of the same calls.
-func (v *verification) add(seq int64, body []byte) error {
-	var s seal
-	if err := json.Unmarshal(body, &s); err != nil {
-		return tampered("seal number %d cannot be read: %v", seq, err)
+// compare compares the index that is there with that of the log up to the same record.
+func (v *verification) compare(ctx context.Context, at chain.Mark) error {
+	if v.there == nil {
+		return nil
 	}
-	link := []byte{}
-	switch {
-	case s.Message < v.sealed.Message || s.Message > int64(len(v.hashes)):
-		return tampered("messages after number %d are missing: seal number %d covers %d", len(v.hashes), seq, s.Message)
-	case s.Message > 0:
-		link = v.hashes[s.Message-1]
+	if at.Number > 0 {
+		v.fill.at = at
+		if err := v.fill.put(); err != nil {
+			return err
+		}
 	}
-	if s.Link != hex.EncodeToString(link) {
-		return tampered("message number %d is not the one that was sealed", s.Message)
-	}
-	v.sealed.Message = s.Message
-	for k, d := range s.Calls {
-		v.sealed.Calls[k] = d
-	}
-	for k, hash := range s.Arguments {
-		v.sealed.Arguments[k] = hash
+	for _, t := range []struct{ name, query string }{
+		{"table", "SELECT name, type, sql FROM sqlite_master ORDER BY name"},
+		{"position", "SELECT number, segment, start, hex(hash), last_key, last_seq FROM position"},
+		{"call", "SELECT * FROM calls ORDER BY id"},
+		{"arguments of call", "SELECT * FROM arguments ORDER BY call"},
+		{"message", "SELECT * FROM messages ORDER BY seq"},
+		{"fence", "SELECT client, tool_call_id FROM fences ORDER BY client, id"},
+	} {
+		if err := v.same(ctx, t.name, t.query); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// calls compares each call and its arguments with what was sealed.
-func (v *verification) calls(ctx context.Context) error {
-	columns, n := sealedColumns()
-	rows, err := v.tx.QueryContext(ctx, "SELECT "+columns+", c.id, c.tool_call_id, a.text FROM calls c LEFT JOIN arguments a ON a.call = c.id ORDER BY c.id")
+// same compares the rows of a query, of which the first column names one.
+func (v *verification) same(ctx context.Context, what, query string) error {
+	there, err := v.there.QueryContext(ctx, query)
+	if err != nil {
+		return v.unreadable(err)
+	}
+	defer there.Close()
+	own, err := v.own.conn.QueryContext(ctx, query)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var k Key
-		var id string
-		var arguments sql.NullString
-		now, err := scanDigest(rows, n, &k, &id, &arguments)
-		if err != nil {
-			return err
-		}
-		was, known := v.sealed.Calls[k]
-		if !known {
-			return tampered("%s was added", describe(k, id))
-		}
-		for i, p := range parts() {
-			if now[i] != was[i] {
-				return tampered("the %s of %s was changed (%s)", p.name, describe(k, id), p.about)
-			}
-		}
-		text := ""
-		if arguments.Valid {
-			text = short([]byte(arguments.String))
-		}
-		if text != v.sealed.Arguments[k] {
-			return tampered("the arguments of %s were changed or removed", describe(k, id))
-		}
-		delete(v.sealed.Calls, k)
-	}
-	if err := rows.Err(); err != nil || len(v.sealed.Calls) == 0 {
+	defer own.Close()
+	columns, err := own.Columns()
+	if err != nil {
 		return err
 	}
-	return tampered("the call with number %d was removed", slices.Min(slices.Collect(maps.Keys(v.sealed.Calls))))
+	for {
+		is, want, err := nextRows(there, own, len(columns))
+		switch {
+		case err != nil:
+			return v.unreadable(err)
+		case is == nil && want == nil:
+			return nil
+		case want == nil:
+			return v.differs(what, is[0], "was added")
+		case is == nil, is[0] != want[0]:
+			return v.differs(what, want[0], "is missing")
+		}
+		for i, c := range columns {
+			if is[i] != want[i] {
+				return v.differs(what, want[0], "has another "+c)
+			}
+		}
+	}
+}
+
+func (v *verification) differs(what string, key any, how string) error {
+	name, _, _ := strings.Cut(fmt.Sprint(key), " (")
+	return tampered("the index differs from the log: %s %s %s. Nothing is lost: remove %s, and it is made anew", what, name, how, indexName)
+}
+
+// nextRows reads the next row of each, as texts; nil after the last.
+func nextRows(a, b *sql.Rows, columns int) (x, y []any, err error) {
+	if x, err = nextRow(a, columns); err != nil {
+		return nil, nil, err
+	}
+	y, err = nextRow(b, columns)
+	return x, y, err
+}
+
+func nextRow(rows *sql.Rows, columns int) ([]any, error) {
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	values, into := make([]any, columns), make([]any, columns)
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		values[i] = fmt.Sprintf("%v (%T)", v, v)
+	}
+	return values, nil
+}
+
+func (v *verification) close() {
+	if v.there != nil {
+		_ = v.there.Rollback() // nothing was written
+	}
+	if v.db != nil {
+		_ = v.db.Close()
+	}
+	if v.own != nil {
+		_ = v.own.close()
+	}
+}
+
+// Accept notes the end of the journal in dir as it is: whoever says so knows why it had
+// another end, for instance that a backup was restored.
+func Accept(dir string) error {
+	f, err := openFiles(dir)
+	if err == nil {
+		_, err = chain.Accept(f.options(nil))
+	}
+	if err == nil {
+		err = removeIndex(f.indexPath()) // it may be that of what was there before
+	}
+	if err = errors.Join(err, f.close()); err != nil {
+		return fmt.Errorf("cannot note the end of the journal: %w", err)
+	}
+	return nil
 }

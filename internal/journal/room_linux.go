@@ -1,19 +1,6 @@
 package journal
 
-import (
-	"errors"
-	"os"
-	"syscall"
-)
-
-// syncData brings the content of a file to the disk (fdatasync(2)).
-func syncData(f *os.File) error {
-	for {
-		if err := syscall.Fdatasync(int(f.Fd())); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
+import "syscall"
 
 // writable returns an error unless this process may write a file or directory.
 func writable(path string) error {

@@ -1,0 +1,80 @@
+package journal
+
+import (
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// faultyDir is the directory of a log on a disk that can be full, or fail, and that knows
+// what is on it.
+type faultyDir struct {
+	chain.Dir
+	full, broken   atomic.Bool
+	writes, synced atomic.Int64 // so many of the writes are on the disk
+}
+
+type faultyFile struct {
+	chain.File
+	of *faultyDir
+}
+
+func (d *faultyDir) Open(name string) (chain.File, error) { return d.wrap(d.Dir.Open(name)) }
+
+func (d *faultyDir) Create(name string) (chain.File, error) { return d.wrap(d.Dir.Create(name)) }
+
+func (d *faultyDir) wrap(f chain.File, err error) (chain.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return faultyFile{f, d}, nil
+}
+
+func (d *faultyDir) Same(name string, f chain.File) (bool, error) {
+	return d.Dir.Same(name, f.(faultyFile).File)
+}
+
+func (f faultyFile) WriteAt(p []byte, off int64) (int, error) {
+	if f.of.full.Load() {
+		n, _ := f.File.WriteAt(p[:len(p)/2], off)
+		return n, syscall.ENOSPC
+	}
+	f.of.writes.Add(1)
+	return f.File.WriteAt(p, off)
+}
+
+func (f faultyFile) Sync() error {
+	if f.of.broken.Load() {
+		return syscall.EIO
+	}
+	begun := f.of.writes.Load()
+	if err := f.File.Sync(); err != nil {
+		return err
+	}
+	f.of.synced.Store(begun)
+	return nil
+}
+
+// openFaulty opens a journal with small segments on such a disk.
+func openFaulty(t *testing.T, dir string) (*Journal, *faultyDir) {
+	t.Helper()
+	var disk faultyDir
+	j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
+		f, err := openFiles(dir)
+		disk.Dir = f.log
+		f.log, f.segment = &disk, 4000
+		return f, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil && !disk.broken.Load() && !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+	})
+	return j, &disk
+}

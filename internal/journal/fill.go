@@ -1,0 +1,208 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// fillAfter is how long a record may be missing in the index while no one queries it: what
+// is known of a call by then is written at once.
+const fillAfter = 250 * time.Millisecond
+
+// One transaction of a fill takes so much.
+const (
+	fillRecords = 5000
+	fillBytes   = 8 << 20
+)
+
+// fill writes what the log has up to a record into the index, in transactions of their own
+// size.
+func (x *index) fill(ctx context.Context, log *chain.Log, to chain.Mark) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for x.full < to.Number {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := x.tx(func() (err error) { x.full, err = x.fillSome(log, to); return err }); err != nil {
+			return fmt.Errorf("cannot bring the index of the journal up to date: %w", err)
+		}
+	}
+	return nil
+}
+
+// fillSome is one transaction of a fill. It returns the number of the last record that the
+// index has then.
+func (x *index) fillSome(log *chain.Log, to chain.Mark) (uint64, error) {
+	have, err := scanPosition(x.row(queryPosition))
+	if err != nil || have.Number >= to.Number {
+		return have.Number, err
+	}
+	f := x.filler()
+	switch err := log.Read(have, to, f.add); {
+	case err == nil:
+		f.at = to // records of the log itself are not passed on
+	case !errors.Is(err, errEnough):
+		return have.Number, err
+	}
+	return f.at.Number, f.put()
+}
+
+// errEnough ends what is read for one transaction.
+var errEnough = errors.New("enough for one transaction")
+
+// filler takes up records that follow the position of an index.
+type filler struct {
+	x     *index
+	at    chain.Mark // of the last record
+	table *table     // knows the calls of the records
+
+	records, bytes int
+	arguments      map[Key][]byte
+	messages       []Message
+	fences         bool
+}
+
+func (x *index) filler() *filler {
+	f := &filler{x: x, table: newTable(), arguments: map[Key][]byte{}}
+	f.table.load = func(k Key) (*Record, error) { return loaded(scanRecord(x.row(findKey, k))) }
+	return f
+}
+
+// loaded is nil for a call that is not found.
+func loaded(r Record, err error) (*Record, error) {
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return &r, err
+}
+
+// begin reads what a table needs beside calls. The caller is in a transaction.
+func (f *filler) begin() error {
+	t := f.table
+	err := f.x.row(queryLast).Scan(&t.lastKey, &t.lastSeq)
+	if err != nil {
+		return err
+	}
+	rows, err := f.x.conn.QueryContext(context.Background(), queryFences)
+	if err != nil {
+		return err
+	}
+	return scanFences(rows, t)
+}
+
+// add takes up the next record.
+func (f *filler) add(rec chain.Record) error {
+	if f.at == (chain.Mark{}) {
+		if err := f.begin(); err != nil {
+			return err
+		}
+	}
+	if f.records >= fillRecords || f.bytes >= fillBytes {
+		return errEnough
+	}
+	e, err := decodeRecord(rec)
+	if err != nil {
+		return err
+	}
+	if k := callOf(e); k != 0 {
+		if _, err := f.table.recall(k); err != nil {
+			return err
+		}
+	}
+	f.messages = append(f.messages, f.table.apply(e, rec.Number, rec.Time)...)
+	f.table.commit()
+	switch e := e.(type) {
+	case *callEvent:
+		f.arguments[Key(e.key)] = e.call.Arguments
+	case *fenceEvent:
+		f.fences = true
+	}
+	f.at = rec.Mark
+	f.records++
+	f.bytes += len(rec.Body)
+	return nil
+}
+
+// put writes what was taken up, and forgets it. The caller is in a transaction.
+func (f *filler) put() error {
+	var err error
+	do := func(query string, args ...any) {
+		if err == nil {
+			_, err = f.x.exec(query, args...)
+		}
+	}
+	query := putCall()
+	for _, r := range f.table.calls {
+		do(query, callValues(r)...)
+	}
+	for k, text := range f.arguments {
+		do("INSERT INTO arguments (call, text) VALUES (?, ?)", k, string(text))
+	}
+	for _, m := range f.messages {
+		do(putMessage, m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
+			m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), m.GroupID, m.SenderID)
+	}
+	if f.fences {
+		do("DELETE FROM fences")
+		for client, ids := range f.table.fences {
+			for _, id := range ids {
+				do("INSERT INTO fences (client, tool_call_id) VALUES (?, ?)", client, id)
+			}
+		}
+	}
+	at := f.at
+	do("INSERT OR REPLACE INTO position (id, number, segment, start, hash, last_key, last_seq) VALUES (1, ?, ?, ?, ?, ?, ?)",
+		int64(at.Number), at.Segment, at.Offset, at.Hash[:], f.table.lastKey, f.table.lastSeq)
+	f.messages, f.arguments, f.fences, f.records, f.bytes = nil, map[Key][]byte{}, false, 0, 0
+	f.table.forget(at.Number)
+	return err
+}
+
+const putMessage = `INSERT INTO messages (` + messageColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// callNames are the columns of calls, as callValues returns them.
+const callNames = `id, client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace,
+	request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state,
+	decision_action, decision_by, decision_rule, decision_source, decision_reason, decision_person, decision_widened,
+	daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
+	received_at, decided_at, intended_at, started_at, returned_at, delivered_at, return_seq`
+
+// putCall makes the statement that writes all of a call. The number of its return stays when
+// it is NULL.
+func putCall() string {
+	var marks, changed []string
+	for _, name := range strings.Fields(strings.ReplaceAll(callNames, ",", "")) {
+		marks = append(marks, "?")
+		changed = append(changed, name+" = coalesce(excluded."+name+", "+name+")")
+	}
+	return "INSERT INTO calls (" + callNames + ") VALUES (" + strings.Join(marks, ", ") + ") ON CONFLICT (id) DO UPDATE SET " + strings.Join(changed, ", ")
+}
+
+func callValues(r *entry) []any {
+	d := r.Decision
+	var returnSeq any
+	if r.returnSeq > 0 {
+		returnSeq = r.returnSeq
+	}
+	return []any{
+		r.Key, r.Client, r.ID, r.AgentID, r.ConversationID, r.RunID, r.StepID, r.OTID, r.GroupID, r.SenderID, r.Workspace,
+		r.RequestID, r.Dialect, r.Tool, r.Canonical, r.ArgsHash, r.BackgroundOf, r.State,
+		d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened,
+		r.Daemon.String(), r.Process, r.SpoolDir, r.Status, r.ErrorType, r.ExitCode, r.Signal, r.Sandbox,
+		r.ReceivedAt.UnixNano(), column(r.DecidedAt), column(r.IntendedAt), column(r.StartedAt), column(r.ReturnedAt), column(r.DeliveredAt), returnSeq,
+	}
+}
+
+// column is a time, NULL for what has not happened.
+func column(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixNano()
+}

@@ -1,0 +1,337 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// durability says when a record is on the disk. Once it is in the log it outlives the
+// daemon in any case.
+type durability int
+
+const (
+	soon   durability = iota // within about laterAfter
+	synced                   // before its writer goes on
+)
+
+// laterAfter is how long a record for which nobody waits may wait for others to be written
+// with it, and how long one that is soon on the disk may wait for that.
+const laterAfter = 20 * time.Millisecond
+
+// lookFor is how long a reader waits for a process that is writing.
+const lookFor = 100 * time.Millisecond
+
+// recorder appends what several callers want to record. Whoever has its turn writes what
+// all the others wait for as well: a write and a sync cost the same for one as for many.
+type recorder struct {
+	turn     chan struct{} // capacity 1; full while somebody writes
+	log      *chain.Log    // nil when it has lost something, which tampered then says
+	tampered error
+	end      atomic.Pointer[chain.Mark] // the last record; nil before there is a table
+	changed  func()                     // is called when there is something that the index does not have
+
+	known sync.RWMutex // of what is recorded; taken by one that has the turn, or by a reader
+	table *table
+	tell  func(added Message) // nil: no one
+
+	last   atomic.Int64 // number of the last message
+	health health
+	alarm  alarm // writes what nobody waits for, and syncs
+
+	mu    sync.Mutex
+	queue []*task // not begun, in their order
+	late  []*task // those for which nobody waits
+}
+
+// task is what one caller wants to record.
+type task struct {
+	do     func(*batch) error
+	failed func(error) // of a task for which nobody waits
+	err    error       // valid when done is closed, as is
+	number uint64      // of the last record that was written with it
+	done   chan struct{}
+}
+
+// batch is what is written together.
+type batch struct {
+	table *table
+	log   *chain.Batch
+	fresh []Message
+}
+
+// unsyncedError says that something was recorded, and others can read it, but that it could
+// not be brought to the disk.
+type unsyncedError struct{ error }
+
+func (e *unsyncedError) Unwrap() error { return e.error }
+
+func newRecorder() *recorder {
+	r := &recorder{turn: make(chan struct{}, 1), changed: func() {}}
+	r.alarm.after = laterAfter
+	r.alarm.do = func() {
+		r.flush()
+		if err := r.sync(r.end.Load().Number); err != nil {
+			r.health.wrote(err)
+		}
+		r.changed()
+	}
+	return r
+}
+
+// see takes up a record that another process appended. It is a fact: nothing takes it back.
+func (r *recorder) see(rec chain.Record) error {
+	r.known.Lock()
+	defer r.known.Unlock()
+	if r.table == nil || rec.Number <= r.table.number {
+		return nil // the table is read, or was, from an index that has it
+	}
+	e, err := decodeRecord(rec)
+	if err != nil {
+		return err
+	}
+	added := r.table.apply(e, rec.Number, rec.Time)
+	r.table.commit()
+	r.passOn(added)
+	return nil
+}
+
+// passOn tells of messages that are in the log.
+func (r *recorder) passOn(added []Message) {
+	for _, m := range added {
+		r.last.Store(m.Seq)
+		if r.tell != nil {
+			r.tell(m)
+		}
+	}
+}
+
+// may returns an error unless an event may follow what is known of its call.
+func (b *batch) may(e event) error {
+	k := callOf(e)
+	if k == 0 {
+		return nil
+	}
+	known, err := b.table.recall(k)
+	switch {
+	case err != nil:
+		return err
+	case known == nil:
+		return ErrNotFound
+	}
+	return may(known, e)
+}
+
+// append records an event, if it may follow.
+func (b *batch) append(kind byte, e event) error {
+	if err := b.may(e); err != nil {
+		return err
+	}
+	mark, err := b.log.Append(kind, encode(e))
+	if err == nil {
+		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
+	}
+	return err
+}
+
+// record has do append to the log, together with what others want to append. do may see the
+// table, with all that was recorded before; when it fails it must not have appended.
+//
+// When what was appended cannot be brought to the disk, or may not be in the log at all, the
+// error is an *unsyncedError.
+func (r *recorder) record(d durability, do func(*batch) error) error {
+	t := &task{do: do, done: make(chan struct{})}
+	r.mu.Lock()
+	r.queue = append(r.queue, t)
+	r.mu.Unlock()
+	select {
+	case <-t.done:
+	case r.turn <- struct{}{}:
+		if tasks := r.waiting(false); len(tasks) > 0 {
+			r.commit(tasks)
+		}
+		<-r.turn
+	}
+	<-t.done
+	switch {
+	case errors.Is(t.err, chain.ErrUnsure):
+		return &unsyncedError{t.err}
+	case t.err != nil:
+		return t.err
+	case d == synced:
+		if err := r.sync(t.number); err != nil {
+			r.health.wrote(err)
+			return &unsyncedError{err}
+		}
+		r.changed()
+		return nil
+	}
+	r.alarm.set()
+	return nil
+}
+
+// later is record for what nobody waits for: it is written laterAfter from now, or when
+// somebody wants to read. failed is called when it cannot be.
+func (r *recorder) later(do func(*batch) error, failed func(error)) {
+	r.mu.Lock()
+	r.late = append(r.late, &task{do: do, failed: failed, done: make(chan struct{})})
+	r.mu.Unlock()
+	r.alarm.set()
+}
+
+// waiting takes the tasks that have not begun, or only those for which somebody waits. The
+// caller has the turn.
+func (r *recorder) waiting(all bool) []*task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tasks := r.queue
+	r.queue = nil
+	if all {
+		tasks = append(tasks, r.late...)
+		r.late = nil
+	}
+	return tasks
+}
+
+// flush writes what waits.
+func (r *recorder) flush() {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if tasks := r.waiting(true); len(tasks) > 0 {
+		r.commit(tasks)
+	}
+}
+
+// look reads what other processes have appended, and writes what waits, unless another
+// process has the lock for longer than a reader should wait.
+func (r *recorder) look() error {
+	if r.log == nil {
+		return r.tampered
+	}
+	late := time.NewTimer(lookFor)
+	defer late.Stop()
+	select {
+	case r.turn <- struct{}{}:
+	case <-late.C:
+		return chain.ErrBusy
+	}
+	defer func() { <-r.turn }()
+	if err := r.log.CatchUp(lookFor); err != nil {
+		return err
+	}
+	r.ended()
+	if tasks := r.waiting(true); len(tasks) > 0 {
+		r.commit(tasks)
+	}
+	return nil
+}
+
+// ended notes the last record. The caller has the turn.
+func (r *recorder) ended() {
+	last := r.log.Last()
+	r.end.Store(&last)
+}
+
+func (r *recorder) sync(number uint64) error {
+	if r.log == nil {
+		return r.tampered
+	}
+	return r.log.Sync(number)
+}
+
+// commit does the tasks and writes what they append. Those that came while it waited in vain
+// for the lock of another process have waited for the same, and fail too. The caller has the
+// turn.
+func (r *recorder) commit(tasks []*task) {
+	err := r.write(tasks)
+	if errors.Is(err, chain.ErrBusy) {
+		tasks = append(tasks, r.waiting(false)...)
+	}
+	r.health.wrote(err)
+	for _, t := range tasks {
+		if t.number = r.end.Load().Number; err != nil {
+			t.err = err
+		}
+		close(t.done)
+		if t.err != nil && t.failed != nil {
+			t.failed(t.err)
+		}
+	}
+}
+
+// write does the tasks, and appends what all of them want to or nothing. The caller has the
+// turn.
+func (r *recorder) write(tasks []*task) error {
+	if r.log == nil {
+		return r.tampered
+	}
+	b := batch{table: r.table}
+	err := r.log.Update(func(log *chain.Batch) error {
+		r.known.Lock() // until it is certain that all of it is recorded
+		b.log = log
+		for _, t := range tasks {
+			t.err = t.do(&b)
+		}
+		return nil
+	})
+	if b.log != nil {
+		defer r.known.Unlock()
+	}
+	r.ended()
+	if err != nil {
+		r.table.rollback()
+		return gone(err)
+	}
+	r.table.commit()
+	r.passOn(b.fresh)
+	return nil
+}
+
+// present returns an error unless the log is where it was opened.
+func (r *recorder) present() error {
+	if r.log == nil {
+		return r.tampered
+	}
+	return gone(r.log.Present())
+}
+
+// gone makes the error of a log that is not there the one of this package.
+func gone(err error) error {
+	if errors.Is(err, chain.ErrGone) {
+		return ErrGone
+	}
+	return err
+}
+
+// decodeRecord reads the event in a record.
+func decodeRecord(rec chain.Record) (event, error) {
+	e := newEvent(rec.Kind)
+	if e == nil {
+		return nil, fmt.Errorf("record number %d of the journal is of kind %d: a newer toold wrote it; update toold", rec.Number, rec.Kind)
+	}
+	if err := decode(rec.Body, e); err != nil {
+		return nil, fmt.Errorf("cannot read record number %d of the journal: %w", rec.Number, err)
+	}
+	return e, nil
+}
+
+// callOf is the call, recorded before, that an event changes; 0 when it changes none.
+func callOf(e event) Key {
+	switch e := e.(type) {
+	case *decisionEvent:
+		return Key(e.key)
+	case *startedEvent:
+		return Key(e.key)
+	case *returnEvent:
+		return Key(e.key)
+	case *deliveredEvent:
+		return Key(e.key)
+	case *adoptedEvent:
+		return Key(e.key)
+	}
+	return 0
+}

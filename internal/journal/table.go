@@ -1,0 +1,260 @@
+package journal
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// identity is what a client repeats to mean the same call.
+type identity struct{ client, agent, id string }
+
+// table is the state of the log that decides what may be appended: the calls that are open
+// or that the index has not yet, what is fenced, and the last numbers. It changes only by
+// apply, in the order of the log, so that each process that reads the log has the same.
+//
+// What apply changed since the last commit can be taken back, for when it could not be
+// written.
+type table struct {
+	number  uint64 // of the last record
+	calls   map[Key]*entry
+	ids     map[identity]Key
+	fences  map[string][]string // by client, the oldest first
+	lastKey Key
+	lastSeq int64
+
+	// load finds a call that has ended long ago; nil without one.
+	load func(Key) (*Record, error)
+	undo []func() // what takes back the changes, in their order
+}
+
+// entry is a call and the number of the last record of it.
+type entry struct {
+	Record
+	last uint64
+	// The number of the message that is its return; 0 when that is not known here.
+	returnSeq int64
+}
+
+func newTable() *table {
+	return &table{
+		calls: map[Key]*entry{}, ids: map[identity]Key{}, fences: map[string][]string{},
+		load: func(Key) (*Record, error) { return nil, nil },
+	}
+}
+
+// commit keeps what was applied.
+func (t *table) commit() { t.undo = nil }
+
+// rollback takes back what was applied since the last commit.
+func (t *table) rollback() {
+	for _, undo := range slices.Backward(t.undo) {
+		undo()
+	}
+	t.undo = nil
+}
+
+// find returns a call by its identity; nil when the table has none.
+func (t *table) find(c *Call) *Record {
+	if e := t.calls[t.ids[identity{c.Client, c.AgentID, c.ID}]]; e != nil {
+		return &e.Record
+	}
+	return nil
+}
+
+// recall returns a call, which the table then knows; nil when there is none.
+func (t *table) recall(k Key) (*Record, error) {
+	if e := t.calls[k]; e != nil {
+		return &e.Record, nil
+	}
+	r, err := t.load(k)
+	if r != nil {
+		t.restore(r)
+	}
+	return r, err
+}
+
+// latest returns the call of the highest key that fits; nil when the table has none.
+func (t *table) latest(fits func(*Record) bool) *Record {
+	var found *entry
+	for _, e := range t.calls {
+		if fits(&e.Record) && (found == nil || e.Key > found.Key) {
+			found = e
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return &found.Record
+}
+
+// next are the numbers for a new call and a new message.
+func (t *table) next() (Key, int64) { return t.lastKey + 1, t.lastSeq + 1 }
+
+// may returns an error unless an event may follow what is known of its call. A call that
+// has ended may be unknown here: then the index has it; see Journal.known.
+func may(rec *Record, e event) error {
+	var allowed []State
+	switch e.(type) {
+	case *decisionEvent:
+		allowed = []State{Received, Waiting, Decided}
+	case *startedEvent:
+		allowed = []State{Running, Returned, Delivered}
+	case *returnEvent, *adoptedEvent:
+		allowed = []State{Received, Waiting, Decided, Running}
+	case *deliveredEvent:
+		allowed = []State{Returned, Delivered}
+	default:
+		return nil
+	}
+	if !slices.Contains(allowed, rec.State) {
+		return ErrState
+	}
+	return nil
+}
+
+// apply takes up an event, which may follow what is known, and the number and time of its
+// record. It returns the messages that the event has added.
+func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
+	before := t.number
+	t.number = number
+	t.undo = append(t.undo, func() { t.number = before })
+	switch e := e.(type) {
+	case *callEvent:
+		return t.received(e, at)
+	case *decisionEvent:
+		t.change(Key(e.key), func(r *entry) {
+			r.State, r.Decision, r.DecidedAt = State(e.state), e.decision, at
+			if r.State == Running {
+				r.IntendedAt = at
+			}
+		})
+	case *startedEvent:
+		t.change(Key(e.key), func(r *entry) { r.Process, r.SpoolDir, r.StartedAt = e.process, e.spool, e.at })
+	case *returnEvent:
+		t.change(Key(e.key), func(r *entry) {
+			returned(r, e, at)
+			added = append(added, returnMessage(&r.Call, e, at))
+		})
+		t.count(e.seq)
+	case *deliveredEvent:
+		t.change(Key(e.key), func(r *entry) {
+			if r.State = Delivered; r.DeliveredAt.IsZero() {
+				r.DeliveredAt = e.at
+			}
+		})
+	case *messageEvent:
+		t.count(e.m.Seq)
+		added = append(added, e.m)
+	case *fenceEvent:
+		t.fence(e)
+	case *adoptedEvent:
+		t.change(Key(e.key), func(r *entry) { r.Daemon = parseIdentity(e.by) })
+	}
+	return added
+}
+
+// received takes up a call, with its answer if it has one.
+func (t *table) received(e *callEvent, at time.Time) (added []Message) {
+	k := Key(e.key)
+	r := &entry{last: t.number, Record: Record{Key: k, Call: e.call, State: State(e.state), Decision: e.decision, Daemon: parseIdentity(e.daemon), ReceivedAt: at}}
+	r.MessageType, r.Message, r.Arguments = "", nil, nil
+	if e.intended {
+		r.IntendedAt = at
+	}
+	if e.intended || e.decision != (Decision{}) {
+		r.DecidedAt = at
+	}
+	id, last := identity{r.Client, r.AgentID, r.ID}, t.lastKey
+	t.calls[k], t.ids[id], t.lastKey = r, k, max(last, k)
+	t.undo = append(t.undo, func() {
+		delete(t.calls, k)
+		delete(t.ids, id)
+		t.lastKey = last
+	})
+	t.count(e.request.Seq)
+	added = []Message{requestMessage(e, at)}
+	if e.answered {
+		t.count(e.answer.seq)
+		returned(r, &e.answer, at)
+		added = append(added, returnMessage(&e.call, &e.answer, at))
+	}
+	return added
+}
+
+// restore adds a call that was recorded long ago.
+func (t *table) restore(r *Record) {
+	t.calls[r.Key], t.ids[identity{r.Client, r.AgentID, r.ID}] = &entry{Record: *r}, r.Key
+}
+
+// change has do change a call that the table has.
+func (t *table) change(k Key, do func(*entry)) {
+	r := t.calls[k]
+	if r == nil {
+		return
+	}
+	before := *r
+	r.last = t.number
+	do(r)
+	t.undo = append(t.undo, func() { *r = before })
+}
+
+// count takes up the number of a message.
+func (t *table) count(seq int64) {
+	last := t.lastSeq
+	t.lastSeq = max(last, seq)
+	t.undo = append(t.undo, func() { t.lastSeq = last })
+}
+
+// fence adds an id to those of a client, or removes it.
+func (t *table) fence(e *fenceEvent) {
+	before := t.fences[e.client]
+	t.undo = append(t.undo, func() { t.fences[e.client] = before })
+	now := slices.DeleteFunc(slices.Clone(before), func(id string) bool { return id == e.id })
+	if e.most > 0 {
+		now = append(now, e.id)
+		now = now[max(0, len(now)-int(e.most)):]
+	}
+	t.fences[e.client] = now
+}
+
+// forget drops the calls that have ended and of which no later record than that of a number
+// is: an index has them.
+func (t *table) forget(number uint64) {
+	for k, r := range t.calls {
+		if !r.ReturnedAt.IsZero() && r.last <= number {
+			delete(t.calls, k)
+			delete(t.ids, identity{r.Client, r.AgentID, r.ID})
+		}
+	}
+}
+
+// returned completes a call with its return.
+func returned(r *entry, e *returnEvent, at time.Time) {
+	o := e.outcome
+	r.returnSeq = e.seq
+	r.State, r.ReturnedAt, r.Result = Returned, at, e.body
+	r.Status, r.ErrorType, r.ExitCode, r.Signal, r.Sandbox = o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox
+	r.Canonical = cmp.Or(o.Canonical, r.Canonical)
+	if o.Decision == (Decision{}) {
+		return
+	}
+	r.Decision = o.Decision
+	if r.DecidedAt.IsZero() {
+		r.DecidedAt = at
+	}
+}
+
+// requestMessage is the request of a call as it is listed.
+func requestMessage(e *callEvent, at time.Time) Message {
+	m := e.call.message(at)
+	m.Seq, m.ID, m.Body = e.request.Seq, e.request.ID, e.request.Body
+	return m
+}
+
+// returnMessage is the return of a call as it is listed.
+func returnMessage(c *Call, e *returnEvent, at time.Time) Message {
+	m := c.returned(e.outcome)
+	m.Time, m.Seq, m.ID, m.Body = at, e.seq, e.id, e.body
+	return m
+}
