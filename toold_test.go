@@ -61,7 +61,7 @@ var layers = []row{
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal/chain", nil, []string{"x/sys"}},
 	{"internal/journal", []string{"message", "internal/statedir", "internal/journal/chain"}, []string{"sqlite"}},
-	{"internal/config", []string{"internal/paths", "internal/spell", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
+	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/paths", "internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, nil},

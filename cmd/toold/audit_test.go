@@ -59,7 +59,7 @@ const copied = `agent_id, conversation_id, run_id, step_id, otid, group_id, send
 const (
 	segmentFile = "journal/00000001.log"
 	indexFile   = "journal/index.db"
-	headFile    = "journal.head"
+	headFile    = "../state.head/head"
 )
 
 // byteEdits are changes of its other files.
@@ -173,7 +173,8 @@ func edit(ctx context.Context, dir, statements string) error {
 
 func TestVerifyFindsEveryEdit(t *testing.T) {
 	t.Parallel()
-	original := t.TempDir()
+	all := t.TempDir()
+	original := filepath.Join(all, "state")
 	recordedCalls(t, original, "bob")
 	if code, printed := audit(t, original, "verify"); code != 0 || !strings.HasPrefix(printed, "11:") {
 		t.Fatalf("nothing was changed: code %d, %s", code, printed)
@@ -183,8 +184,9 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 		edits++
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "state")
-			noError(t, os.CopyFS(dir, os.DirFS(original)))
+			edited := t.TempDir()
+			noError(t, os.CopyFS(edited, os.DirFS(all)))
+			dir := filepath.Join(edited, "state")
 			do(t, dir)
 			for range 2 { // looking does not make it good
 				if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, text) {
@@ -205,7 +207,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 // TestVerifyFindsAJournalThatWasMadeAnew, and one whose note was removed.
 func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
-	original, anew := t.TempDir(), t.TempDir()
+	original, anew := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "state")
 	recordedCalls(t, original, "bob")
 	recordedCalls(t, anew, "alice")
 	_, link := audit(t, original, "verify")

@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/executor"
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/cgroup"
@@ -185,7 +186,11 @@ func stateFinding(cfg config.Config) finding {
 	if err != nil {
 		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
 	}
-	return finding{Name: "state folder", OK: true, Is: cfg.StateDir}
+	is := cfg.StateDir
+	if journal.HeadInside(cfg.StateDir) {
+		is += "; " + cfg.HeadDir() + " could not be made, so a state folder that is replaced as a whole goes unnoticed"
+	}
+	return finding{Name: "state folder", OK: true, Is: is}
 }
 
 // portFinding finds the running daemon, or tries whether one could listen.

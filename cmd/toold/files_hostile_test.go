@@ -86,7 +86,7 @@ func newHostileSite(t *testing.T) hostileSite {
 func (s hostileSite) outside() string {
 	var b strings.Builder
 	err := filepath.WalkDir(s.base, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == filepath.Join(s.base, "state") {
+		if err != nil || path == filepath.Join(s.base, "state") || path == filepath.Join(s.base, "state.head") {
 			return fs.SkipDir
 		}
 		rest, _ := filepath.Rel(s.base, path)
@@ -138,7 +138,7 @@ func hostilePaths(base string) []string {
 		"loop", "loop/x", "fd/0", "fd/3", "fd/7", "input", "/dev/stdin", "/dev/fd/0", "/dev/tty", "/dev/zero", "/dev/null", "/dev/mem", "/dev/random",
 		"/proc/self/environ", "/proc/self/mem", "/proc/self/maps", "/proc/self/cmdline", "/proc/kmsg", "/proc/kcore", "/proc/1/environ", "/proc/self/root" + base + "/outside/key",
 		"/proc/self/cwd/x", "/proc/thread-self/fd/0", "/sys/kernel/../../proc/self/environ", "/run/x", "/tmp/x", "/var/tmp/x", "/etc/shadow",
-		base + "/state/journal.db", base + "/state/tokens", base + "/policy.yaml", base + "/config.yaml",
+		base + "/state/journal/00000001.log", base + "/state.head/head", base + "/state/tokens", base + "/policy.yaml", base + "/config.yaml",
 		"d/f/", "d/f/.", "d/f/..", "d/f/x", "d", "d/", ".", "..", "/", "//", "", " ", "~", "~/", "~root/.ssh/id_rsa", "$HOME/x", "`id`", "$(id)", "*", "d/*", "d\x00/f", "d/f\x00", "d\n/f", "d\u202ef",
 		"\ufeffd/f", "file:///etc/passwd", "\\\\server\\share", "C:\\x", "NUL", "CON", "-rf", "--help", strings.Repeat("a", 256), strings.Repeat("a/", 3000), strings.Repeat("d/../", 100_000) + "out/key",
 	}

@@ -8,7 +8,16 @@ import (
 	"strings"
 
 	"github.com/toold/toold/internal/paths"
+	"github.com/toold/toold/internal/statedir"
 )
+
+// HeadDir is the directory beside the state directory where the journal notes its end.
+func (c Config) HeadDir() string {
+	if c.StateDir == "" {
+		return ""
+	}
+	return statedir.Head(c.StateDir)
+}
 
 // ownFile is one of the daemon's own files or folders.
 type ownFile struct {
@@ -19,6 +28,7 @@ type ownFile struct {
 func (l *loader) ownFiles(c *Config, raw file) []ownFile {
 	files := []ownFile{
 		{"the state directory", c.StateDir, raw.StateDir},
+		{"the directory of the journal's head", c.HeadDir(), raw.StateDir},
 		{"the configuration", c.File, scalar{}},
 		{"toold's configuration folder", l.configFolder, scalar{}},
 		{"the socket", c.Socket, raw.Socket},

@@ -275,7 +275,7 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 			add(s, l.absolute(s))
 		}
 	}
-	for _, p := range append(PolicyFiles(c.Policy), c.StateDir, l.configFolder, c.File, c.Socket, c.TLS.Key) {
+	for _, p := range append(PolicyFiles(c.Policy), c.StateDir, c.HeadDir(), l.configFolder, c.File, c.Socket, c.TLS.Key) {
 		if p != "" {
 			add(scalar{}, p)
 		}

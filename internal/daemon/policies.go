@@ -40,7 +40,7 @@ func PolicyOptions(cfg config.Config) policy.Options {
 
 // protected are the daemon's own files, which no call may touch.
 func protected(cfg config.Config) []string {
-	own := []string{cfg.StateDir}
+	own := []string{cfg.StateDir, cfg.HeadDir()}
 	for _, file := range []string{cfg.File, cfg.Policy, cfg.Socket, cfg.TLS.Key} {
 		if file != "" {
 			own = append(own, file)

@@ -67,7 +67,7 @@ type files struct {
 const (
 	segmentBytes = 64 << 20
 	lockWait     = 10 * time.Second // another process has the lock while it writes once
-	noteName     = "journal.head"
+	noteName     = "head"
 	indexName    = "index.db"
 )
 
@@ -80,8 +80,28 @@ func openFiles(dir string) (f files, err error) {
 	if f.log, err = chain.Directory(f.path); err != nil {
 		return f, err
 	}
-	f.notes, err = chain.Directory(dir)
+	if f.notes, err = chain.Directory(notesDir(dir)); err != nil {
+		f.notes, err = chain.Directory(insideDir(dir)) // none can be made beside it
+	}
 	return f, err
+}
+
+// notesDir is where the note of the end of a journal is: beside the state directory, so that
+// one that is replaced as a whole is noticed, or inside, where that cannot be.
+func notesDir(dir string) string {
+	if _, err := os.Stat(filepath.Join(statedir.Head(dir), noteName)); err != nil && HeadInside(dir) {
+		return insideDir(dir)
+	}
+	return statedir.Head(dir)
+}
+
+func insideDir(dir string) string { return filepath.Join(dir, "journal.head") }
+
+// HeadInside reports whether the note of the end of the journal in dir is inside of it, and
+// goes away with it.
+func HeadInside(dir string) bool {
+	_, err := os.Stat(filepath.Join(insideDir(dir), noteName))
+	return err == nil
 }
 
 func logDir(dir string) string { return filepath.Join(dir, "journal") }

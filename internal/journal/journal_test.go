@@ -213,7 +213,7 @@ func TestOthersCannotReadTheJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "toold")
 	receive(t, open(t, dir), call("c1"))
 	for name, want := range map[string]os.FileMode{
-		".": 0o700, "journal": 0o700, "journal/00000001.log": 0o600, "journal/index.db": 0o600, "journal/index.db-wal": 0o600, "journal.head": 0o600,
+		".": 0o700, "journal": 0o700, "journal/00000001.log": 0o600, "journal/index.db": 0o600, "journal/index.db-wal": 0o600, "../toold.head": 0o700, "../toold.head/head": 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
@@ -265,10 +265,10 @@ func openLog(t *testing.T, dir string) *chain.Log {
 	t.Helper()
 	files, err := chain.Directory(filepath.Join(dir, "journal"))
 	must(t, err)
-	notes, err := chain.Directory(dir)
+	notes, err := chain.Directory(dir + ".head")
 	must(t, err)
 	t.Cleanup(func() { must(t, errors.Join(files.Close(), notes.Close())) })
-	log, err := chain.Open(chain.Options{Dir: files, Notes: notes, Note: "journal.head", SegmentBytes: 1 << 20, Seen: func(chain.Record) error { return nil }})
+	log, err := chain.Open(chain.Options{Dir: files, Notes: notes, Note: "head", SegmentBytes: 1 << 20, Seen: func(chain.Record) error { return nil }})
 	must(t, err)
 	return log
 }

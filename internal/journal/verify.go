@@ -20,8 +20,9 @@ func Made(dir string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, noteName)); err == nil {
-		return tampered("it is missing in %s, where the file %s notes its end", dir, noteName)
+	note := filepath.Join(notesDir(dir), noteName)
+	if _, err := os.Stat(note); err == nil {
+		return tampered("it is missing in %s, and %s notes where it ends", dir, note)
 	}
 	return ErrNotFound
 }

@@ -104,6 +104,9 @@ func (l *Lock) Close() error {
 	return errors.Join(err, l.file.Close())
 }
 
+// Head is the directory beside a state directory where the journal in it notes its end.
+func Head(dir string) string { return filepath.Clean(dir) + ".head" }
+
 // Running returns the daemon that serves dir. ok is false when none does, or when it
 // has not published itself yet.
 func Running(dir string) (d Daemon, ok bool, err error) {

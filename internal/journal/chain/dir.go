@@ -44,7 +44,7 @@ var ErrBusy = errors.New("another process is writing, and does not end")
 // directory is a Dir of the file system.
 type directory struct {
 	path string
-	lock *os.File
+	lock *os.File // nil before it is locked first
 }
 
 // lockName is the file that is locked.
@@ -53,18 +53,22 @@ const lockName = "lock"
 // Directory opens a directory of the file system for a log, and makes it when it is
 // missing. Only its owner can read what is made in it.
 func Directory(path string) (Dir, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, err
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		parent := directory{path: filepath.Dir(path)}
+		if err := errors.Join(os.MkdirAll(path, 0o700), parent.Sync()); err != nil {
+			return nil, err
+		}
 	}
-	lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return &directory{path, lock}, nil
+	return &directory{path: path}, nil
 }
 
 // Close closes what Lock uses.
-func (d *directory) Close() error { return d.lock.Close() }
+func (d *directory) Close() error {
+	if d.lock == nil {
+		return nil
+	}
+	return d.lock.Close()
+}
 
 func (d *directory) Open(name string) (File, error) { return d.open(name, os.O_RDWR) }
 
@@ -114,6 +118,11 @@ const (
 )
 
 func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
+	if d.lock == nil {
+		if d.lock, err = os.OpenFile(filepath.Join(d.path, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, err
+		}
+	}
 	for begun, pause := time.Now(), firstRetry; ; pause = min(2*pause, lastRetry) {
 		switch locked, err := lockFile(d.lock, true); {
 		case err != nil:
