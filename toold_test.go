@@ -60,7 +60,8 @@ var layers = []row{
 	{"tools", []string{"internal/spell", "internal/strict", "policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal/chain", nil, []string{"x/sys"}},
-	{"internal/journal", []string{"message", "internal/statedir", "internal/journal/chain"}, []string{"sqlite"}},
+	{"internal/journal/legacy", nil, nil},
+	{"internal/journal", []string{"message", "internal/statedir", "internal/journal/chain", "internal/journal/legacy"}, []string{"sqlite"}},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},

@@ -58,7 +58,7 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 func (g *global) verify(ctx context.Context, noted []string) error {
 	cfg, err := g.remote()
 	if err == nil {
-		err = recorded(cfg)
+		err = recorded(ctx, cfg)
 	}
 	var kept journal.Link
 	if err == nil && len(noted) == 1 {
@@ -95,7 +95,7 @@ func (g *global) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := recorded(cfg); err != nil {
+	if err := recorded(ctx, cfg); err != nil {
 		return err
 	}
 	if err := journal.Accept(cfg.StateDir); err != nil {

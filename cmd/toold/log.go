@@ -20,7 +20,7 @@ import (
 
 // openRecord opens the journal of a configuration, and does not make one.
 func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error) {
-	if err := recorded(cfg); err != nil {
+	if err := recorded(ctx, cfg); err != nil {
 		return nil, err
 	}
 	j, err := journal.Open(ctx, cfg.StateDir, journal.Self())
@@ -30,9 +30,12 @@ func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error
 	return j, nil
 }
 
-// recorded returns an error unless a journal was made.
-func recorded(cfg config.Config) error {
-	err := journal.Made(cfg.StateDir)
+// recorded returns an error unless a journal was made. That of 0.1.0-dev is imported.
+func recorded(ctx context.Context, cfg config.Config) error {
+	_, _, err := journal.Import(ctx, cfg.StateDir, false)
+	if err == nil {
+		err = journal.Made(cfg.StateDir)
+	}
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}

@@ -127,6 +127,13 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	if err = d.listen(ctx); err != nil {
 		return err
 	}
+	calls, imported, err := journal.Import(ctx, d.Config.StateDir, false)
+	if err != nil {
+		return err
+	}
+	if imported {
+		d.Log.Info("imported the journal of 0.1.0-dev; the old one is kept as journal.db.imported", zap.Int("calls", calls))
+	}
 	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
 		return err
 	}

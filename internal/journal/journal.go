@@ -73,17 +73,23 @@ const (
 
 // openFiles opens the directories of the journal in a state directory.
 func openFiles(dir string) (f files, err error) {
-	if _, err := os.Stat(filepath.Join(dir, "journal.db")); err == nil {
-		return f, errors.New("journal.db there was written by a toold before its first release, and cannot be read; move it away, or use another state directory")
+	if _, err := os.Stat(oldPath(dir)); err == nil {
+		return f, errors.New("journal.db there is that of an older toold: run `toold journal import`")
 	}
 	f = files{path: logDir(dir), segment: segmentBytes}
 	if f.log, err = chain.Directory(f.path); err != nil {
 		return f, err
 	}
-	if f.notes, err = chain.Directory(notesDir(dir)); err != nil {
-		f.notes, err = chain.Directory(insideDir(dir)) // none can be made beside it
-	}
+	f.notes, err = openNotes(dir)
 	return f, err
+}
+
+func openNotes(dir string) (chain.Dir, error) {
+	notes, err := chain.Directory(notesDir(dir))
+	if err != nil {
+		notes, err = chain.Directory(insideDir(dir)) // none can be made beside it
+	}
+	return notes, err
 }
 
 // notesDir is where the note of the end of a journal is: beside the state directory, so that

@@ -192,6 +192,9 @@ type Batch struct {
 // Time is that of its records, as it is read from them.
 func (b *Batch) Time() time.Time { return b.now }
 
+// SetTime changes it for the records that follow, which were made elsewhere before.
+func (b *Batch) SetTime(at time.Time) { b.now = at }
+
 // Append adds a record. kind is not KindSegment.
 func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	if len(body) > MaxBody {

@@ -1,0 +1,295 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/legacy"
+	"github.com/toold/toold/internal/statedir"
+)
+
+// Import turns the SQLite journal of 0.1.0-dev in dir, when there is one, into a log. It
+// reports how many calls it had, and leaves it as journal.db.imported. The error is
+// ErrTampered when it was changed from outside; with accept it is imported as it is.
+//
+// A crash at any point leaves either the old journal or the new one.
+func Import(ctx context.Context, dir string, accept bool) (calls int, done bool, err error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	err = statedir.Alone(ctx, dir, "import", func() (err error) {
+		if err = resumeImport(dir); err != nil {
+			return err
+		}
+		if _, err := os.Stat(oldPath(dir)); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if _, err := os.Stat(logDir(dir)); err == nil {
+			return fmt.Errorf("both %s and %s are there: move away the one that is not to be used", oldPath(dir), logDir(dir))
+		}
+		done = true
+		calls, err = importOld(ctx, dir, accept)
+		return err
+	})
+	if err != nil {
+		return 0, false, fmt.Errorf("cannot import journal.db: %w", err)
+	}
+	return calls, done, nil
+}
+
+func oldPath(dir string) string { return filepath.Join(dir, "journal.db") }
+
+const (
+	importing = ".importing" // its name while the new journal takes its place
+	imported  = ".imported"
+)
+
+// resumeImport ends an import that was cut off in its last steps.
+func resumeImport(dir string) error {
+	old := oldPath(dir)
+	_, err := os.Stat(old + importing)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(logDir(dir)); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(old+importing, old)
+	}
+	return os.Rename(old+importing, old+imported)
+}
+
+// importOld makes the new journal beside the old one, and then puts it in its place.
+func importOld(ctx context.Context, dir string, accept bool) (calls int, err error) {
+	old, fresh := oldPath(dir), logDir(dir)+".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return 0, err
+	}
+	if calls, err = copyOld(ctx, dir, fresh, accept); err != nil {
+		return 0, err
+	}
+	f := files{path: fresh, segment: segmentBytes}
+	if f.log, err = chain.Directory(fresh); err == nil {
+		f.notes, err = openNotes(dir)
+	}
+	if err == nil {
+		_, err = chain.Accept(f.options(nil))
+	}
+	if err = errors.Join(err, f.close()); err != nil {
+		return 0, err
+	}
+	for _, step := range [][2]string{{old, old + importing}, {fresh, logDir(dir)}, {old + importing, old + imported}} {
+		if err := os.Rename(step[0], step[1]); err != nil {
+			return 0, err
+		}
+	}
+	parent, err := chain.Directory(dir)
+	if err != nil {
+		return 0, err
+	}
+	err = parent.Sync()
+	if gone := os.Remove(filepath.Join(dir, "head")); !errors.Is(gone, fs.ErrNotExist) { // of the old journal
+		err = errors.Join(err, gone)
+	}
+	return calls, errors.Join(err, parent.Close())
+}
+
+// copyOld verifies the old journal and writes its calls and messages into a new log.
+func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, err error) {
+	db, err := sql.Open("sqlite", address(oldPath(dir), ""))
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	var schema int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&schema); err != nil {
+		return 0, err
+	}
+	if schema != legacy.Schema {
+		return 0, fmt.Errorf("it has schema %d, and only %d can be imported: start the last 0.1.0-dev with it once", schema, legacy.Schema)
+	}
+	err = legacy.Verify(ctx, db, dir)
+	if errors.Is(err, legacy.ErrTampered) && accept {
+		err = nil
+	}
+	if errors.Is(err, legacy.ErrTampered) {
+		return 0, fmt.Errorf("%w: %w. To import it as it is, run `toold journal import --accept`", ErrTampered, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	to, err := chain.Directory(fresh)
+	if err != nil {
+		return 0, err
+	}
+	defer to.Close()
+	f := files{log: to, notes: to, segment: segmentBytes}
+	log, err := chain.Open(f.options(func(chain.Record) error { return nil }))
+	if err != nil {
+		return 0, err
+	}
+	m := importer{db: db, log: log, known: map[identity]*oldCall{}}
+	err = m.all(ctx)
+	if err == nil {
+		_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the file alone is kept
+	}
+	return m.calls, errors.Join(err, log.Close())
+}
+
+// importer copies an old journal, message after message.
+type importer struct {
+	db    *sql.DB
+	log   *chain.Log
+	known map[identity]*oldCall
+	calls int
+
+	waiting []datedEvent
+	bytes   int
+}
+
+// oldCall is a call whose request was copied.
+type oldCall struct {
+	rec      Record
+	returned int64 // the number of its return; 0 when that was copied
+}
+
+// datedEvent is an event and its time.
+type datedEvent struct {
+	kind byte
+	at   time.Time
+	event
+}
+
+func (m *importer) all(ctx context.Context) error {
+	rows, err := m.db.QueryContext(ctx, "SELECT "+messageColumns+" FROM messages ORDER BY seq")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		msg, err := scanMessage(rows)
+		if err == nil {
+			err = m.message(ctx, msg)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := m.fences(ctx); err != nil {
+		return err
+	}
+	return m.flush()
+}
+
+// message copies one message. The first of a call is its request.
+func (m *importer) message(ctx context.Context, msg Message) error {
+	id := identity{msg.Client, msg.AgentID, msg.CallID}
+	c := m.known[id]
+	switch {
+	case c == nil && msg.CallID != "" && msg.Direction == In:
+		if err := m.request(ctx, id, msg); err != nil {
+			return err
+		}
+	case c != nil && msg.Seq == c.returned:
+		m.answer(c, msg)
+	default:
+		m.add(kindMessage, msg.Time, &messageEvent{msg})
+	}
+	if m.bytes += len(msg.Body); len(m.waiting) < fillRecords && m.bytes < fillBytes {
+		return nil
+	}
+	return m.flush()
+}
+
+// request copies a call up to the start of its process.
+func (m *importer) request(ctx context.Context, id identity, msg Message) error {
+	r, err := scanRecord(m.db.QueryRowContext(ctx, findCall, id.client, id.agent, id.id))
+	if errors.Is(err, ErrNotFound) {
+		m.add(kindMessage, msg.Time, &messageEvent{msg})
+		return nil
+	}
+	c := &oldCall{rec: r}
+	var arguments []byte
+	if err == nil {
+		err = m.db.QueryRowContext(ctx, "SELECT coalesce(c.return_seq, 0), a.text FROM calls c JOIN arguments a ON a.call = c.id WHERE c.id = ?", r.Key).Scan(&c.returned, &arguments)
+	}
+	if err != nil {
+		return fmt.Errorf("call %q: %w", id.id, err)
+	}
+	m.known[id] = c
+	m.calls++
+	e := &callEvent{key: int64(r.Key), daemon: r.Daemon.String(), state: string(Received), call: r.Call, request: msg}
+	e.call.Arguments, e.call.MessageType, e.call.OTID = arguments, msg.Type, msg.OTID
+	m.add(kindCall, r.ReceivedAt, e)
+	if !r.DecidedAt.IsZero() {
+		state := Decided
+		switch {
+		case !r.IntendedAt.IsZero():
+			state = Running
+		case r.State == Waiting:
+			state = Waiting
+		}
+		m.add(kindDecision, r.DecidedAt, &decisionEvent{int64(r.Key), string(state), r.Decision})
+	}
+	if !r.StartedAt.IsZero() {
+		m.add(kindStarted, r.StartedAt, &startedEvent{int64(r.Key), r.StartedAt, r.Process, r.SpoolDir})
+	}
+	return nil
+}
+
+// answer copies the return of a call.
+func (m *importer) answer(c *oldCall, msg Message) {
+	r := c.rec
+	m.add(kindReturn, msg.Time, &returnEvent{key: int64(r.Key), seq: msg.Seq, id: msg.ID, body: msg.Body, outcome: Outcome{
+		Status: r.Status, ErrorType: r.ErrorType, ExitCode: r.ExitCode, Signal: r.Signal, Sandbox: r.Sandbox, OTID: msg.OTID,
+	}})
+	if !r.DeliveredAt.IsZero() {
+		m.add(kindDelivered, r.DeliveredAt, &deliveredEvent{int64(r.Key), r.DeliveredAt})
+	}
+	*c = oldCall{}
+}
+
+func (m *importer) fences(ctx context.Context) error {
+	t := newTable()
+	rows, err := m.db.QueryContext(ctx, queryFences)
+	if err == nil {
+		err = scanFences(rows, t)
+	}
+	for client, ids := range t.fences {
+		for _, id := range ids {
+			m.add(kindFence, time.Now(), &fenceEvent{client, id, math.MaxInt32})
+		}
+	}
+	return err
+}
+
+func (m *importer) add(kind byte, at time.Time, e event) {
+	m.waiting = append(m.waiting, datedEvent{kind, at, e})
+}
+
+// flush appends what waits, with the times that it had.
+func (m *importer) flush() error {
+	err := m.log.Update(func(b *chain.Batch) error {
+		for _, e := range m.waiting {
+			b.SetTime(e.at)
+			if _, err := b.Append(e.kind, encode(e.event)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	m.waiting, m.bytes = nil, 0
+	return err
+}

@@ -1,0 +1,189 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// oldJournal makes a state directory as 0.1.0-dev left it.
+func oldJournal(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "state")
+	text, err := os.ReadFile("testdata/journal-7.sql")
+	must(t, err)
+	_, head, _ := strings.Cut(strings.Split(string(text), "\n")[0], "was: ")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "head"), []byte(head+"\n"), 0o600))
+	must(t, os.WriteFile(oldPath(dir), nil, 0o600))
+	change(t, dir, "PRAGMA journal_mode = wal; "+string(text))
+	return dir
+}
+
+// change edits the old journal.
+func change(t *testing.T, dir, statements string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", oldPath(dir))
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), statements)
+	must(t, errors.Join(err, db.Close()))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents is what both kinds of databases have.
+func contents(t *testing.T, path string) (all []string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	defer db.Close()
+	columns := strings.Replace(callNames, "returned_at, ", "", 1) // is that of the message now
+	for _, query := range []string{
+		"SELECT " + columns + " FROM calls ORDER BY id", "SELECT call, text FROM arguments ORDER BY call",
+		"SELECT " + messageColumns + " FROM messages ORDER BY seq", "SELECT client, tool_call_id FROM fences ORDER BY id",
+	} {
+		rows, err := db.QueryContext(t.Context(), query)
+		must(t, err)
+		names, err := rows.Columns()
+		must(t, err)
+		for {
+			row, err := nextRow(rows, len(names))
+			must(t, err)
+			if row == nil {
+				break
+			}
+			for i, v := range row {
+				all = append(all, names[i]+" "+v.(string))
+			}
+		}
+	}
+	return all
+}
+
+func TestAnOldJournalIsImportedWhole(t *testing.T) {
+	t.Parallel()
+	dir := oldJournal(t)
+	want := contents(t, oldPath(dir))
+	if _, err := Open(t.Context(), dir, Self()); err == nil || !strings.Contains(err.Error(), "toold journal import") {
+		t.Errorf("before it is imported: %v", err)
+	}
+	calls, done, err := Import(t.Context(), dir, false)
+	if err != nil || !done || calls != 6 {
+		t.Fatalf("%d calls, %v, %v", calls, done, err)
+	}
+	if calls, done, err := Import(t.Context(), dir, false); err != nil || done {
+		t.Errorf("again: %d calls, %v, %v", calls, done, err)
+	}
+	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+		t.Error(err)
+	}
+	j, err := Open(t.Context(), dir, Identity{PID: 1, Boot: "x"})
+	must(t, err)
+	must(t, j.settle(t.Context()))
+	if diff := cmp.Diff(want, contents(t, j.files.indexPath())); diff != "" {
+		t.Errorf("(-old +new):\n%s", diff)
+	}
+	open, err := j.Unfinished()
+	must(t, err)
+	if len(open) != 2 || open[0].ID != "runs" || open[0].IntendedAt.IsZero() || open[1].ID != "waits" || open[1].State != Waiting {
+		t.Errorf("open are %+v", open)
+	}
+	if rec, err := begin(t, j, "new"); err != nil || rec.Key != 7 || j.Last() != 12 {
+		t.Errorf("the next call is %+v, %v", rec, err)
+	}
+	must(t, j.Close())
+	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+		t.Error(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	must(t, err)
+	for i := range names {
+		names[i] = filepath.Base(names[i])
+	}
+	if diff := cmp.Diff([]string{"journal", "journal.db.imported", "lock"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnOldJournalThatWasChangedIsImportedWhenAPersonSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, edit := range []string{
+		`UPDATE calls SET decision_by = 'person' WHERE id = 3`,
+		`UPDATE arguments SET text = '{}' WHERE call = 2`,
+		`UPDATE messages SET body = '{}' WHERE seq = 4`,
+		`DELETE FROM calls WHERE id = 1`,
+		`DELETE FROM seals WHERE seq > 3`,
+		`DELETE FROM seals; DELETE FROM calls; DELETE FROM messages; DELETE FROM sqlite_sequence`,
+		`UPDATE seals SET body = replace(body, '"calls"', '"Calls"') WHERE seq = 2`,
+	} {
+		dir := oldJournal(t)
+		change(t, dir, edit)
+		if _, _, err := Import(t.Context(), dir, false); !errors.Is(err, ErrTampered) {
+			t.Errorf("%s: %v", edit, err)
+		}
+		if _, done, err := Import(t.Context(), dir, true); err != nil || !done {
+			t.Errorf("%s, accepted: %v", edit, err)
+		}
+		j, err := Open(t.Context(), dir, Self())
+		must(t, err)
+		must(t, j.Close())
+	}
+}
+
+// Wherever an import is cut off, the next one ends it.
+func TestAnImportThatIsCutOffIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]func(t *testing.T, dir string){
+		"while the log is written": func(t *testing.T, dir string) {
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			_, _ = copyOld(ctx, dir, logDir(dir)+".new", false)
+			must(t, os.MkdirAll(logDir(dir)+".new", 0o700))
+			must(t, os.WriteFile(filepath.Join(logDir(dir)+".new", "00000001.log"), []byte("half"), 0o600))
+		},
+		"before the new one takes its place": func(t *testing.T, dir string) {
+			_, err := copyOld(t.Context(), dir, logDir(dir)+".new", false)
+			must(t, errors.Join(err, os.Rename(oldPath(dir), oldPath(dir)+importing)))
+		},
+		"after it did": func(t *testing.T, dir string) {
+			_, err := importOld(t.Context(), dir, false)
+			must(t, errors.Join(err, os.Rename(oldPath(dir)+imported, oldPath(dir)+importing)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := oldJournal(t)
+			at(t, dir)
+			if _, _, err := Import(t.Context(), dir, false); err != nil {
+				t.Fatal(err)
+			}
+			j, err := Open(t.Context(), dir, Self())
+			must(t, err)
+			defer j.Close()
+			calls, err := j.Calls(t.Context(), 0, 100)
+			must(t, err)
+			var ids []string
+			for _, c := range calls {
+				ids = append(ids, c.ID)
+			}
+			if !slices.Equal(ids, []string{"allowed", "asked", "denied", "read", "runs", "waits"}) {
+				t.Errorf("calls are %q", ids)
+			}
+			if _, err := os.Stat(oldPath(dir) + imported); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
