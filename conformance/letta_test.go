@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,7 +149,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd) (log string) {
 
 // killHaving ends all processes that have an entry in their environment.
 func killHaving(entry string) {
-	for found := true; found; time.Sleep(time.Millisecond) {
+	for found := true; found; runtime.Gosched() {
 		found = false
 		list, _ := filepath.Glob("/proc/[0-9]*/environ")
 		for _, name := range list {
