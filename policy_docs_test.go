@@ -58,12 +58,12 @@ func docsWorkspace(t *testing.T) string {
 		t.Fatal(err)
 	}
 	ws := filepath.Join(base, "ws")
-	for _, dir := range []string{ws + "/src", ws + "/generated", ws + "/build", ws + "/.git", base + "/away"} {
+	for _, dir := range []string{ws + "/src", ws + "/generated", ws + "/build", ws + "/secrets", ws + "/e", ws + "/.git", base + "/away"} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{ws + "/a.txt", ws + "/.env", ws + "/src/main.go", ws + "/generated/a.txt", ws + "/.git/HEAD", base + "/away/file"} {
+	for _, file := range []string{ws + "/a.txt", ws + "/secrets/key", ws + "/.env", ws + "/src/main.go", ws + "/generated/a.txt", ws + "/.git/HEAD", base + "/away/file"} {
 		if err := os.WriteFile(file, []byte("x\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -47,11 +47,16 @@ func readRules(t *testing.T) (list []*ruleCase) {
 		key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if key == "rule" {
 			word, patterns, _ := strings.Cut(rest, " ")
+			word, op, isPath := strings.Cut(word, "-")
 			action, err := policy.ParseAction(word)
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, &ruleCase{class: class, rule: policy.Rule{ID: "mine", Action: action, Run: strings.Split(patterns, " | ")}})
+			rule := policy.Rule{ID: "mine", Action: action, Run: strings.Split(patterns, " | ")}
+			if isPath {
+				rule = policy.Rule{ID: "mine", Action: action, Ops: []policy.Kind{map[string]policy.Kind{"read": policy.Read, "write": policy.Write}[op]}, Paths: strings.Split(patterns, " | ")}
+			}
+			list = append(list, &ruleCase{class: class, rule: rule})
 			continue
 		}
 		switch key {
@@ -73,6 +78,13 @@ func readRules(t *testing.T) (list []*ruleCase) {
 	return list
 }
 
+func rulesIf(is bool, r policy.Rule) []policy.Rule {
+	if !is {
+		return nil
+	}
+	return []policy.Rule{r}
+}
+
 // Rules of the kind that people write, with what used to pass them: spellings of each are
 // tried, and check has nothing to say of the rules.
 func TestRulesMeanWhatTheySayInEverySpelling(t *testing.T) {
@@ -85,15 +97,15 @@ func TestRulesMeanWhatTheySayInEverySpelling(t *testing.T) {
 		if allows {
 			start = policy.Ask
 		}
-		j := judgeOf(t, registry, ws, policy.File{Defaults: policy.Defaults{Bash: start, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}, Commands: []policy.Rule{c.rule}})
+		j := judgeOf(t, registry, ws, policy.File{Defaults: policy.Defaults{Bash: start, Read: policy.Allow, Write: policy.Allow, Net: policy.Allow, Unanalysable: policy.Ask, UnknownRead: policy.Allow, UnknownWrite: policy.Allow, UnknownEnv: policy.Allow}, Commands: rulesIf(c.rule.Paths == nil, c.rule), Paths: rulesIf(c.rule.Paths != nil, c.rule)})
 		for _, script := range c.means {
 			if got := judged(t, registry, j.Policy, script).Action; (got == policy.Allow) != allows {
-				t.Errorf("%s: %q: %s: %v", c.class, c.rule.Run, script, got)
+				t.Errorf("%s: %.30q: %s: %v", c.class, c.rule.Run, script, got)
 			}
 		}
 		for _, script := range c.nots {
 			if got := judged(t, registry, j.Policy, script).Action; (got == policy.Allow) == allows {
-				t.Errorf("%s: %q: not meant: %s: %v", c.class, c.rule.Run, script, got)
+				t.Errorf("%s: %.30q: not meant: %s: %v", c.class, c.rule.Run, script, got)
 			}
 		}
 		for _, f := range j.Lint() {

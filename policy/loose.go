@@ -91,10 +91,10 @@ func (p *pattern) means(c *programs.Command, argv []Word) bool {
 
 // means reports whether a command, taken in one of the ways in which it can be read, could be what is meant.
 func (m *meaning) means(c *programs.Command, argv []Word) bool {
-	if !m.isProgram(c, argv[0]) {
-		return false
-	}
 	for ; c != nil; c = c.Or {
+		if !m.isProgram(c, argv[0]) {
+			continue // it is another one if taken so: npm --foo x publish
+		}
 		if m.flagsIn(c) && (m.operandsIn(c, c.Words) || len(c.Runs) > 0 && m.operandsIn(c, withStarted(c))) {
 			return true
 		}
@@ -187,12 +187,5 @@ func mayVanish(words []Word) bool {
 
 // mayBecome reports whether w is, or could become, what a token matches.
 func mayBecome(token string, w Word) bool {
-	if token == "**" || token == "<int>" || token == "<ref>" || w.Many {
-		return true
-	}
-	if w.Dynamic {
-		before, _, star := strings.Cut(token, "*")
-		return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
-	}
-	return programs.Matches(token, w.Text)
+	return slices.Contains([]string{"**", "<int>", "<ref>"}, token) || w.Many || w.MayMatch(token)
 }

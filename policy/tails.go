@@ -57,8 +57,8 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 			s.run(run.Argv, nil, depth+1, followed, true)
 		}
 	}
-	if whole && c.Carries {
-		s.ends(argv[1:])
+	if whole {
+		s.ends(c.MayRun(argv))
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *search) tail(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return // no rule is about a program of which nothing is known
 	}
-	name := withoutVersion(argv[0].Text)
+	name := programs.Unversioned(argv[:1])[0].Text
 	mayBeClassed := s.classes && programs.Classed(name)
 	if s.left--; !some && !mayBeClassed && !s.policy.isAbout(baseName(name)) {
 		return
@@ -90,9 +90,7 @@ func (s *search) tail(argv []Word, some bool) {
 	if s.left <= 0 {
 		argv = argv[:min(len(argv), scanWindow)]
 	}
-	if name != argv[0].Text {
-		argv = append([]Word{{Text: name, Dynamic: argv[0].Dynamic}}, argv[1:]...)
-	}
+	argv = programs.Unversioned(argv)
 	if len(argv) > 1 && argv[1].Text == "--" { // start-stop-daemon -x rm -- -r a
 		argv = slices.Delete(slices.Clone(argv), 1, 2)
 	}
@@ -100,14 +98,6 @@ func (s *search) tail(argv []Word, some bool) {
 		s.inner(argv)
 	}
 	s.run(argv, nil, 0, false, false)
-}
-
-// withoutVersion takes the version away from a program that another runs: npx npm@10.
-func withoutVersion(program string) string {
-	if at := strings.LastIndexByte(program, '@'); at > 0 && !strings.Contains(program[at:], "/") {
-		return program[:at]
-	}
-	return program
 }
 
 // matched takes note of a rule that matches a command. A built-in denial is a question where only words that are not known yet
@@ -153,10 +143,13 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 			}
 		}
 	}
+	if c.Or != nil && c.Or.Base != c.Base {
+		s.command(c.Or, argv, dirs)
+	}
 }
 
 func wordsIn(text string) []Word {
-	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}", r) })
+	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}[],!=", r) })
 	words := make([]Word, len(fields))
 	for i, f := range fields {
 		words[i].Text = f

@@ -260,7 +260,7 @@ func TestOperandsAreDescribed(t *testing.T) {
 		{"cp -r a/b c", "r+:a/b w:c w+:c/b"},
 		{"cp -t d a", "w+:d r:a"},
 		{"cp a/. b", "r:a/. w:b w+:b"},
-		{"mv a b", "w+@:a w:b w:b/a"},
+		{"mv a b", "r+@:a w+@:a w:b w:b/a"},
 		{"rm -rf a", "w+@:a"},
 		{"ln -s a b", "r+:./a r+:b/a w+:./a w+:b/a w:b w:b/a"},
 		{"tee a", "w:a"},
@@ -280,7 +280,7 @@ func TestOperandsAreDescribed(t *testing.T) {
 		{"git clone https://h/x", "n:https://h/x w+:x"},
 		{"git clone https://h/.vscode.git", "n:https://h/.vscode.git w+:.vscode"},
 		{"git clone a b/c", "r+:a r+:b/c w+:b/c"},
-		{"git mv a .envrc", "w+@:a w:.envrc w:.envrc/a"},
+		{"git mv a .envrc", "r+@:a w+@:a w:.envrc w:.envrc/a"},
 		{"git clone git@h:y/x.git", "n:git@h:y/x.git w+:x"},
 		{"test -f a", "r:a"},
 	} {

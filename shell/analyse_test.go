@@ -229,7 +229,7 @@ func TestFilesAreResolved(t *testing.T) {
 		{"cat -- -x", "r -x; run cat -- -x"},
 		{"rm file", "run rm file; w+ file"},
 		{"cat file", "r OUT/secret; run cat file"},
-		{"mv file new", "run mv file new; w new; w new/file; w+ file"},
+		{"mv file new", "r+ file; run mv file new; w new; w new/file; w+ file"},
 		{"cp -r src link", "r+ src; run cp -r src link; w OUT/sub; w+ OUT/sub/src"},
 		{"rm -rf *", "run rm -rf …; w+ ?; w+ a.txt; w+ b.txt; w+ file; w+ inside; w+ link; w+ loop; w+ nested; w+ src"},
 	})

@@ -54,9 +54,7 @@ func (w *walker) program(args []word, s *state, source string) {
 	if len(w.printed) < maxNames {
 		w.printed = append(w.printed, files(c.Prints)...)
 	}
-	if !c.Known {
-		w.suspect(suspects, s, source)
-	}
+	w.suspect(suspects, s, source)
 }
 
 func described(c *programs.Command) {
@@ -69,7 +67,6 @@ func described(c *programs.Command) {
 		c.Suspects = append(c.Suspects, inner.Suspects...)
 		if c.Prints == nil {
 			c.Operands = append(c.Operands, files(inner.Operands)...)
-			c.Known = c.Known && (inner.Known || strings.HasPrefix(c.Base, "python"))
 		}
 	}
 }
@@ -92,6 +89,9 @@ func (w *walker) operands(c *programs.Command, args []word, s *state, source str
 			continue
 		}
 		w.operandPath(o, s, source)
+		if strings.Contains(o.Word.Text, "/") && o.Word.Dynamic { // it may be what is in that directory
+			w.possible(kindOf(o.Kind), o.Word.Text+"…", s, source)
+		}
 		if o.Word.Dynamic && o.Kind == programs.Read && w.xargs > 0 {
 			w.fromPipe(s, source)
 		}
@@ -241,10 +241,15 @@ func (w *walker) suspect(args []policy.Word, s *state, source string) {
 // mayBePaths returns what of a word may be a path: in -ofile/x file/x, in -rf/x also /x.
 func mayBePaths(text string) (paths [2]string) {
 	if _, value, ok := strings.Cut(text, "="); ok {
-		return [2]string{value}
+		return [2]string{value, value[strings.LastIndexAny(value, ":,=")+1:]}
+	}
+	if before, _, ok := strings.Cut(text, ":"); ok {
+		return [2]string{text, before}
 	}
 	i := strings.IndexByte(text, '/')
 	switch {
+	case len(text) > 2 && i <= 0 && text[0] == '-':
+		return [2]string{text[2:]}
 	case i <= 0 || text[0] != '-':
 		return [2]string{text}
 	case i <= 2 || text[1] == '-':

@@ -276,6 +276,8 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	}
 	switch {
 	case len(p.Stmts) != 1 || other:
+	case text == "nproc" || text == "getconf _NPROCESSORS_ONLN":
+		return someNumber()
 	case temporary.MatchString(text) && dir.known() && (dir.text == "" || dir.text == "/tmp"):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():
@@ -329,7 +331,7 @@ func policyWords(words []word) []policy.Word {
 // appendWords is policyWords after other words, each for one.
 func appendWords(out []policy.Word, words []word) []policy.Word {
 	for _, wd := range words {
-		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Fresh: wd.fresh}
+		pw := policy.Word{Text: wd.text, Dynamic: wd.dynamic || wd.glob, Many: wd.many, Number: wd.number, Fresh: wd.fresh}
 		if wd.glob {
 			pw.Text = literalPrefix(wd.text)
 			// What a pattern matches has its beginning: none of it is a flag unless that may be one.

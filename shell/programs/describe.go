@@ -43,8 +43,9 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 	}
 	if !c.Known {
 		c.Suspects = suspects(r.argv)
+	} else {
+		c.Suspects = slices.DeleteFunc(c.Suspects, mayNameInput)
 	}
-	c.Carries = s == nil || r.carries(s)
 	if root.coversNone(c) {
 		c.Covers = CoversNone
 	}
@@ -54,7 +55,30 @@ func (r *reader) describe(c *Command, s *spec, own []Word) {
 func (r *reader) carries(s *spec) bool {
 	root := s.root()
 	known := r.trusted && r.specified && !root.bare()
-	return !known || root.has("runs") || s.has("code")
+	return !known || root.has("runs") || root.has("carries") || s.has("carries") || s.has("code")
+}
+
+// MayRun returns words of a command, each end of which may be a command that it runs: all
+// of them, or what comes after flags that carry a command.
+func (c *Command) MayRun(argv []Word) (words []Word) {
+	root := c.spec.root()
+	if c.Carries {
+		words = slices.DeleteFunc(slices.Clone(argv[1:]), func(w Word) bool { return IsField("::: :::+ {}", w.Text) })
+		if len(words) < len(argv)-1 { // parallel puts its command together
+			words = append(words, Word{Text: joined(words)})
+		}
+		return words
+	}
+	if len(root.code)+len(c.spec.code)+len(root.inline) == 0 || root.special == "sed" || root.has("shell") {
+		return nil
+	}
+	for i, w := range argv[1:] {
+		if root.isUnsafe(root.code, w.Text, "") || c.spec.isUnsafe(c.spec.code, w.Text, "") || isCodeFlag(root.inline, w.Text) {
+			value := w.Text[strings.IndexByte(w.Text, '=')+1:]
+			words = append(append(words, Word{Text: value, Dynamic: w.Dynamic}), argv[i+2:min(i+3, len(argv))]...)
+		}
+	}
+	return words
 }
 
 // module describes what a module of a program is given: files that it may read.
@@ -92,7 +116,7 @@ func (r *reader) byForm(c *Command, s *spec, own []Word) {
 		own = r.words
 	}
 	var best *form
-	var operands []Operand
+	var as parsed
 	for _, f := range s.forms {
 		p := f.parse(own)
 		if p.covered && !f.describe && (c.Covers == CoversNone || f.level < c.Covers) {
@@ -105,18 +129,18 @@ func (r *reader) byForm(c *Command, s *spec, own []Word) {
 		}
 		better := best == nil || best.required && !f.required && c.Covers == CoversNone || f.level == CoversWrite || best.level != CoversWrite && len(f.roles) > len(best.roles)
 		if better {
-			best, operands = f, p.operands
+			best, as = f, p
 		}
 	}
 	switch {
 	case best == nil:
 		c.Operands = append(c.Operands, hosts(r.argv)...)
 	case best.required: // such as "npm --version": with other words it does more
-		c.Known = true
+		c.Known, c.Suspects = true, suspects(r.argv)
 		c.Operands = slices.Concat(c.Operands, hosts(r.argv), best.parse(longFlags(s, r.argv)).operands)
 	default:
-		c.Known = true
-		c.Operands = append(c.Operands, operands...)
+		c.Known, c.Suspects = true, as.suspects
+		c.Operands = append(c.Operands, as.operands...)
 	}
 }
 
@@ -133,6 +157,7 @@ func (r *reader) withoutForm(c *Command, s *spec, own []Word) {
 	for depth := s.root().depth - len(c.Sub); depth > 0 && len(own) > 0 && isSubcommand(own[0]); depth-- {
 		own = own[1:]
 	}
+	c.Suspects = suspects(r.argv)
 	own = slices.DeleteFunc(slices.Clone(own), func(w Word) bool { return isURL(w.Text) })
 	f := form{describe: true, roles: []string{"read*"}, spec: s}
 	c.Operands = append(c.Operands, f.parse(dashed(s, own)).operands...)
@@ -210,7 +235,7 @@ func suspects(argv []Word) []Word {
 	if len(argv) == 0 {
 		return nil
 	}
-	s := library()[baseName(argv[0].Text)]
+	s, _ := find(argv[:1])
 	first, count := s.named(argv)
 	out := make([]Word, 0, len(argv))
 	for i := 1; i < len(argv); i++ {
@@ -223,9 +248,27 @@ func suspects(argv []Word) []Word {
 			continue
 		case s.has("packages") && w.Text != "" && w.Text[0] != '-' && !w.Dynamic:
 			// The package is a program with words of its own.
-			return append(out, suspects(unversioned(argv[i:]))...)
+			return append(out, suspects(Unversioned(argv[i:]))...)
 		}
 		out = append(out, w)
+		for _, f := range s.flagBeginnings() {
+			if value, ok := strings.CutPrefix(w.Text, f); ok && value != "" {
+				out = append(out, Word{Text: value, Dynamic: w.Dynamic}) // -MFfile
+			}
+		}
+	}
+	return out
+}
+
+// flagBeginnings are the beginnings of flags whose value follows in the same word.
+func (s *spec) flagBeginnings() (out []string) {
+	if s == nil {
+		return nil
+	}
+	for _, f := range s.root().unsafe {
+		if begin, ok := strings.CutSuffix(f, "*"); ok && len(begin) > 2 && !strings.Contains(begin, "*") {
+			out = append(out, begin)
+		}
 	}
 	return out
 }
@@ -249,6 +292,8 @@ func (s *spec) named(argv []Word) (first, count int) {
 		start = r.starts(s)[0]
 	} else if start = slices.IndexFunc(argv[1:], func(w Word) bool { return w.Dynamic || !strings.HasPrefix(w.Text, "-") }); start < 0 {
 		start = len(argv) - 1
+	} else if start > 0 && !strings.Contains(argv[start].Text, "=") {
+		return 0, 0 // it may be the value of an option
 	}
 	rest := argv[1+start:]
 	for i, w := range rest {
@@ -276,10 +321,10 @@ func isSubcommand(w Word) bool {
 	return true
 }
 
-// unversioned takes the version away from the package that is run: prisma@latest
+// Unversioned takes the version away from the package that is run: prisma@latest
 // runs what prisma does.
-func unversioned(words []Word) []Word {
-	if len(words) == 0 || words[0].Dynamic {
+func Unversioned(words []Word) []Word {
+	if len(words) == 0 {
 		return words
 	}
 	name := words[0].Text

@@ -15,6 +15,7 @@ type Word struct {
 	Text    string `json:"text"`              // the value, or its known beginning when Dynamic
 	Dynamic bool   `json:"dynamic,omitempty"` // the rest of the value is known only at run time
 	Many    bool   `json:"many,omitempty"`    // it may become any number of words; implies Dynamic
+	Number  bool   `json:"-"`                 // the rest are digits, after a sign at most
 	Fresh   bool   `json:"-"`                 // the path of what mktemp made in the same script, or of what tools make again, or nothing; implies Dynamic
 }
 
@@ -102,7 +103,7 @@ type Command struct {
 	Flags    []Flag
 	Words    []Word // the subcommand and the operands, by their canonical names
 	Operands []Operand
-	Suspects []Word // words that may be paths, when it is not Known
+	Suspects []Word // words that may be paths that it writes, or reads: not all that they do is known
 	Runs     []Run
 	Prints   []Operand // trees whose names it prints
 	Opaque   string    // not "": why its structure is not known
@@ -118,9 +119,10 @@ type Command struct {
 	Unsafe   []Flag   // flags that run another program, write elsewhere, load code
 	Code     bool     // it carries code that no rule sees, or takes some from its input
 	HasSub   bool     // its first operand says what it shall do
-	Carries  bool     // any of its words may begin a command that it runs
+	Carries  bool     // any of its words may begin a command that it runs; see MayRun
 	OneDash  bool     // its long flags have one dash or two
 	Or       *Command // another way to read it; nil when there is none
 
 	wordAt []int // the indexes of the operands in argv
+	spec   *spec
 }

@@ -6,8 +6,8 @@ import (
 
 // The marks of a flag; see specs/README.
 const (
-	valueMarks = ":<>@#$|;'"
-	flagMarks  = valueMarks + "/%^~!+&=*?"
+	valueMarks = ":<>@#$|;'()["
+	flagMarks  = valueMarks + "/%^~!+&=*?\""
 )
 
 // form is one line of a specification: the flags with which a preset covers the
@@ -26,14 +26,16 @@ type form struct {
 // usage is what a form says of one flag.
 type usage struct {
 	values      string
-	optional    bool // its value is in the same word only
-	tree        bool // operands are whole trees
-	write       bool // operands are written
-	replace     bool // it takes the place of the first (or, for into, the last) operand
-	follows     bool // links, to wherever they point
+	others      string // of the other flags that it may be
+	optional    bool   // its value is in the same word only
+	tree        bool   // operands are whole trees
+	write       bool   // operands are written
+	replace     bool   // it takes the place of the first (or, for into, the last) operand
+	follows     bool   // links, to wherever they point
 	needed      bool
 	directories bool // what is written keeps the directories of what is read
 	named       bool // it writes a file that another machine names
+	uncovered   bool // no preset covers it
 	filter      byte // '+' = only files of these names, '&' = all but these
 }
 
@@ -82,6 +84,8 @@ func newUsage(marks string) (v usage) {
 			v.directories = true
 		case '?':
 			v.named = true
+		case '"':
+			v.uncovered = true
 		case '*':
 			v.optional = true
 		case '!':
@@ -146,6 +150,7 @@ func inherit(forms []*form) {
 type parsed struct {
 	covered  bool // every flag and the number of operands are in the form
 	operands []Operand
+	suspects []Word // what flags that are not known may read or write
 }
 
 // reading is the state of reading words by a form.
@@ -157,6 +162,7 @@ type reading struct {
 	follows          bool
 	replaced, needed bool
 	directories      bool
+	named            bool     // files are written by the names that they have elsewhere
 	unlistedRead     bool     // a flag that is not listed may name a file
 	parts            []string // ends of the names of files that are read below a tree
 	whole            bool     // what is left out below a tree is not known
@@ -208,21 +214,30 @@ func (r *reading) unknownWord(w Word) {
 // words are its values.
 func (r *reading) long(w Word, rest []Word) int {
 	name, value, has := strings.Cut(w.Text, "=")
-	if strings.HasPrefix(name, "--files0") {
+	v, listed, ok := r.form.find(name)
+	_, _, lists := r.form.find("--files0-from")
+	if strings.HasPrefix(name, "--files0") || !ok && lists && len(name) > 2 && strings.HasPrefix("--files0-from", name) {
 		r.unlistedRead = true // it reads the files that are named there
 	}
-	v, listed, ok := r.form.find(name)
 	r.out.covered = r.out.covered && (listed || r.form.anyFlags)
-	if !ok && len(name) > 3 {
+	if !ok && len(name) > 2 {
 		v, ok = r.form.abbreviated(name)
 		r.whole = true
 		r.out.covered = r.out.covered && r.form.anyFlags
 	}
 	if !ok || w.Dynamic && !has {
 		r.unlisted(w, value, has)
+		r.suspect(w, rest)
 		return 0
 	}
 	r.apply(v)
+	for _, kind := range []byte(strings.ReplaceAll(v.others, v.values[:min(1, len(v.values))], "")) {
+		if has {
+			r.value(kind, Word{Text: value, Dynamic: w.Dynamic})
+		} else if len(rest) > 0 {
+			r.value(kind, rest[0])
+		}
+	}
 	switch {
 	case has && v.values != "":
 		r.filter(v, Word{Text: value, Dynamic: w.Dynamic})
@@ -235,16 +250,46 @@ func (r *reading) long(w Word, rest []Word) int {
 	return 0
 }
 
-// abbreviated returns the listed flag a long flag is short for. Of several, the
-// one that does most counts: which of them it is, or that it is none, the command
-// will say.
-func (f *form) abbreviated(name string) (best usage, ok bool) {
+// abbreviated returns what the known flags do that a long flag may be short for. Of
+// several it does what any of them does: which it is, or that it is none, the command will say.
+func (f *form) abbreviated(name string) (all usage, ok bool) {
+	take := func(full string, v usage) {
+		if !strings.HasPrefix(full, name) {
+			return
+		}
+		if !ok || strings.ContainsAny(v.values, "<@#'()[") && !strings.Contains(all.values, ">") || strings.Contains(v.values, ">") {
+			all.values, all.optional = v.values, v.optional
+		}
+		if kind := v.values[:min(1, len(v.values))]; !strings.Contains(all.others, kind) {
+			all.others += kind
+		}
+		all.tree, all.write, all.follows = all.tree || v.tree, all.write || v.write, all.follows || v.follows
+		all.replace, all.needed, all.named = all.replace || v.replace, all.needed || v.needed, all.named || v.named
+		ok = true
+	}
 	for full, v := range f.flags {
-		if strings.HasPrefix(full, name) && (!ok || strings.ContainsAny(v.values, "<>") && !strings.Contains(best.values, ">")) {
-			best, ok = v, true
+		take(full, v)
+	}
+	for s := f.spec; s != nil; s = s.parent {
+		for full, other := range s.flags {
+			if _, listed := f.flags[full]; !listed {
+				take(full, usage{values: other.values, optional: other.only})
+			}
 		}
 	}
-	return best, ok
+	return all, ok
+}
+
+// suspect takes a flag of which nothing is known: its value, or the next word, may be a
+// file that it writes.
+func (r *reading) suspect(w Word, rest []Word) {
+	if r.form.anyFlags {
+		return
+	}
+	r.out.suspects = append(r.out.suspects, w)
+	if len(rest) > 0 && !strings.HasPrefix(rest[0].Text, "-") {
+		r.out.suspects = append(r.out.suspects, rest[0])
+	}
 }
 
 // short reads a word of bundled one-letter flags.
@@ -267,6 +312,7 @@ func (r *reading) short(w Word, rest []Word) int {
 		if !ok {
 			if !isNumber(w.Text[1:]) {
 				r.unlisted(w, w.Text[i+1:], i+1 < len(w.Text))
+				r.suspect(w, rest)
 			}
 			return 0
 		}
@@ -323,7 +369,9 @@ func (r *reading) apply(v usage) {
 	r.replaced = r.replaced || v.replace
 	r.directories = r.directories || v.directories
 	r.needed = r.needed || v.needed
+	r.out.covered = r.out.covered && !v.uncovered
 	if v.named {
+		r.named = true
 		r.add(Word{Dynamic: true}, Operand{Kind: Write})
 	}
 }
@@ -344,11 +392,13 @@ func (r *reading) values(v usage, rest []Word) int {
 func (r *reading) value(kind byte, w Word) {
 	switch kind {
 	case '<':
-		r.add(w, Operand{Kind: Read})
+		for _, text := range alternatives(w.Text) { // as curl expands them
+			r.add(Word{Text: text, Dynamic: w.Dynamic, Many: w.Many}, Operand{Kind: Read})
+		}
 	case '>':
 		// It may be a directory into which the sources go, whatever their names.
 		if w != (Word{Text: "-"}) {
-			r.add(w, Operand{Kind: Write, Tree: r.replaced})
+			r.add(w, Operand{Kind: Write, Tree: r.replaced || r.tree})
 		}
 	case '$':
 		r.add(w, Operand{Kind: Net})
@@ -356,10 +406,8 @@ func (r *reading) value(kind byte, w Word) {
 		if i := strings.LastIndexByte(w.Text, ':'); i >= 0 || w.Dynamic {
 			r.add(Word{Text: w.Text[i+1:], Dynamic: w.Dynamic}, Operand{Kind: Read})
 		}
-	case '@':
-		if _, file, found := strings.Cut(w.Text, "@"); found || w.Dynamic {
-			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
-		}
+	case '@', '(', ')', '[':
+		r.fileIn(kind, w)
 	case '#':
 		if file, found := strings.CutPrefix(w.Text, "@"); found || w.Dynamic && w.Text == "" {
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})

@@ -12,6 +12,7 @@ type getopt struct {
 	spec     *spec
 	stop     int // operands before a command begins; -1 when none does
 	operands int
+	between  []Word // options between the words of the subcommand
 }
 
 // stopsAt returns how many operands come before the command that a program starts;

@@ -76,6 +76,28 @@ func (c *Command) gitConfigured(root *spec) {
 	}
 }
 
+// pushed adds the flags that refspecs of a push stand for: +a overwrites, and :a removes.
+func (c *Command) pushed(s *spec, argv []Word) {
+	if len(c.Sub) == 0 || c.Sub[0] != "push" {
+		return
+	}
+	for i, w := range argv {
+		refspec, force := strings.CutPrefix(w.Text, "+")
+		if force {
+			c.Flags = append(c.Flags, Flag{Name: "-f", At: i, spec: s.flag("-f")})
+		}
+		if len(refspec) > 1 && refspec[0] == ':' {
+			c.Flags = append(c.Flags, Flag{Name: "-d", At: i, spec: s.flag("-d")})
+		}
+	}
+}
+
+// isLocal reports whether a repository is named by its path.
+func isLocal(w Word) bool {
+	_, isFile := fileURL(w)
+	return isFile || w.Text != "" && strings.IndexByte("./~", w.Text[0]) >= 0
+}
+
 // clonedTo returns the directory that "git clone" makes, or "git submodule add": its last operand, which is
 // the repository where there is only one, and then the last part of its name.
 func clonedTo(operands []Word) []Operand {

@@ -49,9 +49,12 @@ func hostWords(w Word) (out []Operand) {
 		return []Operand{{Word: Word{Dynamic: true}, Kind: Net}}
 	}
 	for _, u := range found {
-		scheme, rest, _ := strings.Cut(u, "://")
-		if strings.EqualFold(scheme, "file") && strings.HasPrefix(rest, "/") {
-			out = append(out, Operand{Word: Word{Text: rest, Dynamic: w.Dynamic}, Kind: Read})
+		if file, ok := fileURL(Word{Text: u, Dynamic: w.Dynamic}); ok {
+			_, path, _ := strings.Cut(u, "://") // which aws takes from the working directory
+			if !strings.HasPrefix(path, "/") {
+				out = append(out, Operand{Word: Word{Text: path, Dynamic: w.Dynamic}, Kind: Read})
+			}
+			out = append(out, Operand{Word: file, Kind: Read})
 			continue
 		}
 		out = append(out, Operand{Word: Word{Text: u, Dynamic: w.Dynamic}, Kind: Net})
@@ -72,6 +75,25 @@ func hostWords(w Word) (out []Operand) {
 		out = append(out, Operand{Word: Word{Text: text, Dynamic: w.Dynamic}, Kind: Net})
 	}
 	return out
+}
+
+// fileURL returns the file that a URL names: file:///a, file://localhost/a, file:/a.
+func fileURL(w Word) (file Word, ok bool) {
+	scheme, path, _ := strings.Cut(w.Text, ":")
+	if !strings.EqualFold(scheme, "file") || !strings.HasPrefix(path, "/") {
+		return w, false
+	}
+	if rest, ok := strings.CutPrefix(path, "//"); ok {
+		i := strings.IndexByte(rest, '/')
+		if i < 0 {
+			return Word{Dynamic: true}, true
+		}
+		path = rest[i:] // of this machine, whatever host it names
+	}
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
+	return Word{Text: path, Dynamic: w.Dynamic}, true
 }
 
 // forges are what package managers call hosts of repositories.

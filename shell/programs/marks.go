@@ -127,12 +127,20 @@ var blanks = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_")
 // mayBe reports whether the word is, or could become, what a pattern matches. Case does not
 // matter.
 func (w Word) mayBe(pattern string) bool {
-	text := blanks.Replace(strings.ToLower(w.Text))
+	w.Text = blanks.Replace(strings.ToLower(w.Text))
+	return w.MayMatch(pattern)
+}
+
+// MayMatch reports whether the word is, or could become, what a pattern matches.
+func (w Word) MayMatch(pattern string) bool {
 	if !w.Dynamic {
-		return Matches(pattern, text)
+		return Matches(pattern, w.Text)
 	}
-	before, _, star := strings.Cut(pattern, "*")
-	return strings.HasPrefix(before, text) || star && strings.HasPrefix(text, before)
+	before, after, star := strings.Cut(pattern, "*")
+	if w.Number && strings.Trim(strings.TrimPrefix(before+after, w.Text), "-0123456789") != "" {
+		return false
+	}
+	return strings.HasPrefix(before, w.Text) || star && strings.HasPrefix(w.Text, before)
 }
 
 // Matches matches a pattern in which * is any text. It goes back to the last * only,
@@ -201,7 +209,8 @@ func (c *Command) undone(name string) bool {
 		if f.spec != nil {
 			spellings = f.spec.all
 		}
-		return f.Name == name && slices.ContainsFunc(spellings, func(long string) bool {
+		off := f.HasValue && f.Value.Text != "true" || slices.ContainsFunc(c.Words, func(w Word) bool { return w.Text == "false" })
+		return f.Name == name && off || f.Name == name && slices.ContainsFunc(spellings, func(long string) bool {
 			return strings.HasPrefix(long, "--") && slices.ContainsFunc(c.Flags, func(no Flag) bool {
 				return len(no.Name) > len("--no-") && strings.HasPrefix("--no-"+long[2:], no.Name)
 			})

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ func parse(argv []Word, nested int) Command {
 	for at, i := &c, 1; i < len(starts); at, i = at.Or, i+1 {
 		next := r.at(s, starts[i])
 		at.Or = &next
+		c.Leaves, c.Network, c.Loses = c.Leaves || next.Leaves, c.Network || next.Network, cmp.Or(c.Loses, next.Loses)
 	}
 	c.Anything = c.Anything || !named
 	return c
@@ -132,6 +134,9 @@ func (r *reader) starts(s *spec) (out []int) {
 	}
 	for i := 0; i < len(r.words) && len(out) < maxReadings; i++ {
 		w := r.words[i]
+		if w.Dynamic && !w.Many && s.attached(w.Text) {
+			continue
+		}
 		if w.Dynamic || !strings.HasPrefix(w.Text, "-") || w.Text == "-" {
 			if s.has("toolchain") && strings.HasPrefix(w.Text, "+") {
 				continue
@@ -166,16 +171,16 @@ func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == 
 
 // attached reports whether a word is a global option of one letter with its value.
 func (s *spec) attached(text string) bool {
-	if len(text) < 3 || text[1] == '-' {
+	if len(text) < 2 || text[1] == '-' {
 		return false
 	}
 	f := s.globals[text[:2]]
-	return f != nil && f.values != ""
+	return f != nil && (f.values != "" || f.only)
 }
 
 // at reads the command with its subcommand at one of the words.
 func (r *reader) at(s *spec, start int) Command {
-	c := Command{Base: s.name, HasSub: s.hasSubcommands() && s.stopsAt() < 0, OneDash: s.has("go")}
+	c := Command{Base: s.name, HasSub: s.hasSubcommands() && s.stopsAt() < 0 && !s.has("targets"), OneDash: s.has("go")}
 	if !r.specified {
 		c.Base = baseName(r.argv[0].Text)
 	}
@@ -202,14 +207,15 @@ func (r *reader) at(s *spec, start int) Command {
 	g.runs(own, started)
 	if s.root().has("git") {
 		c.gitConfigured(s.root())
+		c.pushed(s, r.argv)
 	}
+	c.Carries, c.spec = r.carries(s), s
 	if r.nested == spelled {
-		c.Carries = r.carries(s)
 		if s.root().special == "find" {
 			c.find(r.words)
 		}
 	} else {
-		r.describe(&c, s, own)
+		r.describe(&c, s, slices.Concat(g.between, own))
 		r.marks(&c, s)
 	}
 	if root := s.root(); root.kinds != nil && len(c.Words) > len(c.Sub) {
@@ -224,11 +230,12 @@ func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 		return s, words
 	}
 	if words[0].Dynamic {
-		g.c.Opaque, g.c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
+		if !s.has("targets") {
+			g.c.Opaque, g.c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
+		}
 		return s, words
 	}
-	words = s.canonical(words)
-	for len(words) > 0 && !words[0].Dynamic {
+	for words = s.canonical(g.joined(s, words)); len(words) > 0 && !words[0].Dynamic; words = g.joined(s, words) {
 		next := s.subs[words[0].Text]
 		if next == nil {
 			break
@@ -247,6 +254,39 @@ func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 		g.c.Sub = []string{words[0].Text}
 	}
 	return s, words
+}
+
+// joined returns words without the options between the first two words of a subcommand,
+// which it reads: docker compose -f x down.
+func (g *getopt) joined(s *spec, words []Word) []Word {
+	if len(words) < 3 || words[0].Dynamic || !strings.HasPrefix(words[1].Text, "-") {
+		return words
+	}
+	first, next := words[0].Text, s.subs[words[0].Text]
+	in := next
+	if in == nil {
+		in = s
+	}
+	second := func(w Word) bool {
+		return !w.Dynamic && (s.names[first+" "+w.Text] != nil || next != nil && next.subs[w.Text] != nil)
+	}
+	i := 1
+	for ; i < len(words) && strings.HasPrefix(words[i].Text, "-"); i++ {
+		f, after := in.flag(words[i].Text), i+1 < len(words) && !strings.HasPrefix(words[i+1].Text, "-")
+		valued := f != nil && f.values != "" && !f.only
+		if after && !words[i].Dynamic && (valued || !strings.Contains(words[i].Text, "=") && !second(words[i+1])) {
+			i++
+		}
+	}
+	if i >= len(words) || !second(words[i]) || slices.ContainsFunc(words[:i], func(w Word) bool { return w.Many }) {
+		return words
+	}
+	spec, stop, taken := g.spec, g.stop, g.c.Words
+	g.spec, g.stop = in, -1
+	g.read(words[1:i], len(g.argv)-len(words)+1)
+	g.spec, g.stop, g.operands, g.c.Words, g.c.wordAt = spec, stop, 0, taken, nil
+	g.between = append(g.between, words[1:i]...)
+	return append([]Word{words[0]}, words[i:]...)
 }
 
 // otherProgram goes on with the specification of which a subcommand is another

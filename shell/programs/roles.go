@@ -75,7 +75,8 @@ func (r *reading) roleAt(roles []string, star int, at position, w Word, words []
 		r.role(strings.TrimSuffix(roles[star], "*"), w, nil)
 	default:
 		r.out.covered = false
-		r.add(w, Operand{Kind: Read})
+		r.out.suspects = append(r.out.suspects, w)
+		r.role("read", w, nil)
 	}
 }
 
@@ -100,6 +101,8 @@ func (r *reading) role(role string, w Word, before []Word) {
 		r.add(w, Operand{Kind: Read, Tree: r.tree})
 		if file, ok := strings.CutPrefix(w.Text, "@"); ok { // a file with more words, for some
 			r.add(Word{Text: file, Dynamic: w.Dynamic}, Operand{Kind: Read})
+			r.unlistedRead = r.unlistedRead || r.form.spec.root().has("options")
+			r.out.covered = r.out.covered && !r.unlistedRead
 		}
 	case "tree":
 		kind := Read
@@ -124,13 +127,16 @@ func (r *reading) role(role string, w Word, before []Word) {
 		r.add(w, Operand{Kind: Write, Tree: r.tree})
 	case "entry":
 		r.add(w, Operand{Kind: Read, Tree: true, Link: true, Part: PartNames})
+	case "moved": // it can be read where it goes
+		r.add(w, Operand{Kind: Read, Tree: true, Link: true})
+		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
 	case "gone":
 		r.add(w, Operand{Kind: Write, Tree: true, Link: true})
 	case "link":
 		r.add(w, Operand{Kind: Read, Tree: true})
 		r.add(w, Operand{Kind: Write, Tree: true})
-	case "host":
-		r.add(w, Operand{Kind: Net})
+	case "host", "saved":
+		r.host(role, w)
 	case "script":
 		r.add(w, Operand{Kind: Read, Role: "script"})
 	case "variable":
@@ -174,7 +180,7 @@ func (r *reading) into(w Word, before []Word) {
 
 // gitRevision takes a word that is a revision, a path, or a path in a revision.
 func (r *reading) gitRevision(w Word) {
-	r.add(w, Operand{Kind: Read})
+	r.add(w, Operand{Kind: Read, Tree: r.tree})
 	if strings.ContainsAny(w.Text, "*?[") { // a pattern of paths, in which a wildcard is any depth
 		for _, part := range nameEnds(w) {
 			r.add(Word{Text: "."}, Operand{Kind: Read, Tree: true, Part: part})
@@ -216,6 +222,56 @@ func plainMode(w Word) bool {
 		return len(strings.TrimLeft(w.Text, "0")) <= 3
 	}
 	return strings.Trim(w.Text, "ugoa+-=rwxX,") == ""
+}
+
+// host takes a host, or a file by its URL. saved is one whose file goes into the working
+// directory, by the last part of its name, unless an option says where.
+func (r *reading) host(role string, w Word) {
+	if file, ok := fileURL(w); ok {
+		r.value('<', file)
+		return
+	}
+	r.add(w, Operand{Kind: Net})
+	if role == "saved" || r.named {
+		_, rest, _ := strings.Cut(w.Text, "://")
+		if name := rest[strings.LastIndexByte(rest, '/')+1:]; name != "" && name != rest && !w.Dynamic {
+			r.out.suspects = append(r.out.suspects, Word{Text: name})
+		}
+	}
+}
+
+// fileIn takes the file that the value of a flag names: for @ after an @ or <, for ( after
+// the last =, for ) the value unless it has a =, for [ a tree before the colon.
+func (r *reading) fileIn(kind byte, w Word) {
+	o := Operand{Kind: Read}
+	switch text, file, found := strings.Cut(w.Text, "@"); {
+	case kind == '[':
+		o.Tree = true
+		if text, _, _ = strings.Cut(w.Text, ":"); strings.ContainsAny(text, "/.~") {
+			r.add(Word{Text: text, Dynamic: w.Dynamic && text == w.Text}, o)
+		}
+	case kind == ')':
+		if !strings.Contains(w.Text, "=") && !(w.Dynamic && w.Text == "") {
+			r.add(w, o)
+		}
+	case kind == '(':
+		for _, part := range strings.SplitN(w.Text, ",", maxParts) {
+			r.add(Word{Text: part[strings.LastIndexByte(part, '=')+1:], Dynamic: w.Dynamic}, o)
+		}
+	default:
+		if before, after, ok := strings.Cut(w.Text, "<"); ok && strings.HasSuffix(before, "=") {
+			text, file, found = before, after, true
+		}
+		if found || w.Dynamic {
+			r.add(Word{Text: file, Dynamic: w.Dynamic}, o)
+		}
+		if strings.HasSuffix(text, "=") && found { // f=@a,b;type=c and f=@"a"
+			file, _, _ = strings.Cut(strings.ReplaceAll(file, `"`, ""), ";")
+			for _, part := range strings.SplitN(file, ",", maxParts) {
+				r.add(Word{Text: part, Dynamic: w.Dynamic}, o)
+			}
+		}
+	}
 }
 
 // Commands that read a tree may read only the files of some names in it.

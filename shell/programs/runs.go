@@ -14,6 +14,12 @@ func (g *getopt) runs(own, started []Word) {
 	if n := len(c.Flags); n > 0 && s.has("module") && c.Flags[n-1].Name == "-m" && c.Flags[n-1].HasValue {
 		started = append([]Word{c.Flags[n-1].Value}, started...)
 	}
+	if s.has("module") && len(started) > 0 {
+		if name, rest, _ := strings.Cut(started[0].Text, "."); strings.HasPrefix(rest, "_") {
+			started = slices.Clone(started)
+			started[0].Text = name // pip.__main__ is pip
+		}
+	}
 	for i := range own {
 		if s.has("variables") && !own[i].flagLike() && strings.Contains(own[i].Text, "=") {
 			c.Operands = append(c.Operands, Operand{Word: own[i], Role: "variable"})
@@ -36,7 +42,7 @@ func (g *getopt) runs(own, started []Word) {
 		return
 	}
 	if s.has("packages") || s.has("package") {
-		started = unversioned(started)
+		started = Unversioned(started)
 	}
 	if s.has("again") {
 		started, run.At = prepend([]string{root.name}, started), 0

@@ -57,7 +57,7 @@ func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, att
 // flag is what is known of one flag.
 type flag struct {
 	name   string
-	values string     // one of ":<>@#$|;" for each value that follows; see specs/README
+	values string     // one of valueMarks for each value that follows; see specs/README
 	sets   []string   // flags of which it is another value
 	only   bool       // its value is optional, and in the same word
 	all    []string   // its spellings

@@ -47,8 +47,9 @@ func tarOperands(words []Word) (out []Operand) {
 			if w.Text == "--extract" || w.Text == "--create" || w.Text == "--get" || w.Text == "--append" || w.Text == "--update" {
 				kind = Write
 			}
-			if _, value, ok := strings.Cut(w.Text, "="); ok && strings.Contains(value, "/") {
-				out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Write})
+			name, value, ok := strings.Cut(w.Text, "=")
+			if ok && (strings.Contains(value, "/") || strings.HasPrefix("--directory", name)) {
+				out = append(out, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Write, Tree: true}, Operand{Word: Word{Text: value, Dynamic: w.Dynamic}, Kind: Read})
 			}
 		default:
 			if host, _, ok := strings.Cut(w.Text, ":"); ok && host != "" && !strings.Contains(host, "/") {

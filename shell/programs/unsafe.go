@@ -36,8 +36,8 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	root, said := s.root(), 0
 	if s != root && s.has("code") {
 		said = r.subcommandAt(c)
-		if said > 0 {
-			said += len(c.Sub) - 1
+		for said > 0 && r.argv[said].Text != c.Sub[len(c.Sub)-1] && said < len(r.argv)-1 {
+			said++
 		}
 	}
 	words := r.argv
@@ -59,6 +59,9 @@ func (r *reader) unnamed(c *Command, s *spec) {
 			r.refspecs(c, at)
 		}
 	}
+	if root.has("targets") {
+		r.targets(c, root)
+	}
 	if root.has("remotely") {
 		for _, at := range c.wordAt[min(1, len(c.wordAt)):] {
 			c.Unsafe = append(c.Unsafe, Flag{Name: words[at].Text, At: at})
@@ -74,13 +77,26 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 }
 
+// targets adds the targets that send or lose something: whoever allows "mvn test **" does
+// not mean "mvn test deploy".
+func (r *reader) targets(c *Command, root *spec) {
+	for i, w := range r.argv[1:] {
+		for _, m := range slices.Concat(root.leaves, root.loses) {
+			if !w.Dynamic && slices.ContainsFunc(m.args, func(p string) bool { return w.mayBe(p) }) {
+				c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i + 1})
+			}
+		}
+	}
+}
+
 // refspecs adds the operands of a push, or a fetch, that name another branch there than
 // here, or overwrite it.
 func (r *reader) refspecs(c *Command, at int) {
 	for i := at + 1; i < len(r.argv); i++ {
 		text := r.argv[i].Text
 		remote := strings.Contains(text, "://") || i == at+1 && strings.Contains(text, "@")
-		if strings.HasPrefix(text, "+") || strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-") {
+		local := isLocal(r.argv[i]) || strings.HasPrefix(text, "--repo=") || text == "--repo" // its hooks run
+		if local || strings.HasPrefix(text, "+") || strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-") {
 			c.Unsafe = append(c.Unsafe, Flag{Name: text, At: i})
 		}
 	}
@@ -210,6 +226,7 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 	}
 	for _, w := range r.argv[1:] {
 		switch {
+		case w.Number, !w.Many && w.Dynamic && root.attached(w.Text):
 		case w.Dynamic && (w.Text == "" || w.Text[0] == '-'):
 			return true
 		case w.Text == "--version" || w.Text == "-V" || w.Text == "--help":
@@ -279,7 +296,7 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the word before
 		mayBeCode := takes || script || !known || flag || at[i+1]
 		switch {
-		case takes && (w.Many || w.Dynamic && w.Text == "" || namesDash(w.Text)), mayBeCode && mayNameInput(w):
+		case takes && (w.Many || w.Dynamic && w.Text == "" && !w.Number || namesDash(w.Text)), mayBeCode && mayNameInput(w):
 			return true
 		case namesDash(w.Text) && i > 0 && IsField(s.settings, r.argv[i].Text):
 			return true
