@@ -238,7 +238,7 @@ func TestFilesAreResolved(t *testing.T) {
 func TestFoldersAreFollowed(t *testing.T) {
 	t.Parallel()
 	wants(t, [][2]string{
-		{"cd src; cat x", "r src/x; run cat x"},
+		{"cd src; cat x", "r src/x; r x; run cat x"},
 		{"cd src && cat x", "r src/x; run cat x"},
 		{"cd gone && cat x", "r gone/x; run cat x"},
 		{"cd gone; cat x", "r gone/x; r x; run cat x"},
@@ -246,14 +246,17 @@ func TestFoldersAreFollowed(t *testing.T) {
 		{"cd gone || p; cat x", "r gone/x; r x; run cat x; run p"},
 		{"(cd src); cat x", "r x; run cat x"},
 		{"cd src | p; cat x", "r x; run cat x; run p"},
-		{"cd link; cat x", "r OUT/sub/x; run cat x"},
+		{"cd link; cat x", "r OUT/sub/x; r x; run cat x"},
+		{"cd src && cd gone && p; cat x", "r src/gone/x; r src/x; r x; run cat x; run p"},
+		{"p && cd src && q && cat x || exit; cat x", "r src/x; run cat x; run p; run q"},
 		{"cd \"$(p)\"; cat x", "r ?; run cat x; run p"},
-		{"cd -; cat x", "r ?; run cat x"},
+		{"cd -; cat x", "r x; run cat x"},
+		{"cd src && cd - && cat x", "r x; run cat x"},
 		{"pushd src; cat x", "r ?; run cat x"},
 		{"cd; cat x", "r /home/u/x; r x; run cat x"},
 		{"for i in 1 2; do cat x; cd src; done", "r src/x; r x; run cat x"},
 		{"for i in *; do cat x; cd src; done", "r ?; r src/src/x; r src/x; r x; run cat x"},
-		{"bash -c 'cd src; cat x'; cat y", "r src/x; r y; run cat x; run cat y"},
+		{"bash -c 'cd src; cat x'; cat y", "r src/x; r x; r y; run cat x; run cat y"},
 	})
 }
 

@@ -163,17 +163,11 @@ func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
 
 func (w *walker) numbers(x *syntax.BinaryTest, s *state) {
 	for _, side := range []syntax.TestExpr{x.X, x.Y} {
-		word, ok := side.(*syntax.Word)
-		if !ok {
+		if word, ok := side.(*syntax.Word); ok {
+			w.operand(word, s)
+		} else {
 			w.opaque("arithmetic evaluates text", w.text(x))
-			continue
 		}
-		if len(word.Parts) == 1 {
-			if q, ok := word.Parts[0].(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
-				word = &syntax.Word{Parts: q.Parts}
-			}
-		}
-		w.operand(word, s)
 	}
 }
 

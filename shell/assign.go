@@ -24,10 +24,7 @@ func (w *walker) assign(as *syntax.Assign, s *state, exported bool) {
 		w.assigned(as.Value, s)
 		w.setArray(name, s, exported)
 	default:
-		v := value{}
-		if as.Value != nil {
-			v = w.assigned(as.Value, s)
-		}
+		v := w.assigned(as.Value, s)
 		if as.Append {
 			v = w.appended(s.get(name), v)
 		}
@@ -115,13 +112,12 @@ func (w *walker) setVar(name string, v value, s *state, exported bool) {
 	if why := refusal(name, v, old); why != "" {
 		w.opaque(why, name)
 	}
-	if name == "IFS" {
+	switch name {
+	case "IFS":
 		s.split = true
-	}
-	if name == "OLDPWD" {
+	case "OLDPWD":
 		s.left = nil
-	}
-	if name == "PATH" {
+	case "PATH":
 		w.put(s, name, variable{value: unknown()}) // see prints
 	}
 	if listed(shellNames, name) || listed(numericNames, name) {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -24,9 +25,11 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		w.leaveLoop(name, rest, s, source)
 	case "export", "declare", "typeset", "local", "readonly":
 		w.declareWords(args, s, source)
-	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller":
-		// They define commands, or evaluate their words.
-		w.opaque("the builtin `"+name+"` changes how the shell works", source)
+	case "let", "enable", "bind", "complete", "compgen", "compopt", "fc", "coproc", "hash", "caller", "history":
+		// They define commands, evaluate their words, or read and write files.
+		if name != "history" || len(rest) > 0 { // a script has none
+			w.opaque("the builtin `"+name+"` changes how the shell works", source)
+		}
 	case "exec", "command", "builtin":
 		return w.indirect(args, s, source)
 	case "printf":
@@ -41,11 +44,6 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 			w.fromInput(s)
 		}
 		return false
-	case "history":
-		if !slices.ContainsFunc(rest, func(a word) bool { return !a.known() || !isNumber(a.text) }) {
-			return false // a script has none
-		}
-		w.opaque("the builtin `history` reads and writes files", source)
 	case "alias", "unalias":
 		return false // a script expands none, unless shopt says so
 	default:
@@ -62,7 +60,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		w.cdProc(rest, s, source)
 		w.setDirs(s, nil)
 	case "shift":
-		w.shift(rest, s)
+		w.setParams(s, s.params.shift(countOf(rest)))
 	case "set":
 		w.set(rest, s, source)
 	case "shopt":
@@ -76,15 +74,16 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 		w.readVariables(name, rest, s, source)
 	case "eval":
 		w.eval(rest, s, source)
+		return true
 	case "trap":
 		w.trap(rest, s, source)
+		return true
 	default:
 		return false
 	}
+	w.changes++
 	return true
 }
-
-func (w *walker) shift(args []word, s *state) { w.setParams(s, s.params.shift(countOf(args))) }
 
 // countOf is the number that shift, break and continue take: 1 without one, -1 if it is
 // not known.
@@ -116,7 +115,7 @@ func (w *walker) set(args []word, s *state, source string) {
 			w.opaque("`set` changes how the shell reads the rest", source)
 			return
 		}
-		if strings.HasSuffix(a.text, "o") && i+1 < len(args) {
+		for n := strings.Count(a.text, "o"); n > 0 && i+1 < len(args); n-- { // a name for each
 			if i++; !listed("pipefail errexit nounset xtrace verbose noclobber errtrace functrace noglob", args[i].text) || !args[i].known() {
 				w.opaque("`set` changes how the shell reads the rest", source)
 			}
@@ -128,37 +127,36 @@ func (w *walker) set(args []word, s *state, source string) {
 func (w *walker) cd(args []word, s *state, source string) {
 	unknown := w.cdProc(args, s, source)
 	physical := false
-	for len(args) > 0 && args[0].known() && len(args[0].text) > 1 && args[0].text[0] == '-' && strings.Trim(args[0].text, "-PLe@") == "" {
+	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
 		physical = physical || strings.Contains(args[0].text, "P")
-		args = args[1:]
+		over = args[0].text == "--"
 	}
 	target := wordOf(s.get("HOME").value)
 	if len(args) > 0 {
 		target = args[0]
 	}
-	before := s.dirs
-	switch {
-	case !unknown && target.is("-") && len(args) == 1 && s.left != nil:
-		w.setDirs(s, s.left)
-		s.left = slices.Concat(before, s.dirs)
-		return
-	case unknown || !target.known() || target.text == "-" || len(args) > 1:
-		before = nil
-	case target.text == "":
-		return
-	}
-	if _, set := s.vars.get("CDPATH"); set {
-		before = nil
-	}
-	if s.left = nil; target.known() {
-		s.left = slices.Clone(before)
-	}
+	before, left := s.dirs, s.left
+	s.left = slices.Clone(before)
+	joinDirs(&s.left, left) // it may fail
 	var next []string
-	for _, dir := range before {
-		joinList(&next, w.cdFrom(dir, target.text, before, physical, s))
+	_, elsewhere := s.vars.get("CDPATH")
+	switch {
+	case unknown || elsewhere || !target.known() || len(args) > 1:
+	case target.text == "-" && before != nil:
+		next = left
+	case target.text == "":
+		next = before
+	default:
+		for _, dir := range before {
+			joinList(&next, w.cdFrom(dir, target.text, physical, s))
+		}
 	}
 	w.setDirs(s, next)
+	s.failed = before
 }
+
+// flagOfCd is what cd takes for its flags, or for their end.
+var flagOfCd = regexp.MustCompile(`^-(?:-|[PLe@]+)$`)
 
 // cdProc records that the shell may, or (true) does, enter a directory by a name below /proc.
 func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
@@ -181,14 +179,12 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 }
 
 // cdFrom returns where cd leads: it resolves .. by name, and the kernel by links.
-func (w *walker) cdFrom(dir, target string, before []string, physical bool, s *state) []string {
+func (w *walker) cdFrom(dir, target string, physical bool, s *state) []string {
 	if strings.HasPrefix(target, "/") {
 		dir = ""
 	}
+	w.throughLinks(dir+"/"+target, s)
 	next := filepath.Clean(dir + "/" + target)
-	if !w.isDir(next) {
-		s.failed, s.left = before, nil
-	}
 	if physical || strings.Contains(target, "..") {
 		if real := w.resolve(dir + "/" + target); real != "" {
 			return []string{next, real}

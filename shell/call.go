@@ -28,17 +28,14 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	if w.posix {
 		w.otherShell(args[0].text, len(c.Assigns) > 0, s, w.text(c))
 	}
+	at := w.fork(s) // redirections do not see what is assigned
 	saved := w.temporary(c.Assigns, args[0], s)
-	for _, v := range saved {
-		v.swap(w, s)
-	}
-	before, changes := w.fork(s), w.changes
-	w.redirections(redirs, s)
-	if w.changes != changes {
-		w.join(s, before) // those of a program are expanded in its own process
-	}
-	for _, v := range saved {
-		v.swap(w, s)
+	changes := w.changes
+	w.redirections(redirs, at)
+	if s.input = at.input; w.changes != changes && len(saved) > 0 {
+		w.opaque("a redirection sets a variable", w.text(c))
+	} else if w.changes != changes {
+		w.join(s, at) // those of a program are expanded in its own process
 	}
 	var unrun *state
 	if w.mayFail(redirs, s) {
@@ -85,15 +82,14 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 			continue
 		}
 		if as.Name == nil || as.Array != nil || as.Index != nil {
+			w.opaque("an array is set for one command", w.text(as))
 			w.assign(as, s, true)
 			continue
 		}
 		changes := w.changes
 		v := w.assigned(as.Value, s)
 		if w.changes != changes {
-			for _, o := range saved { // ${x:=y} in one value may be about another's name
-				o.before.value = unknown()
-			}
+			w.opaque("a value sets a variable", w.text(as))
 		}
 		o := &override{name: as.Name.Value}
 		o.before, o.exists = s.vars.get(o.name)
@@ -107,16 +103,11 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 	return saved
 }
 
-func (o *override) swap(w *walker, s *state) {
-	now, exists := s.vars.get(o.name)
-	o.restore(w, s, false)
-	o.before, o.exists = now, exists
-}
-
 func (o *override) restore(w *walker, s *state, changed bool) {
 	v := o.before
 	switch {
 	case changed:
+		v = v.or(s.get(o.name)) // with what a declaration has made of it
 		v.value = unknown()
 		w.put(s, o.name, v)
 	case o.exists:
@@ -181,7 +172,7 @@ func (w *walker) builtinOrProgram(args []word, s *state, source string) {
 	if w.builtin(args, s, source) {
 		return
 	}
-	w.program(w.plainName(args, s), s, source)
+	w.programs(args, s, source)
 }
 
 // starts follows what a program starts, as its specification says: commands in its words
@@ -257,7 +248,7 @@ func (w *walker) startedIn(dir word, s *state, source string) *state {
 	w.touched.armed = false
 	s = w.fork(s)
 	w.cd([]word{{text: "--"}, dir}, s, source)
-	w.touched.armed = armed
+	w.touched.armed, s.failed = armed, nil // it starts there or not at all
 	return s
 }
 
@@ -285,21 +276,27 @@ func (w *walker) given(args []word, run programs.Run) []word {
 	return out
 }
 
-// plainName takes a program that is named by a detour, /bin/../bin/ls, for what it is.
-func (w *walker) plainName(args []word, s *state) []word {
-	name := args[0].text
-	if _, ok := programs.System(name); ok || args[0].dynamic || !strings.HasPrefix(name, "/") && len(s.dirs) != 1 {
-		return args
+// programs follows a program that may be named by a detour, /bin/../bin/ls, as what it is.
+func (w *walker) programs(args []word, s *state, source string) {
+	name, dirs := args[0].text, s.dirs
+	if strings.HasPrefix(name, "/") {
+		dirs = []string{""}
 	}
-	if !strings.HasPrefix(name, "/") {
-		name = s.dirs[0] + "/" + name
+	other := len(dirs) == 0
+	for _, dir := range dirs {
+		raw := dir + "/" + strings.TrimPrefix(name, "/")
+		i := strings.LastIndexByte(raw, '/')
+		real := w.resolve(raw[:i+1]) + raw[i:]
+		_, plain := programs.System(name)
+		if _, system := programs.System(real); plain || !system || args[0].dynamic || i+1 == len(raw) {
+			other = true
+		} else {
+			w.program(append([]word{{text: real}}, args[1:]...), s, source)
+		}
 	}
-	i := strings.LastIndexByte(name, '/')
-	real := w.resolve(name[:i+1]) + name[i:]
-	if _, ok := programs.System(real); !ok || i+1 == len(name) {
-		return args
+	if other {
+		w.program(args, s, source)
 	}
-	return append([]word{{text: real}}, args[1:]...)
 }
 
 // external follows a command that another program starts: no functions, and
@@ -314,7 +311,7 @@ func (w *walker) external(args []word, s *state, source string) {
 	}
 	w.wrapped++
 	defer func() { w.wrapped-- }()
-	w.program(w.plainName(args, s), s, source)
+	w.programs(args, s, source)
 }
 
 // child is the state in which a shell that is started begins: args are $0 and what

@@ -31,7 +31,7 @@ func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
 	case *syntax.CallExpr:
 		w.simple(c, stmt.Redirs, s)
 	case *syntax.DeclClause, *syntax.LetClause:
-		if slices.ContainsFunc(stmt.Redirs, expands) {
+		if slices.ContainsFunc(stmt.Redirs, func(r *syntax.Redirect) bool { _, plain := plainText(r.Word); return r.Word != nil && !plain }) {
 			w.opaque("a declaration changes what its redirections expand to", w.text(stmt))
 		}
 		w.compound(stmt, s)
@@ -62,14 +62,6 @@ func (w *walker) redirections(redirs []*syntax.Redirect, s *state) {
 		}
 		w.redirect(r, s)
 	}
-}
-
-func expands(r *syntax.Redirect) bool {
-	if r.Word == nil {
-		return false
-	}
-	_, plain := plainText(r.Word)
-	return !plain
 }
 
 func (w *walker) command(cmd syntax.Command, s *state) {
@@ -117,20 +109,22 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 	switch c.Op {
 	case syntax.AndStmt:
 		w.stmt(c.X, s)
-		failed := s.failed
-		s.failed = nil
 		skipped := w.fork(s)
+		skipped.fail()
+		s.failed = nil
 		w.stmt(c.Y, s)
-		w.join(s, skipped)
-		s.failed = failed
+		dirs := s.dirs // if both succeed
+		if s.fail(); s.dead {
+			dirs = skipped.dirs
+		}
+		if w.join(s, skipped); s.dirs != nil {
+			s.dirs, s.failed = dirs, s.dirs
+		}
 	case syntax.OrStmt:
 		w.stmt(c.X, s)
 		succeeded := w.fork(s)
 		succeeded.failed = nil
-		if len(s.failed) > 0 {
-			s.dirs = s.failed
-		}
-		s.failed = nil
+		s.fail()
 		w.stmt(c.Y, s)
 		w.join(s, succeeded)
 	case syntax.Pipe, syntax.PipeAll:
@@ -242,9 +236,6 @@ const reservedNames = "declare typeset local export readonly nameref let time co
 // maxTurns is how many turns are followed before directories that change are unknown.
 const maxTurns = 3
 
-// maxUnrolled bounds the turns of nested loops over known words.
-const maxUnrolled = 96
-
 type loop struct {
 	calls             int // functions around it
 	breaks, continues *state
@@ -314,15 +305,9 @@ func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 	items := w.words(l.Items, s)
 	if !l.InPos.IsValid() { // for x; do: over the positional parameters
 		items = s.params.words
-		if !s.params.known {
-			items = []word{{dynamic: true, many: true}}
-		}
 	}
-	unrolled := w.unrolled
-	defer func() { w.unrolled = unrolled }()
-	if w.unrolled = max(1, unrolled) * max(1, len(items)); len(items) > maxItems || w.unrolled > maxUnrolled {
+	if len(items) > maxItems || !l.InPos.IsValid() && !s.params.known {
 		items = []word{{dynamic: true, many: true}}
-		w.unrolled = unrolled
 	}
 	this := &loop{calls: len(w.calls)}
 	for _, item := range items {
@@ -341,6 +326,7 @@ func (w *walker) forWords(l *syntax.WordIter, body func(*state), s *state) {
 }
 
 func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
+	w.changes++
 	n := countOf(args)
 	if len(w.loops) == 0 {
 		return // an error that changes nothing, or the end of a process of its own

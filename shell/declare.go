@@ -70,8 +70,7 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 	}
 }
 
-// declaredWords expands an argument that is words like all others. Of NAME={a,b} bash
-// makes such words, too.
+// declaredWords expands an argument that is words like all others.
 func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bool) {
 	switch {
 	case as.Name == nil:
@@ -81,16 +80,10 @@ func (w *walker) declaredWords(as *syntax.Assign, s *state) (words []word, ok bo
 	case as.Array != nil || as.Index != nil || !hasBraces(as.Value):
 		return nil, false
 	}
-	name := as.Name.Value + "="
-	if as.Append {
-		name = as.Name.Value + "+="
+	if list, why := w.braces(as.Value); why != "" || len(list) > 1 || strings.Contains(w.text(as), "..") {
+		w.opaque("braces make several words of it", w.text(as))
 	}
-	all := &syntax.Word{Parts: append([]syntax.WordPart{&syntax.Lit{Value: name}}, as.Value.Parts...)}
-	alternatives, why := w.braces(all)
-	if why == "" && len(alternatives) == 1 && !strings.Contains(w.text(as), "..") {
-		return nil, false // bash leaves them as they are
-	}
-	return w.word(all, s), true
+	return nil, false // bash leaves them as they are
 }
 
 func (w *walker) declareValue(d *declaration, name string, v value, s *state, source string) {
@@ -117,8 +110,8 @@ func (w *walker) declareWord(d *declaration, a word, s *state, source string) {
 		w.opaque("the name of a variable is known only when it runs", source)
 	case flag && !d.named:
 		w.declareFlag(d, a.text, source)
-	case d.functions && d.builtin == "export":
-		w.opaque("a function is exported", source)
+	case d.functions && (d.export || d.readonly || listed("export readonly", d.builtin)):
+		w.opaque("a function is exported, or cannot be set", source)
 	case d.functions || d.prints && !assigns:
 	case !syntax.ValidName(text):
 		w.opaque("an array's index is evaluated", source)
@@ -149,8 +142,10 @@ func (w *walker) declareFlag(d *declaration, text, source string) {
 	flags := map[rune]*bool{
 		'x': &d.export, 'r': &d.readonly, 'a': &d.array, 'A': &d.array, 'i': &d.integer, 'g': &d.global, 'p': &d.prints, 'f': &d.functions, 'F': &d.functions,
 	}
+	w.hashes = w.hashes || strings.Contains(text, "A")
 	for _, c := range text[1:] {
-		if c == 'n' && d.builtin == "export" {
+		if fewFlags[d.builtin] != "" && c == 'p' { // it prints only without names
+		} else if c == 'n' && d.builtin == "export" {
 			d.remove = true
 		} else if flags[c] != nil {
 			*flags[c] = true
@@ -181,7 +176,7 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 
 func (w *walker) mark(d *declaration, name string, s *state) {
 	v := s.get(name)
-	v.readonly = v.readonly || d.readonly || d.builtin == "readonly" && !d.prints
+	v.readonly = v.readonly || d.readonly || d.builtin == "readonly"
 	v.array = v.array || d.array
 	v.integer = v.integer || d.integer
 	v.exported = v.exported || d.export
@@ -242,6 +237,7 @@ func (w *walker) declareWords(args []word, s *state, source string) {
 
 // outsideOfFunctions returns what is to be done after "local", which fails out of functions.
 func (w *walker) outsideOfFunctions(d *declaration, s *state) func() {
+	w.changes++
 	if d.builtin != "local" || len(w.calls) > 0 {
 		return func() {}
 	}

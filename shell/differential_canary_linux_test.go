@@ -110,7 +110,7 @@ func programs(t testing.TB, bin string) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"bash", "sh", "cat", "env", "find", "ls", "nice", "nohup", "setsid", "sort", "stdbuf", "timeout", "xargs", "mkdir", "sed", "awk", "git", "make", "touch", "tee", "ln", "cp", "mv", "chmod", "grep", "tar", "python3", "mktemp", "echo", "true"} {
+	for _, name := range []string{"bash", "sh", "cat", "env", "find", "ls", "nice", "nohup", "setsid", "sort", "stdbuf", "timeout", "xargs", "mkdir", "sed", "awk", "git", "make", "touch", "tee", "ln", "cp", "mv", "chmod", "grep", "tar", "python3", "mktemp", "echo", "true", "rmdir"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue // the scripts that need it find none

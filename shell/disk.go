@@ -85,19 +85,42 @@ func (d *disk) join(o *disk) (changed bool) {
 // links follows symbolic links that are made and moved: under another name one leads to
 // what no question was about.
 func (w *walker) links(c *programs.Command, s *state) {
+	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
+	copies := c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
+	named := copies || listed("ln rsync", c.Name)
 	switch {
-	case len(s.disk.made)+len(s.disk.moved) > maxLinks, c.Name == "ln" && len(c.Operands) > 8*maxLinks:
+	case len(s.disk.made)+len(s.disk.moved) > maxLinks, named && len(c.Operands) > 8*maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")
-	case c.Name == "ln":
-		s.disk.made = append(s.disk.made, w.operandPaths(c, s, func(o programs.Operand) bool { return o.Kind == programs.Write && !o.Tree })...)
-	case c.Name == "mv" || c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave):
-		from := func(o programs.Operand) bool { return o.Link || o.Kind == programs.Read }
-		if slices.ContainsFunc(w.operandPaths(c, s, from), func(path string) bool { return w.isLink(path, s) }) {
-			s.disk.moved = append(s.disk.moved, w.operandPaths(c, s, func(o programs.Operand) bool { return !from(o) })...)
+		return
+	case !named && !slices.ContainsFunc(c.Operands, gone):
+		return
+	}
+	from := func(o programs.Operand) bool { return o.Link || o.Kind == programs.Read }
+	to := w.operandPaths(c, s, func(o programs.Operand) bool { return !from(o) && (c.Name != "ln" || !o.Tree) })
+	moved := slices.ContainsFunc(c.Operands, func(o programs.Operand) bool { return o.Word.Dynamic && from(o) })
+	for _, tree := range w.operandPaths(c, s, from) {
+		var over []string
+		for i := 0; i < len(to) && copies; i++ {
+			if base := path.Base(tree); i < 4 || path.Base(to[i]) == base { // the first are the destination
+				over = append(over, to[i], to[i]+"/"+base)
+			}
 		}
+		for name := range s.disk.marks {
+			if len(over) > 0 && paths.Within(name, tree) {
+				w.overLinks(over, strings.TrimPrefix(name, tree))
+			}
+		}
+		moved = len(to) > 0 && (w.isLink(tree, s) || w.holdsLinks(w.resolve(tree), over)) || moved
+	}
+	if moved {
+		s.disk.moved = append(s.disk.moved, to...)
+	}
+	if c.Name == "ln" {
+		s.disk.made = append(s.disk.made, to...)
 	}
 }
 
+// operandPaths returns the paths of operands, by all names that the analysis has for them.
 func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Operand) bool) (out []string) {
 	for _, o := range c.Operands {
 		if o.Word.Dynamic || !of(o) {
@@ -105,6 +128,9 @@ func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Op
 		}
 		for e := range w.pathEffects(kindOf(o.Kind), o.Word.Text, s) {
 			out = append(out, e.Path)
+			if real := w.linkItself(e.Path); real != e.Path {
+				out = append(out, real)
+			}
 		}
 	}
 	return out
@@ -113,12 +139,54 @@ func (w *walker) operandPaths(c *programs.Command, s *state, of func(programs.Op
 func (w *walker) isLink(path string, s *state) bool {
 	mode, err := w.resolver.Mode(w.linkItself(path))
 	return err == nil && mode&fs.ModeSymlink != 0 ||
-		slices.ContainsFunc(s.disk.made, func(link string) bool { return paths.Within(link, path) })
+		slices.ContainsFunc(slices.Concat(s.disk.made, s.disk.moved), func(link string) bool { return paths.Within(link, path) })
 }
 
-func (w *walker) throughMoved(path string, s *state) {
-	if slices.ContainsFunc(s.disk.moved, func(link string) bool { return paths.Within(path, link) }) {
-		w.opaque("a symbolic link was moved, and leads elsewhere then", path)
+// holdsLinks reports whether a tree may have symbolic links in it. What is below it would
+// be written to paths of the same names below some others.
+func (w *walker) holdsLinks(tree string, over []string) (found bool) {
+	if mode, err := w.resolver.Mode(tree); err != nil || !mode.IsDir() {
+		return err == nil && mode&fs.ModeSymlink != 0
+	}
+	if w.steps < maxSteps/2 || strings.ContainsAny(tree, `*?[\`) {
+		return true
+	}
+	for _, pattern := range []string{"/*", "/.*"} {
+		names, complete := w.glob(tree + pattern)
+		w.steps -= len(names) * (1 + len(over)) / 4
+		found = found || !complete
+		for _, name := range names {
+			found = w.holdsLinks(name, w.overLinks(over, strings.TrimPrefix(name, tree))) || found
+		}
+	}
+	return found
+}
+
+// overLinks returns the path of a name below each of some, and records that it is a link.
+func (w *walker) overLinks(over []string, name string) []string {
+	below := make([]string, len(over))
+	for i, to := range over {
+		below[i] = to + name
+		if mode, err := w.resolver.Mode(below[i]); err == nil && mode&fs.ModeSymlink != 0 {
+			w.opaque("it writes where a symbolic link leads", "")
+		}
+	}
+	return below
+}
+
+// throughLinks records that a path leads through a link that was moved, or by .. out of
+// one that was made: where that is depends on where the link leads.
+func (w *walker) throughLinks(raw string, s *state) {
+	for i := 1; i <= len(raw) && len(s.disk.made)+len(s.disk.moved) > 0 && w.steps > 0; i++ {
+		if i < len(raw) && raw[i] != '/' {
+			continue
+		}
+		name, real := path.Clean(raw[:i]), w.resolve(raw[:i])
+		through := func(link string) bool { return paths.Within(name, link) || real != name && paths.Within(real, link) }
+		if slices.ContainsFunc(s.disk.moved, through) || strings.HasPrefix(raw[i:], "/..") && slices.ContainsFunc(s.disk.made, through) {
+			w.opaque("a symbolic link was made or moved, and leads elsewhere then", raw)
+			return
+		}
 	}
 }
 
@@ -232,9 +300,7 @@ func (w *walker) noteWrite(e policy.Effect, s *state) {
 		return
 	}
 	s.disk.write(e.Path, e.Tree)
-	if e.Canonical != e.Path && e.Canonical != "" {
-		s.disk.write(e.Canonical, e.Tree)
-	}
+	s.disk.write(e.Canonical, e.Tree)
 }
 
 // configured records what settings make of a command of git, and checkout of a path.

@@ -32,7 +32,9 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 	default:
 		w.expansionParts(p, s)
 		index, ok := p.Index.(*syntax.Word)
+		numbers := !b.present && p.Excl && !w.hashes
 		b.unknown(quoted && name != "@" && !(ok && index.Lit() == "@")) // "${x[@]}" is any number of words
+		b.cur.number = numbers
 	}
 }
 
@@ -67,7 +69,7 @@ const (
 
 // oddExpansion names expansions that evaluate text, or that two parsers read differently.
 func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
-	named := p.Excl || p.Names != 0 || p.Width || p.IsSet || len(p.Modifiers) > 0
+	named := p.Excl && !keys(p) || p.Names != 0 || p.Width || p.IsSet || len(p.Modifiers) > 0
 	switch {
 	case p.Param == nil || p.NestedParam != nil || p.Flags != nil || named:
 		return "the name of a variable is computed"
@@ -80,6 +82,14 @@ func (w *walker) oddExpansion(p *syntax.ParamExp, s *state) string {
 		return "an array's index is evaluated"
 	}
 	return ""
+}
+
+// keys reports ${!x[@]}, the indexes of an array.
+func keys(p *syntax.ParamExp) bool {
+	index, ok := p.Index.(*syntax.Word)
+	bare := *p
+	bare.Index = nil
+	return ok && plainExpansion(&bare) && index.Lit() == "@"
 }
 
 // plainIndex reports whether evaluating an index runs nothing.
@@ -111,10 +121,7 @@ func (w *walker) expansion(p *syntax.ParamExp, b *builder, s *state, quoted bool
 	case '-', '=', '+':
 		w.substitute(p, v, set, b, s, quoted)
 	case '?':
-		w.wordInside(p.Exp.Word, s)
-		if set != yes || v.text == "" {
-			w.mayStop(s)
-		}
+		w.wordInside(p.Exp.Word, s) // bash ends if there is no value
 		b.value(v, quoted, s)
 	case '#', '%':
 		pattern := w.wordInside(p.Exp.Word, s)
@@ -244,9 +251,6 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 			w.setVar(p.Param.Value, unknown(), branch, false)
 		}
 		w.join(s, branch)
-		if strings.HasSuffix(p.Exp.Op.String(), "?") {
-			w.mayStop(s)
-		}
 	}
 	if p.Repl != nil {
 		w.wordInside(p.Repl.Orig, s)
@@ -266,7 +270,15 @@ func (w *walker) expansionParts(p *syntax.ParamExp, s *state) {
 }
 
 // mayStop records that an expansion may fail here: bash then goes on with the next line.
-func (w *walker) mayStop(s *state) { w.exits = append(w.exits, w.fork(s)) }
+func (w *walker) mayStop(s *state) {
+	failed := w.fork(s)
+	for name, v := range *s.vars.entries {
+		if v.value = unknown(); len(w.calls)+w.overridden > 0 { // what is local has its value of before
+			w.put(failed, name, v)
+		}
+	}
+	w.exits = append(w.exits, failed)
+}
 
 func (w *walker) positional(separate bool, b *builder, s *state, quoted bool) {
 	words := s.params.words

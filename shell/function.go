@@ -78,6 +78,7 @@ func (w *walker) recurse(c *call, args []word, s *state) {
 }
 
 func (w *walker) leaveFunction(args []word, s *state) {
+	w.changes++
 	if len(w.calls) == 0 {
 		return // an error that changes nothing
 	}
@@ -117,11 +118,7 @@ func (w *walker) trap(args []word, s *state, source string) {
 	w.changes++
 	s.traps = append(slices.Clip(s.traps), args[0].text)
 	w.touched.armed = true
-	onlyAtEnd := true
-	for _, signal := range args[1:] {
-		onlyAtEnd = onlyAtEnd && signal.known() && listed("EXIT 0", signal.text)
-	}
-	if onlyAtEnd {
+	if !slices.ContainsFunc(args[1:], func(signal word) bool { return !signal.known() || !listed("EXIT 0", signal.text) }) {
 		return
 	}
 	// At a signal it runs in between: it must not change what comes after it.

@@ -2,10 +2,7 @@ package shell
 
 import (
 	"iter"
-	"net"
-	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +51,7 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 		if address, ok := strings.CutPrefix(text, name); ok {
 			host, port, _ := strings.Cut(address, "/")
 			n, _ := strconv.Atoi(port)
-			w.add(policy.Effect{Kind: policy.Net, Host: cleanHost(host), Port: n, Source: source})
+			w.add(policy.Effect{Kind: policy.Net, Host: programs.CleanHost(host), Port: n, Source: source})
 			return
 		}
 	}
@@ -85,7 +82,7 @@ func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[p
 				return
 			}
 			e := policy.Effect{Kind: kind, Path: filepath.Clean(raw), Canonical: w.canonicalPath(raw)}
-			w.throughMoved(e.Path, s)
+			w.throughLinks(raw, s)
 			more := false
 			if below, ok := strings.CutPrefix(e.Canonical, procDir); ok && inProc(e.Canonical) {
 				more = w.procEffects(kind, e.Path, below, s, yield)
@@ -106,57 +103,6 @@ func (w *walker) linkItself(path string) string {
 		return ""
 	}
 	return filepath.Join(dir, filepath.Base(path))
-}
-
-// host records the host of a URL or of user@host:path. e is what is known already.
-func (w *walker) host(wd policy.Word, program word, e policy.Effect) {
-	name, _ := programs.System(program.text)
-	text := wd.Text
-	scheme, rest, isURL := strings.Cut(text, "://")
-	switch {
-	case wd.Dynamic && !strings.Contains(rest, "/"):
-	case isURL:
-		e.Scheme = strings.ToLower(scheme)
-		e.Host, e.Port = hostOfURL(text)
-	case name == "curl" || name == "wget":
-		e.Scheme = "http"
-		e.Host, e.Port = hostOfURL("http://" + text)
-	default:
-		host, _, _ := strings.Cut(text, ":")
-		e.Host = cleanHost(host[strings.LastIndexByte(host, '@')+1:])
-	}
-	w.add(e)
-}
-
-// hostOfURL returns "" for what programs may read differently.
-func hostOfURL(text string) (string, int) {
-	u, err := url.Parse(text)
-	if err != nil || strings.ContainsAny(text, "{}[]\\") || u.User != nil && !plainUser.MatchString(text) {
-		return "", 0
-	}
-	port, _ := strconv.Atoi(u.Port())
-	if port == 0 {
-		port = map[string]int{"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21}[strings.ToLower(u.Scheme)]
-	}
-	return cleanHost(u.Hostname()), port
-}
-
-// plainUser is a URL of which every program ends the user at the same @.
-var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
-
-// plainHost is a host in plain writing, which 0x7f.1 and 2130706433 are not.
-var plainHost = regexp.MustCompile(`^(?:[a-z0-9-]*\.)*[a-z-][a-z0-9-]*$`)
-
-// cleanHost normalises a host; "" for what is none in plain writing.
-func cleanHost(host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.String()
-	}
-	if !plainHost.MatchString(host) {
-		return ""
-	}
-	return host
 }
 
 // A process finds its own files and those of others below /proc. The kernel resolves
@@ -243,16 +189,12 @@ func procName(names []string) procKind {
 	return procPlain
 }
 
-const maxProc = 8
-
 // procEffects yields the effects on a path below /proc, to which asked led.
 func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yield func(policy.Effect) bool) bool {
-	if w.procDepth++; w.procDepth > maxProc {
-		w.opaque("a path through /proc leads back to itself", asked)
-		w.procDepth--
-		return true
+	if !w.enter() {
+		return false
 	}
-	defer func() { w.procDepth-- }()
+	defer w.leave()
 	e := policy.Effect{Kind: kind, Path: asked}
 	switch found, path := procPath(below); {
 	case found == procAny:
@@ -305,12 +247,14 @@ func beginsProc(canonical string) bool {
 
 // fromDirs returns the canonical paths that a text names in the directories of s.
 func (w *walker) fromDirs(text string, s *state) (out []string) {
+	dirs := s.dirs
 	if strings.HasPrefix(text, "/") {
-		return []string{w.canonicalPath(text)}
+		dirs = []string{""}
 	}
-	for _, dir := range s.dirs {
-		if text != "" || inProc(dir) {
-			out = append(out, w.canonicalPath(dir+"/"+text))
+	for _, dir := range dirs {
+		if raw := dir + "/" + strings.TrimPrefix(text, "/"); text != "" || inProc(dir) {
+			w.throughLinks(raw, s)
+			out = append(out, w.canonicalPath(raw))
 		}
 	}
 	return out

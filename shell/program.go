@@ -76,16 +76,16 @@ func files(operands []programs.Operand) []programs.Operand {
 }
 
 func (w *walker) operands(c *programs.Command, args []word, s *state, source string) {
-	contact := policy.Effect{Kind: policy.Net, Source: source}
-	if c.Fetches {
-		contact.Method = "GET"
-	}
 	for _, o := range files(c.Operands) {
 		if o.Word.Text == "-" && o.Kind == programs.Write && listed("mkdir rmdir touch tee mkfifo rm", c.Name) {
 			o.Word.Text = "./-"
 		}
 		if o.Kind == programs.Net {
-			w.host(o.Word, args[0], contact)
+			e := policy.Effect{Kind: policy.Net, Source: source}
+			if e.Scheme, e.Host, e.Port = programs.Contact(o.Word, args[0].text); c.Fetches {
+				e.Method = "GET"
+			}
+			w.add(e)
 			continue
 		}
 		w.operandPath(o, s, source)

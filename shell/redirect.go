@@ -18,7 +18,8 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 		w.opaque("bash itself may use this descriptor, for a process substitution", w.text(r))
 	}
 	first := r.N == nil || r.N.Value == "0"
-	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
+	here := r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc
+	if here {
 		w.endOfDocument(r)
 	}
 	if r.Hdoc != nil {
@@ -26,10 +27,7 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 			s.input = text
 		}
 	}
-	if r.Word == nil {
-		return
-	}
-	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
+	if r.Word == nil || here {
 		return // the word is only the mark of the end
 	}
 	wd := w.single(r.Word, s)
@@ -212,9 +210,6 @@ func (w *walker) inputByDetour(args []word, s *state, source string) {
 // scan records, for the rules that deny, what could be commands in a text that is not
 // followed: its words between all that may part two commands, without quotes.
 func (w *walker) scan(text string) {
-	if w.scanned == nil {
-		w.scanned = make(map[string]struct{}, len(text)/32)
-	}
 	parts := func(r rune) bool { return strings.ContainsRune(";\n|&()`{}", r) }
 	for segment := range strings.FieldsFuncSeq(text, parts) {
 		w.scanSegment(strings.TrimSpace(segment))

@@ -68,8 +68,8 @@ func New(o Options) *Analyser {
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32 // of what a long text contains
 	w := &walker{
-		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{seen: make(map[uint64]struct{}, room)},
-		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), repositories: make(map[string]bool),
+		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{seen: make(map[uint64]bool, room)},
+		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
@@ -81,6 +81,9 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	s := &state{
 		vars: a.vars, funcs: newTable[function](), locals: newTable[local](), dirs: []string{dir}, params: params{known: true},
 		disk: &disk{},
+	}
+	if _, set := a.env["OLDPWD"]; !set {
+		s.left = s.dirs // it is where cd - stays
 	}
 	w.script(script, s)
 	w.runTraps(s)
@@ -102,24 +105,22 @@ type walker struct {
 	depth   int
 	inner   int
 	wrapped int    // programs that run programs, around the one being followed
+	hashes  bool   // an array may have other indexes than numbers
 	posix   bool   // another shell than bash reads the text
 	xargs   int    // how many of these are xargs
 	source  string // the text being followed
 	changes int    // of variables, directories and functions so far
 	first   []word // the first command, if it is a builtin without effects
 
-	loops    []*loop  // around the statement being followed, in this process
-	calls    []*call  // functions being followed, in this process
-	exits    []*state // states in which bash may go on with the next line
-	unrolled int      // turns of the loops around, multiplied
+	loops []*loop  // around the statement being followed, in this process
+	calls []*call  // functions being followed, in this process
+	exits []*state // states in which bash may go on with the next line
 
 	overridden int // variables that are set for one command
 	touched    touched
 
 	said    string             // what the left side of a pipe prints, as far as it is known
 	printed []programs.Operand // trees whose names the left side of a pipe prints
-
-	procDepth int // how often the path being followed has led from /proc into /proc
 
 	// The file system's answers so far, and texts that were scanned.
 	canonical    map[string]string
@@ -170,19 +171,18 @@ func (w *walker) script(text string, s *state) {
 		w.opaque("scripts within scripts go too deep", "")
 		return
 	}
-	w.inner++
 	outer := w.source
-	w.source = text
+	w.inner, w.source = w.inner+1, text
 	w.parse(text, s)
-	w.source = outer
-	w.inner--
+	w.inner, w.source = w.inner-1, outer
 }
 
 // parse walks the statements of a text one by one.
 func (w *walker) parse(text string, s *state) {
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 	var line, ended uint // where the statement before ended
-	over := false
+	over, exits := false, w.exits
+	w.exits = nil
 	each := func(stmt *syntax.Stmt, err error) bool {
 		if over {
 			return false // the parser reports its last error even to a caller that has stopped
@@ -197,7 +197,7 @@ func (w *walker) parse(text string, s *state) {
 			over = true
 			return false
 		}
-		if w.inner == 1 && stmt.Pos().Line() > line {
+		if stmt.Pos().Line() > line {
 			w.nextLine(s)
 		}
 		line, ended = stmt.End().Line(), stmt.End().Offset()
@@ -211,6 +211,8 @@ func (w *walker) parse(text string, s *state) {
 		return !over
 	}
 	parser.StmtsSeq(strings.NewReader(text))(each) // a range statement would panic at a report after its end
+	w.nextLine(s)
+	w.exits = exits
 }
 
 // nextLine joins the states in which an earlier line may have failed.
@@ -245,7 +247,7 @@ func (w *walker) leave() { w.depth-- }
 // effectSet are the effects of a script in their order, each once.
 type effectSet struct {
 	list []policy.Effect
-	seen map[uint64]struct{}
+	seen map[uint64]bool
 }
 
 // seed makes it impossible to choose two effects with one hash.
@@ -267,12 +269,10 @@ func hashOf(e *policy.Effect) uint64 {
 }
 
 func (w *walker) add(e policy.Effect) {
-	key := hashOf(&e)
-	if _, have := w.found.seen[key]; have {
-		return
+	if key := hashOf(&e); !w.found.seen[key] {
+		w.found.seen[key] = true
+		w.found.list = append(w.found.list, e)
 	}
-	w.found.seen[key] = struct{}{}
-	w.found.list = append(w.found.list, e)
 }
 
 // opaque records that something cannot be known.

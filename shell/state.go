@@ -17,7 +17,7 @@ type state struct {
 	params  params
 	locals  table[local]       // variables of the function being followed
 	dirs    []string           // where the shell may be; nil = unknown
-	failed  []string           // where it may be as well if the last command failed
+	failed  []string           // where it is instead if the last command failed, unless that makes no difference
 	left    []string           // where it was before, OLDPWD; nil = unknown
 	split   bool               // IFS may have changed: words are split elsewhere
 	noglobs bool               // a pattern that matches nothing may be no word
@@ -167,6 +167,14 @@ func joinDirs(s *[]string, o []string) (changed bool) {
 	return changed
 }
 
+// fail makes s what is known if the last command failed.
+func (s *state) fail() {
+	if len(s.failed) > 0 {
+		s.dirs = s.failed
+	}
+	s.failed = nil
+}
+
 // settle is called where a command has ended and the next runs in any case.
 func (s *state) settle() {
 	if len(s.failed) > 0 {
@@ -185,8 +193,8 @@ func (w *walker) touch(name string) {
 func (w *walker) setDirs(s *state, dirs []string) {
 	w.changes++
 	w.touched.dirs = w.touched.dirs || w.touched.armed
-	if s.dirs = dirs; len(dirs) > maxDirs {
-		s.dirs = nil
+	if s.dirs = dirs; dirs == nil || len(dirs) > maxDirs {
+		s.dirs, s.left = nil, nil
 	}
 }
 

@@ -19,17 +19,18 @@ type word struct {
 	dynamic bool
 	many    bool // it may be any number of words, or none; then it is dynamic, or a glob
 	number  bool // it is some number; implies dynamic
+	blank   bool // or that, or empty
 	fresh   bool // as of a value
 	glob    bool // text is a pattern of file names, with quoted characters escaped
 }
 
 // wordOf is a value as exactly one word.
 func wordOf(v value) word {
-	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank, fresh: v.fresh}
+	return word{text: v.text, dynamic: v.dynamic, glob: v.glob, number: v.number && !v.blank, blank: v.blank, fresh: v.fresh}
 }
 
 func (wd word) value() value {
-	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number, fresh: wd.fresh}
+	return value{text: wd.text, dynamic: wd.dynamic, glob: wd.glob, number: wd.number || wd.blank, blank: wd.blank, fresh: wd.fresh}
 }
 
 func (wd word) known() bool { return !wd.dynamic && !wd.glob }
@@ -263,11 +264,21 @@ var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\
 // lookups are calls that print the path of a program, but "command -v" the name of a builtin.
 var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
 
+// counts are calls that print a number, or nothing; nproc and getconf always print one.
+var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?\S+)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
+
 // prints is what a substitution certainly prints: the path of a new file or directory,
 // or of a program of the system.
 func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 	text := strings.Trim(w.text(p), "$()` ")
-	name, _, _ := strings.Cut(text, " ")
+	if len(p.Stmts) != 1 {
+		return unknown()
+	}
+	last := p.Stmts[0]
+	for b, ok := last.Cmd.(*syntax.BinaryCmd); ok && b.Op == syntax.Pipe; b, ok = last.Cmd.(*syntax.BinaryCmd) {
+		last = b.Y
+	}
+	name, _, _ := strings.Cut(w.text(last), " ")
 	_, other := s.funcs.get(name)
 	dir, path := s.get("TMPDIR"), s.get("PATH")
 	m := lookups.FindStringSubmatch(text)
@@ -275,9 +286,9 @@ func (w *walker) prints(p *syntax.CmdSubst, s *state) value {
 		_, other = s.funcs.get(m[1] + m[2])
 	}
 	switch {
-	case len(p.Stmts) != 1 || other:
-	case text == "nproc" || text == "getconf _NPROCESSORS_ONLN":
-		return someNumber()
+	case other:
+	case counts.MatchString(w.text(last)) && path.known():
+		return value{dynamic: true, number: true, blank: name != "nproc" && name != "getconf"}
 	case temporary.MatchString(text) && dir.known() && (dir.text == "" || dir.text == "/tmp"):
 		return value{text: "/tmp/", dynamic: true, fresh: true}
 	case m != nil && path.known():

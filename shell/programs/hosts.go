@@ -1,8 +1,11 @@
 package programs
 
 import (
+	"net"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -239,4 +242,55 @@ func (c *Command) keepsDirs() bool {
 	return slices.ContainsFunc(c.Flags, func(f Flag) bool {
 		return f.Dynamic || f.Name == "-R" || strings.HasPrefix(f.Name, "--rel") || f.Name == "--files-from"
 	})
+}
+
+// Contact returns what a program connects to at a URL or user@host:path: the host is "" where it is not known.
+func Contact(target Word, program string) (scheme, host string, port int) {
+	name, _ := System(program)
+	text := target.Text
+	before, rest, isURL := strings.Cut(text, "://")
+	switch {
+	case target.Dynamic && !(isURL && strings.Contains(rest, "/")):
+	case isURL:
+		scheme = strings.ToLower(before)
+		host, port = hostOfURL(text)
+	case name == "curl" || name == "wget":
+		scheme = "http"
+		host, port = hostOfURL("http://" + text)
+	default:
+		before, _, _ = strings.Cut(text, ":")
+		host = CleanHost(before[strings.LastIndexByte(before, '@')+1:])
+	}
+	return scheme, host, port
+}
+
+// hostOfURL returns "" for what programs may read differently.
+func hostOfURL(text string) (string, int) {
+	u, err := url.Parse(text)
+	if err != nil || strings.ContainsAny(text, "{}[]\\") || u.User != nil && !plainUser.MatchString(text) {
+		return "", 0
+	}
+	port, _ := strconv.Atoi(u.Port())
+	if port == 0 {
+		port = map[string]int{"http": 80, "https": 443, "ssh": 22, "git": 9418, "ftp": 21}[strings.ToLower(u.Scheme)]
+	}
+	return CleanHost(u.Hostname()), port
+}
+
+// plainUser is a URL of which every program ends the user at the same @.
+var plainUser = regexp.MustCompile(`^[^:]*://[\w.~%+=!*,:-]*@[^@?#/]*(?:/|$)`)
+
+// plainHost is a host in plain writing, which 0x7f.1 and 2130706433 are not.
+var plainHost = regexp.MustCompile(`^(?:[a-z0-9-]*\.)*[a-z-][a-z0-9-]*$`)
+
+// CleanHost normalises a host; "" for what is none in plain writing.
+func CleanHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.String()
+	}
+	if !plainHost.MatchString(host) {
+		return ""
+	}
+	return host
 }
