@@ -87,12 +87,12 @@ func (d *disk) join(o *disk) (changed bool) {
 func (w *walker) links(c *programs.Command, s *state) {
 	gone := func(o programs.Operand) bool { return o.Link && o.Kind == programs.Write }
 	copies := c.Name == "cp" && slices.ContainsFunc([]string{"-r", "-d", "-P", "--no-dereference", "--preserve"}, c.MayHave)
-	named := copies || listed("ln rsync", c.Name)
+	moves := copies || listed("ln rsync", c.Name) || slices.ContainsFunc(c.Operands, gone)
 	switch {
-	case len(s.disk.made)+len(s.disk.moved) > maxLinks, named && len(c.Operands) > 8*maxLinks:
+	case len(s.disk.made)+len(s.disk.moved) > maxLinks, moves && len(c.Operands) > 8*maxLinks:
 		w.opaque("it makes and moves too many symbolic links", "")
 		return
-	case !named && !slices.ContainsFunc(c.Operands, gone):
+	case !moves:
 		return
 	}
 	from := func(o programs.Operand) bool { return o.Link || o.Kind == programs.Read }
