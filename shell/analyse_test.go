@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -366,4 +367,14 @@ func FuzzAnalyse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Bash drops the backslash at the end of this text, and keeps that of one without the line.
+func TestABackslashAtTheEndIsOpaque(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	found := newAnalyser(ws).Effects(": '\n'; cat .env\\", ws)
+	if !slices.ContainsFunc(found, func(e policy.Effect) bool { return e.Kind == policy.Opaque }) {
+		t.Errorf("predicted: %v", found)
+	}
 }

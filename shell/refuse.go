@@ -31,6 +31,8 @@ func refuse(script, veiled string) string {
 		}
 	}
 	switch {
+	case strings.HasSuffix(script, `\`) && strings.Contains(script, "\n"):
+		return "bash drops a backslash at the end of some texts and keeps it at that of others"
 	case strings.Contains(veiled, "\\\n") && (strings.Contains(veiled, "<<") || oddContinuation.MatchString(veiled)):
 		return "a backslash at the end of a line can hide where commands begin; write the command on one line"
 	case bracesAfterName.MatchString(veiled):
