@@ -378,3 +378,19 @@ func TestABackslashAtTheEndIsOpaque(t *testing.T) {
 		t.Errorf("predicted: %v", found)
 	}
 }
+
+// Only the name of a file may follow wc, and not another command.
+func TestWhatFollowsACountIsNoNumber(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	for script, opaque := range map[string]bool{
+		`x=$(wc -l <none||cat<payload); echo $((x))`: true,
+		`x=$(wc -l <a&&cat<payload); echo $((x))`:    true,
+		`x=$(wc -l <"a.txt"); echo $((x))`:           false,
+	} {
+		found := newAnalyser(ws).Effects(script, ws)
+		if got := slices.ContainsFunc(found, func(e policy.Effect) bool { return e.Kind == policy.Opaque }); got != opaque {
+			t.Errorf("%s is predicted as %v", script, found)
+		}
+	}
+}

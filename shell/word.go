@@ -265,7 +265,7 @@ var temporary = regexp.MustCompile(`^mktemp( (-[dq]+|--directory|--quiet|-d?t [\
 var lookups = regexp.MustCompile(`^(?:(?:which|type -P) ([\w.+-]+)|command -v ((?:python|node|pip|go|cargo|java|php|ruby|perl)[\d.]*))(?: 2> ?/dev/null)?$`)
 
 // counts are calls that print a number, or nothing; nproc and getconf always print one.
-var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?\S+)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
+var counts = regexp.MustCompile(`^(?:wc -[clmw](?: ?< ?"?[\w./$-]+"?)?|nproc|getconf _NPROCESSORS_ONLN|date \+%s|id -[gu])(?: 2> ?/dev/null)?$`)
 
 // prints is what a substitution certainly prints: the path of a new file or directory,
 // or of a program of the system.
