@@ -45,16 +45,17 @@ func (g *glob) mayMeet(path string) bool {
 // BlocksBelow reports whether some asking or denying rule is about a place below path that a path of another name would not have:
 // to move a directory there may change what is blocked in it. It returns that rule's id.
 func (p *Policy) BlocksBelow(path string) (rule string, ok bool) {
-	for _, kind := range []Kind{Read, Write} {
-		e := Effect{Kind: kind, Path: path, Canonical: path, Tree: true}
-		for _, s := range p.sets {
-			for _, i := range s.blocks.find(path, true) {
-				r := s.blocks.rules[i]
-				if !r.NoMask && r.concerns(kind) && (r.reaches(path, e) || matchesGlob(r.globs, path)) {
-					return r.ID, true
-				}
+	for _, s := range p.sets {
+		for _, i := range s.blocks.find(path, true) {
+			if r := s.blocks.rules[i]; !r.NoMask && (r.blocksBelow(Read, path) || r.blocksBelow(Write, path)) {
+				return r.ID, true
 			}
 		}
 	}
 	return "", false
+}
+
+func (r *rule) blocksBelow(kind Kind, path string) bool {
+	e := Effect{Kind: kind, Path: path, Canonical: path, Tree: true}
+	return r.concerns(kind) && (r.reaches(path, e) || matchesGlob(r.globs, path))
 }

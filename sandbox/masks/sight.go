@@ -35,10 +35,11 @@ func (t *Tracker) Listed(dir string, entries []fs.DirEntry) (matters bool) {
 func (t *Tracker) Wants(path string, dir bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if filepath.Base(path) == ".git" || t.wants(path) || t.isWay(path) {
+	if filepath.Base(path) == ".git" || t.names.at(path) != nil {
 		return true
 	}
-	return dir && len(t.names.below(path)) > 0
+	_, some := t.anyone.BlocksBelow(path)
+	return some || dir && len(t.names.below(path)) > 0
 }
 
 func (t *Tracker) wants(path string) bool {

@@ -26,6 +26,7 @@ func (w *Watcher) pump(most int) (drained bool) {
 	for !w.closed {
 		list := w.take()
 		if len(list) == 0 {
+			w.tree.drains++
 			w.settleTree()
 			w.behind = false
 			return true
@@ -115,6 +116,8 @@ func (w *Watcher) handle(e event) {
 	switch f := w.tree.watch[e.wd]; {
 	case e.mask&unix.IN_Q_OVERFLOW != 0:
 		w.tree.unseen, w.tree.full = slices.Clone(w.tree.roots), true
+		w.tree.drains++
+		w.tree.gap = w.tree.drains
 	case f == nil: // of a watch that was given up
 	case e.mask&unix.IN_IGNORED != 0:
 		f.wd = -1 // the kernel has removed it with the directory
@@ -124,6 +127,7 @@ func (w *Watcher) handle(e event) {
 		}
 		w.depart(f)
 		w.drop(f)
+	case w.tree.full && w.canWait(f, e):
 	case e.to != "" && !e.mixed && w.renamed(f, e):
 	case e.to != "":
 		w.visit(f, e.name, e.mask)
@@ -133,9 +137,20 @@ func (w *Watcher) handle(e event) {
 	}
 }
 
-// renamed gives a directory of the project its new name, which one look confirms: to look at
-// both names, through the directory that they are in, is most of what a flood of renames would
-// cost. What has come under the old name since has an event of its own. It reports whether
+// canWait reports whether an event may count as lost, like others before it: its directory is
+// still to be read, and no name is concerned for which a call would be ended. To handle what a
+// flood brings until then would take so long that the queue is too short again.
+func (w *Watcher) canWait(f *directory, e event) bool {
+	if f.read >= w.tree.gap || e.mask&unix.IN_ISDIR == 0 {
+		return false
+	}
+	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
+}
+
+// renamed gives a directory of the project its new name. To look at both names, through the
+// directory that they are in, would be most of what a flood of renames costs: the event
+// suffices where what is known of that directory is as old as the event, else one look at the
+// new name. What has come under the old name since has an event of its own. It reports whether
 // the directory is known by the old name, and nothing depends on either.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
@@ -145,15 +160,21 @@ func (w *Watcher) renamed(f *directory, e event) bool {
 	if f.children[e.to] != nil || !w.ordinary(f, e.name) || !w.ordinary(f, e.to) {
 		return false
 	}
-	from, to := f.path()+"/"+e.name, f.path()+"/"+e.to
-	if s := w.options.Sight; s != nil && (s.Wants(from, true) || s.Wants(to, true)) {
+	dir := f.path()
+	from, to := dir+"/"+e.name, dir+"/"+e.to
+	if s := w.options.Sight; s != nil && (d.sighted || s.Wants(from, false) || s.Wants(to, false)) {
 		return false
 	}
-	if in, err := nofollow.Stat(unix.AT_FDCWD, to); err != nil || !d.is(in) {
+	if !w.keeps(d, f, e.to, to) {
 		return false
+	}
+	if !w.tree.exact(f) {
+		if in, err := nofollow.Stat(unix.AT_FDCWD, to); err != nil || !d.is(in) {
+			return false
+		}
 	}
 	w.lose(d)
-	w.scan(w.attach(d, f, e.to))
+	w.hang(d, f, e.to)
 	w.uncover(from)
 	w.uncover(to)
 	return true
@@ -202,6 +223,7 @@ func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	if mask&unix.IN_ISDIR == 0 && old == nil && !noted && !w.matters(f, name) {
 		return
 	}
+	w.tree.look(f)
 	var in nofollow.Info
 	dir, err := w.at(f)
 	if err == nil {

@@ -59,7 +59,10 @@ func (w *Watcher) read(f *directory) []*directory {
 		w.know(f, in)
 	}
 	w.addWatch(f, dir)
-	entries, _ := dir.ReadDir(-1) // what could be read counts
+	entries, err := dir.ReadDir(-1) // what could be read counts
+	if err == nil {
+		f.read = w.tree.drains
+	}
 	found := w.compare(f, entries)
 	w.list(f, entries)
 	f.unread = false
@@ -155,6 +158,7 @@ func (w *Watcher) add(f *directory, name string) *directory {
 		name: name, parent: f, kind: f.kindBelow(name), wd: -1, seen: w.calls,
 		library: f.library || slices.Contains(dependencies, name), unread: f.unread,
 	}
+	w.tree.look(f)
 	f.put(sub)
 	if sub.kind.isGit() || sub.kind == unfinished {
 		w.hold(sub)
@@ -233,14 +237,11 @@ func (w *Watcher) lose(f *directory) {
 // attach gives a directory that was moved its new name. It returns what is to be read
 // because other things count there.
 func (w *Watcher) attach(f, parent *directory, name string) []*directory {
-	k, library := parent.kindBelow(name), parent.library || slices.Contains(dependencies, name)
-	nested := w.names.nested[f.name] != nil || w.names.nested[name] != nil
-	path := parent.path() + "/" + name
-	again := nested || w.tree.succeeds(path, func(former) bool { return true }) && w.mayBeOwn(f)
+	keeps := w.keeps(f, parent, name, parent.path()+"/"+name)
 	if !f.lost {
 		w.tree.again[f.parent] = struct{}{} // something else may have its old name
 	}
-	if f.kind != k || f.library != library || again || f.unread || w.linksBelow(path) {
+	if !keeps {
 		w.depart(f)
 		w.drop(f)
 		sub := w.add(parent, name)
@@ -254,19 +255,37 @@ func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 		w.lose(old)
 	}
 	from := f.path()
-	delete(w.tree.lost, f)
-	f.lost, f.name, f.parent = false, name, parent
-	parent.put(f)
+	w.tree.look(parent)
+	w.hang(f, parent, name)
 	w.moved(f, from)
 	if w.tree.full {
 		w.tree.unseen = append(w.tree.unseen, f) // it may have been passed over under its old name
 	}
+	return nil
+}
+
+// keeps reports whether a directory that is known means the same under a name in parent.
+func (w *Watcher) keeps(f, parent *directory, name, path string) bool {
+	library := parent.library || slices.Contains(dependencies, name)
+	if f.unread || f.library != library || f.kind != parent.kindBelow(name) {
+		return false
+	}
+	if w.names.nested[f.name] != nil || w.names.nested[name] != nil || w.linksBelow(path) {
+		return false
+	}
+	return !w.tree.succeeds(path, func(former) bool { return true }) || !w.mayBeOwn(f)
+}
+
+// hang gives a directory that is lost a name in parent.
+func (w *Watcher) hang(f, parent *directory, name string) {
+	delete(w.tree.lost, f)
+	f.lost, f.name, f.parent = false, name, parent
+	parent.put(f)
 	for holder := range w.tree.holders {
-		if holder.below(f) {
+		if w.existing != nil && holder.below(f) {
 			w.existing = nil
 		}
 	}
-	return nil
 }
 
 // drop forgets a directory and all that is below it.

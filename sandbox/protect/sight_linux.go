@@ -46,9 +46,10 @@ func (w *Watcher) sync() {
 }
 
 // searchLost reads all directories for the Sight when the queue was too short for all events.
+// It handles what comes meanwhile, or the queue would be too short again.
 func (w *Watcher) searchLost() {
-	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); {
-		left -= piece
+	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
+		w.pump(1 << 14)
 	}
 }
 

@@ -79,6 +79,7 @@ type directory struct {
 	id   nofollow.ID
 	born time.Time // when it was made; zero where the file system does not know
 	seen uint64    // the number of the latest call when it was found
+	read uint64    // tree.drains when what is in it was looked at last; less than tree.gap: not since events were lost
 	held map[string]bool
 }
 
@@ -133,6 +134,8 @@ type tree struct {
 	lost    map[*directory]struct{} // see directory.lost
 	unseen  []*directory            // to be read before it is known what calls have left
 	full    bool                    // with all directories below them
+	drains  uint64                  // how often the queue was empty, or too short
+	gap     uint64                  // the least directory.read of those that were read since the queue was too short
 	former  map[string]former       // directories that were moved or removed while calls run, by path
 }
 
@@ -147,13 +150,26 @@ const mostFormer = 1 << 16
 
 func newTree(most int) tree {
 	return tree{
-		byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
+		drains: 1, gap: 1, byID: map[nofollow.ID]*directory{}, watch: map[int32]*directory{}, most: most, holders: map[*directory]struct{}{},
 		dark: map[*directory]struct{}{}, closed: map[*directory]struct{}{}, again: map[*directory]struct{}{}, lost: map[*directory]struct{}{}, former: map[string]former{},
 	}
 }
 
 // is reports whether in is of the directory.
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
+
+// look notes that names in a directory are looked at: what is known of them is newer than the
+// events that wait.
+func (t *tree) look(f *directory) {
+	if f.read >= t.gap {
+		f.read = t.drains
+	}
+}
+
+// exact reports whether what is known of a directory is what it was before the event at hand:
+// the events of a directory come in the order of what was done there (fsnotify_move in the
+// kernel, which has it locked), and all that came before the latest look have been handled.
+func (t *tree) exact(f *directory) bool { return t.gap <= f.read && f.read < t.drains }
 
 func (f *directory) put(sub *directory) {
 	if f.children == nil {
