@@ -135,6 +135,9 @@ const attempts = `exec 2>/dev/null; while read -r try; do (eval "$try") </dev/nu
 cat $OUT/secret
 cat in/link
 ls $OUT
+cd $OUT && cat secret
+cd $OUT && ls
+exec 7<$OUT/secret
 ls /
 echo x >$OUT/new
 echo x >>$OUT/secret
