@@ -345,6 +345,9 @@ func (w *Watcher) settleTree() {
 			w.scan(w.read(f))
 		}
 	}
+	if w.tree.full && len(w.tree.unseen) > 0 {
+		return // what is lost may be in a directory that is still to be read
+	}
 	for f := range w.tree.lost {
 		w.drop(f)
 	}
