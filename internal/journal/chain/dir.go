@@ -18,6 +18,12 @@ type Dir interface {
 	Create(name string) (File, error)
 	// Names returns the names of all files.
 	Names() ([]string, error)
+	// Rename gives a file another name, in place of one that has it.
+	Rename(from, to string) error
+	Remove(name string) error
+	// Dir opens a directory in this one. With create it is made when it is missing, and
+	// its name is on the disk; else the error is fs.ErrNotExist.
+	Dir(name string, create bool) (Dir, error)
 	// Sync returns when the names of all files are on the disk.
 	Sync() error
 	// Same reports whether a name is still that of an open file.
@@ -91,6 +97,24 @@ func (d *directory) Names() ([]string, error) {
 	return names, err
 }
 
+func (d *directory) Rename(from, to string) error {
+	return bare(os.Rename(filepath.Join(d.path, from), filepath.Join(d.path, to)))
+}
+
+func (d *directory) Remove(name string) error { return os.Remove(filepath.Join(d.path, name)) }
+
+func (d *directory) Dir(name string, create bool) (Dir, error) {
+	sub := &directory{path: filepath.Join(d.path, name)}
+	if !create {
+		_, err := os.Stat(sub.path)
+		return sub, err
+	}
+	if err := os.Mkdir(sub.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return sub, d.Sync() // whoever made it may have died before
+}
+
 func (d *directory) Sync() error {
 	f, err := os.Open(d.path)
 	if err != nil {
@@ -159,6 +183,9 @@ func (f diskFile) Truncate(size int64) error { return bare(f.File.Truncate(size)
 func bare(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
+	}
+	if l := (*os.LinkError)(nil); errors.As(err, &l) {
+		return l.Err
 	}
 	return err
 }

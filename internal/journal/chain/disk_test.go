@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"sort"
 	"time"
@@ -16,8 +17,13 @@ import (
 type memory struct {
 	names  map[string]*content // as processes see them
 	onDisk map[string]*content // as a crash leaves them
+	dirs   map[string]*memory  // in it
 	locked bool
+	*faults
+}
 
+// faults are shared by a file system's directories.
+type faults struct {
 	calls int   // so far
 	at    int   // of this call on it fails; 0 = never
 	times int   // so often
@@ -51,16 +57,27 @@ func grown(p []byte, size int64) []byte {
 }
 
 func newMemory() *memory {
-	return &memory{names: map[string]*content{}, onDisk: map[string]*content{}}
+	return &memory{names: map[string]*content{}, onDisk: map[string]*content{}, dirs: map[string]*memory{}, faults: &faults{}}
 }
 
 // failing makes the call with number at, counted from now, fail, and times-1 after it.
-func (m *memory) failing(at, times int, err error) {
+func (m *faults) failing(at, times int, err error) {
 	m.calls, m.at, m.times, m.err = 0, at, times, err
 }
 
+// all are the files, those in its directories too.
+func (m *memory) all() map[string]*content {
+	files := maps.Clone(m.names)
+	for name, d := range m.dirs {
+		for below, c := range d.all() {
+			files[name+"/"+below] = c
+		}
+	}
+	return files
+}
+
 // fails counts a call.
-func (m *memory) fails() error {
+func (m *faults) fails() error {
 	m.calls++
 	if m.at > 0 && m.calls >= m.at && m.calls < m.at+m.times {
 		return m.err
@@ -69,7 +86,7 @@ func (m *memory) fails() error {
 }
 
 // failed reports whether a call has failed since failing was called.
-func (m *memory) failed() bool { return m.at > 0 && m.calls >= m.at }
+func (m *faults) failed() bool { return m.at > 0 && m.calls >= m.at }
 
 // crashed is what a machine finds after the power was cut: of what was not synced any
 // part, in any order.
@@ -89,8 +106,11 @@ func (m *memory) crashed(r *rand.Rand) *memory {
 		return &content{now: p, onDisk: p}
 	}
 	for name, c := range m.names {
-		if m.onDisk[name] == c || r.IntN(2) == 0 {
+		switch old := m.onDisk[name]; {
+		case old == c || r.IntN(2) == 0:
 			after.names[name] = left(c)
+		case old != nil: // it was replaced
+			after.names[name] = left(old)
 		}
 	}
 	for name, c := range m.onDisk {
@@ -100,6 +120,10 @@ func (m *memory) crashed(r *rand.Rand) *memory {
 	}
 	for name, c := range after.names {
 		after.onDisk[name] = c
+	}
+	for name, d := range m.dirs {
+		after.dirs[name] = d.crashed(r)
+		after.dirs[name].faults = after.faults
 	}
 	return after
 }
@@ -140,8 +164,50 @@ func (m *memory) Create(name string) (chain.File, error) {
 	return &handle{m, m.names[name]}, nil
 }
 
+// Rename that fails has done nothing, and so has Remove.
+func (m *memory) Rename(from, to string) error {
+	if err := m.fails(); err != nil {
+		return err
+	}
+	if m.names[from] == nil {
+		return fs.ErrNotExist
+	}
+	m.names[to] = m.names[from]
+	delete(m.names, from)
+	return nil
+}
+
+func (m *memory) Remove(name string) error {
+	if err := m.fails(); err != nil {
+		return err
+	}
+	if m.names[name] == nil {
+		return fs.ErrNotExist
+	}
+	delete(m.names, name)
+	return nil
+}
+
+func (m *memory) Dir(name string, create bool) (chain.Dir, error) {
+	if err := m.fails(); err != nil {
+		return nil, err
+	}
+	d := m.dirs[name]
+	if d == nil && !create {
+		return nil, fs.ErrNotExist
+	}
+	if d == nil {
+		d = newMemory()
+		d.faults, m.dirs[name] = m.faults, d
+	}
+	return d, nil
+}
+
 func (m *memory) Names() (list []string, err error) {
 	for name := range m.names {
+		list = append(list, name)
+	}
+	for name := range m.dirs {
 		list = append(list, name)
 	}
 	sort.Strings(list)

@@ -78,14 +78,16 @@ func (l *Log) readOn(size int64) error {
 			if noted.Number > l.last.Number {
 				return l.damage(err.Error())
 			}
-			return l.file.Truncate(l.end)
+			return l.cutOff(size)
 		case errors.Is(err, errChain):
 			return l.damage(err.Error())
 		case err != nil:
 			return fmt.Errorf("cannot read the log: %w", err)
 		}
-		if err := l.opt.Seen(r); err != nil {
-			return err
+		if !own(r.Kind) {
+			if err := l.opt.Seen(r); err != nil {
+				return err
+			}
 		}
 		l.last, l.end = r.Mark, s.at.Offset
 		l.disk.written.Store(&r.Mark)

@@ -54,6 +54,8 @@ type Options struct {
 	// Seen is called for each record that this Log did not append, in their order. When it
 	// fails, so does what has read the record.
 	Seen func(Record) error
+	// Own is called by Verify for each of the log's own records; it may be nil.
+	Own func(Record)
 }
 
 // A Log is an open log. Update must not be called at the same time as another Update or
@@ -110,10 +112,10 @@ func (l *Log) open() error {
 	if w.file != nil {
 		l.id, l.limit = w.header.id, w.header.limit
 		l.adopt(w.file, w.last, w.end)
-		if l.cut = w.size - w.end; l.cut > 0 {
-			err = l.file.Truncate(w.end)
+		err = rewrite(w.file, noted, w.last.Segment, w.end)
+		if l.cut = w.size - w.end; l.cut > 0 && err == nil {
+			err = l.cutOff(w.size)
 		}
-		err = errors.Join(err, rewrite(w.file, noted, w.last.Segment, w.end))
 	} else {
 		_, _ = rand.Read(l.id[:]) // never fails
 		err = l.begin(1)
@@ -146,7 +148,7 @@ func (l *Log) ID() ID { return l.id }
 // Last returns the last record. It must not be called at the same time as Update.
 func (l *Log) Last() Mark { return l.last }
 
-// Cut returns how many bytes of an incomplete record Open has removed.
+// Cut returns how many bytes of an incomplete record Open has removed. A record has them.
 func (l *Log) Cut() int64 { return l.cut }
 
 // Update has do append records, after all that others have appended was passed to Seen.
@@ -158,6 +160,11 @@ func (l *Log) Update(do func(*Batch) error) error {
 		return err
 	}
 	defer unlock()
+	return l.update(do)
+}
+
+// update is Update for a caller that has the lock.
+func (l *Log) update(do func(*Batch) error) error {
 	if err := l.catchUp(); err != nil {
 		return err
 	}
@@ -166,10 +173,20 @@ func (l *Log) Update(do func(*Batch) error) error {
 			return fmt.Errorf("cannot begin a segment of the log: %w", err)
 		}
 	}
-	b := Batch{last: l.last, end: l.end, now: time.Unix(0, time.Now().UnixNano()).UTC()}
+	b := l.batch()
 	if err := do(&b); err != nil || len(b.text) == 0 {
 		return err
 	}
+	return l.write(&b)
+}
+
+// batch begins a batch behind the last record.
+func (l *Log) batch() Batch {
+	return Batch{dir: l.opt.Dir, last: l.last, end: l.end, now: time.Unix(0, time.Now().UnixNano()).UTC()}
+}
+
+// write appends a batch.
+func (l *Log) write(b *Batch) error {
 	if _, err := l.file.WriteAt(b.text, l.end); err != nil {
 		if cut := l.file.Truncate(l.end); cut != nil {
 			return fmt.Errorf("cannot write to the log: %w; %w: %w", err, ErrUnsure, cut)
@@ -183,6 +200,7 @@ func (l *Log) Update(do func(*Batch) error) error {
 
 // Batch is the records that one Update appends.
 type Batch struct {
+	dir  Dir // of the log
 	text []byte
 	last Mark
 	end  int64
@@ -195,7 +213,7 @@ func (b *Batch) Time() time.Time { return b.now }
 // SetTime changes it for the records that follow, which were made elsewhere before.
 func (b *Batch) SetTime(at time.Time) { b.now = at }
 
-// Append adds a record. kind is not KindSegment.
+// Append adds a record. kind is not one of the log's own.
 func (b *Batch) Append(kind byte, body []byte) (Mark, error) {
 	if len(body) > MaxBody {
 		return Mark{}, fmt.Errorf("a record of %d bytes is too large for the log: at most %d", len(body), MaxBody)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,11 +20,14 @@ type site struct {
 	dir, notes *memory
 	log        *chain.Log
 	seen       []string // of what the log passed on, in its order
+	where      []uint32 // it was, which segments
 
 	tried    map[string]bool // to append
 	refused  map[string]bool // were certainly not appended
 	appended []string        // in their order
 	promised int             // so many of appended are on the disk
+	segments []uint32        // of appended
+	removed  uint32          // segments before it may have been removed
 }
 
 func newSite() *site {
@@ -35,12 +39,31 @@ func (s *site) options(seen func(chain.Record) error) chain.Options {
 }
 
 func (s *site) open() (err error) {
-	s.seen = nil
+	s.seen, s.where = nil, nil
 	s.log, err = chain.Open(s.options(func(r chain.Record) error {
-		s.seen = append(s.seen, string(r.Body))
-		return nil
+		text, err := s.text(r)
+		s.seen, s.where = append(s.seen, text), append(s.where, r.Segment)
+		return err
 	}))
 	return err
+}
+
+// A text that begins with this is beside the log.
+const beside = "beside:"
+
+// text is what a record says.
+func (s *site) text(r chain.Record) (string, error) {
+	hash, is := strings.CutPrefix(string(r.Body), beside)
+	if !is {
+		return string(r.Body), nil
+	}
+	h := chain.Hash([]byte(hash[:32]))
+	size, err := strconv.Atoi(hash[32:])
+	if err != nil {
+		return "", err
+	}
+	text, err := chain.ReadBlob(s.dir, r.Segment, h, int64(size))
+	return string(text), err
 }
 
 // add appends records in one update.
@@ -48,17 +71,32 @@ func (s *site) add(texts ...string) error {
 	for _, text := range texts {
 		s.tried[text] = true
 	}
+	var marks []chain.Mark
 	err := s.log.Update(func(b *chain.Batch) error {
+		marks = nil
 		for _, text := range texts {
-			if _, err := b.Append('m', []byte(text)); err != nil {
+			body := []byte(text)
+			if strings.HasPrefix(text, beside) {
+				h, err := b.Blob(body)
+				if err != nil {
+					return err
+				}
+				body = fmt.Appendf([]byte(beside), "%s%d", h[:], len(text))
+			}
+			m, err := b.Append('m', body)
+			if err != nil {
 				return err
 			}
+			marks = append(marks, m)
 		}
 		return nil
 	})
 	switch {
 	case err == nil:
 		s.appended = append(s.appended, texts...)
+		for _, m := range marks {
+			s.segments = append(s.segments, m.Segment)
+		}
 	case !errors.Is(err, chain.ErrUnsure):
 		for _, text := range texts {
 			s.refused[text] = true
@@ -88,6 +126,30 @@ func (s *site) work(name string) {
 	}
 }
 
+// workMore is work with texts beside the log, and segments that are removed.
+func (s *site) workMore(name string) {
+	for i := range 4 {
+		text := fmt.Sprint(beside, name, i)
+		if s.add(text[len(beside):], text, beside+"the same in each segment") == nil && i%2 == 1 {
+			_ = s.sync()
+		}
+	}
+	s.work(name)
+	_ = s.remove(2)
+	_ = s.add(beside + name)
+	_ = s.sync()
+	_ = s.remove(1)
+}
+
+// remove removes all segments but the last ones, so many.
+func (s *site) remove(stay uint32) error {
+	return s.log.Remove(func(_ *chain.Batch, first, last uint32) (uint32, error) {
+		stays := max(first, last-min(last, stay-1))
+		s.removed = max(s.removed, stays)
+		return stays, nil
+	})
+}
+
 // check opens what is left and compares it with what was promised. When the machine went
 // on, what was refused is not there either.
 func (s *site) check(t *testing.T, what string, crashed bool) {
@@ -96,6 +158,12 @@ func (s *site) check(t *testing.T, what string, crashed bool) {
 		t.Fatalf("%s: it does not open: %v", what, err)
 	}
 	next := 0
+	for len(s.seen) > 0 && next < len(s.segments) && s.segments[next] < s.removed && s.appended[next] != s.seen[0] {
+		next++ // it was removed
+	}
+	for next < len(s.segments) && len(s.seen) == 0 && s.segments[next] < s.removed {
+		next++
+	}
 	for _, text := range s.seen {
 		switch {
 		case next < len(s.appended) && text == s.appended[next]:
@@ -108,7 +176,7 @@ func (s *site) check(t *testing.T, what string, crashed bool) {
 		t.Fatalf("%s: %q is missing; there are %q", what, s.appended[next], s.seen)
 	}
 	s.verifies(t, what)
-	if err := s.add("after"); err != nil {
+	if err := s.add(fmt.Sprint("after-", len(s.tried))); err != nil {
 		t.Fatalf("%s: it takes nothing more: %v", what, err)
 	}
 	if err := s.sync(); err != nil {
@@ -121,7 +189,7 @@ func (s *site) check(t *testing.T, what string, crashed bool) {
 func (s *site) verifies(t *testing.T, what string) {
 	t.Helper()
 	n := 0
-	last, rest, err := chain.Verify(s.options(func(chain.Record) error { n++; return nil }))
+	last, rest, err := chain.Verify(s.options(func(r chain.Record) error { n++; _, err := s.text(r); return err }))
 	if err != nil || rest != 0 || last != s.log.Last() {
 		t.Fatalf("%s: verify returns %v, %d bytes left, %v; want %v", what, last, rest, err, s.log.Last())
 	}
@@ -167,7 +235,7 @@ func faulty(t *testing.T, n, times int, where string, fault error) bool {
 		}
 		m.failing(n, times, fault)
 		if s.open() == nil {
-			s.work("first")
+			s.workMore("first")
 		}
 		return s, m.failed()
 	}
@@ -191,7 +259,7 @@ func TestManyCrashesLoseNothingThatWasPromised(t *testing.T) {
 			what := fmt.Sprint("seed ", seed, ", round ", round)
 			s.dir.failing(1+r.IntN(150), 1000, syscall.EIO) // from then on the process is dead
 			if s.open() == nil {
-				s.work(fmt.Sprint(round))
+				s.workMore(fmt.Sprint(round))
 			}
 			crashed := r.IntN(2) == 0
 			if crashed {
@@ -200,8 +268,10 @@ func TestManyCrashesLoseNothingThatWasPromised(t *testing.T) {
 				s = s.after(nil)
 			}
 			s.check(t, what, true)
-			s.appended, s.promised = slices.Clone(s.seen), len(s.seen) // it has them, and has synced
-			s.appended, s.promised = append(s.appended, "after"), s.promised+1
+			after := s.appended[len(s.appended)-1]
+			s.appended, s.segments = slices.Clone(s.seen), slices.Clone(s.where) // it has them, and has synced
+			s.appended, s.segments = append(s.appended, after), append(s.segments, s.log.Last().Segment)
+			s.promised = len(s.appended)
 		}
 	}
 }
@@ -240,12 +310,14 @@ func TestEachChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	s := newSite()
 	must(t, s.open())
-	s.work("a")
+	s.workMore("a")
+	s.workMore("b")
+	must(t, s.add(beside+"b"))
 	must(t, s.sync())
-	for name, c := range s.dir.names {
+	for name, c := range s.dir.all() {
 		for i := range c.now {
 			c.now[i] ^= 1 << (i % 8)
-			_, _, err := chain.Verify(s.options(func(chain.Record) error { return nil }))
+			_, _, err := chain.Verify(s.options(func(r chain.Record) error { _, err := s.text(r); return err }))
 			if err == nil {
 				t.Errorf("byte %d of %s was changed, and that is not found", i, name)
 			}

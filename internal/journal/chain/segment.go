@@ -10,9 +10,15 @@ import (
 	"strings"
 )
 
-// KindSegment is the kind of the first record of each segment. It is the log's own and is
-// not passed on.
-const KindSegment = 0
+// The kinds of the log's own records, which are not passed on.
+const (
+	KindSegment = 0   // the first of each segment
+	KindRemoved = 255 // segments were removed: see removal
+	KindCut     = 254 // bytes that were no record were removed: see CutOf
+)
+
+// own reports whether a kind is the log's own.
+func own(kind byte) bool { return kind == KindSegment || kind >= KindCut }
 
 // ID names a log. It is chosen at random when the log is made.
 type ID [16]byte
@@ -75,7 +81,18 @@ func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segment
 func segmentName(n uint32) string { return fmt.Sprintf("%08d.log", n) }
 
 // segments returns the numbers of the segments of a directory, in their order.
-func segments(dir Dir) (list []uint32, err error) {
+func segments(dir Dir) ([]uint32, error) {
+	list, err := segmentsLeft(dir)
+	for i, n := range list {
+		if want := list[0] + uint32(i); n != want {
+			return nil, &DamageError{Mark: Mark{Segment: want}, Why: "this segment is missing"}
+		}
+	}
+	return list, err
+}
+
+// segmentsLeft is segments, also when some are missing.
+func segmentsLeft(dir Dir) (list []uint32, err error) {
 	names, err := dir.Names()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the log's segments: %w", err)
@@ -87,10 +104,5 @@ func segments(dir Dir) (list []uint32, err error) {
 		}
 	}
 	slices.Sort(list)
-	for i, n := range list {
-		if want := uint32(i + 1); n != want {
-			return nil, &DamageError{Mark: Mark{Segment: want}, Why: "this segment is missing"}
-		}
-	}
 	return list, nil
 }

@@ -15,6 +15,9 @@ type walk struct {
 	seen  func(Record) error
 	upTo  int64  // how much of the last segment is read; 0 = all
 	stop  uint64 // the number of the last record that is read; 0 = none
+	own   func(Record)    // is called for the log's own records; may be nil
+	files map[uint32]File // those that were opened before
+	base  removal         // where the log begins, when its first segments were removed
 
 	header segmentHeader // of the current segment
 	file   File          // the same; nil before the first
@@ -27,6 +30,9 @@ type walk struct {
 // the note; the fields then say where it is. What of a last segment is not even its first
 // record is left to be made anew.
 func (w *walk) all(list []uint32) error {
+	if w.file == nil && len(list) > 0 && list[0] > 1 {
+		w.base.segment = list[0]
+	}
 	for i, n := range list {
 		if w.stopped() {
 			return nil
@@ -42,6 +48,9 @@ func (w *walk) all(list []uint32) error {
 	}
 	if w.noted.Number > w.last.Number {
 		return w.damage(fmt.Sprintf("it is missing, and its end was noted at number %d", w.noted.Number))
+	}
+	if w.base.segment > 0 && w.stop == 0 {
+		return &DamageError{Mark{Number: 1, Segment: w.base.segment - 1}, "it is missing, and no record says that toold has removed it"}
 	}
 	return nil
 }
@@ -99,14 +108,23 @@ func missing(err error) error {
 // recordAt reads the record at the place of a mark, and where it ends, whatever its number
 // and the record before are.
 func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err error) {
-	var p [kindAt - beforeAt]byte
-	if _, err := f.ReadAt(p[:], at.Offset+beforeAt); err != nil {
-		return Record{}, 0, read(err)
+	before, err := follows(f, at)
+	if err != nil {
+		return Record{}, 0, err
 	}
-	before := Mark{Number: binary.BigEndian.Uint64(p[numberAt-beforeAt:]) - 1, Segment: at.Segment, Offset: at.Offset, Hash: Hash(p[:numberAt-beforeAt])}
 	s := scan(f, before, size)
 	r, err = s.next()
 	return r, s.at.Offset, err
+}
+
+// follows returns the number and the hash of the record before the one at the place of a
+// mark, as that one says, with this place.
+func follows(f io.ReaderAt, at Mark) (before Mark, err error) {
+	var p [kindAt - beforeAt]byte
+	if _, err := f.ReadAt(p[:], at.Offset+beforeAt); err != nil {
+		return Mark{}, read(err)
+	}
+	return Mark{Number: binary.BigEndian.Uint64(p[numberAt-beforeAt:]) - 1, Segment: at.Segment, Offset: at.Offset, Hash: Hash(p[:numberAt-beforeAt])}, nil
 }
 
 // checkEarlier compares the record of the note with it, when that is the last one or comes
@@ -134,12 +152,16 @@ func (w *walk) damage(why string) error {
 
 // segment reads one segment. It reports false for a last one that was not begun.
 func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
-	f, err := w.dir.Open(segmentName(n))
+	f, err := w.open(n)
 	if err != nil {
 		return false, fmt.Errorf("cannot open a segment of the log: %w", err)
 	}
 	size, err := f.Size()
-	if err != nil {
+	if err == nil && n == w.base.segment {
+		w.base.before, err = follows(f, Mark{Segment: n})
+		w.last = w.base.before
+	}
+	if err != nil && !errors.Is(err, errBroken) {
 		return false, errors.Join(err, f.Close())
 	}
 	if last && w.upTo > 0 {
@@ -161,7 +183,19 @@ func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 	w.close()
 	w.header, w.file, w.size = h, f, size
 	w.last, w.end = Mark{s.at.Number, n, 0, s.at.Hash}, s.at.Offset
+	if w.own != nil {
+		w.own(Record{Mark: w.last, Kind: KindSegment})
+	}
 	return true, w.records(s)
+}
+
+// open opens a segment.
+func (w *walk) open(n uint32) (File, error) {
+	if f := w.files[n]; f != nil {
+		delete(w.files, n)
+		return f, nil
+	}
+	return w.dir.Open(segmentName(n))
 }
 
 // incomplete reports whether a segment whose first record cannot be read was being made
@@ -191,10 +225,24 @@ func (w *walk) records(s *scanner) error {
 		if err := w.check(r.Mark); err != nil {
 			return err
 		}
-		if err := w.seen(r); err != nil {
+		if err := w.pass(r); err != nil {
 			return err
 		}
 		w.last, w.end = r.Mark, s.at.Offset
+	}
+	return nil
+}
+
+// pass passes a record on.
+func (w *walk) pass(r Record) error {
+	if !own(r.Kind) {
+		return w.seen(r)
+	}
+	if r.Kind == KindRemoved && w.base.allows(r.Body) {
+		w.base = removal{}
+	}
+	if w.own != nil {
+		w.own(r)
 	}
 	return nil
 }
@@ -220,12 +268,15 @@ func (w *walk) close() {
 // note. Each record is passed to seen. It returns the last record, and how many bytes
 // behind it are none. Processes may append meanwhile; what they append is not read.
 func Verify(o Options) (last Mark, rest int64, err error) {
-	w := walk{dir: o.Dir, seen: o.Seen}
+	w := walk{dir: o.Dir, seen: o.Seen, own: o.Own, files: map[uint32]File{}}
 	list, err := w.snapshot(o)
 	if err == nil {
 		err = w.all(list)
 	}
 	w.close()
+	for _, f := range w.files {
+		_ = f.Close() // it was not read
+	}
 	return w.last, w.size - w.end, err
 }
 
@@ -247,12 +298,13 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	if list, err = segments(o.Dir); err != nil || len(list) == 0 {
 		return list, err
 	}
-	f, err := o.Dir.Open(segmentName(list[len(list)-1]))
-	if err != nil {
-		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
+	for _, n := range list { // they may be removed meanwhile
+		if w.files[n], err = o.Dir.Open(segmentName(n)); err != nil {
+			return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
+		}
 	}
-	w.upTo, err = f.Size()
-	return list, errors.Join(err, f.Close())
+	w.upTo, err = w.files[list[len(list)-1]].Size()
+	return list, err
 }
 
 // Accept notes a log as it is, up to the first record that does not follow the one before,

@@ -1,0 +1,156 @@
+package chain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// Blobs are texts too large for a record, each in a file that is named by its hash and by the
+// segment whose records mean it: blobs/ab/abcd….00000001. They go with the segment.
+const (
+	blobsName  = "blobs"
+	unfinished = ".new"
+)
+
+// ErrBlob says that a text beside the log is not as it was kept.
+var ErrBlob = errors.New("it was removed or changed")
+
+func blobName(h Hash, segment uint32) string { return fmt.Sprintf("%x.%08d", h[:], segment) }
+
+// blobSegment is the segment whose records mean a blob; 0 for what is none.
+func blobSegment(name string) (n uint32) {
+	hash, rest, _ := strings.Cut(strings.TrimSuffix(name, unfinished), ".")
+	if _, err := hex.DecodeString(hash); err != nil || len(hash) != hex.EncodedLen(len(Hash{})) {
+		return 0
+	}
+	_, _ = fmt.Sscanf(strings.TrimLeft(rest, "0"), "%d", &n)
+	return n
+}
+
+// blobDir opens the directory of the blobs that begin with a byte.
+func blobDir(dir Dir, first byte, create bool) (Dir, error) {
+	all, err := dir.Dir(blobsName, create)
+	if err != nil {
+		return nil, err
+	}
+	return all.Dir(hex.EncodeToString([]byte{first}), create)
+}
+
+// Blob keeps a text beside the log, for a record of this batch that names its hash. It is on
+// the disk when Blob returns.
+func (b *Batch) Blob(text []byte) (Hash, error) {
+	h := Hash(sha256.Sum256(text))
+	d, err := blobDir(b.dir, h[0], true)
+	if err == nil {
+		err = writeBlob(d, blobName(h, b.last.Segment), h, text)
+	}
+	if err != nil {
+		return h, fmt.Errorf("cannot keep a text of %d bytes beside the log: %w", len(text), err)
+	}
+	return h, nil
+}
+
+func writeBlob(d Dir, name string, h Hash, text []byte) error {
+	if _, err := readBlob(d, name, h, int64(len(text))); err == nil {
+		return d.Sync() // whoever made it may have died before
+	}
+	f, err := d.Create(name + unfinished)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt(text, 0)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.Rename(name+unfinished, name)
+	}
+	if err != nil {
+		return errors.Join(err, d.Remove(name+unfinished)) // it takes room
+	}
+	return d.Sync()
+}
+
+// ReadBlob returns a text that a record of a segment means. The error is ErrBlob when it is
+// not as it was, and ErrNoMark when the segment was removed meanwhile.
+func ReadBlob(dir Dir, segment uint32, h Hash, size int64) ([]byte, error) {
+	d, err := blobDir(dir, h[0], false)
+	var text []byte
+	if err == nil {
+		text, err = readBlob(d, blobName(h, segment), h, size)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	f, err := dir.Open(segmentName(segment))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoMark
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(ErrBlob, f.Close())
+}
+
+func readBlob(d Dir, name string, h Hash, size int64) (text []byte, err error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	is, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if is != size {
+		return nil, ErrBlob
+	}
+	text = make([]byte, size)
+	if n, err := f.ReadAt(text, 0); n < len(text) {
+		return nil, err
+	}
+	if sha256.Sum256(text) != h {
+		return nil, ErrBlob
+	}
+	return text, nil
+}
+
+// eachBlob calls do for each blob, and what is left of one.
+func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error {
+	all, err := dir.Dir(blobsName, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	parts, err := all.Names()
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		d, err := all.Dir(part, false)
+		if err != nil {
+			return err
+		}
+		names, err := d.Names()
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if n := blobSegment(name); n > 0 {
+				if err := do(d, name, n); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

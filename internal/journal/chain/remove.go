@@ -1,0 +1,181 @@
+package chain
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Segment is a part of a log that can be removed as a whole.
+type Segment struct {
+	Number uint32
+	Bytes  int64     // with its blobs
+	Begun  time.Time // that of its first record
+}
+
+// Segments returns the segments of a log, the oldest first. It may be called at any time.
+func (l *Log) Segments() ([]Segment, error) {
+	numbers, err := segments(l.opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	blobs := map[uint32]int64{}
+	err = eachBlob(l.opt.Dir, func(d Dir, name string, segment uint32) error {
+		f, err := d.Open(name)
+		if err != nil {
+			return err
+		}
+		size, err := f.Size()
+		blobs[segment] += size
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Segment, len(numbers))
+	for i, n := range numbers {
+		first, size, err := l.header(n)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = Segment{n, size + blobs[n], first.Time}
+	}
+	return list, nil
+}
+
+// header reads the first record of a segment.
+func (l *Log) header(n uint32) (first Record, size int64, err error) {
+	f, err := l.opt.Dir.Open(segmentName(n))
+	if err != nil {
+		return first, 0, err
+	}
+	defer f.Close()
+	if size, err = f.Size(); err != nil {
+		return first, 0, err
+	}
+	first, _, err = recordAt(f, Mark{Segment: n}, size)
+	return first, size, err
+}
+
+// A removal is a place where a log may begin: a segment, and the record before it. The body
+// of a record of KindRemoved has one for each segment that was removed then, since a crash
+// may leave some of them.
+type removal struct {
+	segment uint32
+	before  Mark // Number and Hash
+}
+
+const removalBytes = 4 + 8 + len(Hash{})
+
+func (r removal) append(p []byte) []byte {
+	p = binary.BigEndian.AppendUint32(p, r.segment)
+	p = binary.BigEndian.AppendUint64(p, r.before.Number)
+	return append(p, r.before.Hash[:]...)
+}
+
+// allows reports whether the body of a record of KindRemoved says that a log may begin here.
+func (r removal) allows(body []byte) bool {
+	want := string(r.append(nil))
+	for ; len(body) >= removalBytes; body = body[removalBytes:] {
+		if string(body[:removalBytes]) == want {
+			return true
+		}
+	}
+	return false
+}
+
+// Remove removes the oldest segments with their blobs. choose gets the segments that there
+// are and returns the first one that stays; it may append what is to be known of those that
+// go, and only then. The last segment stays in any case.
+func (l *Log) Remove(choose func(b *Batch, first, last uint32) (stays uint32, err error)) error {
+	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var gone []uint32
+	err = l.update(func(b *Batch) error {
+		gone, err = l.removable(b, choose)
+		return err
+	})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	if err := l.Sync(l.last.Number); err != nil {
+		return err
+	}
+	if err := l.disk.note.settle(l.last); err != nil {
+		return err
+	}
+	for _, n := range gone {
+		if err := l.opt.Dir.Remove(segmentName(n)); err != nil {
+			return fmt.Errorf("cannot remove a segment of the log: %w", err)
+		}
+		if err := l.opt.Dir.Sync(); err != nil { // the oldest first, on the disk too
+			return err
+		}
+	}
+	stays := gone[len(gone)-1] + 1
+	return eachBlob(l.opt.Dir, func(d Dir, name string, segment uint32) error {
+		if segment >= stays {
+			return nil
+		}
+		return d.Remove(name)
+	})
+}
+
+// removable appends the record that segments were removed, and returns which.
+func (l *Log) removable(b *Batch, choose func(b *Batch, first, last uint32) (uint32, error)) ([]uint32, error) {
+	list, err := segments(l.opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	first, last := list[0], list[len(list)-1]
+	stays, err := choose(b, first, last)
+	stays = min(stays, last)
+	if err != nil || stays <= first {
+		return nil, err
+	}
+	var body []byte
+	for n := first + 1; n <= stays; n++ {
+		f, err := l.opt.Dir.Open(segmentName(n))
+		if err != nil {
+			return nil, err
+		}
+		before, err := follows(f, Mark{Segment: n})
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		body = removal{n, before}.append(body)
+	}
+	_, err = b.Append(KindRemoved, body)
+	return list[:stays-first], err
+}
+
+// cutKept is how much of what is cut off is kept.
+const cutKept = 1 << 20
+
+// cutOff removes what is behind the last record and none, and records that. What the disk has
+// no room for is not recorded.
+func (l *Log) cutOff(size int64) error {
+	rest := make([]byte, min(size-l.end, cutKept))
+	n, _ := l.file.ReadAt(rest, l.end)
+	if err := l.file.Truncate(l.end); err != nil {
+		return err
+	}
+	b := l.batch()
+	if _, err := b.Append(KindCut, append(binary.BigEndian.AppendUint64(nil, uint64(size-l.end)), rest[:n]...)); err != nil {
+		return err
+	}
+	_ = l.write(&b)
+	return nil
+}
+
+// CutOf returns how many bytes a record of KindCut says were cut off, and the first of them.
+func CutOf(r Record) (size int64, text []byte) {
+	if r.Kind != KindCut || len(r.Body) < 8 {
+		return 0, nil
+	}
+	return int64(binary.BigEndian.Uint64(r.Body)), r.Body[8:]
+}
