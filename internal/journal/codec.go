@@ -3,7 +3,10 @@ package journal
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
 )
 
 // codec goes over the fields of an event, in the order in which they are in the log. One
@@ -16,17 +19,46 @@ type codec interface {
 	when(*time.Time) // the zero time is kept
 }
 
+// A field longer than inRecord is kept beside the log: beside is added to its length, and its
+// hash is in its place.
+const (
+	inRecord = 64 << 10
+	beside   = 1 << 40
+)
+
 // encoder appends the fields. Numbers are varints, texts follow their length.
-type encoder struct{ p []byte }
+type encoder struct {
+	p    []byte
+	keep func([]byte) (chain.Hash, error) // keeps a text beside the log
+	err  error                            // of keep
+}
 
 func (e *encoder) text(s *string) {
+	if len(*s) > inRecord {
+		e.beside([]byte(*s))
+		return
+	}
 	e.p = binary.AppendUvarint(e.p, uint64(len(*s)))
 	e.p = append(e.p, *s...)
 }
 
 func (e *encoder) bytes(b *[]byte) {
+	if len(*b) > inRecord {
+		e.beside(*b)
+		return
+	}
 	e.p = binary.AppendUvarint(e.p, uint64(len(*b)))
 	e.p = append(e.p, *b...)
+}
+
+func (e *encoder) beside(text []byte) {
+	if e.err != nil {
+		return
+	}
+	var h chain.Hash
+	h, e.err = e.keep(text)
+	e.p = binary.AppendUvarint(e.p, uint64(len(text))|beside)
+	e.p = append(e.p, h[:]...)
 }
 
 func (e *encoder) number(n *int64) { e.p = binary.AppendVarint(e.p, *n) }
@@ -41,14 +73,19 @@ func (e *encoder) when(t *time.Time) {
 
 // decoder reads them. After the first that is cut off, err is set and nothing changes.
 type decoder struct {
-	p   []byte
-	err error
+	p     []byte
+	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a text beside the log
+	err   error
 }
 
 var errCutOff = errors.New("a field is cut off")
 
 func (d *decoder) take() []byte {
 	size, n := binary.Uvarint(d.p)
+	away, kept := size&beside != 0, size&(beside-1)
+	if away {
+		size = uint64(len(chain.Hash{}))
+	}
 	switch {
 	case len(d.p) == 0 || d.err != nil:
 		return nil // written before there was this field
@@ -57,7 +94,9 @@ func (d *decoder) take() []byte {
 		return nil
 	}
 	field := d.p[n : n+int(size)]
-	d.p = d.p[n+int(size):]
+	if d.p = d.p[n+int(size):]; away {
+		field, d.err = d.fetch(chain.Hash(field), int64(kept))
+	}
 	return field
 }
 
@@ -92,16 +131,40 @@ func (d *decoder) when(t *time.Time) {
 	}
 }
 
-// encode is the body of the record of an event.
-func encode(e event) []byte {
-	var c encoder
+// encode is the body of the record of an event. keep is called for what is not in it.
+func encode(e event, keep func([]byte) (chain.Hash, error)) ([]byte, error) {
+	c := encoder{keep: keep}
 	e.fields(&c)
-	return c.p
+	return c.p, c.err
 }
 
 // decode reads it. What it returns in e refers to body.
-func decode(body []byte, e event) error {
-	c := decoder{p: body}
+func decode(body []byte, e event, fetch func(chain.Hash, int64) ([]byte, error)) error {
+	c := decoder{p: body, fetch: fetch}
 	e.fields(&c)
 	return c.err
+}
+
+// texts reads what is beside a log. A text that is lost is replaced by lostText, unless it
+// is strict.
+type texts struct {
+	dir    chain.Dir
+	strict bool
+}
+
+// lostText stands for a text that was removed or changed.
+const lostText = `{"lost":"this text was removed or changed in the files of toold; toold audit verify names the call"}`
+
+// of is for the records of a segment.
+func (t texts) of(segment uint32) func(chain.Hash, int64) ([]byte, error) {
+	return func(h chain.Hash, size int64) ([]byte, error) {
+		text, err := chain.ReadBlob(t.dir, segment, h, size)
+		switch lost := errors.Is(err, chain.ErrBlob); {
+		case lost && t.strict:
+			return nil, fmt.Errorf("the text %x of %d bytes is kept beside it: %w", h[:], size, err)
+		case lost:
+			return []byte(lostText), nil
+		}
+		return text, err
+	}
 }

@@ -18,6 +18,7 @@ const (
 	kindUnfence   = 8  // its call has come
 	kindAdopted   = 9  // the open call of a dead daemon became that of another
 	kindTrial     = 10 // nothing: it was tried whether the log can be written again
+	kindRemoved   = 20 // the oldest part of the log is removed
 )
 
 // event is what is in a record.
@@ -44,6 +45,8 @@ func newEvent(kind byte) event {
 		return &adoptedEvent{}
 	case kindTrial:
 		return &trialEvent{}
+	case kindRemoved:
+		return &removedEvent{}
 	}
 	return nil
 }
@@ -222,6 +225,31 @@ func (e *adoptedEvent) fields(c codec) {
 type trialEvent struct{}
 
 func (*trialEvent) fields(codec) {}
+
+// removedEvent is kindRemoved: the calls and messages of the segments that go are known no
+// more, and what is to be known without them.
+type removedEvent struct {
+	stays            int64 // the first segment that stays
+	lastKey, lastSeq int64
+	fences           []fenceEvent // the oldest of a client first
+}
+
+func (e *removedEvent) fields(c codec) {
+	for _, n := range []*int64{&e.stays, &e.lastKey, &e.lastSeq} {
+		c.number(n)
+	}
+	n := int64(len(e.fences))
+	c.number(&n)
+	for i := range n {
+		if int(i) == len(e.fences) {
+			e.fences = append(e.fences, fenceEvent{})
+		}
+		f := &e.fences[i]
+		if f.fields(c); f.id == "" {
+			break // no fence: it is cut off
+		}
+	}
+}
 
 func flag(c codec, is *bool) {
 	n := int64(0)

@@ -26,6 +26,26 @@ func (d *faultyDir) Open(name string) (chain.File, error) { return d.wrap(d.Dir.
 
 func (d *faultyDir) Create(name string) (chain.File, error) { return d.wrap(d.Dir.Create(name)) }
 
+func (d *faultyDir) Sub(name string, create bool) (chain.Dir, error) {
+	sub, err := d.Dir.Sub(name, create)
+	return &faultySub{sub, d}, err
+}
+
+// faultySub is a directory on the same disk.
+type faultySub struct {
+	chain.Dir
+	of *faultyDir
+}
+
+func (d *faultySub) Sub(name string, create bool) (chain.Dir, error) {
+	sub, err := d.Dir.Sub(name, create)
+	return &faultySub{sub, d.of}, err
+}
+
+func (d *faultySub) Open(name string) (chain.File, error) { return d.of.wrap(d.Dir.Open(name)) }
+
+func (d *faultySub) Create(name string) (chain.File, error) { return d.of.wrap(d.Dir.Create(name)) }
+
 func (d *faultyDir) wrap(f chain.File, err error) (chain.File, error) {
 	if err != nil {
 		return nil, err

@@ -43,7 +43,10 @@ func (x *index) fillSome(log *chain.Log, to chain.Mark) (uint64, error) {
 	if err != nil || have.Number >= to.Number {
 		return have.Number, err
 	}
-	f := x.filler()
+	f, err := x.filler()
+	if err != nil {
+		return have.Number, err
+	}
 	switch err := log.Read(have, to, f.add); {
 	case err == nil:
 		f.at = to // records of the log itself are not passed on
@@ -65,13 +68,16 @@ type filler struct {
 	records, bytes int
 	arguments      map[Key][]byte
 	messages       []Message
+	segments       []uint32       // of messages
+	received       map[Key]uint32 // the segments of calls
 	fences         bool
 }
 
-func (x *index) filler() *filler {
-	f := &filler{x: x, table: newTable(), arguments: map[Key][]byte{}}
+// filler begins to take up records. The caller is in a transaction.
+func (x *index) filler() (*filler, error) {
+	f := &filler{x: x, table: newTable(), arguments: map[Key][]byte{}, received: map[Key]uint32{}}
 	f.table.load = func(k Key) (*Record, error) { return loaded(scanRecord(x.row(findKey, k))) }
-	return f
+	return f, f.begin()
 }
 
 // loaded is nil for a call that is not found.
@@ -82,7 +88,7 @@ func loaded(r Record, err error) (*Record, error) {
 	return &r, err
 }
 
-// begin reads what a table needs beside calls. The caller is in a transaction.
+// begin reads what a table needs beside calls.
 func (f *filler) begin() error {
 	t := f.table
 	err := f.x.row(queryLast).Scan(&t.lastKey, &t.lastSeq)
@@ -98,15 +104,10 @@ func (f *filler) begin() error {
 
 // add takes up the next record.
 func (f *filler) add(rec chain.Record) error {
-	if f.at == (chain.Mark{}) {
-		if err := f.begin(); err != nil {
-			return err
-		}
-	}
 	if f.records >= fillRecords || f.bytes >= fillBytes {
 		return errEnough
 	}
-	e, err := decodeRecord(rec)
+	e, err := decodeRecord(rec, f.x.texts)
 	if err != nil {
 		return err
 	}
@@ -115,17 +116,42 @@ func (f *filler) add(rec chain.Record) error {
 			return err
 		}
 	}
-	f.messages = append(f.messages, f.table.apply(e, rec.Number, rec.Time)...)
-	f.table.commit()
-	switch e := e.(type) {
-	case *callEvent:
-		f.arguments[Key(e.key)] = e.call.Arguments
-	case *fenceEvent:
-		f.fences = true
-	}
 	f.at = rec.Mark
 	f.records++
 	f.bytes += len(rec.Body)
+	for _, m := range f.table.apply(e, rec.Number, rec.Time) {
+		f.messages, f.segments = append(f.messages, m), append(f.segments, rec.Segment)
+		f.bytes += len(m.Body)
+	}
+	f.table.commit()
+	switch e := e.(type) {
+	case *callEvent:
+		f.arguments[Key(e.key)], f.received[Key(e.key)] = e.call.Arguments, rec.Segment
+	case *fenceEvent:
+		f.fences = true
+	case *removedEvent:
+		f.fences = true
+		return f.removed(e.stays)
+	}
+	return nil
+}
+
+// removed removes what was in the segments before one, as if the index were made of the rest.
+func (f *filler) removed(stays int64) error {
+	if err := f.put(); err != nil {
+		return err
+	}
+	const calls = "calls WHERE id < coalesce((SELECT id FROM calls WHERE segment >= ?1 ORDER BY id LIMIT 1), 1 << 62)"
+	for _, statement := range []string{
+		"DELETE FROM messages WHERE seq < coalesce((SELECT seq FROM messages WHERE segment >= ?1 ORDER BY seq LIMIT 1), 1 << 62)",
+		"DELETE FROM messages WHERE seq IN (SELECT return_seq FROM " + calls + ")",
+		"DELETE FROM arguments WHERE call IN (SELECT id FROM " + calls + ")",
+		"DELETE FROM " + calls,
+	} {
+		if _, err := f.x.exec(statement, stays); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -139,14 +165,18 @@ func (f *filler) put() error {
 	}
 	query := putCall()
 	for _, r := range f.table.calls {
-		do(query, callValues(r)...)
+		var segment any // stays when it is NULL
+		if n, fresh := f.received[r.Key]; fresh {
+			segment = n
+		}
+		do(query, append(callValues(r), segment)...)
 	}
 	for k, text := range f.arguments {
 		do("INSERT INTO arguments (call, text) VALUES (?, ?)", k, string(text))
 	}
-	for _, m := range f.messages {
+	for i, m := range f.messages {
 		do(putMessage, m.Seq, m.ID, m.Time.UnixNano(), m.Type, m.Direction, m.Client, m.AgentID, m.ConversationID,
-			m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), m.GroupID, m.SenderID)
+			m.RunID, m.StepID, m.OTID, m.CallID, m.Status, string(m.Body), m.GroupID, m.SenderID, f.segments[i])
 	}
 	if f.fences {
 		do("DELETE FROM fences")
@@ -159,19 +189,21 @@ func (f *filler) put() error {
 	at := f.at
 	do("INSERT OR REPLACE INTO position (id, number, segment, start, hash, last_key, last_seq) VALUES (1, ?, ?, ?, ?, ?, ?)",
 		int64(at.Number), at.Segment, at.Offset, at.Hash[:], f.table.lastKey, f.table.lastSeq)
-	f.messages, f.arguments, f.fences, f.records, f.bytes = nil, map[Key][]byte{}, false, 0, 0
+	f.messages, f.segments, f.fences, f.records, f.bytes = nil, nil, false, 0, 0
+	clear(f.arguments)
+	clear(f.received)
 	f.table.forget(at.Number)
 	return err
 }
 
-const putMessage = `INSERT INTO messages (` + messageColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const putMessage = `INSERT INTO messages (` + messageColumns + `, segment) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // callNames are the columns of calls, as callValues returns them.
 const callNames = `id, client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace,
 	request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state,
 	decision_action, decision_by, decision_rule, decision_source, decision_reason, decision_person, decision_widened,
 	daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
-	received_at, decided_at, intended_at, started_at, returned_at, delivered_at, return_seq`
+	received_at, decided_at, intended_at, started_at, returned_at, delivered_at, return_seq, segment`
 
 // putCall makes the statement that writes all of a call. The number of its return stays when
 // it is NULL.

@@ -11,10 +11,11 @@ import (
 	"github.com/toold/toold/internal/journal"
 )
 
-func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m,mode=700"); err != nil {
+// smallDisk is a directory on a file system of its own.
+func smallDisk(t *testing.T, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
 		t.Skipf("cannot mount a small file system (%v): run as root to test a full disk", err)
 	}
 	t.Cleanup(func() {
@@ -22,6 +23,12 @@ func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "2m")
 	j, err := journal.Open(t.Context(), dir, journal.Self())
 	must(t, err)
 	defer j.Close()
@@ -52,4 +59,45 @@ func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 	if rec, err := j.Find(t.Context(), "agent", "intended"); err != nil || rec.State != journal.Running {
 		t.Errorf("record is %+v, %v", rec, err)
 	}
+}
+
+// The return of a call that runs is recorded on a disk on which nothing else is, and no new
+// call takes its room.
+func TestAReturnHasRoomOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "4m")
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	must(t, err)
+	defer j.Close()
+	var running []journal.Key
+	for i := range 3 {
+		rec, _, err := j.Begin(t.Context(), call(fmt.Sprint("running-", i)), allow)
+		must(t, err)
+		running = append(running, rec.Key)
+	}
+	fill := filepath.Join(dir, "fill")
+	_ = os.WriteFile(fill, make([]byte, 8<<20), 0o600) // as much as there is room for
+	for i := 0; ; i++ {                                // until the room in the last block is used up too
+		if _, _, err := j.Begin(t.Context(), call(fmt.Sprint("new-", i)), allow); err != nil {
+			break
+		}
+	}
+	body := fmt.Appendf(nil, `{"result":"%s"}`, strings.Repeat("x", 200_000))
+	for _, k := range running {
+		if _, err := j.Finish(t.Context(), k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+			return fmt.Sprint("message-", seq), body, nil
+		}); err != nil {
+			t.Errorf("a return on a full disk: %v", err)
+		}
+		if _, _, err := j.Begin(t.Context(), call("new"), allow); err == nil || !strings.Contains(err.Error(), "make room on the disk") {
+			t.Errorf("a new call took its room: %v", err)
+		}
+	}
+	must(t, os.Remove(fill))
+	_, _, err = j.Begin(t.Context(), call("later"), allow)
+	must(t, err)
+	if info, err := os.Stat(filepath.Join(dir, "journal", "ballast")); err != nil || info.Size() != 1<<20 {
+		t.Errorf("the ballast is %v, %v", info, err)
+	}
+	verify(t, dir)
 }

@@ -284,7 +284,11 @@ func (m *importer) flush() error {
 	err := m.log.Update(func(b *chain.Batch) error {
 		for _, e := range m.waiting {
 			b.SetTime(e.at)
-			if _, err := b.Append(e.kind, encode(e.event)); err != nil {
+			body, err := encode(e.event, b.Blob)
+			if err == nil {
+				_, err = b.Append(e.kind, body)
+			}
+			if err != nil {
 				return err
 			}
 		}

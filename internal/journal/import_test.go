@@ -49,7 +49,7 @@ func contents(t *testing.T, path string) (all []string) {
 	db, err := sql.Open("sqlite", path)
 	must(t, err)
 	defer db.Close()
-	columns := strings.Replace(callNames, "returned_at, ", "", 1) // is that of the message now
+	columns := strings.TrimSuffix(strings.Replace(callNames, "returned_at, ", "", 1), ", segment") // returned_at is that of the message now
 	for _, query := range []string{
 		"SELECT " + columns + " FROM calls ORDER BY id", "SELECT call, text FROM arguments ORDER BY call",
 		"SELECT " + messageColumns + " FROM messages ORDER BY seq", "SELECT client, tool_call_id FROM fences ORDER BY id",

@@ -20,7 +20,7 @@ import (
 var indexSchema string
 
 // indexVersion is that of indexSchema. An index of another version is made anew.
-const indexVersion = 1
+const indexVersion = 2
 
 // errUseless says that an index has to be made anew.
 var errUseless = errors.New("it is of another version")
@@ -37,6 +37,7 @@ type index struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt // by their text
 	full  uint64               // number of a record that it certainly has
+	texts texts
 }
 
 // openIndex opens the index in a file, and makes it anew when it is missing or useless.
@@ -99,7 +100,7 @@ func (x *index) connect(ctx context.Context, path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := x.writer(ctx, address(path, "_pragma=journal_mode(wal)&_pragma=synchronous(normal)")); err != nil {
+	if err := x.writer(ctx, address(path, "_pragma=auto_vacuum(full)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)")); err != nil {
 		return err
 	}
 	if x.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
@@ -212,6 +213,13 @@ func (x *index) restore(ctx context.Context, t *table) (at chain.Mark, err error
 		return at, err
 	}
 	return at, scanFences(rows, t)
+}
+
+// oldestOpen is the segment of the log in which the oldest call without a return begins; 0
+// when there is none.
+func (x *index) oldestOpen(ctx context.Context) (segment uint32, err error) {
+	err = x.known.QueryRowContext(ctx, "SELECT coalesce(min(segment), 0) FROM calls WHERE return_seq IS NULL").Scan(&segment)
+	return segment, err
 }
 
 const queryLast = "SELECT coalesce(max(last_key), 0), coalesce(max(last_seq), 0) FROM position"

@@ -50,6 +50,7 @@ CREATE TABLE calls (
   started_at         INTEGER,
   returned_at        INTEGER,
   delivered_at       INTEGER,
+  segment            INTEGER, -- of the log in which it begins
   UNIQUE (client, agent_id, tool_call_id)
 );
 CREATE INDEX calls_by_id ON calls (tool_call_id);
@@ -72,6 +73,7 @@ CREATE TABLE messages (
   sender_id       TEXT NOT NULL,
   tool_call_id    TEXT NOT NULL,
   status          TEXT NOT NULL,
+  segment         INTEGER NOT NULL, -- of the log
   body            TEXT NOT NULL
 );
 CREATE INDEX messages_by_id ON messages (id);

@@ -62,7 +62,10 @@ func take(t *testing.T, x *index, records []chain.Record, most int) {
 		if err != nil {
 			return err
 		}
-		f := x.filler()
+		f, err := x.filler()
+		if err != nil {
+			return err
+		}
 		for _, r := range records[have.Number:min(len(records), int(have.Number)+most)] {
 			if err := f.add(r); err != nil {
 				return err
@@ -86,7 +89,7 @@ func TestTheIndexIsTheSameHoweverItIsFilled(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		var records []chain.Record
 		for i, e := range course(r, newTable(), 80) {
-			records = append(records, chain.Record{Mark: chain.Mark{Number: uint64(i + 1)}, Kind: kindOf(e), Time: clock(i), Body: encode(e)})
+			records = append(records, chain.Record{Mark: chain.Mark{Number: uint64(i + 1)}, Kind: kindOf(e), Time: clock(i), Body: encoded(e)})
 		}
 		path := filepath.Join(t.TempDir(), "index.db")
 		slowly, atOnce := [2]*index{openIndexHere(t, path), openIndexHere(t, path)}, openIndexHere(t, path+"2")

@@ -55,6 +55,7 @@ type Journal struct {
 	write   *recorder
 	index   *index
 	filling alarm // brings the index up to date
+	ballast ballast
 }
 
 // files are the directories of a journal.
@@ -165,6 +166,7 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	if err := j.openLog(ctx); err != nil {
 		return err
 	}
+	j.ballast.open(filepath.Join(j.files.path, ballastName))
 	j.filling.after, j.filling.do = fillAfter, func() { _ = j.fill(context.Background()) } // a query meets the same error
 	j.write.changed = j.filling.set
 	return nil
@@ -178,6 +180,8 @@ func (j *Journal) openLog(ctx context.Context) error {
 		return err
 	}
 	w := j.write
+	w.texts = texts{dir: j.files.log}
+	j.index.texts = w.texts
 	o := j.files.options(w.see)
 	o.From = at
 	if w.log, err = chain.Open(o); errors.Is(err, chain.ErrNoMark) {
@@ -228,7 +232,9 @@ func (j *Journal) remakeIndex(ctx context.Context) error {
 		return err
 	}
 	return statedir.Alone(ctx, j.dir, "index", func() (err error) {
-		j.index, err = makeIndex(ctx, j.files.indexPath())
+		if j.index, err = makeIndex(ctx, j.files.indexPath()); err == nil {
+			j.index.texts = j.write.texts
+		}
 		return err
 	})
 }

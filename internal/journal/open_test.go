@@ -86,7 +86,7 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	link, err := journal.Verify(ctx, dir, journal.Link{})
 	must(t, err)
 	must(t, cycle(ctx, j, call("fourth")))
-	if later, err := journal.Verify(ctx, dir, link); err != nil || later.Number <= link.Number {
+	if later, err := journal.Verify(ctx, dir, link.Link); err != nil || later.Number <= link.Number {
 		t.Errorf("it has link %d, %v", later.Number, err)
 	}
 	for _, other := range []journal.Link{{Number: link.Number + 1, Hash: link.Hash}, {Number: link.Number}, {Number: link.Number + 1000, Hash: link.Hash}} {

@@ -12,6 +12,7 @@ import (
 type health struct {
 	mu     sync.Mutex
 	failed error     // of the last write; nil when it succeeded
+	refuse error     // why no new call is recorded; nil while it is
 	looked time.Time // when the files were looked at
 	found  error     // what was wrong with them
 }
@@ -41,7 +42,7 @@ func (j *Journal) Ready() error {
 	}
 	h := &j.write.health
 	h.mu.Lock()
-	failed, found, old := h.failed, h.found, time.Since(h.looked) > lookEvery
+	failed, found, old := errors.Join(h.failed, h.refuse), h.found, time.Since(h.looked) > lookEvery
 	if old {
 		h.looked = time.Now()
 	}
@@ -56,7 +57,27 @@ func (j *Journal) Ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.found = found
-	return errors.Join(h.failed, found)
+	return errors.Join(h.failed, h.refuse, found)
+}
+
+// Refuse has no new call be recorded, for a reason, until it is called with nil. Calls that
+// are recorded go on, and get their returns.
+func (j *Journal) Refuse(why error) {
+	h := &j.write.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuse = why
+}
+
+// mayGrow returns why no new call may be recorded. The caller has the turn of the recorder.
+func (j *Journal) mayGrow() error {
+	h := &j.write.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuse != nil {
+		return h.refuse
+	}
+	return j.ballast.restore()
 }
 
 // look checks the files without writing.

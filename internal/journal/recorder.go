@@ -32,6 +32,7 @@ type recorder struct {
 	turn     chan struct{} // capacity 1; full while somebody writes
 	log      *chain.Log    // nil when it has lost something, which tampered then says
 	tampered error
+	texts    texts
 	end      atomic.Pointer[chain.Mark] // the last record; nil before there is a table
 	changed  func()                     // is called when there is something that the index does not have
 
@@ -90,7 +91,7 @@ func (r *recorder) see(rec chain.Record) error {
 	if r.table == nil || rec.Number <= r.table.number {
 		return nil // the table is read, or was, from an index that has it
 	}
-	e, err := decodeRecord(rec)
+	e, err := decodeRecord(rec, r.texts)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,11 @@ func (b *batch) append(kind byte, e event) error {
 	if err := b.may(e); err != nil {
 		return err
 	}
-	mark, err := b.log.Append(kind, encode(e))
+	body, err := encode(e, b.log.Blob)
+	if err != nil {
+		return err
+	}
+	mark, err := b.log.Append(kind, body)
 	if err == nil {
 		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
 	}
@@ -278,17 +283,39 @@ func (r *recorder) write(tasks []*task) error {
 		}
 		return nil
 	})
+	return r.wrote(&b, err)
+}
+
+// remove removes the oldest segments, up to the one that choose returns. What choose appends
+// is recorded before.
+func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint32, err error)) error {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.log == nil {
+		return r.tampered
+	}
+	b := batch{table: r.table}
+	err := r.log.Remove(func(log *chain.Batch, first, last uint32) (uint32, error) {
+		r.known.Lock()
+		b.log = log
+		return choose(&b, first, last)
+	})
+	return r.wrote(&b, err)
+}
+
+// wrote ends a batch.
+func (r *recorder) wrote(b *batch, err error) error {
 	if b.log != nil {
 		defer r.known.Unlock()
 	}
 	r.ended()
-	if err != nil {
+	if r.table.number > r.log.Last().Number {
 		r.table.rollback()
 		return gone(err)
 	}
 	r.table.commit()
 	r.passOn(b.fresh)
-	return nil
+	return gone(err)
 }
 
 // present returns an error unless the log is where it was opened.
@@ -308,13 +335,13 @@ func gone(err error) error {
 }
 
 // decodeRecord reads the event in a record.
-func decodeRecord(rec chain.Record) (event, error) {
+func decodeRecord(rec chain.Record, t texts) (event, error) {
 	e := newEvent(rec.Kind)
 	if e == nil {
 		return nil, fmt.Errorf("record number %d of the journal is of kind %d: a newer toold wrote it; update toold", rec.Number, rec.Kind)
 	}
-	if err := decode(rec.Body, e); err != nil {
-		return nil, fmt.Errorf("cannot read record number %d of the journal: %w", rec.Number, err)
+	if err := decode(rec.Body, e, t.of(rec.Segment)); err != nil {
+		return e, fmt.Errorf("cannot read record number %d of the journal: %w", rec.Number, err)
 	}
 	return e, nil
 }

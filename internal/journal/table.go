@@ -150,6 +150,8 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 		t.fence(e)
 	case *adoptedEvent:
 		t.change(Key(e.key), func(r *entry) { r.Daemon = parseIdentity(e.by) })
+	case *removedEvent:
+		t.removed(e)
 	}
 	return added
 }
@@ -204,6 +206,17 @@ func (t *table) count(seq int64) {
 	last := t.lastSeq
 	t.lastSeq = max(last, seq)
 	t.undo = append(t.undo, func() { t.lastSeq = last })
+}
+
+// removed takes up what is to be known without the segments that were removed.
+func (t *table) removed(e *removedEvent) {
+	key, fences := t.lastKey, t.fences
+	t.undo = append(t.undo, func() { t.lastKey, t.fences = key, fences })
+	t.lastKey, t.fences = max(key, Key(e.lastKey)), map[string][]string{}
+	t.count(e.lastSeq)
+	for _, f := range e.fences {
+		t.fences[f.client] = append(t.fences[f.client], f.id)
+	}
 }
 
 // fence adds an id to those of a client, or removes it.

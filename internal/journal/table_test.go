@@ -84,7 +84,7 @@ func TestATableThatIsTakenBackIsAsBefore(t *testing.T) {
 		at := 0
 		for _, e := range kept {
 			read := fresh(e)
-			if err := decode(encode(e), read); err != nil {
+			if err := decode(encoded(e), read, nil); err != nil {
 				t.Fatal(err)
 			}
 			other.apply(read, uint64(at), clock(at))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
 )
@@ -42,29 +43,59 @@ type Link struct {
 // The error is ErrTampered and names the first record that does not fit, or what of the
 // index. Who can write the files and knows this program can make all of them anew: only a
 // link that was kept elsewhere shows that.
-func Verify(ctx context.Context, dir string, kept Link) (last Link, err error) {
+func Verify(ctx context.Context, dir string, kept Link) (Report, error) {
 	f, err := openFiles(dir)
-	if err != nil {
-		return Link{}, errors.Join(fmt.Errorf("cannot verify the journal: %w", err), f.close())
-	}
 	defer f.close()
-	v := verification{kept: kept, met: kept == Link{}}
+	if err != nil {
+		return Report{}, fmt.Errorf("cannot verify the journal: %w", err)
+	}
+	for {
+		r, err := verify(ctx, &f, kept)
+		switch {
+		case errors.Is(err, chain.ErrNoMark):
+			continue // a part was removed meanwhile
+		case err != nil && !errors.Is(err, ErrTampered):
+			return Report{}, fmt.Errorf("cannot verify the journal: %w", err)
+		}
+		return r, err
+	}
+}
+
+// Report is what Verify has found to be whole.
+type Report struct {
+	Link        // the last
+	Gone uint64 // so many records before were removed with their part of the journal
+	Cuts []Cut
+}
+
+// Cut is what toold has removed from the end of the log, because it was no whole record: a
+// process or the machine ended while it was written.
+type Cut struct {
+	Number uint64 // of the record that says so
+	Time   time.Time
+	Bytes  int64
+	Text   []byte // the first of them
+}
+
+func verify(ctx context.Context, f *files, kept Link) (Report, error) {
+	v := verification{kept: kept, met: kept == Link{}, texts: texts{dir: f.log, strict: true}}
 	defer v.close()
-	mark, rest, err := v.verify(ctx, &f)
+	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
 	switch {
 	case errors.As(err, &damage):
-		return Link{}, fmt.Errorf("%w: %w", ErrTampered, err)
-	case errors.Is(err, ErrTampered):
-		return Link{}, err
+		return Report{}, fmt.Errorf("%w: %w%s", ErrTampered, err, v.touched(f, damage.Mark))
 	case err != nil:
-		return Link{}, fmt.Errorf("cannot verify the journal: %w", err)
+		return Report{}, err
 	case rest > 0:
-		return Link{}, tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
+		return Report{}, tampered("%d bytes follow record number %d and are none: toold was killed while it wrote them, and removes them when it starts, or they were added", rest, mark.Number)
+	case !v.met && kept.Number <= v.report.Gone:
+		return Report{}, fmt.Errorf("record number %d was removed with its part of the journal, which begins with number %d now: keep a later link", kept.Number, v.report.Gone+1)
 	case !v.met:
-		return Link{}, tampered("record number %d is not the one that was noted", kept.Number)
+		return Report{}, tampered("record number %d is not the one that was noted", kept.Number)
 	}
-	return Link{mark.Number, mark.Hash}, nil
+	v.report.Link = Link{mark.Number, mark.Hash}
+	return v.report, nil
 }
 
 func tampered(format string, args ...any) error {
@@ -73,8 +104,13 @@ func tampered(format string, args ...any) error {
 
 // verification is one Verify. Beside the index that is there it makes one of its own.
 type verification struct {
-	kept Link
-	met  bool
+	kept   Link
+	met    bool
+	texts  texts
+	lost   bool   // a text beside the log is lost, and all records are whole
+	gone   uint64 // the last record that says that a part was removed
+	begun  bool
+	report Report
 
 	db    *sql.DB
 	there *sql.Tx    // nil without an index
@@ -87,12 +123,14 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	if err := v.open(ctx, f.indexPath()); err != nil {
 		return last, 0, err
 	}
-	last, rest, err = chain.Verify(f.options(func(rec chain.Record) error {
+	o := f.options(func(rec chain.Record) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		return v.add(rec)
-	}))
+	})
+	o.Own = v.addOwn
+	last, rest, err = chain.Verify(o)
 	if err != nil {
 		return last, rest, err
 	}
@@ -125,12 +163,13 @@ func (v *verification) open(ctx context.Context, path string) (err error) {
 	if v.at, err = scanPosition(v.there.QueryRowContext(ctx, queryPosition)); err != nil {
 		return v.unreadable(err)
 	}
-	v.own = &index{stmts: map[string]*sql.Stmt{}}
+	v.own = &index{stmts: map[string]*sql.Stmt{}, texts: v.texts}
 	if err := v.own.writer(ctx, ""); err != nil {
 		return err
 	}
-	v.fill = v.own.filler()
-	_, err = v.own.exec("BEGIN")
+	if _, err = v.own.exec("BEGIN"); err == nil {
+		v.fill, err = v.own.filler()
+	}
 	return err
 }
 
@@ -142,15 +181,41 @@ func (v *verification) unreadable(err error) error {
 	return err
 }
 
-// add takes up a record of the log.
-func (v *verification) add(rec chain.Record) error {
+// addOwn takes up a record that is the log's own.
+func (v *verification) addOwn(rec chain.Record) {
+	v.meet(rec)
+	if size, text := chain.CutOf(rec); size > 0 {
+		v.report.Cuts = append(v.report.Cuts, Cut{rec.Number, rec.Time, size, text})
+	}
+}
+
+// meet notes which records there are.
+func (v *verification) meet(rec chain.Record) {
+	if !v.begun {
+		v.begun, v.report.Gone = true, rec.Number-1
+	}
 	if rec.Number == v.kept.Number && rec.Hash == v.kept.Hash {
 		v.met = true
+	}
+}
+
+// add takes up a record of the log.
+func (v *verification) add(rec chain.Record) error {
+	v.meet(rec)
+	e, err := decodeRecord(rec, v.texts)
+	if v.lost = errors.Is(err, chain.ErrBlob); v.lost {
+		return &chain.DamageError{Mark: rec.Mark, Why: err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	if _, is := e.(*removedEvent); is {
+		v.gone = rec.Number
 	}
 	if v.there == nil || rec.Number > v.at.Number {
 		return nil
 	}
-	err := v.fill.add(rec)
+	err = v.fill.add(rec)
 	if errors.Is(err, errEnough) {
 		if err = v.fill.put(); err == nil {
 			err = v.fill.add(rec)
@@ -161,8 +226,8 @@ func (v *verification) add(rec chain.Record) error {
 
 // compare compares the index that is there with that of the log up to the same record.
 func (v *verification) compare(ctx context.Context, at chain.Mark) error {
-	if v.there == nil {
-		return nil
+	if v.there == nil || v.report.Gone > 0 && v.gone > at.Number {
+		return nil // there is none, or it is from before a part was removed, and behind
 	}
 	if at.Number > 0 {
 		v.fill.at = at

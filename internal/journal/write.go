@@ -51,6 +51,9 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) {
 			return err
 		}
+		if err := j.mayGrow(); err != nil {
+			return err
+		}
 		e, err := j.newCall(b, c, s, d, a)
 		if err == nil {
 			err = b.append(kindCall, e)
@@ -152,8 +155,10 @@ type Builder func(seq int64) (id string, body []byte, err error)
 // Finish records a call's return. When it returns, the record outlives the daemon,
 // and only then may the return be sent; some milliseconds later it outlives the
 // machine. A call has one return: the second Finish is ErrState.
+//
+// On a full disk the ballast gives it room; no new call is taken then before it is back.
 func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
-	err = j.write.record(soon, func(b *batch) (err error) {
+	finish := func(b *batch) (err error) {
 		_, seq = b.table.next()
 		e := &returnEvent{key: int64(k), outcome: o, seq: seq}
 		if err = b.may(e); err != nil {
@@ -163,7 +168,11 @@ func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (se
 			return err
 		}
 		return b.append(kindReturn, e)
-	})
+	}
+	err = j.write.record(soon, finish)
+	if isFull(err) && j.ballast.release() {
+		err = j.write.record(soon, finish)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot journal the return of a call: %w", err)
 	}

@@ -33,11 +33,11 @@ func blobSegment(name string) (n uint32) {
 
 // blobDir opens the directory of the blobs that begin with a byte.
 func blobDir(dir Dir, first byte, create bool) (Dir, error) {
-	all, err := dir.Dir(blobsName, create)
+	all, err := dir.Sub(blobsName, create)
 	if err != nil {
 		return nil, err
 	}
-	return all.Dir(hex.EncodeToString([]byte{first}), create)
+	return all.Sub(hex.EncodeToString([]byte{first}), create)
 }
 
 // Blob keeps a text beside the log, for a record of this batch that names its hash. It is on
@@ -124,7 +124,7 @@ func readBlob(d Dir, name string, h Hash, size int64) (text []byte, err error) {
 
 // eachBlob calls do for each blob, and what is left of one.
 func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error {
-	all, err := dir.Dir(blobsName, false)
+	all, err := dir.Sub(blobsName, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -136,7 +136,7 @@ func eachBlob(dir Dir, do func(d Dir, name string, segment uint32) error) error 
 		return err
 	}
 	for _, part := range parts {
-		d, err := all.Dir(part, false)
+		d, err := all.Sub(part, false)
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,9 @@ type Dir interface {
 	// Rename gives a file another name, in place of one that has it.
 	Rename(from, to string) error
 	Remove(name string) error
-	// Dir opens a directory in this one. With create it is made when it is missing, and
+	// Sub opens a directory in this one. With create it is made when it is missing, and
 	// its name is on the disk; else the error is fs.ErrNotExist.
-	Dir(name string, create bool) (Dir, error)
+	Sub(name string, create bool) (Dir, error)
 	// Sync returns when the names of all files are on the disk.
 	Sync() error
 	// Same reports whether a name is still that of an open file.
@@ -103,7 +103,7 @@ func (d *directory) Rename(from, to string) error {
 
 func (d *directory) Remove(name string) error { return os.Remove(filepath.Join(d.path, name)) }
 
-func (d *directory) Dir(name string, create bool) (Dir, error) {
+func (d *directory) Sub(name string, create bool) (Dir, error) {
 	sub := &directory{path: filepath.Join(d.path, name)}
 	if !create {
 		_, err := os.Stat(sub.path)

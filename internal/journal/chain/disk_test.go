@@ -188,7 +188,7 @@ func (m *memory) Remove(name string) error {
 	return nil
 }
 
-func (m *memory) Dir(name string, create bool) (chain.Dir, error) {
+func (m *memory) Sub(name string, create bool) (chain.Dir, error) {
 	if err := m.fails(); err != nil {
 		return nil, err
 	}

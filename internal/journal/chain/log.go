@@ -240,6 +240,10 @@ func (l *Log) CatchUp(wait time.Duration) error {
 // as Update.
 func (l *Log) WaitFor(most time.Duration) { l.opt.Wait = most }
 
+// Begin sets how large the segments become that are begun from now on. It must not be called at
+// the same time as Update.
+func (l *Log) Begin(segmentBytes int64) { l.opt.SegmentBytes = segmentBytes }
+
 // Read passes the records behind one mark, up to another one, to seen. Both are of records
 // that the log has; the zero Mark is before the first. It may be called at any time. The
 // error is ErrNoMark when the log has another record at after, or none.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toold/toold/internal/journal/chain"
@@ -162,5 +163,50 @@ func TestWhatFollowsADamagedRecordIsFound(t *testing.T) {
 				t.Fatalf("byte %d of record %d: %q, want %q", at, m.Number, left, want)
 			}
 		}
+	}
+}
+
+// A process that dies after it has named a text leaves the name to the system; who means the
+// same text brings it to the disk.
+func TestATextThatAnotherProcessKeptIsBroughtToTheDisk(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		s := newSite()
+		must(t, s.open())
+		for n := 1; ; n++ {
+			s.dir.failing(n, 1000, syscall.EIO)
+			if err := s.add(beside + "text"); err == nil {
+				break
+			}
+			next := s.after(nil)
+			must(t, next.open())
+			must(t, next.add(beside+"text"))
+			must(t, next.sync())
+			after := next.after(rand.New(rand.NewPCG(seed, uint64(n))))
+			must(t, after.open())
+			after.verifies(t, fmt.Sprint("after call ", n))
+			s = newSite()
+			must(t, s.open())
+		}
+	}
+}
+
+// The note is of a record that stays, whichever part of it a power cut tears.
+func TestALogIsOpenedFromARecordAfterARemoval(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	must(t, s.open())
+	s.work("a")
+	must(t, s.remove(1))
+	var last chain.Mark
+	_, _, err := chain.Verify(s.options(func(r chain.Record) error { last = r.Mark; return nil }))
+	if err != nil || last.Number == 0 {
+		t.Fatalf("last is %v, %v", last, err)
+	}
+	clear(s.notes.names["head"].now[:100])
+	o := s.options(func(chain.Record) error { return nil })
+	o.From = last
+	if _, err := chain.Open(o); err != nil {
+		t.Error(err)
 	}
 }

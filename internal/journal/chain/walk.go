@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 )
 
@@ -16,7 +17,6 @@ type walk struct {
 	upTo  int64  // how much of the last segment is read; 0 = all
 	stop  uint64 // the number of the last record that is read; 0 = none
 	own   func(Record)    // is called for the log's own records; may be nil
-	files map[uint32]File // those that were opened before
 	base  removal         // where the log begins, when its first segments were removed
 
 	header segmentHeader // of the current segment
@@ -152,7 +152,10 @@ func (w *walk) damage(why string) error {
 
 // segment reads one segment. It reports false for a last one that was not begun.
 func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
-	f, err := w.open(n)
+	f, err := w.dir.Open(segmentName(n))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("a segment was removed meanwhile: %w", ErrNoMark)
+	}
 	if err != nil {
 		return false, fmt.Errorf("cannot open a segment of the log: %w", err)
 	}
@@ -187,15 +190,6 @@ func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 		w.own(Record{Mark: w.last, Kind: KindSegment})
 	}
 	return true, w.records(s)
-}
-
-// open opens a segment.
-func (w *walk) open(n uint32) (File, error) {
-	if f := w.files[n]; f != nil {
-		delete(w.files, n)
-		return f, nil
-	}
-	return w.dir.Open(segmentName(n))
 }
 
 // incomplete reports whether a segment whose first record cannot be read was being made
@@ -266,17 +260,15 @@ func (w *walk) close() {
 
 // Verify reads a whole log and checks that nothing of it was changed or removed up to its
 // note. Each record is passed to seen. It returns the last record, and how many bytes
-// behind it are none. Processes may append meanwhile; what they append is not read.
+// behind it are none. Processes may append meanwhile; what they append is not read. The error
+// is ErrNoMark when one removes segments that were not read yet.
 func Verify(o Options) (last Mark, rest int64, err error) {
-	w := walk{dir: o.Dir, seen: o.Seen, own: o.Own, files: map[uint32]File{}}
+	w := walk{dir: o.Dir, seen: o.Seen, own: o.Own}
 	list, err := w.snapshot(o)
 	if err == nil {
 		err = w.all(list)
 	}
 	w.close()
-	for _, f := range w.files {
-		_ = f.Close() // it was not read
-	}
 	return w.last, w.size - w.end, err
 }
 
@@ -298,13 +290,12 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	if list, err = segments(o.Dir); err != nil || len(list) == 0 {
 		return list, err
 	}
-	for _, n := range list { // they may be removed meanwhile
-		if w.files[n], err = o.Dir.Open(segmentName(n)); err != nil {
-			return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
-		}
+	f, err := o.Dir.Open(segmentName(list[len(list)-1]))
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
 	}
-	w.upTo, err = w.files[list[len(list)-1]].Size()
-	return list, err
+	w.upTo, err = f.Size()
+	return list, errors.Join(err, f.Close())
 }
 
 // Accept notes a log as it is, up to the first record that does not follow the one before,

@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Part is a part of a journal that can be removed as a whole.
+type Part struct {
+	Bytes int64 // with the texts beside it
+	Ended time.Time
+
+	segment uint32
+}
+
+// Parts returns the parts of the journal, the oldest first, but for the last one, which grows.
+func (j *Journal) Parts() (list []Part, err error) {
+	if j.write.log == nil {
+		return nil, j.write.tampered
+	}
+	segments, err := j.write.log.Segments()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the parts of the journal: %w", err)
+	}
+	for i, s := range segments[:len(segments)-1] {
+		list = append(list, Part{s.Bytes, segments[i+1].Begun, s.Number})
+	}
+	return list, nil
+}
+
+// Remove removes a part, and those before it. It reports false when a call that is open was
+// recorded there, or the part is gone. That it was removed is recorded; an id of its calls is
+// new again.
+func (j *Journal) Remove(ctx context.Context, p Part) (removed bool, err error) {
+	if err := j.settle(ctx); err != nil {
+		return false, err
+	}
+	err = j.write.remove(func(b *batch, first, last uint32) (uint32, error) {
+		// What the index does not have yet is not removed, nor what it needs.
+		at, err := j.index.position(ctx)
+		if err != nil {
+			return 0, err
+		}
+		open, err := j.index.oldestOpen(ctx)
+		if err != nil {
+			return 0, err
+		}
+		stays := min(p.segment+1, at.Segment, last)
+		if open > 0 {
+			stays = min(stays, open)
+		}
+		removed = stays > p.segment && stays > first
+		if !removed {
+			return first, nil
+		}
+		return stays, b.append(kindRemoved, b.table.forgets(stays))
+	})
+	if err != nil {
+		return false, fmt.Errorf("cannot remove the oldest part of the journal: %w", err)
+	}
+	return removed, j.fill(ctx)
+}
+
+// forgets is the event of a removal.
+func (t *table) forgets(stays uint32) *removedEvent {
+	e := &removedEvent{stays: int64(stays), lastKey: int64(t.lastKey), lastSeq: t.lastSeq}
+	for _, client := range slices.Sorted(maps.Keys(t.fences)) {
+		for _, id := range t.fences[client] {
+			e.fences = append(e.fences, fenceEvent{client, id, int64(len(t.fences[client]))})
+		}
+	}
+	return e
+}
+
+// Bound sets how large a journal and what is kept with it should become: the parts that are
+// begun from now on are small enough that removing one makes some room.
+func (j *Journal) Bound(bytes int64) {
+	j.write.turn <- struct{}{}
+	defer func() { <-j.write.turn }()
+	if j.write.log != nil {
+		j.write.log.Begin(min(segmentBytes, max(bytes/64, 1<<20)))
+	}
+}

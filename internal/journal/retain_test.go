@@ -1,0 +1,295 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lived has some calls begin and end, in a journal of many parts.
+func lived(t *testing.T, j *Journal, name string, n int) {
+	t.Helper()
+	for i := range n {
+		rec, err := begin(t, j, fmt.Sprint(name, "-", i))
+		if err == nil {
+			err = finished(t, j, rec.Key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// removeAll removes all parts that can be.
+func removeAll(t *testing.T, j *Journal) (removed int) {
+	t.Helper()
+	list, err := j.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		done, err := j.Remove(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			removed++
+		}
+	}
+	return removed
+}
+
+func dumped(t *testing.T, j *Journal) any {
+	t.Helper()
+	if err := j.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return dump(t, j.index)
+}
+
+// What is removed is gone from the log and from the index, as if that were made of the rest;
+// numbers are not used again, and what is fenced stays so.
+func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	if fenced, err := j.Fence(t.Context(), "agent", "fenced", 10); err != nil || !fenced {
+		t.Fatal(fenced, err)
+	}
+	lived(t, j, "first", 40)
+	open, err := begin(t, j, "open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lived(t, j, "second", 40)
+	last := j.Last()
+	before, err := Verify(t.Context(), dir, Link{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := removeAll(t, j); n == 0 {
+		t.Fatal("nothing was removed")
+	}
+	calls, err := j.Calls(t.Context(), 0, 1000)
+	if err != nil || len(calls) < 41 || calls[0].Key > open.Key {
+		t.Errorf("%d calls from %d on are left, %v; %d is open", len(calls), calls[0].Key, err, open.Key)
+	}
+	if err := finished(t, j, open.Key); err != nil {
+		t.Fatal(err)
+	}
+	if n := removeAll(t, j); n == 0 {
+		t.Error("nothing was removed when the call had ended")
+	}
+	if rec, err := j.Find(t.Context(), "agent", "open"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the call that ended: %+v, %v", rec, err)
+	}
+	r, err := Verify(t.Context(), dir, Link{})
+	if err != nil || r.Gone == 0 {
+		t.Errorf("%d records are gone, %v", r.Gone, err)
+	}
+	if _, err := Verify(t.Context(), dir, before.Link); err != nil && (errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "was removed with its part")) {
+		t.Errorf("a link from before: %v", err)
+	}
+	is := dumped(t, j)
+	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+		t.Fatal(err)
+	}
+	j, _ = openFaulty(t, dir)
+	if diff := cmp.Diff(is, dumped(t, j)); diff != "" {
+		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
+	}
+	if got := j.Fences()["agent"]; len(got) != 1 {
+		t.Errorf("fenced are %q", got)
+	}
+	if rec, err := begin(t, j, "first-0"); err != nil || rec.Key != 82 || j.Last() != last+2 {
+		t.Errorf("call %d, message %d, %v", rec.Key, j.Last(), err)
+	}
+}
+
+// A part that goes away otherwise is missing.
+func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	lived(t, j, "a", 40)
+	if err := os.Remove(filepath.Join(dir, "journal", "00000001.log")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(t.Context(), dir, Link{}); !errors.Is(err, ErrTampered) {
+		t.Errorf("verify: %v", err)
+	}
+}
+
+const largeText = 100_000
+
+// large begins and ends a call whose arguments and return are kept beside the log.
+func large(t *testing.T, j *Journal, id string) Record {
+	t.Helper()
+	text := fmt.Appendf(nil, `{"command":"%s %s"}`, id, strings.Repeat("x", largeText))
+	rec, _, err := j.Begin(t.Context(), Call{
+		Client: "agent", ID: id, Arguments: text, MessageType: "approval_request_message", Message: fmt.Appendf(nil, `{"arguments":%s}`, text),
+	}, Decision{Action: "allow"})
+	if err == nil {
+		_, err = j.Finish(t.Context(), rec.Key, Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+			return fmt.Sprint("message-", seq), fmt.Appendf(nil, `{"result":"%s"}`, strings.Repeat("y", largeText)), nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func blobs(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "journal", "blobs", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestLargeTextsAreBesideTheLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	one := large(t, j, "one")
+	large(t, j, "two")
+	info, err := os.Stat(filepath.Join(dir, "journal", "00000001.log"))
+	if err != nil || info.Size() > 8000 {
+		t.Errorf("the log is %v, %v", info, err)
+	}
+	if n := len(blobs(t, dir)); n != 3 {
+		t.Errorf("there are %d texts beside it", n)
+	}
+	text, err := j.Arguments(t.Context(), one.Key)
+	rec, found := j.Find(t.Context(), "agent", "one")
+	if err != nil || found != nil || len(text) < largeText || len(rec.Result) < largeText {
+		t.Errorf("%d bytes of arguments, %v; %d bytes of result, %v", len(text), err, len(rec.Result), found)
+	}
+	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+		t.Fatal(err)
+	}
+	lived(t, j, "more", 40)
+	removeAll(t, j)
+	if left := blobs(t, dir); len(left) != 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// A text that is lost is named with its call, and nothing else is lost with it.
+func TestALostTextIsNamedWithItsCall(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	large(t, j, "one")
+	large(t, j, "two")
+	lived(t, j, "other", 1)
+	dumped(t, j)
+	for _, path := range blobs(t, dir) {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(text[:100]), "two") {
+			err = os.Remove(path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Verify(t.Context(), dir, Link{})
+	if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), `of the tool call "two" of 2`) || strings.Contains(err.Error(), "other") {
+		t.Errorf("verify: %v", err)
+	}
+	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+		t.Fatal(err)
+	}
+	j, _ = openFaulty(t, dir)
+	for key, want := range map[Key]string{1: `{"command":"one x`, 2: `{"lost":`, 3: ``} {
+		if text, err := j.Arguments(t.Context(), key); err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("arguments of call %d: %.50s, %v", key, text, err)
+		}
+	}
+}
+
+func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	lived(t, j, "a", 3)
+	path := filepath.Join(dir, "journal", "00000001.log")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, want := range map[string]string{
+		`a-1`:       `tool call "a-1" of 2`,
+		`message-4`: `tool call "a-1" of 2`, // its return
+	} {
+		edited := []byte(string(text))
+		at := strings.Index(string(text), what)
+		edited[at+len(what)] ^= 1
+		if err := os.WriteFile(path, edited, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Verify(t.Context(), dir, Link{})
+		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "a-2" of 2`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestWhatWasCutOffIsReported(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	lived(t, j, "a", 1)
+	dumped(t, j)
+	path := filepath.Join(dir, "journal", "00000001.log")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = f.WriteString("half of a record")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, _ = openFaulty(t, dir)
+	lived(t, j, "b", 1)
+	r, err := Verify(t.Context(), dir, Link{})
+	if err != nil || len(r.Cuts) != 1 || string(r.Cuts[0].Text) != "half of a record" {
+		t.Errorf("%+v, %v", r.Cuts, err)
+	}
+}
+
+// A journal that takes nothing new for a reason says so, and lets what it has taken end.
+func TestAJournalThatRefusesLetsCallsEnd(t *testing.T) {
+	t.Parallel()
+	j, _ := openFaulty(t, t.TempDir())
+	rec, err := begin(t, j, "running")
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("no room is left")
+	j.Refuse(why)
+	if _, err := begin(t, j, "new"); !errors.Is(err, why) {
+		t.Errorf("a new call: %v", err)
+	}
+	if _, fresh, err := j.Begin(t.Context(), Call{Client: "agent", ID: "running"}, Decision{}); err != nil || fresh {
+		t.Errorf("a repeat: fresh %v, %v", fresh, err)
+	}
+	if err := j.Ready(); !errors.Is(err, why) {
+		t.Errorf("it is ready: %v", err)
+	}
+	if err := finished(t, j, rec.Key); err != nil {
+		t.Error(err)
+	}
+	j.Refuse(nil)
+	if err := j.Ready(); err != nil {
+		t.Error(err)
+	}
+	lived(t, j, "new", 1)
+}

@@ -1,0 +1,100 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// touched names the call of a record that is damaged, and those of which later records are.
+func (v *verification) touched(f *files, at chain.Mark) string {
+	if at.Segment == 0 {
+		return ""
+	}
+	t := touched{names: map[Key]string{}}
+	if err := chain.Salvage(f.log, at, func(rec chain.Record) { t.add(rec, at, v.lost) }); err != nil {
+		return fmt.Sprintf("; what follows it cannot be read: %v", err)
+	}
+	// The calls may have been received before. Where the log is damaged this ends again.
+	_, _, _ = chain.Verify(f.options(func(rec chain.Record) error {
+		if e, is := newEvent(rec.Kind).(*callEvent); is {
+			_ = decode(rec.Body, e, unread)
+			t.name(e, rec.Time)
+		}
+		return nil
+	}))
+	return t.String()
+}
+
+// unread leaves out a text that is beside the log.
+func unread(chain.Hash, int64) ([]byte, error) { return nil, nil }
+
+// touched are the calls of damaged records.
+type touched struct {
+	first Key
+	later []Key
+	names map[Key]string // "" until it is known
+}
+
+// add takes up what is left of a record. With one only the record at a place is damaged.
+func (t *touched) add(rec chain.Record, at chain.Mark, one bool) {
+	isFirst := rec.Segment == at.Segment && rec.Offset == at.Offset
+	e := newEvent(rec.Kind)
+	if e == nil || one && !isFirst {
+		return
+	}
+	_ = decode(rec.Body, e, unread) // as far as it can be read
+	k := callOf(e)
+	call, is := e.(*callEvent)
+	if is {
+		k = Key(call.key)
+	}
+	if _, known := t.names[k]; k == 0 || known {
+		return
+	}
+	if t.names[k] = ""; is {
+		t.name(call, rec.Time)
+	}
+	if isFirst {
+		t.first = k
+	} else {
+		t.later = append(t.later, k)
+	}
+}
+
+// name notes what a call is named, if it is one of them.
+func (t *touched) name(e *callEvent, at time.Time) {
+	if name, is := t.names[Key(e.key)]; is && name == "" {
+		t.names[Key(e.key)] = fmt.Sprintf("%q of %s", e.call.ID, at.Format(time.RFC3339))
+	}
+}
+
+const touchedMost = 20 // calls that are named
+
+func (t *touched) String() string {
+	var s strings.Builder
+	if name := t.names[t.first]; name != "" {
+		fmt.Fprintf(&s, ". It is of the tool call %s", name)
+	}
+	n := 0
+	for _, k := range t.later {
+		if t.names[k] == "" {
+			continue // what was read as one was none
+		}
+		switch n++; {
+		case n == 1:
+			s.WriteString(". What is recorded of these calls after it cannot be trusted: ")
+		case n <= touchedMost:
+			s.WriteString(", ")
+		}
+		if n <= touchedMost {
+			s.WriteString(t.names[k])
+		}
+	}
+	if n > touchedMost {
+		fmt.Fprintf(&s, " and %d others", n-touchedMost)
+	}
+	return s.String()
+}
