@@ -20,9 +20,11 @@ func auditCommand(g *global) *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
 		Long: "Checks each record of the journal against the hash that the next one has of it, that its\n" +
-			"end is there, which a file beside it notes, and that the index, from which toold shows\n" +
-			"calls, says what the records say. Prints the number of records and the hash of the last\n" +
-			"one. Whoever owns the machine can make all hashes anew: keep what is printed elsewhere, and\n" +
+			"end is there, which a file beside it notes, that the large texts beside it are as they\n" +
+			"were, and that the index, from which toold shows calls, says what the records say. Prints\n" +
+			"the number of the last record and its hash; what was removed with limits.state_bytes or\n" +
+			"limits.record_keep; and the bytes of incomplete records that toold has cut off. Names the\n" +
+			"call of what is damaged, and the calls recorded after it. Whoever owns the machine can make all hashes anew: keep what is printed elsewhere, and\n" +
 			"name it later, to see that too. Ends with exit code 6 at the first record that does not\n" +
 			"fit. A daemon may run meanwhile.",
 		RunE: func(cmd *cobra.Command, args []string) error { return g.verify(cmd.Context(), args) },
@@ -67,14 +69,39 @@ func (g *global) verify(ctx context.Context, noted []string) error {
 	if err != nil {
 		return err
 	}
-	last, err := journal.Verify(ctx, cfg.StateDir, kept)
+	r, err := journal.Verify(ctx, cfg.StateDir, kept)
 	if errors.Is(err, journal.ErrTampered) {
 		return &exitError{exitTampered, err}
 	}
 	if err != nil {
 		return err
 	}
-	return g.print(map[string]any{"records": last.Number, "hash": hex.EncodeToString(last.Hash[:])}, fmt.Sprintf("%d:%x\n", last.Number, last.Hash))
+	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d:%s\n", found.Records, found.Hash)
+	if r.Gone > 0 {
+		fmt.Fprintf(&text, "the first %d records were removed, as the configuration says (limits.state_bytes, limits.record_keep)\n", r.Gone)
+	}
+	for _, c := range r.Cuts {
+		found.Cuts = append(found.Cuts, verifiedCut{c.Number, message.Instant(c.Time), c.Bytes, c.Text})
+		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
+	}
+	return g.print(found, text.String())
+}
+
+// verified is what `audit verify` prints as JSON.
+type verified struct {
+	Records uint64        `json:"records"`
+	Hash    string        `json:"hash"`
+	Removed uint64        `json:"removed,omitempty"`
+	Cuts    []verifiedCut `json:"cuts,omitempty"`
+}
+
+type verifiedCut struct {
+	Record uint64 `json:"record"`
+	Time   string `json:"time"`
+	Bytes  int64  `json:"bytes"`
+	Text   []byte `json:"text"` // base64, the first of them
 }
 
 // parseLink reads what verify prints.

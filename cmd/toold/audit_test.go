@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"errors"
@@ -24,7 +25,7 @@ func sqlEdits() map[string][2]string {
 		"all arguments removed":     {`DELETE FROM arguments`, `arguments of call 1 is missing`},
 		"arguments swapped":         {`UPDATE arguments SET call = 9 WHERE call = 1; UPDATE arguments SET call = 1 WHERE call = 2; UPDATE arguments SET call = 2 WHERE call = 9`, `arguments of call 1 has another text`},
 		"a call removed":            {`DELETE FROM calls WHERE id = 2`, `call 2 is missing`},
-		"the last call removed":     {`DELETE FROM calls WHERE id = 4`, `call 4 is missing`},
+		"the last call removed":     {`DELETE FROM calls WHERE id = 5`, `call 5 is missing`},
 		"all calls removed":         {`DELETE FROM calls`, `call 1 is missing`},
 		"a call added":              {`INSERT INTO calls SELECT 9, client, 'other', ` + copied + ` FROM calls WHERE id = 1`, `call 9 was added`},
 		"a result changed":          {`UPDATE messages SET body = replace(body, 'done', 'DONE') WHERE seq = 4`, `message 4 has another body`},
@@ -43,7 +44,7 @@ func sqlEdits() map[string][2]string {
 		"decision_source": "'x:1'", "decision_reason": "'because'", "decision_widened": "'{}'", "decided_at": "1",
 		"status": "'other'", "error_type": "'timeout'", "exit_code": "7", "signal": "'KILL'", "sandbox": "'{}'", "return_seq": "2", "returned_at": "1",
 		"state": "'waiting'", "daemon": "'1 2 x'", "process": "'9'", "spool_dir": "'/x'", "intended_at": "1", "started_at": "1", "delivered_at": "1",
-		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "background_of": "'x'", "workspace": "'/elsewhere'", "received_at": "1", "args_hash": "'x'",
+		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "background_of": "'x'", "workspace": "'/elsewhere'", "received_at": "1", "segment": "7", "args_hash": "'x'",
 	} {
 		all["the column "+column] = [2]string{"UPDATE calls SET " + column + " = " + value + " WHERE id = 3", "call 3 has another " + column}
 	}
@@ -53,7 +54,7 @@ func sqlEdits() map[string][2]string {
 // copied are the columns of a call that a copy needs.
 const copied = `agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace, request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state,
 	decision_action, decision_by, decision_rule, decision_source, decision_reason, decision_person, decision_widened, daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
-	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at`
+	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at, segment`
 
 // The files of a journal.
 const (
@@ -85,6 +86,25 @@ func byteEdits(t *testing.T, original string) map[string]func(t *testing.T, dir 
 			noError(t, os.WriteFile(filepath.Join(dir, segmentFile), bytes.Join(text, nil), 0o600))
 		}
 	}
+	for _, text := range [2]string{largeArguments, largeResult} {
+		edit := func(how string, do func(path string, text []byte) error) {
+			all[fmt.Sprintf("a text of %d bytes %s", len(text), how)] = func(t *testing.T, dir string) {
+				noError(t, do(blobPath(dir, text), []byte(text)))
+			}
+		}
+		edit("removed", func(path string, _ []byte) error { return os.Remove(path) })
+		edit("emptied", func(path string, _ []byte) error { return os.Truncate(path, 0) })
+		edit("replaced", func(path string, text []byte) error {
+			return os.WriteFile(path, bytes.Repeat([]byte("z"), len(text)), 0o600)
+		})
+		edit("longer", func(path string, text []byte) error { return os.WriteFile(path, append(text, 'x'), 0o600) })
+		for _, at := range []int{0, len(text) / 2, len(text) - 1} {
+			edit(fmt.Sprint("changed at ", at), func(path string, text []byte) error {
+				text[at] ^= 1
+				return os.WriteFile(path, text, 0o600)
+			})
+		}
+	}
 	write("emptied")
 	write("two records swapped", log[:at[2]], log[at[3]:at[4]], log[at[2]:at[3]], log[at[4]:])
 	write("a record removed", log[:at[3]], log[at[4]:])
@@ -109,8 +129,20 @@ func byteEdits(t *testing.T, original string) map[string]func(t *testing.T, dir 
 	return all
 }
 
+// Texts that the journal keeps in files of their own.
+var (
+	largeArguments = `{"command":"` + strings.Repeat("a", 70_000) + `"}`
+	largeResult    = `{"result":"` + strings.Repeat("r", 80_000) + `"}`
+)
+
+// blobPath is where the journal keeps a text.
+func blobPath(dir, text string) string {
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	return filepath.Join(dir, "journal", "blobs", hash[:2], hash+".00000001")
+}
+
 // recordedCalls makes a journal with a call that was allowed, one that a person was
-// asked about, one that was denied, and one that runs.
+// asked about, one that was denied, one that only read, and a large one.
 func recordedCalls(t *testing.T, dir, person string) {
 	t.Helper()
 	ctx := t.Context()
@@ -138,6 +170,14 @@ func recordedCalls(t *testing.T, dir, person string) {
 	_, _, err = j.Answer(ctx, call("denied", "rm -rf /"), false, journal.Outcome{Status: "error", ErrorType: "denied", Decision: journal.Decision{Action: "deny", By: "policy", Rule: "rm"}}, build)
 	noError(t, err)
 	_, _, err = j.Answer(ctx, call("read", "cat x"), true, journal.Outcome{Status: "success", Decision: journal.Decision{Action: "allow"}}, build)
+	noError(t, err)
+	large := call("large", "")
+	large.Arguments = []byte(largeArguments)
+	rec, _, err = j.Begin(ctx, large, journal.Decision{Action: "allow", By: "policy", Rule: "presets"})
+	noError(t, err)
+	_, err = j.Finish(ctx, rec.Key, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+		return fmt.Sprint("message-out-", seq), []byte(largeResult), nil
+	})
 	noError(t, err)
 	noError(t, j.Close())
 }
@@ -176,7 +216,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 	all := t.TempDir()
 	original := filepath.Join(all, "state")
 	recordedCalls(t, original, "bob")
-	if code, printed := audit(t, original, "verify"); code != 0 || !strings.HasPrefix(printed, "11:") {
+	if code, printed := audit(t, original, "verify"); code != 0 || !strings.HasPrefix(printed, "13:") {
 		t.Fatalf("nothing was changed: code %d, %s", code, printed)
 	}
 	edits := 0
@@ -199,7 +239,11 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 		found(name, e[1], func(t *testing.T, dir string) { noError(t, edit(t.Context(), dir, e[0])) })
 	}
 	for name, do := range byteEdits(t, original) {
-		found(name, "", do)
+		text := ""
+		if strings.HasPrefix(name, "a text of") {
+			text = `of the tool call "large" of 2`
+		}
+		found(name, text, do)
 	}
 	t.Logf("%d edits", edits)
 }
