@@ -46,7 +46,7 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 		for _, s := range stores {
 			total += s.Bytes
 		}
-		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s of at most %s", size(total), size(cfg.Limits.CachesTotal))
+		f.Is += fmt.Sprintf("; all changes of calls to tool caches take %s", size(total))
 	}
 	if cfg.Sandbox.Tier == sandbox.TierBwrap {
 		f.Is += "; calls see nothing else there in tier A-bwrap"

@@ -186,7 +186,14 @@ func stateFinding(cfg config.Config) finding {
 	if err != nil {
 		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
 	}
-	is := cfg.StateDir
+	kept, err := daemon.KeptBytes(cfg)
+	if err != nil {
+		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
+	}
+	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, size(kept), size(cfg.Limits.StateBytes))
+	if kept > cfg.Limits.StateBytes {
+		return finding{Name: "state folder", Is: is, Mend: "a running daemon removes what is oldest, and refuses new calls while calls use the rest: raise limits.state_bytes, or wait until calls have ended"}
+	}
 	if journal.HeadInside(cfg.StateDir) {
 		is += "; " + cfg.HeadDir() + " could not be made, so a state folder that is replaced as a whole goes unnoticed"
 	}

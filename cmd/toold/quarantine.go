@@ -17,7 +17,7 @@ func quarantineCommand(g *global) *cobra.Command {
 		Use: "quarantine", Short: "List copies of what was removed from the workspace, put them back or remove them", Args: cobra.NoArgs,
 		Long: "List what appeared in a workspace under a protected name while a call ran, and was\n" +
 			"removed (sandbox.protect). A command may have made it: look at it before you put it back.\n" +
-			"The copies are kept for limits.quarantine_keep, at most limits.quarantine_total.",
+			"The copies are kept for limits.quarantine_keep, and while limits.state_bytes has room.",
 		RunE: func(*cobra.Command, []string) error { return g.listQuarantine() },
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -89,7 +89,7 @@ func quarantineFinding(cfg config.Config) finding {
 		total += i.Bytes
 	}
 	if f.Is = "nothing was removed"; len(items) > 0 {
-		f.Is = fmt.Sprintf("%d removed, %s of at most %s; toold quarantine lists them", len(items), size(total), size(cfg.Limits.QuarantineTotal))
+		f.Is = fmt.Sprintf("%d removed, %s; toold quarantine lists them", len(items), size(total))
 	}
 	return f
 }

@@ -65,12 +65,11 @@ type Limits struct {
 	OutboxBytes        int64         // unsent live output kept for a connection
 	ReturnBytes        int64         // of each stream in a return
 	SpoolBytes         int64         // output of a call kept on disk
-	SpoolTotal         int64         // of all calls together; the oldest goes first
+	StateBytes         int64         // of all that is kept: journal, output, quarantine, caches; the oldest goes first
+	RecordKeep         time.Duration // how long a part of the journal is kept after its end
 	SpoolKeep          time.Duration // how long output is kept
 	QuarantineKeep     time.Duration // how long is kept what was taken away
-	QuarantineTotal    int64         // of all that was taken away; the oldest goes first
 	CachesKeep         time.Duration // how long the changes of a workspace's calls to tool caches are kept after their last use
-	CachesTotal        int64         // of all such changes; those that were not used for longest go first
 	Linger             time.Duration // how long a call outlives its connection; 0 = not at all
 	ConcurrentCalls    int64         // running at the same time
 	WaitingCalls       int64         // of all connections: received, not yet running

@@ -39,9 +39,8 @@ func defaults() Config {
 		Limits: Limits{
 			MaxFrameBytes: 16 * mib, OutboxBytes: 4 * mib, ReturnBytes: 30000, SpoolBytes: 64 * mib,
 			Linger:     60 * time.Second,
-			SpoolTotal: 4 * gib, SpoolKeep: 7 * 24 * time.Hour,
-			QuarantineTotal: 256 * mib, QuarantineKeep: 30 * 24 * time.Hour,
-			CachesTotal: 8 * gib, CachesKeep: 30 * 24 * time.Hour,
+			StateBytes: 16 * gib, RecordKeep: 10 * 365 * 24 * time.Hour,
+			SpoolKeep: 7 * 24 * time.Hour, QuarantineKeep: 30 * 24 * time.Hour, CachesKeep: 30 * 24 * time.Hour,
 			ConcurrentCalls: 64, ConcurrentPerConn: 32, WaitingCalls: 1024, CallsPerConnection: 256,
 			BackgroundCalls: 16, BackgroundPerConn: 8, BackgroundTimeout: 8 * time.Hour, AskedHosts: 32,
 			Connections: 1024, IncomingBytes: 256 * mib,
@@ -217,11 +216,10 @@ func (l *loader) limits(d *Limits, raw file) {
 	l.count(&d.BackgroundPerConn, r.BackgroundPerConn, "limits.background_per_connection", bounds{1, 10000})
 	l.duration(&d.BackgroundTimeout, r.BackgroundTimeout, "limits.background_timeout", time.Second, 30*24*time.Hour)
 	l.count(&d.AskedHosts, r.AskedHosts, "limits.asked_hosts", bounds{0, 4096})
-	l.size(&d.SpoolTotal, r.SpoolTotal, "limits.spool_total", bounds{0, 0})
+	l.size(&d.StateBytes, r.StateBytes, "limits.state_bytes", bounds{64 * mib, 0})
+	l.duration(&d.RecordKeep, r.RecordKeep, "limits.record_keep", 0, 10*365*24*time.Hour)
 	l.duration(&d.SpoolKeep, r.SpoolKeep, "limits.spool_keep", 0, 10*365*24*time.Hour)
-	l.size(&d.QuarantineTotal, r.QuarantineTotal, "limits.quarantine_total", bounds{0, 0})
 	l.duration(&d.QuarantineKeep, r.QuarantineKeep, "limits.quarantine_keep", 0, 10*365*24*time.Hour)
-	l.size(&d.CachesTotal, r.CachesTotal, "limits.caches_total", bounds{0, 0})
 	l.duration(&d.CachesKeep, r.CachesKeep, "limits.caches_keep", 0, 10*365*24*time.Hour)
 	l.count(&d.Connections, r.Connections, "limits.connections", bounds{1, 1e6})
 	l.size(&d.IncomingBytes, r.IncomingBytes, "limits.incoming_bytes", bounds{1 * mib, 1 << 40})

@@ -70,11 +70,10 @@ type file struct {
 		BackgroundTimeout  scalar `yaml:"background_timeout"`
 		AskedHosts         scalar `yaml:"asked_hosts"`
 		SpoolKeep          scalar `yaml:"spool_keep"`
-		SpoolTotal         scalar `yaml:"spool_total"`
+		StateBytes         scalar `yaml:"state_bytes"`
+		RecordKeep         scalar `yaml:"record_keep"`
 		QuarantineKeep     scalar `yaml:"quarantine_keep"`
-		QuarantineTotal    scalar `yaml:"quarantine_total"`
 		CachesKeep         scalar `yaml:"caches_keep"`
-		CachesTotal        scalar `yaml:"caches_total"`
 		Connections        scalar `yaml:"connections"`
 		IncomingBytes      scalar `yaml:"incoming_bytes"`
 		Timeout            scalar `yaml:"timeout"`

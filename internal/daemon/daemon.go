@@ -11,7 +11,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -69,6 +68,7 @@ type Daemon struct {
 	policies  *policies
 	book      *rulebook
 	journal   *journal.Journal
+	keeper    *keeper
 	calls     *dispatch.Dispatcher
 	codex     *codex.Server
 	mcp       *mcp.Handler
@@ -137,6 +137,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
 		return err
 	}
+	d.keeper = newKeeper(d.Config, d.journal)
 	secrets, err := d.Tokens()
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	approvals := approval.New[message.ApprovalRequest]()
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: d.Log,
-		SpoolDir: filepath.Join(d.Config.StateDir, "spool"), Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config),
+		SpoolDir: spoolDir(d.Config), Recorded: d.keeper.recorded, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config),
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
 	d.mcp = d.newMCP()
@@ -261,7 +262,6 @@ func callLimits(cfg config.Config) dispatch.Limits {
 		PerConnection: int(cfg.Limits.ConcurrentPerConn), Background: int(cfg.Limits.BackgroundCalls),
 		BackgroundEach: int(cfg.Limits.BackgroundPerConn), AskedHosts: int(cfg.Limits.AskedHosts),
 		ReturnBytes: int(cfg.Limits.ReturnBytes), SpoolBytes: cfg.Limits.SpoolBytes,
-		SpoolTotal: cfg.Limits.SpoolTotal, SpoolKeep: cfg.Limits.SpoolKeep,
 		Linger: cfg.Limits.Linger, ApprovalTimeout: cfg.ApprovalTime,
 	}
 }

@@ -3,29 +3,61 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/quarantine"
+	"github.com/toold/toold/tools/spool"
 )
 
 // When a daemon prunes: a private one for a single call has ended by then.
 const (
 	firstPrune = time.Minute
-	pruneEvery = time.Hour
+	pruneEvery = 5 * time.Minute
+	sizeEvery  = time.Hour // of tool caches: that looks at each of their files
 )
 
-// prune bounds what the daemon keeps besides the journal and the output of calls,
-// from time to time until ctx ends.
+// keeper bounds what a daemon keeps in its state directory, all together: the journal, the
+// output of calls, the quarantine, and what calls have changed in tool caches.
+type keeper struct {
+	cfg     config.Config
+	journal *journal.Journal
+	grown   atomic.Int64  // bytes of output since it looked
+	wake    chan struct{} // capacity 1: that is much
+
+	stores []sandbox.CacheStore // those that are left, as they were then
+	sized  time.Time
+}
+
+func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
+	j.Bound(cfg.Limits.StateBytes)
+	return &keeper{cfg: cfg, journal: j, wake: make(chan struct{}, 1)}
+}
+
+// recorded counts the output of a call.
+func (k *keeper) recorded(bytes int64) {
+	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
+		select {
+		case k.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// prune bounds what is kept, from time to time until ctx ends.
 func (d *Daemon) prune(ctx context.Context) {
 	for next := time.NewTimer(firstPrune); ; next.Reset(pruneEvery) {
 		select {
@@ -33,45 +65,175 @@ func (d *Daemon) prune(ctx context.Context) {
 			next.Stop()
 			return
 		case <-next.C:
+		case <-d.keeper.wake:
 		}
-		err := errors.Join(d.limitCaches(ctx), pruneKept(d.Config))
+		var err error
+		if time.Since(d.keeper.sized) > sizeEvery {
+			err = d.limitCaches(ctx)
+		}
+		err = errors.Join(err, d.keeper.prune(ctx))
 		if err != nil && ctx.Err() == nil {
 			d.Log.Warn("cannot remove what is kept for too long", zap.Error(err))
 		}
 	}
 }
 
-// pruneKept removes what the configuration does not want kept any longer.
-func pruneKept(cfg config.Config) error {
-	_, err := quarantine.Prune(QuarantineDir(cfg), cfg.Limits.QuarantineKeep, cfg.Limits.QuarantineTotal)
-	return errors.Join(err, pruneCaches(cfg))
+// kept is something that can be removed as a whole.
+type kept struct {
+	bytes  int64
+	at     time.Time     // of its last use
+	keep   time.Duration // so long
+	remove func() (bool, error)
 }
 
-// pruneCaches removes the stores of workspaces that are gone, those that were not used
-// for long, and beyond the limit those that were used least lately. A store that is in
-// use stays; its own daemon leaves it when it is too large (sandbox.Caches.Limit).
-func pruneCaches(cfg config.Config) error {
-	stores, err := sandbox.CacheStores(CacheDir(cfg))
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(stores, func(a, b sandbox.CacheStore) int { return b.Used.Compare(a.Used) })
-	kept := int64(0)
-	var failed []error
-	for _, s := range stores {
-		old := time.Since(s.Used) > cfg.Limits.CachesKeep
-		if !old && kept+s.Bytes <= cfg.Limits.CachesTotal && !workspaceGone(s.Path) {
-			kept += s.Bytes
+// prune removes what is kept for too long and, the oldest first, what is over the limit. What
+// calls use that are open stays. When that is too much, no new call is taken.
+func (k *keeper) prune(ctx context.Context) error {
+	k.grown.Store(0)
+	list, total, err := k.list(ctx)
+	slices.SortStableFunc(list, func(a, b kept) int { return a.at.Compare(b.at) })
+	most := k.cfg.Limits.StateBytes
+	for _, item := range list {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if total <= most && time.Since(item.at) <= item.keep {
 			continue
 		}
-		removed, err := sandbox.RemoveCacheStore(s.Path)
-		if others, _ := filepath.Glob(strings.TrimSuffix(ownerOf(s.Path), ".of") + "*/lock"); removed && len(others) == 0 {
-			os.Remove(ownerOf(s.Path))
+		removed, failed := item.remove()
+		if err = errors.Join(err, failed); removed {
+			total -= item.bytes
 		}
-		failed = append(failed, err)
 	}
-	return errors.Join(failed...)
+	var full error
+	if total > most {
+		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while calls use it: raise the limit, or wait until calls have ended", total, most)
+	}
+	k.journal.Refuse(full)
+	return errors.Join(err, full)
 }
+
+// list lists what can be removed, and how much is kept in all.
+func (k *keeper) list(ctx context.Context) (list []kept, total int64, err error) {
+	var failed []error
+	for _, of := range []func(context.Context) ([]kept, error){k.output, k.quarantine, k.caches, k.parts} {
+		part, err := of(ctx)
+		for _, item := range part {
+			total += item.bytes
+		}
+		list, failed = append(list, part...), append(failed, err)
+	}
+	return list, total, errors.Join(failed...)
+}
+
+// output is that of calls. It is listed before the open calls: whatever is listed is of a call
+// that is open then, or has ended.
+func (k *keeper) output(context.Context) (list []kept, err error) {
+	spools, err := spool.List(spoolDir(k.cfg))
+	if err != nil || len(spools) == 0 {
+		return nil, err
+	}
+	open, err := k.journal.OpenCalls()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range spools {
+		key, err := strconv.ParseInt(s.Name, 10, 64)
+		if err != nil {
+			continue // nothing of toold's
+		}
+		list = append(list, kept{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
+			if open[journal.Key(key)] {
+				return false, nil
+			}
+			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
+			return err == nil, err
+		}})
+	}
+	return list, nil
+}
+
+func (k *keeper) quarantine(context.Context) (list []kept, err error) {
+	items, err := quarantine.Items(QuarantineDir(k.cfg))
+	for _, i := range items {
+		list = append(list, kept{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
+			err := quarantine.Discard(QuarantineDir(k.cfg), i.ID)
+			return err == nil, err
+		}})
+	}
+	return list, err
+}
+
+// caches are the stores of tool caches; those of workspaces that are gone are kept no longer. A
+// store that is in use stays; its own daemon leaves it when it is too large
+// (sandbox.Caches.Limit).
+func (k *keeper) caches(context.Context) (list []kept, err error) {
+	if time.Since(k.sized) > sizeEvery {
+		if k.stores, err = sandbox.CacheStores(CacheDir(k.cfg)); err != nil {
+			return nil, err
+		}
+		k.sized = time.Now()
+	}
+	for _, s := range k.stores {
+		keep := k.cfg.Limits.CachesKeep
+		if workspaceGone(s.Path) {
+			keep = 0
+		}
+		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }})
+	}
+	return list, nil
+}
+
+func (k *keeper) removeStore(s sandbox.CacheStore) (bool, error) {
+	removed, err := sandbox.RemoveCacheStore(s.Path)
+	if others, _ := filepath.Glob(strings.TrimSuffix(ownerOf(s.Path), ".of") + "*/lock"); removed && len(others) == 0 {
+		os.Remove(ownerOf(s.Path))
+	}
+	if removed {
+		k.stores = slices.DeleteFunc(slices.Clone(k.stores), func(o sandbox.CacheStore) bool { return o.Path == s.Path })
+	}
+	return removed, err
+}
+
+// parts are those of the journal; what else is there stays.
+func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
+	parts, err := k.journal.Parts()
+	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
+	for _, p := range parts {
+		rest -= p.Bytes
+		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }})
+	}
+	stays := kept{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
+	return append(list, stays), err
+}
+
+// KeptBytes is how much there is that limits.state_bytes bounds.
+func KeptBytes(cfg config.Config) (total int64, err error) {
+	for _, dir := range []string{filepath.Join(cfg.StateDir, "journal"), spoolDir(cfg), QuarantineDir(cfg)} {
+		total += below(dir)
+	}
+	stores, err := sandbox.CacheStores(CacheDir(cfg))
+	for _, s := range stores {
+		total += s.Bytes
+	}
+	return total, err
+}
+
+// below is how many bytes the files below a directory have.
+func below(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // what is gone counts nothing
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+func spoolDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "spool") }
 
 // CacheDir has the stores of all workspaces.
 func CacheDir(cfg config.Config) string { return filepath.Join(cfg.StateDir, "caches") }

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/sandbox"
 )
 
@@ -16,7 +19,7 @@ import (
 func keptCaches(t *testing.T, names ...string) (cfg config.Config, store func(name string) string) {
 	t.Helper()
 	dir := t.TempDir()
-	cfg = config.Config{StateDir: dir, Limits: config.Limits{CachesKeep: 24 * time.Hour, CachesTotal: 1 << 30}}
+	cfg = config.Config{StateDir: dir, Limits: config.Limits{CachesKeep: 24 * time.Hour, SpoolKeep: time.Hour, RecordKeep: time.Hour, QuarantineKeep: time.Hour, StateBytes: 1 << 30}}
 	store = func(name string) string { return filepath.Join(dir, "caches", name+"-0123456789ab") }
 	for _, name := range names {
 		if err := os.MkdirAll(filepath.Join(store(name), "go-1/changed"), 0o700); err != nil {
@@ -51,6 +54,122 @@ func left(t *testing.T, store func(string) string, names ...string) string {
 	return strings.Join(found, " ")
 }
 
+// keptJournal is the journal of a state directory.
+func keptJournal(t *testing.T, cfg config.Config) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(t.Context(), cfg.StateDir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func keptBytes(t *testing.T, cfg config.Config) int64 {
+	t.Helper()
+	n, err := KeptBytes(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// began begins a call, and returns where its output is: 64 KiB, some hours old.
+func began(t *testing.T, cfg config.Config, j *journal.Journal, id string, hours int) (k journal.Key, output string) {
+	t.Helper()
+	rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: id, Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	output = filepath.Join(spoolDir(cfg), fmt.Sprint(rec.Key))
+	then := time.Now().Add(-time.Duration(hours) * time.Hour)
+	err = errors.Join(os.MkdirAll(output, 0o700), os.WriteFile(output+"/stdout", make([]byte, 64<<10), 0o600), os.Chtimes(output+"/stdout", then, then))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec.Key, output
+}
+
+func ended(t *testing.T, j *journal.Journal, k journal.Key) {
+	t.Helper()
+	if _, err := j.Finish(t.Context(), k, journal.Outcome{Status: "success"}, func(seq int64) (string, []byte, error) {
+		return fmt.Sprint("message-", seq), []byte(`{}`), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	j := keptJournal(t, cfg)
+	k, old := began(t, cfg, j, "old", 2)
+	ended(t, j, k)
+	k, young := began(t, cfg, j, "young", 0)
+	ended(t, j, k)
+	_, running := began(t, cfg, j, "running", 2)
+	if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if exists(old) || !exists(young) || !exists(running) {
+		t.Errorf("of the old, the young and the running call are left: %v %v %v", exists(old), exists(young), exists(running))
+	}
+}
+
+// Whatever it is, what was used least lately goes first.
+func TestTheOldestGoesBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	cfg, store := keptCaches(t, "a", "ccc")
+	cfg.Limits.SpoolKeep = 24 * time.Hour
+	j := keptJournal(t, cfg)
+	k, output := began(t, cfg, j, "call", 2)
+	ended(t, j, k)
+	all := keptBytes(t, cfg)
+	for _, want := range []struct {
+		bytes            int64
+		ccc, output, one bool
+	}{{all, true, true, true}, {all - 10, false, true, true}, {all - 80<<10, false, false, true}, {all - 170<<10, false, false, false}} {
+		cfg.Limits.StateBytes = want.bytes
+		if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+			t.Errorf("%d of %d bytes: %v", want.bytes, all, err)
+		}
+		if exists(store("ccc")) != want.ccc || exists(output) != want.output || exists(store("a")) != want.one {
+			t.Errorf("%d of %d bytes: left are %v %v %v, want %+v", want.bytes, all, exists(store("ccc")), exists(output), exists(store("a")), want)
+		}
+	}
+}
+
+// When nothing more can be removed no new call is taken, and those that run end.
+func TestNoCallIsTakenBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	j := keptJournal(t, cfg)
+	running, output := began(t, cfg, j, "running", 2)
+	cfg.Limits.StateBytes = 1000
+	k := newKeeper(cfg, j)
+	if err := k.prune(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.state_bytes") {
+		t.Errorf("the limit is %v", err)
+	}
+	_, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: "new", Message: []byte(`{}`)}, journal.Decision{Action: "allow"})
+	if err == nil || !strings.Contains(err.Error(), "limits.state_bytes") || !exists(output) {
+		t.Errorf("a new call: %v", err)
+	}
+	if err := j.Ready(); err == nil || !strings.Contains(err.Error(), "limits.state_bytes") {
+		t.Errorf("it is ready: %v", err)
+	}
+	ended(t, j, running)
+	k.cfg.Limits.StateBytes = 1 << 30
+	if err := errors.Join(k.prune(t.Context()), j.Ready()); err != nil {
+		t.Error(err)
+	}
+	began(t, cfg, j, "new", 0)
+}
+
 func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "bb", "ccc"}
@@ -62,11 +181,12 @@ func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 		{"nothing is too much", func(*config.Config) {}, "a bb ccc"},
 		{"a workspace is gone", func(cfg *config.Config) { os.Remove(cfg.StateDir + "/bb") }, "a ccc"},
 		{"two were not used for long", func(cfg *config.Config) { cfg.Limits.CachesKeep = 90 * time.Minute }, "a"},
-		{"one is too much", func(cfg *config.Config) { cfg.Limits.CachesTotal = 192 << 10 }, "a bb"},
+		{"one is too much", func(cfg *config.Config) { cfg.Limits.StateBytes = keptBytes(t, *cfg) - 10 }, "a bb"},
 	} {
 		cfg, store := keptCaches(t, names...)
+		j := keptJournal(t, cfg)
 		c.change(&cfg)
-		if err := pruneCaches(cfg); err != nil {
+		if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.why, err)
 		}
 		if got := left(t, store, names...); got != c.want {
@@ -79,7 +199,7 @@ func TestToolCachesDoNotGrowWithoutBound(t *testing.T) {
 func TestACacheInUseIsNotPruned(t *testing.T) {
 	t.Parallel()
 	cfg, _ := keptCaches(t)
-	cfg.Workspace, cfg.Limits.CachesTotal = t.TempDir(), 1000
+	cfg.Workspace, cfg.Limits.StateBytes = t.TempDir(), 1000
 	if err := readyStore(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +212,7 @@ func TestACacheInUseIsNotPruned(t *testing.T) {
 	if err := os.WriteFile(big, make([]byte, 8<<10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := pruneCaches(cfg); err != nil {
-		t.Fatal(err)
-	}
+	_ = newKeeper(cfg, keptJournal(t, cfg)).prune(t.Context()) // it is too much
 	if _, err := os.Lstat(big); err != nil {
 		t.Fatalf("what is in use was removed: %v", err)
 	}

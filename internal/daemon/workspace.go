@@ -154,7 +154,7 @@ func (d *Daemon) policyFiles() (places []string) {
 
 // limitCaches bounds the tool caches of every open workspace.
 func (d *Daemon) limitCaches(ctx context.Context) error {
-	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.CachesTotal) })
+	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.StateBytes/2) })
 }
 
 // greet answers a client that says hello and wants to work in dir; "" means

@@ -34,9 +34,10 @@ type Options struct {
 	Log        *zap.Logger
 	SpoolDir   string // output files of calls, one folder each
 	// Kill ends the process tree of a call that a crashed daemon left behind.
-	Kill   func(identity string) (bool, error)
-	Limits Limits
-	Redact []string // values that must not leave a call
+	Kill     func(identity string) (bool, error)
+	Limits   Limits
+	Redact   []string          // values that must not leave a call
+	Recorded func(bytes int64) // is called with the output of a call that has ended; nil = nobody counts
 }
 
 // Limits bound the calls. All are needed.
@@ -49,8 +50,6 @@ type Limits struct {
 	AskedHosts      int // that one running call may put before a person; 0 = none
 	ReturnBytes     int // of each stream, and of result, in a return
 	SpoolBytes      int64
-	SpoolTotal      int64         // of all calls; see Tend
-	SpoolKeep       time.Duration // how long output is kept
 	Linger          time.Duration // a call's life after its last session left
 	ApprovalTimeout time.Duration
 }
@@ -64,13 +63,11 @@ type Dispatcher struct {
 	places   *queue        // of running calls
 	builds   chan struct{} // one element per call being parsed
 	observer atomic.Pointer[func(*Call, any)]
-	grown    chan struct{} // capacity 1: the recorded output has grown by much; see Tend
 
 	mu       sync.Mutex
 	calls    map[Key]*Call // unanswered calls by client scope and id
 	waiting  int           // calls admitted and not yet running
 	held     int64         // bytes of the arguments of calls
-	spooled  int64         // bytes recorded since Tend looked
 	unsaved  map[journal.Key]unsaved
 	fences   fences
 	audience map[*listener]struct{}
@@ -85,7 +82,6 @@ func New(opt Options) *Dispatcher {
 	d := &Dispatcher{
 		opt:    opt,
 		places: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),
-		grown:  make(chan struct{}, 1),
 		// Parsing only computes, so more at once is no faster. But a hostile
 		// script can cost hundreds of megabytes while it is analysed.
 		builds:  make(chan struct{}, runtime.GOMAXPROCS(0)),

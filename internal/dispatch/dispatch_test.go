@@ -115,7 +115,7 @@ func newBenchOn(t *testing.T, j *journal.Journal, action policy.Action, tool *pr
 	b.Dispatcher = New(Options{
 		Registry: registry, Workspaces: only{b.workspace}, Approvals: b.approvals, Journal: j, Log: zap.New(core), SpoolDir: t.TempDir(),
 		Kill:   func(identity string) (bool, error) { b.killed = append(b.killed, identity); return true, nil },
-		Limits: Limits{Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, BackgroundEach: 2, AskedHosts: 12, SpoolTotal: 1 << 30, SpoolKeep: time.Hour, ReturnBytes: 30000, SpoolBytes: 1 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
+		Limits: Limits{Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, BackgroundEach: 2, AskedHosts: 12, ReturnBytes: 30000, SpoolBytes: 1 << 20, Linger: time.Minute, ApprovalTimeout: time.Minute},
 		Redact: []string{"s3cret"},
 	})
 	return b

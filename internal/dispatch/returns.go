@@ -123,7 +123,9 @@ func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 		return
 	}
 	opt.StdoutBytes, opt.StderrBytes, _ = out.capture.Totals()
-	d.recorded(opt.StdoutBytes + opt.StderrBytes)
+	if d.opt.Recorded != nil {
+		d.opt.Recorded(min(opt.StdoutBytes+opt.StderrBytes, d.opt.Limits.SpoolBytes))
+	}
 	if opt.StdoutBytes+opt.StderrBytes == 0 {
 		opt.Result = head
 		if head == "" {

@@ -2,15 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"path/filepath"
-	"strconv"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
-	"github.com/toold/toold/tools/spool"
 )
 
 const (
@@ -24,75 +19,19 @@ type unsaved struct {
 	outcome journal.Outcome
 }
 
-// Tend removes recorded output that is older than Limits.SpoolKeep and, the
-// oldest first, what is over Limits.SpoolTotal, and journals the returns that
-// could not be journalled when their calls ended. It does so at once, then from
-// time to time until ctx ends. Calls that run keep their output.
+// Tend journals the returns that could not be journalled when their calls ended, at once and
+// then from time to time until ctx ends.
 func (d *Dispatcher) Tend(ctx context.Context) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
 		d.saveAll(ctx)
-		if err := d.sweep(ctx); err != nil && ctx.Err() == nil {
-			d.opt.Log.Warn("cannot remove old output", zap.Error(err))
-		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-d.grown:
 		}
 	}
-}
-
-// recorded counts what a call may have left on the disk, and wakes Tend when it
-// has become a sixteenth of what may be kept.
-func (d *Dispatcher) recorded(n int64) {
-	d.mu.Lock()
-	d.spooled += min(n, d.opt.Limits.SpoolBytes)
-	much := d.spooled > d.opt.Limits.SpoolTotal/16
-	d.mu.Unlock()
-	if much {
-		select {
-		case d.grown <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// sweep removes output by age and size. The folders are listed before the open
-// calls: whatever is listed is of a call that is open then, or has ended.
-func (d *Dispatcher) sweep(ctx context.Context) error {
-	d.mu.Lock()
-	d.spooled = 0
-	d.mu.Unlock()
-	spools, err := spool.List(d.opt.SpoolDir)
-	if err != nil || len(spools) == 0 {
-		return err
-	}
-	open, err := d.opt.Journal.OpenCalls()
-	if err != nil {
-		return err
-	}
-	total := int64(0)
-	for _, s := range spools { // the latest first
-		key, err := strconv.ParseInt(s.Name, 10, 64)
-		if err != nil {
-			continue // nothing of toold's
-		}
-		total += s.Bytes
-		old := time.Since(s.Changed) > d.opt.Limits.SpoolKeep
-		if open[journal.Key(key)] || !old && total <= d.opt.Limits.SpoolTotal {
-			continue
-		}
-		if err := spool.Remove(filepath.Join(d.opt.SpoolDir, s.Name)); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
 }
 
 // keepUnsaved holds a return until it can be journalled.

@@ -6,58 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
-	"github.com/toold/toold/tools/spool"
 )
-
-// printing prints a number of bytes and starts no process.
-func printing(n int) *probe {
-	return &probe{run: func(_ context.Context, io tools.IO) tools.Result {
-		io.Started(tools.Started{})
-		io.Output(tools.Stdout, []byte(strings.Repeat("x", n)))
-		return tools.Result{}
-	}}
-}
-
-func (b *bench) spools(t *testing.T) int {
-	t.Helper()
-	list, err := spool.List(b.opt.SpoolDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
-}
-
-func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
-	b := newBench(t, policy.Allow, printing(100))
-	b.opt.Limits.SpoolKeep = time.Minute
-	b.call(t, "old", `{}`)
-	b.call(t, "young", `{}`)
-	b.tool.background = true
-	b.tool.run = serving().run
-	running := b.begin(t, "running")
-	printed(t, running)
-	age(t, b, "old")
-	age(t, b, running.ID)
-	if err := b.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := b.spools(t); n != 2 {
-		t.Errorf("%d folders are left, want those of the young and the running call", n)
-	}
-	if rec, err := b.journal.Find(t.Context(), "agent", running.ID); err != nil {
-		t.Error(err)
-	} else if _, err := os.Stat(rec.SpoolDir); err != nil {
-		t.Errorf("the running call lost its output: %v", err)
-	}
-	if err := b.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // printed waits until a running call has printed something.
 func printed(t *testing.T, c *Call) {
@@ -72,46 +25,6 @@ func printed(t *testing.T, c *Call) {
 		case <-t.Context().Done():
 			t.Fatal("it prints nothing")
 		}
-	}
-}
-
-// age makes the output of a call an hour old.
-func age(t *testing.T, b *bench, id string) {
-	t.Helper()
-	rec, err := b.journal.Find(t.Context(), "agent", id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	then := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(rec.SpoolDir, "stdout"), then, then); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestOutputBeyondTheTotalIsRemovedWhileTheDaemonLives(t *testing.T) {
-	b := newBench(t, policy.Allow, printing(1000))
-	b.opt.Limits.SpoolTotal = 2500
-	ctx, stop := context.WithCancel(t.Context())
-	tended := make(chan struct{})
-	go func() { defer close(tended); b.Tend(ctx) }()
-	for _, id := range []string{"a", "b", "c", "d"} {
-		b.call(t, id, `{}`)
-		age(t, b, id)
-	}
-	for b.spools(t) > 2 { // the sweep that the last call woke
-		b.recorded(1 << 20)
-		if t.Context().Err() != nil {
-			t.Fatal("nothing was removed")
-		}
-	}
-	stop()
-	<-tended
-	last, err := b.journal.Find(t.Context(), "agent", "d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(last.SpoolDir); err == nil && b.spools(t) == 0 {
-		t.Error("everything was removed")
 	}
 }
 

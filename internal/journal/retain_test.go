@@ -111,6 +111,29 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	}
 }
 
+// Numbers of calls are not used again, also when no call is left.
+func TestNumbersAreNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	lived(t, j, "a", 5)
+	for range 40 {
+		if _, err := j.Append(t.Context(), Message{Direction: Out, ID: "m", Body: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := removeAll(t, j); n == 0 {
+		t.Fatal("nothing was removed")
+	}
+	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := openFaulty(t, dir)
+	if rec, err := begin(t, next, "next"); err != nil || rec.Key != 6 || next.Last() != 51 {
+		t.Errorf("call %d, message %d, %v", rec.Key, next.Last(), err)
+	}
+}
+
 // A part that goes away otherwise is missing.
 func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
 	t.Parallel()

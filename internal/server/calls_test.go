@@ -83,7 +83,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	t.Cleanup(func() { j.Close() })
 	approvals := approval.New[message.ApprovalRequest]()
 	limits := dispatch.Limits{
-		Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, BackgroundEach: 2, SpoolTotal: 1 << 30, SpoolKeep: time.Hour,
+		Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, BackgroundEach: 2,
 		ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Hour, ApprovalTimeout: time.Hour,
 	}
 	options := Options{CallsPerConnection: 2}

@@ -92,18 +92,3 @@ func Discard(quarantine, id string) error {
 	}
 	return nil
 }
-
-// Prune removes what has been in a quarantine for longer than keep and, the oldest
-// first, what is over most bytes in all. It returns the bytes that are left.
-func Prune(quarantine string, keep time.Duration, most int64) (int64, error) {
-	items, err := Items(quarantine)
-	left := int64(0)
-	for _, i := range items { // the latest first
-		if left+i.Bytes <= most && time.Since(i.At) <= keep {
-			left += i.Bytes
-			continue
-		}
-		err = errors.Join(err, Discard(quarantine, i.ID))
-	}
-	return left, err
-}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -84,10 +83,10 @@ func TestNothingIsReplacedOrFollowedWhenAnItemIsPutBack(t *testing.T) {
 	}
 }
 
-func TestAQuarantineDoesNotGrowWithoutBound(t *testing.T) {
+func TestAnItemIsRemovedWithWhatIsClosedInIt(t *testing.T) {
 	t.Parallel()
 	_, store, items := quarantined(t, "a", "b", "c")
-	each, oldest := items["b"].Bytes, filepath.Join(store, "20260101T000000.000Z-OLDEST")
+	oldest := filepath.Join(store, "20260101T000000.000Z-OLDEST")
 	if err := os.Rename(filepath.Dir(items["a"].Kept), oldest); err != nil {
 		t.Fatal(err)
 	}
@@ -100,16 +99,12 @@ func TestAQuarantineDoesNotGrowWithoutBound(t *testing.T) {
 	}
 	note := filepath.Join(store, "unseen-123")
 	put(t, note)
-	left, err := quarantine.Prune(store, 365*24*time.Hour, 2*each)
-	if err != nil || left > 2*each || left == 0 {
-		t.Fatalf("%d bytes are left of %d: %v", left, 3*each, err)
+	if err := quarantine.Discard(store, filepath.Base(oldest)); err != nil {
+		t.Fatal(err)
 	}
 	list, err := quarantine.Items(store)
 	if _, gone := os.Lstat(oldest); err != nil || len(list) != 2 || gone == nil {
-		t.Errorf("the oldest stayed: %v, %v", list, err)
-	}
-	if left, err = quarantine.Prune(store, 0, 1<<30); err != nil || left != 0 {
-		t.Errorf("%d bytes stay although their time is over: %v", left, err)
+		t.Errorf("it stayed: %v, %v", list, err)
 	}
 	if _, err := os.Lstat(note); err != nil {
 		t.Errorf("what is no item is gone: %v", err)
@@ -148,8 +143,8 @@ func TestRemovingAnItemFollowsNoLink(t *testing.T) {
 	if err := os.Chmod(tree, 0); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := quarantine.Prune(store, time.Hour, 1<<30); err != nil || left != 0 {
-		t.Errorf("%d bytes are left: %v", left, err)
+	if err := quarantine.Discard(store, "20260101T000000.000Z-OLD"); err != nil {
+		t.Error(err)
 	}
 	for _, dir := range []string{outside, outside + "/sub"} {
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {

@@ -14,10 +14,10 @@ type walk struct {
 	dir   Dir
 	noted Mark // the log must have this record
 	seen  func(Record) error
-	upTo  int64  // how much of the last segment is read; 0 = all
-	stop  uint64 // the number of the last record that is read; 0 = none
-	own   func(Record)    // is called for the log's own records; may be nil
-	base  removal         // where the log begins, when its first segments were removed
+	upTo  int64        // how much of the last segment is read; 0 = all
+	stop  uint64       // the number of the last record that is read; 0 = none
+	own   func(Record) // is called for the log's own records; may be nil
+	base  removal      // where the log begins, when its first segments were removed
 
 	header segmentHeader // of the current segment
 	file   File          // the same; nil before the first
