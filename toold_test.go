@@ -82,7 +82,7 @@ var layers = []row{
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
-		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere",
+		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"cmd/toold", []string{

@@ -91,8 +91,8 @@ func (g *global) verify(ctx context.Context, noted []string) error {
 
 // verified is what `audit verify` prints as JSON.
 type verified struct {
-	Records uint64        `json:"records"`
 	Hash    string        `json:"hash"`
+	Records uint64        `json:"records"`
 	Removed uint64        `json:"removed,omitempty"`
 	Cuts    []verifiedCut `json:"cuts,omitempty"`
 }
