@@ -248,6 +248,45 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 	t.Logf("%d edits", edits)
 }
 
+// A record that was torn is cut off at the next start, and verify prints it from then on.
+func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	recordedCalls(t, dir, "bob")
+	text, err := os.ReadFile(filepath.Join(dir, segmentFile))
+	noError(t, err)
+	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), append(text, "half of a record"...), 0o600))
+	if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, "16 bytes follow record number 13") {
+		t.Errorf("before a start: code %d, %s", code, printed)
+	}
+	j, err := journal.Open(t.Context(), dir, journal.Self())
+	noError(t, err)
+	noError(t, j.Close())
+	if code, printed := audit(t, dir, "verify"); code != 0 || !strings.Contains(printed, "16 bytes of an incomplete record were cut off") || !strings.Contains(printed, "|half of a record|") {
+		t.Errorf("code %d, %s", code, printed)
+	}
+	if code, printed := audit(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":14,`) {
+		t.Errorf("code %d, %s", code, printed)
+	}
+}
+
+// A call whose record is damaged is named, and those behind it.
+func TestVerifyNamesTheCallsOfADamagedRecord(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	recordedCalls(t, dir, "bob")
+	text, err := os.ReadFile(filepath.Join(dir, segmentFile))
+	noError(t, err)
+	text[bytes.Index(text, []byte("git push"))] ^= 1
+	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), text, 0o600))
+	code, printed := audit(t, dir, "verify")
+	for _, want := range []string{`of the tool call "asked" of 2`, `cannot be trusted: "`, `"denied" of 2`, `"read" of 2`, `"large" of 2`} {
+		if code != exitTampered || !strings.Contains(printed, want) {
+			t.Errorf("code %d, %s", code, printed)
+		}
+	}
+}
+
 // TestVerifyFindsAJournalThatWasMadeAnew, and one whose note was removed.
 func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	t.Parallel()

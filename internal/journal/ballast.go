@@ -25,10 +25,7 @@ const (
 )
 
 // open makes the ballast when it is missing. Without room for it the journal can be read.
-func (b *ballast) open(path string) {
-	b.path = path
-	b.gone = makeBallast(path)
-}
+func (b *ballast) open() { b.gone = makeBallast(b.path) }
 
 // makeBallast makes the file. Its text cannot be compressed.
 func makeBallast(path string) error {
@@ -72,6 +69,15 @@ func (b *ballast) restore() error {
 		return fmt.Errorf("there is no room for the %d bytes that are kept for the returns of calls that run: %w; make room on the disk", ballastBytes, b.gone)
 	}
 	return nil
+}
+
+// recordAnyway records what a call that runs needs, on a full disk in the room of the ballast.
+func (j *Journal) recordAnyway(d durability, do func(*batch) error) error {
+	err := j.write.record(d, do)
+	if isFull(err) && j.ballast.release() {
+		err = j.write.record(d, do)
+	}
+	return err
 }
 
 // isFull reports whether something was not written because the disk is full.

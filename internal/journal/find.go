@@ -155,7 +155,7 @@ func (j *Journal) Unfinished() ([]Record, error) {
 	if j.write.tampered != nil {
 		return nil, nil
 	}
-	err := j.write.record(synced, func(b *batch) (err error) {
+	err := j.recordAnyway(synced, func(b *batch) (err error) {
 		if list, err = j.abandoned(b.table); err != nil {
 			return err
 		}

@@ -101,3 +101,27 @@ func TestAReturnHasRoomOnAFullDisk(t *testing.T) {
 	}
 	verify(t, dir)
 }
+
+// A daemon that starts on a full disk answers the calls of its predecessor.
+func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t, "4m")
+	j, err := journal.Open(t.Context(), dir, journal.Identity{PID: 1, Boot: "before"})
+	must(t, err)
+	_, _, err = j.Begin(t.Context(), call("open"), allow)
+	must(t, err)
+	must(t, j.Close())
+	_ = os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 8<<20), 0o600) // as much as there is room for
+	j = open(t, dir)
+	list, err := j.Unfinished()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d calls were left, %v", len(list), err)
+	}
+	if _, _, err := j.Begin(t.Context(), call("new"), allow); err == nil {
+		t.Error("a new call took their room")
+	}
+	_, err = j.Finish(t.Context(), list[0].Key, journal.Outcome{Status: "error"}, func(seq int64) (string, []byte, error) {
+		return fmt.Sprint("message-", seq), []byte(`{}`), nil
+	})
+	must(t, err)
+}

@@ -6,6 +6,9 @@
 // log, decides what may follow. For queries there is an index, a SQLite file, which is
 // filled from the log some time later, and before each query; it can be removed at any time.
 //
+// Texts above 64 KiB are beside the log. Its oldest parts can be removed with all that is
+// recorded in them (Journal.Remove), never those of an open call.
+//
 // What must outlive a power cut before something happens (a decision, the intent to run it,
 // the return of what ran before it was recorded) is synced to the disk. The rest, the return
 // of a call with an intent among it, outlives the death of the daemon at once and the
@@ -155,10 +158,14 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	if j.files, err = files(j.dir); err != nil {
 		return err
 	}
-	err = statedir.Alone(ctx, j.dir, "index", func() (err error) {
+	j.ballast.path = filepath.Join(j.files.path, ballastName)
+	open := func() (err error) {
 		j.index, err = openIndex(ctx, j.files.indexPath())
 		return err
-	})
+	}
+	if err = statedir.Alone(ctx, j.dir, "index", open); isSQLite(err) && j.ballast.release() {
+		err = statedir.Alone(ctx, j.dir, "index", open) // it needs some room to be read
+	}
 	if err != nil {
 		return err
 	}
@@ -166,7 +173,7 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	if err := j.openLog(ctx); err != nil {
 		return err
 	}
-	j.ballast.open(filepath.Join(j.files.path, ballastName))
+	j.ballast.open()
 	j.filling.after, j.filling.do = fillAfter, func() { _ = j.fill(context.Background()) } // a query meets the same error
 	j.write.changed = j.filling.set
 	return nil

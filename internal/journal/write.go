@@ -169,11 +169,7 @@ func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (se
 		}
 		return b.append(kindReturn, e)
 	}
-	err = j.write.record(soon, finish)
-	if isFull(err) && j.ballast.release() {
-		err = j.write.record(soon, finish)
-	}
-	if err != nil {
+	if err := j.recordAnyway(soon, finish); err != nil {
 		return 0, fmt.Errorf("cannot journal the return of a call: %w", err)
 	}
 	return seq, nil

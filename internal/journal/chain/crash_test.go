@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,8 +38,12 @@ func appendUntilKilled(path string) error {
 	for i := 0; ; i++ {
 		text := fmt.Sprint(os.Getpid(), "-", i)
 		err := l.Update(func(b *chain.Batch) error {
+			h, err := b.Blob([]byte(text))
+			if err != nil {
+				return err
+			}
 			for _, part := range []string{text, text + "b"} {
-				if _, err := b.Append('m', append([]byte(part), make([]byte, 300)...)); err != nil {
+				if _, err := b.Append('m', append([]byte(part), append(make([]byte, 300), h[:]...)...)); err != nil {
 					return err
 				}
 			}
@@ -79,7 +84,12 @@ func TestKilledProcessesLoseNothingThatWasPromised(t *testing.T) {
 	must(t, err)
 	must(t, l.Close())
 	found := map[string]int{}
-	o.Seen = func(r chain.Record) error { found[string(r.Body[:len(r.Body)-300])]++; return nil }
+	o.Seen = func(r chain.Record) error {
+		text := string(r.Body[:len(r.Body)-332])
+		found[text]++
+		_, err := chain.ReadBlob(dir, r.Segment, chain.Hash(r.Body[len(r.Body)-32:]), int64(len(strings.TrimSuffix(text, "b"))))
+		return err
+	}
 	last, rest, err := chain.Verify(o)
 	if err != nil || rest != 0 {
 		t.Fatalf("%d bytes left, %v", rest, err)

@@ -11,6 +11,10 @@
 // shorter than its note, or differs there, has lost its end or was changed: it is not
 // opened. Behind the note, what a process or the machine left incomplete is cut off.
 //
+// A text too large for a record is in a file beside the log, which the record names by its
+// hash. Segments are removed as a whole, the oldest first, with the texts of their records: a
+// later record says where the log may begin then. Each byte that is cut off is in a record too.
+//
 // The package knows nothing of what is in the records, and does not retry what has failed.
 package chain
 
@@ -68,7 +72,6 @@ type Log struct {
 	last  Mark  // of the last record
 	end   int64 // of it
 	disk  disk
-	cut   int64
 }
 
 // Open opens a log, and makes it when there is none. All its records are passed to Seen.
@@ -113,7 +116,7 @@ func (l *Log) open() error {
 		l.id, l.limit = w.header.id, w.header.limit
 		l.adopt(w.file, w.last, w.end)
 		err = rewrite(w.file, noted, w.last.Segment, w.end)
-		if l.cut = w.size - w.end; l.cut > 0 && err == nil {
+		if w.size > w.end && err == nil {
 			err = l.cutOff(w.size)
 		}
 	} else {
@@ -147,9 +150,6 @@ func (l *Log) ID() ID { return l.id }
 
 // Last returns the last record. It must not be called at the same time as Update.
 func (l *Log) Last() Mark { return l.last }
-
-// Cut returns how many bytes of an incomplete record Open has removed. A record has them.
-func (l *Log) Cut() int64 { return l.cut }
 
 // Update has do append records, after all that others have appended was passed to Seen.
 // All of them are written with one write, or none when it fails or do does. The error is
