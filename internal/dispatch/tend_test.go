@@ -12,22 +12,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// printed waits until a running call has printed something.
-func printed(t *testing.T, c *Call) {
-	t.Helper()
-	for {
-		changed := c.Capture().Changed()
-		if n, _, _ := c.Capture().Totals(); n > 0 {
-			return
-		}
-		select {
-		case <-changed:
-		case <-t.Context().Done():
-			t.Fatal("it prints nothing")
-		}
-	}
-}
-
 func TestAReturnThatCouldNotBeJournalledIsGivenAgain(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	file, away := filepath.Join(b.dir, "journal", "00000001.log"), filepath.Join(b.dir, "away")
