@@ -31,6 +31,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
@@ -59,6 +61,10 @@ type Journal struct {
 	index   *index
 	filling alarm // brings the index up to date
 	ballast ballast
+
+	misses  int // ids that were new; of one that has the lock of the table
+	closing atomic.Bool
+	beside  sync.WaitGroup // of what reads the index for a filter
 }
 
 // files are the directories of a journal.
@@ -280,6 +286,8 @@ func (j *Journal) Daemon() Identity { return j.daemon }
 // be called afterwards.
 func (j *Journal) Close() error {
 	var errs []error
+	j.closing.Store(true)
+	j.beside.Wait()
 	if j.write != nil && j.write.table != nil {
 		j.write.alarm.close()
 		j.write.flush()

@@ -24,8 +24,9 @@ type table struct {
 	lastSeq int64
 
 	// load finds a call that has ended long ago; nil without one.
-	load func(Key) (*Record, error)
-	undo []func() // what takes back the changes, in their order
+	load   func(Key) (*Record, error)
+	filter *filter  // nil without one; knows more calls
+	undo   []func() // what takes back the changes, in their order
 }
 
 // entry is a call and the number of the last record of it.
@@ -169,6 +170,9 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 	}
 	id, last := identity{r.Client, r.AgentID, r.ID}, t.lastKey
 	t.calls[k], t.ids[id], t.lastKey = r, k, max(last, k)
+	if t.filter != nil {
+		t.filter.add(id)
+	}
 	t.undo = append(t.undo, func() {
 		delete(t.calls, k)
 		delete(t.ids, id)

@@ -51,6 +51,7 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) {
 			return err
 		}
+		j.seldom(b.table)
 		if err := j.mayGrow(); err != nil {
 			return err
 		}
@@ -92,6 +93,9 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 func (j *Journal) known(ctx context.Context, t *table, c *Call) (Record, error) {
 	if r := t.find(c); r != nil {
 		return *r, nil
+	}
+	if t.filter.lacks(identity{c.Client, c.AgentID, c.ID}) {
+		return Record{}, ErrNotFound
 	}
 	return j.index.find(ctx, c)
 }
