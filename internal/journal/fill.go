@@ -91,7 +91,7 @@ func loaded(r Record, err error) (*Record, error) {
 // begin reads what a table needs beside calls.
 func (f *filler) begin() error {
 	t := f.table
-	err := f.x.row(queryLast).Scan(&t.lastKey, &t.lastSeq)
+	err := f.x.row(queryLast).Scan(&t.lastKey, &t.lastSeq, &t.begins)
 	if err != nil {
 		return err
 	}
@@ -187,8 +187,8 @@ func (f *filler) put() error {
 		}
 	}
 	at := f.at
-	do("INSERT OR REPLACE INTO position (id, number, segment, start, hash, last_key, last_seq) VALUES (1, ?, ?, ?, ?, ?, ?)",
-		int64(at.Number), at.Segment, at.Offset, at.Hash[:], f.table.lastKey, f.table.lastSeq)
+	do("INSERT OR REPLACE INTO position (id, number, segment, start, hash, last_key, last_seq, begins) VALUES (1, ?, ?, ?, ?, ?, ?, ?)",
+		int64(at.Number), at.Segment, at.Offset, at.Hash[:], f.table.lastKey, f.table.lastSeq, f.table.begins)
 	f.messages, f.segments, f.fences, f.records, f.bytes = nil, nil, false, 0, 0
 	clear(f.arguments)
 	clear(f.received)

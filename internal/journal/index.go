@@ -152,6 +152,12 @@ func (x *index) position(ctx context.Context) (chain.Mark, error) {
 	return scanPosition(x.known.QueryRowContext(ctx, queryPosition))
 }
 
+// begins is the segment before which all were removed, as far as the index knows.
+func (x *index) begins(ctx context.Context) (segment uint32, err error) {
+	err = x.known.QueryRowContext(ctx, "SELECT coalesce(max(begins), 0) FROM position").Scan(&segment)
+	return segment, err
+}
+
 const queryPosition = "SELECT number, segment, start, hash FROM position"
 
 func scanPosition(row scanner) (m chain.Mark, err error) {
@@ -195,7 +201,7 @@ func (x *index) restore(ctx context.Context, t *table) (at chain.Mark, err error
 		return at, err
 	}
 	t.number = at.Number
-	if err := tx.QueryRowContext(ctx, queryLast).Scan(&t.lastKey, &t.lastSeq); err != nil {
+	if err := tx.QueryRowContext(ctx, queryLast).Scan(&t.lastKey, &t.lastSeq, &t.begins); err != nil {
 		return at, err
 	}
 	rows, err := tx.QueryContext(ctx, listOpen)
@@ -222,7 +228,7 @@ func (x *index) oldestOpen(ctx context.Context) (segment uint32, err error) {
 	return segment, err
 }
 
-const queryLast = "SELECT coalesce(max(last_key), 0), coalesce(max(last_seq), 0) FROM position"
+const queryLast = "SELECT coalesce(max(last_key), 0), coalesce(max(last_seq), 0), coalesce(max(begins), 0) FROM position"
 
 const queryFences = "SELECT client, tool_call_id FROM fences ORDER BY id"
 

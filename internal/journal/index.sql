@@ -7,7 +7,8 @@ CREATE TABLE position ( -- one row: the last record that is taken up
   start    INTEGER NOT NULL,
   hash     BLOB NOT NULL,
   last_key INTEGER NOT NULL,
-  last_seq INTEGER NOT NULL
+  last_seq INTEGER NOT NULL,
+  begins   INTEGER NOT NULL -- the segment before which all were removed; 0 = none
 );
 CREATE TABLE calls (
   id                 INTEGER PRIMARY KEY,

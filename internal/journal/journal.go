@@ -196,9 +196,12 @@ func (j *Journal) openLog(ctx context.Context) error {
 	w.texts = texts{dir: j.files.log}
 	j.index.texts = w.texts
 	o := j.files.options(w.see)
+	if o.Begins, err = j.index.begins(ctx); err != nil {
+		return err
+	}
 	o.From = at
 	if w.log, err = chain.Open(o); errors.Is(err, chain.ErrNoMark) {
-		o.From = chain.Mark{}
+		o.From, o.Begins = chain.Mark{}, 0
 		if w.log, err = chain.Open(o); err == nil {
 			err = j.remakeIndex(ctx)
 		}

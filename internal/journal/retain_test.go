@@ -146,6 +146,10 @@ func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
 	if _, err := Verify(t.Context(), dir, Link{}); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
 	}
+	next, _ := openFaulty(t, dir)
+	if _, err := begin(t, next, "next"); !errors.Is(err, ErrTampered) {
+		t.Errorf("a journal without its first part takes a call: %v", err)
+	}
 }
 
 const largeText = 100_000

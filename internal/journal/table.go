@@ -22,6 +22,7 @@ type table struct {
 	fences  map[string][]string // by client, the oldest first
 	lastKey Key
 	lastSeq int64
+	begins  int64 // the first segment that stays after the last removal; 0 = all are there
 
 	// load finds a call that has ended long ago; nil without one.
 	load   func(Key) (*Record, error)
@@ -214,8 +215,9 @@ func (t *table) count(seq int64) {
 
 // removed takes up what is to be known without the segments that were removed.
 func (t *table) removed(e *removedEvent) {
-	key, fences := t.lastKey, t.fences
-	t.undo = append(t.undo, func() { t.lastKey, t.fences = key, fences })
+	key, fences, begins := t.lastKey, t.fences, t.begins
+	t.undo = append(t.undo, func() { t.lastKey, t.fences, t.begins = key, fences, begins })
+	t.begins = e.stays
 	t.lastKey, t.fences = max(key, Key(e.lastKey)), map[string][]string{}
 	t.count(e.lastSeq)
 	for _, f := range e.fences {

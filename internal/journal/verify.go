@@ -237,7 +237,7 @@ func (v *verification) compare(ctx context.Context, at chain.Mark) error {
 	}
 	for _, t := range []struct{ name, query string }{
 		{"table", "SELECT name, type, sql FROM sqlite_master ORDER BY name"},
-		{"position", "SELECT number, segment, start, hex(hash), last_key, last_seq FROM position"},
+		{"position", "SELECT number, segment, start, hex(hash), last_key, last_seq, begins FROM position"},
 		{"call", "SELECT * FROM calls ORDER BY id"},
 		{"arguments of call", "SELECT * FROM arguments ORDER BY call"},
 		{"message", "SELECT * FROM messages ORDER BY seq"},

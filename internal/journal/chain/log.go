@@ -13,7 +13,7 @@
 //
 // A text too large for a record is in a file beside the log, which the record names by its
 // hash. Segments are removed as a whole, the oldest first, with the texts of their records: a
-// later record says where the log may begin then. Each byte that is cut off is in a record too.
+// later record says where the log may begin then. What is cut off is in a record too.
 //
 // The package knows nothing of what is in the records, and does not retry what has failed.
 package chain
@@ -55,6 +55,9 @@ type Options struct {
 	// no earlier one but that of the note. The error is ErrNoMark when the log has another
 	// one there, or none. Zero means the beginning.
 	From Mark
+	// Begins is the first segment that the log must have, for all that the caller has seen of
+	// removals; 0 is the same as 1. Without that segment the error is ErrNoMark, too.
+	Begins uint32
 	// Seen is called for each record that this Log did not append, in their order. When it
 	// fails, so does what has read the record.
 	Seen func(Record) error
@@ -103,9 +106,12 @@ func (l *Log) open() error {
 		return err
 	}
 	w := walk{dir: l.opt.Dir, noted: noted, seen: l.opt.Seen}
-	if l.opt.From == (Mark{}) {
+	switch {
+	case l.opt.From == (Mark{}):
 		err = w.all(list)
-	} else {
+	case len(list) > 0 && list[0] > max(1, l.opt.Begins):
+		err = ErrNoMark
+	default:
 		err = w.from(list, l.opt.From)
 	}
 	if err != nil {

@@ -205,7 +205,7 @@ func TestALogIsOpenedFromARecordAfterARemoval(t *testing.T) {
 	}
 	clear(s.notes.names["head"].now[:100])
 	o := s.options(func(chain.Record) error { return nil })
-	o.From = last
+	o.From, o.Begins = last, last.Segment
 	if _, err := chain.Open(o); err != nil {
 		t.Error(err)
 	}
