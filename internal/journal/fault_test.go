@@ -14,6 +14,7 @@ import (
 type faultyDir struct {
 	chain.Dir
 	full, broken   atomic.Bool
+	stuck          atomic.Bool  // no file can be removed
 	writes, synced atomic.Int64 // so many of the writes are on the disk
 }
 
@@ -25,6 +26,13 @@ type faultyFile struct {
 func (d *faultyDir) Open(name string) (chain.File, error) { return d.wrap(d.Dir.Open(name)) }
 
 func (d *faultyDir) Create(name string) (chain.File, error) { return d.wrap(d.Dir.Create(name)) }
+
+func (d *faultyDir) Remove(name string) error {
+	if d.stuck.Load() {
+		return syscall.EIO
+	}
+	return d.Dir.Remove(name)
+}
 
 func (d *faultyDir) Sub(name string, create bool) (chain.Dir, error) {
 	sub, err := d.Dir.Sub(name, create)

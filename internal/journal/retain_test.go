@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -111,14 +112,14 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	}
 }
 
-// Numbers of calls are not used again, also when no call is left.
+// Numbers of calls and messages are not used again, also when none is left.
 func TestNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, _ := openFaulty(t, dir)
 	lived(t, j, "a", 5)
-	for range 40 {
-		if _, err := j.Append(t.Context(), Message{Direction: Out, ID: "m", Body: []byte(`{}`)}); err != nil {
+	for i := range 120 {
+		if _, err := j.Fence(t.Context(), "agent", fmt.Sprint("later-", i), 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, _ := openFaulty(t, dir)
-	if rec, err := begin(t, next, "next"); err != nil || rec.Key != 6 || next.Last() != 51 {
+	if rec, err := begin(t, next, "next"); err != nil || rec.Key != 6 || next.Last() != 11 {
 		t.Errorf("call %d, message %d, %v", rec.Key, next.Last(), err)
 	}
 }
@@ -319,4 +320,79 @@ func TestAJournalThatRefusesLetsCallsEnd(t *testing.T) {
 		t.Error(err)
 	}
 	lived(t, j, "new", 1)
+}
+
+// Parts are removed, and all is verified, while calls are made.
+func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, _ := openFaulty(t, dir)
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range 40 {
+				rec, err := begin(t, j, fmt.Sprint(g, "-", i))
+				if err == nil {
+					err = finished(t, j, rec.Key)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	go func() { all.Wait(); close(done) }()
+	for removed, ended := 0, false; !ended || removed == 0; {
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		removed += removeAll(t, j)
+		if _, err := Verify(t.Context(), dir, Link{}); err != nil && !strings.Contains(err.Error(), "bytes follow record") { // what is being written
+			t.Fatal(err)
+		}
+	}
+	is := dumped(t, j)
+	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := openFaulty(t, dir)
+	if diff := cmp.Diff(is, dumped(t, next)); diff != "" {
+		t.Errorf("an index that is made anew (-old +new):\n%s", diff)
+	}
+}
+
+// What was recorded of a removal holds, also when the files stay.
+func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, disk := openFaulty(t, dir)
+	if _, err := j.Fence(t.Context(), "agent", "fenced", 10); err != nil {
+		t.Fatal(err)
+	}
+	lived(t, j, "a", 40)
+	list, err := j.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.stuck.Store(true)
+	if done, err := j.Remove(t.Context(), list[len(list)-1]); err == nil {
+		t.Errorf("removed: %v", done)
+	}
+	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+		t.Error(err)
+	}
+	lived(t, j, "b", 5)
+	disk.stuck.Store(false)
+	if n := removeAll(t, j); n == 0 {
+		t.Error("nothing was removed")
+	}
+	if r, err := Verify(t.Context(), dir, Link{}); err != nil || r.Gone == 0 {
+		t.Errorf("%d records are gone, %v", r.Gone, err)
+	}
+	if n, err := j.Calls(t.Context(), 0, 100); err != nil || len(n) == 0 || n[len(n)-1].ID != "b-4" {
+		t.Errorf("%d calls, %v", len(n), err)
+	}
 }
