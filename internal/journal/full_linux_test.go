@@ -105,14 +105,32 @@ func TestAReturnHasRoomOnAFullDisk(t *testing.T) {
 // A daemon that starts on a full disk answers the calls of its predecessor.
 func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := smallDisk(t, "4m")
-	j, err := journal.Open(t.Context(), dir, journal.Identity{PID: 1, Boot: "before"})
-	must(t, err)
-	_, _, err = j.Begin(t.Context(), call("open"), allow)
-	must(t, err)
-	must(t, j.Close())
-	_ = os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 8<<20), 0o600) // as much as there is room for
-	j = open(t, dir)
+	for _, started := range []bool{false, true} {
+		dir := smallDisk(t, "4m")
+		j, err := journal.Open(t.Context(), dir, journal.Identity{PID: 1, Boot: "before"})
+		must(t, err)
+		_, _, err = j.Begin(t.Context(), call("open"), allow)
+		must(t, err)
+		must(t, j.Close())
+		if started { // before the disk is full
+			j = open(t, dir)
+		}
+		_ = os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 8<<20), 0o600) // as much as there is room for
+		if !started {
+			j = open(t, dir)
+		}
+		for i := 0; started; i++ { // until the room in the last block is used up too
+			if _, err := j.Append(t.Context(), journal.Message{ID: fmt.Sprint(i), Direction: journal.Out, Body: []byte(`{}`)}); err != nil {
+				break
+			}
+		}
+		takesOver(t, j)
+	}
+}
+
+// takesOver answers the call of a dead daemon, and takes no new one.
+func takesOver(t *testing.T, j *journal.Journal) {
+	t.Helper()
 	list, err := j.Unfinished()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d calls were left, %v", len(list), err)
