@@ -61,7 +61,9 @@ var layers = []row{
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal/chain", nil, []string{"x/sys"}},
 	{"internal/journal/legacy", nil, nil},
-	{"internal/journal", []string{"message", "internal/statedir", "internal/journal/chain", "internal/journal/legacy"}, []string{"sqlite"}},
+	{"internal/journal/seal", nil, nil},
+	{"internal/journal", []string{"message", "internal/statedir", "internal/journal/chain", "internal/journal/legacy", "internal/journal/seal"}, []string{"sqlite"}},
+	{"internal/anchor", []string{"internal/journal/seal"}, []string{"pgx"}},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},
@@ -87,7 +89,7 @@ var layers = []row{
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"cmd/toold", []string{
 		"internal/paths", "message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "client",
-		"internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces",
+		"internal/anchor", "internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces",
 		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
 	}, []string{"cobra", "zap"}},
 
@@ -109,6 +111,7 @@ var modules = map[string]string{
 	"gotextdiff":    "github.com/hexops/gotextdiff",
 	"jsonschema-go": "github.com/google/jsonschema-go",
 	"psx":           "kernel.org/pub/linux/libs/security/libcap/psx",
+	"pgx":           "github.com/jackc/pgx/v5/pgconn", // no other of its packages
 	"pty":           "github.com/creack/pty",
 	"sh":            "mvdan.cc/sh/v3/syntax",
 	"shlex":         "github.com/google/shlex",

@@ -3,38 +3,46 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/anchor"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
 )
 
 func auditCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, or write all of it"}
-	cmd.AddCommand(&cobra.Command{
+	cmd := &cobra.Command{Use: "audit", Short: "Check the journal, sign, anchor or write all of it"}
+	v := &verifyRun{global: g}
+	verify := &cobra.Command{
 		Use: "verify [NUMBER:HASH]", Short: "Check that nothing of the journal was changed, added or removed", Args: cobra.MaximumNArgs(1),
 		Long: "Checks each record of the journal against the hash that the next one has of it, that its\n" +
 			"end is there, which a file beside it notes, that the large texts beside it are as they\n" +
-			"were, and that the index, from which toold shows calls, says what the records say. Prints\n" +
-			"the number of the last record and its hash; what was removed with limits.state_bytes or\n" +
-			"limits.record_keep; and the bytes of incomplete records that toold has cut off. Names the\n" +
-			"call of what is damaged, and the calls recorded after it. Whoever owns the machine can make all hashes anew: keep what is printed elsewhere, and\n" +
-			"name it later, to see that too. Ends with exit code 6 at the first record that does not\n" +
-			"fit. A daemon may run meanwhile.",
-		RunE: func(cmd *cobra.Command, args []string) error { return g.verify(cmd.Context(), args) },
-	}, &cobra.Command{
+			"were, that the index, from which toold shows calls, says what the records say, and the\n" +
+			"signatures of its checkpoints. Prints the number of the last record and its hash; what was\n" +
+			"removed with limits.state_bytes or limits.record_keep; and the bytes of incomplete records\n" +
+			"that toold has cut off. Names the call of what is damaged, and the calls recorded after it.\n" +
+			"Whoever owns the machine can make all hashes and, with the key, all signatures anew: keep\n" +
+			"what is printed elsewhere and name it later, or anchor checkpoints elsewhere (toold audit\n" +
+			"anchor), to see that too. Ends with exit code 6 at the first record that does not fit. A\n" +
+			"daemon may run meanwhile.",
+		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), args) },
+	}
+	verify.Flags().StringVar(&v.key, "key", "", "`file` of public keys that were kept elsewhere; only these may have signed checkpoints")
+	verify.Flags().StringArrayVar(&v.anchors, "anchor", nil, "`place` of checkpoints that were kept elsewhere: file:PATH, git:REPOSITORY or postgres://HOST/DATABASE")
+	cmd.AddCommand(verify, &cobra.Command{
 		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.accept(cmd.Context()) },
 	}, &cobra.Command{
-		Use: "export", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.export) },
-	})
+		Use: "key", Short: "Print the public key that checkpoints are signed with", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.publicKey) },
+	}, anchorCommand(g), exportCommand(g))
 	return cmd
 }
 
@@ -56,9 +64,16 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 	return err
 }
 
-// verify checks the journal, and that it has a link that was noted.
-func (g *global) verify(ctx context.Context, noted []string) error {
-	cfg, err := g.remote()
+// verifyRun is one `toold audit verify`.
+type verifyRun struct {
+	*global
+	key     string
+	anchors []string
+}
+
+// run checks the journal, and that it has a link that was noted.
+func (v *verifyRun) run(ctx context.Context, noted []string) error {
+	cfg, err := v.remote()
 	if err == nil {
 		err = recorded(ctx, cfg)
 	}
@@ -66,17 +81,61 @@ func (g *global) verify(ctx context.Context, noted []string) error {
 	if err == nil && len(noted) == 1 {
 		kept, err = parseLink(noted[0])
 	}
+	var checks journal.Checks
+	if err == nil {
+		checks, err = v.checks(ctx)
+	}
 	if err != nil {
 		return err
 	}
 	r, err := journal.Verify(ctx, cfg.StateDir, kept)
+	var signed journal.Checkpoints
+	if err == nil {
+		signed, err = journal.VerifyCheckpoints(ctx, cfg.StateDir, checks)
+	}
 	if errors.Is(err, journal.ErrTampered) {
 		return &exitError{exitTampered, err}
 	}
 	if err != nil {
 		return err
 	}
-	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone}
+	return v.found(r, signed)
+}
+
+// checks reads what checkpoints are compared with.
+func (v *verifyRun) checks(ctx context.Context) (c journal.Checks, err error) {
+	if v.key != "" {
+		text, err := os.ReadFile(v.key)
+		if err == nil {
+			c.Keys, err = seal.DecodePublic(text)
+		}
+		if err != nil {
+			return c, &exitError{exitUsage, fmt.Errorf("cannot read the keys in %s: %w", v.key, err)}
+		}
+	}
+	for _, name := range v.anchors {
+		store, err := anchor.Parse(name)
+		if err != nil {
+			return c, &exitError{exitUsage, err}
+		}
+		list, err := store.All(ctx)
+		if err != nil {
+			return c, err
+		}
+		if len(list) == 0 {
+			return c, &exitError{exitTampered, fmt.Errorf("there is no anchor in %s: whatever was anchored there was removed, or `toold audit anchor` did not run yet", name)}
+		}
+		c.Anchors = append(c.Anchors, list...)
+	}
+	return c, nil
+}
+
+// found prints what is sound.
+func (v *verifyRun) found(r journal.Report, signed journal.Checkpoints) error {
+	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: signed.Count, Signed: signed.Signed, Anchors: signed.Met}
+	for _, k := range signed.Keys {
+		found.Keys = append(found.Keys, seal.ID(k))
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d:%s\n", found.Records, found.Hash)
 	if r.Gone > 0 {
@@ -86,15 +145,39 @@ func (g *global) verify(ctx context.Context, noted []string) error {
 		found.Cuts = append(found.Cuts, verifiedCut{c.Number, message.Instant(c.Time), c.Bytes, c.Text})
 		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
 	}
-	return g.print(found, text.String())
+	v.note(signed)
+	return v.print(found, text.String())
+}
+
+// note says beside the result what is signed.
+func (v *verifyRun) note(signed journal.Checkpoints) {
+	if v.json {
+		return
+	}
+	if signed.Count == 0 {
+		fmt.Fprintln(v.std.err, "toold: no record is signed yet")
+	} else {
+		ids := make([]string, len(signed.Keys))
+		for i, k := range signed.Keys {
+			ids[i] = seal.ID(k)
+		}
+		fmt.Fprintf(v.std.err, "toold: %d checkpoints, signed up to record %d by key %s\n", signed.Count, signed.Signed, strings.Join(ids, ", "))
+	}
+	if len(v.anchors) > 0 {
+		fmt.Fprintf(v.std.err, "toold: %d anchors fit\n", signed.Met)
+	}
 }
 
 // verified is what `audit verify` prints as JSON.
 type verified struct {
-	Hash    string        `json:"hash"`
-	Records uint64        `json:"records"`
-	Removed uint64        `json:"removed,omitempty"`
-	Cuts    []verifiedCut `json:"cuts,omitempty"`
+	Hash        string        `json:"hash"`
+	Records     uint64        `json:"records"`
+	Checkpoints int           `json:"checkpoints"`
+	Signed      uint64        `json:"signed"` // number of the last record that is
+	Keys        []string      `json:"keys"`
+	Anchors     int           `json:"anchors,omitempty"` // that fit
+	Removed     uint64        `json:"removed,omitempty"`
+	Cuts        []verifiedCut `json:"cuts,omitempty"`
 }
 
 type verifiedCut struct {
@@ -128,33 +211,5 @@ func (g *global) accept(ctx context.Context) error {
 	if err := journal.Accept(cfg.StateDir); err != nil {
 		return err
 	}
-	return g.verify(ctx, nil)
-}
-
-// exported is a message of the journal.
-type exported struct {
-	Number    int64             `json:"number"`
-	Time      string            `json:"time"`
-	Direction journal.Direction `json:"direction"`
-	Client    string            `json:"client"`
-	Message   json.RawMessage   `json:"message"`
-}
-
-func (g *global) export(ctx context.Context, record *journal.Journal) error {
-	query := journal.Query{Ascending: true, Limit: 1000}
-	for {
-		page, err := record.List(ctx, query)
-		if err != nil {
-			return err
-		}
-		for _, m := range page.Messages {
-			if err := g.emit(exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.WholeReturn(m.Body)}); err != nil {
-				return err
-			}
-		}
-		if !page.HasMore {
-			return nil
-		}
-		query.After = page.NextAfter
-	}
+	return (&verifyRun{global: g}).run(ctx, nil)
 }

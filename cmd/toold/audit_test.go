@@ -216,7 +216,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 	all := t.TempDir()
 	original := filepath.Join(all, "state")
 	recordedCalls(t, original, "bob")
-	if code, printed := audit(t, original, "verify"); code != 0 || !strings.HasPrefix(printed, "13:") {
+	if code, printed := audit(t, original, "verify"); code != 0 || !strings.Contains(printed, "\n13:") {
 		t.Fatalf("nothing was changed: code %d, %s", code, printed)
 	}
 	edits := 0
@@ -295,6 +295,7 @@ func TestVerifyFindsAJournalThatWasMadeAnew(t *testing.T) {
 	recordedCalls(t, anew, "alice")
 	_, link := audit(t, original, "verify")
 	link = strings.TrimSpace(link)
+	link = link[strings.LastIndex(link, "\n")+1:]
 	if code, printed := audit(t, original, "verify", link); code != 0 {
 		t.Errorf("its own link: %s", printed)
 	}

@@ -8,17 +8,18 @@ import (
 // The kinds of records in the log. The numbers are those in the files: they are never used
 // again for something else.
 const (
-	kindCall      = 1  // a call was received, with what was decided of it at once
-	kindDecision  = 2  // of a call: that it waits, that it may run, or the intent to run it
-	kindStarted   = 3  // its process and its output
-	kindReturn    = 4  // of a call
-	kindDelivered = 5  // that return was written to its client
-	kindMessage   = 6  // a message of no call's life
-	kindFence     = 7  // an id was cancelled before its call came
-	kindUnfence   = 8  // its call has come
-	kindAdopted   = 9  // the open call of a dead daemon became that of another
-	kindTrial     = 10 // nothing: it was tried whether the log can be written again
-	kindRemoved   = 20 // the oldest part of the log is removed
+	kindCall       = 1  // a call was received, with what was decided of it at once
+	kindDecision   = 2  // of a call: that it waits, that it may run, or the intent to run it
+	kindStarted    = 3  // its process and its output
+	kindReturn     = 4  // of a call
+	kindDelivered  = 5  // that return was written to its client
+	kindMessage    = 6  // a message of no call's life
+	kindFence      = 7  // an id was cancelled before its call came
+	kindUnfence    = 8  // its call has come
+	kindAdopted    = 9  // the open call of a dead daemon became that of another
+	kindTrial      = 10 // nothing: it was tried whether the log can be written again
+	kindRemoved    = 20 // the oldest part of the log is removed
+	kindCheckpoint = 21 // the records before are signed
 )
 
 // event is what is in a record.
@@ -47,6 +48,8 @@ func newEvent(kind byte) event {
 		return &trialEvent{}
 	case kindRemoved:
 		return &removedEvent{}
+	case kindCheckpoint:
+		return &checkpointEvent{}
 	}
 	return nil
 }

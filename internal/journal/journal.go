@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -65,6 +66,7 @@ type Journal struct {
 	misses  int // ids that were new; of one that has the lock of the table
 	closing atomic.Bool
 	beside  sync.WaitGroup // of what reads the index for a filter
+	key     seal.Key
 }
 
 // files are the directories of a journal.
@@ -166,7 +168,9 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	}
 	j.ballast.path = filepath.Join(j.files.path, ballastName)
 	open := func() (err error) {
-		j.index, err = openIndex(ctx, j.files.indexPath())
+		if j.key, err = seal.Open(keyPath(j.dir)); err == nil {
+			j.index, err = openIndex(ctx, j.files.indexPath())
+		}
 		return err
 	}
 	if err = statedir.Alone(ctx, j.dir, "index", open); isSQLite(err) && j.ballast.release() {
@@ -180,7 +184,10 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 		return err
 	}
 	j.ballast.open()
-	j.filling.after, j.filling.do = fillAfter, func() { _ = j.fill(context.Background()) } // a query meets the same error
+	j.filling.after, j.filling.do = fillAfter, func() {
+		_ = j.fill(context.Background()) // a query meets the same error
+		j.checkpointWhenDue()
+	}
 	j.write.changed = j.filling.set
 	return nil
 }
@@ -237,6 +244,7 @@ func (j *Journal) openTable(ctx context.Context) error {
 		w.end.Store(&at)
 	}
 	w.last.Store(t.lastSeq)
+	w.signed.CompareAndSwap(nil, &signed{*w.end.Load(), time.Now()})
 	return err
 }
 
@@ -295,6 +303,7 @@ func (j *Journal) Close() error {
 		j.write.alarm.close()
 		j.write.flush()
 		j.filling.close()
+		j.checkpointAtEnd()
 		_ = j.fill(context.Background()) // else the next one does it
 	}
 	if j.write != nil && j.write.log != nil {

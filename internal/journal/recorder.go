@@ -34,6 +34,8 @@ type recorder struct {
 	tampered error
 	texts    texts
 	end      atomic.Pointer[chain.Mark] // the last record; nil before there is a table
+	signed   atomic.Pointer[signed]     // what needs no further checkpoint
+	appended atomic.Bool                // whether this process has
 	changed  func()                     // is called when there is something that the index does not have
 
 	known sync.RWMutex // of what is recorded; taken by one that has the turn, or by a reader
@@ -63,6 +65,7 @@ type batch struct {
 	table *table
 	log   *chain.Batch
 	fresh []Message
+	wrote bool
 }
 
 // unsyncedError says that something was recorded, and others can read it, but that it could
@@ -94,6 +97,9 @@ func (r *recorder) see(rec chain.Record) error {
 	e, err := decodeRecord(rec, r.texts)
 	if err != nil {
 		return err
+	}
+	if rec.Kind == kindCheckpoint {
+		r.signed.Store(&signed{rec.Mark, rec.Time})
 	}
 	added := r.table.apply(e, rec.Number, rec.Time)
 	r.table.commit()
@@ -138,6 +144,7 @@ func (b *batch) append(kind byte, e event) error {
 	}
 	mark, err := b.log.Append(kind, body)
 	if err == nil {
+		b.wrote = true
 		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
 	}
 	return err
@@ -314,6 +321,9 @@ func (r *recorder) wrote(b *batch, err error) error {
 		return gone(err)
 	}
 	r.table.commit()
+	if b.wrote {
+		r.appended.Store(true)
+	}
 	r.passOn(b.fresh)
 	return gone(err)
 }

@@ -216,6 +216,9 @@ type Batch struct {
 // Time is that of its records, as it is read from them.
 func (b *Batch) Time() time.Time { return b.now }
 
+// Last is the record that the next one follows.
+func (b *Batch) Last() Mark { return b.last }
+
 // SetTime changes it for the records that follow, which were made elsewhere before.
 func (b *Batch) SetTime(at time.Time) { b.now = at }
 

@@ -16,9 +16,10 @@ type Hash [sha256.Size]byte
 // Record is one entry of a Log.
 type Record struct {
 	Mark
-	Kind byte
-	Time time.Time
-	Body []byte
+	Before Hash // of the record before
+	Kind   byte
+	Time   time.Time
+	Body   []byte
 }
 
 // Mark is where a record is, and its hash.
@@ -115,8 +116,8 @@ func (s *scanner) next() (Record, error) {
 		return Record{}, errBroken
 	}
 	r := Record{
-		Mark: Mark{s.at.Number + 1, s.at.Segment, s.at.Offset, sha256.Sum256(text)},
-		Kind: text[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(text[timeAt:]))).UTC(), Body: text[bodyAt:],
+		Mark:   Mark{s.at.Number + 1, s.at.Segment, s.at.Offset, sha256.Sum256(text)},
+		Before: s.at.Hash, Kind: text[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(text[timeAt:]))).UTC(), Body: text[bodyAt:],
 	}
 	if Hash(text[beforeAt:numberAt]) != s.at.Hash || binary.BigEndian.Uint64(text[numberAt:]) != r.Number {
 		return Record{}, errChain

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/seal"
+	"github.com/toold/toold/message"
+)
+
+// The files of an export. docs/verify_export.py reads them.
+const (
+	exportMessages  = "messages.jsonl"
+	exportManifest  = "manifest.json"
+	exportSignature = "manifest.sig"
+)
+
+func exportCommand(g *global) *cobra.Command {
+	dir := ""
+	cmd := &cobra.Command{
+		Use: "export [--to DIRECTORY]", Short: "Write each message of the journal as a line of JSON, the oldest first", Args: cobra.NoArgs,
+		Long: "Writes each message of the journal as a line of JSON. With --to the lines go to a new\n" +
+			"directory, with a manifest that is signed by the key of the journal: docs/verify_export.py,\n" +
+			"which needs Python and no toold, checks that nothing of it was changed.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.withRecord(cmd.Context(), func(ctx context.Context, record *journal.Journal) error {
+				if dir != "" {
+					return g.exportTo(ctx, record, dir)
+				}
+				_, err := exportLines(ctx, record, record.Last(), newPrinter(g.std.out, false))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&dir, "to", "", "a new `directory` for the messages and a signed manifest")
+	return cmd
+}
+
+// exported is a message of the journal.
+type exported struct {
+	Number    int64             `json:"number"`
+	Time      string            `json:"time"`
+	Direction journal.Direction `json:"direction"`
+	Client    string            `json:"client"`
+	Message   json.RawMessage   `json:"message"`
+}
+
+// exportLines writes the messages up to one, and returns how many.
+func exportLines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, err error) {
+	query := journal.Query{Ascending: true, Limit: 1000}
+	for {
+		page, err := record.List(ctx, query)
+		if err != nil {
+			return count, err
+		}
+		for _, m := range page.Messages {
+			if m.Seq > last {
+				return count, nil
+			}
+			line, err := message.Encode(exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.WholeReturn(m.Body)})
+			if err == nil {
+				_, err = to.Write(append(line, '\n'))
+			}
+			if err != nil {
+				return count, err
+			}
+			count++
+		}
+		if !page.HasMore {
+			return count, nil
+		}
+		query.After = page.NextAfter
+	}
+}
+
+// manifest says what an export is made of.
+type manifest struct {
+	Form       int             `json:"toold_export"`
+	Messages   int             `json:"messages"`
+	SHA256     string          `json:"sha256"` // of messages.jsonl
+	Checkpoint seal.Checkpoint `json:"checkpoint"`
+	Key        string          `json:"key"` // that has signed the manifest
+}
+
+// exportTo writes the messages and what vouches for them into a new directory.
+func (g *global) exportTo(ctx context.Context, record *journal.Journal, dir string) error {
+	last := record.Last()
+	c, err := record.Checkpoint() // of all that is exported
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	m := manifest{Form: 1, Checkpoint: c, Key: hex.EncodeToString(c.Key)}
+	if m.Messages, m.SHA256, err = exportFile(ctx, record, last, filepath.Join(dir, exportMessages)); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	signature, err := record.Key().Manifest(text)
+	if err == nil {
+		err = errors.Join(os.WriteFile(filepath.Join(dir, exportManifest), text, 0o600), os.WriteFile(filepath.Join(dir, exportSignature), signature, 0o600))
+	}
+	if err != nil {
+		return err
+	}
+	return g.print(m, dir+"\n")
+}
+
+func exportFile(ctx context.Context, record *journal.Journal, last int64, path string) (count int, sum string, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, "", err
+	}
+	hash := sha256.New()
+	out := bufio.NewWriter(io.MultiWriter(f, hash))
+	count, err = exportLines(ctx, record, last, out)
+	err = errors.Join(err, out.Flush(), f.Sync(), f.Close())
+	return count, hex.EncodeToString(hash.Sum(nil)), err
+}

@@ -1,0 +1,67 @@
+// Package anchor keeps signed checkpoints of journals elsewhere: in a file, in a git
+// repository, in a PostgreSQL database. A journal that is changed later differs from what is
+// kept there.
+//
+// An anchor is worth as much as the store is out of reach of those who can change the
+// journal. The package compares nothing; see journal.VerifyCheckpoints.
+package anchor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/toold/toold/internal/journal/seal"
+)
+
+// A Store keeps checkpoints, also of several journals.
+type Store interface {
+	// Add returns when the checkpoint is kept.
+	Add(ctx context.Context, c seal.Checkpoint) error
+	// All returns those that are kept.
+	All(ctx context.Context) ([]seal.Checkpoint, error)
+}
+
+// Parse returns the store that a person names: file:PATH, git:REPOSITORY, or the URL of a
+// database, postgres://HOST/NAME.
+func Parse(name string) (Store, error) {
+	kind, at, _ := strings.Cut(name, ":")
+	switch {
+	case at == "":
+	case kind == "file":
+		return File(at), nil
+	case kind == "git":
+		return Git(at), nil
+	case kind == "postgres", kind == "postgresql":
+		return Postgres(name), nil
+	}
+	return nil, fmt.Errorf("%q names no place for anchors: write file:PATH, git:REPOSITORY or postgres://HOST/DATABASE", name)
+}
+
+// line is how a checkpoint is kept.
+func line(c seal.Checkpoint) ([]byte, error) {
+	text, err := json.Marshal(c)
+	return append(text, '\n'), err
+}
+
+// lines reads what line has written. Of lines that are none, those that skip accepts are
+// passed over.
+func lines(in io.Reader, skip func([]byte) bool) (list []seal.Checkpoint, err error) {
+	s := bufio.NewScanner(in)
+	for n := 1; s.Scan(); n++ {
+		text := bytes.TrimSpace(s.Bytes())
+		if skip(text) {
+			continue
+		}
+		var c seal.Checkpoint
+		if err := json.Unmarshal(text, &c); err != nil {
+			return nil, fmt.Errorf("line %d is no anchor: %w", n, err)
+		}
+		list = append(list, c)
+	}
+	return list, s.Err()
+}

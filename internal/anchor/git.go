@@ -1,0 +1,122 @@
+package anchor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/toold/toold/internal/journal/seal"
+)
+
+// Git is a git repository with a ref of its own, each commit of which has a checkpoint as its
+// message and no files. Its branches, index and files are left alone.
+type Git string
+
+const anchorRef = "refs/toold/anchors"
+
+// gitOptions keep the repository's configuration from running programs: hooks, monitors of
+// files, what signs, and what fetches the objects that a partial clone has left elsewhere.
+var gitOptions = []string{
+	"--no-pager", "--no-replace-objects",
+	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false",
+	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.allow=never", "-c", "credential.helper=",
+	"-c", "core.fsync=committed", "-c", "core.fsyncMethod=fsync",
+}
+
+// gitEnv is the environment of git, which has nothing of the person's own configuration.
+func gitEnv() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
+		"GIT_AUTHOR_NAME=toold", "GIT_AUTHOR_EMAIL=toold@localhost", "GIT_COMMITTER_NAME=toold", "GIT_COMMITTER_EMAIL=toold@localhost",
+	}
+}
+
+// run runs git and returns what it prints, without the last line break.
+func (repository Git) run(ctx context.Context, in []byte, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append(append(gitOptions[:len(gitOptions):len(gitOptions)], "-C", string(repository)), args...)...)
+	cmd.Env, cmd.Stdin = gitEnv(), bytes.NewReader(in)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(complaint.String()))
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// quiet returns an error unless no hook is set in the configuration: newer versions of git
+// run those whatever core.hooksPath is, and each under a name of its own.
+func (repository Git) quiet(ctx context.Context) error {
+	if _, err := repository.run(ctx, nil, "rev-parse", "--git-dir"); err != nil {
+		return err
+	}
+	hooks, err := repository.run(ctx, nil, "config", "--includes", "--name-only", "--get-regexp", `^hook\.`)
+	if hooks != "" {
+		name, _, _ := strings.Cut(hooks, "\n")
+		return fmt.Errorf("the configuration of %s has git run programs (%s): use a repository that does not", repository, name)
+	}
+	const none = 1
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != none) {
+		return err
+	}
+	return nil
+}
+
+// Add adds a commit to the ref.
+func (repository Git) Add(ctx context.Context, c seal.Checkpoint) error {
+	if err := repository.add(ctx, c); err != nil {
+		return fmt.Errorf("cannot anchor in git: %w", err)
+	}
+	return nil
+}
+
+func (repository Git) add(ctx context.Context, c seal.Checkpoint) error {
+	text, err := line(c)
+	if err == nil {
+		err = repository.quiet(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	tree, err := repository.run(ctx, nil, "mktree")
+	if err != nil {
+		return err
+	}
+	before, err := repository.run(ctx, nil, "for-each-ref", "--format=%(objectname)", anchorRef)
+	if err != nil {
+		return err
+	}
+	commit := []string{"commit-tree", tree}
+	if before != "" {
+		commit = append(commit, "-p", before)
+	}
+	made, err := repository.run(ctx, text, commit...)
+	if err != nil {
+		return err
+	}
+	if before == "" {
+		before = strings.Repeat("0", len(made)) // it must still be missing
+	}
+	_, err = repository.run(ctx, nil, "update-ref", "-m", "toold audit anchor", anchorRef, made, before)
+	return err
+}
+
+// All reads the commits of the ref.
+func (repository Git) All(ctx context.Context) (list []seal.Checkpoint, err error) {
+	var log string
+	if err = repository.quiet(ctx); err == nil {
+		log, err = repository.run(ctx, nil, "rev-list", "--format=%B", anchorRef, "--")
+	}
+	if err == nil {
+		list, err = lines(strings.NewReader(log), func(text []byte) bool { return len(text) == 0 || bytes.HasPrefix(text, []byte("commit ")) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the anchors in git: %w", err)
+	}
+	return list, nil
+}

@@ -1,0 +1,223 @@
+package journal
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/seal"
+)
+
+// A checkpoint is appended behind so many records, behind the first that is recorded so long
+// after the last checkpoint, in each segment, and when what has recorded anything stops.
+const (
+	checkpointEvery = 1000
+	checkpointAfter = 10 * time.Minute
+)
+
+const keyName = "key"
+
+// checkpointEvent is kindCheckpoint. What it signs is the number, hash and time that its
+// record has anyway: of the record before, and its own time.
+type checkpointEvent struct{ key, signature []byte }
+
+func (e *checkpointEvent) fields(c codec) {
+	c.bytes(&e.key)
+	c.bytes(&e.signature)
+}
+
+// checkpointOf is the checkpoint in a record.
+func checkpointOf(rec chain.Record, e *checkpointEvent) seal.Checkpoint {
+	return seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
+}
+
+// signed is the last record that a checkpoint is known to cover, and since when.
+type signed struct {
+	chain.Mark
+	at time.Time
+}
+
+// Key is what signs the checkpoints of the journal.
+func (j *Journal) Key() seal.Key { return j.key }
+
+// Checkpoint appends a signed checkpoint of all that is recorded so far, and returns it when
+// it is on the disk.
+func (j *Journal) Checkpoint() (seal.Checkpoint, error) {
+	c, err := j.checkpoint(synced)
+	if err != nil {
+		return c, fmt.Errorf("cannot record a checkpoint: %w", err)
+	}
+	return c, nil
+}
+
+func (j *Journal) checkpoint(d durability) (c seal.Checkpoint, err error) {
+	var own chain.Mark
+	err = j.write.record(d, func(b *batch) error {
+		before := b.log.Last()
+		c = j.key.Checkpoint(before.Number, before.Hash, b.log.Time())
+		err := b.append(kindCheckpoint, &checkpointEvent{c.Key, c.Signature})
+		own = b.log.Last()
+		return err
+	})
+	if err == nil {
+		j.write.signed.Store(&signed{own, time.Now()})
+	}
+	return c, err
+}
+
+// checkpointWhenDue is called now and then, while no one waits. An error is met again by
+// what is recorded next.
+func (j *Journal) checkpointWhenDue() {
+	end, last := *j.write.end.Load(), *j.write.signed.Load()
+	switch {
+	case end.Number <= last.Number:
+	case end.Segment != last.Segment, end.Number-last.Number >= checkpointEvery, time.Since(last.at) >= checkpointAfter:
+		_, _ = j.checkpoint(soon)
+	}
+}
+
+// checkpointAtEnd signs what this process has recorded.
+func (j *Journal) checkpointAtEnd() {
+	if j.write.appended.Load() && j.write.end.Load().Number > j.write.signed.Load().Number {
+		j.WaitForLock(lookFor)
+		_, _ = j.checkpoint(soon) // the next one that stops does it
+	}
+}
+
+func keyPath(dir string) string { return filepath.Join(notesDir(dir), keyName) }
+
+// Checks are what VerifyCheckpoints compares checkpoints with.
+type Checks struct {
+	Keys    []ed25519.PublicKey // only these may have signed, and one must; none: any key
+	Anchors []seal.Checkpoint   // that were kept elsewhere, also of other journals; nil: none
+}
+
+// Checkpoints says what is signed.
+type Checkpoints struct {
+	Count  int
+	Signed uint64              // number of the last record that a checkpoint covers
+	Last   uint64              // number of the last record
+	Keys   []ed25519.PublicKey // that have signed, in the order of their first checkpoint
+	Met    int                 // so many anchors are of this journal
+	Older  int                 // so many are of records that were removed since, with limits.record_keep for instance
+}
+
+// VerifyCheckpoints checks the signatures in the journal in dir, and that it has what
+// anchors say of it. Verify checks all else. The error is ErrTampered when one does not fit,
+// when nothing is signed by a key that was given, or no anchor is of this journal.
+func VerifyCheckpoints(ctx context.Context, dir string, checks Checks) (Checkpoints, error) {
+	f, err := openFiles(dir)
+	defer f.close()
+	if err != nil {
+		return Checkpoints{}, fmt.Errorf("cannot verify the checkpoints of the journal: %w", err)
+	}
+	for {
+		c, err := verifyCheckpoints(ctx, f, checks)
+		if !errors.Is(err, chain.ErrNoMark) { // else a part was removed meanwhile
+			return c, err
+		}
+	}
+}
+
+func verifyCheckpoints(ctx context.Context, f files, checks Checks) (Checkpoints, error) {
+	v := checkpoints{Checks: checks, anchors: map[uint64][]seal.Checkpoint{}, failed: map[string]seal.Checkpoint{}, met: map[string]int{}}
+	for _, a := range checks.Anchors {
+		v.anchors[a.Number] = append(v.anchors[a.Number], a)
+	}
+	last, _, err := chain.Verify(f.options(func(rec chain.Record) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return v.add(rec)
+	}))
+	v.Last = last.Number
+	if err == nil {
+		err = v.end()
+	}
+	var damage *chain.DamageError
+	if errors.As(err, &damage) {
+		err = fmt.Errorf("%w: %w", ErrTampered, err)
+	}
+	return v.Checkpoints, err
+}
+
+// checkpoints is one VerifyCheckpoints.
+type checkpoints struct {
+	Checks
+	Checkpoints
+	anchors map[uint64][]seal.Checkpoint // that were not met, by number
+	failed  map[string]seal.Checkpoint   // the first that does not fit, by key
+	met     map[string]int               // those that fit, by key
+	first   uint64                       // number of the first record that was met
+}
+
+// add takes up a record. What it says of the one before is compared, which may be the first
+// of a segment, and that is not passed on.
+func (v *checkpoints) add(rec chain.Record) error {
+	before := rec.Number - 1
+	if v.first == 0 {
+		v.first = rec.Number
+	}
+	for _, a := range v.anchors[before] {
+		if a.Hash == rec.Before {
+			v.met[string(a.Key)]++
+		} else {
+			v.failed[string(a.Key)] = a
+		}
+	}
+	delete(v.anchors, before)
+	if rec.Kind != kindCheckpoint {
+		return nil
+	}
+	var e checkpointEvent
+	if err := decode(rec.Body, &e, nil); err != nil {
+		return tampered("the checkpoint in record number %d cannot be read: %v", rec.Number, err)
+	}
+	c := checkpointOf(rec, &e)
+	known := func(k ed25519.PublicKey) bool { return k.Equal(c.Key) }
+	switch {
+	case !c.Valid():
+		return tampered("the checkpoint in record number %d was not signed by the key that it names", rec.Number)
+	case len(v.Checks.Keys) > 0 && !slices.ContainsFunc(v.Checks.Keys, known):
+		return tampered("the checkpoint in record number %d was signed by another key (%s) than those that were given", rec.Number, seal.ID(c.Key))
+	case !slices.ContainsFunc(v.Checkpoints.Keys, known):
+		v.Checkpoints.Keys = append(v.Checkpoints.Keys, c.Key)
+	}
+	v.Count++
+	v.Signed = before
+	return nil
+}
+
+// end compares what remains when all is read.
+func (v *checkpoints) end() error {
+	if v.Count == 0 && len(v.Checks.Keys) > 0 {
+		return tampered("it has no checkpoint, so the key has signed nothing")
+	}
+	for _, list := range v.anchors {
+		for _, a := range list {
+			if a.Number+1 < v.first {
+				v.Older++
+			} else {
+				v.failed[string(a.Key)] = a
+			}
+		}
+	}
+	for _, k := range v.Checkpoints.Keys {
+		if a, failed := v.failed[string(k)]; failed {
+			return tampered("record number %d is not the one that was anchored at %s", a.Number, a.Time.UTC().Format(time.RFC3339))
+		}
+		v.Met += v.met[string(k)]
+	}
+	if v.Met == 0 && v.Older > 0 {
+		return fmt.Errorf("all anchors (%d) are of records that were removed: run toold audit anchor more often than limits.record_keep and limits.state_bytes remove records", v.Older)
+	}
+	if v.Met == 0 && v.Checks.Anchors != nil {
+		return tampered("none of the %d anchors is signed by a key of this journal: it was made anew, or they are of others", len(v.Checks.Anchors))
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// segments opens files with segments of a size.
+func smallSegments(size int64) func(string) (files, error) {
+	return func(dir string) (files, error) {
+		f, err := openFiles(dir)
+		f.segment = size
+		return f, err
+	}
+}
+
+func note(t *testing.T, j *Journal, n int) {
+	t.Helper()
+	for range n {
+		if _, err := j.Append(t.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func verified(t *testing.T, dir string) Checkpoints {
+	t.Helper()
+	c, err := VerifyCheckpoints(t.Context(), dir, Checks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCheckpointsComeByThemselves behind many records, in a new segment and at the end, and
+// only from a process that has recorded something.
+func TestCheckpointsComeByThemselves(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, j, 10)
+	j.checkpointWhenDue()
+	if c := verified(t, dir); c.Count != 0 {
+		t.Errorf("after 10 records: %+v", c)
+	}
+	for j.write.end.Load().Segment < 2 {
+		note(t, j, 10)
+	}
+	j.checkpointWhenDue()
+	j.checkpointWhenDue()
+	c := verified(t, dir)
+	if c.Count == 0 || c.Signed != c.Last-1 {
+		t.Errorf("in the second segment: %+v", c)
+	}
+	note(t, j, 3)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end := verified(t, dir)
+	if end.Signed != end.Last-1 || end.Last != c.Last+4 {
+		t.Errorf("at the end: %+v", end)
+	}
+	if j, err = open(t.Context(), dir, Self(), openFiles); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now := verified(t, dir); now.Last != end.Last {
+		t.Errorf("a reader: %+v", now)
+	}
+}
+
+// TestAForgedCheckpointIsFound in a chain that fits.
+func TestAForgedCheckpointIsFound(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(*checkpointEvent){
+		"signature": func(e *checkpointEvent) { e.signature[0] ^= 1 },
+		"key":       func(e *checkpointEvent) { e.key[0] ^= 1 },
+		"no key":    func(e *checkpointEvent) { e.key = nil },
+		"cut off":   func(e *checkpointEvent) { e.signature = e.signature[:10] },
+	} {
+		dir := t.TempDir()
+		j, err := open(t.Context(), dir, Self(), openFiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		note(t, j, 3)
+		err = j.write.record(synced, func(b *batch) error {
+			c := j.key.Checkpoint(b.log.Last().Number, b.log.Last().Hash, b.log.Time())
+			e := &checkpointEvent{[]byte(c.Key), c.Signature}
+			forge(e)
+			return b.append(kindCheckpoint, e)
+		})
+		if err = errors.Join(err, j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+			t.Errorf("%s: the chain fits: %v", name, err)
+		}
+		if _, err := VerifyCheckpoints(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) || !strings.Contains(fmt.Sprint(err), "was not signed by the key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// BenchmarkCheckpoint is what one costs beside the record of a message.
+func BenchmarkCheckpoint(b *testing.B) {
+	j, err := open(b.Context(), b.TempDir(), Self(), openFiles)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	b.Run("message", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := j.Append(b.Context(), Message{Type: "user_message", Direction: In, Body: []byte("{}")}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("checkpoint", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := j.checkpoint(soon); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

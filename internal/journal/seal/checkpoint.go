@@ -1,0 +1,79 @@
+package seal
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Checkpoint is a signed statement that a log has a record of a number and a hash, which
+// covers all records before it.
+type Checkpoint struct {
+	Number    uint64
+	Hash      [32]byte
+	Time      time.Time
+	Key       ed25519.PublicKey
+	Signature []byte
+}
+
+// Checkpoint signs one.
+func (k Key) Checkpoint(number uint64, hash [32]byte, at time.Time) Checkpoint {
+	c := Checkpoint{Number: number, Hash: hash, Time: at, Key: k.Public()}
+	c.Signature = ed25519.Sign(k.private, c.text())
+	return c
+}
+
+// Valid reports whether the signature is that of the key.
+func (c Checkpoint) Valid() bool {
+	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.text(), c.Signature)
+}
+
+// text is what is signed.
+func (c Checkpoint) text() []byte {
+	return fmt.Appendf(nil, "toold checkpoint %d %x %d\n", c.Number, c.Hash, c.Time.UnixNano())
+}
+
+// Manifest signs a JSON object, which no checkpoint is.
+func (k Key) Manifest(object []byte) ([]byte, error) {
+	if len(object) == 0 || object[0] != '{' {
+		return nil, fmt.Errorf("a manifest is a JSON object")
+	}
+	return ed25519.Sign(k.private, object), nil
+}
+
+// encoded is a Checkpoint as JSON.
+type encoded struct {
+	Number    uint64    `json:"number"`
+	Hash      string    `json:"hash"`
+	Time      time.Time `json:"time"`
+	Key       string    `json:"key"`
+	Signature string    `json:"signature"`
+}
+
+// MarshalJSON has the bytes in hexadecimal digits.
+func (c Checkpoint) MarshalJSON() ([]byte, error) {
+	return json.Marshal(encoded{c.Number, hex.EncodeToString(c.Hash[:]), c.Time.UTC(), hex.EncodeToString(c.Key), hex.EncodeToString(c.Signature)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. The error says so when the signature is not
+// that of the key.
+func (c *Checkpoint) UnmarshalJSON(text []byte) error {
+	var e encoded
+	if err := json.Unmarshal(text, &e); err != nil {
+		return err
+	}
+	var fields [3][]byte
+	for i, s := range []string{e.Hash, e.Key, e.Signature} {
+		var err error
+		if fields[i], err = hex.DecodeString(s); err != nil {
+			return err
+		}
+	}
+	*c = Checkpoint{Number: e.Number, Time: e.Time, Key: fields[1], Signature: fields[2]}
+	if copy(c.Hash[:], fields[0]) != len(c.Hash) || len(fields[0]) != len(c.Hash) || !c.Valid() {
+		return fmt.Errorf("the checkpoint of record %d was not signed by the key that it names", e.Number)
+	}
+	return nil
+}

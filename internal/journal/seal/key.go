@@ -1,0 +1,134 @@
+// Package seal signs what a journal has recorded, so that whoever keeps the public key
+// elsewhere can tell a record of that journal from one that somebody else made.
+//
+// A signature says that who made it could read the private key, and nothing of when: who
+// can read the key can sign another history. The package knows nothing of files but of that
+// of the key.
+package seal
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// The blocks of PEM of the two halves of a key.
+const (
+	privateBlock = "PRIVATE KEY"
+	publicBlock  = "PUBLIC KEY"
+)
+
+// A Key signs. The zero Key signs nothing.
+type Key struct{ private ed25519.PrivateKey }
+
+// Open reads the key in a file, and makes it when it is missing. Two callers at the same
+// time must not.
+func Open(path string) (Key, error) {
+	k, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		k, err = create(path)
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("cannot use the key that signs the journal: %w", err)
+	}
+	return k, nil
+}
+
+func read(path string) (Key, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Key{}, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return Key{}, fmt.Errorf("others may read or change %s: run chmod 600 on it, and if they could read it move it away: another one is made then", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Key{}, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != privateBlock {
+		return Key{}, fmt.Errorf("%s has no private key: restore it, or move it away: another one is made then", path)
+	}
+	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	private, is := any.(ed25519.PrivateKey)
+	if err != nil || !is {
+		return Key{}, fmt.Errorf("%s has no private key of Ed25519 (%v): restore it, or move it away: another one is made then", path, err)
+	}
+	return Key{private}, nil
+}
+
+// create makes a key, whole or not at all.
+func create(path string) (Key, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return Key{}, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return Key{}, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".key-*") // of mode 0600
+	if err != nil {
+		return Key{}, err
+	}
+	defer os.Remove(f.Name()) // after a failure
+	err = pem.Encode(f, &pem.Block{Type: privateBlock, Bytes: der})
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return Key{}, err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return Key{}, err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return Key{}, err
+	}
+	return Key{private}, errors.Join(dir.Sync(), dir.Close())
+}
+
+// Public is the other half, which may be known to anybody.
+func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
+
+// ID is a short name of a public key.
+func ID(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:8])
+}
+
+// EncodePublic is a public key as other programs read it.
+func EncodePublic(public ed25519.PublicKey) (string, error) {
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return "", err
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: publicBlock, Bytes: der})), nil
+}
+
+// DecodePublic reads one or several such keys.
+func DecodePublic(text []byte) (keys []ed25519.PublicKey, err error) {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		any, err := x509.ParsePKIXPublicKey(block.Bytes)
+		public, is := any.(ed25519.PublicKey)
+		if err != nil || !is || block.Type != publicBlock {
+			return nil, fmt.Errorf("a block %q is no public key of Ed25519 (%v)", block.Type, err)
+		}
+		keys = append(keys, public)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("there is no public key: `toold audit key` prints one")
+	}
+	return keys, nil
+}
