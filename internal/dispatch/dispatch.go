@@ -23,6 +23,7 @@ import (
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
+	"github.com/toold/toold/tools/spool"
 )
 
 // Options is what a Dispatcher works with. All fields but Redact are needed.
@@ -79,6 +80,9 @@ type Dispatcher struct {
 
 // New returns a Dispatcher. Shutdown ends it.
 func New(opt Options) *Dispatcher {
+	if opt.Journal != nil {
+		opt.Journal.Redact(spool.Replacer(opt.Redact))
+	}
 	d := &Dispatcher{
 		opt:    opt,
 		places: newQueue(opt.Limits.Concurrent, opt.Limits.PerConnection),

@@ -42,6 +42,8 @@ type recorder struct {
 	table *table
 	tell  func(added Message) // nil: no one
 
+	replace func(string) string // texts that are not recorded; nil: none
+
 	last   atomic.Int64 // number of the last message
 	health health
 	alarm  alarm // writes what nobody waits for, and syncs
@@ -66,6 +68,8 @@ type batch struct {
 	log   *chain.Batch
 	fresh []Message
 	wrote bool
+
+	replace func(string) string
 }
 
 // unsyncedError says that something was recorded, and others can read it, but that it could
@@ -138,6 +142,7 @@ func (b *batch) append(kind byte, e event) error {
 	if err := b.may(e); err != nil {
 		return err
 	}
+	redacted(e, b.replace)
 	body, err := encode(e, b.log.Blob)
 	if err != nil {
 		return err
@@ -281,7 +286,7 @@ func (r *recorder) write(tasks []*task) error {
 	if r.log == nil {
 		return r.tampered
 	}
-	b := batch{table: r.table}
+	b := batch{table: r.table, replace: r.replace}
 	err := r.log.Update(func(log *chain.Batch) error {
 		r.known.Lock() // until it is certain that all of it is recorded
 		b.log = log

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
 )
 
@@ -22,7 +23,8 @@ type Options struct {
 	Call       string   // tool_call_id, for the notice of omitted output
 }
 
-// Capture records the output of one call. If the disk fails, it stops writing files and
+// Capture records the output of one call. Secrets that are known by their shape (package
+// redact) are masked in the files and not in memory. If the disk fails, it stops writing files and
 // continues to count. Offsets count the bytes of a stream after secrets were replaced.
 //
 // A Capture may be used concurrently, and read after Close.
@@ -32,6 +34,7 @@ type Capture struct {
 
 	mu      sync.Mutex
 	redact  [2]redactor
+	tokens  [2]redact.Finder
 	windows [3]window // by Stream, Combined included
 	turns   turns
 	spool   spoolWriter
@@ -75,7 +78,7 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.windows[s].add(p)
 	c.windows[tools.Combined].add(p)
 	c.turns.add(s, int64(len(p)))
-	c.spool.write(s, p)
+	c.spool.write(s, p, c.tokens[s].Find(p))
 	c.notify()
 }
 

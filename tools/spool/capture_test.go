@@ -200,6 +200,39 @@ func TestSecretsAreRedactedWhereverWritesCutThem(t *testing.T) {
 	}
 }
 
+// TestTokensAreMaskedInFilesOnly, with the bytes of both streams in their places.
+func TestTokensAreMaskedInFilesOnly(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	for cut := 1; cut < len(token); cut++ {
+		dir := filepath.Join(t.TempDir(), "call")
+		c := NewCapture(Options{Dir: dir, SpoolBytes: 60})
+		c.Write(tools.Stdout, []byte("a "+token[:cut]))
+		c.Write(tools.Stderr, []byte("between\n"))
+		c.Write(tools.Stdout, []byte(token[cut:]+" b\n"))
+		if text, _ := c.Text(tools.Combined, 1000); string(text) != "a "+token[:cut]+"between\n"+token[cut:]+" b\n" {
+			t.Fatalf("in memory: %q", text)
+		}
+		c.Close()
+		sp, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := sp.ReadAt(tools.Combined, 0, 1000)
+		all := string(p)
+		before, after, found := strings.Cut(all, "between\n")
+		whole := before + after
+		if !found || len(before) != 2+cut || !strings.HasPrefix(whole, "a ") || !strings.HasPrefix("a "+strings.Repeat("x", len(token))+" b\n", "a "+strings.Repeat("x", max(0, len(whole)-2-len(" b\n")))) {
+			t.Fatalf("cut at %d: %q", cut, all)
+		}
+		for n := 0; n+6 <= len(token); n++ {
+			if strings.Contains(whole, token[n:n+6]) {
+				t.Fatalf("cut at %d: %q is left of the token", cut, all)
+			}
+		}
+	}
+}
+
 func TestLiveReaderSeesEveryByteAndNoHalfCharacter(t *testing.T) {
 	t.Parallel()
 	c := NewCapture(Options{Dir: filepath.Join(t.TempDir(), "call"), Keep: 64})

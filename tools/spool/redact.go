@@ -14,6 +14,18 @@ func Redact(text string, secrets []string) string {
 	return string(r.pass([]byte(text), true))
 }
 
+// Replacer returns what Redact does with these secrets; nil when there are none.
+func Replacer(secrets []string) func(text string) string {
+	r := newRedactor(secrets)
+	if len(r.secrets) == 0 {
+		return nil
+	}
+	return func(text string) string {
+		r := r // has a state
+		return string(r.pass([]byte(text), true))
+	}
+}
+
 // redactor replaces secrets in one stream, also across writes.
 type redactor struct {
 	secrets [][]byte  // longest first

@@ -2,12 +2,14 @@ package spool
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
 )
 
@@ -25,6 +27,7 @@ type spoolWriter struct {
 	left    int64 // bytes until the limit
 	stopped bool
 	files   [2]*os.File
+	sizes   [2]int64
 
 	orderFile *os.File
 	order     []byte       // encoded runs, not written yet
@@ -32,9 +35,25 @@ type spoolWriter struct {
 	run       int64
 }
 
-func (w *spoolWriter) write(s tools.Stream, p []byte) {
+// write appends p, with what was found in it masked, also where that began in what is written
+// already.
+func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	if w.stopped {
 		return
+	}
+	if len(found) > 0 {
+		p = bytes.Clone(p)
+	}
+	for _, x := range found {
+		mask := x.Mask()
+		if x.From < 0 {
+			if _, err := w.files[s].WriteAt(mask[:min(-x.From, len(mask))], w.sizes[s]+int64(x.From)); err != nil {
+				w.stopped = true
+				return
+			}
+			mask, x.From = mask[min(-x.From, len(mask)):], 0
+		}
+		copy(p[x.From:], mask)
 	}
 	p = p[:min(int64(len(p)), w.left)]
 	if err := w.tryWrite(s, p); err != nil {
@@ -59,6 +78,7 @@ func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
 	}
 	w.last = s
 	w.run += int64(n)
+	w.sizes[s] += int64(n)
 	return err
 }
 
@@ -66,7 +86,7 @@ func (w *spoolWriter) create(name string) (*os.File, error) {
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	return os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 func (w *spoolWriter) endRun() {

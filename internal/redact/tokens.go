@@ -1,0 +1,150 @@
+package redact
+
+import (
+	"bytes"
+	"sync"
+)
+
+// shape is what a token of a service looks like.
+type shape struct {
+	prefix string
+	least  int               // so many bytes follow at least
+	apart  bool              // no letter or digit comes before, since the prefix is part of words
+	is     func([]byte) bool // what else is true of it; nil: nothing
+}
+
+var shapes = []shape{
+	{"ghp_", 20, false, nil}, {"gho_", 20, false, nil}, {"ghu_", 20, false, nil}, {"ghs_", 20, false, nil}, {"ghr_", 20, false, nil}, {"github_pat_", 20, false, nil}, // GitHub
+	{"glpat-", 16, false, nil}, {"gldt-", 16, false, nil}, {"glrt-", 16, false, nil}, {"glptt-", 16, false, nil}, {"glcbt-", 16, false, nil}, {"glsoat-", 16, false, nil}, // GitLab
+	{"sk-", 20, true, mixed},                             // OpenAI, Anthropic (sk-ant-) and others
+	{"AKIA", 16, true, upper}, {"ASIA", 16, true, upper}, // AWS; the key that belongs to it is found by its name
+	{"xoxb-", 12, false, nil}, {"xoxp-", 12, false, nil}, {"xoxa-", 12, false, nil}, {"xoxr-", 12, false, nil}, {"xoxs-", 12, false, nil}, {"xoxe-", 12, false, nil}, {"xoxe.", 12, false, nil}, {"xapp-", 12, false, nil}, // Slack
+	{"npm_", 30, false, nil}, {"pypi-AgE", 30, false, nil}, {"dckr_pat_", 20, false, nil}, // npm, PyPI, Docker
+	{"AIza", 30, true, nil}, {"ya29.", 20, true, nil}, {"GOCSPX-", 20, false, nil}, // Google
+	{"sk_live_", 16, false, nil}, {"rk_live_", 16, false, nil}, {"sk_test_", 16, false, nil}, {"rk_test_", 16, false, nil}, {"whsec_", 16, false, nil}, // Stripe
+	{"eyJ", 30, true, nil},                                                                                                                                            // JSON Web Tokens; see search.run
+	{"SG.", 40, true, nil},                                                                                                                                            // SendGrid
+	{"hf_", 30, true, nil}, {"dop_v1_", 40, false, nil}, {"hvs.", 24, true, nil}, {"shpat_", 30, false, nil}, {"glsa_", 30, false, nil}, {"lin_api_", 30, false, nil}, // Hugging Face, DigitalOcean, Vault, Shopify, Grafana, Linear
+	{"AGE-SECRET-KEY-1", 40, false, nil},
+}
+
+// stride is how long a token is at least: a text is looked at only so often until there is a
+// run of that many bytes of which tokens are made.
+const stride = 16
+
+// lookup is what a search looks up by bytes.
+type lookup struct {
+	word, digit, alnum [256]bool // the bytes of tokens, of base64, and of words
+	begin              [1 << 16]bool // two bytes with which shapes begin
+	byFirst            [256][]shape
+}
+
+var tables = sync.OnceValue(func() *lookup {
+	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	t := &lookup{word: class(alnum + "_-."), digit: class(alnum + "+/"), alnum: class(alnum)}
+	for _, s := range shapes {
+		c := s.prefix[0]
+		t.begin[int(c)<<8|int(s.prefix[1])], t.byFirst[c] = true, append(t.byFirst[c], s)
+	}
+	return t
+})
+
+func class(members string) (c [256]bool) {
+	for i := range len(members) {
+		c[members[i]] = true
+	}
+	return c
+}
+
+const (
+	longestPrefix = 16
+	longestHeader = 1 << 10 // of a JSON Web Token, while it is not known to be one
+)
+
+// tokens looks for tokens.
+func (s *search) tokens() {
+	p, word := s.p, &s.word
+	for i := 0; i < len(p); {
+		j := min(i+stride, len(p)) - 1
+		if !word[p[j]] {
+			i = j + 1
+			continue
+		}
+		a, b := j, j+1
+		for a > i && word[p[a-1]] {
+			a--
+		}
+		for b < len(p) && word[p[b]] {
+			b++
+		}
+		if b-a >= stride || b == len(p) {
+			s.run(a, b)
+		}
+		i = b
+	}
+}
+
+// run looks for a token in a run, which then goes on to the end of it.
+func (s *search) run(a, b int) {
+	p := s.p
+	unclaimed := b // from here on nothing follows that a JSON Web Token has
+	for k := a; k+1 < b; k++ {
+		if !s.begin[int(p[k])<<8|int(p[k+1])] {
+			continue
+		}
+		for i := range s.byFirst[p[k]] {
+			switch h := &s.byFirst[p[k]][i]; {
+			case !bytes.HasPrefix(p[k:b], []byte(h.prefix)), h.apart && !s.apart(k):
+			case h.prefix == "eyJ" && (k+stride >= unclaimed || !bytes.Contains(p[k+stride:b], []byte(".eyJ"))):
+				if unclaimed = min(unclaimed, k); b == len(p) && b-k < longestHeader {
+					s.hold(k)
+				}
+			case b-k-len(h.prefix) < h.least, h.is != nil && !h.is(p[k+len(h.prefix):b]):
+				if b == len(p) && b-k < mixedWithin {
+					s.hold(k)
+				}
+			default:
+				s.add(k, b, &s.word)
+				return
+			}
+		}
+	}
+	if b == len(p) { // a prefix may be cut off
+		s.hold(max(a, b-longestPrefix))
+	}
+}
+
+// apart reports whether no word goes on at k. The end of an escape is none: \n, %3D and the
+// colours of terminals.
+func (s *search) apart(k int) bool {
+	last, second := s.at(k-1), s.at(k-2)
+	switch {
+	case !s.alnum[last], second == '\\', s.at(k-3) == '%':
+		return true
+	}
+	return last == 'm' && (second == '[' || '0' <= second && second <= '9')
+}
+
+// mixedWithin is how far mixed looks.
+const mixedWithin = 64
+
+// mixed reports whether a text has digits and capital letters, as no name has that people
+// give.
+func mixed(p []byte) bool {
+	digit, capital := false, false
+	for _, c := range p[:min(len(p), mixedWithin-len("sk-"))] {
+		digit = digit || '0' <= c && c <= '9'
+		capital = capital || 'A' <= c && c <= 'Z'
+	}
+	return digit && capital
+}
+
+// upper reports whether a text begins as the number of a key of AWS.
+func upper(p []byte) bool {
+	for _, c := range p[:16] {
+		if (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
