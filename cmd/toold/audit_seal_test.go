@@ -211,7 +211,7 @@ func TestAnExportIsVerifiedWithoutToold(t *testing.T) {
 		out, err := exec.Command(python, "../../docs/verify_export.py", dir, key).CombinedOutput()
 		return err == nil, string(out)
 	}
-	if good, said := check(dir, key); !good || !strings.Contains(said, "as it was exported: 8 messages, of record 12") {
+	if good, said := check(dir, key); !good || !strings.Contains(said, "as it was exported: 10 messages, of record 14") {
 		t.Errorf("what was exported: %s", said)
 	}
 	if good, said := check(dir, stranger); good || !strings.Contains(said, "NOT as it was exported: the manifest was not signed by this key") {

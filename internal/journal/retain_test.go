@@ -47,6 +47,7 @@ func removeAll(t *testing.T, j *Journal) (removed int) {
 
 func dumped(t *testing.T, j *Journal) any {
 	t.Helper()
+	j.checkpointWhenDue() // not while the index is made anew
 	if err := j.settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
