@@ -66,7 +66,7 @@ func anchored(t *testing.T, place string, write ...string) {
 	original, rewritten, anew, key := sealedStates(t)
 	backup := t.TempDir()
 	noError(t, os.CopyFS(backup, os.DirFS(filepath.Dir(original))))
-	statement(t, anew, 0, "12:", append([]string{"anchor"}, write...)...) // of another daemon
+	statement(t, anew, 0, "14:", append([]string{"anchor"}, write...)...) // of another daemon
 	recordAnother(t, original)
 	statement(t, original, 0, "", append([]string{"anchor"}, write...)...)
 	statement(t, original, 0, "", append([]string{"anchor"}, write...)...)
