@@ -60,7 +60,11 @@ func secrets(t *testing.T, ws string) []string {
 // every file that a rule is about is masked when a call begins.
 func TestWhatARuleIsAboutIsMaskedHoweverDirectoriesMove(t *testing.T) {
 	t.Parallel()
+	seeds := []uint64{392, 392, 392, 392, 927, 927, 927, 927} // which found something now and then
 	for seed := range uint64(30) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 3))

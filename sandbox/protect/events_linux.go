@@ -308,8 +308,14 @@ func (w *Watcher) hasMoved(f, parent *directory, in nofollow.Info) bool {
 	return !w.isThere(f)
 }
 
-// isThere reports whether a directory is where it was seen last.
+// isThere reports whether a directory is where it was seen last. One in a directory that is
+// lost is not, although by now it may be in another that has that one's path.
 func (w *Watcher) isThere(f *directory) bool {
+	for above := f; above != nil; above = above.parent {
+		if above.lost {
+			return false
+		}
+	}
 	fd, err := w.openDirectory(f)
 	if err == nil {
 		unix.Close(fd)
