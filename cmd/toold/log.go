@@ -15,6 +15,7 @@ import (
 	"github.com/toold/toold/internal/daemon"
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
 
@@ -50,19 +51,25 @@ func recorded(ctx context.Context, cfg config.Config) error {
 // logRun is one `toold log`.
 type logRun struct {
 	*global
-	since              string
-	most               int
-	tool, action, text string // "" = any
-	workspace          string // the same; a canonical path
+	since        string
+	most         int
+	tool, agent  string // "" = any
+	action, text string // the same
+	workspace    string // the same; a canonical path
+	follow       bool
 }
+
+// wasAsked is the --decision for calls on which a person was to decide.
+const wasAsked = "asked"
 
 func logCommand(g *global) *cobra.Command {
 	l := &logRun{global: g}
 	cmd := &cobra.Command{
 		Use: "log", Short: "List the calls of the journal, the latest last", Args: cobra.NoArgs,
 		Long: "Lists the calls of the journal: when each was asked, what was decided, how it ended and\n" +
-			"what it was. toold show ID tells all of one. No daemon is needed. With --json each call is\n" +
-			"a line, as of toold show. With --workspace only calls in that one are listed.",
+			"what it was. toold show ID prints all of one. No daemon is needed. With --json each call is\n" +
+			"a line, as of toold show. With --workspace only calls in that one are listed. With --follow\n" +
+			"it goes on, and lists each further call when it has ended.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("workspace") {
 				l.workspace = l.options.Workspace
@@ -77,8 +84,10 @@ func logCommand(g *global) *cobra.Command {
 	flags.StringVar(&l.since, "since", "36500d", "how far to look back, e.g. `30d` or 12h")
 	flags.IntVarP(&l.most, "lines", "n", 100, "at most so many `calls`, the latest")
 	flags.StringVar(&l.tool, "tool", "", "only calls of a `tool`")
-	flags.StringVar(&l.action, "decision", "", "only calls that were decided so: allow, ask or deny")
-	flags.StringVar(&l.text, "grep", "", "only calls whose line holds a `text`")
+	flags.StringVar(&l.agent, "agent", "", "only calls of an agent, by its agent_`id`")
+	flags.StringVar(&l.action, "decision", "", "only calls that were decided so: allow, ask (waits), deny; or asked: a person was to decide")
+	flags.StringVar(&l.text, "grep", "", "only calls whose line, arguments or result contain a `text`")
+	flags.BoolVarP(&l.follow, "follow", "f", false, "go on with calls as they end")
 	return cmd
 }
 
@@ -95,7 +104,7 @@ func (l *logRun) check() (err error) {
 	if l.most < 1 {
 		return fmt.Errorf("--lines %d: expected 1 or more", l.most)
 	}
-	return oneOf("--decision", l.action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String())
+	return oneOf("--decision", l.action, policy.Allow.String(), policy.Ask.String(), policy.Deny.String(), wasAsked)
 }
 
 // oneOf rejects a word that a flag does not know. No word is the absence of the flag.
@@ -105,6 +114,18 @@ func oneOf(flag, word string, known ...string) error {
 	}
 	last := len(known) - 1
 	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
+}
+
+// ownName replaces another name of a tool by its own.
+func (l *logRun) ownName() error {
+	registry, err := daemon.Tools(config.Config{})
+	if err != nil {
+		return err
+	}
+	if _, name, known := registry.Lookup(l.tool); known {
+		l.tool = name
+	}
+	return nil
 }
 
 // unknownTool rejects a --tool that is neither in the journal nor one that toold has.
@@ -126,13 +147,19 @@ func (l *logRun) unknownTool() error {
 // logged is a call and its text on one line.
 type logged struct {
 	journal.Record
-	arguments []byte
-	text      string
+	text string
 }
 
 func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	back, err := age(l.since)
 	if err != nil {
+		return err
+	}
+	if err := l.ownName(); err != nil {
+		return err
+	}
+	f := follower{logRun: l, record: record}
+	if err := f.begin(ctx); err != nil {
 		return err
 	}
 	calls, err := l.collect(ctx, record, time.Now().Add(-back))
@@ -145,6 +172,13 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 		}
 	}
 	slices.Reverse(calls)
+	if err := l.print(calls); err != nil || !l.follow {
+		return err
+	}
+	return f.follow(ctx, calls)
+}
+
+func (l *logRun) print(calls []logged) error {
 	if l.json {
 		return l.lines(calls)
 	}
@@ -160,42 +194,51 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	return l.columns(rows)
 }
 
+// query selects the calls that are looked at closer.
+func (l *logRun) query() journal.CallQuery {
+	q := journal.CallQuery{Agent: l.agent, Workspace: l.workspace, Tool: l.tool, Action: l.action, Text: l.text, Limit: l.most}
+	if l.action == wasAsked {
+		q.Action, q.Asked = "", true
+	}
+	return q
+}
+
 // collect reads the journal backwards.
 func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
-	for before := journal.Key(0); ; {
-		page, err := record.Latest(ctx, before, 100)
+	q := l.query()
+	q.Since = since
+	for {
+		page, err := record.Select(ctx, q)
 		if err != nil || len(page) == 0 {
 			return calls, err
 		}
 		for _, rec := range page {
-			if len(calls) == l.most || rec.ReceivedAt.Before(since) {
+			if q.Before = rec.Key; l.wants(rec) {
+				calls = append(calls, newLogged(rec))
+			}
+			if len(calls) == l.most {
 				return calls, nil
-			}
-			before = rec.Key
-			arguments, err := record.Arguments(ctx, rec.Key)
-			if err != nil {
-				return nil, err
-			}
-			if c := (logged{rec, arguments, dispatch.CallText(rec.Tool, arguments)}); l.wants(c) {
-				calls = append(calls, c)
 			}
 		}
 	}
 }
 
-func (l *logRun) wants(c logged) bool {
-	switch {
-	case l.tool != "" && l.tool != c.Tool && l.tool != c.Canonical,
-		l.action != "" && l.action != c.Decision.Action,
-		l.workspace != "" && l.workspace != c.Workspace:
-		return false
+func newLogged(rec journal.Record) logged {
+	return logged{rec, dispatch.CallText(rec.Tool, rec.Arguments)}
+}
+
+// wants reports whether a call contains the text.
+func (l *logRun) wants(rec journal.Record) bool {
+	if l.text == "" || strings.Contains(newLogged(rec).text, l.text) || strings.Contains(string(rec.Arguments), l.text) {
+		return true
 	}
-	return strings.Contains(c.text, l.text)
+	ret, err := message.DecodeReturn(rec.Result)
+	return err == nil && strings.Contains(ret.Result, l.text)
 }
 
 func (l *logRun) lines(calls []logged) error {
 	for _, c := range calls {
-		s, err := shown(c.Record, c.arguments)
+		s, err := shown(c.Record, c.Arguments)
 		if err == nil {
 			err = l.emit(s)
 		}

@@ -17,7 +17,7 @@ import (
 func showCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Print what the journal knows of a call", Args: one,
-		Long: "Prints a call as it stands in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, and what came of it. No daemon is needed.",
+		Long: "Prints a call as it is in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, when each of that was, the answers of people, and what came of\nit. No daemon is needed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withRecord(cmd.Context(), func(ctx context.Context, log *journal.Journal) error { return g.show(ctx, log, args[0]) })
 		},
@@ -35,10 +35,14 @@ type shownCall struct {
 	Arguments    string              `json:"arguments"` // as they came
 	State        journal.State       `json:"state"`
 	ReceivedAt   string              `json:"received_at"`
+	DecidedAt    string              `json:"decided_at,omitempty"`
+	IntendedAt   string              `json:"intended_at,omitempty"` // from here on it may have run
 	StartedAt    string              `json:"started_at,omitempty"`
 	ReturnedAt   string              `json:"returned_at,omitempty"`
-	Decision     *message.Decision   `json:"decision"` // null: nothing is decided yet
-	Return       *message.ToolReturn `json:"return"`   // null: it has none yet
+	DeliveredAt  string              `json:"delivered_at,omitempty"`
+	Messages     []exported          `json:"messages,omitempty"` // about it, beside its request and its return
+	Decision     *message.Decision   `json:"decision"`           // null: nothing is decided yet
+	Return       *message.ToolReturn `json:"return"`             // null: it has none yet
 }
 
 func (g *global) show(ctx context.Context, log *journal.Journal, id string) error {
@@ -54,10 +58,25 @@ func (g *global) show(ctx context.Context, log *journal.Journal, id string) erro
 		return err
 	}
 	s, err := shown(rec, arguments)
+	if err == nil {
+		s.Messages, err = messagesAbout(ctx, log, rec)
+	}
 	if err != nil {
 		return err
 	}
 	return g.print(s, s.String())
+}
+
+// messagesAbout are the answers of people and the decisions on connections of a call.
+func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record) (list []exported, err error) {
+	page, err := log.List(ctx, journal.Query{
+		Client: rec.Client, AgentID: rec.AgentID, CallID: rec.ID, Ascending: true, Limit: 1000,
+		MessageTypes: []string{"approval_response_message", "connection_decision"},
+	})
+	for _, m := range page.Messages {
+		list = append(list, exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, m.Body})
+	}
+	return list, err
 }
 
 // shown is a record for people and programs.
@@ -65,7 +84,8 @@ func shown(rec journal.Record, arguments []byte) (shownCall, error) {
 	s := shownCall{
 		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, BackgroundOf: rec.BackgroundOf, Workspace: rec.Workspace, ToolName: rec.Tool,
 		Arguments: string(arguments), State: rec.State, ReceivedAt: message.Instant(rec.ReceivedAt),
-		StartedAt: message.Instant(rec.StartedAt), ReturnedAt: message.Instant(rec.ReturnedAt),
+		DecidedAt: message.Instant(rec.DecidedAt), IntendedAt: message.Instant(rec.IntendedAt), StartedAt: message.Instant(rec.StartedAt),
+		ReturnedAt: message.Instant(rec.ReturnedAt), DeliveredAt: message.Instant(rec.DeliveredAt),
 	}
 	var err error
 	if s.Decision, err = decided(rec); err != nil {
@@ -112,6 +132,12 @@ func (s shownCall) String() string {
 	line("arguments", s.Arguments)
 	if d := s.Decision; d != nil {
 		line("decision", decisionText(*d))
+	}
+	for _, step := range []struct{ name, at string }{{"decided", s.DecidedAt}, {"to be run", s.IntendedAt}, {"started", s.StartedAt}, {"returned", s.ReturnedAt}, {"delivered", s.DeliveredAt}} {
+		line(step.name, step.at)
+	}
+	for _, m := range s.Messages {
+		line("message", m.Time+"  "+string(m.Message))
 	}
 	r := s.Return
 	if r == nil {

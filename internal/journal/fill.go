@@ -33,6 +33,12 @@ func (x *index) fill(ctx context.Context, log *chain.Log, to chain.Mark) error {
 			return fmt.Errorf("cannot bring the index of the journal up to date: %w", err)
 		}
 	}
+	if x.fast {
+		return nil
+	}
+	if err := x.tx(x.search); err != nil {
+		return fmt.Errorf("cannot complete the index of the journal: %w", err)
+	}
 	return nil
 }
 

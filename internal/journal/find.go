@@ -31,7 +31,8 @@ const (
 	listLatest = "SELECT " + callColumns + callTables + "WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
 	listRan    = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? AND c.agent_id = ? AND c.conversation_id = ? AND c.spool_dir <> '' ORDER BY c.id DESC LIMIT ?"
 	listOpen   = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NULL ORDER BY c.id"
-	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND (? = '' OR c.client = ?) ORDER BY c.id DESC LIMIT ?"
+	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL ORDER BY c.id DESC LIMIT ?"
+	listEndOf  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? ORDER BY c.id DESC LIMIT ?"
 )
 
 // Find returns a client's call, of its agents' the latest. The error is ErrNotFound if there is none.
@@ -101,7 +102,10 @@ func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, 
 // Ended returns at most limit calls that have their return, the latest first. An
 // empty client means anybody's.
 func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
-	return j.records(ctx, listEnded, client, client, limit)
+	if client == "" {
+		return j.records(ctx, listEnded, limit)
+	}
+	return j.records(ctx, listEndOf, client, limit)
 }
 
 // Ran returns at most limit calls of one conversation that have their return and may have

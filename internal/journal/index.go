@@ -19,6 +19,17 @@ import (
 //go:embed index.sql
 var indexSchema string
 
+// indexSearch is what makes queries fast.
+//
+//go:embed index_search.sql
+var indexSearch string
+
+// lastSearch is the last that indexSearch makes; hasSearch looks for it.
+const (
+	lastSearch = "messages_by_status"
+	hasSearch  = "SELECT count(*) FROM sqlite_master WHERE name = '" + lastSearch + "'"
+)
+
 // indexVersion is that of indexSchema. An index of another version is made anew.
 const indexVersion = 2
 
@@ -37,6 +48,7 @@ type index struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt // by their text
 	full  uint64               // number of a record that it certainly has
+	fast  bool                 // whether indexSearch was made
 	texts texts
 }
 
@@ -112,6 +124,17 @@ func (x *index) connect(ctx context.Context, path string) error {
 		return err
 	}
 	x.named, err = x.known.PrepareContext(ctx, findCall)
+	return err
+}
+
+// search makes what makes queries fast, unless it is there. The caller is in a transaction.
+func (x *index) search() error {
+	var is int
+	err := x.row(hasSearch).Scan(&is)
+	if err == nil && is == 0 {
+		_, err = x.conn.ExecContext(context.Background(), indexSearch)
+	}
+	x.fast = err == nil
 	return err
 }
 

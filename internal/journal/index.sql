@@ -54,9 +54,6 @@ CREATE TABLE calls (
   segment            INTEGER, -- of the log in which it begins
   UNIQUE (client, agent_id, tool_call_id)
 );
-CREATE INDEX calls_by_id ON calls (tool_call_id);
-CREATE INDEX calls_open ON calls (daemon) WHERE return_seq IS NULL;
-CREATE INDEX calls_untold ON calls (client) WHERE background_of <> '' AND state = 'returned';
 CREATE TABLE arguments (call INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE messages (
   seq             INTEGER PRIMARY KEY,
@@ -77,15 +74,6 @@ CREATE TABLE messages (
   segment         INTEGER NOT NULL, -- of the log
   body            TEXT NOT NULL
 );
-CREATE INDEX messages_by_id ON messages (id);
-CREATE INDEX messages_by_agent ON messages (agent_id, seq) WHERE agent_id <> '';
-CREATE INDEX messages_by_conversation ON messages (conversation_id, seq) WHERE conversation_id <> '';
-CREATE INDEX messages_by_run ON messages (run_id, seq) WHERE run_id <> '';
-CREATE INDEX messages_by_step ON messages (step_id, seq) WHERE step_id <> '';
-CREATE INDEX messages_by_otid ON messages (otid, seq) WHERE otid <> '';
-CREATE INDEX messages_by_group ON messages (group_id, seq) WHERE group_id <> '';
-CREATE INDEX messages_by_sender ON messages (sender_id, seq) WHERE sender_id <> '';
-CREATE INDEX messages_by_call ON messages (tool_call_id, seq) WHERE tool_call_id <> '';
 CREATE TABLE fences (
   id           INTEGER PRIMARY KEY, -- in their order
   client       TEXT NOT NULL,

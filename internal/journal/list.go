@@ -93,8 +93,8 @@ func fitting(found []Message, limit int) int {
 }
 
 // inWorkspace selects the messages of the calls in a workspace.
-const inWorkspace = `EXISTS (SELECT 1 FROM calls c WHERE c.client = messages.client AND c.agent_id = messages.agent_id AND
-	c.tool_call_id = messages.tool_call_id AND c.workspace = ?)`
+const inWorkspace = `EXISTS (SELECT 1 FROM calls WHERE workspace = ?) AND
+	EXISTS (SELECT 1 FROM calls c WHERE c.client = messages.client AND c.agent_id = messages.agent_id AND c.tool_call_id = messages.tool_call_id AND c.workspace = ?)`
 
 // conditions makes the WHERE clause of a query.
 func (j *Journal) conditions(ctx context.Context, q Query) (where string, args []any, err error) {
@@ -129,16 +129,23 @@ func (j *Journal) conditions(ctx context.Context, q Query) (where string, args [
 		{"status", q.Status},
 	} {
 		if f.value != "" {
-			add(f.column+" = ?", f.value)
+			add(f.column+" = ? AND "+f.column+" <> ''", f.value) // as partial indexes want it
 		}
 	}
+	if q.Status != "" && q.Status != "success" {
+		add("status NOT IN ('', 'success')")
+	}
 	if q.Workspace != "" {
-		add(inWorkspace, q.Workspace)
+		add(inWorkspace, q.Workspace, q.Workspace)
 	}
 	if n := len(q.MessageTypes); n > 0 {
-		types := make([]any, n)
+		types, seldom := make([]any, n), true
 		for i, t := range q.MessageTypes {
 			types[i] = t
+			seldom = seldom && t != "approval_request_message" && t != "tool_return_message"
+		}
+		if seldom {
+			add("message_type NOT IN ('approval_request_message', 'tool_return_message')")
 		}
 		add("message_type IN ("+strings.Join(slices.Repeat([]string{"?"}, n), ", ")+")", types...)
 	}

@@ -235,6 +235,15 @@ func (v *verification) compare(ctx context.Context, at chain.Mark) error {
 			return err
 		}
 	}
+	var fast int
+	if err := v.there.QueryRowContext(ctx, hasSearch).Scan(&fast); err != nil {
+		return v.unreadable(err)
+	}
+	if fast > 0 {
+		if err := v.own.search(); err != nil {
+			return err
+		}
+	}
 	for _, t := range []struct{ name, query string }{
 		{"table", "SELECT name, type, sql FROM sqlite_master ORDER BY name"},
 		{"position", "SELECT number, segment, start, hex(hash), last_key, last_seq, begins FROM position"},

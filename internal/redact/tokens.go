@@ -34,7 +34,7 @@ const stride = 16
 
 // lookup is what a search looks up by bytes.
 type lookup struct {
-	word, digit, alnum [256]bool // the bytes of tokens, of base64, and of words
+	word, digit, alnum [256]bool     // the bytes of tokens, of base64, and of words
 	begin              [1 << 16]bool // two bytes with which shapes begin
 	byFirst            [256][]shape
 }

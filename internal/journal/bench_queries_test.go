@@ -1,0 +1,137 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+)
+
+// BenchmarkQueries prints how long listings take in a journal of many calls, how fast its
+// index is made anew, and how long one that is current takes to open. TOOLD_CALLS says how many
+// (default 20 000), TOOLD_JOURNAL where to keep it for the next run.
+func BenchmarkQueries(b *testing.B) {
+	calls, dir := 20_000, os.Getenv("TOOLD_JOURNAL")
+	_, _ = fmt.Sscan(os.Getenv("TOOLD_CALLS"), &calls)
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	if _, err := os.Stat(filepath.Join(dir, "journal")); err != nil {
+		fillJournal(b, dir, calls)
+	}
+	timed := func(name string, times int, do func()) {
+		var all []time.Duration
+		for range times {
+			begun := time.Now()
+			do()
+			all = append(all, time.Since(begun))
+		}
+		fmt.Printf("%-40s %8.2f ms\n", name, float64(median(all).Microseconds())/1000)
+	}
+	reopen := func() *journal.Journal {
+		j, err := journal.Open(b.Context(), dir, journal.Self())
+		must(b, err)
+		return j
+	}
+	must(b, reopen().Close())
+	timed("open with a current index", 5, func() { must(b, reopen().Close()) })
+	if os.Getenv("TOOLD_REBUILD") != "" {
+		must(b, os.Remove(filepath.Join(dir, "journal", "index.db")))
+		begun := time.Now()
+		j := reopen()
+		took := time.Since(begun)
+		link, err := j.Checkpoint()
+		must(b, err)
+		fmt.Printf("rebuild: %d records in %v, %.0f a second\n", link.Number, took, float64(link.Number)/took.Seconds())
+		must(b, j.Close())
+	}
+	j := reopen()
+	defer j.Close()
+	ctx := context.WithoutCancel(b.Context())
+	for _, name := range queryNames {
+		q := queries(calls)[name]
+		timed(name, 5, func() { _, err := j.List(ctx, q); must(b, err) })
+	}
+	for name, q := range map[string]journal.CallQuery{
+		"log": {}, "log --agent": {Agent: "agent-3"}, "log --agent nosuch": {Agent: "none"}, "log --workspace": {Workspace: "/work/1"}, "log --workspace nosuch": {Workspace: "none"}, "log --decision deny": {Action: "deny"}, "log --decision asked": {Asked: true},
+		"log --tool nosuch": {Tool: "none"}, "log --grep frequent": {Text: "package-3"}, "log --grep rare": {Text: "no such text"}, "log --since 1h": {Since: time.Now().Add(-time.Hour)},
+	} {
+		timed(name, 3, func() { _, err := j.Select(ctx, q); must(b, err) })
+	}
+	timed("Latest 100", 5, func() { _, err := j.Latest(ctx, 0, 100); must(b, err) })
+	timed("Latest 100 in the middle", 5, func() { _, err := j.Latest(ctx, journal.Key(calls/2), 100); must(b, err) })
+	timed("Calls 500", 5, func() { _, err := j.Calls(ctx, journal.Key(calls/2), 500); must(b, err) })
+	timed("Ended 20 of a client", 5, func() { _, err := j.Ended(ctx, "client", 20); must(b, err) })
+	timed("Ended 20 of a client without calls", 5, func() { _, err := j.Ended(ctx, "none", 20); must(b, err) })
+	timed("Ran 20 of a conversation", 5, func() { _, err := j.Ran(ctx, "client", "agent-3", "conversation-33", 20); must(b, err) })
+	timed("Ran 20 of none", 5, func() { _, err := j.Ran(ctx, "client", "agent-3", "conversation-none", 20); must(b, err) })
+	timed("Untold", 5, func() { _, err := j.Untold(ctx, "client", 20); must(b, err) })
+	timed("OpenCalls", 5, func() { _, err := j.OpenCalls(); must(b, err) })
+	timed("FindAny", 5, func() { _, err := j.FindAny(ctx, fmt.Sprint("call_", calls/2)); must(b, err) })
+	b.ReportMetric(0, "ns/op")
+}
+
+var queryNames = []string{
+	"latest", "oldest", "client", "client without messages", "agent", "conversation", "run", "step", "otid", "group", "sender", "call", "workspace", "other workspace", "status", "other status", "type", "other type",
+	"agent and status", "conversation and type", "agent and other status",
+}
+
+func queries(calls int) map[string]journal.Query {
+	return map[string]journal.Query{
+		"latest": {}, "oldest": {Ascending: true}, "client": {Client: "client"}, "client without messages": {Client: "none"}, "agent": {AgentID: "agent-3"}, "conversation": {ConversationID: "conversation-33"},
+		"run": {RunID: "run-77"}, "step": {StepID: "step-77"}, "otid": {OTID: "otid-77"}, "group": {GroupID: "group-3"}, "sender": {SenderID: "sender-3"}, "call": {CallID: fmt.Sprint("call_", calls/2)},
+		"workspace": {Workspace: "/work/1"}, "other workspace": {Workspace: "/work/none"}, "status": {Status: "error"}, "other status": {Status: "none"},
+		"type": {MessageTypes: []string{"tool_return_message"}}, "other type": {MessageTypes: []string{"approval_response_message"}},
+		"agent and status": {AgentID: "agent-3", Status: "error"}, "conversation and type": {ConversationID: "conversation-33", MessageTypes: []string{"tool_return_message"}}, "agent and other status": {AgentID: "agent-3", Status: "none"},
+	}
+}
+
+// fillJournal records calls of ten agents.
+func fillJournal(b *testing.B, dir string, calls int) {
+	b.Helper()
+	j, err := journal.Open(b.Context(), dir, journal.Self())
+	must(b, err)
+	ctx := context.WithoutCancel(b.Context())
+	begun := time.Now()
+	var all sync.WaitGroup
+	for g := range 64 {
+		all.Go(func() {
+			for n := g; n < calls; n += 64 {
+				must(b, oneOfMany(ctx, j, n))
+			}
+		})
+	}
+	all.Wait()
+	b.Logf("%d calls recorded in %v", calls, time.Since(begun))
+	must(b, j.Close())
+}
+
+func oneOfMany(ctx context.Context, j *journal.Journal, n int) error {
+	c := journal.Call{
+		Client: "client", ID: fmt.Sprint("call_", n), AgentID: fmt.Sprint("agent-", n%10), ConversationID: fmt.Sprint("conversation-", n%1000), RunID: fmt.Sprint("run-", n/5), StepID: fmt.Sprint("step-", n/2),
+		OTID: fmt.Sprint("otid-", n), GroupID: fmt.Sprint("group-", n%7), SenderID: fmt.Sprint("sender-", n%11), Workspace: fmt.Sprint("/work/", n%3), Tool: "bash", Canonical: "bash", ArgsHash: fmt.Sprint(n), MessageType: "approval_request_message",
+	}
+	c.Arguments = fmt.Appendf(nil, `{"command":"make -C module-%d target-%d && go test ./internal/package-%d"}`, n%97, n%1009, n%13)
+	c.Message = fmt.Appendf(nil, `{"tool_call":{"tool_call_id":%q,"name":"bash","arguments":%s}}`, c.ID, c.Arguments)
+	d := journal.Decision{Action: "allow", By: "policy", Rule: "presets", Source: "careful.yaml"}
+	if n%20 == 0 {
+		d.By, d.Person = "person", "alice"
+	}
+	rec, _, err := j.Begin(ctx, c, d)
+	if err != nil {
+		return err
+	}
+	o := journal.Outcome{Status: "success", OTID: fmt.Sprint("return-", n)}
+	if n%50 == 0 {
+		o.Status, o.ErrorType = "error", "timeout"
+	}
+	_, err = j.Finish(ctx, rec.Key, o, func(seq int64) (string, []byte, error) {
+		return fmt.Sprint("message-out-", n), fmt.Appendf(nil, `{"message_type":"tool_return_message","id":"message-out-%d","seq_id":%d,"tool_call_id":%q,"status":%q,"result":"ok package-%d %0200d\n"}`, n, seq, c.ID, o.Status, n%13, n), nil
+	})
+	return err
+}
