@@ -8,7 +8,8 @@
 // It contains no code but tests. The format of a wire case:
 //
 //   - id, dialect, why: what it is about. Dialects that this version does not
-//     speak are listed in notApplicable.
+//     speak are listed in notApplicable. In those of isPeer toold connects to a
+//     scripted server of Letta, see peer.
 //   - setup: policy (allow_all, deny_all, ask_all, or rules such as
 //     {"deny":"bash rm"}, with default for the rest), files, roles of each
 //     connection, limits, ask_timeout_ms, profile (pty or pipe), redact, auth,

@@ -284,6 +284,9 @@ func (p *player) adapt() {
 	for i, s := range p.c.Send {
 		p.c.Send[i].JSON = shortSleep.ReplaceAll(s.JSON, []byte("sleep 1"))
 	}
+	if ms, ok := p.c.Setup.Limits["external_yield_ms"]; ok {
+		p.yield = string(ms) + "ms"
+	}
 	longer := ""
 	switch {
 	case slices.Contains(p.c.Expect.Invariants, "no process of the call survives"):

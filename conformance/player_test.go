@@ -28,6 +28,8 @@ type player struct {
 	vars    vars
 	conns   map[string]*conn
 	lives   []*conn // every connection there was, to be ended
+	peer    *peer   // a server to which toold connects, when the case is about one
+	yield   string  // how long toold waits for a call before it answers that one; "": as usual
 	watch   *watch
 	awaited map[int]bool // the numbers of the frames that await steps took
 
@@ -81,6 +83,11 @@ func (p *player) prepare(ctx context.Context, base string) (err error) {
 	if err := p.start(ctx); err != nil {
 		return err
 	}
+	if isPeer(p.c.Dialect) {
+		if err := p.startPeer(); err != nil {
+			return err
+		}
+	}
 	if p.journal, err = journal.Open(ctx, p.site.state, journal.Self()); err != nil {
 		return err
 	}
@@ -114,10 +121,15 @@ func (p *player) start(ctx context.Context) error {
 		return err
 	}
 	var word string
-	if json.Unmarshal(p.c.Setup.Policy, &word); word != "allow_all" && len(p.c.Setup.Policy) > 0 {
+	say := approve
+	json.Unmarshal(p.c.Setup.Policy, &word)
+	switch {
+	case word == "ask_all" && isPeer(p.c.Dialect):
+		say = func(*conn, int, []byte) {} // somebody is there, and has not answered
+	case word != "allow_all" && len(p.c.Setup.Policy) > 0:
 		return nil
 	}
-	yes, err := approver(limit, p.daemon)
+	yes, err := asked(limit, p.daemon, say)
 	if err == nil {
 		p.lives = append(p.lives, yes)
 	}
@@ -125,8 +137,11 @@ func (p *player) start(ctx context.Context) error {
 }
 
 // approver connects somebody who says yes to every question.
-func approver(ctx context.Context, d *daemon) (*conn, error) {
-	yes, err := dial(ctx, d, "(approver)", 0, d.tokens["approver"], approve, func() {})
+func approver(ctx context.Context, d *daemon) (*conn, error) { return asked(ctx, d, approve) }
+
+// asked connects somebody who is asked.
+func asked(ctx context.Context, d *daemon, say func(*conn, int, []byte)) (*conn, error) {
+	yes, err := dial(ctx, d, "(approver)", 0, d.tokens["approver"], say, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +172,7 @@ func approve(c *conn, _ int, data []byte) {
 
 // usesSocket tells whether a step speaks over a WebSocket.
 func (p *player) usesSocket() bool {
-	return slices.ContainsFunc(p.c.Send, func(s step) bool { return s.HTTPGet == nil && s.HTTPPost == nil && s.HTTPUpgrade == nil })
+	return !isPeer(p.c.Dialect) && slices.ContainsFunc(p.c.Send, func(s step) bool { return s.HTTPGet == nil && s.HTTPPost == nil && s.HTTPUpgrade == nil })
 }
 
 // connect opens a connection, or a new life of one, as the roles of the case say.
@@ -233,19 +248,19 @@ func (p *player) ask(ctx context.Context, request map[string]any) (any, error) {
 // await has taken.
 func (p *player) await(ctx context.Context, name string, m matcher) (found frame, err error) {
 	c, ok := p.conns[name]
-	if !ok {
+	if !ok && p.peer == nil {
 		return frame{}, fmt.Errorf("there is no connection %s", name)
 	}
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = p.rec.wait(limit, func(frames []frame) bool {
 		for i, f := range frames {
-			if f.conn == name && f.life == c.life && !p.awaited[i] && p.vars.match(m, name, f.value) == "" {
+			if f.conn == name && (c == nil || f.life == c.life) && !p.awaited[i] && p.vars.match(m, name, f.value) == "" {
 				found, p.awaited[i] = f, true
 				return true
 			}
 		}
-		return !c.open()
+		return c != nil && !c.open()
 	})
 	if err != nil || found.value == nil {
 		return found, fmt.Errorf("no frame on connection %s matches %s", name, short(map[string]any(m)))
@@ -295,6 +310,9 @@ func returned(m map[string]any) (id string, ok bool) {
 func (p *player) end() error {
 	if p.watch != nil {
 		p.watch.stop()
+	}
+	if p.peer != nil {
+		p.peer.stop()
 	}
 	for _, c := range p.lives {
 		c.hangUp()

@@ -77,6 +77,9 @@ func newFolders(base string, set setup) (s *site, policy string, err error) {
 func (s *site) settings(set setup, policy string) ([]byte, error) {
 	limits := map[string]any{}
 	for name, value := range set.Limits {
+		if name == "external_yield_ms" {
+			continue // of `toold letta`
+		}
 		if short, ok := strings.CutSuffix(name, "_ms"); ok {
 			limits[short] = string(value) + "ms"
 		} else {

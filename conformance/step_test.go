@@ -26,6 +26,8 @@ func (p *player) step(ctx context.Context, s step) error {
 		name = "a"
 	}
 	switch {
+	case p.peer != nil:
+		return p.peer.step(ctx, s)
 	case s.HTTPGet != nil:
 		return p.get(ctx, *s.HTTPGet, nil)
 	case s.HTTPPost != nil:
@@ -112,7 +114,13 @@ func (p *player) noteCalls(data []byte) {
 	if json.Unmarshal(data, &frame) != nil {
 		return
 	}
-	for _, id := range itemCalls(frame) {
+	ids := itemCalls(frame)
+	for _, path := range []string{"tool_call_id", "request.tool_call_id"} {
+		if id, ok := lookup(path, frame); ok && p.peer != nil {
+			ids = append(ids, fmt.Sprint(id))
+		}
+	}
+	for _, id := range ids {
 		p.repeated = p.repeated || p.sent[id]
 		p.sent[id] = true
 	}

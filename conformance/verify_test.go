@@ -103,6 +103,9 @@ func wantsClose(e expectation) bool {
 
 // missing names the first matcher without a frame of its own, "" if none is.
 func (p *player) missing(e expectation, frames []frame) string {
+	if why := p.missingPosts(e.Post, frames); why != "" {
+		return why
+	}
 	place := assign
 	if e.Ordered {
 		place = assignInOrder
@@ -160,7 +163,9 @@ func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 		// can be done is to give it time.
 		elapse(limit, 300*time.Millisecond)
 	}
-	if err := p.quiet(limit); err != nil {
+	if p.peer != nil && len(p.c.Expect.None) > 0 {
+		elapse(limit, 300*time.Millisecond) // what nobody answers stays
+	} else if err := p.quiet(limit); err != nil {
 		reasons = append(reasons, err.Error())
 	}
 	return all, append(reasons, p.flush(limit, "received")...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,17 +18,18 @@ func lettaCommand(g *global) *cobra.Command {
 	var o letta.Options
 	var tokenFile string
 	cmd := &cobra.Command{
-		Use: "letta --url ws://HOST:PORT", Short: "Connect an App Server of Letta Code with the running daemon",
+		Use: "letta --url ws://HOST:PORT", Short: "Connect a server of Letta with the running daemon",
 		Long: "Gives the model of Letta Code conversations toold's tools, and has the daemon decide about\n" +
 			"each use of the tools that Letta Code has itself. The conversations are switched to the\n" +
-			"permission mode strict. Runs until it is interrupted; when the daemon does not answer,\n" +
-			"nothing runs. See docs/connect.md.",
+			"permission mode strict. With http:// or https:// it answers what a server of the older\n" +
+			"protocol asks in its message stream. Runs until it is interrupted; when the daemon does\n" +
+			"not answer, nothing runs. See docs/connect.md.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tokenFile != "" {
 				text, err := os.ReadFile(tokenFile)
 				if err != nil {
-					return &exitError{exitConfig, fmt.Errorf("cannot read the token of the App Server: %w", err)}
+					return &exitError{exitConfig, fmt.Errorf("cannot read the token of the server: %w", err)}
 				}
 				o.Token = strings.TrimSpace(string(text))
 			}
@@ -35,10 +37,11 @@ func lettaCommand(g *global) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.URL, "url", "", "address of the App Server (letta server --listen URL)")
+	f.StringVar(&o.URL, "url", "", "address of the server (letta server --listen URL), ws://, wss://, http:// or https://")
 	f.StringVar(&o.Agent, "agent", "", "id of the agent; needed where the server has several")
 	f.StringSliceVar(&o.Conversations, "conversation", []string{"default"}, "`ids` of conversations; may be repeated")
-	f.StringVar(&tokenFile, "token-file", "", "file with the capability token of the App Server")
+	f.StringVar(&tokenFile, "token-file", "", "file with the token of the server")
+	f.DurationVar(&o.AnswerAfter, "answer-after", 270*time.Second, "when an App Server gets an answer to a call that still runs")
 	cmd.MarkFlagRequired("url")
 	return cmd
 }

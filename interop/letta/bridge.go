@@ -91,7 +91,11 @@ func (b *bridge) setUp(ctx context.Context, c *connection, status <-chan device)
 		return fmt.Errorf("%w: Letta Code %s speaks version %d of the protocol and takes tools: %v; expected version 1 that does",
 			errRefused, info.Version, info.Protocol, info.Capabilities["runtime_external_tools_update"])
 	}
-	if err := b.findAgent(ctx, c); err != nil {
+	err = b.findAgent(func() ([]named, error) {
+		f, err := c.request(ctx, fields{"type": "agent_list"})
+		return f.Agents, err
+	})
+	if err != nil {
 		return err
 	}
 	if _, err := c.request(ctx, fields{"type": "sync", "runtime": b.runtime(), "recover_approvals": true, "force_device_status": true}); err != nil {
@@ -135,22 +139,22 @@ func (b *bridge) concerns(f frame) bool {
 }
 
 // findAgent fills in the only agent of the server where none is named.
-func (b *bridge) findAgent(ctx context.Context, c *connection) error {
+func (b *bridge) findAgent(agents func() ([]named, error)) error {
 	if b.runtime().Agent != "" {
 		return nil
 	}
-	list, err := c.request(ctx, fields{"type": "agent_list"})
+	list, err := agents()
 	if err != nil {
 		return err
 	}
-	if len(list.Agents) == 1 {
+	if len(list) == 1 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.agent = list.Agents[0].ID
+		b.agent = list[0].ID
 		return nil
 	}
 	names := []string{}
-	for _, a := range list.Agents {
+	for _, a := range list {
 		names = append(names, a.ID+" ("+a.Name+")")
 	}
 	return fmt.Errorf("%w: it has %d agents; name one by --agent: %s", errRefused, len(names), strings.Join(names, ", "))

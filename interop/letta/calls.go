@@ -1,6 +1,7 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,31 +14,34 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// answerAfter is when a call that still runs is answered: the server gives up after 300 s.
-const answerAfter = 270 * time.Second
-
 // maxText is how long a result may be, in UTF-16 units: the server takes the middle out of a
 // longer one.
 const maxText = 32000
 
 // execute runs a call of the model and answers it.
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
-	late := time.NewTimer(answerAfter)
+	late := time.NewTimer(b.AnswerAfter)
 	defer late.Stop()
-	text, ok := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, late.C)
-	if text == "" {
-		text = "(no output)"
+	o := b.perform(ctx, client.Call{ID: f.CallID, Tool: f.ToolName, Arguments: f.Input}, late.C)
+	if o.text == "" {
+		o.text = "(no output)"
 	}
 	// When it cannot be sent the result is in the journal.
 	c.send(fields{"type": "external_tool_call_response", "request_id": f.RequestID, "result": fields{
-		"content": []fields{{"type": "text", "text": shortened(text)}}, "is_error": !ok,
+		"content": []fields{{"type": "text", "text": shortened(o.text)}}, "is_error": !o.ok,
 	}})
 }
 
-// perform has the daemon run a call, and stops it when ctx ends. It returns what the model
-// reads; ok is false where the call failed or did not run. What still runs when late fires is
-// left running.
-func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) (text string, ok bool) {
+// outcome is what came of a call.
+type outcome struct {
+	text   string // that the model reads
+	ok     bool   // it ran, and did not fail
+	denied bool
+}
+
+// perform has the daemon run a call, and stops it when ctx ends. What still runs when late
+// fires is left running.
+func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time.Time) outcome {
 	of := b.runtime()
 	call.AgentID, call.ConversationID = of.Agent, of.Conversation
 	type end struct {
@@ -55,16 +59,30 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 		select {
 		case e := <-ended:
 			if e.err != nil {
-				return "Error: " + failure(call.ID, e.err), false
+				return outcome{text: "Error: " + failure(call.ID, e.err)}
 			}
-			return e.ret.Result, e.ret.Status == "success"
+			denied := e.ret.ErrorType != nil && *e.ret.ErrorType == message.Denied
+			return outcome{e.ret.Result, e.ret.Status == "success", denied}
 		case <-late:
-			return fmt.Sprintf("The call still runs, as %s. Read its output with bash_output, end it with bash_kill.", call.ID), true
+			return outcome{text: b.soFar(call.ID), ok: true}
 		case <-done:
 			done = nil
 			b.stop(call.ID)
 		}
 	}
+}
+
+// soFar is what the model reads of a call that still runs: the end of its output.
+func (b *bridge) soFar(id string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	printed := ""
+	if agent, err := b.daemon.Get(ctx, b.directory()); err == nil {
+		if _, text, err := agent.GetOutput(ctx, message.GetOutput{CallID: id}); err == nil {
+			printed = strings.ToValidUTF8(string(text), "\ufffd") + "\n"
+		}
+	}
+	return printed + fmt.Sprintf("[The call is still running, as %s. Read the rest of its output with bash_output, end it with bash_kill.]", id)
 }
 
 // call makes a call. When the connection to the daemon is lost it asks again by the same id:
@@ -127,12 +145,8 @@ func (b *bridge) decide(ctx context.Context, c *connection, f frame) {
 	why := ""
 	if !b.isOwn(f.Request.ToolName) {
 		call := hook.Call{Tool: f.Request.ToolName, Dir: b.directory(), Input: f.Request.Input}
-		text, allowed := b.perform(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil)
-		if !allowed {
-			why = text
-			if why == "" {
-				why = "toold denied it"
-			}
+		if o := b.perform(ctx, client.Call{ID: f.Request.CallID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil); !o.ok {
+			why = cmp.Or(o.text, "toold denied it")
 		}
 	}
 	if ctx.Err() != nil {

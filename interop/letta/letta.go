@@ -3,7 +3,8 @@
 // where the daemon allows it.
 //
 // It speaks version 1 of the App Server's protocol (letta-ai/letta-code:
-// src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18.
+// src/types/protocol_v2.ts and external-tool-protocol.ts), observed with 0.32.18, and, with a
+// server of http:// or https://, the older protocol of message streams, by its source.
 package letta
 
 import (
@@ -19,10 +20,14 @@ import (
 
 // Options say what is connected.
 type Options struct {
-	URL           string   // of the App Server: ws:// or wss://
+	URL           string   // of the server: ws:// or wss:// of an App Server, or http:// or https://
 	Token         string   // capability token of the App Server; "" = none
 	Agent         string   // its id
 	Conversations []string // their ids, or "default"
+
+	// AnswerAfter is when an App Server, which gives up after 300 s, gets an answer to a call
+	// that still runs.
+	AnswerAfter time.Duration
 
 	// Dial connects to the daemon. Calls of the connection work in dir, an absolute path.
 	Dial func(ctx context.Context, dir string) (*client.Client, error)
@@ -32,7 +37,7 @@ type Options struct {
 }
 
 // errRefused is wrapped by errors that another attempt does not change.
-var errRefused = errors.New("the App Server cannot be used")
+var errRefused = errors.New("the server cannot be used")
 
 // Attempts to connect are a pause apart, which doubles.
 const (
@@ -65,10 +70,14 @@ func Run(ctx context.Context, o Options) error {
 
 // run serves one conversation, on a connection of its own.
 func (b *bridge) run(ctx context.Context) error {
+	serve := b.serve
+	if isHTTP(b.URL) {
+		serve = b.serveStream
+	}
 	pause := firstPause
 	for served := false; ; {
 		began := time.Now()
-		reached, err := b.serve(ctx)
+		reached, err := serve(ctx)
 		served = served || reached
 		switch {
 		case ctx.Err() != nil:
@@ -79,7 +88,7 @@ func (b *bridge) run(ctx context.Context) error {
 		if time.Since(began) > mostPause {
 			pause = firstPause
 		}
-		b.Say(fmt.Sprintf("the connection to the App Server was lost (%v); trying again", err))
+		b.Say(fmt.Sprintf("the connection to the server was lost (%v); trying again", err))
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, mostPause)

@@ -21,10 +21,7 @@ type frame struct {
 	Capabilities map[string]bool `json:"capabilities"`
 	Version      string          `json:"letta_code_version"`
 
-	Agents []struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
-	} `json:"agents"` // agent_list_response
+	Agents []named `json:"agents"` // agent_list_response
 
 	CallID   string          `json:"tool_call_id"` // external_tool_call_request
 	ToolName string          `json:"tool_name"`
@@ -38,6 +35,12 @@ type frame struct {
 
 	Device *device `json:"device_status"` // update_device_status
 	Loop   *loop   `json:"loop_status"`   // update_loop_status
+}
+
+// named is an agent of the server.
+type named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // permission asks whether a tool may be used.

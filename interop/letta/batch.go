@@ -1,0 +1,207 @@
+package letta
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/hook"
+	"github.com/toold/toold/message"
+)
+
+// batch has what answers each call of a step, by its id. The server takes the answers of a
+// step all at once.
+type batch map[string]fields
+
+// answer runs the calls for which the model waits, sends what came of them, and follows the
+// run that goes on. It returns the calls for which the model waits then.
+func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
+	answers, wanted := h.perform(ctx, calls)
+	for pause := firstPause; wanted; pause = min(2*pause, mostPause) {
+		resp, err := h.post(ctx, answers)
+		if err == nil {
+			return (&run{follower: h}).follow(ctx, resp)
+		}
+		switch again := repair(err, answers); {
+		case again != nil:
+			answers = again
+			continue
+		case strings.Contains(err.Error(), "No tool call is currently awaiting approval"):
+			h.Say(fmt.Sprintf("another client answered %s before toold", strings.Join(answers.ids(), ", ")))
+			return nil, nil
+		case !temporary(err):
+			return nil, err
+		}
+		h.Say(fmt.Sprintf("the results could not be sent (%v); trying again", err))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// perform has the daemon run the calls, or decide on those that the server runs itself.
+// wanted is false when the server had answers meanwhile.
+func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answers batch, wanted bool) {
+	ids := make(map[string]bool)
+	for _, c := range calls {
+		ids[c.ID] = true
+	}
+	if h.settled(ctx, ids) {
+		return nil, false
+	}
+	doing, unwanted := context.WithCancel(ctx)
+	defer unwanted()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	answers = make(batch)
+	for i, c := range calls {
+		all.Go(func() {
+			a := h.answerTo(doing, c, i >= maxCalls)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[c.ID] = a
+		})
+	}
+	done := make(chan struct{})
+	// Ends with the calls; perform waits.
+	go func() { all.Wait(); close(done) }()
+	look := time.NewTicker(lookAfter)
+	defer look.Stop()
+	for {
+		select {
+		case <-done:
+			return answers, doing.Err() == nil
+		case <-look.C:
+			if doing.Err() == nil && h.settled(ctx, ids) {
+				unwanted()
+			}
+		}
+	}
+}
+
+// answerTo is the answer to one call.
+func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany bool) fields {
+	switch {
+	case tooMany:
+		return returned(c.ID, outcome{text: crowded})
+	case c.Invalid != "":
+		return returned(c.ID, outcome{text: "Error: " + c.Invalid + "; nothing ran"})
+	}
+	if h.isOwn(c.Name) {
+		// As a string the daemon gets the very text of the arguments.
+		o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
+		if o.denied {
+			return decided(c.ID, o.text)
+		}
+		return returned(c.ID, o)
+	}
+	var input map[string]any
+	if json.Unmarshal(c.Arguments, &input) != nil || input == nil {
+		return decided(c.ID, "its arguments are no JSON object")
+	}
+	call := hook.Call{Tool: c.Name, Dir: h.directory(), Input: c.Arguments}
+	o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil)
+	if o.ok {
+		return decided(c.ID, "")
+	}
+	return decided(c.ID, o.text)
+}
+
+// returned is the result of a call. A list as tool_return would be read back as a success.
+func returned(id string, o outcome) fields {
+	status := "error"
+	if o.ok {
+		status = "success"
+	}
+	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
+}
+
+// decided says whether the server may run a call; why is the reason for a no.
+func decided(id, why string) fields {
+	if why == "" {
+		return fields{"type": "approval", "tool_call_id": id, "approve": true}
+	}
+	return fields{"type": "approval", "tool_call_id": id, "approve": false, "reason": shortened(strings.TrimPrefix(why, "Error: "))}
+}
+
+func (a batch) ids() []string { return slices.Sorted(maps.Keys(a)) }
+
+// post sends the answers. Sent again they have the same otid, by which the server knows
+// them.
+func (h *follower) post(ctx context.Context, a batch) (*http.Response, error) {
+	var list []fields
+	sum := sha256.New()
+	for _, id := range a.ids() {
+		list = append(list, a[id])
+		fmt.Fprintf(sum, "%q\n", id)
+	}
+	of := h.runtime()
+	fmt.Fprintf(sum, "%q %q\n", of.Agent, of.Conversation)
+	body := fields{
+		"messages":  []fields{{"type": "approval", "approvals": list, "otid": "toold-" + hex.EncodeToString(sum.Sum(nil))[:32]}},
+		"streaming": true, "include_pings": true, "background": !h.alone, "client_tools": h.tools,
+	}
+	resp, err := h.request(ctx, http.MethodPost, h.messages(), body)
+	if statusOf(err) == http.StatusServiceUnavailable && !h.alone && strings.Contains(strings.ToLower(err.Error()), "background") {
+		h.alone = true
+		return h.post(ctx, a)
+	}
+	return resp, err
+}
+
+// expected is how a server says for which calls it waits.
+var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
+
+// quoted is one of their ids.
+var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
+
+// repair makes the answers that the server expects, when it says so; nil when it does not.
+func repair(err error, a batch) batch {
+	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
+		return nil
+	}
+	found := expected.FindStringSubmatch(strings.ReplaceAll(err.Error(), `\"`, `"`))
+	if found == nil {
+		return nil
+	}
+	again := make(batch)
+	for _, m := range quoted.FindAllStringSubmatch(found[1], -1) {
+		again[m[1]] = a[m[1]]
+		if again[m[1]] == nil {
+			again[m[1]] = returned(m[1], outcome{text: "Error: this call did not reach toold; nothing ran. Make it again"})
+		}
+	}
+	if len(again) == 0 || slices.Equal(again.ids(), a.ids()) {
+		return nil
+	}
+	return again
+}
+
+// temporary reports whether sending the same again may succeed: the server did not answer,
+// is busy with another run, or has a fault.
+func temporary(err error) bool {
+	code := statusOf(err)
+	switch {
+	case errors.Is(err, errRefused):
+		return false
+	case code == http.StatusConflict:
+		return !strings.Contains(err.Error(), "PENDING_APPROVAL")
+	case code/100 == 4:
+		return code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+	}
+	return true // code 0: no answer
+}

@@ -1,0 +1,249 @@
+package letta
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/message"
+)
+
+// A server of Letta's older protocol has a message stream over HTTP in place of a WebSocket
+// (letta-ai/letta: rest_api/routers/v1; letta-client 1.12). What waits is always in its list
+// of messages, so a follower that missed something finds it there.
+
+// lookAfter is the pause between two looks at a conversation in which nothing happens.
+const lookAfter = time.Second
+
+// follower serves a conversation of such a server.
+type follower struct {
+	*bridge
+	tools []fields // of the daemon, in the form of client_tools
+	alone bool     // the server has no background runs
+}
+
+// statusError is an answer that is no success.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server answered %d %s: %s", e.code, http.StatusText(e.code), e.text)
+}
+
+// statusOf is the status of an answer that is no success; 0 for another error.
+func statusOf(err error) int {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.code
+	}
+	return 0
+}
+
+// isHTTP reports whether an address is of the older protocol.
+func isHTTP(address string) bool {
+	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
+}
+
+// request sends a request. An answer that is no success is an error. The caller must close
+// the body.
+func (h *follower) request(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(h.URL, "/")+path, content)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRefused, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if h.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+h.Token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach the server at %s: %w", h.URL, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10)) // a part is enough
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		return nil, fmt.Errorf("%w: %s answered %s; give its token by --token-file", errRefused, h.URL, resp.Status)
+	}
+	return nil, &statusError{resp.StatusCode, strings.TrimSpace(string(text))}
+}
+
+// get asks for a value.
+func (h *follower) get(ctx context.Context, path string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	resp, err := h.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxFrame)).Decode(into); err != nil {
+		return fmt.Errorf("cannot read the answer to %s: %w", path, err)
+	}
+	return nil
+}
+
+// messages is the path of the conversation's messages. The default conversation is that of
+// the agent, which is all that the oldest servers have.
+func (h *follower) messages() string {
+	of := h.runtime()
+	if of.Conversation == "default" {
+		return "/v1/agents/" + url.PathEscape(of.Agent) + "/messages"
+	}
+	return "/v1/conversations/" + url.PathEscape(of.Conversation) + "/messages"
+}
+
+// serveStream serves the conversation until it fails. reached reports that all was set up.
+func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
+	h := &follower{bridge: b}
+	if err := h.setUp(ctx); err != nil {
+		return false, err
+	}
+	for {
+		if err := h.turn(ctx); err != nil {
+			return true, err
+		}
+		select {
+		case <-time.After(lookAfter):
+		case <-ctx.Done():
+			return true, ctx.Err()
+		}
+	}
+}
+
+// setUp finds the agent and the tools, and tries whether the conversation exists.
+func (h *follower) setUp(ctx context.Context) error {
+	h.mu.Lock()
+	h.dir = h.Dir
+	h.mu.Unlock()
+	err := h.findAgent(func() (list []named, err error) { return list, h.get(ctx, "/v1/agents/?limit=100", &list) })
+	if err != nil {
+		return err
+	}
+	agent, err := h.daemon.Get(ctx, h.Dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	h.mu.Lock()
+	h.own = nil
+	for _, t := range agent.Hello().Tools {
+		h.own = append(h.own, t.Name)
+		h.tools = append(h.tools, fields{"name": t.Name, "description": t.Description, "parameters": t.Parameters})
+	}
+	h.mu.Unlock()
+	if _, err := h.latest(ctx); err != nil {
+		if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
+			err = fmt.Errorf("%w: conversation %s of agent %s: %w", errRefused, h.conversation, h.runtime().Agent, err)
+		}
+		return err
+	}
+	h.Say(fmt.Sprintf("connected to the server at %s: agent %s, conversation %s", h.URL, h.runtime().Agent, h.conversation))
+	return nil
+}
+
+// turn answers what waits, follows the run that is active, if any, and answers what the
+// model wants in it.
+func (h *follower) turn(ctx context.Context) error {
+	calls, err := h.pending(ctx)
+	if err == nil && len(calls) == 0 {
+		calls, err = h.attach(ctx)
+	}
+	for err == nil && len(calls) > 0 {
+		calls, err = h.answer(ctx, calls)
+	}
+	return err
+}
+
+// attach follows the active run. Without one, or with one that cannot be followed, there is
+// nothing: what waits is in the list.
+func (h *follower) attach(ctx context.Context) ([]message.ToolCall, error) {
+	r := &run{follower: h}
+	resp, err := r.resume(ctx)
+	if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.follow(ctx, resp)
+}
+
+// listed are the messages of the conversation that are looked at, the newest first.
+type listed struct {
+	Kind    string `json:"message_type"`
+	CallID  string `json:"tool_call_id"` // of a tool_return_message
+	Returns []struct {
+		CallID string `json:"tool_call_id"`
+	} `json:"tool_returns"`
+	Approvals []struct {
+		CallID string `json:"tool_call_id"`
+	} `json:"approvals"` // of an approval_response_message
+	frame json.RawMessage
+}
+
+func (l *listed) UnmarshalJSON(text []byte) error {
+	type plain listed
+	l.frame = bytes.Clone(text)
+	return json.Unmarshal(text, (*plain)(l))
+}
+
+func (h *follower) latest(ctx context.Context) (list []listed, err error) {
+	return list, h.get(ctx, h.messages()+"?order=desc&limit=50", &list)
+}
+
+// pending are the calls that wait at the end of the conversation.
+func (h *follower) pending(ctx context.Context) ([]message.ToolCall, error) {
+	list, err := h.latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var waiting gathered
+	for _, l := range list {
+		switch l.Kind {
+		case "approval_request_message":
+			waiting.add(l.frame, new(message.Decoder))
+		case "approval_response_message", "tool_return_message", "user_message":
+			return waiting.calls, nil
+		}
+	}
+	return waiting.calls, nil
+}
+
+// settled reports whether the server has an answer to one of the calls: that of another
+// client, or its own because the run was cancelled.
+func (h *follower) settled(ctx context.Context, wanted map[string]bool) bool {
+	list, err := h.latest(ctx)
+	if err != nil {
+		return false // as far as is known
+	}
+	for _, l := range list {
+		if l.Kind == "tool_return_message" && wanted[l.CallID] {
+			return true
+		}
+		for _, a := range append(l.Returns, l.Approvals...) {
+			if wanted[a.CallID] {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package letta
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/toold/toold/message"
+)
+
+// run is a run of the model whose stream is followed, over all connections.
+type run struct {
+	*follower
+	id      string
+	seq     int64           // of the latest message; 0 = they are not numbered
+	decoder message.Decoder // has the calls that come in fragments
+	calls   gathered
+	stopped bool // by stop_reason
+	act     bool // the model waits for the calls
+	over    bool // nothing comes any more
+}
+
+// gathered are calls, each id once.
+type gathered struct{ calls []message.ToolCall }
+
+// add takes the calls of a message. One that has no id cannot be answered.
+func (g *gathered) add(frame []byte, d *message.Decoder) {
+	in, _ := d.Decode(frame)
+	for _, one := range in {
+		if request, ok := one.(*message.Request); ok {
+			for _, c := range request.Calls {
+				g.put(c)
+			}
+		}
+	}
+}
+
+func (g *gathered) put(c message.ToolCall) {
+	for i, was := range g.calls {
+		if was.ID != c.ID {
+			continue
+		}
+		if was.Name != c.Name || !bytes.Equal(was.Arguments, c.Arguments) {
+			g.calls[i].Invalid = "the server sent two different calls with this tool_call_id"
+		}
+		return
+	}
+	g.calls = append(g.calls, c)
+}
+
+// resume asks for the stream of the run behind what has come; of the active run, at the
+// beginning.
+func (r *run) resume(ctx context.Context) (*http.Response, error) {
+	of, path := r.runtime(), "/v1/runs/"+url.PathEscape(r.id)+"/stream"
+	body := fields{"include_pings": true}
+	if r.id == "" {
+		path = "/v1/conversations/" + url.PathEscape(of.Conversation) + "/stream"
+		if of.Conversation == "default" {
+			body["agent_id"] = of.Agent
+		}
+	}
+	if r.seq > 0 {
+		body["starting_after"] = r.seq
+	}
+	return r.request(ctx, http.MethodPost, path, body)
+}
+
+// follow reads the run to its end, over lost connections, and returns the calls for which
+// the model waits.
+func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCall, error) {
+	for {
+		err := r.read(ctx, resp)
+		if r.over || r.stopped {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		r.Say(fmt.Sprintf("the message stream was lost (%v); asking for the rest", err))
+		if resp, err = r.resume(ctx); err != nil {
+			if code := statusOf(err); code/100 == 4 && code != http.StatusTooManyRequests {
+				return nil, nil // what waits is in the list
+			}
+			return nil, err
+		}
+	}
+	if !r.act {
+		return nil, nil
+	}
+	return r.calls.calls, nil
+}
+
+// read reads one connection. The server sends pings, so one that is silent is lost.
+func (r *run) read(ctx context.Context, resp *http.Response) error {
+	defer resp.Body.Close()
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		r.over = true // an answer as a whole: what waits is in the list
+		return nil
+	}
+	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })
+	defer silent.Stop()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxFrame)
+	var data []byte
+	for lines.Scan() && !r.over {
+		silent.Reset(silentWithin)
+		line := lines.Bytes()
+		text, isData := bytes.CutPrefix(line, []byte("data:"))
+		switch {
+		case isData:
+			data = append(append(data, bytes.TrimPrefix(text, []byte(" "))...), '\n')
+		case len(line) == 0 && len(data) > 0:
+			r.take(bytes.Clone(bytes.TrimSpace(data)))
+			data = data[:0]
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// take takes a message of the stream. After stop_reason none counts.
+func (r *run) take(frame []byte) {
+	if string(frame) == "[DONE]" {
+		r.over = true
+		return
+	}
+	var head struct {
+		Kind    string `json:"message_type"`
+		RunID   string `json:"run_id"`
+		Seq     int64  `json:"seq_id"`
+		Reason  string `json:"stop_reason"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(frame, &head) // what is no message has no kind
+	if r.id == "" {
+		r.id = head.RunID
+	}
+	if head.Kind == "error_message" {
+		r.Say("the server says: " + head.Message)
+	}
+	if r.stopped && head.Kind == "ping" {
+		r.over = true // it has nothing more to say
+	}
+	if head.Kind == "ping" || r.stopped || head.Seq != 0 && head.Seq <= r.seq {
+		return
+	}
+	r.seq = max(r.seq, head.Seq)
+	switch head.Kind {
+	case "approval_request_message":
+		r.calls.add(frame, &r.decoder)
+	case "stop_reason":
+		r.stopped, r.act = true, head.Reason == "requires_approval" || head.Reason == "end_turn"
+		r.calls.add(frame, &r.decoder) // those in fragments are whole now
+	}
+}
