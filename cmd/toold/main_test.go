@@ -72,11 +72,17 @@ func scriptEnv(e *testscript.Env) error {
 	e.Setenv("TOOLD_LISTEN", fmt.Sprintf("127.0.0.1:%d", port))
 	e.Defer(func() { _, _, _ = service.Stop(context.Background(), filepath.Join(home, ".local/state/toold")) }) // of toold up
 	e.Setenv("NO_COLOR", "1")
-	e.Setenv("TOOLD_CODEX", os.Getenv("TOOLD_CODEX"))
-	e.Setenv("TOOLD_CLAUDE", os.Getenv("TOOLD_CLAUDE"))
-	e.Setenv("TOOLD_GOOSE", os.Getenv("TOOLD_GOOSE"))
+	for _, name := range stockAgents() {
+		name = "TOOLD_" + strings.ToUpper(name)
+		e.Setenv(name, os.Getenv(name))
+	}
 	e.Setenv("MARK", fmt.Sprintf("%06d", rand.IntN(1e6)))
 	return nil
+}
+
+// stockAgents are those that scripts connect.
+func stockAgents() []string {
+	return []string{"codex", "claude", "gemini", "goose", "letta", "opencode"}
 }
 
 // needsSandbox skips a test, visibly, where calls cannot be confined.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,12 +45,13 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// scriptCondition is what scripts may ask for: [codex], [claude], [goose] is whether
-// TOOLD_CODEX, TOOLD_CLAUDE, TOOLD_GOOSE names the program, [systemd] whether a user manager can be tried.
+// scriptCondition is what scripts may ask for: [codex] and the other stock agents are whether
+// TOOLD_CODEX (and so on) names the program, [systemd] whether a user manager can be tried.
 func scriptCondition(name string) (bool, error) {
-	switch name {
-	case "codex", "claude", "goose":
+	if slices.Contains(stockAgents(), name) {
 		return os.Getenv("TOOLD_"+strings.ToUpper(name)) != "", nil
+	}
+	switch name {
 	case "systemd":
 		return exec.Command("unshare", "--mount", "--pid", "--fork", "sh", "-ec", `
 			/lib/systemd/systemd --version && systemctl --version && systemd-analyze --version

@@ -10,17 +10,18 @@ import (
 // clients are the clients of the Model Context Protocol: they start `toold mcp`.
 func clients() []Agent {
 	list := []Agent{
-		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, plainServer,
-			include("tools", "exclude", "run_shell_command", "write_file", "replace")...),
+		client("gemini", "Gemini CLI", []string{"gemini"}, home(".gemini"), "settings.json", edit.Path{"mcpServers", "toold"}, trustedServer,
+			include("tools", "exclude", "run_shell_command", "write_file", "replace")...).provedBy(geminiTrial()),
 		client("vscode", "VS Code", []string{"code"}, config("Code", "User"), "mcp.json", edit.Path{"servers", "toold"}, typedServer),
 		client("cursor", "Cursor", []string{"cursor", "cursor-agent"}, home(".cursor"), "mcp.json", edit.Path{"mcpServers", "toold"}, plainServer),
 		client("zed", "Zed", []string{"zed", "zeditor"}, config("zed"), "settings.json", edit.Path{"context_servers", "toold"}, plainServer,
 			edit.Change{Path: edit.Path{"agent", "profiles", "write", "tools", "terminal"}, Value: false}),
 		client("opencode", "opencode", []string{"opencode"}, config("opencode"), "opencode.json", edit.Path{"mcp", "toold"}, localServer,
-			edit.Change{Path: edit.Path{"permission", "bash"}, Value: "deny"}, edit.Change{Path: edit.Path{"permission", "edit"}, Value: "deny"}),
+			edit.Change{Path: edit.Path{"permission", "bash"}, Value: "deny"}, edit.Change{Path: edit.Path{"permission", "edit"}, Value: "deny"}).provedBy(opencodeTrial()),
 		client("crush", "Crush", []string{"crush"}, config("crush"), "crush.json", edit.Path{"mcp", "toold"}, typedServer,
 			include("options", "disabled_tools", "bash", "edit", "write")...),
 	}
+	list[0].Notes = append(list[0].Notes, "Gemini CLI leaves out toold's write_file with its own: apply_patch and bash make files")
 	list[1].Notes = append(list[1].Notes, "VS Code has no setting that takes its own terminal and edit tools away: leave them out of the agent's tools in its picker")
 	list[2].Notes = append(list[2].Notes, "Cursor has no setting that takes its own shell away: it can go around toold")
 	return append(list,
@@ -73,10 +74,15 @@ type server struct {
 	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
+	Trust   bool     `json:"trust,omitempty"` // the client does not ask before each call: toold does
 }
 
 func plainServer(command []string) any {
 	return server{Command: command[0], Args: command[1:]}
+}
+
+func trustedServer(command []string) any {
+	return server{Command: command[0], Args: command[1:], Trust: true}
 }
 
 func typedServer(command []string) any {

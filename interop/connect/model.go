@@ -19,8 +19,8 @@ type call struct {
 }
 
 // model plays calls, one an answer, and then says that it is done. It speaks the Responses
-// API of OpenAI and the Messages API of Anthropic, as far as an agent needs, and listens on
-// loopback. It keeps what it is shown of the calls.
+// API of OpenAI, the Messages API of Anthropic and the API of Gemini, as far as an agent needs,
+// and listens on loopback. It keeps what it is shown of the calls.
 type model struct {
 	url    string
 	server *http.Server
@@ -68,6 +68,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Input    []map[string]any
 		Messages []struct{ Content any }
+		Contents []content
 		Tools    []any
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largest))
@@ -93,6 +94,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			m.look(message.Content)
 		}
 		m.message(events{w}, len(body.Tools) > 0)
+	case strings.HasSuffix(r.URL.Path, "enerateContent"):
+		m.lookAt(body.Contents)
+		m.generate(w, len(body.Tools) > 0)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintln(w, `{"input_tokens": 1}`)
@@ -175,4 +179,40 @@ func (m *model) message(e events, turn bool) {
 	e.send("content_block_stop", fields{"index": 0})
 	e.send("message_delta", fields{"delta": fields{"stop_reason": reason, "stop_sequence": nil}, "usage": fields{"output_tokens": 1}})
 	e.send("message_stop", fields{})
+}
+
+// content is a message in the form of Gemini, which has no ids of calls.
+type content struct {
+	Parts []struct {
+		FunctionResponse *struct{ Response any }
+	}
+}
+
+// lookAt keeps the results of calls in messages of Gemini, which are all in their order.
+func (m *model) lookAt(list []content) {
+	n := 0
+	for _, c := range list {
+		for _, p := range c.Parts {
+			if p.FunctionResponse != nil {
+				n++
+				m.seen[callID(n)] = plain(p.FunctionResponse.Response)
+			}
+		}
+	}
+}
+
+// generate answers in the form of Gemini.
+func (m *model) generate(w http.ResponseWriter, turn bool) {
+	part := fields{"text": "done"}
+	if turn {
+		if _, c, ok := m.next(); ok {
+			part = fields{"functionCall": fields{"name": c.Name, "args": c.Arguments}}
+		}
+	}
+	text, _ := json.Marshal(fields{ // maps and strings
+		"candidates":    []any{fields{"index": 0, "finishReason": "STOP", "content": fields{"role": "model", "parts": []any{part}}}},
+		"usageMetadata": fields{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+	})
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "data: %s\n\n", text)
 }

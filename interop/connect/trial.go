@@ -1,0 +1,135 @@
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"path/filepath"
+
+	"github.com/toold/toold/internal/edit"
+)
+
+// trial is how a client of the Model Context Protocol is run in a proof.
+type trial struct {
+	shell string                   // the name of toold's bash, as its model calls it
+	own   func(file string) []call // the client's own tools, which would make a file
+	keeps map[string]func(any) any // of the user's settings, by their name: what takes part
+	more  map[string]any           // settings of the proof alone
+	args  []string
+	env   func(url string) []string // for a model there
+}
+
+// provedBy has the client itself run in a proof, where it is installed.
+func (a Agent) provedBy(t trial) Agent {
+	if a.program() == "" {
+		return a
+	}
+	a.partly = ""
+	a.prove = func(ctx context.Context, p *site) error { return p.proveClient(ctx, t) }
+	return a
+}
+
+// proveClient runs a client with its server and with the settings of the user that a trial
+// keeps; the others are left out: they name other programs.
+func (p *site) proveClient(ctx context.Context, t trial) error {
+	list, err := p.agent.files(p.setup)
+	if err != nil {
+		return err
+	}
+	kept := maps.Clone(t.more)
+	for name, part := range t.keeps {
+		var value any
+		if ok, err := edit.Value(edit.JSON, string(p.after[0]), edit.Path{name}, &value); err != nil {
+			return err
+		} else if ok {
+			kept[name] = part(value)
+		}
+	}
+	before, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	text, _, err := edit.Apply(edit.JSON, string(before), list[0].Changes[:1]) // the server
+	if err != nil {
+		return err
+	}
+	if err := p.write(list[0].Path, text); err != nil {
+		return err
+	}
+	run := func(m *model) (string, error) { return p.run(ctx, t.env(m.url), p.program, t.args...) }
+	shell := func(script string) call { return call{Name: t.shell, Arguments: fields{"command": script}} }
+	return p.prove(run, shell, func() []call {
+		return append([]call{shell("touch " + downFile)}, t.own(filepath.Join(p.workspace, downFile))...)
+	})
+}
+
+const prompt = "prove that calls run in toold"
+
+func geminiTrial() trial {
+	return trial{
+		shell: "mcp_toold_bash",
+		own: func(file string) []call {
+			return []call{
+				{Name: "run_shell_command", Arguments: fields{"command": "touch " + file, "description": "d"}},
+				{Name: "write_file", Arguments: fields{"file_path": file, "content": "x"}},
+			}
+		},
+		keeps: map[string]func(any) any{"tools": only("core", "exclude", "allowed")},
+		more:  map[string]any{"security": fields{"auth": fields{"selectedType": "gemini-api-key"}}},
+		args:  []string{"--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", prompt},
+		env: func(url string) []string {
+			return []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + url, "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_TELEMETRY_ENABLED=false"}
+		},
+	}
+}
+
+func opencodeTrial() trial {
+	whole := func(v any) any { return v }
+	return trial{
+		shell: "toold_bash",
+		own: func(file string) []call {
+			return []call{
+				{Name: "bash", Arguments: fields{"command": "touch " + file, "description": "d"}},
+				{Name: "write", Arguments: fields{"filePath": file, "content": "x"}},
+			}
+		},
+		keeps: map[string]func(any) any{"permission": whole, "tools": whole, "agent": each(only("permission", "tools", "mode"))},
+		more:  map[string]any{"autoupdate": false, "share": "disabled"},
+		args:  []string{"run", "-m", "proof/scripted", prompt},
+		env: func(url string) []string {
+			settings, _ := json.Marshal(fields{ // maps and strings
+				"model": "proof/scripted", "small_model": "proof/scripted",
+				"provider": fields{"proof": fields{
+					"npm": "@ai-sdk/anthropic", "options": fields{"baseURL": url + "/v1", "apiKey": "none"}, "models": fields{"scripted": fields{"name": "scripted"}},
+				}},
+			})
+			return []string{"OPENCODE_CONFIG_CONTENT=" + string(settings), "OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
+		},
+	}
+}
+
+// only keeps some settings of a table.
+func only(names ...string) func(any) any {
+	return func(v any) any {
+		kept := make(map[string]any)
+		table, _ := v.(map[string]any)
+		for _, name := range names {
+			if value, ok := table[name]; ok {
+				kept[name] = value
+			}
+		}
+		return kept
+	}
+}
+
+// each does so for all tables of one.
+func each(part func(any) any) func(any) any {
+	return func(v any) any {
+		table, _ := v.(map[string]any)
+		table = maps.Clone(table)
+		for name, value := range table {
+			table[name] = part(value)
+		}
+		return table
+	}
+}
