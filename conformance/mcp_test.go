@@ -30,6 +30,7 @@ type mcpClient struct {
 	daemon   *daemon
 	server   *exec.Cmd // toold mcp; nil over HTTP
 	session  *mcp.ClientSession
+	page     bool                                      // the client has its user go to a page, and shows no forms
 	answers  func(*mcp.ElicitParams) *mcp.ElicitResult // of the user; nil: no one is asked
 	progress chan string                               // what the client was sent, as far as it has room
 	results  map[string]*jsonschema.Resolved           // by tool: what its structured results must be
@@ -170,7 +171,12 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *mcpClient) connect(to mcp.Transport, version string) {
 	c.Helper()
 	c.progress = make(chan string, 1000)
+	var can *mcp.ClientCapabilities
+	if c.page {
+		can = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}
+	}
 	peer := mcp.NewClient(&mcp.Implementation{Name: "conformance", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: can,
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return c.answers(r.Params), nil
 		},

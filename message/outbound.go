@@ -1,6 +1,9 @@
 package message
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // ToolReturn is the terminal answer to a call, with the fields of every dialect
 // of the family. Make it with NewToolReturn.
@@ -140,6 +143,12 @@ type ApprovalRequest struct {
 	Suggestions []Suggestion `json:"suggestions"` // ways to remember a yes; never absent
 
 	MayWiden *MayWiden `json:"may_widen,omitempty"` // limits of an escalation; absent: none is possible
+}
+
+// Remembers reports whether an answer to the request may count for longer than its call, in
+// the way that remember says.
+func (r ApprovalRequest) Remembers(remember string) bool {
+	return slices.ContainsFunc(r.Suggestions, func(s Suggestion) bool { return s.Remember == remember })
 }
 
 // Suggestion is a way to remember a yes. A change of the policy file is offered only

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/interop/mcp"
 	"github.com/toold/toold/message"
 )
@@ -46,7 +49,7 @@ func (g *global) serveMCP(ctx context.Context) error {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})
 	}
 	fault := func(panicked any) string { return fmt.Sprintf("a fault in toold: %v", panicked) }
-	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: formQuestion, Version: version, Fault: fault}, g.std.in, g.std.out)
+	err = mcp.Serve(withParent(ctx), mcp.Options{Dial: dial, Question: formQuestion, Page: g.page(cfg), Version: version, Fault: fault}, g.std.in, g.std.out)
 	if ctx.Err() != nil || errors.Is(err, errParentEnded) {
 		return nil
 	}
@@ -54,6 +57,14 @@ func (g *global) serveMCP(ctx context.Context) error {
 		return &exitError{exitUnreachable, err}
 	}
 	return nil
+}
+
+// page returns where the running daemon has the pages of questions.
+func (g *global) page(cfg config.Config) func(id string) string {
+	return func(id string) string {
+		at, _ := g.endpoint(cfg) // it answers: the call was made there
+		return "http" + strings.TrimSuffix(strings.TrimPrefix(at.URL, "ws"), "/v1/ws") + server.PathOfQuestion(id)
+	}
 }
 
 // withParent returns a context that ends when the process that started this one does: its

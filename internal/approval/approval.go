@@ -140,7 +140,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.attended() {
+	if !q.attended(r) {
 		return nil, ErrNobody
 	}
 	if time.Until(r.Expires) <= 0 {
@@ -155,10 +155,10 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	return e, nil
 }
 
-// attended reports whether an approver can answer. The caller holds mu.
-func (q *Queue[T]) attended() bool {
+// attended reports whether an approver can answer r. The caller holds mu.
+func (q *Queue[T]) attended(r Request[T]) bool {
 	for m := range q.approvers {
-		if !m.views {
+		if !m.views && m.takes(r) {
 			return true
 		}
 	}

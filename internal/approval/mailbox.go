@@ -7,7 +7,8 @@ import "sync"
 // is called. The queue's mu guards all fields but to.
 type mailbox[T any] struct {
 	to     Approver[T]
-	views  bool // it cannot answer
+	views  bool         // it cannot answer
+	mine   func(T) bool // what it is asked; nil: everything
 	events []event[T]
 	busy   bool // a goroutine is emptying it, with what is posted meanwhile
 }
@@ -30,10 +31,20 @@ func (q *Queue[T]) View(a Approver[T]) (leave func()) {
 	return q.join(&mailbox[T]{to: a, busy: true, views: true})
 }
 
+// Attend is Join for an approver of some requests, those that are mine.
+func (q *Queue[T]) Attend(a Approver[T], mine func(T) bool) (leave func()) {
+	return q.join(&mailbox[T]{to: a, busy: true, mine: mine})
+}
+
+// takes reports whether an approver is asked a request.
+func (m *mailbox[T]) takes(r Request[T]) bool { return m.mine == nil || m.mine(r.Show) }
+
 func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {
 	q.mu.Lock()
 	for _, r := range q.sorted() {
-		m.events = append(m.events, event[T]{request: r})
+		if m.takes(r) {
+			m.events = append(m.events, event[T]{request: r})
+		}
 	}
 	q.approvers[m] = struct{}{}
 	q.mu.Unlock()
@@ -50,7 +61,9 @@ func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {
 // post puts ev into every mailbox. The caller holds mu.
 func (q *Queue[T]) post(ev event[T]) {
 	for m := range q.approvers {
-		m.events = append(m.events, ev)
+		if m.takes(ev.request) {
+			m.events = append(m.events, ev)
+		}
 	}
 }
 

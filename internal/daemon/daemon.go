@@ -148,12 +148,12 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		SpoolDir: spoolDir(d.Config), Recorded: d.keeper.recorded, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config),
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
-	d.mcp = d.newMCP()
+	d.mcp = d.newMCP(approvals)
 	d.server = server.New(server.Options{
 		Reload:   d.policies.reload,
 		Policy:   d.policies.state,
 		Dispatch: d.calls, Codex: d.codex, MCP: d.serveMCP, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
-		Greet:        d.greet,
+		Greet: d.greet, Question: d.Question,
 		AllowedHosts: d.Config.AllowedHosts, AllowedOrigins: d.Config.AllowedOrigins, OwnOrigins: []string{d.Origin()},
 		MaxFrameBytes: d.Config.Limits.MaxFrameBytes, OutboxBytes: d.Config.Limits.OutboxBytes,
 		CallsPerConnection: int(d.Config.Limits.CallsPerConnection),

@@ -6,15 +6,21 @@ import (
 	"slices"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/server"
 	"github.com/toold/toold/interop/mcp"
+	"github.com/toold/toold/message"
 )
 
 // newMCP returns what answers /mcp. It is a client of this daemon, with the token of the
 // client that it answers.
-func (d *Daemon) newMCP() *mcp.Handler {
+func (d *Daemon) newMCP(approvals *approval.Queue[message.ApprovalRequest]) *mcp.Handler {
+	page := func(id string) string { return d.Origin() + server.PathOfQuestion(id) }
 	return mcp.NewHandler(mcp.HTTPOptions{
-		Options: mcp.Options{Question: d.Question, Version: d.Version, Fault: d.fault},
+		Options: mcp.Options{Question: d.Question, Page: page, Version: d.Version, Fault: d.fault},
+		Attend: func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
+			return server.Attend(approvals, mine, asked)
+		},
 		Dial: func(ctx context.Context, p mcp.Peer) (*client.Client, error) {
 			return client.Dial(ctx, client.Options{Dial: d.inside.Dial, Token: p.Secret, Name: "mcp", Version: d.Version, Workspace: p.Dir})
 		},

@@ -43,7 +43,7 @@ func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 // access is who may use a route.
 type access func(s *Server, r *http.Request) (who Token, status int)
 
-// anyone needs no token: health checks carry no secret.
+// anyone needs no token: health checks carry no secret, and the page of a question asks for one.
 func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK }
 
 // holder needs a token, in "Authorization: Bearer".
@@ -52,14 +52,22 @@ func holder(s *Server, r *http.Request) (Token, int) {
 	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110 section 11.1
 		return Token{}, http.StatusUnauthorized
 	}
+	if t, ok := s.tokenOf(secret); ok {
+		return t, http.StatusOK
+	}
+	return Token{}, http.StatusUnauthorized
+}
+
+// tokenOf returns the token in force that has a secret.
+func (s *Server) tokenOf(secret string) (Token, bool) {
 	given := sha256.Sum256([]byte(secret))
 	for _, t := range s.opt.Tokens() {
 		known := sha256.Sum256([]byte(t.Secret))
 		if t.Secret != "" && subtle.ConstantTimeCompare(given[:], known[:]) == 1 {
-			return t, http.StatusOK
+			return t, true
 		}
 	}
-	return Token{}, http.StatusUnauthorized
+	return Token{}, false
 }
 
 // decider needs the token of somebody who decides on calls.
@@ -122,6 +130,8 @@ func routes() []route {
 		{"DELETE /mcp", caller, (*Server).serveMCP},
 		{"POST /v1/calls", caller, (*Server).serveCalls},
 		{"GET /v1/calls/{id}", caller, (*Server).serveCall},
+		{"GET " + PathOfQuestion("{id}"), anyone, (*Server).servePage},
+		{"POST " + PathOfQuestion("{id}"), anyone, (*Server).servePageAnswer},
 		{"GET /v1/reload", decider, (*Server).servePolicy},
 		{"POST /v1/reload", decider, (*Server).serveReload},
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	// Greet answers a client that wants to work in dir, "" for none: without ConnID and
 	// Roles. The error says why it cannot.
 	Greet func(dir string) (message.HelloAck, error)
+	// Question describes a call to a person.
+	Question func(message.ApprovalRequest) string
 	// Reload takes up the policy files as they are now. The error says why the
 	// policy that held goes on holding.
 	Reload func() (Reloaded, error)

@@ -19,7 +19,8 @@ import (
 type call struct {
 	server *server
 	client.Call
-	asks  bool           // the client can ask its user
+	form  bool           // the client can show a form to its user
+	url   bool           // it can send its user to a page
 	asked chan *question // has the question about the call, once
 	quit  chan string    // capacity 1: why it is to end
 	done  chan struct{}  // closed when it has ended
@@ -28,6 +29,7 @@ type call struct {
 
 	mu   sync.Mutex
 	now  string // what it does, for the person who waits
+	page string // the key of the question for which the user was sent to its page
 	sent bool   // the daemon may have it
 
 	questions sync.WaitGroup // openQuestions
@@ -48,9 +50,10 @@ func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 // begin makes the call of a request.
 func (s *server) begin(req *mcp.CallToolRequest) (*call, error) {
 	c := &call{
-		server: s, asks: asks(req.Session), asked: make(chan *question, 1),
+		server: s, asked: make(chan *question, 1),
 		quit: make(chan string, 1), done: make(chan struct{}), now: "starting",
 	}
+	c.form, c.url = asks(req.Session)
 	c.Call = client.Call{ID: callID(req.Params), Tool: req.Params.Name, Arguments: arguments(req.Params), ConversationID: s.conversation}
 	if p := req.Session.InitializeParams(); p != nil && p.ClientInfo != nil {
 		c.AgentID = p.ClientInfo.Name
@@ -180,6 +183,7 @@ func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	for {
 		select {
 		case <-c.done:
+			c.notifyComplete(ctx, req.Session)
 			return c.result(), nil
 		case q := <-c.asked:
 			if r := c.ask(ctx, q, req.Session); r != nil {

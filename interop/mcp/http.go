@@ -11,16 +11,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
 )
 
 // HTTPOptions say how a Handler reaches the daemon.
 type HTTPOptions struct {
 	// Dial connects with a token.
-	Dial    func(ctx context.Context, p Peer) (*client.Client, error)
+	Dial func(ctx context.Context, p Peer) (*client.Client, error)
+	// Attend has asked called with the questions that are mine, until leave is called. They
+	// wait for an answer at their page.
+	Attend  attend
 	MaxBody int64         // bytes of a request
 	Linger  time.Duration // how long what requests share is kept after the last of them
 	Options               // without Dial
 }
+
+type attend = func(mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func())
 
 // Peer is the client that sends a request, as its token says.
 type Peer struct {
@@ -151,7 +157,7 @@ func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.peer = p
+	s.peer, s.attend = p, h.options.Attend
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

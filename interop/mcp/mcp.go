@@ -24,7 +24,9 @@ type Options struct {
 	Dial func(ctx context.Context, role string) (*client.Client, error)
 	// Question describes a call to the person who is to decide it.
 	Question func(message.ApprovalRequest) string
-	Version  string // of toold
+	// Page is the address at which a person decides on an approval; nil: there is none.
+	Page    func(approvalID string) string
+	Version string // of toold
 	// Fault is given what a request panicked with, and returns the words for the client.
 	Fault func(panicked any) string
 }
@@ -65,6 +67,7 @@ type server struct {
 
 	// Over HTTP:
 	peer    Peer
+	attend  attend
 	shared  bool               // by the requests of a token
 	session *mcp.ServerSession // the only one; guarded by Handler.mu
 	users   int                // requests under way of a shared one; guarded by Handler.mu

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,7 +14,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question is a call that waits for a person, and the connection to answer it.
+// question is a call that waits for a person, and the connection to answer it. Without one it
+// is answered at its page.
 type question struct {
 	message.ApprovalRequest
 	person *client.Client
@@ -25,34 +25,46 @@ type question struct {
 // before the call is made: the daemon asks no one who comes later. Where the client cannot
 // ask its user, or no token may answer, others are asked.
 func (c *call) openQuestions(ctx context.Context) {
-	if !c.asks {
+	if !c.form && !c.url {
 		return
+	}
+	mine := func(r message.ApprovalRequest) bool { return r.CallID == c.ID && r.AgentID == c.AgentID }
+	pass := func(q *question) {
+		select {
+		case c.asked <- q:
+		default: // it was passed on before
+		}
 	}
 	person, err := c.server.link.Get(ctx, "approver")
-	if err != nil {
-		return
+	switch {
+	case err == nil:
+		c.questions.Go(func() {
+			person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
+				if mine(r) {
+					pass(&question{r, person})
+				}
+			}})
+		})
+	case c.url && c.server.attend != nil:
+		leave := c.server.attend(
+			func(r message.ApprovalRequest) bool { return mine(r) && r.Client == c.server.peer.Token },
+			func(r message.ApprovalRequest) { pass(&question{ApprovalRequest: r}) },
+		)
+		c.questions.Go(func() {
+			<-ctx.Done()
+			leave()
+		})
 	}
-	c.questions.Go(func() {
-		person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
-			if r.CallID != c.ID || r.AgentID != c.AgentID {
-				return
-			}
-			select {
-			case c.asked <- &question{r, person}:
-			default: // it was passed on before
-			}
-		}})
-	})
 }
 
-// asks reports whether a client can show a form to its user.
-func asks(s *mcp.ServerSession) bool {
+// asks reports whether a client can show a form to its user, or send the user to a page.
+func asks(s *mcp.ServerSession) (form, url bool) {
 	p := s.InitializeParams()
 	if p == nil || p.Capabilities == nil || p.Capabilities.Elicitation == nil {
-		return false
+		return false, false
 	}
 	e := p.Capabilities.Elicitation
-	return e.Form != nil || e.URL == nil // neither: a form, as before there were URLs
+	return e.Form != nil || e.URL == nil, e.URL != nil // neither: a form, as before there were URLs
 }
 
 const (
@@ -76,11 +88,30 @@ func (c *call) ask(ctx context.Context, q *question, s *mcp.ServerSession) *mcp.
 			}
 		})
 	}
-	return &mcp.CallToolResult{
-		InputRequests: mcp.InputRequestMap{approvalKey: &mcp.ElicitParams{
-			Mode: "form", Message: c.server.options.Question(q.ApprovalRequest), RequestedSchema: c.server.form(q.ApprovalRequest),
-		}},
-		RequestState: key,
+	question := &mcp.ElicitParams{Mode: "form", Message: c.server.options.Question(q.ApprovalRequest), RequestedSchema: c.server.form(q.ApprovalRequest)}
+	if c.atPage(q) {
+		question.Mode, question.RequestedSchema = "url", nil
+		question.URL, question.ElicitationID = c.server.options.Page(q.ApprovalRequest.ID), key
+		c.mu.Lock()
+		c.page = key
+		c.mu.Unlock()
+	}
+	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{approvalKey: question}, RequestState: key}
+}
+
+// atPage reports whether a question is answered at its page: the token of the client decides
+// nothing, or the client shows no forms.
+func (c *call) atPage(q *question) bool {
+	return c.url && c.server.options.Page != nil && (q.person == nil || !c.form)
+}
+
+// notifyComplete has the client know that its user need not go to the page any more.
+func (c *call) notifyComplete(ctx context.Context, s *mcp.ServerSession) {
+	c.mu.Lock()
+	key := c.page
+	c.mu.Unlock()
+	if key != "" && !repeats(s) {
+		_ = s.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: key}) // a courtesy
 	}
 }
 
@@ -98,7 +129,7 @@ func repeats(s *mcp.ServerSession) bool {
 // conversation.
 func (s *server) form(r message.ApprovalRequest) json.RawMessage {
 	choices := []string{allowOnce, deny}
-	if !s.shared && slices.ContainsFunc(r.Suggestions, func(s message.Suggestion) bool { return s.Remember == "conversation" }) {
+	if !s.shared && r.Remembers("conversation") {
 		choices = []string{allowOnce, allowSession, deny}
 	}
 	text, _ := json.Marshal(map[string]any{ // strings alone
@@ -126,7 +157,12 @@ func (s *server) resumed(ctx context.Context, req *mcp.CallToolRequest) (*call, 
 		return nil, errors.New("this answer is for another call; nothing ran")
 	}
 	given, _ := req.Params.InputResponses[approvalKey].(*mcp.ElicitResult)
-	w.answer(ctx, decision(given))
+	switch {
+	case !w.atPage(w.question):
+		w.answer(ctx, decision(given))
+	case given == nil || given.Action != "accept":
+		w.cancel("the user did not go to the page of the question")
+	} // else the answer comes from the page
 	return w.call, nil
 }
 
@@ -150,6 +186,10 @@ func decision(given *mcp.ElicitResult) client.Decision {
 // answer passes the decision on. When that fails the call waits for other people, or for the
 // end of its time.
 func (w waiting) answer(ctx context.Context, d client.Decision) {
+	if w.person == nil {
+		w.cancel(d.Reason)
+		return
+	}
 	d.ApprovalID = w.ApprovalRequest.ID
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

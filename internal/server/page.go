@@ -1,0 +1,123 @@
+package server
+
+import (
+	"errors"
+	"html/template"
+	"net/http"
+	"sync"
+
+	"github.com/toold/toold/internal/approval"
+	"github.com/toold/toold/message"
+)
+
+// page is what a person sees at the address of a question, to which clients of the Model
+// Context Protocol send them. The address is no secret: without the token of somebody who
+// decides on calls the page shows nothing and takes no answer. It keeps nothing in the
+// browser, since servers on other ports of this machine get its cookies too.
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
+
+const pageText = `<!doctype html>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>toold</title>
+<style>body{font:16px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{white-space:pre-wrap;overflow-wrap:anywhere}button,input{font:inherit;margin:.3em .3em .3em 0}</style>
+<h1>toold</h1>
+{{with .Say}}<p>{{.}}</p>{{end}}
+{{if .Question}}<pre>{{.Question}}</pre>
+<form method="post"><input type="hidden" name="token" value="{{.Token}}">
+<p><label>Reason, for the agent: <input name="reason"></label></p>
+<button name="decision" value="deny">Deny</button>
+<button name="decision" value="once">Allow once</button>
+{{if .Conversation}}<button name="decision" value="conversation">Allow in this conversation</button>{{end}}
+</form>
+{{else if .Form}}<form method="post">
+<p><label>Token of an approver (toold token show approver): <input type="password" name="token" autocomplete="current-password" autofocus></label> <button>Show the question</button></p>
+</form>{{end}}
+`
+
+// shown is what a page says.
+type shown struct {
+	Say, Question, Token string
+	Form, Conversation   bool
+}
+
+// PathOfQuestion is the page of an approval.
+func PathOfQuestion(id string) string { return "/approvals/" + id }
+
+func show(w http.ResponseWriter, status int, s shown) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = page().Execute(w, s) // the browser is gone
+}
+
+// servePage asks for a token, with which servePageAnswer shows the question.
+func (s *Server) servePage(w http.ResponseWriter, _ *http.Request, _ Token) {
+	show(w, http.StatusOK, shown{Form: true, Say: "A call waits for a decision."})
+}
+
+// maxForm bounds what a page sends, in bytes.
+const maxForm = 64 << 10
+
+// servePageAnswer shows a question to somebody who may answer it, and takes the answer.
+func (s *Server) servePageAnswer(w http.ResponseWriter, r *http.Request, _ Token) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	secret := r.PostFormValue("token")
+	who, ok := s.tokenOf(secret)
+	if !ok || !who.decides() {
+		show(w, http.StatusUnauthorized, shown{Form: true, Say: "This is not the token of somebody who may decide on calls."})
+		return
+	}
+	id := r.PathValue("id")
+	v := approval.Verdict{By: who.Name, Reason: r.PostFormValue("reason")}
+	switch r.PostFormValue("decision") {
+	case "once":
+		v.Approve = true
+	case "conversation":
+		v.Approve, v.Remember = true, "conversation"
+	case "deny":
+	default:
+		s.showQuestion(w, id, secret)
+		return
+	}
+	_, err := s.opt.Approvals.Resolve(id, v)
+	partly := (*approval.PartlyError)(nil)
+	switch {
+	case errors.Is(err, approval.ErrNotPending):
+		show(w, http.StatusNotFound, shown{Say: nothingWaits})
+	case errors.As(err, &partly):
+		show(w, http.StatusOK, shown{Say: "The call is answered, and nothing is remembered: " + err.Error()})
+	case err != nil:
+		show(w, http.StatusConflict, shown{Say: "The answer does not count, and the call still waits: " + err.Error()})
+	case v.Approve:
+		show(w, http.StatusOK, shown{Say: "Allowed. You can close this page."})
+	default:
+		show(w, http.StatusOK, shown{Say: "Denied. You can close this page."})
+	}
+}
+
+const nothingWaits = "No call waits here any more: it was answered, or its time is over."
+
+func (s *Server) showQuestion(w http.ResponseWriter, id, secret string) {
+	for _, r := range s.opt.Approvals.Pending() {
+		if r.ID == id {
+			show(w, http.StatusOK, shown{Question: s.opt.Question(r.Show), Token: secret, Conversation: r.Show.Remembers("conversation")})
+			return
+		}
+	}
+	show(w, http.StatusNotFound, shown{Say: nothingWaits})
+}
+
+// Attend has asked called with the questions that are mine, until leave is called: they wait
+// for an answer at their page.
+func Attend(q *approval.Queue[message.ApprovalRequest], mine func(message.ApprovalRequest) bool, asked func(message.ApprovalRequest)) (leave func()) {
+	return q.Attend(attendant(asked), mine)
+}
+
+type attendant func(message.ApprovalRequest)
+
+func (a attendant) Asked(r approval.Request[message.ApprovalRequest]) { a(r.Show) }
+
+func (a attendant) Resolved(approval.Request[message.ApprovalRequest], approval.Verdict) {}
