@@ -29,7 +29,7 @@ type connecting struct {
 type connected struct {
 	Agent   string           `json:"agent"`
 	Found   string           `json:"found,omitempty"`
-	Status  string           `json:"status"`         // connected, already, planned, failed, undone, unsupported
+	Status  string           `json:"status"`         // connected, already, planned, failed, undone
 	Diff    string           `json:"diff,omitempty"` // what is changed, without the token
 	Notes   []string         `json:"notes,omitempty"`
 	Proof   string           `json:"proof,omitempty"`
@@ -40,17 +40,29 @@ type connected struct {
 
 func connectCommand(g *global) *cobra.Command {
 	c := &connecting{global: g}
+	var server lettaServer
 	cmd := &cobra.Command{
-		Use: "connect [AGENT | mcp CLIENT]", Short: "Have the agents that are installed here run in toold",
+		Use: "connect [AGENT | mcp CLIENT | letta --url URL]", Short: "Have the agents that are installed here run in toold",
 		Long: "Finds installed agents, shows the exact change of their configuration, asks once, proves\n" +
 			"each change with the agent's own program and a scripted model on this machine, and makes\n" +
 			"it. The daemon is started in the background unless one runs. AGENT is one of:\n  " +
 			strings.Join(agentNames(), ", ") + "\n\n" +
 			"With `--json` and without `--yes` the changes are only listed. `--undo` puts the files back as they were; from a file that was changed since it takes\n" +
-			"out what was written, and shows that.",
+			"out what was written, and shows that.\n\n" +
+			"`connect letta --url URL` gives conversations of a running server of Letta toold's tools and\n" +
+			"decides about its own, until it is interrupted, as `toold letta` does.",
 		Args: cobra.MaximumNArgs(2), ValidArgs: append(agentNames(), "mcp"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch of := slices.Equal(args, []string{"letta"}); {
+			case server.URL != "" && of && !c.undo:
+				return server.serve(cmd.Context(), g)
+			case server.URL != "":
+				return &exitError{exitUsage, errors.New("--url is of `toold connect letta` alone")}
+			}
+			return c.run(cmd.Context(), args)
+		},
 	}
+	server.flags(cmd)
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "make the changes without asking")
 	cmd.Flags().BoolVar(&c.undo, "undo", false, "take the changes back")
 	return cmd
@@ -177,9 +189,6 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 		return p, false, nil
 	case found == "":
 		return p, false, fmt.Errorf("%s was not found: neither its program on PATH nor its configuration", a.Title)
-	case !a.Supported():
-		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "unsupported", Reason: strings.Join(a.Notes, "; ")})
-		return p, false, nil
 	}
 	if p, err = a.Plan(s); err != nil {
 		c.results = append(c.results, connected{Agent: a.Name, Found: found, Status: "failed", Failure: err, Reason: err.Error()})

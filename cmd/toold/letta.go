@@ -14,9 +14,34 @@ import (
 	"github.com/toold/toold/interop/letta"
 )
 
+// lettaServer is a server of Letta that is connected, as its flags name it.
+type lettaServer struct {
+	letta.Options
+	tokenFile string
+}
+
+func (s *lettaServer) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.URL, "url", "", "address of a server of Letta (letta server --listen URL), ws://, wss://, http:// or https://")
+	f.StringVar(&s.Agent, "agent", "", "with --url: id of the agent; needed where the server has several")
+	f.StringSliceVar(&s.Conversations, "conversation", []string{"default"}, "with --url: `ids` of conversations; may be repeated")
+	f.StringVar(&s.tokenFile, "token-file", "", "with --url: file with the token of the server")
+	f.DurationVar(&s.AnswerAfter, "answer-after", 270*time.Second, "with --url: when an App Server gets an answer to a call that still runs")
+}
+
+func (s *lettaServer) serve(ctx context.Context, g *global) error {
+	if s.tokenFile != "" {
+		text, err := os.ReadFile(s.tokenFile)
+		if err != nil {
+			return &exitError{exitConfig, fmt.Errorf("cannot read the token of the server: %w", err)}
+		}
+		s.Token = strings.TrimSpace(string(text))
+	}
+	return g.serveLetta(ctx, s.Options)
+}
+
 func lettaCommand(g *global) *cobra.Command {
-	var o letta.Options
-	var tokenFile string
+	var server lettaServer
 	cmd := &cobra.Command{
 		Use: "letta --url ws://HOST:PORT", Short: "Connect a server of Letta with the running daemon",
 		Long: "Gives the model of Letta Code conversations toold's tools, and has the daemon decide about\n" +
@@ -25,23 +50,9 @@ func lettaCommand(g *global) *cobra.Command {
 			"protocol asks in its message stream. Runs until it is interrupted; when the daemon does\n" +
 			"not answer, nothing runs. See docs/connect.md.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if tokenFile != "" {
-				text, err := os.ReadFile(tokenFile)
-				if err != nil {
-					return &exitError{exitConfig, fmt.Errorf("cannot read the token of the server: %w", err)}
-				}
-				o.Token = strings.TrimSpace(string(text))
-			}
-			return g.serveLetta(cmd.Context(), o)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return server.serve(cmd.Context(), g) },
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.URL, "url", "", "address of the server (letta server --listen URL), ws://, wss://, http:// or https://")
-	f.StringVar(&o.Agent, "agent", "", "id of the agent; needed where the server has several")
-	f.StringSliceVar(&o.Conversations, "conversation", []string{"default"}, "`ids` of conversations; may be repeated")
-	f.StringVar(&tokenFile, "token-file", "", "file with the token of the server")
-	f.DurationVar(&o.AnswerAfter, "answer-after", 270*time.Second, "when an App Server gets an answer to a call that still runs")
+	server.flags(cmd)
 	cmd.MarkFlagRequired("url")
 	return cmd
 }

@@ -41,12 +41,12 @@ func Files(command ...string) (map[string][]byte, error) {
 // "hooks". It judges what the plugin leaves to Claude Code, and all calls where there is no
 // plugin, and blocks when it fails. command is that of Files.
 func Setting(command ...string) map[string]any {
-	hook := map[string]any{"type": "command", "command": line(command) + " hook claude --timeout 590s", "timeout": 600, "onFailure": "block"}
+	hook := map[string]any{"type": "command", "command": Line(command) + " hook claude --timeout 590s", "timeout": 600, "onFailure": "block"}
 	return map[string]any{"matcher": "*", "hooks": []any{hook}}
 }
 
-// line is a command line of which a shell makes these words.
-func line(words []string) string {
+// Line is a command line of which a shell makes these words.
+func Line(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

@@ -24,13 +24,7 @@ func clients() []Agent {
 	list[0].Notes = append(list[0].Notes, "Gemini CLI leaves out toold's write_file with its own: apply_patch and bash make files")
 	list[1].Notes = append(list[1].Notes, "VS Code has no setting that takes its own terminal and edit tools away: leave them out of the agent's tools in its picker")
 	list[2].Notes = append(list[2].Notes, "Cursor has no setting that takes its own shell away: it can go around toold")
-	return append(list,
-		gooseAgent(),
-		Agent{
-			Name: "letta", Title: "Letta Code", programs: []string{"letta"}, places: places(home(".letta")),
-			Notes: []string{"its server is connected by `toold letta`; see docs/connect.md"},
-		},
-	)
+	return append(list, gooseAgent(), lettaAgent())
 }
 
 // directory is a directory of an agent.

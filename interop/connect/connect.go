@@ -108,9 +108,6 @@ func (a Agent) Warnings(s Setup) []string {
 	return a.warn(s)
 }
 
-// Supported reports whether connect can change the agent's files.
-func (a Agent) Supported() bool { return a.files != nil }
-
 // Agents are all that connect knows.
 func Agents() []Agent { return append([]Agent{codexAgent(), claudeAgent()}, clients()...) }
 

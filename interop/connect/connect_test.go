@@ -89,9 +89,6 @@ func (p person) undo(name string) []Undone {
 func TestMissingFilesAreMadeAndRemoved(t *testing.T) {
 	t.Parallel()
 	for _, a := range Agents() {
-		if !a.Supported() {
-			continue
-		}
 		p := newPerson(t)
 		plan := p.connect(a.Name)
 		for _, s := range plan.steps {
@@ -149,9 +146,6 @@ func TestTokensStayInTheStateDirectory(t *testing.T) {
 	t.Parallel()
 	const own = "[[environments]]\nid = \"box\"\nurl = \"ws://box\"\n"
 	for _, a := range Agents() {
-		if !a.Supported() {
-			continue
-		}
 		p := newPerson(t)
 		p.Getenv = func(name string) string {
 			return map[string]string{"CODEX_HOME": filepath.Join(p.Home, "else where")}[name]

@@ -18,8 +18,8 @@ type call struct {
 	Arguments map[string]any
 }
 
-// model plays calls, one an answer, and then says that it is done. It speaks the Responses
-// API of OpenAI, the Messages API of Anthropic and the API of Gemini, as far as an agent needs,
+// model plays calls, one an answer, and then says that it is done. It speaks the Responses and
+// the Chat Completions API of OpenAI, the Messages API of Anthropic and the API of Gemini, as far as an agent needs,
 // and listens on loopback. It keeps what it is shown of the calls.
 type model struct {
 	url    string
@@ -67,7 +67,11 @@ const largest = 64 << 20
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Input    []map[string]any
-		Messages []struct{ Content any }
+		Messages []struct {
+			Role    string
+			CallID  string `json:"tool_call_id"` // of chat completions
+			Content any
+		}
 		Contents []content
 		Tools    []any
 	}
@@ -94,6 +98,16 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			m.look(message.Content)
 		}
 		m.message(events{w}, len(body.Tools) > 0)
+	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
+		for _, message := range body.Messages {
+			if message.Role == "tool" {
+				m.seen[message.CallID] = plain(message.Content)
+			}
+		}
+		m.complete(w, len(body.Tools) > 0)
+	case strings.HasSuffix(r.URL.Path, "/models"):
+		const about = `{"id": "scripted", "key": "scripted", "object": "model", "type": "llm", "state": "loaded", "max_context_length": 100000}`
+		fmt.Fprintf(w, `{"object": "list", "data": [%s], "models": [%s]}`, about, about)
 	case strings.HasSuffix(r.URL.Path, "enerateContent"):
 		m.lookAt(body.Contents)
 		m.generate(w, len(body.Tools) > 0)
@@ -179,6 +193,26 @@ func (m *model) message(e events, turn bool) {
 	e.send("content_block_stop", fields{"index": 0})
 	e.send("message_delta", fields{"delta": fields{"stop_reason": reason, "stop_sequence": nil}, "usage": fields{"output_tokens": 1}})
 	e.send("message_stop", fields{})
+}
+
+// complete answers in the form of chat completions.
+func (m *model) complete(w http.ResponseWriter, turn bool) {
+	delta, reason := fields{"role": "assistant", "content": "done"}, "stop"
+	if turn {
+		if id, c, ok := m.next(); ok {
+			arguments, _ := json.Marshal(c.Arguments) // maps and strings
+			reason = "tool_calls"
+			delta = fields{"role": "assistant", "content": nil, "tool_calls": []any{fields{
+				"index": 0, "id": id, "type": "function", "function": fields{"name": c.Name, "arguments": string(arguments)},
+			}}}
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, choice := range []fields{{"index": 0, "delta": delta, "finish_reason": nil}, {"index": 0, "delta": fields{}, "finish_reason": reason}} {
+		text, _ := json.Marshal(fields{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": []any{choice}}) // so is this
+		fmt.Fprintf(w, "data: %s\n\n", text)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
 // content is a message in the form of Gemini, which has no ids of calls.

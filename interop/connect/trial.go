@@ -9,14 +9,15 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// trial is how a client of the Model Context Protocol is run in a proof.
+// trial is how an agent with one file of settings in JSON is run in a proof.
 type trial struct {
-	shell string                   // the name of toold's bash, as its model calls it
-	own   func(file string) []call // the client's own tools, which would make a file
-	keeps map[string]func(any) any // of the user's settings, by their name: what takes part
-	more  map[string]any           // settings of the proof alone
-	args  []string
-	env   func(url string) []string // for a model there
+	shell     string                   // the name of the shell, as its model calls it
+	described bool                     // it wants a description of each command
+	own       func(file string) []call // the client's own tools, which would make a file
+	keeps     map[string]func(any) any // of the user's settings, by their name: what takes part
+	more      map[string]any           // settings of the proof alone
+	args      []string
+	env       func(url string) []string // for a model there
 }
 
 // provedBy has the client itself run in a proof, where it is installed.
@@ -29,14 +30,15 @@ func (a Agent) provedBy(t trial) Agent {
 	return a
 }
 
-// proveClient runs a client with its server and with the settings of the user that a trial
+// proveClient runs an agent with what connects it and with the settings of the user that a trial
 // keeps; the others are left out: they name other programs.
 func (p *site) proveClient(ctx context.Context, t trial) error {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
 		return err
 	}
-	kept := maps.Clone(t.more)
+	kept := make(map[string]any)
+	maps.Copy(kept, t.more)
 	for name, part := range t.keeps {
 		var value any
 		if ok, err := edit.Value(edit.JSON, string(p.after[0]), edit.Path{name}, &value); err != nil {
@@ -57,7 +59,13 @@ func (p *site) proveClient(ctx context.Context, t trial) error {
 		return err
 	}
 	run := func(m *model) (string, error) { return p.run(ctx, t.env(m.url), p.program, t.args...) }
-	shell := func(script string) call { return call{Name: t.shell, Arguments: fields{"command": script}} }
+	shell := func(script string) call {
+		c := call{Name: t.shell, Arguments: fields{"command": script}}
+		if t.described {
+			c.Arguments["description"] = "a step of the proof"
+		}
+		return c
+	}
 	return p.prove(run, shell, func() []call {
 		return append([]call{shell("touch " + downFile)}, t.own(filepath.Join(p.workspace, downFile))...)
 	})

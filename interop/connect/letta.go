@@ -1,0 +1,41 @@
+package connect
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/toold/toold/internal/edit"
+	"github.com/toold/toold/interop/claude"
+)
+
+// lettaAgent has each use of a tool of Letta Code decided by a hook, also of its subagents.
+// toold's own tools come with package interop/letta, which serves a running server.
+func lettaAgent() Agent {
+	return Agent{
+		Name: "letta", Title: "Letta Code", programs: []string{"letta"}, places: places(home(".letta")),
+		Notes: []string{"the hook decides and records; what it allows runs unconfined in Letta Code. toold's tools come with `toold connect letta --url URL`, for conversations of a server"},
+		files: lettaFiles,
+		prove: func(ctx context.Context, p *site) error { return p.proveClient(ctx, lettaTrial()) },
+	}
+}
+
+func lettaFiles(s Setup) ([]File, error) {
+	hook := fields{"type": "command", "command": claude.Line(s.command("letta")) + " hook letta", "timeout": 60_000}
+	return []File{{Path: filepath.Join(home(".letta")(s), "settings.json"), Format: edit.JSON, Mode: 0o600, Changes: []edit.Change{
+		{Path: edit.Path{"hooks", "PreToolUse"}, Value: fields{"matcher": "*", "hooks": []any{hook}}, Include: true},
+	}}}, nil
+}
+
+func lettaTrial() trial {
+	return trial{
+		shell: "Bash", described: true,
+		own: func(file string) []call {
+			return []call{{Name: "Write", Arguments: fields{"file_path": file, "content": "x"}}}
+		},
+		keeps: map[string]func(any) any{"hooks": only("disabled")},
+		args:  []string{"-p", prompt, "--backend", "local", "--new-agent", "--model", "lmstudio/scripted", "--yolo"},
+		env: func(url string) []string {
+			return []string{"LETTA_CODE_TELEM=0", "DISABLE_AUTOUPDATER=1", "LMSTUDIO_BASE_URL=" + url + "/v1"}
+		},
+	}
+}
