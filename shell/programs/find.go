@@ -5,22 +5,24 @@ import (
 	"strings"
 )
 
-// findTests are find's tests and actions that run and change nothing, with the
-// number of words that follow them.
+// findTests are the words of find's expression that run and change nothing, with the number
+// of words that follow them.
 var findTests = map[string]int{
-	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
-	"-type": 1, "-xtype": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1,
+	"-name": 1, "-iname": 1, "-path": 1, "-ipath": 1, "-wholename": 1, "-iwholename": 1, "-regex": 1, "-iregex": 1, "-regextype": 1,
+	"-type": 1, "-xtype": 1, "-size": 1, "-mtime": 1, "-mmin": 1, "-atime": 1, "-amin": 1, "-ctime": 1, "-cmin": 1, "-used": 1,
 	"-maxdepth": 1, "-mindepth": 1, "-perm": 1, "-user": 1, "-group": 1, "-uid": 1, "-gid": 1, "-links": 1, "-inum": 1,
-	"-lname": 1, "-ilname": 1, "-newermt": 1, "-fstype": 1, "-printf": 1, "-D": 1,
+	"-lname": 1, "-ilname": 1, "-fstype": 1, "-context": 1, "-printf": 1, "-D": 1, "-samefile": 1, "-anewer": 1, "-cnewer": 1,
 	"-print": 0, "-print0": 0, "-ls": 0, "-empty": 0, "-prune": 0, "-depth": 0, "-d": 0, "-xdev": 0, "-mount": 0,
 	"-not": 0, "!": 0, "(": 0, ")": 0, "-o": 0, "-or": 0, "-a": 0, "-and": 0, ",": 0, "-true": 0, "-false": 0, "-quit": 0,
 	"-readable": 0, "-writable": 0, "-executable": 0, "-nouser": 0, "-nogroup": 0, "-daystart": 0, "-noleaf": 0,
-	"-follow": 0, "-L": 0, "-H": 0, "-P": 0, "-O1": 0, "-O2": 0, "-O3": 0,
+	"-ignore_readdir_race": 0, "-noignore_readdir_race": 0, "-warn": 0, "-nowarn": 0, "-help": 0, "--help": 0, "-version": 0, "--version": 0,
+	"-follow": 0, "-L": 0, "-H": 0, "-P": 0, "-E": 0, "--": 0, "-O1": 0, "-O2": 0, "-O3": 0,
 }
 
 // find reads find's roots, its expression, and the commands in it.
 func (c *Command) find(words []Word) {
-	f := findReader{safe: true, c: c}
+	f := findReader{safe: true, lists: []findList{{}}}
+	isTree := func(o Operand) bool { return o.Tree }
 	for i := 0; i < len(words); i++ {
 		i += f.word(words, i)
 	}
@@ -28,20 +30,30 @@ func (c *Command) find(words []Word) {
 		f.add(Word{Text: "."}, Read)
 	}
 	roots := f.operands
-	for i := range c.Runs {
-		f.found(&c.Runs[i], roots)
+	for i := range f.started {
+		f.found(&f.started[i], roots)
 	}
-	c.Known, c.Prints = true, append(f.named(roots, f.read()), f.exact(roots)...)
+	for len(f.lists) > 1 {
+		f.close()
+	}
+	c.Runs = append(c.Runs, f.started...)
+	if f.opaque && c.Opaque == "" {
+		c.Opaque, c.Anything = unknownPart("find"), true
+	}
+	f.printed = together(f.printed, f.lists[0].all().read())
+	c.Known, c.Prints = true, append(inParts(roots, f.printed, isTree), f.exact(roots)...)
 	if f.runs {
-		c.Operands = append(f.named(roots, f.ran), f.exact(roots)...)
+		c.Operands = append(inParts(roots, f.ran, isTree), f.exact(roots)...)
 	} else {
-		c.Operands = f.named(roots, []string{PartNames})
+		c.Operands = inParts(roots, []string{PartNames}, isTree)
 	}
 	if f.deletes {
 		f.safe = false
-		for _, o := range f.named(roots, f.deleted) {
-			o.Kind = Write
-			c.Operands = append(c.Operands, o)
+		for _, o := range inParts(roots, f.deleted, isTree) {
+			if o.Tree {
+				o.Kind = Write
+				c.Operands = append(c.Operands, o)
+			}
 		}
 	}
 	if f.safe {
@@ -51,32 +63,110 @@ func (c *Command) find(words []Word) {
 
 // findReader reads find's words one by one.
 type findReader struct {
-	c            *Command
 	operands     []Operand
+	started      []Run
+	opaque       bool // a word may belong to the structure
 	safe         bool
 	deletes      bool
 	runs         bool // commands that may read what is found
 	rooted       bool
 	inExpression bool
 
-	// The ends of the names of what is found, as far as they are known: after the
-	// words that were read, where commands run, and where files are deleted.
-	ends, ran, deleted []string
-	names              []string // that tests give in full
-	either             bool     // the tests are not just one after the other
-	empty              bool     // only what is empty is found
-	again              bool     // what is found has a name of what tools make again
-	files, extension   bool     // only files are found, such as have an extension
+	lists []findList // those that are open, outermost first
+	names []string   // that tests give in full
+
+	// The ends of the names of what is printed, read by commands, and deleted.
+	printed, ran, deleted []string
 }
 
-// named returns the trees that are read, or changed, for the files of some names
-// in them.
-func (f *findReader) named(roots []Operand, ends []string) []Operand {
-	if len(ends) == 0 || f.either && !slices.Contains(ends, PartNames) {
-		ends = []string{""}
-	}
-	return inParts(roots, ends, func(Operand) bool { return true })
+// findNames is what is known of that for which a part of the expression holds.
+type findNames struct {
+	ends      []string // of its names; nil = any
+	extension bool     // the names have one such as files have
+	files     bool     // it is files
+	empty     bool     // it is empty
+	again     bool     // it has a name of what tools make again
 }
+
+// and is what holds for both. The first test says what the names are; others leave out more.
+func (n findNames) and(o findNames) findNames {
+	if n.ends == nil {
+		n.ends, n.extension = o.ends, o.extension
+	}
+	n.files, n.empty, n.again = n.files || o.files, n.empty || o.empty, n.again || o.again
+	return n
+}
+
+// or is what holds for either.
+func (n findNames) or(o findNames) findNames {
+	ends := slices.Concat(n.ends, o.ends)
+	if n.ends == nil || o.ends == nil || len(ends) > maxParts {
+		ends = nil
+	}
+	return findNames{ends, n.extension && o.extension, n.files && o.files, n.empty && o.empty, n.again && o.again}
+}
+
+// read returns the ends of the names of what commands read that are given it. Below a
+// directory that is found there are others.
+func (n findNames) read() []string {
+	if !n.files && !n.extension {
+		return nil
+	}
+	return n.ends
+}
+
+// findList is a list in find's expression, in brackets or all of it: what holds where it
+// begins, at this point, and after the alternatives before.
+type findList struct {
+	begin, here, before findNames
+	some                bool // there are alternatives before
+	not                 bool // the next test is turned round
+}
+
+func (l *findList) all() findNames {
+	if l.some {
+		return l.here.or(l.before)
+	}
+	return l.here
+}
+
+func (l *findList) narrow(n findNames) {
+	if !l.not {
+		l.here = l.here.and(n)
+	}
+	l.not = false
+}
+
+// operator reads a part of the expression that joins others.
+func (f *findReader) operator(name string) {
+	l := &f.lists[len(f.lists)-1]
+	switch name {
+	case "-not", "!":
+		l.not = !l.not
+	case "-o", "-or", ",":
+		l.before, l.some, l.here, l.not = l.all(), true, l.begin, false
+	case "(":
+		if len(f.lists) < maxParts {
+			f.lists = append(f.lists, findList{begin: l.here, here: l.here})
+		} else {
+			f.opaque = true
+		}
+	case ")":
+		f.close()
+	}
+}
+
+// close ends the innermost list that is in brackets.
+func (f *findReader) close() {
+	if n := len(f.lists) - 1; n > 0 {
+		all := f.lists[n].all()
+		f.lists = f.lists[:n]
+		f.lists[n-1].narrow(all)
+	}
+}
+
+// here is what is known of that for which the next part is evaluated.
+func (f *findReader) here() findNames { return f.lists[len(f.lists)-1].here }
 
 // exact returns the files of the names that tests give in full, as if they were in the roots.
 func (f *findReader) exact(roots []Operand) (list []Operand) {
@@ -90,30 +180,19 @@ func (f *findReader) exact(roots []Operand) (list []Operand) {
 	return list
 }
 
-// name reads a test of names. The first says what is found; others leave out more.
-func (f *findReader) name(w Word) {
+// name reads a test of names.
+func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
 		f.names = append(f.names, w.Text)
 	}
-	if f.ends != nil {
-		return
-	}
-	f.extension = strings.HasPrefix(w.Text, "*.")
+	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {
 		if end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(end, ".git") {
 			end = "" // as good as any
 		}
-		f.ends = append(f.ends, end)
+		n.ends = append(n.ends, end)
 	}
-}
-
-// read returns the ends of the names of what commands read that are given what is
-// found. Below a directory that is found there are others.
-func (f *findReader) read() []string {
-	if !f.files && !f.extension {
-		return nil
-	}
-	return f.ends
+	return n
 }
 
 // together returns the names to which an action applies: those of all actions of
@@ -139,8 +218,7 @@ func (f *findReader) word(words []Word, i int) int {
 	flag := known || strings.HasPrefix(w.Text, "-")
 	switch {
 	case w.Many || w.Dynamic && (w.Text == "" || flag):
-		f.safe = false
-		f.c.unknown(w, "find")
+		f.safe, f.opaque = false, true
 		f.add(w, Read)
 	case known:
 		f.test(words, i)
@@ -156,64 +234,85 @@ func (f *findReader) word(words []Word, i int) int {
 
 // takes reads the values of words[i], and returns how many there are.
 func (f *findReader) takes(words []Word, i, n int) int {
-	if n > 0 && i+1 < len(words) && words[i+1].Many {
-		f.safe = false
-		f.c.unknown(words[i+1], "find")
-		f.add(words[i+1], Read)
+	for _, w := range words[i+1 : min(i+1+n, len(words))] {
+		if w.Many {
+			f.safe, f.opaque = false, true
+			f.add(w, Read)
+		}
 	}
 	return n
 }
 
-// test reads a test that find only evaluates.
+// test reads a part of the expression that find only evaluates, or an option.
 func (f *findReader) test(words []Word, i int) {
-	name, value := words[i].Text, Word{Dynamic: true}
+	name, value, n := words[i].Text, Word{Dynamic: true}, findNames{}
 	if i+1 < len(words) {
 		value = words[i+1]
 	}
 	switch name {
-	case "-type":
-		f.files = f.files || value == Word{Text: "f"}
-	case "-name", "-iname":
-		f.name(value)
-		f.again = f.again || name == "-name" && !value.Dynamic && MadeAgain(value.Text)
-	case "-empty":
-		f.empty = true
-	case "-not", "!", "(", ")", "-o", "-or", ",":
-		f.either = true
-	}
-	if name != "-L" && name != "-H" && name != "-P" {
+	case "-L", "-H", "-P", "-E", "-D", "-O1", "-O2", "-O3", "--":
+		if name == "-L" {
+			f.add(Word{Dynamic: true}, Read)
+		}
+		return
+	case "-not", "!", "(", ")", "-o", "-or", "-a", "-and", ",":
 		f.inExpression = true
-	}
-	if name == "-L" || name == "-follow" {
+		f.operator(name)
+		return
+	case "-follow":
 		f.add(Word{Dynamic: true}, Read)
+	case "-print", "-print0", "-printf", "-ls":
+		f.printed = together(f.printed, f.here().read())
+	case "-type":
+		n.files = value == Word{Text: "f"}
+	case "-name", "-iname":
+		n = f.name(value, name == "-name")
+	case "-empty":
+		n.empty = true
 	}
+	f.inExpression = true
+	f.lists[len(f.lists)-1].narrow(n)
 }
 
 // action reads a part of the expression that does something, or is not known.
-func (f *findReader) action(words []Word, i int) int {
+func (f *findReader) action(words []Word, i int) (taken int) {
 	f.inExpression = true
 	switch name := words[i].Text; {
 	case name == "-exec" || name == "-execdir" || name == "-ok" || name == "-okdir":
-		f.runs, f.ran = true, together(f.ran, f.read())
-		return f.command(words[i:], i+1)
+		f.runs, f.ran = true, together(f.ran, f.here().read())
+		taken = f.command(words[i:], i+1)
 	case name == "-delete":
 		f.delete()
-	case strings.HasPrefix(name, "-newer") || name == "-samefile" || name == "-anewer" || name == "-cnewer":
-		return f.takes(words, i, 1)
-	default:
-		f.safe = false // -fprint, -fls, -files0-from and whatever comes later
-		if strings.HasPrefix(name, "-f") && i+1 < len(words) {
-			f.operands = append(f.operands, Operand{Word: words[i+1], Kind: Write})
-			return f.takes(words, i, 1)
-		}
+	case strings.HasPrefix(name, "-newer"):
+		taken = f.takes(words, i, 1)
+	case name == "-files0-from":
+		f.safe = false
+		f.add(Word{Dynamic: true}, Read)
+		taken = f.file(words, i, Read, 1)
+	case name == "-fprintf":
+		taken = f.file(words, i, Write, 2)
+	case IsField("-fprint -fprint0 -fls", name):
+		taken = f.file(words, i, Write, 1)
+	default: // how many words belong to what is not known is not known
+		f.safe, f.opaque = false, f.opaque || strings.HasPrefix(name, "-")
 	}
-	return 0
+	f.lists[len(f.lists)-1].narrow(findNames{})
+	return taken
+}
+
+// file reads an action of which the first value is a file.
+func (f *findReader) file(words []Word, i int, kind Kind, values int) int {
+	if f.safe = false; i+1 < len(words) {
+		f.operands = append(f.operands, Operand{Word: words[i+1], Kind: kind})
+	}
+	return f.takes(words, i, values)
 }
 
 // delete takes note that what was found so far is deleted.
 func (f *findReader) delete() {
-	ends := slices.Clone(f.ends)
-	if f.empty && len(ends) == 0 {
+	here := f.here()
+	ends := slices.Clone(here.ends)
+	if here.empty && len(ends) == 0 {
 		ends = []string{""}
 	}
 	for i, end := range ends {
@@ -229,12 +328,10 @@ func (f *findReader) delete() {
 func (f *findReader) command(words []Word, at int) int {
 	end := 1
 	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
-		if words[end].mayBe(";") || words[end].Many {
-			f.c.unknown(words[end], "find")
-		}
+		f.opaque = f.opaque || words[end].mayBe(";") || words[end].Many
 		end++
 	}
-	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}", Found: Word{Fresh: f.again}}
+	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}", Found: Word{Fresh: f.here().again}}
 	if strings.HasSuffix(words[0].Text, "dir") {
 		run.Dir = Word{Dynamic: true}
 	}
@@ -242,7 +339,7 @@ func (f *findReader) command(words []Word, at int) int {
 		if removesFiles(run.Argv) {
 			f.delete()
 		}
-		f.c.Runs = append(f.c.Runs, run)
+		f.started = append(f.started, run)
 	}
 	return end
 }
@@ -250,7 +347,7 @@ func (f *findReader) command(words []Word, at int) int {
 // found says what a command is given: a name in the directory where it runs, or one below
 // the root, if there is one.
 func (f *findReader) found(run *Run, roots []Operand) {
-	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh && !f.either}); {
+	switch run.Found = (Word{Dynamic: true, Fresh: run.Found.Fresh}); {
 	case run.Dir.Dynamic:
 		run.Found.Text = "./"
 	case len(roots) == 1 && f.rooted && !roots[0].Word.Dynamic:
@@ -264,12 +361,9 @@ func MadeAgain(name string) bool {
 	return IsField("node_modules __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox .gradle .next .nuxt .turbo .parcel-cache .terraform .eggs htmlcov", name)
 }
 
-// unknown notes a word of which it is not known whether it belongs to the structure
-// of a command.
-func (c *Command) unknown(w Word, program string) {
-	if c.Opaque == "" {
-		c.Opaque, c.Anything = "a word of "+program+" that is known only when it runs may be a part of its structure", true
-	}
+// unknownPart says that it is not known whether a word belongs to the structure of a command.
+func unknownPart(program string) string {
+	return "a word of " + program + " that is known only when it runs may be a part of its structure"
 }
 
 // removesFiles reports whether a command removes the files that it is given, and no

@@ -18,7 +18,7 @@ func (c *Command) test(words []Word) {
 	for i, w := range words {
 		operand := operator(i-1) || operator(i+1) || unary(i-1) || len(words) == 1
 		if w.Many || w.Dynamic && !operand {
-			c.unknown(w, "test")
+			c.Opaque, c.Anything = unknownPart("test"), true
 		}
 	}
 }
