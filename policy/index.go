@@ -193,6 +193,8 @@ func (f *filed) appendWord(found []int32, w Word) []int32 {
 		return f.appendBeginning(found, "")
 	case w.Dynamic:
 		return f.appendBeginning(found, w.Text)
+	case len(w.Text) > f.longest: // to look it up takes longer
+		return found
 	}
 	return append(found, f.by[w.Text]...)
 }

@@ -18,6 +18,7 @@ type search struct {
 	denied   bool           // nothing is stricter
 	classes  bool           // rules about classes may be about what it runs, too
 	left     int            // words that may still be looked at in whole ends
+	speller  programs.Speller
 }
 
 // blockingCommands reports every asking or denying command rule that could mean this command, with the words that it means: those
@@ -45,7 +46,7 @@ const (
 // run tries a command and those that it starts; whole, also each end of one that carries others. Where all is followed, a script
 // has effects of its own, and is not searched for what looks like a command.
 func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool) {
-	c := programs.Spell(argv)
+	c := s.speller.Spell(argv)
 	s.command(&c, argv, dirs)
 	followed = followed && c.Followed() && c.Opaque == ""
 	for _, run := range c.Runs {
@@ -66,8 +67,9 @@ func (s *search) run(argv []Word, dirs []string, depth int, followed, whole bool
 func (s *search) ends(words []Word) {
 	some := s.policy.mayBeNamed(words)
 	for ; len(words) > 0 && !s.denied; words = words[1:] {
+		text := words[0].Text
 		s.tail(words, some)
-		s.text(words[0].Text)
+		s.text(text)
 	}
 }
 
@@ -77,7 +79,7 @@ func (s *search) text(text string) {
 	}
 }
 
-// tail tries the end of a command as a command of its own. some reports that a rule about any program may be about it.
+// tail tries the end of a command, which it may change, as a command of its own. some reports that a rule about any program may be about it.
 func (s *search) tail(argv []Word, some bool) {
 	if argv[0].Dynamic && argv[0].Text == "" {
 		return // no rule is about a program of which nothing is known
@@ -90,7 +92,7 @@ func (s *search) tail(argv []Word, some bool) {
 	if s.left <= 0 {
 		argv = argv[:min(len(argv), scanWindow)]
 	}
-	argv = programs.Unversioned(argv)
+	argv[0].Text = name
 	if len(argv) > 1 && argv[1].Text == "--" { // start-stop-daemon -x rm -- -r a
 		argv = slices.Delete(slices.Clone(argv), 1, 2)
 	}

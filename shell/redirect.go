@@ -222,7 +222,7 @@ func (w *walker) scanSegment(segment string) {
 	}
 	w.scanned[segment] = struct{}{}
 	plain := withoutQuotes.Replace(segment)
-	argv := unknownProgram(min(strings.Count(plain, " ")+1, maxWords))
+	argv := unknownProgram(strings.Count(plain, " ") + 1)
 	for f := range strings.FieldsSeq(plain) {
 		text, _, dynamic := strings.Cut(f, "$")
 		argv = append(argv, policy.Word{Text: text, Dynamic: dynamic})

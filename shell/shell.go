@@ -10,7 +10,6 @@ package shell
 import (
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync"
 
@@ -68,7 +67,7 @@ func New(o Options) *Analyser {
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32 // of what a long text contains
 	w := &walker{
-		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{seen: make(map[uint64]bool, room)},
+		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{list: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room)},
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
 	// A parser that fails on a hostile text is one more thing that is not known.
@@ -262,9 +261,10 @@ func hashOf(e *policy.Effect) uint64 {
 	for _, a := range e.Argv {
 		maphash.WriteComparable(&h, a)
 	}
-	for _, text := range slices.Concat(e.Dirs, []string{e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why}) {
-		maphash.WriteComparable(&h, text)
+	for _, dir := range e.Dirs {
+		maphash.WriteComparable(&h, dir)
 	}
+	maphash.WriteComparable(&h, [...]string{e.Path, e.Part, e.Canonical, e.Host, e.Scheme, e.Method, e.Name, e.Why})
 	return h.Sum64()
 }
 

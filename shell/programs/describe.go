@@ -237,7 +237,7 @@ func suspects(argv []Word) []Word {
 	}
 	s, _ := find(argv[:1])
 	first, count := s.named(argv)
-	out := make([]Word, 0, len(argv))
+	out, beginnings := make([]Word, 0, len(argv)), s.flagBeginnings()
 	for i := 1; i < len(argv); i++ {
 		w := argv[i]
 		switch {
@@ -251,7 +251,7 @@ func suspects(argv []Word) []Word {
 			return append(out, suspects(Unversioned(argv[i:]))...)
 		}
 		out = append(out, w)
-		for _, f := range s.flagBeginnings() {
+		for _, f := range beginnings {
 			if value, ok := strings.CutPrefix(w.Text, f); ok && value != "" {
 				out = append(out, Word{Text: value, Dynamic: w.Dynamic}) // -MFfile
 			}

@@ -7,8 +7,8 @@ import (
 
 // getopt reads flags and operands.
 type getopt struct {
-	*reader
-	c        *Command
+	reader
+	c        Command
 	spec     *spec
 	stop     int // operands before a command begins; -1 when none does
 	operands int
@@ -35,11 +35,9 @@ func (s *spec) stopsAt() int {
 // belong to the program itself: the others are a command that it starts.
 func (g *getopt) read(words []Word, shift int) int {
 	variables := g.spec.has("variables")
-	if g.c.Words == nil {
-		g.c.Words = make([]Word, 0, len(words))
-	}
-	if n := flagsIn(words); n > 0 {
-		g.c.Flags = slices.Grow(g.c.Flags, min(n, maxFlags))
+	if g.stop < 0 { // else most of them are another command's
+		g.c.Words = slices.Grow(g.c.Words, len(words))
+		g.c.Flags = slices.Grow(g.c.Flags, min(flagsIn(words), maxFlags))
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]

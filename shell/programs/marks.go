@@ -51,7 +51,7 @@ func (r *reader) marks(c *Command, s *spec) {
 
 // started takes over what is to be said of a command that the command starts.
 func (r *reader) started(c *Command, run Run) {
-	inner := parse(run.Argv, r.nested+1)
+	inner := parse(run.Argv, r.nested+1, &memory{})
 	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
 	shift := len(r.argv) - len(run.Argv)
 	for _, f := range inner.Unsafe {

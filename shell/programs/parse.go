@@ -25,13 +25,27 @@ func baseName(program string) string { return program[strings.LastIndexByte(prog
 // Parse reads a command by the specification of its program. It never fails: what
 // it cannot read it says.
 func Parse(argv []Word) Command {
-	return parse(argv, 0)
+	return parse(argv, 0, &memory{})
 }
 
 // Spell reads a command only as far as rules that ask or deny need it: its program,
 // subcommand, flags and operands by their canonical names, and what it starts.
 func Spell(argv []Word) Command {
-	return parse(argv, spelled)
+	return new(Speller).Spell(argv)
+}
+
+// Speller spells many commands in the same memory: each is valid until the next.
+type Speller struct{ memory memory }
+
+// memory is where the flags and words of a command are put.
+type memory struct {
+	flags []Flag
+	words []Word
+}
+
+// Spell is the function Spell.
+func (s *Speller) Spell(argv []Word) Command {
+	return parse(argv, spelled, &s.memory)
 }
 
 // spelled is the depth at which a command is not described.
@@ -46,7 +60,7 @@ const (
 // maxReadings bounds in how many ways the words of one command are taken.
 const maxReadings = 64
 
-func parse(argv []Word, nested int) Command {
+func parse(argv []Word, nested int, m *memory) Command {
 	if len(argv) == 0 {
 		return Command{Opaque: "the program is known only when it runs", Anything: true}
 	}
@@ -60,9 +74,9 @@ func parse(argv []Word, nested int) Command {
 		r.specified = true
 	}
 	starts := r.starts(s)
-	c := r.at(s, starts[0])
+	c := r.at(s, starts[0], m)
 	for at, i := &c, 1; i < len(starts); at, i = at.Or, i+1 {
-		next := r.at(s, starts[i])
+		next := r.at(s, starts[i], &memory{})
 		at.Or = &next
 		c.Leaves, c.Network, c.Loses = c.Leaves || next.Leaves, c.Network || next.Network, cmp.Or(c.Loses, next.Loses)
 	}
@@ -179,8 +193,11 @@ func (s *spec) attached(text string) bool {
 }
 
 // at reads the command with its subcommand at one of the words.
-func (r *reader) at(s *spec, start int) Command {
-	c := Command{Base: s.name, HasSub: s.hasSubcommands() && s.stopsAt() < 0 && !s.has("targets"), OneDash: s.has("go")}
+func (r *reader) at(s *spec, start int, m *memory) Command {
+	g := getopt{reader: *r, spec: s, stop: -1}
+	c := &g.c
+	c.Flags, c.Words = m.flags[:0], m.words[:0]
+	c.Base, c.HasSub, c.OneDash = s.name, s.hasSubcommands() && s.stopsAt() < 0 && !s.has("targets"), s.has("go")
 	if !r.specified {
 		c.Base = baseName(r.argv[0].Text)
 	}
@@ -190,9 +207,8 @@ func (r *reader) at(s *spec, start int) Command {
 	case r.trusted:
 		c.Name = c.Base
 	}
-	g := getopt{reader: r, c: &c, spec: s, stop: -1}
 	g.read(r.words[:start], len(r.argv)-len(r.words))
-	c.Words, g.operands = nil, 0 // they belong to options that are not known
+	c.Words, g.operands = c.Words[:0], 0 // they belong to options that are not known
 	if slices.ContainsFunc(r.words[:start], func(w Word) bool { return w.Many }) {
 		c.Opaque, c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
 	}
@@ -205,6 +221,7 @@ func (r *reader) at(s *spec, start int) Command {
 	used := g.read(rest, len(r.argv)-before+(before-len(rest)))
 	own, started := rest[:used], rest[used:]
 	g.runs(own, started)
+	m.flags, m.words = c.Flags, c.Words
 	if s.root().has("git") {
 		c.gitConfigured(s.root())
 		c.pushed(s, r.argv)
@@ -215,17 +232,35 @@ func (r *reader) at(s *spec, start int) Command {
 			c.find(r.words)
 		}
 	} else {
-		r.describe(&c, s, slices.Concat(g.between, own))
-		r.marks(&c, s)
+		r.describe(c, s, slices.Concat(g.between, own))
+		r.marks(c, s)
 	}
 	if root := s.root(); root.kinds != nil && len(c.Words) > len(c.Sub) {
-		root.objects(&c)
+		root.objects(c)
 	}
-	return c
+	return g.c
 }
 
-// subcommand reads the subcommand, by its canonical name.
+// subcommand reads the subcommand, by its canonical name. One that is another name for
+// another program goes on with the specification of that: npm exec is npx.
 func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
+	for s, words = g.descend(s, words); s.as != nil; s, words = g.descend(s, words) {
+		path := s.as[1:]
+		s = library()[s.as[0]]
+		if g.c.Base = s.name; g.c.Name != "" {
+			g.c.Name = s.name
+		}
+		g.c.HasSub = s.stopsAt() < 0
+		if g.c.Sub, g.c.Words = nil, g.c.Words[:0]; len(path) == 0 {
+			break
+		}
+		words = prepend(path, words)
+	}
+	return s, words
+}
+
+// descend reads the words of a subcommand, up to one that is another name.
+func (g *getopt) descend(s *spec, words []Word) (*spec, []Word) {
 	if len(words) == 0 {
 		return s, words
 	}
@@ -242,9 +277,8 @@ func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 		}
 		g.c.Sub = append(g.c.Sub, words[0].Text)
 		g.c.Words = append(g.c.Words, words[0])
-		s, words = next, words[1:]
-		if s.as != nil {
-			return g.otherProgram(s, words)
+		if s, words = next, words[1:]; s.as != nil {
+			return s, words
 		}
 	}
 	if len(words) > 0 && words[0].Dynamic && len(s.subs) > 0 {
@@ -287,22 +321,6 @@ func (g *getopt) joined(s *spec, words []Word) []Word {
 	g.spec, g.stop, g.operands, g.c.Words, g.c.wordAt = spec, stop, 0, taken, nil
 	g.between = append(g.between, words[1:i]...)
 	return append([]Word{words[0]}, words[i:]...)
-}
-
-// otherProgram goes on with the specification of which a subcommand is another
-// name: npm exec is npx.
-func (g *getopt) otherProgram(s *spec, words []Word) (*spec, []Word) {
-	other := library()[s.as[0]]
-	if g.c.Base = other.name; g.c.Name != "" {
-		g.c.Name = other.name
-	}
-	g.c.HasSub = other.stopsAt() < 0
-	path := s.as[1:]
-	g.c.Sub, g.c.Words = nil, nil
-	if len(path) > 0 {
-		return g.subcommand(other, prepend(path, words))
-	}
-	return other, words
 }
 
 // canonical returns the words with the subcommand by its canonical name.

@@ -9,7 +9,7 @@ import (
 // runs says what a command starts. own are the program's words, started those of the
 // command that comes after them.
 func (g *getopt) runs(own, started []Word) {
-	s, c := g.spec, g.c
+	s, c := g.spec, &g.c
 	root := s.root()
 	if n := len(c.Flags); n > 0 && s.has("module") && c.Flags[n-1].Name == "-m" && c.Flags[n-1].HasValue {
 		started = append([]Word{c.Flags[n-1].Value}, started...)
@@ -90,7 +90,7 @@ func (c *Command) hasFlag(name string) bool {
 // shell says what a shell runs: a text after -c, or a file, or its input. With flags that
 // are not harmless it may read these differently.
 func (g *getopt) shell(started []Word) {
-	c, first := g.c, Word{}
+	c, first := &g.c, Word{}
 	c.Words = append(c.Words, started...)
 	if len(started) > 0 {
 		first = started[0]
