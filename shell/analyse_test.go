@@ -239,7 +239,14 @@ func TestFilesAreResolved(t *testing.T) {
 func TestFoldersAreFollowed(t *testing.T) {
 	t.Parallel()
 	wants(t, [][2]string{
-		{"cd src; cat x", "r src/x; r x; run cat x"},
+		{"cd src; cat x", "r src/x; run cat x"},
+		{"ls; cd src; ls ..; cd -; cat x", "r .; r x; run cat x; run ls; run ls .."},
+		{"rmdir src; cd src; cat x", "r src/x; r x; run cat x; run rmdir src; w+ src"},
+		{"make; cd src; cat x", "r src/x; r x; run cat x; run make"},
+		{"cd src | cat; make & cd src; cat x", "r src/x; r x; run cat; run cat x; run make"},
+		{"(sleep 1; cd src; cat x) & make", "r src/x; r x; run cat x; run make; run sleep 1"},
+		{"cd src/../src; cat x", "r src/x; r x; run cat x"},
+		{"cd a.txt; cat x", "r a.txt/x; r x; run cat x"},
 		{"cd src && cat x", "r src/x; run cat x"},
 		{"cd gone && cat x", "r gone/x; run cat x"},
 		{"cd gone; cat x", "r gone/x; r x; run cat x"},
@@ -247,8 +254,8 @@ func TestFoldersAreFollowed(t *testing.T) {
 		{"cd gone || p; cat x", "r gone/x; r x; run cat x; run p"},
 		{"(cd src); cat x", "r x; run cat x"},
 		{"cd src | p; cat x", "r x; run cat x; run p"},
-		{"cd link; cat x", "r OUT/sub/x; r x; run cat x"},
-		{"cd src && cd gone && p; cat x", "r src/gone/x; r src/x; r x; run cat x; run p"},
+		{"cd link; cat x", "r OUT/sub/x; run cat x"},
+		{"cd src && cd gone && p; cat x", "r src/gone/x; r src/x; run cat x; run p"},
 		{"p && cd src && q && cat x || exit; cat x", "r src/x; run cat x; run p; run q"},
 		{"cd \"$(p)\"; cat x", "r ?; run cat x; run p"},
 		{"cd -; cat x", "r x; run cat x"},

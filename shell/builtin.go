@@ -151,8 +151,21 @@ func (w *walker) cd(args []word, s *state, source string) {
 			joinList(&next, w.cdFrom(dir, target.text, physical, s))
 		}
 	}
-	w.setDirs(s, next)
-	s.failed = before
+	known := len(next) > 0 && w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..") && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
+	if w.setDirs(s, next); !known {
+		s.failed = before
+		return
+	}
+	s.left = slices.Clone(before)
+	for _, dir := range next { // a rule may keep calls out of it
+		w.possible(policy.Read, dir, s, source)
+	}
+}
+
+// enterable reports whether there is a directory of a name that everybody may enter.
+func (w *walker) enterable(dir string) bool {
+	mode, err := w.resolver.Mode(w.resolve(dir))
+	return err == nil && mode.IsDir() && mode.Perm()&0o111 == 0o111
 }
 
 // flagOfCd is what cd takes for its flags, or for their end.

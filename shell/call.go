@@ -183,7 +183,7 @@ func (w *walker) starts(args []word, c *programs.Command, s *state, source strin
 		switch o.Role {
 		case "variable":
 			name, text, _ := strings.Cut(o.Word.Text, "=")
-			w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic})
+			w.variableRuns(name, value{text: text, dynamic: o.Word.Dynamic}, s)
 			if !syntax.ValidName(name) {
 				name = ""
 			}

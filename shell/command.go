@@ -19,7 +19,7 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 	}
 	defer w.leave()
 	if stmt.Background || stmt.Coprocess || stmt.Disown {
-		w.apart(s, func(sub *state) { w.foreground(stmt, sub) })
+		w.alongside(s, func(sub *state) { w.foreground(stmt, sub) })
 		return
 	}
 	w.foreground(stmt, s)
@@ -137,8 +137,8 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
 func (w *walker) pipe(c *syntax.BinaryCmd, s *state) {
 	printed, said := w.printed, w.said
 	w.printed, w.said = nil, ""
-	w.apart(s, func(sub *state) { w.stmt(c.X, sub) })
-	w.apart(s, func(sub *state) {
+	w.alongside(s, func(sub *state) { w.stmt(c.X, sub) })
+	w.alongside(s, func(sub *state) {
 		sub.fed, sub.input = slices.Concat(s.fed, w.printed), w.said
 		w.stmt(c.Y, sub)
 	})

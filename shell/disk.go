@@ -18,6 +18,7 @@ type disk struct {
 	moved []string        // where it may have put links that were elsewhere
 	marks map[string]mark // of paths
 	all   mark            // any of them
+	ran   bool            // a program ran that may have removed directories
 	count int
 }
 
@@ -55,6 +56,13 @@ func (d *disk) put(name string, m mark) {
 	}
 }
 
+// runs notes that something ran that may have removed directories.
+func (d *disk) runs() {
+	if !d.ran {
+		d.ran, d.count = true, d.count+1
+	}
+}
+
 // wrote reports whether a path may have been written.
 func (d *disk) wrote(name string) bool {
 	found := d.marks[name] != 0 && d.marks[name] != repository
@@ -77,7 +85,9 @@ func (d *disk) join(o *disk) (changed bool) {
 	for name, m := range o.marks {
 		d.put(name, m)
 	}
-	joinList(&d.made, o.made)
+	if joinList(&d.made, o.made); o.ran {
+		d.runs()
+	}
 	joinList(&d.moved, o.moved)
 	return d.changes() != before
 }
@@ -319,7 +329,10 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 	}
 }
 
-func (w *walker) variableRuns(name string, v value) {
+func (w *walker) variableRuns(name string, v value, s *state) {
+	if policy.IsDangerousEnv(name) {
+		s.disk.runs() // programs do something else
+	}
 	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
 	switch {
 	case v.text == "" && v.known():

@@ -35,12 +35,12 @@ func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *st
 	w.calls = append(w.calls, c)
 	for turn := 1; ; turn++ {
 		c.again, c.returns = false, nil
-		in := w.fork(c.entry)
+		in, before := w.fork(c.entry), s.disk.changes()
 		w.stmt(body, in)
 		in.settle()
 		w.join(in, c.returns)
 		w.leaveScope(in)
-		changed := w.joinInto(&c.exit, in)
+		changed := w.joinInto(&c.exit, in) || s.disk.changes() != before
 		if !c.recursed || !c.again && !changed || w.steps <= 0 {
 			break
 		}

@@ -27,6 +27,9 @@ func (w *walker) program(args []word, s *state, source string) {
 		}
 		c = programs.Parse(argv)
 	}
+	if c.Covers != programs.CoversRead || name == "git" {
+		s.disk.runs()
+	}
 	if c.Name != "" && w.starts(args, &c, s, source) {
 		// A rule may still be about the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})

@@ -107,6 +107,7 @@ type walker struct {
 	hashes  bool   // an array may have other indexes than numbers
 	posix   bool   // another shell than bash reads the text
 	xargs   int    // how many of these are xargs
+	beside  int    // processes around the statement that run while others do
 	source  string // the text being followed
 	changes int    // of variables, directories and functions so far
 	first   []word // the first command, if it is a builtin without effects

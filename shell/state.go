@@ -218,6 +218,13 @@ func (w *walker) drop(s *state, name string) {
 	w.touch(name)
 }
 
+// alongside follows what runs in a process of its own while others run.
+func (w *walker) alongside(s *state, walk func(*state)) {
+	w.beside++
+	w.apart(s, walk)
+	w.beside--
+}
+
 // apart follows what runs in a process of its own: what ends it ends nothing else,
 // and what it changes stays its own, but for the disk.
 func (w *walker) apart(s *state, walk func(*state)) {

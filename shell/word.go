@@ -212,7 +212,7 @@ func (w *walker) part(p syntax.WordPart, b *builder, s *state, quoted bool) {
 		if text := w.text(p); strings.Contains(text, "<<") && !alone(p.Stmts) {
 			w.opaque("bash loses a semicolon after a here-document in a substitution", text)
 		}
-		w.apart(s, func(sub *state) { w.stmts(p.Stmts, sub) })
+		w.alongside(s, func(sub *state) { w.stmts(p.Stmts, sub) })
 		if len(p.Stmts) == 0 {
 			b.unknown(false) // bash makes nothing of it
 			return
