@@ -56,7 +56,7 @@ func TestATextForAShellIsSearchedWhereItIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	p := rules(t, Defaults{Bash: Allow}, Rule{ID: "r", Action: Deny, Run: []string{"git push **"}})
 	text := Word{Text: "echo git push"}
-	for command, want := range map[string]bool{"bash -c": false, "timeout 5 sh -c": false, "bash -lc": true, "flock x bash -c": true, "flock x -c": true, "sudo sh -c": true} {
+	for command, want := range map[string]bool{"bash -c": false, "timeout 5 sh -c": false, "bash -lc": false, "bash -ic": true, "flock x bash -c": true, "flock x -c": true, "sudo sh -c": true} {
 		e := Effect{Kind: Exec, Argv: append(words(command), text), Dirs: []string{"/w"}}
 		if d := p.Decide([]Effect{e}); (d.Rule == "r") != want {
 			t.Errorf("%s: %v by %s", e, d.Action, d.Rule)

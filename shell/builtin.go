@@ -148,6 +148,7 @@ func (w *walker) cd(args []word, s *state, source string) {
 		next = before
 	default:
 		for _, dir := range before {
+	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
 			joinList(&next, w.cdFrom(dir, target.text, physical, s))
 		}
 	}

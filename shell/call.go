@@ -228,7 +228,12 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 		if w.posix = run.Language != "bash"; w.posix && differsFromBash(run.Script.Text) {
 			w.opaque(otherShell, source)
 		}
-		w.apart(s, func(sub *state) { w.script(run.Script.Text, w.child(sub, words)) })
+		w.apart(s, func(sub *state) {
+			if sub = w.child(sub, words); run.Login {
+				w.login(s, sub, source)
+			}
+			w.script(run.Script.Text, sub)
+		})
 		w.posix = posix
 	default:
 		if run.Dir != (programs.Word{}) {
@@ -330,6 +335,20 @@ func (w *walker) child(s *state, args []word) *state {
 		inner.params.known = !slices.ContainsFunc(args[:1], func(a word) bool { return a.many || a.glob })
 	}
 	return inner
+}
+
+// login follows what a shell reads at a login: files of the machine, and of the user, which
+// calls cannot write. They may set any variable.
+func (w *walker) login(s, inner *state, source string) {
+	home := s.get("HOME")
+	if home.text == "" || home.value != (value{text: w.env["HOME"]}) {
+		w.opaque("a shell reads the files of a login in another home directory", source)
+	}
+	for name := range strings.FieldsSeq(".profile .bash_profile .bash_login .bashrc .bash_logout") {
+		w.written(home.text+"/"+name, s, source)
+	}
+	inner.vars, inner.strange = newTable[variable](), true
+	w.put(inner, "HOME", home)
 }
 
 func differsFromBash(text string) bool {

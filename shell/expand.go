@@ -161,7 +161,7 @@ func (w *walker) operandOf(name string, s *state) (value, answer) {
 	v := w.parameter(name, s)
 	found, exists := s.vars.get(name)
 	switch {
-	case found.unset || !syntax.ValidName(name) || listed(shellNames, name) || listed(numericNames, name) || !v.known():
+	case found.unset || !exists && s.strange || !syntax.ValidName(name) || listed(shellNames, name) || listed(numericNames, name) || !v.known():
 		return v, perhaps
 	case exists:
 		return v, yes

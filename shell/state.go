@@ -22,6 +22,7 @@ type state struct {
 	split   bool               // IFS may have changed: words are split elsewhere
 	noglobs bool               // a pattern that matches nothing may be no word
 	closed  bool               // a descriptor may have been closed
+	strange bool               // variables of which nothing is known may be set
 	input   string             // what the next command reads on its standard input, as far as it is known
 	fed     []programs.Operand // trees whose names standard input contains
 	traps   []string           // of this process, as texts
@@ -82,7 +83,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 	}
 	for _, c := range []bool{
 		s.input != input, joinDirs(&s.dirs, o.dirs), joinDirs(&s.left, o.left), joinFlag(&s.split, o.split), joinFlag(&s.noglobs, o.noglobs),
-		joinFlag(&s.closed, o.closed), joinList(&s.fed, o.fed), joinList(&s.traps, o.traps), s.disk.join(o.disk),
+		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinList(&s.fed, o.fed), joinList(&s.traps, o.traps), s.disk.join(o.disk),
 	} {
 		changed = changed || c
 	}
@@ -204,7 +205,8 @@ func (w *walker) setParams(s *state, p params) {
 }
 
 func (s *state) get(name string) variable {
-	v, _ := s.vars.get(name)
+	v, ok := s.vars.get(name)
+	v.dynamic = v.dynamic || !ok && s.strange
 	return v
 }
 

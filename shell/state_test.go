@@ -24,6 +24,7 @@ func others() map[string]func(s *state) {
 		"split":   func(s *state) { s.split = true },
 		"noglobs": func(s *state) { s.noglobs = true },
 		"closed":  func(s *state) { s.closed = true },
+		"strange": func(s *state) { s.strange = true },
 		"input":   func(s *state) { s.input = "other" },
 		"fed":     func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
 		"traps":   func(s *state) { s.traps = []string{"other"} },

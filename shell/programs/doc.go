@@ -84,6 +84,7 @@ type Run struct {
 	At       int    // where these are in the command's words; 0 when they are not
 	Script   Word
 	Language string // of Script: the name of a shell; "text" when it is read in another way; "" = Argv is the command
+	Login    bool   // the shell reads the files of a login before
 	Dir      Word   // the directory it runs in; the same when empty, unknown when Dynamic
 	Adds     bool   // its input adds words, as with xargs
 	Replaces string // the mark in the words in whose place the input is put

@@ -68,7 +68,9 @@ func facts(c Command) (out []string) {
 	for _, r := range c.Runs {
 		switch {
 		case r.Language != "":
-			add("script %s", r.Script.Text)
+			if add("script %s", r.Script.Text); r.Login {
+				add("login")
+			}
 		default:
 			add("runs %s", plain(r.Argv...))
 		}

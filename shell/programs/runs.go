@@ -114,7 +114,7 @@ func (g *getopt) shell(started []Word) {
 	case c.hasFlag("-n") && c.Opaque == "" && !slices.ContainsFunc(g.argv, func(w Word) bool { return w.Dynamic }):
 	case c.hasFlag("-c") && len(started) > 0:
 		c.Through = true
-		c.Runs = append(c.Runs, Run{Script: first, Language: g.spec.name, Argv: started[1:], At: len(g.argv) - len(started) + 1})
+		c.Runs = append(c.Runs, Run{Script: first, Language: g.spec.name, Login: c.hasFlag("-l"), Argv: started[1:], At: len(g.argv) - len(started) + 1})
 	case c.hasFlag("-c") || c.Through:
 	default:
 		if c.Input = len(started) == 0 || odd || c.hasFlag("-s"); !c.Input {
