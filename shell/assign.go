@@ -143,8 +143,6 @@ func refusal(name string, v value, old variable) string {
 		return name + " cannot be set"
 	case name == "PWD":
 		return "the shell itself sets PWD"
-	case name == "PS4":
-		return "the shell evaluates PS4 when it traces"
 	case name == "FUNCNEST":
 		return "FUNCNEST ends functions early"
 	}

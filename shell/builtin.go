@@ -45,7 +45,15 @@ func (w *walker) builtin(args []word, s *state, source string) bool {
 		}
 		return false
 	case "alias", "unalias":
-		return false // a script expands none, unless shopt says so
+		if w.posix {
+			w.opaque(otherShell, source)
+		}
+		return false // a script of bash expands none, unless shopt says so
+	case "jobs":
+		if slices.ContainsFunc(rest, func(a word) bool { return !a.known() || strings.Contains(a.text, "x") }) {
+			w.opaque("the builtin `jobs` runs a command", source)
+		}
+		return false
 	default:
 		return w.stateful(name, rest, s, source)
 	}
@@ -140,6 +148,7 @@ func (w *walker) cd(args []word, s *state, source string) {
 	joinDirs(&s.left, left) // it may fail
 	var next []string
 	_, elsewhere := s.vars.get("CDPATH")
+	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
 	switch {
 	case unknown || elsewhere || !target.known() || len(args) > 1:
 	case target.text == "-" && before != nil:
@@ -148,7 +157,6 @@ func (w *walker) cd(args []word, s *state, source string) {
 		next = before
 	default:
 		for _, dir := range before {
-	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
 			joinList(&next, w.cdFrom(dir, target.text, physical, s))
 		}
 	}
@@ -245,6 +253,12 @@ var valueFlags = map[string][2]string{"read": {"adinNptu", "ers"}, "mapfile": {"
 
 // readVariables follows the builtins that set variables which their words name.
 func (w *walker) readVariables(name string, args []word, s *state, source string) {
+	if name == "getopts" && len(args) > 0 && args[0].maybe("--") {
+		if !args[0].known() {
+			w.opaque("the words of `getopts` are known only when it runs", source)
+		}
+		args = args[1:]
+	}
 	v, flags := unknown(), args
 	switch {
 	case name == "getopts":

@@ -225,7 +225,7 @@ func (w *walker) start(args []word, run programs.Run, s *state, source string) {
 		w.opaque("a shell runs a text known only when it runs", source)
 	case run.Language != "":
 		posix := w.posix
-		if w.posix = run.Language != "bash"; w.posix && differsFromBash(run.Script.Text) {
+		if w.posix = run.Language != "bash"; w.posix && !listed("sh dash", run.Language) {
 			w.opaque(otherShell, source)
 		}
 		w.apart(s, func(sub *state) {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -89,6 +90,9 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 		if w.posix {
 			w.opaque(otherShell, w.text(c))
 		}
+		if call, ok := timed(c).(*syntax.CallExpr); ok && len(call.Args) > 0 && strings.HasPrefix(call.Args[0].Lit(), "-") {
+			w.opaque("bash takes what follows `time` for a flag", w.text(c))
+		}
 		if c.Stmt != nil {
 			w.stmt(c.Stmt, s)
 		}
@@ -103,6 +107,14 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	default:
 		w.opaque("this form of command is not followed", w.text(cmd))
 	}
+}
+
+// timed is the command that time measures, if there is one.
+func timed(c *syntax.TimeClause) syntax.Command {
+	if c.Stmt == nil {
+		return nil
+	}
+	return c.Stmt.Cmd
 }
 
 func (w *walker) binary(c *syntax.BinaryCmd, s *state) {

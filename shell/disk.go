@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -281,16 +282,27 @@ func (w *walker) foreign(dir string) bool {
 }
 
 func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
-	rest := args[1:]
-	for len(rest) > 1 && rest[0].is("-C") && !rest[1].many && !rest[1].glob {
-		if w.steps -= 3; w.steps <= 0 {
-			w.exhausted()
-			break
+	out := slices.Clone(args[:1])
+	for i := 1; i < len(args); i++ {
+		switch next := i+1 < len(args); {
+		case !strings.HasPrefix(args[i].text, "-"):
+			return append(out, args[i:]...), s
+		case next && args[i].is("-C") && !args[i+1].many && !args[i+1].glob:
+			if w.steps -= 3; w.steps <= 0 {
+				w.exhausted()
+				return append(out, args[i:]...), s
+			}
+			s = w.startedIn(args[i+1], s, "git -C")
+			i++
+		default:
+			out = append(out, args[i])
+			if next && args[i].known() && listed("-c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source", args[i].text) {
+				i++
+				out = append(out, args[i])
+			}
 		}
-		s = w.startedIn(rest[1], s, "git -C")
-		rest = rest[2:]
 	}
-	return append([]word{args[0]}, rest...), s
+	return out, s
 }
 
 func (w *walker) written(name string, s *state, source string) {
@@ -318,6 +330,11 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 	if c.Opaque != "" && !c.Anything {
 		w.opaque(c.Opaque, source)
 	}
+	if len(c.Words) > 1 && listed("push fetch pull", c.Words[0].Text) {
+		for _, a := range c.Words[1:] {
+			w.pushesTo(a, s, source)
+		}
+	}
 	if len(c.Words) != 2 || c.Words[0].Text != "checkout" || c.Words[1].Dynamic || c.Words[1].Text == "" {
 		return
 	}
@@ -329,9 +346,22 @@ func (w *walker) configured(c *programs.Command, s *state, source string) {
 	}
 }
 
+// pushesTo records that git runs the hooks of a repository that a word names by its directory.
+func (w *walker) pushesTo(a policy.Word, s *state, source string) {
+	for _, path := range w.fromDirs(a.Text, s) {
+		if !a.Dynamic && (w.isDir(path) && w.foreign(path) || s.disk.mayBeRepository(path)) {
+			w.code("`git` would run the hooks of another repository than the workspace's", source)
+		}
+	}
+}
+
 func (w *walker) variableRuns(name string, v value, s *state) {
 	if policy.IsDangerousEnv(name) {
 		s.disk.runs() // programs do something else
+	}
+	locale := listed("LANG LC_ALL LC_CTYPE", name) && !(v.known() && plainLocale.MatchString(v.text))
+	if locale || listed(readingNames, name) || strings.HasPrefix(name, "BASH_FUNC_") {
+		w.opaque("a shell reads a text otherwise by what "+name+" is", name)
 	}
 	_, last, _ := strings.Cut(strings.TrimPrefix(name, "GIT_"), "_")
 	switch {
@@ -343,6 +373,12 @@ func (w *walker) variableRuns(name string, v value, s *state) {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: name})
 	}
 }
+
+// readingNames are variables by which shells read a text otherwise, run text of, or match
+// other names; plainLocale are values of those for the language by which they do not.
+const readingNames = "POSIXLY_CORRECT POSIX_PEDANTIC SHELLOPTS BASHOPTS BASH_COMPAT BASH_CMDS BASH_ALIASES PS4 GLOBIGNORE LOCPATH"
+
+var plainLocale = regexp.MustCompile(`^(?i:|C|POSIX|en_[A-Z]+|.*\.utf-?8)$`)
 
 // scriptNames are variables that shells and git take commands from.
 const scriptNames = "BASH_ENV ENV PS0 PS1 PS4 PROMPT_COMMAND VISUAL EDITOR PAGER GIT_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_SSH GIT_PROXY_COMMAND"

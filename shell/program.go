@@ -43,6 +43,11 @@ func (w *walker) program(args []word, s *state, source string) {
 	}
 	follow := c.Name != "" && c.Opaque == "" && c.Followed()
 	w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Follow: follow, Source: source})
+	for _, run := range c.Runs {
+		if len(run.Argv) > 0 && run.Language == "" && !follow && programs.Parse(run.Argv).Through {
+			w.start(args, run, s, source) // what a shell runs is known
+		}
+	}
 	w.say(args, s)
 	w.inputByDetour(args, s, source)
 	described(&c)

@@ -155,6 +155,9 @@ func (w *walker) script(text string, s *state) {
 	if why := refuse(text, veiled); why != "" {
 		w.opaque(why, "")
 	}
+	if w.posix && differsFromBash(text) {
+		w.opaque(otherShell, "")
+	}
 	text = veiled
 	if len(text) > maxScript {
 		text = text[:maxScript]

@@ -51,10 +51,8 @@ func (g *getopt) runs(own, started []Word) {
 		run.Dir = Word{Dynamic: true}
 	}
 	if run.Adds {
-		run.Replaces, run.Found = c.value("-I").Text, Word{Dynamic: true}
-		if c.hasFlag("-i") { // which is -I{} without a value
-			run.Replaces = cmp.Or(c.value("-i").Text, "{}")
-		}
+		run.Found = Word{Dynamic: true}
+		g.replaced(&run)
 	}
 	if first := started[0]; first.Dynamic {
 		g.opaque("the program that " + root.name + " starts is known only when it runs")
@@ -62,20 +60,26 @@ func (g *getopt) runs(own, started []Word) {
 	c.Runs = append(c.Runs, run)
 }
 
-// directory is where a flag says that the command runs.
-func (c *Command) directory() Word {
-	for _, f := range c.Flags {
-		if f.spec != nil && contains(f.spec.all, "--chdir") {
-			return f.Value
+// replaced says in whose place xargs puts its input: the last mark counts.
+func (g *getopt) replaced(run *Run) {
+	for _, f := range g.c.Flags {
+		switch f.Name {
+		case "-I":
+			run.Replaces = f.Value.Text
+		case "-i": // which is -I{} without a value
+			run.Replaces = cmp.Or(f.Value.Text, "{}")
+		case "-L", "-l", "-n":
+			if one := f.Name == "-n" && f.Value == (Word{Text: "1"}); run.Replaces != "" && !one {
+				g.opaque("a flag of xargs undoes another one")
+			}
 		}
 	}
-	return Word{}
 }
 
-// value returns the value of a flag.
-func (c *Command) value(name string) Word {
-	for _, f := range c.Flags {
-		if f.Name == name {
+// directory is where a flag says that the command runs: the last one.
+func (c *Command) directory() Word {
+	for _, f := range slices.Backward(c.Flags) {
+		if f.spec != nil && contains(f.spec.all, "--chdir") {
 			return f.Value
 		}
 	}
