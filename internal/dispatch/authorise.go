@@ -48,6 +48,7 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	effects, current := inv.Effects(), d.rulesFor(c)
 	verdict := current.policy.Decide(effects)
 	said := c.decided(verdict)
+	c.stepped(StepJudge, c.born)
 	if verdict.Action != policy.Ask {
 		return settled(verdict, said)
 	}
@@ -112,6 +113,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 		return nil, &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 	}
 	c.proceed(message.CallWaiting, nil)
+	defer c.stepped(StepAsk, time.Now())
 	patience := d.patience(q.rules)
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(c, q.inv, q.effects, said, expires)

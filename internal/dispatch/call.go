@@ -40,6 +40,7 @@ type Call struct {
 	of      *Call            // of a background call: the call that began it
 	key     Key
 	tool    string // canonical name; as asked when there is no such tool
+	listed  bool   // there is such a tool
 	hash    string // of tool and arguments
 	req     *message.Request
 	asked   message.ToolCall
@@ -63,7 +64,8 @@ type Call struct {
 	elsewhere bool             // another program carries it out; see tools.Elsewhere
 	fenced    bool             // cancelled before it came
 	known     *journal.Record  // the journal has the call already
-	lost      *refusal         // the journal cannot take the call
+	steps     []Step
+	lost      *refusal // the journal cannot take the call
 
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only

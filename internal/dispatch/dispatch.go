@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,10 +61,10 @@ const maxHeld = 256 << 20
 
 // A Dispatcher runs calls. Its methods may be called concurrently.
 type Dispatcher struct {
-	opt      Options
-	places   *queue        // of running calls
-	builds   chan struct{} // one element per call being parsed
-	observer atomic.Pointer[func(*Call, any)]
+	opt    Options
+	places *queue        // of running calls
+	builds chan struct{} // one element per call being parsed
+	seers  atomic.Pointer[[]func(*Call, any)]
 
 	mu       sync.Mutex
 	calls    map[Key]*Call // unanswered calls by client scope and id
@@ -96,12 +97,25 @@ func New(opt Options) *Dispatcher {
 }
 
 // Observe calls seen for each event of each call from now on, when its watchers can read
-// it too. It replaces an earlier one. seen must not block.
-func (d *Dispatcher) Observe(seen func(c *Call, event any)) { d.observer.Store(&seen) }
+// it too, beside those of earlier calls of Observe. seen must not block.
+func (d *Dispatcher) Observe(seen func(c *Call, event any)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []func(*Call, any)
+	if earlier := d.seers.Load(); earlier != nil {
+		all = slices.Clone(*earlier)
+	}
+	all = append(all, seen)
+	d.seers.Store(&all)
+}
 
 func (d *Dispatcher) seen(c *Call, event any) {
-	if seen := d.observer.Load(); seen != nil {
-		(*seen)(c, event)
+	all := d.seers.Load()
+	if all == nil {
+		return
+	}
+	for _, seen := range *all {
+		seen(c, event)
 	}
 }
 
@@ -157,7 +171,8 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	canonical := s.Call.Name
-	if _, name, ok := d.opt.Registry.Lookup(s.Call.Name); ok {
+	_, name, known := d.opt.Registry.Lookup(s.Call.Name)
+	if known {
 		canonical = name
 	}
 	// What a call keeps must not keep its whole frame in memory.
@@ -167,7 +182,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	c := &Call{
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
 		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
-		tool: canonical, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
+		tool: canonical, listed: known, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
 		req: &req, asked: s.Call, born: time.Now(),
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),

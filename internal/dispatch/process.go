@@ -48,7 +48,9 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 
 // answer journals a call's return and tells it to the watchers.
 func (d *Dispatcher) answer(c *Call, out outcome) {
+	begin := time.Now()
 	final, fresh := d.conclude(c, out)
+	c.stepped(StepRecord, begin)
 	if c.fenced {
 		d.unfence(c)
 	}
@@ -156,6 +158,7 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 		leave()
 		return nil, refused
 	}
+	defer c.stepped(StepQueue, time.Now())
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for told := 0; ; {
@@ -274,6 +277,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	io.Judge, io.Calls = d.judge(c, out.decision), others{d, c}
 	out.result = inv.Execute(ctx, io)
 	out.took = time.Since(begin)
+	c.stepped(StepRun, begin)
 	c.input.close()
 	out.capture.Close()
 	if stdout, stderr, _ := out.capture.Totals(); dir != "" && stdout+stderr > 0 && !begun.Load() {
