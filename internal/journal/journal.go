@@ -206,6 +206,7 @@ func (j *Journal) openLog(ctx context.Context) error {
 	if o.Begins, err = j.index.begins(ctx); err != nil {
 		return err
 	}
+	o.Synced = w.measure
 	o.From = at
 	if w.log, err = chain.Open(o); errors.Is(err, chain.ErrNoMark) {
 		o.From, o.Begins = chain.Mark{}, 0

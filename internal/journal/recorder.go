@@ -45,6 +45,7 @@ type recorder struct {
 	replace func(string) string // texts that are not recorded; nil: none
 
 	last   atomic.Int64 // number of the last message
+	synced atomic.Pointer[func(time.Duration, error)]
 	health health
 	alarm  alarm // writes what nobody waits for, and syncs
 

@@ -3,6 +3,7 @@ package chain
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // disk brings what was written to the disk, and notes it. Who comes while another one syncs
@@ -14,6 +15,7 @@ type disk struct {
 	synced  uint64               // number of the last record that is on the disk
 	failed  error                // why later ones cannot be
 	note    note
+	measure func(time.Duration, error) // Options.Synced
 }
 
 // sync is Log.Sync for a caller that has the turn.
@@ -25,7 +27,12 @@ func (d *disk) sync(number uint64) error {
 		return d.failed
 	}
 	now := *d.written.Load()
-	if err := d.file.Sync(); err != nil {
+	begun := time.Now()
+	err := d.file.Sync()
+	if d.measure != nil {
+		d.measure(time.Since(begun), err)
+	}
+	if err != nil {
 		return d.fail(err)
 	}
 	if err := d.note.write(latest, now); err != nil {

@@ -63,6 +63,9 @@ type Options struct {
 	Seen func(Record) error
 	// Own is called by Verify for each of the log's own records; it may be nil.
 	Own func(Record)
+	// Synced is called after each attempt to bring records to the disk, with how long it
+	// took; nil = it is not called. It must not block.
+	Synced func(took time.Duration, err error)
 }
 
 // A Log is an open log. Update must not be called at the same time as another Update or
@@ -86,7 +89,7 @@ func Open(o Options) (l *Log, err error) {
 	}
 	defer unlock()
 	l = &Log{opt: o}
-	l.disk.turn = make(chan struct{}, 1)
+	l.disk.turn, l.disk.measure = make(chan struct{}, 1), o.Synced
 	if err = l.open(); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
