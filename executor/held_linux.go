@@ -33,6 +33,7 @@ func (p *Pool) Hold(c Command) *Held {
 	}
 	if s := p.take(c); s != nil && h.give(s) == nil {
 		h.waited = true
+		p.counts.hits.Add(1)
 		return h
 	}
 	h.begin(c)
@@ -62,6 +63,7 @@ func (h *Held) begin(c Command) {
 }
 
 func (h *Held) beginOnce(c Command) {
+	h.pool.countStart()
 	s, err := openStreams(c)
 	if err == nil {
 		if h.process, err = hold(c, s); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toold/toold/sandbox"
@@ -37,6 +38,7 @@ type Pool struct {
 	work sync.WaitGroup // the keeper, and helpers on their way out
 
 	reports reportPool
+	counts  counts
 
 	mu     sync.Mutex
 	ready  []*readyShell      // oldest first
@@ -48,6 +50,9 @@ type Pool struct {
 	closed bool
 }
 
+// counts are those of PoolCounts that only grow.
+type counts struct{ hits, started, ahead atomic.Int64 }
+
 // NewPool returns a pool that keeps at most size shells. Close ends it.
 func NewPool(size int) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
@@ -57,6 +62,24 @@ func NewPool(size int) *Pool {
 		p.work.Go(func() { p.keep(ctx) })
 	}
 	return p
+}
+
+// Counts returns what the pool has done.
+func (p *Pool) Counts() PoolCounts {
+	if p == nil {
+		return PoolCounts{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.counts
+	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.ready))}
+}
+
+// countStart counts a sandbox that is started for a call.
+func (p *Pool) countStart() {
+	if p != nil {
+		p.counts.started.Add(1)
+	}
 }
 
 // Run is the function Run, faster when a shell waits for c. The slices of c must
@@ -312,6 +335,7 @@ func (p *Pool) refill(ctx context.Context) {
 		if c == nil {
 			return
 		}
+		p.counts.ahead.Add(1)
 		s, err := startReady(ctx, *c)
 		if err != nil {
 			return

@@ -28,6 +28,9 @@ func (*Held) Drop() {}
 // Prepare does nothing.
 func (*Pool) Prepare(Command) {}
 
+// Counts returns zeros.
+func (*Pool) Counts() PoolCounts { return PoolCounts{} }
+
 // Flush does nothing.
 func (*Pool) Flush() {}
 
