@@ -75,6 +75,8 @@ var layers = []row{
 	{"tools/elsewhere", []string{"internal/display", "tools", "policy"}, nil},
 	{"internal/dispatch", []string{"internal/paths", "internal/display", "message", "policy", "policy/check", "tools", "tools/spool", "internal/approval", "internal/workspaces", "internal/journal", "sandbox", "sandbox/widen"}, []string{"zap"}},
 
+	{"internal/metrics", []string{"message", "internal/dispatch"}, []string{"prometheus"}},
+	{"internal/trace", []string{"message", "internal/dispatch"}, []string{"otel"}},
 	{"internal/codex", []string{"internal/paths", "message", "tools", "tools/files", "tools/spool", "internal/dispatch", "sandbox"}, nil},
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
@@ -86,7 +88,7 @@ var layers = []row{
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
 		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
-		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/server", "internal/statedir", "internal/tokens", "internal/workspaces",
+		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/tokens", "internal/trace", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"cmd/toold", []string{
 		"internal/paths", "message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "client",
@@ -111,6 +113,8 @@ var modules = map[string]string{
 	"go-yaml":       "github.com/goccy/go-yaml",
 	"gotextdiff":    "github.com/hexops/gotextdiff",
 	"jsonschema-go": "github.com/google/jsonschema-go",
+	"otel":          "go.opentelemetry.io/otel",
+	"prometheus":    "github.com/prometheus/client_golang/prometheus",
 	"psx":           "kernel.org/pub/linux/libs/security/libcap/psx",
 	"pgx":           "github.com/jackc/pgx/v5/pgconn", // no other of its packages
 	"pty":           "github.com/creack/pty",

@@ -42,6 +42,9 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"list-returns":   listReturns,
 		"until-decided":  untilDecided,
 		"certificate":    makeCertificate,
+		"fetch":          fetch,
+		"await-metric":   awaitMetric,
+		"collect":        collect,
 	}
 }
 

@@ -37,6 +37,7 @@ type Config struct {
 	WarmShells     int64    // that wait for the next commands
 	Redact         []string // texts that are never shown nor kept
 	LogLevel       string   // "debug", "info", "warn" or "error"
+	Traces         string   // where traces are sent, an OTLP/HTTP URL with its path; empty = nowhere
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
 
 	Widen  widen.Bounds // what an approver may add to the sandbox of one call

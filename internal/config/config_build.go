@@ -79,6 +79,7 @@ func (l *loader) build(raw file) Config {
 	l.count(&c.WarmShells, raw.WarmShells, "warm_shells", bounds{0, 64})
 	c.Redact = l.redact(raw.Redact)
 	l.word(&c.LogLevel, raw.Log.Level, "log.level", "debug", "info", "warn", "error")
+	l.endpoint(&c.Traces, raw.Telemetry.Endpoint)
 	c.Warnings = l.warnings
 	return c
 }
@@ -127,11 +128,15 @@ func checkListen(address string, tls bool) string {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return "the port must be a number from 0 (any free one) to 65535"
 	}
-	ip := net.ParseIP(host)
-	if tls || host == "localhost" || ip != nil && ip.IsLoopback() {
+	if tls || isLoopback(host) {
 		return ""
 	}
 	return "other machines can reach this address: set tls.cert and tls.key, or listen on 127.0.0.1"
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // checked reads a list of texts of one form.
@@ -154,6 +159,27 @@ func isHost(s string) bool {
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHost(u.Host) && u.Scheme+"://"+u.Host == s
+}
+
+// endpoint reads where a collector takes OTLP over HTTP. As in OpenTelemetry, the path of
+// traces is added to it.
+func (l *loader) endpoint(dst *string, s scalar) {
+	const key = "telemetry.otlp_endpoint"
+	var base string
+	if l.text(&base, s, key); base == "" {
+		return
+	}
+	u, err := url.Parse(base)
+	plain := err == nil && u.User == nil && u.RawQuery+u.Fragment == ""
+	if !plain || !isOrigin(u.Scheme+"://"+u.Host) {
+		l.fail(s, "%s cannot be %q: expected a URL without a query and a password, such as http://127.0.0.1:4318", key, s.text)
+		return
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		l.fail(s, "%s is on another machine: use https, or a collector on this machine that passes the traces on", key)
+		return
+	}
+	*dst = u.JoinPath("v1/traces").String()
 }
 
 var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)

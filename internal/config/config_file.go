@@ -92,6 +92,9 @@ type file struct {
 	Log        struct {
 		Level scalar `yaml:"level"`
 	} `yaml:"log"`
+	Telemetry struct {
+		Endpoint scalar `yaml:"otlp_endpoint"`
+	} `yaml:"telemetry"`
 }
 
 // scalar is a single value and the place where it was written.

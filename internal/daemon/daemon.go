@@ -9,6 +9,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -23,7 +24,9 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/loopback"
+	"github.com/toold/toold/internal/metrics"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/trace"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/interop/mcp"
 	"github.com/toold/toold/message"
@@ -73,6 +76,7 @@ type Daemon struct {
 	codex     *codex.Server
 	mcp       *mcp.Handler
 	server    *server.Server
+	traces    *trace.Exporter
 	listeners []net.Listener
 	inside    *loopback.Pipe // one of them, for parts of this process that are clients
 
@@ -149,9 +153,17 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
 	d.mcp = d.newMCP(approvals)
+	if d.traces, err = trace.New(d.Config.Traces, d.Version, d.untraced); err != nil {
+		return &ConfigurationError{fmt.Errorf("cannot send traces: %w", err)}
+	}
+	meter := metrics.New(d.sources())
+	d.calls.Observe(meter.Seen)
+	d.calls.Observe(d.traces.Seen)
+	d.journal.Measure(meter.Synced)
 	d.server = server.New(server.Options{
-		Reload:   d.policies.reload,
-		Policy:   d.policies.state,
+		Reload:  d.policies.reload,
+		Policy:  d.policies.state,
+		Metrics: meter, Refused: meter.Refused,
 		Dispatch: d.calls, Codex: d.codex, MCP: d.serveMCP, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
 		Greet: d.greet, Question: d.Question,
 		AllowedHosts: d.Config.AllowedHosts, AllowedOrigins: d.Config.AllowedOrigins, OwnOrigins: []string{d.Origin()},
@@ -179,6 +191,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	// They end with stop.
 	tasks.Go(func() { d.calls.Tend(beside) })
 	tasks.Go(func() { d.prune(beside) })
+	tasks.Go(func() { d.traces.Run(beside) })
 	if d.Follow {
 		tasks.Go(func() { d.policies.watch(beside, d.Reload, d.policyFiles) })
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/url"
 	"slices"
 	"strings"
@@ -79,6 +80,15 @@ func decider(s *Server, r *http.Request) (Token, int) {
 	return who, status
 }
 
+// watcher needs the token of somebody who may read everything.
+func watcher(s *Server, r *http.Request) (Token, int) {
+	who, status := holder(s, r)
+	if status == http.StatusOK && !who.has(Observer) && !who.has(Admin) {
+		return Token{}, http.StatusForbidden
+	}
+	return who, status
+}
+
 // upgrade is holder for WebSocket handshakes; other requests are told what the
 // route is for.
 func upgrade(s *Server, r *http.Request) (Token, int) {
@@ -134,6 +144,10 @@ func routes() []route {
 		{"POST " + PathOfQuestion("{id}"), anyone, (*Server).servePageAnswer},
 		{"GET /v1/reload", decider, (*Server).servePolicy},
 		{"POST /v1/reload", decider, (*Server).serveReload},
+		{"GET /metrics", watcher, (*Server).serveMetrics},
+		{"GET /debug/pprof/", inspector, profile(pprof.Index)},
+		{"GET /debug/pprof/profile", inspector, profile(pprof.Profile)},
+		{"GET /debug/pprof/trace", inspector, profile(pprof.Trace)},
 	}
 }
 
@@ -143,6 +157,7 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			who, status := rt.access(s, r)
 			if status != http.StatusOK {
+				s.refused(refusalOf(status))
 				refuse(w, status)
 				return
 			}
@@ -158,10 +173,12 @@ func (s *Server) handler() http.Handler {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.ours(r.Host) {
+			s.refused(refusedHost)
 			http.Error(w, "toold: the Host header names another machine; allow it with allowed_hosts", http.StatusForbidden)
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && !s.friendly(origin) {
+			s.refused(refusedOrigin)
 			http.Error(w, "toold: pages of this origin may not connect; allow it with allowed_origins", http.StatusForbidden)
 			return
 		}
@@ -201,6 +218,8 @@ func refuse(w http.ResponseWriter, status int) {
 	case http.StatusUpgradeRequired:
 		w.Header().Set("Upgrade", "websocket")
 		http.Error(w, "toold: this is a WebSocket endpoint", status)
+	case http.StatusMisdirectedRequest:
+		http.Error(w, "toold: only the Unix socket serves this; set socket in the configuration", status)
 	case http.StatusForbidden:
 		http.Error(w, "toold: the role of this token does not allow this", status)
 	default:

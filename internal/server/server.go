@@ -44,6 +44,11 @@ type Options struct {
 	Reload func() (Reloaded, error)
 	// Policy tells what the last reload came to.
 	Policy func() Reloaded
+	// Metrics answers those who may observe; nil = there are none.
+	Metrics http.Handler
+	// Refused is called for each connection and request that is refused, with one of a few
+	// words of the package for why; nil = it is not called. It must not block.
+	Refused func(why string)
 
 	AllowedHosts   []string // names of this machine besides the loopback ones, without port
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
@@ -144,6 +149,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) 
 // connect upgrades a connection and has run serve it, which returns when it has ended.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request, who Token, run func(*session)) {
 	if why := s.mayConnect(who); why != "" {
+		s.refused(refusedLimit)
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, why, http.StatusServiceUnavailable)
 		return
@@ -154,6 +160,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who Token, run 
 	}
 	ss := newSession(s, conn, who)
 	if why := s.add(ss); why != "" {
+		s.refused(refusedLimit)
 		ss.farewell(websocket.CloseTryAgainLater, why)
 		conn.Close()
 		return
@@ -161,6 +168,13 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, who Token, run 
 	defer s.joined.Done()
 	defer s.remove(ss)
 	run(ss)
+}
+
+// Clients counts the connections.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
 }
 
 // mayConnect returns why a token may not connect now, or "".

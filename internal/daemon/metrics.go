@@ -1,0 +1,35 @@
+package daemon
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/metrics"
+)
+
+// sources returns what the metrics read when they are asked for.
+func (d *Daemon) sources() metrics.Source {
+	return metrics.Source{
+		Version: d.Version, States: d.calls.States, Journal: d.journal.Bytes, Masks: d.masked, Dropped: d.traces.Dropped,
+		Clients: func() int { return d.server.Clients() }, // it is made later
+		Warm:    func() int64 { return d.shells.Counts().Waiting },
+		Hits:    func() int64 { return d.shells.Counts().Hits },
+		Started: func() int64 { return d.shells.Counts().Started },
+		Ahead:   func() int64 { return d.shells.Counts().Ahead },
+	}
+}
+
+// masked counts what rules keep from the programs of calls in the open workspaces.
+func (d *Daemon) masked() (n int) {
+	_ = d.workspaces.Each(func(_ string, w *workspace) error {
+		if set := w.masks.Usual(); set != nil {
+			n += len(set.Hidden) + len(set.Fixed)
+		}
+		return nil
+	})
+	return n
+}
+
+// untraced says that traces cannot be sent, once until one is sent again.
+func (d *Daemon) untraced(err error) {
+	d.Log.Warn("cannot send traces; calls go on, and what is not sent is dropped", zap.String("setting", "telemetry.otlp_endpoint"), zap.Error(err))
+}

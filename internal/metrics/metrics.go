@@ -1,0 +1,142 @@
+// Package metrics counts what a daemon does, for Prometheus.
+//
+// What happens is counted when it happens, by functions that take about a microsecond; what
+// is so is read when it is asked for, from a Source. The values of labels are names of tools
+// and constants of this program, never text that a client, a call or a policy can choose.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/message"
+)
+
+// A Source returns what is so at the moment. All fields are needed; the functions may be
+// called at the same time.
+type Source struct {
+	Version string
+	States  func() map[message.CallState]int // unanswered calls
+	Clients func() int                       // connections
+	Journal func() (log, index int64)        // bytes
+	Masks   func() int                       // files and directories that rules keep from calls
+	Warm    func() int64                     // shells that wait
+	Hits    func() int64                     // calls for which one waited
+	Started func() int64                     // sandboxes started for a call
+	Ahead   func() int64                     // sandboxes started before there was a call
+	Dropped func() int64                     // traces that were dropped
+}
+
+// Metrics are the metrics of a daemon. Its methods may be called concurrently.
+type Metrics struct {
+	http.Handler // answers with all metrics
+
+	calls       *prometheus.CounterVec
+	replays     prometheus.Counter
+	seconds     *prometheus.HistogramVec
+	steps       *prometheus.HistogramVec
+	decisions   *prometheus.CounterVec
+	connections *prometheus.CounterVec
+	denials     *prometheus.CounterVec
+	refused     *prometheus.CounterVec
+	sync        prometheus.Histogram
+	unsynced    prometheus.Counter
+}
+
+// New returns the metrics of a daemon.
+func New(s Source) *Metrics {
+	r := prometheus.NewRegistry()
+	m := &Metrics{Handler: promhttp.HandlerFor(r, promhttp.HandlerOpts{})}
+	m.count(r)
+	m.time(r)
+	s.register(r)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// count registers what is counted.
+func (m *Metrics) count(r *prometheus.Registry) {
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	one := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		r.MustRegister(c)
+		return c
+	}
+	m.calls = vec("toold_calls_total", "Answered calls. decision is the last one: allow, deny, or none when nothing was decided; by is what made it; outcome is success, error (the tool failed) or the error type.", "tool", "decision", "by", "outcome")
+	m.replays = one("toold_replays_total", "Calls sent again, which got the recorded return.")
+	m.decisions = vec("toold_policy_decisions_total", "What the policy said about calls, before a person was asked.", "action")
+	m.connections = vec("toold_connection_decisions_total", "Decisions about hosts that running calls wanted to reach.", "decision", "by")
+	m.denials = vec("toold_denials_total", "What the sandbox kept from calls, as returns list it.", "kind")
+	m.refused = vec("toold_refused_requests_total", "Connections and requests that were refused: limit, token, role, host, origin or other.", "why")
+	m.unsynced = one("toold_journal_sync_failures_total", "Attempts to bring the journal to the disk that failed.")
+}
+
+// time registers what is timed.
+func (m *Metrics) time(r *prometheus.Registry) {
+	vec := func(name, help, label string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBucketsRange(0.001, 1000, 19)}, []string{label})
+		r.MustRegister(h)
+		return h
+	}
+	m.seconds = vec("toold_call_seconds", "From the arrival of a call to its return.", "tool")
+	m.steps = vec("toold_call_step_seconds", "Parts of the time of calls: judge, ask (a person), queue, run, record.", "step")
+	m.sync = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "toold_journal_sync_seconds", Help: "Bringing the journal to the disk.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+	})
+	r.MustRegister(m.sync)
+}
+
+// Seen counts an event of a call; see dispatch.Dispatcher.Observe.
+func (m *Metrics) Seen(c *dispatch.Call, event any) {
+	switch e := event.(type) {
+	case message.PolicyDecision:
+		m.decisions.WithLabelValues(known(e.Action, actions)).Inc()
+	case message.ConnectionDecision:
+		m.connections.WithLabelValues(known(e.Action, actions), known(e.By, deciders)).Inc()
+	case dispatch.Final:
+		m.answered(c, e.Return)
+	}
+}
+
+func (m *Metrics) answered(c *dispatch.Call, ret *message.ToolReturn) {
+	switch {
+	case ret == nil: // another call has its id
+		return
+	case ret.Replayed:
+		m.replays.Inc()
+		return
+	}
+	tool := c.Tool()
+	decision, by := "none", "none"
+	if d := ret.Decision; d != nil {
+		decision, by = known(d.Action, actions), known(d.By, deciders)
+	}
+	m.calls.WithLabelValues(tool, decision, by, outcome(ret)).Inc()
+	m.seconds.WithLabelValues(tool).Observe(time.Since(c.Received()).Seconds())
+	for _, s := range c.Steps() {
+		m.steps.WithLabelValues(s.Name).Observe(s.To.Sub(s.From).Seconds())
+	}
+	for _, d := range ret.Denials {
+		m.denials.WithLabelValues(known(string(d.Kind), denials)).Inc()
+	}
+}
+
+// Synced counts an attempt to bring the journal to the disk; see journal.Journal.Measure.
+func (m *Metrics) Synced(took time.Duration, err error) {
+	m.sync.Observe(took.Seconds())
+	if err != nil {
+		m.unsynced.Inc()
+	}
+}
+
+// Refused counts a connection or request that was refused; see server.Options.
+func (m *Metrics) Refused(why string) { m.refused.WithLabelValues(why).Inc() }

@@ -1,0 +1,180 @@
+// Package trace sends each answered call as a trace to a collector of OpenTelemetry, by
+// OTLP over HTTP: a span for the call, with one below it for each of its steps. It sends
+// names, ids and times, never arguments, output or rules.
+//
+// Calls never wait for it: what a collector does not take in time is dropped and counted.
+// Variables of the environment that begin with OTEL_ hold as OpenTelemetry documents them,
+// for headers and certificates among others, but do not switch it on.
+package trace
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/toold/toold/internal/dispatch"
+)
+
+const (
+	maxWaiting = 2048 // calls that wait to be sent
+	maxBatch   = 256  // calls that are sent together
+	batchWait  = time.Second
+	sendWait   = 10 * time.Second
+	lastWait   = time.Second // for what is left when Run is to end
+)
+
+// An Exporter sends traces. A nil Exporter sends nothing.
+type Exporter struct {
+	to       sdk.SpanExporter
+	resource *resource.Resource
+	failed   func(error)
+	calls    chan call
+	dropped  atomic.Int64
+}
+
+// New returns an Exporter that sends to url, an OTLP endpoint for traces with its path; nil
+// when url is empty. failed is called when sending fails that did not fail before. The
+// caller calls Run.
+func New(url, version string, failed func(error)) (*Exporter, error) {
+	if url == "" {
+		return nil, nil
+	}
+	// No retries: a collector that comes back gets what is new.
+	to, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(url),
+		otlptracehttp.WithTimeout(sendWait), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}))
+	if err != nil {
+		return nil, err
+	}
+	about := resource.NewSchemaless(attribute.String("service.name", "toold"), attribute.String("service.version", version))
+	return &Exporter{to: to, resource: about, failed: failed, calls: make(chan call, maxWaiting)}, nil
+}
+
+// Seen takes an answered call; see dispatch.Dispatcher.Observe.
+func (e *Exporter) Seen(c *dispatch.Call, event any) {
+	final, ok := event.(dispatch.Final)
+	if e == nil || !ok || final.Return == nil || final.Return.Replayed {
+		return
+	}
+	select {
+	case e.calls <- newCall(c, final.Return):
+	default:
+		e.dropped.Add(1)
+	}
+}
+
+// Dropped counts the calls that were not sent.
+func (e *Exporter) Dropped() int64 {
+	if e == nil {
+		return 0
+	}
+	return e.dropped.Load()
+}
+
+// Run sends until ctx ends, then what is left, for a moment. It is called once.
+func (e *Exporter) Run(ctx context.Context) {
+	if e == nil {
+		return
+	}
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWait, cancel) })
+	defer stop()
+	var made collected
+	provider := sdk.NewTracerProvider(sdk.WithResource(e.resource), sdk.WithSpanProcessor(&made))
+	tracer, down := provider.Tracer("toold"), false
+	for ctx.Err() == nil || len(e.calls) > 0 {
+		batch := e.gather(ctx)
+		for _, c := range batch {
+			c.record(tracer)
+		}
+		if len(batch) == 0 {
+			break
+		}
+		err := e.send(late, made.spans)
+		made.spans = nil
+		if err != nil {
+			e.dropped.Add(int64(len(batch)))
+		}
+		if err != nil && !down {
+			e.failed(err)
+		}
+		down = err != nil
+	}
+	_ = e.to.Shutdown(late) // it has nothing to send
+}
+
+// gather waits for a call, and then for more that come soon. When ctx has ended it takes
+// what is there.
+func (e *Exporter) gather(ctx context.Context) (batch []call) {
+	select {
+	case c := <-e.calls:
+		batch = append(batch, c)
+	case <-ctx.Done():
+	}
+	soon := time.NewTimer(batchWait)
+	defer soon.Stop()
+	for len(batch) < maxBatch {
+		select {
+		case c := <-e.calls:
+			batch = append(batch, c)
+			continue
+		default:
+		}
+		select {
+		case c := <-e.calls:
+			batch = append(batch, c)
+		case <-soon.C:
+			return batch
+		case <-ctx.Done():
+			return batch
+		}
+	}
+	return batch
+}
+
+// send sends spans once.
+func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	ctx, cancel := context.WithTimeout(ctx, sendWait)
+	defer cancel()
+	return e.to.ExportSpans(ctx, spans)
+}
+
+// collected is a span processor that keeps the spans that have ended. It is used by one
+// goroutine.
+type collected struct{ spans []sdk.ReadOnlySpan }
+
+// OnStart implements sdk.SpanProcessor.
+func (*collected) OnStart(context.Context, sdk.ReadWriteSpan) {}
+
+// OnEnd implements sdk.SpanProcessor.
+func (c *collected) OnEnd(s sdk.ReadOnlySpan) { c.spans = append(c.spans, s) }
+
+// ForceFlush implements sdk.SpanProcessor.
+func (*collected) ForceFlush(context.Context) error { return nil }
+
+// Shutdown implements sdk.SpanProcessor.
+func (*collected) Shutdown(context.Context) error { return nil }
+
+// record makes the spans of a call. Times are counted from its arrival: the clock may have
+// been set meanwhile.
+func (c call) record(tracer trace.Tracer) {
+	at := func(t time.Time) trace.SpanEventOption {
+		return trace.WithTimestamp(c.begun.Round(0).Add(t.Sub(c.begun)))
+	}
+	ctx, root := tracer.Start(context.Background(), c.tool, trace.WithSpanKind(trace.SpanKindServer), at(c.begun), trace.WithAttributes(c.attributes()...))
+	for _, s := range c.steps {
+		_, part := tracer.Start(ctx, s.Name, at(s.From))
+		part.End(at(s.To))
+	}
+	if c.failed {
+		root.SetStatus(codes.Error, c.errorType)
+	}
+	root.End(at(c.ended))
+}
