@@ -1,14 +1,17 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/metrics"
+	"github.com/toold/toold/internal/trace"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -81,7 +84,9 @@ func TestARepeatIsNotCountedAsACall(t *testing.T) {
 func TestRefusedConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	ts := newLimitedServer(t, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.Connections = 2 }, measured)
-	dialAs(t, ts, agentSecret)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, `{"message_type":"ping","nonce":"here"}`)
+	until(t, conn, "here") // it is counted
 	for _, c := range []struct{ why, secret, host, origin string }{
 		{why: refusedLimit, secret: agentSecret}, {why: refusedToken}, {why: refusedHost, host: "evil.example"}, {why: refusedOrigin, origin: "https://evil.example"},
 	} {
@@ -105,29 +110,75 @@ func TestRefusedConnectionsAreCounted(t *testing.T) {
 	}
 }
 
-func BenchmarkCounting(b *testing.B) {
-	var seen *dispatch.Call
-	var final dispatch.Final
-	ts := newLimitedServer(b, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) {
+// answered makes one call and returns it with its return, as observers see them.
+func answered(t testing.TB) (call1 *dispatch.Call, final dispatch.Final) {
+	t.Helper()
+	seen := make(chan dispatch.Final, 1)
+	ts := newLimitedServer(t, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) {
 		o.Dispatch.Observe(func(c *dispatch.Call, event any) {
 			if f, ok := event.(dispatch.Final); ok {
-				seen, final = c, f
+				call1 = c
+				seen <- f
 			}
 		})
 	})
-	conn := dialAs(b, ts, agentSecret)
-	write(b, conn, call("one"))
-	for {
-		if _, frame, err := conn.ReadMessage(); err != nil || strings.Contains(string(frame), `"tool_return_message"`) {
-			break
-		}
+	write(t, dialAs(t, ts, agentSecret), call("one"))
+	final = <-seen
+	return call1, final
+}
+
+func TestACollectorThatHangsHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	c, final := answered(t)
+	came, release := make(chan struct{}, n), make(chan struct{})
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		came <- struct{}{}
+		<-release
+	}))
+	defer collector.Close()
+	defer close(release)
+	failures := make(chan error, n)
+	e, err := trace.New(collector.URL+"/v1/traces", "test", func(err error) { failures <- err })
+	if err != nil {
+		t.Fatal(err)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan struct{})
+	// Ends with ctx.
+	go func() { defer close(ended); e.Run(ctx) }()
+	e.Seen(c, final)
+	<-came // and it waits for an answer
+	for range n {
+		e.Seen(c, final)
+	}
+	if e.Dropped() == 0 {
+		t.Error("none of the calls was dropped")
+	}
+	stop()
+	<-ended
+	if len(failures) != 1 || e.Dropped() != n+1 {
+		t.Errorf("%d failures were reported, and %d of %d calls counted as dropped", len(failures), e.Dropped(), n+1)
+	}
+}
+
+func BenchmarkObserving(b *testing.B) {
+	c, final := answered(b)
 	none := func() int64 { return 0 }
 	m := metrics.New(metrics.Source{
 		States: func() map[message.CallState]int { return nil }, Journal: func() (log, index int64) { return 0, 0 }, Clients: func() int { return 0 }, Masks: func() int { return 0 },
 		Warm: none, Hits: none, Started: none, Ahead: none, Dropped: none,
 	})
-	for b.Loop() {
-		m.Seen(seen, final)
+	e, err := trace.New("http://127.0.0.1:9/v1/traces", "test", func(error) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, seen := range map[string]func(*dispatch.Call, any){"metrics": m.Seen, "traces": e.Seen} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				seen(c, final)
+			}
+		})
 	}
 }
