@@ -47,6 +47,8 @@ type Request[T any] struct {
 	Owner   string    // client of the call
 	Expires time.Time // the zero time is in the past
 	Show    T
+	Again   bool  // it was asked before a restart: it waits also while no approver has joined
+	Later   error // if this ends the context of Ask, the request will be asked again: approvers are not notified
 
 	// Check, if set, refuses invalid answers: Resolve returns its error, and the request
 	// continues to wait. It may be called concurrently.
@@ -106,7 +108,7 @@ func New[T any]() *Queue[T] {
 }
 
 // Ask shows r to every approver and waits for the first answer. The error is
-// nil only if someone answered: it is ErrNobody if no approver has joined, ErrExpired
+// nil only if someone answered: it is ErrNobody if no approver has joined (see Again), ErrExpired
 // after r.Expires, and the cause of ctx if that ends first. An approver that leaves
 // does not end the wait.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
@@ -125,6 +127,9 @@ func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 		return q.giveUp(e, Verdict{By: ByDeadline, Reason: ErrExpired.Error()}, ErrExpired)
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
+		if r.Later != nil && errors.Is(cause, r.Later) && q.claim(e) {
+			return Verdict{}, cause
+		}
 		v := Verdict{By: ByCancelled, Reason: cause.Error()}
 		if settled := (*Settled)(nil); errors.As(cause, &settled) {
 			v = settled.Verdict
@@ -140,7 +145,7 @@ func (q *Queue[T]) add(ctx context.Context, r Request[T]) (*entry[T], error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.attended(r) {
+	if !r.Again && !q.attended(r) {
 		return nil, ErrNobody
 	}
 	if time.Until(r.Expires) <= 0 {

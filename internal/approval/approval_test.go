@@ -312,3 +312,44 @@ func TestAnAnswerThatCannotCountLeavesTheRequestOpen(t *testing.T) {
 		wantHeard(t, ann, "asked 1", "resolved 1 true by ann")
 	})
 }
+
+func TestAQuestionThatIsAskedLaterIsNotResolved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := approval.New[string]()
+		p := &person{}
+		defer q.Join(p)()
+		stopping := errors.New("stopping")
+		ctx, stop := context.WithCancelCause(t.Context())
+		r := request("1")
+		r.Later = stopping
+		got := ask(ctx, q, r)
+		synctest.Wait()
+		stop(fmt.Errorf("because: %w", stopping))
+		if a := <-got; !errors.Is(a.err, stopping) {
+			t.Errorf("Ask returned %+v", a)
+		}
+		wantHeard(t, p, "asked 1")
+		if _, err := q.Resolve("1", approval.Verdict{Approve: true}); !errors.Is(err, approval.ErrNotPending) {
+			t.Errorf("an answer meanwhile: %v", err)
+		}
+	})
+}
+
+func TestAQuestionThatIsAskedAgainWaitsForAnApprover(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := approval.New[string]()
+		r := request("1")
+		r.Again = true
+		got := ask(t.Context(), q, r)
+		synctest.Wait()
+		p := &person{answer: func(r approval.Request[string]) {
+			_, _ = q.Resolve(r.ID, approval.Verdict{Approve: true, By: "ann"})
+		}}
+		defer q.Join(p)()
+		if a := <-got; a.err != nil || !a.verdict.Approve {
+			t.Errorf("Ask returned %+v", a)
+		}
+	})
+}
