@@ -32,6 +32,14 @@ func (c Command) check() error {
 	return nil
 }
 
+// starting announces that the command is about to run.
+func (c Command) starting(identity string) error {
+	if c.Starting == nil {
+		return nil
+	}
+	return c.Starting(identity)
+}
+
 // neverRan is how a command ended whose context ended before it began.
 func (c Command) neverRan() Exit {
 	return Exit{

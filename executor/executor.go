@@ -50,6 +50,10 @@ type Command struct {
 	// Exit.Exact). They take turns only at line ends; an unfinished line is passed on
 	// when the other stream was quiet for 20 ms. They must not block.
 	Stdout, Stderr io.Writer
+	// Starting, if set, is called before anything of the command runs, with the identity of
+	// the process that waits to run it (see Started). An error means that it must not run,
+	// and Run returns it. It is called again when another process has to be made.
+	Starting func(identity string) error
 	// Started, if set, is called once when the command runs.
 	Started func(Started)
 	// Waiting, if set, is called when a program of the command begins to wait for

@@ -133,6 +133,9 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 func (h *Held) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(h.pool)
 	h.process.Borrow(c.Loopback)
+	if err := c.starting(h.process.Identity()); err != nil {
+		return err
+	}
 	return h.process.Release(ctx)
 }
 

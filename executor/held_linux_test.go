@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -84,5 +85,38 @@ func TestAnotherCommandThanTheHeldOneDoesNotRun(t *testing.T) {
 	p.Close()
 	if ran(c) {
 		t.Error("it ran")
+	}
+}
+
+// That a command starts is announced before anything of it runs, with the identity by which
+// its helper can be killed, and what is refused then does not run.
+func TestACommandIsAnnouncedBeforeItStarts(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Terminal{Split, Off} {
+		for _, profile := range []sandbox.Mode{sandbox.WorkspaceWrite, sandbox.FullAccess} {
+			for _, waiting := range []int{0, 2} {
+				p, c := holding(t, waiting, mode, profile)
+				refusal := errors.New("not now")
+				c.Starting = func(string) error { return refusal }
+				if _, err := p.Run(t.Context(), c); !errors.Is(err, refusal) {
+					t.Errorf("%s, %s, %d shells waited: refused, it ended with %v", mode, profile, waiting, err)
+				}
+				announced := ""
+				c.Starting = func(identity string) error {
+					if announced = identity; ran(c) {
+						t.Errorf("%s, %s, %d shells waited: it ran before it was announced", mode, profile, waiting)
+					}
+					return nil
+				}
+				c.Started = func(s Started) {
+					if s.Identity != announced || announced == "" {
+						t.Errorf("%s, %s, %d shells waited: %q was announced, and %q started", mode, profile, waiting, announced, s.Identity)
+					}
+				}
+				if e, err := p.Run(t.Context(), c); err != nil || e.Code != 0 || !ran(c) {
+					t.Errorf("%s, %s, %d shells waited: %+v, %v", mode, profile, waiting, e, err)
+				}
+			}
+		}
 	}
 }

@@ -59,6 +59,9 @@ func runPlain(ctx context.Context, c Command, shell string, prefix []string, rep
 	}
 	argv := append(append([]string{}, prefix...), shell, "--noprofile", "--norc", "-c", c.Script)
 	p := &plain{Command: c, report: report, shell: &exec.Cmd{Path: argv[0], Args: argv, Dir: c.Dir, Env: c.Env}}
+	if err := c.starting(""); err != nil {
+		return Exit{}, err
+	}
 	if err := p.start(); err != nil {
 		return Exit{}, fmt.Errorf("cannot start the command: %w", err)
 	}

@@ -39,13 +39,15 @@ const (
 	TooManyCalls       ErrorType = "too_many_calls"
 	Shutdown           ErrorType = "shutdown"
 	UnknownAfterCrash  ErrorType = "unknown_after_crash"
+
+	NotStartedAfterCrash ErrorType = "not_started_after_crash"
 )
 
 func errorTypes() []ErrorType {
 	return []ErrorType{
 		InvalidFrame, UnsupportedFrame, UnknownMessageType, MissingToolCallID, DuplicateToolCall, ApprovalNotPending,
 		NotAuthorized, NotFound, NotRunning, InvalidArguments, InternalError, UnknownTool, Denied, ApprovalTimeout,
-		Timeout, Cancelled, InputNeeded, SandboxUnavailable, ProtectedPath, TooManyCalls, Shutdown, UnknownAfterCrash,
+		Timeout, Cancelled, InputNeeded, SandboxUnavailable, ProtectedPath, TooManyCalls, Shutdown, UnknownAfterCrash, NotStartedAfterCrash,
 	}
 }
 

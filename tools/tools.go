@@ -59,7 +59,8 @@ type Traits struct {
 	Elsewhere bool
 }
 
-// A Preparing is an Invocation that can do part of its work before it is certain to run.
+// A Preparing is an Invocation that can do part of its work before it is certain to run. Its
+// Execute calls IO.Starting.
 type Preparing interface {
 	Invocation
 	// Prepare starts what Execute needs and does not wait; nothing of the call runs. Of
@@ -120,6 +121,10 @@ type IO struct {
 	// Output takes live output. It never blocks; calls are serialised by the
 	// implementation. p is not retained.
 	Output func(s Stream, p []byte)
+	// Starting is called by a Preparing before anything of the call may have an effect, with
+	// the identity of the process that waits to run it; again when another one has to be
+	// made. An error means that nothing may run. Nil allows it.
+	Starting func(identity string) error
 	// Started is called at most once, when a process of the call runs.
 	Started func(Started)
 	// Waiting is called when a program of the call begins to wait for input and
@@ -168,7 +173,6 @@ type IO struct {
 // Started reports that a process of the call runs.
 type Started struct {
 	PID      int    // of the sandbox's helper in the daemon's pid namespace
-	Identity string // survives a restart: pid, start time and boot id
 	Terminal string // "split", "single" or "off"
 	Sandbox  sandbox.Report
 }

@@ -44,7 +44,7 @@ func sqlEdits() map[string][2]string {
 		"decision_source": "'x:1'", "decision_reason": "'because'", "decision_widened": "'{}'", "decided_at": "1",
 		"status": "'other'", "error_type": "'timeout'", "exit_code": "7", "signal": "'KILL'", "sandbox": "'{}'", "return_seq": "2", "returned_at": "1",
 		"state": "'waiting'", "daemon": "'1 2 x'", "process": "'9'", "spool_dir": "'/x'", "intended_at": "1", "started_at": "1", "delivered_at": "1",
-		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "background_of": "'x'", "workspace": "'/elsewhere'", "received_at": "1", "segment": "7", "args_hash": "'x'",
+		"tool_name": "'read_file'", "canonical_tool": "'read_file'", "client": "'bob'", "agent_id": "'other'", "kept": "'{}'", "background_of": "'x'", "workspace": "'/elsewhere'", "received_at": "1", "segment": "7", "args_hash": "'x'",
 	} {
 		all["the column "+column] = [2]string{"UPDATE calls SET " + column + " = " + value + " WHERE id = 3", "call 3 has another " + column}
 	}
@@ -52,7 +52,7 @@ func sqlEdits() map[string][2]string {
 }
 
 // copied are the columns of a call that a copy needs.
-const copied = `agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace, request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state,
+const copied = `agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace, request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, kept, state,
 	decision_action, decision_by, decision_rule, decision_source, decision_reason, decision_person, decision_widened, daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
 	return_seq, received_at, decided_at, intended_at, started_at, returned_at, delivered_at, segment`
 
@@ -157,7 +157,7 @@ func recordedCalls(t *testing.T, dir, person string) {
 	failed := func(err error) { t.Error(err) }
 	rec, _, err := j.Begin(ctx, call("allowed", "ls"), journal.Decision{Action: "allow", By: "policy", Rule: "presets"})
 	noError(t, err)
-	j.Started(rec.Key, "1 2 x", "/spool/1", failed)
+	noError(t, j.Start(rec.Key, "1 2 x", "/spool/1"))
 	_, err = j.Finish(ctx, rec.Key, journal.Outcome{Status: "success"}, build)
 	noError(t, err)
 	j.Delivered(rec.Key, failed)

@@ -136,7 +136,7 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	cfg.Limits.BackgroundCalls = 0 // nothing would be left of it when this call is over
 	secrets, issue := daemon.FreshTokens(cfg)
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Tokens: issue, Version: version, Question: formQuestion, Log: zap.NewNop()})
+	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Single: true, Tokens: issue, Version: version, Question: formQuestion, Log: zap.NewNop()})
 	if err != nil {
 		stop()
 		if wrong := (*daemon.ConfigurationError)(nil); !errors.As(err, &wrong) {

@@ -52,6 +52,7 @@ type Options struct {
 	// Elsewhere returns the configuration in another workspace; nil = the one of Config is
 	// the only one.
 	Elsewhere func(root string) (config.Config, error)
+	Single    bool // its clients end with it; see dispatch.Options
 	// Tokens makes what is missing and returns what reads the tokens as they are now; see
 	// IssueTokens.
 	Tokens  func() (func() []server.Token, error)
@@ -149,7 +150,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	approvals := approval.New[message.ApprovalRequest]()
 	d.calls = dispatch.New(dispatch.Options{
 		Registry: home.registry, Workspaces: d.workspaces, Approvals: approvals, Journal: d.journal, Log: d.Log,
-		SpoolDir: spoolDir(d.Config), Recorded: d.keeper.recorded, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config),
+		SpoolDir: spoolDir(d.Config), Recorded: d.keeper.recorded, Kill: executor.KillIdentity, Redact: d.Config.Redact, Limits: callLimits(d.Config), Single: d.Single,
 	})
 	d.codex = codex.New(codex.Options{Dispatch: d.calls, Workspace: d.Config.Workspace, Home: os.Getenv("HOME"), Linger: d.Config.Limits.Linger, Fault: d.fault})
 	d.mcp = d.newMCP(approvals)

@@ -115,8 +115,9 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	c.proceed(message.CallWaiting, nil)
 	defer c.stepped(StepAsk, time.Now())
 	patience := d.patience(q.rules)
-	expires := time.Now().Add(patience)
+	expires := c.askedAt().Add(patience)
 	shown := approvalRequest(c, q.inv, q.effects, said, expires)
+	shown.ID = c.approvalID()
 	q.id, q.offers = shown.ID, d.offers(ctx, q)
 	shown.MayWiden, shown.Suggestions = d.mayWiden(q), suggestions(q)
 	waiting, settle := context.WithCancelCause(ctx)
@@ -127,9 +128,13 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 		defer close(judged)
 		changed = d.judgeAgain(waiting, q, settle)
 	}()
+	var later error
+	if c.kept {
+		later = errShutdown
+	}
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
 		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown, Check: d.checkAnswer(q),
-		Answered: d.takeAnswer(q),
+		Answered: d.takeAnswer(q), Again: c.again != nil, Later: later,
 	})
 	settle(nil)
 	<-judged

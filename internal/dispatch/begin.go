@@ -22,8 +22,14 @@ func (d *Dispatcher) receive(c *Call) *refusal {
 	if c.rec != 0 {
 		return nil
 	}
-	rec, fresh, err := d.opt.Journal.Receive(context.Background(), d.journalled(c))
-	return d.taken(c, rec, fresh, err)
+	call := d.journalled(c)
+	if c.keep && !c.elsewhere {
+		call.Kept = c.keeping()
+	}
+	rec, fresh, err := d.opt.Journal.Receive(context.Background(), call)
+	refused := d.taken(c, rec, fresh, err)
+	c.kept = refused == nil && call.Kept != ""
+	return refused
 }
 
 // begin makes the call, the decision and the intent to run durable. Only then may
@@ -32,6 +38,7 @@ func (d *Dispatcher) receive(c *Call) *refusal {
 func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision) *refusal {
 	switch {
 	case c.rec != 0:
+		c.kept = false
 		if err := d.opt.Journal.Intend(context.Background(), c.rec, journalDecision(said)); err != nil {
 			return &refusal{message.InternalError, "the decision cannot be journalled, so nothing ran: " + err.Error()}
 		}

@@ -21,6 +21,7 @@ type Final struct {
 	Frame      []byte // Return as it is encoded in its own dialect; may be missing
 	Err        *message.Error
 	Background *Call // that runs on after this return; nil when there is none, or it has ended
+	Kept       bool  // there is neither: toold stops, and the next daemon goes on with the call
 }
 
 // A Call is one tool call on its way from request to return. Sessions attach to
@@ -65,7 +66,11 @@ type Call struct {
 	fenced    bool             // cancelled before it came
 	known     *journal.Record  // the journal has the call already
 	steps     []Step
-	lost      *refusal // the journal cannot take the call
+	keep      bool            // see Submission
+	kept      bool            // its record has what the next daemon needs to go on with it
+	again     *journal.Record // of a call that an earlier daemon has kept
+	joined    chan struct{}   // of such a call: closed when its client is back
+	lost      *refusal        // the journal cannot take the call
 
 	mu       sync.Mutex
 	events   []any // message.PolicyDecision, message.ToolStarted, Final; append-only
@@ -145,6 +150,7 @@ func (c *Call) Watch(wake func()) *Watcher {
 		c.leaving = nil
 	}
 	c.watchers[w] = struct{}{}
+	c.rejoined()
 	if c.hasNews() {
 		wake()
 	}

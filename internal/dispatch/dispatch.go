@@ -40,6 +40,9 @@ type Options struct {
 	Limits   Limits
 	Redact   []string          // values that must not leave a call
 	Recorded func(bytes int64) // is called with the output of a call that has ended; nil = nobody counts
+	// Single: the clients end with the Dispatcher, so no call of theirs is kept, and none
+	// that another has kept is gone on with.
+	Single bool
 }
 
 // Limits bound the calls. All are needed.
@@ -129,6 +132,7 @@ type Submission struct {
 	Call    message.ToolCall
 	Limit   sandbox.Limit // what the client lets the call do at most
 	TooMany string        // not empty: the session has too many calls, and the refusal says so
+	Keep    bool          // the client can repeat the call after a restart: until it has begun, it outlives the Dispatcher
 	Wake    func()        // see Call.Watch
 }
 
@@ -183,7 +187,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 		ID: s.Call.ID, Dialect: s.Request.Dialect,
 		client: s.Client, conn: s.Conn, program: s.Program, dir: s.Dir, limit: s.Limit, key: Key{s.Client, s.Request.AgentID, s.Call.ID},
 		tool: canonical, listed: known, hash: tools.CanonicalHash(canonical, s.Call.Arguments),
-		req: &req, asked: s.Call, born: time.Now(),
+		req: &req, asked: s.Call, born: time.Now(), keep: s.Keep && !d.opt.Single && s.Limit.IsZero() && s.Call.Invalid == "",
 		stop: stop, linger: d.opt.Limits.Linger,
 		input:    newInbox(),
 		begun:    make(chan struct{}),
@@ -263,7 +267,7 @@ func (d *Dispatcher) CancelAll(client, reason string) {
 }
 
 // Shutdown refuses new calls, stops the running ones and returns when each has
-// its return in the journal, or when ctx ends.
+// its return in the journal, or is kept there for the next daemon, or when ctx ends.
 func (d *Dispatcher) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	d.stopping = true

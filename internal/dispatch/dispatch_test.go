@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,6 +52,11 @@ func (p *probe) Traits() tools.Traits {
 }
 
 func (p *probe) Execute(ctx context.Context, io tools.IO) tools.Result {
+	if !p.reads {
+		if err := io.Starting("1 1 x"); err != nil {
+			return tools.Result{Text: err.Error(), Failure: tools.Internal}
+		}
+	}
 	p.ran.Add(1)
 	if p.run == nil {
 		return tools.Result{Text: "probed"}
@@ -409,60 +413,4 @@ func TestACallWithoutSessionsIsCancelledAfterItsLinger(t *testing.T) {
 	if f.Return.ErrorType == nil || *f.Return.ErrorType != message.Cancelled {
 		t.Errorf("got %+v", f.Return)
 	}
-}
-
-func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
-	dir := t.TempDir()
-	dead := journal.Identity{PID: 1 << 30, Start: 1, Boot: "of another boot"}
-	before, err := journal.Open(t.Context(), dir, dead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	started := leaveOpen(t, before, "started")
-	if err := before.Intend(t.Context(), started, journal.Decision{Action: "allow"}); err != nil {
-		t.Fatal(err)
-	}
-	before.Started(started, "1 2 3", "", func(err error) { t.Error(err) })
-	leaveOpen(t, before, "waiting")
-	hasty := leaveOpen(t, before, "hasty") // killed before its process was recorded
-	if err := before.Intend(t.Context(), hasty, journal.Decision{Action: "allow"}); err != nil {
-		t.Fatal(err)
-	}
-	before.Close()
-
-	j, err := journal.Open(t.Context(), dir, journal.Self())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { j.Close() })
-	b := newBenchOn(t, j, policy.Allow, &probe{})
-	if err := os.Mkdir(b.spoolDir(hasty), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Recover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if rec, err := j.FindAny(t.Context(), "hasty"); err != nil || rec.SpoolDir != b.spoolDir(hasty) {
-		t.Errorf("the output of the last call is at %q, %v", rec.SpoolDir, err)
-	}
-	if len(b.killed) != 1 || b.killed[0] != "1 2 3" {
-		t.Errorf("killed %q, want the process of the started call", b.killed)
-	}
-	wantError(t, b.call(t, "started", `{}`), message.UnknownAfterCrash, "was killed while this call ran")
-	wantError(t, b.call(t, "waiting", `{}`), message.Shutdown, "nothing of it ran")
-	if n := b.tool.ran.Load(); n != 0 {
-		t.Errorf("the tool ran %d times", n)
-	}
-}
-
-func leaveOpen(t *testing.T, j *journal.Journal, id string) journal.Key {
-	t.Helper()
-	rec, _, err := j.Receive(t.Context(), journal.Call{
-		Client: "agent", ID: id, Tool: "probe", ArgsHash: tools.CanonicalHash("probe", json.RawMessage(`{}`)),
-		MessageType: "approval_request_message", Message: []byte(`{}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec.Key
 }

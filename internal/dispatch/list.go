@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
@@ -62,7 +63,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 	i := message.CallInfo{
 		CallID: rec.ID, ToolName: rec.Tool, BackgroundOf: rec.BackgroundOf,
 		Asker: message.Asker{Client: rec.Client, AgentID: rec.AgentID, ConversationID: rec.ConversationID},
-		State: message.CallEnded, ReceivedAt: message.Instant(rec.ReceivedAt), StartedAt: message.Instant(rec.IntendedAt),
+		State: message.CallEnded, ReceivedAt: message.Instant(rec.ReceivedAt), StartedAt: message.Instant(startOf(rec)),
 		EndedAt: message.Instant(rec.ReturnedAt), Outcome: rec.Status, ExitCode: rec.ExitCode, Signal: rec.Signal,
 	}
 	if rec.ErrorType != "" {
@@ -73,6 +74,14 @@ func recordInfo(rec journal.Record) message.CallInfo {
 		i.StdoutBytes, i.StderrBytes, i.Denials = ret.StdoutBytes, ret.StderrBytes, len(ret.Denials)
 	}
 	return i
+}
+
+// startOf is when a call that is answered began to run; the zero time when it did not.
+func startOf(rec journal.Record) time.Time {
+	if rec.ErrorType == string(message.NotStartedAfterCrash) {
+		return time.Time{}
+	}
+	return rec.IntendedAt
 }
 
 // beginning is the first line of what a call does, for a list.

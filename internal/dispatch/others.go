@@ -134,7 +134,7 @@ type endedCall struct {
 
 func newEndedCall(rec journal.Record) endedCall {
 	e := endedCall{status: tools.CallStatus{
-		ID: rec.ID, Background: rec.BackgroundOf != "", State: string(message.CallEnded), Started: rec.IntendedAt,
+		ID: rec.ID, Background: rec.BackgroundOf != "", State: string(message.CallEnded), Started: startOf(rec),
 	}}
 	ret, err := message.DecodeReturn(rec.Result)
 	if err != nil {

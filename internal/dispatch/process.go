@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,7 +42,13 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 		d.answer(c, outcome{refused: refused, cause: causeOf(ctx, refused.kind)})
 		return
 	}
-	d.answer(c, d.process(ctx, c))
+	out := d.process(ctx, c)
+	if out.refused != nil && out.refused.kind == message.Shutdown && c.kept {
+		d.forget(c)
+		c.emit(Final{Kept: true})
+		return
+	}
+	d.answer(c, out)
 }
 
 // answer journals a call's return and tells it to the watchers.
@@ -82,6 +87,9 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	if c.edited != nil {
 		inv = c.edited
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
+	}
+	if refused == nil {
+		refused = c.awaitClient(ctx)
 	}
 	if refused == nil {
 		var leave func()
@@ -189,6 +197,9 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 		}
 	}
 	inv, refused := d.build(ctx, c.workspace, c.asked)
+	if refused == nil && c.again != nil && inv.Traits().Elsewhere { // no program waits for the decision any more
+		refused = notStarted()
+	}
 	if refused == nil {
 		c.elsewhere = inv.Traits().Elsewhere
 		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
@@ -258,13 +269,13 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	loopback, lends, giveBack := d.loopback(c)
 	defer giveBack()
 	c.proceed(message.CallRunning, func(p *progress) { p.startedAt = begin })
-	var begun atomic.Bool
 	io := d.confinement(c)
 	io.Output = func(s tools.Stream, p []byte) {
 		out.capture.Write(s, p)
 		c.wakeAll()
 	}
-	io.Started = func(s tools.Started) { begun.Store(true); d.started(c, s, dir) }
+	io.Starting = func(process string) error { return d.starting(c, process, dir) }
+	io.Started = c.started
 	io.Waiting = func(w tools.Waiting) {
 		c.emit(message.WaitingForInput{
 			MessageType: "waiting_for_input", CallID: c.ID, Waiting: w.Waits, Kind: w.Kind,
@@ -275,30 +286,39 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	io.Connect, io.Revoked = hosts.decide, hosts.revoked
 	io.Loopback, io.Lends = loopback, lends
 	io.Judge, io.Calls = d.judge(c, out.decision), others{d, c}
-	out.result = inv.Execute(ctx, io)
+	out.result = d.run(ctx, c, inv, io)
 	out.took = time.Since(begin)
 	c.stepped(StepRun, begin)
 	c.input.close()
 	out.capture.Close()
-	if stdout, stderr, _ := out.capture.Totals(); dir != "" && stdout+stderr > 0 && !begun.Load() {
-		d.keepOutput(c.rec, "", dir) // else nothing says where it is
-	}
 	out.result = c.altered(c.wider(explained(ctx, out.result)))
 	out.cause = causeOf(ctx, message.ErrorType(out.result.Failure))
 	return out
 }
 
-// started records the process of the call. If that fails the call goes on: its
-// intent is journalled already.
-func (d *Dispatcher) started(c *Call, s tools.Started, dir string) {
-	d.keepOutput(c.rec, s.Identity, dir)
-	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
-	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})
+// run runs an invocation. That it may have effects is recorded before: by it, or here.
+func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io tools.IO) tools.Result {
+	if _, itself := inv.(tools.Preparing); !itself && c.rec != 0 {
+		if err := d.starting(c, "", ""); err != nil {
+			return tools.Result{Text: fmt.Sprintf("Nothing ran: %v.", err), IsError: true, Failure: tools.Internal}
+		}
+	}
+	return inv.Execute(ctx, io)
 }
 
-// keepOutput records the process of a call, if it has one, and where its output is.
-func (d *Dispatcher) keepOutput(k journal.Key, process, dir string) {
-	d.opt.Journal.Started(k, process, dir, func(err error) {
-		d.opt.Log.Error("cannot journal where a call's output is", zap.Int64("call", int64(k)), zap.Error(err))
-	})
+// starting records that a call may have effects from now on, and so may the one that began
+// it.
+func (d *Dispatcher) starting(c *Call, process, dir string) error {
+	if c.of != nil {
+		if err := d.opt.Journal.Start(c.of.rec, "", ""); err != nil {
+			return err
+		}
+	}
+	return d.opt.Journal.Start(c.rec, process, dir)
+}
+
+// started passes on that the process of the call runs.
+func (c *Call) started(s tools.Started) {
+	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
+	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})
 }

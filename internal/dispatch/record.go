@@ -1,10 +1,7 @@
 package dispatch
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"os"
 
 	"go.uber.org/zap"
 
@@ -106,57 +103,6 @@ func (d *Dispatcher) Delivered(c *Call) {
 	d.opt.Journal.Delivered(c.rec, func(err error) {
 		d.opt.Log.Warn("cannot journal a delivery", zap.String("call", c.ID), zap.Error(err))
 	})
-}
-
-// Recover takes up what the journal has of earlier daemons: what was cancelled
-// before it came, and the calls that a crashed daemon left open. What of these still
-// runs is killed, and each gets its one return, to be had by repeating its id.
-// It is called once, before any call is submitted.
-func (d *Dispatcher) Recover(ctx context.Context) error {
-	d.mu.Lock()
-	d.fences = d.opt.Journal.Fences()
-	d.mu.Unlock()
-	open, err := d.opt.Journal.Unfinished()
-	if err != nil {
-		return fmt.Errorf("cannot read the calls left by the last run: %w", err)
-	}
-	for _, rec := range open {
-		killed := false
-		if rec.Process != "" {
-			if killed, err = d.opt.Kill(rec.Process); err != nil {
-				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(err))
-			}
-		}
-		d.findOutput(rec)
-		if err := d.recover(ctx, rec); err != nil {
-			return fmt.Errorf("cannot answer a call left by the last run: %w", err)
-		}
-		d.opt.Log.Info("answered a call left by the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)), zap.Bool("killed", killed))
-	}
-	return nil
-}
-
-// findOutput records where the output of a call is that ran so shortly before the
-// crash that this was not written any more.
-func (d *Dispatcher) findOutput(rec journal.Record) {
-	dir := d.spoolDir(rec.Key)
-	if _, err := os.Stat(dir); err != nil || rec.IntendedAt.IsZero() || rec.SpoolDir != "" {
-		return
-	}
-	d.keepOutput(rec.Key, rec.Process, dir)
-}
-
-// recover gives one call of a crashed daemon its return.
-func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
-	r := refusal{message.Shutdown, "toold was stopped before this call ran; nothing of it ran. Send it again under a new id"}
-	if !rec.IntendedAt.IsZero() {
-		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
-	}
-	ret := message.NewToolReturn(message.ReturnOptions{
-		CallID: rec.ID, ToolName: rec.Tool, RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
-	})
-	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(ret, outcome{}), building(ret))
-	return err
 }
 
 // building makes the body of a return.

@@ -75,12 +75,12 @@ func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 			c.workspace, c.leave = w, leave
 			return nil
 		case !unregistered(err):
-			return unusable(err)
+			return unusable(ctx, err)
 		}
 	}
 	w, leave, err := d.opt.Workspaces.Use(ctx, c.dir)
 	if err != nil {
-		return unusable(err)
+		return unusable(ctx, err)
 	}
 	c.workspace, c.leave = w, leave
 	if runs && isDirectory(named) && !w.mayWrite(named) {
@@ -134,7 +134,10 @@ func unregistered(err error) bool {
 }
 
 // unusable is why a call has no workspace.
-func unusable(err error) *refusal {
+func unusable(ctx context.Context, err error) *refusal {
+	if ctx.Err() != nil {
+		return stopped(ctx)
+	}
 	if unregistered(err) {
 		return &refusal{message.InvalidArguments, err.Error() + ". Nothing ran; ask the user to register it"}
 	}

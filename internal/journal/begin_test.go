@@ -15,11 +15,11 @@ func TestACallIsBegunOnce(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
 	rec, fresh, err := j.Begin(t.Context(), call("c1"), allow)
-	if err != nil || !fresh || rec.State != journal.Running {
+	if err != nil || !fresh || rec.State != journal.Intended {
 		t.Fatalf("Begin: fresh %v, %+v, %v", fresh, rec, err)
 	}
 	stored, err := j.Find(t.Context(), "agent", "c1")
-	if err != nil || stored.State != journal.Running || stored.Decision != allow || stored.IntendedAt.IsZero() || stored.Key != rec.Key {
+	if err != nil || stored.State != journal.Intended || stored.Decision != allow || stored.IntendedAt.IsZero() || stored.Key != rec.Key {
 		t.Errorf("record is %+v, %v", stored, err)
 	}
 	again, fresh, err := j.Begin(t.Context(), call("c1"), journal.Decision{Action: "deny"})
@@ -95,13 +95,15 @@ func TestWhatNobodyWaitsForIsWrittenSoon(t *testing.T) {
 	j, other := open(t, dir), open(t, dir)
 	rec, _, err := j.Begin(t.Context(), call("c1"), allow)
 	must(t, err)
-	j.Started(rec.Key, "77 1 boot", "/spool", fails(t))
+	_, err = finish(t.Context(), j, rec.Key, journal.Outcome{Status: "success"})
+	must(t, err)
+	j.Delivered(rec.Key, fails(t))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
 		seen, err := other.Find(t.Context(), "agent", "c1")
 		must(t, err)
-		if seen.Process != "" {
+		if seen.State == journal.Delivered {
 			break
 		}
 		select {

@@ -90,14 +90,14 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 	dir := t.TempDir()
 	kill := startChild(t, dir, 30)
 	j := open(t, dir) // while the other daemon lives
-	if left, err := j.Unfinished(); err != nil || len(left) != 0 {
+	if left, err := j.Unfinished(nil); err != nil || len(left) != 0 {
 		t.Errorf("calls of a living daemon were taken: %d, %v", len(left), err)
 	}
 	ids := kill()
 	if len(ids) < 30 {
 		t.Fatalf("the child recorded only %d calls", len(ids))
 	}
-	left, err := j.Unfinished()
+	left, err := j.Unfinished(nil)
 	must(t, err)
 	open := map[string]journal.Record{}
 	for _, r := range left {
@@ -114,7 +114,7 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 			// That it was delivered may be written late.
 			ok = !rec.ReturnedAt.IsZero() && len(rec.Result) > 0 && !unfinished
 		case "intended":
-			ok = rec.State == journal.Running && rec.Decision == allow && unfinished && !open[id].IntendedAt.IsZero()
+			ok = rec.State == journal.Intended && rec.Decision == allow && unfinished && !open[id].IntendedAt.IsZero()
 		case "received":
 			ok = rec.State == journal.Received && unfinished && open[id].IntendedAt.IsZero()
 		}
@@ -123,7 +123,7 @@ func TestWhatWasRecordedOutlivesAKilledDaemon(t *testing.T) {
 		}
 	}
 	verify(t, dir)
-	if again, err := j.Unfinished(); err != nil || len(again) != 0 {
+	if again, err := j.Unfinished(nil); err != nil || len(again) != 0 {
 		t.Errorf("calls were taken twice: %d, %v", len(again), err)
 	}
 	for _, r := range left {
@@ -156,11 +156,11 @@ func TestADaemonOfAnotherPidNamespaceIsAlive(t *testing.T) {
 	dir := t.TempDir()
 	kill := startChild(t, dir, 3, wrap...)
 	j := open(t, dir)
-	if left, err := j.Unfinished(); err != nil || len(left) != 0 {
+	if left, err := j.Unfinished(nil); err != nil || len(left) != 0 {
 		t.Errorf("calls of a living daemon were taken: %d, %v", len(left), err)
 	}
 	kill()
-	if left, err := j.Unfinished(); err != nil || len(left) == 0 {
+	if left, err := j.Unfinished(nil); err != nil || len(left) == 0 {
 		t.Errorf("calls of a dead daemon were not taken: %v", err)
 	}
 }

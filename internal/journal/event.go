@@ -10,7 +10,7 @@ import (
 const (
 	kindCall       = 1  // a call was received, with what was decided of it at once
 	kindDecision   = 2  // of a call: that it waits, that it may run, or the intent to run it
-	kindStarted    = 3  // its process and its output
+	kindStarted    = 3  // it may have effects from here on; its process and its output
 	kindReturn     = 4  // of a call
 	kindDelivered  = 5  // that return was written to its client
 	kindMessage    = 6  // a message of no call's life
@@ -87,6 +87,7 @@ func (e *callEvent) fields(c codec) {
 	if flag(c, &e.answered); e.answered {
 		e.answer.fields(c)
 	}
+	c.text(&k.Kept)
 }
 
 // around is a body that mostly contains the arguments, which are in the record already: it
@@ -130,7 +131,7 @@ func decisionFields(c codec, d *Decision) {
 // startedEvent is kindStarted.
 type startedEvent struct {
 	key            int64
-	at             time.Time // the record is made later
+	at             time.Time
 	process, spool string
 }
 

@@ -206,7 +206,7 @@ const putMessage = `INSERT INTO messages (` + messageColumns + `, segment) VALUE
 
 // callNames are the columns of calls, as callValues returns them.
 const callNames = `id, client, tool_call_id, agent_id, conversation_id, run_id, step_id, otid, group_id, sender_id, workspace,
-	request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, state,
+	request_message_id, dialect, tool_name, canonical_tool, args_hash, background_of, kept, state,
 	decision_action, decision_by, decision_rule, decision_source, decision_reason, decision_person, decision_widened,
 	daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
 	received_at, decided_at, intended_at, started_at, returned_at, delivered_at, return_seq, segment`
@@ -230,7 +230,7 @@ func callValues(r *entry) []any {
 	}
 	return []any{
 		r.Key, r.Client, r.ID, r.AgentID, r.ConversationID, r.RunID, r.StepID, r.OTID, r.GroupID, r.SenderID, r.Workspace,
-		r.RequestID, r.Dialect, r.Tool, r.Canonical, r.ArgsHash, r.BackgroundOf, r.State,
+		r.RequestID, r.Dialect, r.Tool, r.Canonical, r.ArgsHash, r.BackgroundOf, r.Kept, r.State,
 		d.Action, d.By, d.Rule, d.Source, d.Reason, d.Person, d.Widened,
 		r.Daemon.String(), r.Process, r.SpoolDir, r.Status, r.ErrorType, r.ExitCode, r.Signal, r.Sandbox,
 		r.ReceivedAt.UnixNano(), column(r.DecidedAt), column(r.IntendedAt), column(r.StartedAt), column(r.ReturnedAt), column(r.DeliveredAt), returnSeq,

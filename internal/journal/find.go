@@ -16,14 +16,14 @@ import (
 // callColumns are what scanRecord reads, from callTables.
 const (
 	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid, c.group_id, c.sender_id, c.workspace,
-	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.state,
+	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.kept, c.state,
 	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason, c.decision_person, c.decision_widened,
 	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
 	c.received_at, c.decided_at, c.intended_at, c.started_at, c.returned_at, c.delivered_at`
 	callTables = ` FROM calls c LEFT JOIN messages m ON m.seq = c.return_seq `
 
 	findKey    = "SELECT " + callColumns + callTables + "WHERE c.id = ?"
-	findCall   = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.agent_id = ? AND c.tool_call_id = ?"
+	findCall   = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.agent_id = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	findNamed  = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	findLatest = "SELECT " + callColumns + callTables + "WHERE c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
 	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
@@ -35,12 +35,12 @@ const (
 	listEndOf  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? ORDER BY c.id DESC LIMIT ?"
 )
 
-// Find returns a client's call, of its agents' the latest. The error is ErrNotFound if there is none.
+// Find returns a client's call, of several the latest. The error is ErrNotFound if there is none.
 func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
 	return j.latest(ctx, func(r *Record) bool { return r.Client == client && r.ID == callID }, findNamed, client, callID)
 }
 
-// FindAs returns the call of one agent of a client. The error is ErrNotFound if there is
+// FindAs returns the call of one agent of a client, of several the latest. The error is ErrNotFound if there is
 // none.
 func (j *Journal) FindAs(ctx context.Context, client, agent, callID string) (Record, error) {
 	return j.latest(ctx, func(r *Record) bool {
@@ -148,25 +148,26 @@ func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Rec
 	return scanRecords(rows)
 }
 
-// Unfinished returns the calls without a return whose daemon is dead, the
-// oldest first, and makes them calls of this daemon, so that no other one that
-// starts at the same time gets them too. The caller finishes each: one with
-// IntendedAt set may have run and must not be run again. Calls of daemons that
-// live, this one included, are left alone. Those of a journal that was damaged wait until it
-// is accepted.
-func (j *Journal) Unfinished() ([]Record, error) {
+// Unfinished returns the calls without a return whose daemon is dead and that the caller
+// wants (nil: all), the oldest first, and makes them calls of this daemon, so that no other one that
+// starts at the same time gets them too. The caller finishes each, or goes on with it: one
+// that is Running may have run and must not be run again; that is what one becomes which
+// was Intended when the machine crashed. Calls of daemons that live, this one included, are
+// left alone. Those of a journal that was damaged wait until it is accepted.
+func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 	var list []Record
 	if j.write.tampered != nil {
 		return nil, nil
 	}
 	err := j.recordAnyway(synced, func(b *batch) (err error) {
-		if list, err = j.abandoned(b.table); err != nil {
+		if list, err = j.abandoned(b.table, wanted); err != nil {
 			return err
 		}
-		for _, r := range list {
+		for i, r := range list {
 			if err := b.append(kindAdopted, &adoptedEvent{int64(r.Key), j.daemon.String()}); err != nil {
 				return err
 			}
+			list[i] = b.table.calls[r.Key].Record
 		}
 		return nil
 	})
@@ -177,10 +178,10 @@ func (j *Journal) Unfinished() ([]Record, error) {
 }
 
 // abandoned returns the open calls of daemons that are dead. The caller has the lock of the table.
-func (j *Journal) abandoned(t *table) (list []Record, err error) {
+func (j *Journal) abandoned(t *table, wanted func(*Record) bool) (list []Record, err error) {
 	alive := map[Identity]bool{j.daemon: true}
 	for _, r := range t.calls {
-		if !r.ReturnedAt.IsZero() {
+		if !r.ReturnedAt.IsZero() || wanted != nil && !wanted(&r.Record) {
 			continue
 		}
 		lives, looked := alive[r.Daemon]
@@ -219,7 +220,7 @@ func scanRecord(row scanner) (Record, error) {
 	var exit, decided, intended, started, returned, delivered sql.NullInt64
 	d := &r.Decision
 	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID, &r.Workspace,
-		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
+		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.Kept, &r.State,
 		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
 		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,
 		&received, &decided, &intended, &started, &returned, &delivered)

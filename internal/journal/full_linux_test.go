@@ -56,7 +56,7 @@ func TestAFullDiskIsAnErrorAndNotALoss(t *testing.T) {
 	must(t, os.Remove(ballast))
 	must(t, j.Intend(t.Context(), k, allow))
 	verify(t, dir)
-	if rec, err := j.Find(t.Context(), "agent", "intended"); err != nil || rec.State != journal.Running {
+	if rec, err := j.Find(t.Context(), "agent", "intended"); err != nil || rec.State != journal.Intended {
 		t.Errorf("record is %+v, %v", rec, err)
 	}
 }
@@ -131,7 +131,7 @@ func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 // takesOver answers the call of a dead daemon, and takes no new one.
 func takesOver(t *testing.T, j *journal.Journal) {
 	t.Helper()
-	list, err := j.Unfinished()
+	list, err := j.Unfinished(nil)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d calls were left, %v", len(list), err)
 	}

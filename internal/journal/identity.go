@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Identity names a process beyond the reuse of its pid: by the time it started, the
@@ -23,6 +24,13 @@ func Self() Identity {
 
 // String is the form in which an identity is stored.
 func (id Identity) String() string { return fmt.Sprintf("%d %d %s", id.PID, id.Start, id.Boot) }
+
+// sameBoot reports whether both are of one boot of the machine.
+func (id Identity) sameBoot(other Identity) bool {
+	boot, _, _ := strings.Cut(id.Boot, "/")
+	others, _, _ := strings.Cut(other.Boot, "/")
+	return boot != "" && boot == others
+}
 
 // parseIdentity reads what String wrote. What it cannot read names nobody.
 func parseIdentity(s string) Identity {

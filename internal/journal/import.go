@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
@@ -215,7 +216,8 @@ func (m *importer) message(ctx context.Context, msg Message) error {
 
 // request copies a call up to the start of its process.
 func (m *importer) request(ctx context.Context, id identity, msg Message) error {
-	r, err := scanRecord(m.db.QueryRowContext(ctx, findCall, id.client, id.agent, id.id))
+	query := strings.Replace(findCall, "c.kept", "''", 1) // nothing was
+	r, err := scanRecord(m.db.QueryRowContext(ctx, query, id.client, id.agent, id.id))
 	if errors.Is(err, ErrNotFound) {
 		m.add(kindMessage, msg.Time, &messageEvent{msg})
 		return nil

@@ -50,6 +50,7 @@ func contents(t *testing.T, path string) (all []string) {
 	must(t, err)
 	defer db.Close()
 	columns := strings.TrimSuffix(strings.Replace(callNames, "returned_at, ", "", 1), ", segment") // returned_at is that of the message now
+	columns = strings.Replace(columns, "kept, ", "", 1)
 	for _, query := range []string{
 		"SELECT " + columns + " FROM calls ORDER BY id", "SELECT call, text FROM arguments ORDER BY call",
 		"SELECT " + messageColumns + " FROM messages ORDER BY seq", "SELECT client, tool_call_id FROM fences ORDER BY id",
@@ -95,7 +96,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	if diff := cmp.Diff(want, contents(t, j.files.indexPath())); diff != "" {
 		t.Errorf("(-old +new):\n%s", diff)
 	}
-	open, err := j.Unfinished()
+	open, err := j.Unfinished(nil)
 	must(t, err)
 	if len(open) != 2 || open[0].ID != "runs" || open[0].IntendedAt.IsZero() || open[1].ID != "waits" || open[1].State != Waiting {
 		t.Errorf("open are %+v", open)

@@ -28,6 +28,7 @@ CREATE TABLE calls (
   canonical_tool     TEXT NOT NULL,
   args_hash          TEXT NOT NULL,
   background_of      TEXT NOT NULL,
+  kept               TEXT NOT NULL,
   state              TEXT NOT NULL,
   decision_action    TEXT NOT NULL,
   decision_by        TEXT NOT NULL,
@@ -51,9 +52,9 @@ CREATE TABLE calls (
   started_at         INTEGER,
   returned_at        INTEGER,
   delivered_at       INTEGER,
-  segment            INTEGER, -- of the log in which it begins
-  UNIQUE (client, agent_id, tool_call_id)
+  segment            INTEGER -- of the log in which it begins
 );
+CREATE INDEX calls_by_identity ON calls (client, agent_id, tool_call_id); -- several, of which only the last has started
 CREATE TABLE arguments (call INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE messages (
   seq             INTEGER PRIMARY KEY,

@@ -13,10 +13,10 @@
 // the return of what ran before it was recorded) is synced to the disk. The rest, the return
 // of a call with an intent among it, outlives the death of the daemon at once and the
 // machine's some milliseconds later: of a call whose return a power cut takes away it is
-// known that it ran and not what came of it, which is as true of its effects. Two things are
-// written some milliseconds late, when nobody waits: the process of a call and that its
-// return was delivered. The process ends with its daemon, and a return without the mark may
-// have been delivered in any case.
+// known that it ran and not what came of it, which is as true of its effects. So does the
+// start of a call, so that after the death of the daemon alone it is known which calls have
+// not started. That a return was delivered is written some milliseconds late, when nobody
+// waits: a return without the mark may have been delivered in any case.
 //
 // What several callers want to write at the same time is written together.
 //

@@ -90,7 +90,7 @@ func TestACallIsRecordedFromRequestToDelivery(t *testing.T) {
 	k := receive(t, j, call("c1"))
 	must(t, j.Decide(ctx, k, journal.Waiting, journal.Decision{Action: "ask", By: "policy"}))
 	must(t, j.Intend(ctx, k, allow))
-	j.Started(k, "77 1 boot", "/spool/c1", fails(t))
+	must(t, j.Start(k, "77 1 boot", "/spool/c1"))
 	code := 3
 	seq, err := finish(ctx, j, k, journal.Outcome{Status: "error", ExitCode: &code, Signal: "SIGTERM", Sandbox: "{}", OTID: "otid-2"})
 	must(t, err)
@@ -129,7 +129,7 @@ func TestARepeatedCallIsFoundAsItStands(t *testing.T) {
 	again := call("c1")
 	again.ArgsHash, again.Tool = "other", "other"
 	rec, fresh, err := j.Receive(t.Context(), again)
-	if err != nil || fresh || rec.Key != k || rec.ArgsHash != "h" || rec.Tool != "Bash" || rec.State != journal.Running {
+	if err != nil || fresh || rec.Key != k || rec.ArgsHash != "h" || rec.Tool != "Bash" || rec.State != journal.Intended {
 		t.Errorf("second Receive: fresh %v, %+v, %v", fresh, rec, err)
 	}
 	if p, err := j.List(t.Context(), journal.Query{}); err != nil || len(p.Messages) != 1 {
@@ -158,11 +158,10 @@ func TestACallIsIntendedAndReturnedOnce(t *testing.T) {
 	j := open(t, t.TempDir())
 	ctx := t.Context()
 	k := receive(t, j, call("c1"))
-	early := make(chan error, 2)
+	early := make(chan error, 1)
 	j.Delivered(k, func(err error) { early <- err })
 	wantErr(t, "delivery before the return", <-early, journal.ErrState)
-	j.Started(k, "1", "", func(err error) { early <- err })
-	wantErr(t, "a process before the intent", <-early, journal.ErrState)
+	wantErr(t, "a start before the intent", j.Start(k, "1", ""), journal.ErrState)
 	must(t, j.Intend(ctx, k, allow))
 	wantErr(t, "second intent", j.Intend(ctx, k, allow), journal.ErrState)
 	wantErr(t, "decision after the intent", j.Decide(ctx, k, journal.Decided, allow), journal.ErrState)
@@ -364,7 +363,9 @@ func cycle(ctx context.Context, j *journal.Journal, c journal.Call) error {
 		return fmt.Errorf("begin: fresh %v, %w", fresh, err)
 	}
 	late := func(err error) { panic(err) } // when cycle may have returned long ago
-	j.Started(rec.Key, "77 1 boot", "/spool", late)
+	if err := j.Start(rec.Key, "77 1 boot", "/spool"); err != nil {
+		return err
+	}
 	if _, err := finish(ctx, j, rec.Key, journal.Outcome{Status: "success"}); err != nil {
 		return err
 	}

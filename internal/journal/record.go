@@ -6,12 +6,14 @@ import "time"
 type State string
 
 // The states, in their order. A call whose return is stored is Returned; from
-// Running on it may have had effects.
+// Running on it may have had effects. What is Intended is known after a crash of the
+// daemon, not after one of the machine: see Journal.Unfinished.
 const (
 	Received  State = "received"
 	Waiting   State = "waiting" // for a person
 	Decided   State = "decided"
-	Running   State = "running" // intended to run; see Record.Started
+	Intended  State = "intended" // may run; nothing of it has
+	Running   State = "running"
 	Returned  State = "returned"
 	Delivered State = "delivered"
 )
@@ -40,6 +42,7 @@ type Call struct {
 	Arguments      []byte
 	ArgsHash       string // tells whether a repeated id means the same call
 	BackgroundOf   string // id of the call after whose return this one runs on; empty for others
+	Kept           string // what another daemon needs to go on with a call that this one has not begun; "" = it cannot
 
 	// MessageType and Message are what list_messages shows for the request: a
 	// JSON object with this one call, not the whole batch it came in.
@@ -78,7 +81,7 @@ type Record struct {
 	State    State
 	Decision Decision
 	Daemon   Identity // whose call it is
-	Process  string   // identity of the call's process, as given to Started
+	Process  string   // identity of the call's process, as given to Start
 	SpoolDir string
 
 	Status    string
@@ -88,8 +91,8 @@ type Record struct {
 	Sandbox   string
 	Result    []byte // the return message; empty until Returned
 
-	// Each is the zero time until it happens. A call with Intended set may have
-	// run.
+	// Each is the zero time until it happens. DecidedAt of a call that waits is when the
+	// question was first asked.
 	ReceivedAt, DecidedAt, IntendedAt, StartedAt, ReturnedAt, DeliveredAt time.Time
 }
 

@@ -101,9 +101,9 @@ func may(rec *Record, e event) error {
 	case *decisionEvent:
 		allowed = []State{Received, Waiting, Decided}
 	case *startedEvent:
-		allowed = []State{Running, Returned, Delivered}
+		allowed = []State{Intended, Running}
 	case *returnEvent, *adoptedEvent:
-		allowed = []State{Received, Waiting, Decided, Running}
+		allowed = []State{Received, Waiting, Decided, Intended, Running}
 	case *deliveredEvent:
 		allowed = []State{Returned, Delivered}
 	default:
@@ -125,14 +125,13 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 	case *callEvent:
 		return t.received(e, at)
 	case *decisionEvent:
+		t.change(Key(e.key), func(r *entry) { r.decided(e, at) })
+	case *startedEvent:
 		t.change(Key(e.key), func(r *entry) {
-			r.State, r.Decision, r.DecidedAt = State(e.state), e.decision, at
-			if r.State == Running {
-				r.IntendedAt = at
+			if r.Process, r.SpoolDir, r.StartedAt = e.process, e.spool, e.at; r.State == Intended {
+				r.State = Running
 			}
 		})
-	case *startedEvent:
-		t.change(Key(e.key), func(r *entry) { r.Process, r.SpoolDir, r.StartedAt = e.process, e.spool, e.at })
 	case *returnEvent:
 		t.change(Key(e.key), func(r *entry) {
 			returned(r, e, at)
@@ -151,11 +150,32 @@ func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
 	case *fenceEvent:
 		t.fence(e)
 	case *adoptedEvent:
-		t.change(Key(e.key), func(r *entry) { r.Daemon = parseIdentity(e.by) })
+		t.change(Key(e.key), func(r *entry) { r.adopted(parseIdentity(e.by)) })
 	case *removedEvent:
 		t.removed(e)
 	}
 	return added
+}
+
+// decided takes up a decision. A question that is asked again has its first time.
+func (r *entry) decided(e *decisionEvent, at time.Time) {
+	again := r.State == Waiting && State(e.state) == Waiting
+	r.State, r.Decision = State(e.state), e.decision
+	if !again {
+		r.DecidedAt = at
+	}
+	if r.State == Intended || r.State == Running {
+		r.IntendedAt = at
+	}
+}
+
+// adopted makes the call that of another daemon. That it started is written down without a
+// sync: after a crash of the machine that may be lost, so the call may have run.
+func (r *entry) adopted(by Identity) {
+	if r.State == Intended && !by.sameBoot(r.Daemon) {
+		r.State = Running
+	}
+	r.Daemon = by
 }
 
 // received takes up a call, with its answer if it has one.
@@ -170,14 +190,16 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 		r.DecidedAt = at
 	}
 	id, last := identity{r.Client, r.AgentID, r.ID}, t.lastKey
+	earlier := t.ids[id] // 0, unless that did not start
 	t.calls[k], t.ids[id], t.lastKey = r, k, max(last, k)
 	if t.filter != nil {
 		t.filter.add(id)
 	}
 	t.undo = append(t.undo, func() {
 		delete(t.calls, k)
-		delete(t.ids, id)
-		t.lastKey = last
+		if t.ids[id], t.lastKey = earlier, last; earlier == 0 {
+			delete(t.ids, id)
+		}
 	})
 	t.count(e.request.Seq)
 	added = []Message{requestMessage(e, at)}
@@ -191,7 +213,8 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 
 // restore adds a call that was recorded long ago.
 func (t *table) restore(r *Record) {
-	t.calls[r.Key], t.ids[identity{r.Client, r.AgentID, r.ID}] = &entry{Record: *r}, r.Key
+	id := identity{r.Client, r.AgentID, r.ID}
+	t.calls[r.Key], t.ids[id] = &entry{Record: *r}, max(r.Key, t.ids[id])
 }
 
 // change has do change a call that the table has.
@@ -243,7 +266,9 @@ func (t *table) forget(number uint64) {
 	for k, r := range t.calls {
 		if !r.ReturnedAt.IsZero() && r.last <= number {
 			delete(t.calls, k)
-			delete(t.ids, identity{r.Client, r.AgentID, r.ID})
+			if id := (identity{r.Client, r.AgentID, r.ID}); t.ids[id] == k {
+				delete(t.ids, id)
+			}
 		}
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/message"
 )
 
 // Receive records a call and its message. A call that is recorded already is
 // returned as it stands, and fresh is false: nothing is changed. That needs no write: it
-// works for as long as the journal can be read.
+// works for as long as the journal can be read. A call that did not start before a crash
+// (message.NotStartedAfterCrash) is recorded anew; the earlier record stays.
 //
 // An error says that the call was not recorded before and is not now, unless it is
 // ErrUnknown. With fresh the call is recorded, but may not be on the disk. Either way
@@ -24,7 +26,7 @@ func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, 
 // Begin is Receive and Intend in one: the call, the decision and the intent are
 // on the disk when Begin returns with fresh.
 func (j *Journal) Begin(ctx context.Context, c Call, d Decision) (rec Record, fresh bool, err error) {
-	return j.receive(ctx, synced, c, Running, d, nil)
+	return j.receive(ctx, synced, c, Intended, d, nil)
 }
 
 // Answer is Receive and Finish in one, for a call that was refused before it was
@@ -48,7 +50,7 @@ type answer struct {
 // one.
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
 	err = j.write.record(dur, func(b *batch) (err error) {
-		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) {
+		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) && !rec.mayRepeat(&c) {
 			return err
 		}
 		j.seldom(b.table)
@@ -80,9 +82,9 @@ func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, 
 	}
 	rec, looked := j.recorded(ctx, &c)
 	switch {
-	case looked == nil:
+	case looked == nil && !rec.mayRepeat(&c):
 		return rec, false, nil
-	case errors.Is(looked, ErrNotFound):
+	case looked == nil, errors.Is(looked, ErrNotFound):
 		return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w", c.ID, err)
 	}
 	return Record{}, false, fmt.Errorf("cannot journal tool call %q: %w; %w: %w", c.ID, err, ErrUnknown, looked)
@@ -98,6 +100,11 @@ func (j *Journal) known(ctx context.Context, t *table, c *Call) (Record, error) 
 		return Record{}, ErrNotFound
 	}
 	return j.index.find(ctx, c)
+}
+
+// mayRepeat reports whether a call that is recorded may be sent again as c.
+func (r *Record) mayRepeat(c *Call) bool {
+	return r.ErrorType == string(message.NotStartedAfterCrash) && r.ArgsHash == c.ArgsHash
 }
 
 // recorded is known for when nothing can be written. The error is ErrNotFound only when
@@ -120,7 +127,7 @@ func (j *Journal) newCall(b *batch, c Call, s State, d Decision, a *answer) (*ca
 	request := c.message(b.log.Time())
 	request.Seq = seq
 	request, err := stamped(request)
-	e := &callEvent{key: int64(key), daemon: j.daemon.String(), state: string(s), intended: s == Running, decision: d, call: c, request: request}
+	e := &callEvent{key: int64(key), daemon: j.daemon.String(), state: string(s), intended: s == Intended || s == Running, decision: d, call: c, request: request}
 	if a == nil || err != nil {
 		return e, err
 	}
@@ -137,18 +144,18 @@ func (j *Journal) Decide(_ context.Context, k Key, s State, d Decision) error {
 }
 
 // Intend records the decision and that the call is about to run. Both are on
-// the disk when Intend returns; only then may it run. A call can be intended
-// once: the second time is ErrState.
+// the disk when Intend returns; only then may Start be called. A call can be
+// intended once: the second time is ErrState.
 func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
-	return j.Decide(ctx, k, Running, d)
+	return j.Decide(ctx, k, Intended, d)
 }
 
-// Started records the process of a call that runs, or did, and where its output is
-// kept. It does not wait until that is written, which is within some milliseconds:
-// the process of a daemon that dies before then dies with it. failed is called when it
-// cannot be written.
-func (j *Journal) Started(k Key, process, spoolDir string, failed func(error)) {
-	j.updateLater("process", kindStarted, &startedEvent{int64(k), time.Now(), process, spoolDir}, failed)
+// Start records that a call may have effects from now on, its process, which waits for
+// that, and where its output is kept; both may be empty. When it returns, the record
+// outlives the daemon; some milliseconds later it outlives the machine. It may be repeated
+// when another process has to be made.
+func (j *Journal) Start(k Key, process, spoolDir string) error {
+	return j.update(soon, "start", kindStarted, &startedEvent{int64(k), time.Now(), process, spoolDir})
 }
 
 // Builder makes the id and the body of a return, a JSON object, for its sequence

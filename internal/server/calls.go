@@ -47,12 +47,14 @@ func (w *waiting) poke() {
 	}
 }
 
-// end waits for the end of a call; nil when it has not ended in time.
+// end waits for the end of a call; nil when it has not ended in time, or toold stops before.
 func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	for {
 		for _, event := range of.Call().Events(0) {
-			if final, ok := event.(dispatch.Final); ok {
+			if final, ok := event.(dispatch.Final); ok && !final.Kept {
 				return &final
+			} else if ok {
+				return nil
 			}
 		}
 		select {
@@ -76,7 +78,7 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 		return
 	}
 	defer stop()
-	sub := dispatch.Submission{Client: who.Name, Conn: "http " + who.Name, Dir: r.URL.Query().Get("workspace"), Request: m, Wake: wait.poke}
+	sub := dispatch.Submission{Client: who.Name, Conn: "http " + who.Name, Dir: r.URL.Query().Get("workspace"), Request: m, Keep: true, Wake: wait.poke}
 	if most := s.opt.CallsPerConnection; len(m.Calls) > most && m.Item == "" {
 		sub.TooMany = fmt.Sprintf("%d calls are the most of one request", most)
 	}

@@ -48,7 +48,15 @@ func (s *shout) Traits() tools.Traits { return tools.Traits{Background: s.backgr
 func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
 func (s *shout) Preview() tools.Preview   { return tools.Preview{Text: "shout"} }
 
-func (s *shout) Execute(ctx context.Context, io tools.IO) tools.Result { return s.run(ctx, io) }
+func (s *shout) Prepare(tools.IO) {}
+func (s *shout) Drop()            {}
+
+func (s *shout) Execute(ctx context.Context, io tools.IO) tools.Result {
+	if err := io.Starting("1 1 x"); err != nil {
+		return tools.Result{Text: err.Error(), Failure: tools.Internal}
+	}
+	return s.run(ctx, io)
+}
 
 // hello prints a line and ends.
 func hello(_ context.Context, io tools.IO) tools.Result {

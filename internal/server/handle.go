@@ -105,7 +105,7 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 
 // submission is what the calls of a request have in common.
 func (ss *session) submission(m *message.Request) dispatch.Submission {
-	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Wake: ss.poke}
+	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Keep: ss.conn.RemoteAddr().Network() != "pipe", Wake: ss.poke}
 	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {
 		sub.TooMany = fmt.Sprintf("%d calls of this connection are unanswered", most)
 	}

@@ -304,6 +304,9 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	defer f.watcher.Detach()
 	w.ss.last.told(ending{w.seq, call.Key(), time.Now()})
 	w.ss.unfollow(f)
+	if final.Kept {
+		return nil // the connection ends soon
+	}
 	if it := w.ss.itemOf(call.Key()); it != nil {
 		return w.concludePart(it, call, final)
 	}

@@ -54,6 +54,7 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	ctx, stop := context.WithCancel(ctx)
 	relayed := make(chan struct{})
 	command := v.command()
+	command.Starting = io.Starting
 	command.Started, command.Waiting, command.Input = v.started(io), waiting(io), relay(ctx, io.Input, relayed)
 	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
 	command.Stdout, command.Stderr = out, complaints
@@ -93,7 +94,7 @@ func (o output) Write(p []byte) (int, error) {
 func (v *invocation) started(io tools.IO) func(executor.Started) {
 	return func(s executor.Started) {
 		if io.Started != nil {
-			io.Started(tools.Started{PID: s.PID, Identity: s.Identity, Terminal: v.terminal.String(), Sandbox: s.Sandbox})
+			io.Started(tools.Started{PID: s.PID, Terminal: v.terminal.String(), Sandbox: s.Sandbox})
 		}
 	}
 }

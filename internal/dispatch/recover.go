@@ -1,0 +1,159 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// Recover takes up what the journal has of earlier daemons: what was cancelled
+// before it came, and the calls that they left open. One that was kept goes on, as soon as
+// its client is back. Each other one gets its one return, to be had by repeating its id,
+// after what still runs of it was killed.
+// It is called once, before any call is submitted.
+func (d *Dispatcher) Recover(ctx context.Context) error {
+	d.mu.Lock()
+	d.fences = d.opt.Journal.Fences()
+	d.mu.Unlock()
+	open, err := d.opt.Journal.Unfinished(func(r *journal.Record) bool { return !d.opt.Single || !waits(r) })
+	if err != nil {
+		return fmt.Errorf("cannot read the calls left by the last run: %w", err)
+	}
+	for _, rec := range open {
+		if waits(&rec) && d.goOn(ctx, rec) {
+			continue
+		}
+		killed := false
+		if rec.Process != "" {
+			if killed, err = d.opt.Kill(rec.Process); err != nil {
+				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(err))
+			}
+		}
+		if err := d.recover(ctx, rec); err != nil {
+			return fmt.Errorf("cannot answer a call left by the last run: %w", err)
+		}
+		d.opt.Log.Info("answered a call left by the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)), zap.Bool("killed", killed))
+	}
+	return nil
+}
+
+// recover gives one call of a crashed daemon its return.
+func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
+	r := *notStarted()
+	switch {
+	case rec.State == journal.Running:
+		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
+	case rec.BackgroundOf != "":
+		r.text = "toold was stopped before this call started; nothing of it ran. Send the call that was to begin it again"
+	}
+	ret := message.NewToolReturn(message.ReturnOptions{
+		CallID: rec.ID, ToolName: rec.Tool, RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
+	})
+	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(ret, outcome{}), building(ret))
+	return err
+}
+
+func notStarted() *refusal {
+	return &refusal{message.NotStartedAfterCrash, "toold was stopped before this call started; nothing of it ran. Send it again with the same id: it runs then"}
+}
+
+// kept is what the record of a call lacks for another daemon to go on with it.
+type kept struct {
+	Program *message.Program `json:"program,omitempty"`
+}
+
+// keeping makes the text of kept.
+func (c *Call) keeping() string {
+	text, err := message.Encode(kept{c.program})
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// waits reports whether a call was kept, and has not been begun.
+func waits(r *journal.Record) bool {
+	return r.Kept != "" && r.State != journal.Intended && r.State != journal.Running
+}
+
+// goOn takes up a call that another daemon has kept, and reports whether it could. The call
+// is judged anew, by the policy in force.
+func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) bool {
+	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
+	var k kept
+	if err == nil {
+		err = json.Unmarshal([]byte(rec.Kept), &k)
+	}
+	if err != nil {
+		d.opt.Log.Error("cannot go on with a call of the last run", zap.String("call", rec.ID), zap.Error(err))
+		return false
+	}
+	c, life := d.newCall(Submission{
+		Client: rec.Client, Conn: "kept", Program: k.Program, Dir: rec.Workspace, Keep: true,
+		Request: &message.Request{
+			Dialect: message.Dialect(rec.Dialect), ID: rec.RequestID, OTID: rec.OTID, AgentID: rec.AgentID, ConversationID: rec.ConversationID,
+			RunID: rec.RunID, StepID: rec.StepID, GroupID: rec.GroupID, SenderID: rec.SenderID,
+		},
+		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool, Arguments: arguments},
+	})
+	if c.hash != rec.ArgsHash {
+		c.stop(nil)
+		return false
+	}
+	c.rec, c.again, c.born, c.kept = rec.Key, &rec, rec.ReceivedAt, true
+	c.joined = make(chan struct{})
+	c.leaving = time.AfterFunc(c.linger, func() { c.stop(errClientGone) })
+	d.mu.Lock()
+	d.admit(c)
+	d.mu.Unlock()
+	// As in Submit.
+	go d.live(life, c, nil)
+	d.opt.Log.Info("goes on with a call of the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)))
+	return true
+}
+
+// rejoined notes that somebody watches a call that was kept. Called with mu held.
+func (c *Call) rejoined() {
+	if c.joined != nil && len(c.watchers) == 1 {
+		select {
+		case <-c.joined:
+		default:
+			close(c.joined)
+		}
+	}
+}
+
+// awaitClient waits until the client of a call that was kept is back: it may have been sent
+// a return that could not be recorded, and then it does not expect that the call runs.
+func (c *Call) awaitClient(ctx context.Context) *refusal {
+	if c.joined == nil {
+		return nil
+	}
+	select {
+	case <-c.joined:
+		return nil
+	case <-ctx.Done():
+		return stopped(ctx)
+	}
+}
+
+// askedAt is when a person was first asked about the call.
+func (c *Call) askedAt() time.Time {
+	if c.again != nil && c.again.State == journal.Waiting {
+		return c.again.DecidedAt
+	}
+	return time.Now()
+}
+
+// approvalID is that of the question about a call, before a restart and after it.
+func (c *Call) approvalID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", c.rec, c.key.Client, c.key.Agent, c.key.ID))
+	return fmt.Sprintf("approval-%x", sum[:16])
+}

@@ -1,0 +1,186 @@
+package journal_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/message"
+)
+
+// dead records in the name of a daemon, and closes the journal.
+func dead(t *testing.T, dir string, daemon journal.Identity, do func(*journal.Journal)) {
+	t.Helper()
+	j, err := journal.Open(t.Context(), dir, daemon)
+	must(t, err)
+	do(j)
+	must(t, j.Close())
+}
+
+// daemon is one of this boot of the machine.
+func daemon(pid int) journal.Identity {
+	return journal.Identity{PID: pid, Start: 1, Boot: journal.Self().Boot}
+}
+
+var notStarted = journal.Outcome{Status: "error", ErrorType: string(message.NotStartedAfterCrash)}
+
+func states(list []journal.Record) map[string]journal.State {
+	found := map[string]journal.State{}
+	for _, r := range list {
+		found[r.ID] = r.State
+	}
+	return found
+}
+
+func TestWhatStartedIsToldFromWhatDidNot(t *testing.T) {
+	t.Parallel()
+	another := journal.Identity{PID: 1 << 29, Start: 1, Boot: "of another boot/pid:[1]"}
+	for name, c := range map[string]struct {
+		daemon journal.Identity
+		want   journal.State // of a call that was only intended
+	}{
+		"the daemon was killed": {daemon(1 << 29), journal.Intended},
+		"the machine crashed":   {another, journal.Running}, // the start may be lost
+	} {
+		dir := t.TempDir()
+		dead(t, dir, c.daemon, func(j *journal.Journal) {
+			receive(t, j, call("received"))
+			for _, id := range []string{"intended", "started"} {
+				rec, _, err := j.Begin(t.Context(), call(id), allow)
+				must(t, err)
+				if id == "started" {
+					must(t, j.Start(rec.Key, "77 1 boot", ""))
+				}
+			}
+		})
+		want := map[string]journal.State{"received": journal.Received, "intended": c.want, "started": journal.Running}
+		for pid := range 2 { // the second takes up what the first has not answered
+			dead(t, dir, daemon(1<<30+pid), func(j *journal.Journal) {
+				list, err := j.Unfinished(nil)
+				must(t, err)
+				if diff := cmp.Diff(want, states(list)); diff != "" {
+					t.Errorf("%s, daemon %d: %s", name, pid, diff)
+				}
+			})
+		}
+	}
+}
+
+func TestACallThatDidNotStartIsRecordedAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var first, second journal.Key
+	dead(t, dir, daemon(1<<29), func(j *journal.Journal) {
+		rec, _, err := j.Begin(t.Context(), call("c1"), allow)
+		must(t, err)
+		first = rec.Key
+	})
+	dead(t, dir, daemon(1<<30), func(j *journal.Journal) {
+		_, err := finish(t.Context(), j, first, notStarted)
+		must(t, err)
+		other := call("c1")
+		other.ArgsHash = "of other arguments"
+		if rec, fresh, err := j.Begin(t.Context(), other, allow); err != nil || fresh || rec.Key != first {
+			t.Errorf("another call with its id: fresh %v, %+v, %v", fresh, rec, err)
+		}
+		rec, fresh, err := j.Begin(t.Context(), call("c1"), allow)
+		if second = rec.Key; err != nil || !fresh || second == first {
+			t.Fatalf("the repeat: fresh %v, %+v, %v", fresh, rec, err)
+		}
+		j.Delivered(first, fails(t)) // its return was on its way
+		if rec, fresh, err := j.Begin(t.Context(), call("c1"), allow); err != nil || fresh || rec.Key != second {
+			t.Errorf("the repeat of the repeat: fresh %v, %+v, %v", fresh, rec, err)
+		}
+		must(t, j.Start(second, "", ""))
+		_, err = finish(t.Context(), j, second, journal.Outcome{Status: "success"})
+		must(t, err)
+	})
+	again := func(made string, j *journal.Journal) {
+		if rec, fresh, err := j.Receive(t.Context(), call("c1")); err != nil || fresh || rec.Key != second || rec.Status != "success" {
+			t.Errorf("index %s: the third time: fresh %v, %+v, %v", made, fresh, rec, err)
+		}
+		list, err := j.Calls(t.Context(), 0, 10)
+		must(t, err)
+		if len(list) != 2 || list[0].ErrorType != notStarted.ErrorType || list[1].Status != "success" {
+			t.Errorf("index %s: the log has %+v", made, list)
+		}
+	}
+	dead(t, dir, daemon(2), func(j *journal.Journal) { again("kept", j) })
+	must(t, os.Remove(filepath.Join(dir, "journal", "index.db")))
+	dead(t, dir, daemon(3), func(j *journal.Journal) { again("made anew", j) })
+	verify(t, dir)
+}
+
+func TestAQuestionThatIsAskedAgainKeepsItsTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := call("c1")
+	c.Kept = `{"program":{"name":"x"}}`
+	dead(t, dir, daemon(1<<29), func(j *journal.Journal) {
+		must(t, j.Decide(t.Context(), receive(t, j, c), journal.Waiting, journal.Decision{Action: "ask", Rule: "first"}))
+	})
+	var asked journal.Record
+	dead(t, dir, daemon(1<<30), func(j *journal.Journal) {
+		none, err := j.Unfinished(func(r *journal.Record) bool { return r.Kept == "" })
+		if err != nil || len(none) != 0 {
+			t.Errorf("calls were taken that were not wanted: %+v, %v", none, err)
+		}
+		list, err := j.Unfinished(nil)
+		must(t, err)
+		asked = list[0]
+		must(t, j.Decide(t.Context(), asked.Key, journal.Waiting, journal.Decision{Action: "ask", Rule: "second"}))
+	})
+	j := open(t, dir)
+	list, err := j.Unfinished(nil)
+	must(t, err)
+	got := list[0]
+	if got.State != journal.Waiting || got.Decision.Rule != "second" || !got.DecidedAt.Equal(asked.DecidedAt) || got.Kept != c.Kept {
+		t.Errorf("it is %+v, first asked at %v", got, asked.DecidedAt)
+	}
+	text, err := j.Arguments(t.Context(), got.Key)
+	if err != nil || string(text) != string(c.Arguments) {
+		t.Errorf("its arguments are %q, %v", text, err)
+	}
+}
+
+// The log of 0.1.0-dev took 80 KiB a call while somebody read it.
+func TestACallTakesLittleRoomAlsoUnderAReader(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := open(t, dir)
+	must(t, cycle(t.Context(), j, call("first")))
+	_, err := j.Calls(t.Context(), 0, 1)
+	must(t, err)
+	db, err := sql.Open("sqlite", filepath.Join(dir, "journal", "index.db"))
+	must(t, err)
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer tx.Rollback() //nolint:errcheck // nothing was written
+	var n int
+	must(t, tx.QueryRowContext(t.Context(), "SELECT count(*) FROM calls").Scan(&n)) // it reads as of now, until the end
+	const calls = 400
+	for i := range calls {
+		must(t, cycle(t.Context(), j, call(fmt.Sprint(i))))
+	}
+	_, err = j.Calls(t.Context(), 0, 1)
+	must(t, err)
+	room := int64(0)
+	list, err := os.ReadDir(filepath.Join(dir, "journal"))
+	must(t, err)
+	for _, e := range list {
+		info, err := e.Info()
+		must(t, err)
+		room += info.Size()
+	}
+	if each := room / calls; each > 8<<10 {
+		t.Errorf("a call takes %d bytes", each)
+	} else {
+		t.Logf("a call takes %d bytes", each)
+	}
+}
