@@ -163,10 +163,14 @@ func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 		// can be done is to give it time.
 		elapse(limit, 300*time.Millisecond)
 	}
-	if p.peer != nil && len(p.c.Expect.None) > 0 {
+	switch {
+	case p.yield != "": // the call goes on behind its answer
+	case p.peer != nil && len(p.c.Expect.None) > 0:
 		elapse(limit, 300*time.Millisecond) // what nobody answers stays
-	} else if err := p.quiet(limit); err != nil {
-		reasons = append(reasons, err.Error())
+	default:
+		if err := p.quiet(limit); err != nil {
+			reasons = append(reasons, err.Error())
+		}
 	}
 	return all, append(reasons, p.flush(limit, "received")...)
 }

@@ -216,7 +216,7 @@ func TestVerifyFindsEveryEdit(t *testing.T) {
 	all := t.TempDir()
 	original := filepath.Join(all, "state")
 	recordedCalls(t, original, "bob")
-	if code, printed := audit(t, original, "verify"); code != 0 || !strings.Contains(printed, "\n13:") {
+	if code, printed := audit(t, original, "verify"); code != 0 || !strings.Contains(printed, "\n14:") {
 		t.Fatalf("nothing was changed: code %d, %s", code, printed)
 	}
 	edits := 0
@@ -256,7 +256,7 @@ func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, segmentFile))
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), append(text, "half of a record"...), 0o600))
-	if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, "16 bytes follow record number 13") {
+	if code, printed := audit(t, dir, "verify"); code != exitTampered || !strings.Contains(printed, "16 bytes follow record number 14") {
 		t.Errorf("before a start: code %d, %s", code, printed)
 	}
 	j, err := journal.Open(t.Context(), dir, journal.Self())
@@ -265,7 +265,7 @@ func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
 	if code, printed := audit(t, dir, "verify"); code != 0 || !strings.Contains(printed, "16 bytes of an incomplete record were cut off") || !strings.Contains(printed, "|half of a record|") {
 		t.Errorf("code %d, %s", code, printed)
 	}
-	if code, printed := audit(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":14,`) {
+	if code, printed := audit(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":15,`) {
 		t.Errorf("code %d, %s", code, printed)
 	}
 }

@@ -17,6 +17,7 @@ type calls struct {
 	closed bool
 	all    map[*call]struct{}
 	held   map[string]waiting // by key
+	ended  []string           // keys of calls that have ended, the oldest first
 }
 
 type waiting struct {
@@ -42,15 +43,19 @@ func (s *calls) enter(c *call) error {
 	return nil
 }
 
-// leave removes a call that has ended.
+// leave removes a call that has ended. Its keys stay for a while: a client that repeats its
+// request after others have answered gets the result.
 func (s *calls) leave(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, c)
 	for key, w := range s.held {
 		if w.call == c {
-			delete(s.held, key)
+			s.ended = append(s.ended, key)
 		}
+	}
+	for ; len(s.ended) > maxCalls; s.ended = s.ended[1:] {
+		delete(s.held, s.ended[0])
 	}
 	s.running.Done()
 }
