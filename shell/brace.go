@@ -126,14 +126,12 @@ func newName(parts []syntax.WordPart) bool {
 		}
 		next := literalOf(parts[i+1]) + "."
 		named := pe.Param != nil && syntax.ValidName(pe.Param.Value)
-		if next[0] == '[' || named && nameByte(next[0]) {
+		if next[0] == '[' || named && syntax.ValidName("_"+next[:1]) {
 			return true
 		}
 	}
 	return false
 }
-
-func nameByte(c byte) bool { return c == '_' || isAlnum(c) }
 
 // braceExpander expands braces until there are too many alternatives.
 type braceExpander struct {
@@ -268,9 +266,9 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 	switch {
 	case plainNumber.MatchString(first) && plainNumber.MatchString(last):
 		from, to = atoi(first), atoi(last)
-	case sameCase(first, last):
+	case letters.MatchString(first + ".." + last):
 		from, to, text = int(first[0]), int(last[0]), func(n int) string { return string(rune(n)) }
-	case stepped, mayBeSequence(first) && mayBeSequence(last):
+	case stepped, oddEnd.MatchString(first) && oddEnd.MatchString(last):
 		by = 0
 	default:
 		return nil
@@ -302,17 +300,8 @@ func (e *braceExpander) sequence(amble []unit) (out [][]unit) {
 // plainNumber is a number in its usual form.
 var plainNumber = regexp.MustCompile(`^(?:0|-?[1-9]\d{0,8})$`)
 
-func sameCase(a, b string) bool {
-	if len(a) != 1 || len(b) != 1 {
-		return false
-	}
-	in := func(s string, from, to byte) bool { return s[0] >= from && s[0] <= to }
-	return in(a, 'a', 'z') && in(b, 'a', 'z') || in(a, 'A', 'Z') && in(b, 'A', 'Z')
-}
+// letters is a sequence of letters of one case.
+var letters = regexp.MustCompile(`^(?:[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z])$`)
 
-func mayBeSequence(s string) bool {
-	if s == "" || s[0] == 0 {
-		return false
-	}
-	return len(s) == 1 || isNumber(s[1:]) || isNumber(s[:1])
-}
+// oddEnd is an end of what may be a sequence for bash: a character, or a number of another form.
+var oddEnd = regexp.MustCompile(`^(?s:[\x01-\x7f]\d*|\d.*)$`)

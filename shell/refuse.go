@@ -89,10 +89,6 @@ var oddContinuation = regexp.MustCompile(`(?:\A|[^ \t])\\\n|#[^\n]*\\\n`)
 // bracesAfterName is $name{…}: bash makes $name1 $name2 of $name{1,2}.
 var bracesAfterName = regexp.MustCompile(`\$(?:\w+|[-@*#?$!])\{`)
 
-func isAlnum(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
 // maxParens bounds how many brackets may be open, since the parser is recursive.
 const maxParens = 100
 
