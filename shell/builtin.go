@@ -241,9 +241,9 @@ func (w *walker) indirect(args []word, s *state, source string) bool {
 		rest := args[c.Runs[0].At:]
 		if !rest[0].known() || rest[0].text == "" {
 			w.opaque("the program is known only when it runs", source)
-			break
+		} else if !w.builtin(rest, s, source) {
+			w.programs(rest, s, source)
 		}
-		w.builtinOrProgram(rest, s, source)
 	}
 	return true
 }

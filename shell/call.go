@@ -74,12 +74,10 @@ type override struct {
 }
 
 func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved []*override) {
+	_, other := s.funcs.get("read")
 	for _, as := range list {
 		if w.steps <= 0 {
 			break
-		}
-		if w.onlySplits(as, program, s) {
-			continue
 		}
 		if as.Name == nil || as.Array != nil || as.Index != nil {
 			w.opaque("an array is set for one command", w.text(as))
@@ -88,6 +86,9 @@ func (w *walker) temporary(list []*syntax.Assign, program word, s *state) (saved
 		}
 		changes := w.changes
 		v := w.assigned(as.Value, s)
+		if as.Name.Value == "IFS" && program.is("read") && !other {
+			continue // read takes it for its input alone
+		}
 		if w.changes != changes {
 			w.opaque("a value sets a variable", w.text(as))
 		}
@@ -117,16 +118,6 @@ func (o *override) restore(w *walker, s *state, changed bool) {
 	}
 }
 
-// onlySplits reports IFS=x before read, which takes it for its input alone.
-func (w *walker) onlySplits(as *syntax.Assign, program word, s *state) bool {
-	_, function := s.funcs.get("read")
-	if function || !program.is("read") || as.Name == nil || as.Name.Value != "IFS" || as.Array != nil || as.Index != nil {
-		return false
-	}
-	w.assigned(as.Value, s)
-	return true
-}
-
 func (w *walker) run(args []word, s *state, source string) {
 	if !w.spend(args, source, 0) {
 		return
@@ -148,12 +139,14 @@ func (w *walker) run(args []word, s *state, source string) {
 	}
 	if f, ok := s.funcs.get(first.text); ok {
 		if f.body != nil {
-			w.callFunction(first.text, f.body, args[1:], s, source)
+			w.callFunction(f.body, args[1:], s, source)
 			return
 		}
 		w.opaque("it may be a function or a program", source)
 	}
-	w.builtinOrProgram(args, s, source)
+	if !w.builtin(args, s, source) {
+		w.programs(args, s, source)
+	}
 }
 
 func (w *walker) globbedProgram(args []word, source string) {
@@ -166,13 +159,6 @@ func (w *walker) globbedProgram(args []word, source string) {
 		argv := append([]policy.Word{{Text: name}}, policyWords(args[1:])...)
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Possible: true, Source: source})
 	}
-}
-
-func (w *walker) builtinOrProgram(args []word, s *state, source string) {
-	if w.builtin(args, s, source) {
-		return
-	}
-	w.programs(args, s, source)
 }
 
 // starts follows what a program starts, as its specification says: commands in its words

@@ -87,15 +87,7 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	case *syntax.DeclClause:
 		w.declare(c, s)
 	case *syntax.TimeClause:
-		if w.posix {
-			w.opaque(otherShell, w.text(c))
-		}
-		if call, ok := timed(c).(*syntax.CallExpr); ok && len(call.Args) > 0 && strings.HasPrefix(call.Args[0].Lit(), "-") {
-			w.opaque("bash takes what follows `time` for a flag", w.text(c))
-		}
-		if c.Stmt != nil {
-			w.stmt(c.Stmt, s)
-		}
+		w.timed(c, s)
 	case *syntax.TestClause:
 		w.condition(c.X, s)
 	case *syntax.ArithmCmd:
@@ -109,12 +101,17 @@ func (w *walker) command(cmd syntax.Command, s *state) {
 	}
 }
 
-// timed is the command that time measures, if there is one.
-func timed(c *syntax.TimeClause) syntax.Command {
-	if c.Stmt == nil {
-		return nil
+func (w *walker) timed(c *syntax.TimeClause, s *state) {
+	if w.posix {
+		w.opaque(otherShell, w.text(c))
 	}
-	return c.Stmt.Cmd
+	if c.Stmt == nil {
+		return
+	}
+	if call, ok := c.Stmt.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 && strings.HasPrefix(call.Args[0].Lit(), "-") {
+		w.opaque("bash takes what follows `time` for a flag", w.text(c))
+	}
+	w.stmt(c.Stmt, s)
 }
 
 func (w *walker) binary(c *syntax.BinaryCmd, s *state) {
@@ -352,11 +349,11 @@ func (w *walker) leaveLoop(name string, args []word, s *state, source string) {
 		return
 	}
 	l := w.loops[max(0, len(w.loops)-n)]
+	to := &l.continues
 	if name == "break" {
-		w.joinInto(&l.breaks, s)
-	} else {
-		w.joinInto(&l.continues, s)
+		to = &l.breaks
 	}
+	w.joinInto(to, s)
 	s.dead = true
 }
 

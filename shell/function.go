@@ -10,7 +10,6 @@ import (
 // call is a function being followed. One that calls itself is followed until neither its
 // beginning nor its end changes any more.
 type call struct {
-	name     string
 	body     *syntax.Stmt
 	entry    *state // where the body begins, for all calls of it
 	exit     *state // where it ends, as far as it was followed; nil = not yet
@@ -20,7 +19,7 @@ type call struct {
 	apart    *call  // the same call, seen from a process of its own
 }
 
-func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *state, source string) {
+func (w *walker) callFunction(body *syntax.Stmt, args []word, s *state, source string) {
 	for _, c := range w.calls {
 		if c.body == body {
 			w.recurse(c, args, s)
@@ -31,7 +30,7 @@ func (w *walker) callFunction(name string, body *syntax.Stmt, args []word, s *st
 		w.opaque("functions call each other too deeply", source)
 		return
 	}
-	c := &call{name: name, body: body, entry: w.entry(args, s)}
+	c := &call{body: body, entry: w.entry(args, s)}
 	w.calls = append(w.calls, c)
 	for turn := 1; ; turn++ {
 		c.again, c.returns = false, nil

@@ -234,7 +234,7 @@ func (w *walker) apart(s *state, walk func(*state)) {
 	w.loops, w.exits, w.touched.armed = nil, nil, false
 	w.calls = slices.Clone(calls)
 	for i := range w.calls {
-		w.calls[i] = &call{name: calls[i].name, body: calls[i].body, apart: calls[i]}
+		w.calls[i] = &call{body: calls[i].body, apart: calls[i]}
 	}
 	sub := w.fork(s)
 	sub.traps = nil
