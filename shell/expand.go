@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -41,7 +42,7 @@ func (w *walker) param(p *syntax.ParamExp, b *builder, s *state, quoted bool) {
 func (w *walker) parameter(name string, s *state) value {
 	switch {
 	case name == "#" && s.params.count() >= 0:
-		return value{text: itoa(s.params.count())}
+		return value{text: strconv.Itoa(s.params.count())}
 	case len(name) == 1 && strings.Contains("?#$!", name) || listed(numericNames, name):
 		return someNumber()
 	case name == "-":
@@ -218,9 +219,6 @@ func mayBeNone(wd *syntax.Word) (found bool) {
 }
 
 func (w *walker) wordInside(wd *syntax.Word, s *state) value {
-	if wd == nil {
-		return value{}
-	}
 	b := &builder{}
 	w.wordInPlace(wd, b, s, true)
 	return b.one()

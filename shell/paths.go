@@ -199,15 +199,12 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 	switch found, path := procPath(below); {
 	case found == procAny:
 		w.opaque("a path through /proc may lead to any file", asked)
-		return yield(e)
 	case found == procInput && kind == policy.Read, found == procOutput && kind == policy.Write:
 		return true // what is open there was judged when it was opened
 	case found == procInput || found == procOutput:
 		w.opaque("an open file is opened again, for something else", asked)
-		return yield(e)
 	case found == procCwd && s.dirs == nil:
 		e.Unknown = true
-		return yield(e)
 	case found == procCwd || found == procRoot:
 		if found == procRoot {
 			path = "/" + path
@@ -220,8 +217,8 @@ func (w *walker) procEffects(kind policy.Kind, asked, below string, s *state, yi
 		return true
 	default:
 		e.Canonical = path
-		return yield(e)
 	}
+	return yield(e)
 }
 
 // guardProc records that a tree, or the rest of a path, may be any file through /proc.

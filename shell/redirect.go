@@ -87,15 +87,10 @@ func (w *walker) target(op syntax.RedirOperator, wd word, s *state, source strin
 	if wd.text == "" {
 		wd.dynamic = true // bash refuses an empty name; a mistake is shown as one
 	}
-	reads, writes := false, false
-	switch op.String() {
-	case "<":
-		reads = true
-	case ">", ">>", ">|", "&>", "&>>":
-		writes = true
-	case "<>":
-		reads, writes = true, true
-	case ">&", "<&":
+	reads, writes := listed("< <>", op.String()), listed("> >> >| &> &>> <>", op.String())
+	switch {
+	case reads || writes:
+	case op == syntax.DplOut || op == syntax.DplIn:
 		if !wd.dynamic && descriptor.MatchString(wd.text) {
 			return
 		}

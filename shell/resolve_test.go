@@ -3,6 +3,7 @@ package shell
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,7 +37,7 @@ func TestPathsAreResolvedAsTheKernelDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		real, err := os.Readlink("/proc/self/fd/" + itoa(int(f.Fd())))
+		real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
 		f.Close()
 		if err == nil && real != r.Canonical(path) {
 			t.Errorf("%s: the kernel opens %s", path, real)

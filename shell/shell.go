@@ -67,14 +67,14 @@ func New(o Options) *Analyser {
 func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	room := len(script) / 32 // of what a long text contains
 	w := &walker{
-		Analyser: a, steps: maxSteps, paths: maxPaths, found: effectSet{list: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room)},
+		Analyser: a, steps: maxSteps, paths: maxPaths, found: make([]policy.Effect, 0, 2*room), seen: make(map[uint64]bool, room),
 		touched: touched{names: make(map[string]bool)}, canonical: make(map[string]string, room), globs: make(map[string]globbed), scanned: make(map[string]struct{}), repositories: make(map[string]bool),
 	}
 	// A parser that fails on a hostile text is one more thing that is not known.
 	defer func() {
 		if r := recover(); r != nil {
 			w.opaque(fmt.Sprintf("its analysis failed (%v)", r), "")
-			effects = w.found.list
+			effects = w.found
 		}
 	}()
 	s := &state{
@@ -89,18 +89,19 @@ func (a *Analyser) Effects(script, dir string) (effects []policy.Effect) {
 	if w.steps <= 0 {
 		w.exhausted()
 	}
-	if len(w.found.list) == 0 {
+	if len(w.found) == 0 {
 		w.add(policy.Effect{Kind: policy.Exec, Argv: w.idle(), Dirs: s.dirs, Source: script})
 	}
-	return w.found.list
+	return w.found
 }
 
 // walker goes through one script in bash's order.
 type walker struct {
 	*Analyser
-	found   effectSet
-	steps   int // left
-	paths   int // letters of paths that may still be reported
+	found   []policy.Effect // in their order, each once
+	seen    map[uint64]bool // by their hashes
+	steps   int             // left
+	paths   int             // letters of paths that may still be reported
 	depth   int
 	inner   int
 	wrapped int    // programs that run programs, around the one being followed
@@ -247,12 +248,6 @@ func (w *walker) enter() bool {
 
 func (w *walker) leave() { w.depth-- }
 
-// effectSet are the effects of a script in their order, each once.
-type effectSet struct {
-	list []policy.Effect
-	seen map[uint64]bool
-}
-
 // seed makes it impossible to choose two effects with one hash.
 var seed = sync.OnceValue(maphash.MakeSeed)
 
@@ -273,9 +268,9 @@ func hashOf(e *policy.Effect) uint64 {
 }
 
 func (w *walker) add(e policy.Effect) {
-	if key := hashOf(&e); !w.found.seen[key] {
-		w.found.seen[key] = true
-		w.found.list = append(w.found.list, e)
+	if key := hashOf(&e); !w.seen[key] {
+		w.seen[key] = true
+		w.found = append(w.found, e)
 	}
 }
 

@@ -79,8 +79,6 @@ func trim(op string, v, pattern value) (text string, ok bool) {
 	return v.text, true
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 func atoi(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
