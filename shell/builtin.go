@@ -191,7 +191,7 @@ func (w *walker) cdProc(args []word, s *state, source string) (enters bool) {
 			continue
 		}
 		for _, dir := range w.fromDirs(a.text, s) {
-			if kind, _ := procPath(strings.TrimPrefix(dir, procDir)); inProc(dir) && kind != procPlain {
+			if procKindOf(dir) != procPlain {
 				w.opaque("it enters a directory by a name below /proc", source)
 				enters = true
 			}

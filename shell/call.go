@@ -269,13 +269,9 @@ func (w *walker) given(args []word, run programs.Run) []word {
 
 // programs follows a program that may be named by a detour, /bin/../bin/ls, as what it is.
 func (w *walker) programs(args []word, s *state, source string) {
-	name, dirs := args[0].text, s.dirs
-	if strings.HasPrefix(name, "/") {
-		dirs = []string{""}
-	}
-	other := len(dirs) == 0
-	for _, dir := range dirs {
-		raw := dir + "/" + strings.TrimPrefix(name, "/")
+	name, raws := args[0].text, s.named(args[0].text)
+	other := len(raws) == 0
+	for _, raw := range raws {
 		i := strings.LastIndexByte(raw, '/')
 		real := w.resolve(raw[:i+1]) + raw[i:]
 		_, plain := programs.System(name)

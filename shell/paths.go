@@ -71,12 +71,10 @@ func (w *walker) operandPath(o programs.Operand, s *state, source string) {
 // pathEffects resolves a literal path from every directory the shell may be in.
 func (w *walker) pathEffects(kind policy.Kind, text string, s *state) iter.Seq[policy.Effect] {
 	return func(yield func(policy.Effect) bool) {
-		dirs := s.dirs
-		if strings.HasPrefix(text, "/") {
-			dirs = []string{""}
+		if neutralPaths[text] {
+			return
 		}
-		for i := 0; i < len(dirs) && !neutralPaths[text]; i++ {
-			raw := dirs[i] + "/" + strings.TrimPrefix(text, "/")
+		for _, raw := range s.named(text) {
 			if w.paths -= len(raw); w.paths <= 0 {
 				w.exhausted()
 				return
@@ -133,6 +131,15 @@ var procOwn = map[string]procKind{"cwd": procCwd, "root": procRoot, "fd/0": proc
 var devLinks = map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}
 
 func inProc(canonical string) bool { return paths.Within(canonical, procDir) }
+
+// procKindOf returns what a canonical path leads to that may be below /proc.
+func procKindOf(canonical string) procKind {
+	if !inProc(canonical) {
+		return procPlain
+	}
+	kind, _ := procPath(strings.TrimPrefix(canonical, procDir))
+	return kind
+}
 
 // procPath resolves a path below /proc; after procCwd and procRoot path is relative to them.
 func procPath(below string) (kind procKind, path string) {
@@ -230,8 +237,7 @@ func (w *walker) guardProc(o programs.Operand, s *state, source string) {
 		if o.Word.Dynamic {
 			return inProc(canonical) || beginsProc(canonical)
 		}
-		kind, _ := procPath(strings.TrimPrefix(canonical, procDir))
-		return inProc(canonical) && kind == procDirectory
+		return procKindOf(canonical) == procDirectory
 	}) {
 		w.opaque("a path through /proc may lead to any file", source)
 	}
@@ -244,17 +250,24 @@ func beginsProc(canonical string) bool {
 
 // fromDirs returns the canonical paths that a text names in the directories of s.
 func (w *walker) fromDirs(text string, s *state) (out []string) {
-	dirs := s.dirs
-	if strings.HasPrefix(text, "/") {
-		dirs = []string{""}
-	}
-	for _, dir := range dirs {
-		if raw := dir + "/" + strings.TrimPrefix(text, "/"); text != "" || inProc(dir) {
+	for _, raw := range s.named(text) {
+		if text != "" || inProc(strings.TrimSuffix(raw, "/")) {
 			w.throughLinks(raw, s)
 			out = append(out, w.canonicalPath(raw))
 		}
 	}
 	return out
+}
+
+// named returns the paths, not yet resolved, that a text names in the directories of s.
+func (s *state) named(text string) (raws []string) {
+	if strings.HasPrefix(text, "/") {
+		return []string{text}
+	}
+	for _, dir := range s.dirs {
+		raws = append(raws, dir+"/"+text)
+	}
+	return raws
 }
 
 // canonicalPath resolves a path. What leads through /dev into /proc is below /proc.

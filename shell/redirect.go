@@ -2,6 +2,7 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -154,15 +155,7 @@ func (w *walker) fromInput(s *state) {
 }
 
 func (w *walker) isInput(a word, s *state) bool {
-	if !a.known() {
-		return false
-	}
-	for _, path := range w.fromDirs(a.text, s) {
-		if kind, _ := procPath(strings.TrimPrefix(path, procDir)); inProc(path) && kind == procInput {
-			return true
-		}
-	}
-	return false
+	return a.known() && slices.ContainsFunc(w.fromDirs(a.text, s), func(path string) bool { return procKindOf(path) == procInput })
 }
 
 func (w *walker) say(args []word, s *state) {
