@@ -174,15 +174,11 @@ func (w *walker) numbers(x *syntax.BinaryTest, s *state) {
 // test follows test and [. An unknown word may be -v, after which a name is evaluated.
 func (w *walker) test(args []word, source string) {
 	for i, a := range args {
-		next := word{text: "]"}
-		if i+1 < len(args) {
-			next = args[i+1]
-		}
 		switch {
 		case a.many:
 			w.opaque("the words of a test are known only when it runs", source)
 			return
-		case a.maybe("-v") && i+1 < len(args) && !harmlessName(next):
+		case a.maybe("-v") && i+1 < len(args) && !harmlessName(args[i+1]):
 			w.opaque("a test may evaluate its operand", source)
 			return
 		}

@@ -133,7 +133,26 @@ func (w *walker) set(args []word, s *state, source string) {
 
 // cd follows a change of directory.
 func (w *walker) cd(args []word, s *state, source string) {
-	unknown := w.cdProc(args, s, source)
+	var next []string
+	certain := false
+	if !w.cdProc(args, s, source) {
+		next, certain = w.cdTo(args, s)
+	}
+	before, left := s.dirs, s.left
+	s.left = slices.Clone(before)
+	joinDirs(&s.left, left) // it may fail
+	if w.setDirs(s, next); !certain {
+		s.failed = before
+		return
+	}
+	s.left = slices.Clone(before)
+	for _, dir := range next { // a rule may keep calls out of it
+		w.possible(policy.Read, dir, s, source)
+	}
+}
+
+// cdTo returns where cd may lead, and whether it certainly gets there.
+func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 	physical := false
 	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
 		physical = physical || strings.Contains(args[0].text, "P")
@@ -143,32 +162,21 @@ func (w *walker) cd(args []word, s *state, source string) {
 	if len(args) > 0 {
 		target = args[0]
 	}
-	before, left := s.dirs, s.left
-	s.left = slices.Clone(before)
-	joinDirs(&s.left, left) // it may fail
-	var next []string
 	_, elsewhere := s.vars.get("CDPATH")
 	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
 	switch {
-	case unknown || elsewhere || !target.known() || len(args) > 1:
-	case target.text == "-" && before != nil:
-		next = left
+	case elsewhere || !target.known() || len(args) > 1:
+	case target.text == "-" && s.dirs != nil:
+		next = s.left
 	case target.text == "":
-		next = before
+		next = s.dirs
 	default:
-		for _, dir := range before {
+		for _, dir := range s.dirs {
 			joinList(&next, w.cdFrom(dir, target.text, physical, s))
 		}
 	}
-	known := len(next) > 0 && w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..") && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
-	if w.setDirs(s, next); !known {
-		s.failed = before
-		return
-	}
-	s.left = slices.Clone(before)
-	for _, dir := range next { // a rule may keep calls out of it
-		w.possible(policy.Read, dir, s, source)
-	}
+	certain = len(next) > 0 && w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..")
+	return next, certain && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
 }
 
 // enterable reports whether there is a directory of a name that everybody may enter.

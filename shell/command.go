@@ -47,13 +47,12 @@ func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
 
 func (w *walker) compound(stmt *syntax.Stmt, s *state) {
 	w.redirections(stmt.Redirs, s)
-	if !w.mayFail(stmt.Redirs, s) {
-		w.command(stmt.Cmd, s)
-		return
+	var unrun *state
+	if w.mayFail(stmt.Redirs, s) {
+		unrun = w.fork(s)
 	}
-	before := w.fork(s)
 	w.command(stmt.Cmd, s)
-	w.join(s, before)
+	w.join(s, unrun)
 }
 
 func (w *walker) redirections(redirs []*syntax.Redirect, s *state) {
