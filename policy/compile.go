@@ -214,10 +214,7 @@ func (c *compiler) examples(r *rule, patterns []commandPattern) {
 			c.fail(r.Rule, text, "example %q is not one plain command", text)
 			return
 		}
-		argv := make([]Word, len(words))
-		for i, w := range words {
-			argv[i].Text = w
-		}
+		argv := programs.Words(words)
 		command := programs.Spell(argv)
 		matches := slices.ContainsFunc(patterns, func(cp commandPattern) bool {
 			return cp.allows(Effect{Kind: Exec, Argv: argv}) || cp.blocks(&command, argv, nil)

@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"fmt"
-	"iter"
-)
+import "fmt"
 
 // Decide judges a call by its effects: the strictest verdict on one of them is the verdict on the call. A call without effects is
 // denied, because nothing is known of it. The order of rules, and of effects, does not change the action.
@@ -101,7 +98,7 @@ func (p *Policy) eachBlocking(e Effect, consider found) {
 	case Read, Write:
 		p.blockingPaths(e, consider)
 	case Net:
-		for r := range p.about(e.Host) {
+		for _, r := range p.about(e.Host) {
 			if r.Action != Allow && r.matchesHost(e, true) {
 				consider(r, r.Action, true, nil)
 			}
@@ -125,17 +122,14 @@ func (p *Policy) blockingPaths(e Effect, consider found) {
 	}
 }
 
-// about yields the rules that may be about a host.
-func (p *Policy) about(host string) iter.Seq[*rule] {
-	return func(yield func(*rule) bool) {
-		for _, s := range p.sets {
-			for _, i := range s.net.find(host) {
-				if !yield(s.net.rules[i]) {
-					return
-				}
-			}
+// about returns the rules that may be about a host.
+func (p *Policy) about(host string) (rules []*rule) {
+	for _, s := range p.sets {
+		for _, i := range s.net.find(host) {
+			rules = append(rules, s.net.rules[i])
 		}
 	}
+	return rules
 }
 
 // judgePath decides a path that nothing blocks.
@@ -159,7 +153,7 @@ func (p *Policy) judgePath(e Effect) verdict {
 
 // judgeNet decides a host that nothing blocks.
 func (p *Policy) judgeNet(e Effect) verdict {
-	for r := range p.about(e.Host) {
+	for _, r := range p.about(e.Host) {
 		if r.Action == Allow && r.matchesHost(e, false) {
 			return verdict{action: Allow, rule: r}
 		}

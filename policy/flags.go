@@ -92,7 +92,7 @@ func (p *Policy) nearest(e Effect) (best *rule, flags []Word) {
 	if e.Kind != Exec || len(e.Argv) == 0 || e.Argv[0].Dynamic || size(e.Argv) > maxTried {
 		return nil, nil
 	}
-	for list := range p.named(baseName(e.Argv[0].Text)) {
+	for _, list := range p.named(baseName(e.Argv[0].Text)) {
 		for _, i := range list.allowing(e.Argv) {
 			cp := list.list[i]
 			lacking, ok := cp.covers(e)

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,19 +72,17 @@ func (s *ruleSet) sort() {
 	s.allows.begins.sort()
 }
 
-func (p *Policy) named(name string) iter.Seq[*commandList] {
-	return func(yield func(*commandList) bool) {
-		for _, s := range p.sets {
-			if list := s.byName[name]; list != nil && !yield(list) {
-				return
-			}
-		}
-		for _, s := range p.sets {
-			if len(s.anyName.list) > 0 && !yield(&s.anyName) {
-				return
-			}
+// named returns the patterns about a program, and those about any.
+func (p *Policy) named(name string) (lists []*commandList) {
+	for _, s := range p.sets {
+		if list := s.byName[name]; list != nil {
+			lists = append(lists, list)
 		}
 	}
+	for _, s := range p.sets {
+		lists = append(lists, &s.anyName)
+	}
+	return lists
 }
 
 // isAbout reports whether an asking or denying command rule names a program.
@@ -93,17 +90,16 @@ func (p *Policy) isAbout(name string) bool {
 	base := programs.Canonical(name)
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
 		list := s.byName[base]
-		return list != nil && list.asks()
+		return list != nil && len(list.blocks.any)+len(list.blocks.by) > 0
 	})
 }
 
 // mayBeNamed reports whether an asking or denying rule about any program may be about some end of these words.
 func (p *Policy) mayBeNamed(words []Word) bool {
 	return slices.ContainsFunc(p.sets, func(s *ruleSet) bool {
-		if len(s.anyName.blocks.any) > 0 {
-			return true
-		}
-		return len(s.anyName.blocks.by) > 0 && slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic || s.anyName.blocks.by[w.Text] != nil })
+		blocks := &s.anyName.blocks
+		mayBe := func(w Word) bool { return w.Dynamic || blocks.by[w.Text] != nil }
+		return len(blocks.any) > 0 || len(blocks.by) > 0 && slices.ContainsFunc(words, mayBe)
 	})
 }
 
@@ -111,8 +107,6 @@ type commandList struct {
 	list           []commandPattern
 	blocks, allows filed // asking and denying patterns; allowing ones
 }
-
-func (l *commandList) asks() bool { return len(l.blocks.any)+len(l.blocks.by) > 0 }
 
 func (l *commandList) add(cp commandPattern) {
 	list, keys := &l.blocks, cp.keys()

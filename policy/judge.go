@@ -48,7 +48,7 @@ func (p *Policy) allowingCommands(e Effect) iter.Seq[*rule] {
 		if len(e.Argv) == 0 || e.Argv[0].Dynamic {
 			return
 		}
-		for list := range p.named(baseName(e.Argv[0].Text)) {
+		for _, list := range p.named(baseName(e.Argv[0].Text)) {
 			for _, i := range list.allowing(e.Argv) {
 				if cp := list.list[i]; cp.allows(e) && !yield(cp.rule) {
 					return

@@ -136,7 +136,7 @@ func (cp *commandPattern) certain(argv []Word, dirs []string) bool {
 
 func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 	s.left -= len(argv) + 6*len(c.Flags)
-	for list := range s.policy.named(c.Base) {
+	for _, list := range s.policy.named(c.Base) {
 		found := list.blocking(c)
 		s.left -= len(argv) * len(found)
 		for _, i := range found {
@@ -151,12 +151,7 @@ func (s *search) command(c *programs.Command, argv []Word, dirs []string) {
 }
 
 func wordsIn(text string) []Word {
-	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}[],!=", r) })
-	words := make([]Word, len(fields))
-	for i, f := range fields {
-		words[i].Text = f
-	}
-	return words
+	return programs.Words(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&()`'\"{}[],!=", r) }))
 }
 
 // The classes of commands of which a rule may be, as their specifications say.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 // linter looks for rules that do not do what they seem to. It tries them: most warnings name a command, a path or a host for
@@ -148,23 +149,16 @@ func (l *linter) host(r policy.Rule) {
 }
 
 func exampleOf(r policy.Rule, host string) policy.Effect {
-	e := policy.Effect{Kind: policy.Net, Host: host, Port: 443, Scheme: "https", Method: "GET"}
-	if len(r.Ports) > 0 {
-		e.Port = r.Ports[0]
-	}
-	if len(r.Schemes) > 0 {
-		e.Scheme = strings.ToLower(r.Schemes[0])
-	}
-	if len(r.Methods) > 0 {
-		e.Method = r.Methods[0]
-	}
-	return e
+	scheme := strings.ToLower(firstOf(r.Schemes, "https"))
+	return policy.Effect{Kind: policy.Net, Host: host, Port: firstOf(r.Ports, 443), Scheme: scheme, Method: firstOf(r.Methods, "GET")}
 }
+
+func firstOf[T any](list []T, otherwise T) T { return append(slices.Clip(list), otherwise)[0] }
 
 // known warns of words of which none of the known ones is meant.
 func (l *linter) known(r policy.Rule, what string, fold func(string) string, words []string, list string) {
 	for _, word := range words {
-		if !strings.Contains(" "+list+" ", " "+fold(word)+" ") {
+		if !programs.IsField(list, fold(word)) {
 			l.warn(r, word, fmt.Sprintf("%q", word), fmt.Sprintf("no command is known to contact a host by the %s {}; known are %s", what, strings.Join(strings.Fields(list)[:6], ", ")+" and others"))
 		}
 	}

@@ -63,7 +63,7 @@ func (l *linter) sample(r policy.Rule, pattern, sample, second string) {
 	}
 	l.mutate(r, pattern, sample)
 	if len(r.Dirs) == 0 {
-		l.tried(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: literal(words), Dirs: []string{l.Policy.Options().Workspace}})
+		l.tried(r, pattern, sample, policy.Effect{Kind: policy.Exec, Argv: programs.Words(words), Dirs: []string{l.Policy.Options().Workspace}})
 	}
 }
 
@@ -92,7 +92,7 @@ func bare(pattern string) bool {
 func (l *linter) longer(r policy.Rule, pattern string) {
 	for _, sample := range samples(pattern) {
 		more := sample + " sample"
-		e := policy.Effect{Kind: policy.Exec, Argv: literal(strings.Fields(more)), Dirs: []string{l.Policy.Options().Workspace}}
+		e := policy.Effect{Kind: policy.Exec, Argv: programs.Words(strings.Fields(more)), Dirs: []string{l.Policy.Options().Workspace}}
 		if d := l.Decide([]policy.Effect{e}); d.Action > r.Action {
 			l.warn(r, pattern, fmt.Sprintf("%q", more), fmt.Sprintf("it does not hold for {}; write %q", pattern+" **"))
 		}

@@ -78,7 +78,7 @@ func bundles(w string) (list [][]string) {
 // with another value of a flag that the pattern names, and with a refspec.
 func intruders(pattern string, words []string) (list []string) {
 	add := func(words ...string) { list = append(list, strings.Join(words, " ")) }
-	c := programs.Parse(literal(words))
+	c := programs.Parse(programs.Words(words))
 	last := len(words) - 1
 	if strings.HasSuffix(pattern, "*") && c.Base == "git" && last > 1 && words[1] == "push" {
 		add(slices.Concat(words[:last], []string{words[last] + ":main"})...)
@@ -87,7 +87,7 @@ func intruders(pattern string, words []string) (list []string) {
 		return list
 	}
 	for _, f := range c.Flags {
-		if f.HasValue && f.Words(literal(words)) > 0 && len(c.Runs) == 0 {
+		if f.HasValue && f.Words(programs.Words(words)) > 0 && len(c.Runs) == 0 {
 			add(slices.Concat(words, []string{f.Name, f.Value.Text + "-other"})...)
 		}
 	}
@@ -183,12 +183,4 @@ func samples(pattern string) []string {
 func alternatives(text string) []string {
 	list, _ := policy.ExpandBraces(text)
 	return list[:min(len(list), maxSamples)]
-}
-
-func literal(words []string) []policy.Word {
-	argv := make([]policy.Word, len(words))
-	for i, w := range words {
-		argv[i].Text = w
-	}
-	return argv
 }

@@ -183,7 +183,7 @@ func (j *Judge) near(e policy.Effect) (list []string) {
 	}
 	for _, v := range append(variants, append([]string{"sudo"}, texts...)) {
 		one := e
-		one.Argv, one.Possible = literal(v), false
+		one.Argv, one.Possible = programs.Words(v), false
 		if text := strings.Join(v, " "); j.Decide([]policy.Effect{one}).Action != policy.Allow && !slices.Contains(list, text) {
 			list = append(list, text)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/shell/programs"
 )
 
 func TestSamplesNameEachAlternativeOfAPattern(t *testing.T) {
@@ -60,7 +61,7 @@ func TestSpellingsThatPassARuleAreNamed(t *testing.T) {
 		}
 		// A reader of scripts that takes each of them for one command without quotes.
 		words := strings.Fields(a.Command)
-		return []policy.Effect{{Kind: policy.Exec, Argv: literal(words), Dirs: []string{"/w"}}}, nil
+		return []policy.Effect{{Kind: policy.Exec, Argv: programs.Words(words), Dirs: []string{"/w"}}}, nil
 	}}
 	var passing string
 	for _, f := range j.Lint() {

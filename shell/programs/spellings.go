@@ -13,10 +13,7 @@ const maxSpellings = 64
 // each other name of its subcommand, each other spelling of its flags, and an option of the
 // program before the subcommand. It is for trying rules.
 func Spellings(words []string) (list [][]string) {
-	argv := make([]Word, len(words))
-	for i, w := range words {
-		argv[i].Text = w
-	}
+	argv := Words(words)
 	s, rest := find(argv)
 	if s == nil || len(rest) != len(words)-1 {
 		return nil // another program's words, or nothing is known
@@ -32,6 +29,15 @@ func Spellings(words []string) (list [][]string) {
 		}
 	}
 	return list[:min(len(list), maxSpellings)]
+}
+
+// Words are texts as words of a command, all of them known.
+func Words(texts []string) []Word {
+	argv := make([]Word, len(texts))
+	for i, text := range texts {
+		argv[i].Text = text
+	}
+	return argv
 }
 
 // otherNames replaces the subcommand.
