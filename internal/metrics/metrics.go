@@ -82,8 +82,9 @@ func (m *Metrics) count(r *prometheus.Registry) {
 
 // time registers what is timed.
 func (m *Metrics) time(r *prometheus.Registry) {
+	bounds := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
 	vec := func(name, help, label string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBucketsRange(0.001, 1000, 19)}, []string{label})
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}, []string{label})
 		r.MustRegister(h)
 		return h
 	}
