@@ -154,20 +154,16 @@ func (w *walker) binaryCondition(x *syntax.BinaryTest, s *state) {
 		w.condition(x.Y, s)
 		w.join(s, skipped)
 	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-		w.numbers(x, s)
+		for _, side := range []syntax.TestExpr{x.X, x.Y} {
+			if word, ok := side.(*syntax.Word); ok {
+				w.operand(word, s)
+			} else {
+				w.opaque("arithmetic evaluates text", w.text(x))
+			}
+		}
 	default:
 		w.condition(x.X, s)
 		w.condition(x.Y, s)
-	}
-}
-
-func (w *walker) numbers(x *syntax.BinaryTest, s *state) {
-	for _, side := range []syntax.TestExpr{x.X, x.Y} {
-		if word, ok := side.(*syntax.Word); ok {
-			w.operand(word, s)
-		} else {
-			w.opaque("arithmetic evaluates text", w.text(x))
-		}
 	}
 }
 

@@ -131,7 +131,6 @@ func (w *walker) set(args []word, s *state, source string) {
 	}
 }
 
-// cd follows a change of directory.
 func (w *walker) cd(args []word, s *state, source string) {
 	var next []string
 	certain := false

@@ -230,19 +230,14 @@ func (w *walker) namedRepository(args []word, s *state, source string) {
 			if _, name, magic := strings.Cut(path, ")"); magic && path[0] == '(' { // :(top)NAME
 				path = name
 			}
-			w.fromTop(path, s, source)
+			top := *s
+			top.dirs = []string{w.workspace}
+			w.possible(policy.Read, path, &top, source)
 		}
 		if s.disk.changes() > 0 && strings.HasPrefix(a.text, "--git-dir") {
 			w.code("`git` would obey the configuration of a repository that the script makes or changes", source)
 		}
 	}
-}
-
-// fromTop records the file that REVISION:PATH names, for rules that ask and deny.
-func (w *walker) fromTop(path string, s *state, source string) {
-	top := *s
-	top.dirs = []string{w.workspace}
-	w.possible(policy.Read, path, &top, source)
 }
 
 func (w *walker) changedRepository(dir string, s *state) bool {
@@ -306,14 +301,8 @@ func (w *walker) gitDirectory(args []word, s *state) ([]word, *state) {
 }
 
 func (w *walker) written(name string, s *state, source string) {
-	if s.disk.changes() == 0 {
-		return
-	}
-	for _, file := range w.fromDirs(name, s) {
-		if s.disk.wrote(file) {
-			w.code("it runs a file that the script itself writes", source)
-			return
-		}
+	if s.disk.changes() > 0 && slices.ContainsFunc(w.fromDirs(name, s), s.disk.wrote) {
+		w.code("it runs a file that the script itself writes", source)
 	}
 }
 

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -336,13 +337,8 @@ func (w *walker) knownWord(a word, b *builder, s *state, quoted, separate bool) 
 }
 
 func (p params) count() int {
-	if !p.known {
+	if !p.known || slices.ContainsFunc(p.words, func(a word) bool { return a.many || a.glob }) {
 		return -1
-	}
-	for _, a := range p.words {
-		if a.many || a.glob {
-			return -1
-		}
 	}
 	return len(p.words)
 }

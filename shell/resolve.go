@@ -40,7 +40,6 @@ func (hostResolver) Canonical(path string) string {
 	return canonical + "/" + rest
 }
 
-// Glob expands a pattern; see Resolver.
 func (hostResolver) Glob(pattern string, limit int) ([]string, bool) {
 	names := []string{"/"}
 	for _, part := range strings.Split(strings.Trim(pattern, "/"), "/") {
@@ -108,7 +107,6 @@ func widened(pattern string) string {
 	})
 }
 
-// Mode asks for the kind of what is at path; see Resolver.
 func (hostResolver) Mode(path string) (fs.FileMode, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

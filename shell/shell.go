@@ -135,9 +135,7 @@ type globbed struct {
 	complete bool
 }
 
-func listed(words, text string) bool {
-	return programs.IsField(words, text)
-}
+func listed(words, text string) bool { return programs.IsField(words, text) }
 
 // idle is the command that stands for a script without effects.
 func (w *walker) idle() []policy.Word {
@@ -159,11 +157,7 @@ func (w *walker) script(text string, s *state) {
 	if w.posix && differsFromBash(text) {
 		w.opaque(otherShell, "")
 	}
-	text = veiled
-	if len(text) > maxScript {
-		text = text[:maxScript]
-	}
-	text = strings.ToValidUTF8(text, "?") // what is refused is still scanned
+	text = strings.ToValidUTF8(veiled[:min(len(veiled), maxScript)], "?") // what is refused is still scanned
 	if n := deepAt(text); n >= 0 {
 		w.scan(text[n:]) // the parser would follow it down
 		text = text[:n]

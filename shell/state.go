@@ -184,7 +184,6 @@ func (s *state) settle() {
 	s.failed = nil
 }
 
-// touch records that a variable or function has changed.
 func (w *walker) touch(name string) {
 	if w.touched.armed {
 		w.touched.names[name] = true

@@ -14,10 +14,8 @@ type value struct {
 	fresh   bool // the path of a file or directory that mktemp made, or empty; implies dynamic
 }
 
-// unknown is any text.
 func unknown() value { return value{dynamic: true} }
 
-// someNumber is any number.
 func someNumber() value { return value{dynamic: true, number: true} }
 
 // isNumeric reports whether a value is empty or certainly a number.
