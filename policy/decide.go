@@ -165,7 +165,6 @@ func (p *Policy) judgeNet(e Effect) verdict {
 	return v
 }
 
-// judgeEnv decides a variable.
 func (p *Policy) judgeEnv(e Effect) verdict {
 	for _, s := range p.sets {
 		// A wildcard is no consent to a variable that makes programs run code.

@@ -50,13 +50,11 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 // one.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
-		if !named.HasValue || slices.Contains(free, named.At) {
-			continue
+		other := func(f programs.Flag) bool {
+			return named.MayBe(f) && slices.Contains(free, f.At) && f.Value != named.Value
 		}
-		for _, f := range c.Flags {
-			if named.MayBe(f) && slices.Contains(free, f.At) && f.Value != named.Value {
-				return true
-			}
+		if named.HasValue && !slices.Contains(free, named.At) && slices.ContainsFunc(c.Flags, other) {
+			return true
 		}
 	}
 	return false
@@ -69,10 +67,8 @@ func (r *rule) forbids(c *programs.Command, program Word) bool {
 		if len(forbidden.Flags) == 0 || strings.Contains(text, "*") {
 			forbidden.Flags = []programs.Flag{{Name: text}}
 		}
-		for _, f := range forbidden.Flags {
-			if hasFlag(c, f) {
-				return true
-			}
+		if slices.ContainsFunc(forbidden.Flags, func(f programs.Flag) bool { return hasFlag(c, f) }) {
+			return true
 		}
 	}
 	return false

@@ -303,7 +303,6 @@ func (g *glob) key() string {
 	return g.prefix
 }
 
-// baseName returns what is after the last slash.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 func (l *pathList) find(path string, tree bool) []int32 {

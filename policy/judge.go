@@ -31,7 +31,7 @@ func (p *Policy) judgeExec(e Effect) verdict {
 	c := programs.Parse(e.Argv)
 	v := verdict{action: p.defaults.Bash, id: "defaults.bash"}
 	switch {
-	case p.covered(&c):
+	case c.Covers == programs.CoversRead && p.readOnly, c.Covers == programs.CoversWrite && p.workspace:
 		return verdict{action: Allow, id: "presets"}
 	case c.Code:
 		v = p.unanalysable()
@@ -56,11 +56,6 @@ func (p *Policy) allowingCommands(e Effect) iter.Seq[*rule] {
 			}
 		}
 	}
-}
-
-// covered reports whether the presets know the command and all its flags.
-func (p *Policy) covered(c *programs.Command) bool {
-	return c.Covers == programs.CoversRead && p.readOnly || c.Covers == programs.CoversWrite && p.workspace
 }
 
 func (r *rule) isIn(e Effect) bool {

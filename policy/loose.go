@@ -71,10 +71,7 @@ func spelledOut(tokens [][]string) (out [][]Word) {
 				next = append(next, append(slices.Clip(before), Word{Text: text}))
 			}
 		}
-		if len(next) > maxMeanings {
-			next = next[:maxMeanings]
-		}
-		out = next
+		out = next[:min(len(next), maxMeanings)]
 	}
 	return out
 }

@@ -182,13 +182,9 @@ func (s *search) classed(e Effect) {
 func (s *search) inner(argv []Word) {
 	if s.classes {
 		s.left -= 4 * len(argv)
-		s.classed(Effect{Argv: argv, Kept: movesElsewhere(argv)})
+		temporary := func(w Word) bool { return strings.Contains(w.Text, "/tmp") }
+		s.classed(Effect{Argv: argv, Kept: programs.Parse(argv).Moves && !slices.ContainsFunc(argv, temporary)})
 	}
-}
-
-// movesElsewhere reports whether a command moves files, and names no directory for temporary files.
-func movesElsewhere(argv []Word) bool {
-	return programs.Parse(argv).Moves && !slices.ContainsFunc(argv, func(w Word) bool { return strings.Contains(w.Text, "/tmp") })
 }
 
 func excepted(r *rule, argv []Word) bool {

@@ -26,7 +26,6 @@ func (j *Judge) Decide(effects []policy.Effect) policy.Decision {
 	return j.rules(j.Policy).Decide(effects)
 }
 
-// script returns the effects of a script for bash.
 func (j *Judge) script(text string) ([]policy.Effect, error) {
 	arguments, err := json.Marshal(map[string]string{"command": text})
 	if err != nil {
