@@ -32,8 +32,13 @@ func (w *walker) arithmetic(x syntax.ArithmExpr, s *state) {
 }
 
 func (w *walker) binaryArithmetic(x *syntax.BinaryArithm, s *state) {
-	w.divides(x, s)
-	switch op := x.Op.String(); {
+	op := x.Op.String()
+	divisor, ok := x.Y.(*syntax.Word)
+	sound := ok && isInteger(divisor.Lit()) && divisor.Lit() != "0"
+	if listed("/ % /= %= ** **=", op) && !sound {
+		w.mayStop(s)
+	}
+	switch {
 	case listed("&& || ? :", op): // one side may not be evaluated
 		left := w.fork(s)
 		w.arithmetic(x.X, left)
@@ -111,14 +116,6 @@ func (w *walker) setNumber(x syntax.ArithmExpr, v value, s *state) {
 		return
 	}
 	w.opaque("arithmetic evaluates text", w.text(x))
-}
-
-func (w *walker) divides(x *syntax.BinaryArithm, s *state) {
-	word, ok := x.Y.(*syntax.Word)
-	plain := ok && isInteger(word.Lit()) && word.Lit() != "0"
-	if listed("/ % /= %= ** **=", x.Op.String()) && !plain {
-		w.mayStop(s)
-	}
 }
 
 func (w *walker) condition(x syntax.TestExpr, s *state) {

@@ -122,7 +122,11 @@ func (b *builder) cut() {
 			b.cur.text = b.pattern.String()
 		}
 		if b.cur.dynamic && b.cur.glob {
-			b.cur.text, b.cur.glob = literalPrefix(b.known()), false
+			known := b.pattern.String()
+			if b.slash > 0 {
+				known = known[:b.slash-1] // whether a backslash of a value stays is not known
+			}
+			b.cur.text, b.cur.glob = literalPrefix(known), false
 			b.cur.many = b.cur.many || b.cur.text == "" || b.cur.text[0] == '-'
 		}
 		b.fields = append(b.fields, b.cur)
@@ -130,14 +134,6 @@ func (b *builder) cut() {
 	b.cur, b.present, b.bracket, b.slash = word{}, false, false, 0
 	b.raw.Reset()
 	b.pattern.Reset()
-}
-
-// known returns how the word begins. Whether a backslash of a value stays is not known.
-func (b *builder) known() string {
-	if b.slash > 0 {
-		return b.pattern.String()[:b.slash-1]
-	}
-	return b.pattern.String()
 }
 
 // one ends the word, and returns it where it is exactly one or none.

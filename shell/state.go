@@ -51,7 +51,6 @@ type touched struct {
 	dirs, params bool
 }
 
-// fork returns a copy of a state for a branch.
 func (w *walker) fork(s *state) *state {
 	c := *s
 	c.vars, c.funcs, c.locals = s.vars.share(), s.funcs.share(), s.locals.share()
