@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -76,10 +77,7 @@ func (p *Policy) For(client, agent string) *Policy {
 
 // Root returns the policy that For and Within made p of; p itself where neither did.
 func (p *Policy) Root() *Policy {
-	if p.root != nil {
-		return p.root
-	}
-	return p
+	return cmp.Or(p.root, p)
 }
 
 // ForAnyone returns the root of p with the rules for every client: what it blocks may be blocked for one of them.

@@ -174,7 +174,6 @@ func (g *glob) below(path string) (string, bool) {
 	return strings.Trim(rest, "/"), true
 }
 
-// matchParts matches pattern components against a relative path.
 func matchParts(parts []string, path string) bool {
 	for i, part := range parts {
 		if part == "**" {

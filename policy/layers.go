@@ -195,7 +195,6 @@ func (c *compiler) overruled(f File) {
 	}
 }
 
-// warnIf warns that something in a file has no effect.
 func (c *compiler) warnIf(loosens bool, what string, line int) {
 	if loosens {
 		c.policy.warnings = append(c.policy.warnings, fmt.Sprintf("%s: %s has no effect: it is more permissive than the policy, which this file can only tighten", where(c.file, line), what))

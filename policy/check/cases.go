@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,10 +89,7 @@ func (c *Case) Failure(j *Judge) string {
 	if (c.Expect == "" || c.Expect == got) && !slices.Contains(c.MustNot, got) {
 		return ""
 	}
-	want := c.Expect
-	if want == "" {
-		want = "not " + strings.Join(c.MustNot, " or ")
-	}
+	want := cmp.Or(c.Expect, "not "+strings.Join(c.MustNot, " or "))
 	return fmt.Sprintf("got %s, want %s: %s [%s]", got, want, d.Reason, d.Rule)
 }
 
