@@ -157,11 +157,10 @@ func (e *braceExpander) expand(text []unit) [][]unit {
 	amble := text[open+1 : end]
 	var choices [][]unit
 	if !slices.Contains(amble, unit{char: ','}) { // bash ignores quotes and inner braces here
-		choices = e.sequence(amble)
-		if choices == nil && end+1 == len(text) {
+		switch choices = e.sequence(amble); {
+		case choices == nil && end+1 == len(text):
 			return [][]unit{text}
-		}
-		if choices == nil {
+		case choices == nil:
 			choices = [][]unit{text[open : end+1]}
 		}
 	} else {

@@ -152,19 +152,9 @@ func (w *walker) cd(args []word, s *state, source string) {
 
 // cdTo returns where cd may lead, and whether it certainly gets there.
 func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
-	physical := false
-	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
-		physical = physical || strings.Contains(args[0].text, "P")
-		over = args[0].text == "--"
-	}
-	target := wordOf(s.get("HOME").value)
-	if len(args) > 0 {
-		target = args[0]
-	}
-	_, elsewhere := s.vars.get("CDPATH")
-	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
+	target, physical, plain := s.cdTarget(args)
 	switch {
-	case elsewhere || !target.known() || len(args) > 1:
+	case !plain:
 	case target.text == "-" && s.dirs != nil:
 		next = s.left
 	case target.text == "":
@@ -176,6 +166,21 @@ func (w *walker) cdTo(args []word, s *state) (next []string, certain bool) {
 	}
 	certain = len(next) > 0 && w.beside == 0 && !s.disk.ran && !strings.Contains(target.text, "/..")
 	return next, certain && !slices.ContainsFunc(next, func(dir string) bool { return !w.enterable(dir) })
+}
+
+// cdTarget returns what cd is given, whether with -P, and whether it is one directory by its name.
+func (s *state) cdTarget(args []word) (target word, physical, plain bool) {
+	for over := false; !over && len(args) > 0 && flagOfCd.MatchString(args[0].text) && args[0].known(); args = args[1:] {
+		physical = physical || strings.Contains(args[0].text, "P")
+		over = args[0].text == "--"
+	}
+	target = wordOf(s.get("HOME").value)
+	if len(args) > 0 {
+		target = args[0]
+	}
+	_, elsewhere := s.vars.get("CDPATH")
+	elsewhere = elsewhere || s.strange && !strings.HasPrefix(target.text, "/") && !strings.HasPrefix(target.text, ".")
+	return target, physical, !elsewhere && target.known() && len(args) <= 1
 }
 
 // enterable reports whether there is a directory of a name that everybody may enter.

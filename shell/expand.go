@@ -104,10 +104,7 @@ func (w *walker) plainIndex(x syntax.ArithmExpr, s *state) bool {
 	if p, short := word.Parts[0].(*syntax.ParamExp); short && p.Short && len(word.Parts) == 1 {
 		name = "$" + p.Param.Value
 	}
-	if isInteger(name) || name == "@" || name == "*" {
-		return true
-	}
-	return w.holdsNumber(name, s)
+	return isInteger(name) || listed("@ *", name) || w.holdsNumber(name, s)
 }
 
 func plainExpansion(p *syntax.ParamExp) bool {
