@@ -113,3 +113,23 @@ func body(n ast.Node) *ast.BlockStmt {
 	}
 	return &ast.BlockStmt{}
 }
+
+// mostLines is how long what judges may be together, without tests and without
+// shell/programs, which reads the specifications.
+const mostLines = 10_000
+
+func TestWhatJudgesStaysSmall(t *testing.T) {
+	t.Parallel()
+	tr, lines := parse(t), 0
+	for _, dir := range []string{"shell", "policy", "policy/check"} {
+		for _, s := range tr.dirs[dir] {
+			if !s.test() {
+				lines += tr.fset.File(s.FileStart).LineCount()
+			}
+		}
+	}
+	t.Logf("shell, policy and policy/check have %d lines", lines)
+	if lines > mostLines {
+		t.Errorf("shell, policy and policy/check have %d lines together, more than %d: look first for what to delete", lines, mostLines)
+	}
+}
