@@ -239,7 +239,13 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 	states, err = c.plan(ctx)
 	defer closeAll(states)
 	if c.shown != "" && c.shown != fingerprint(states, err) {
-		return states, fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.names())
+		changed := fmt.Errorf("%s was not changed: it has changed since it was shown to the person who decided; read it and make the call again", c.names())
+		if err != nil {
+			changed = fmt.Errorf("%w (as it is now: %w)", changed, err)
+		} else if was, failed := strings.CutPrefix(c.shown, failure); failed {
+			changed = fmt.Errorf("%w (as it was then: %s)", changed, was)
+		}
+		return states, changed
 	}
 	if err != nil {
 		return states, err
@@ -393,10 +399,12 @@ func (o Options) content(f *os.File, size int64, file target) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
+const failure = "error: "
+
 // fingerprint identifies the state before a change. It is never empty.
 func fingerprint(states []state, err error) string {
 	if err != nil {
-		return "error: " + err.Error()
+		return failure + err.Error()
 	}
 	all := sha256.New()
 	for _, s := range states {
