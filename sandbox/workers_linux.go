@@ -151,16 +151,21 @@ func (r *remote) Discard() {
 	}
 }
 
-// ask lets do ask a worker with this profile, and a fresh one if that is lost or
+// mostStale is how many workers are asked when what they see changes while they are asked.
+// Many things that have nothing to do with a call change the mounts of a machine.
+const mostStale = 5
+
+// ask lets do ask a worker with this profile, and a fresh one if that is lost, once, or
 // stale. reads tells that what the profile protects does not matter.
 func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worker, *regular.Conn) error) (Report, error) {
 	p.Ports, p.Sockets, p.Groups, p.Limits = nil, nil, nil, Limits{} // nothing of which a worker needs
 	if len(p.Protect) == 0 {
 		p.Protect = nil // serves compares
 	}
-	for again := false; ; again = true {
+	for tries := 1; ; tries++ {
 		report, fresh, err := s.askOne(ctx, p, reads, do)
-		if !fresh || again {
+		stale := errors.Is(err, errStale) && tries < mostStale
+		if !fresh || tries > 1 && !stale {
 			return report, err
 		}
 	}
