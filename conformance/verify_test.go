@@ -166,7 +166,7 @@ func (p *player) settle(ctx context.Context) (all bool, reasons []string) {
 	switch {
 	case p.yield != "": // the call goes on behind its answer
 	case p.peer != nil && len(p.c.Expect.None) > 0:
-		elapse(limit, 300*time.Millisecond) // what nobody answers stays
+		elapse(limit, 300*time.Millisecond) // what has no answer stays
 	default:
 		if err := p.quiet(limit); err != nil {
 			reasons = append(reasons, err.Error())

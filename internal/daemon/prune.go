@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,14 +85,16 @@ type kept struct {
 	at     time.Time     // of its last use
 	keep   time.Duration // so long
 	remove func() (bool, error)
+	rank   int // what has a higher one is removed later
 }
 
-// prune removes what is kept for too long and, the oldest first, what is over the limit. What
+// prune removes what is kept for too long and, the oldest first, what is over the limit: the
+// record last of all, or whoever writes calls could have it removed by much output. What
 // calls use that are open stays. When that is too much, no new call is taken.
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
-	slices.SortStableFunc(list, func(a, b kept) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.at.Compare(b.at)) })
 	most := k.cfg.Limits.StateBytes
 	for _, item := range list {
 		if ctx.Err() != nil {
@@ -148,7 +151,7 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 			}
 			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
 			return err == nil, err
-		}})
+		}, 0})
 	}
 	return list, nil
 }
@@ -159,7 +162,7 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 		list = append(list, kept{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
 			err := quarantine.Discard(QuarantineDir(k.cfg), i.ID)
 			return err == nil, err
-		}})
+		}, 0})
 	}
 	return list, err
 }
@@ -179,7 +182,7 @@ func (k *keeper) caches(context.Context) (list []kept, err error) {
 		if workspaceGone(s.Path) {
 			keep = 0
 		}
-		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }})
+		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, 0})
 	}
 	return list, nil
 }
@@ -201,7 +204,7 @@ func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
 	for _, p := range parts {
 		rest -= p.Bytes
-		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }})
+		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }, 1})
 	}
 	stays := kept{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
 	return append(list, stays), err

@@ -121,7 +121,7 @@ func TestOldOutputIsRemovedAndThatOfRunningCallsIsNot(t *testing.T) {
 	}
 }
 
-// Whatever it is, what was used least lately goes first.
+// Of output, quarantine and caches, what was used least lately goes first.
 func TestTheOldestGoesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	cfg, store := keptCaches(t, "a", "ccc")
@@ -141,6 +141,37 @@ func TestTheOldestGoesBeyondTheLimit(t *testing.T) {
 		if exists(store("ccc")) != want.ccc || exists(output) != want.output || exists(store("a")) != want.one {
 			t.Errorf("%d of %d bytes: left are %v %v %v, want %+v", want.bytes, all, exists(store("ccc")), exists(output), exists(store("a")), want)
 		}
+	}
+}
+
+// What calls print and keep in caches does not push out the record of calls before them.
+func TestTheRecordGoesLast(t *testing.T) {
+	t.Parallel()
+	cfg, store := keptCaches(t, "a")
+	j := keptJournal(t, cfg)
+	text := []byte(`{"text":"` + strings.Repeat("x ", 30<<10) + `"}`)
+	for i := 0; ; i++ { // until there is a part that may go
+		rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: fmt.Sprint(i), Message: text}, journal.Decision{Action: "allow"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended(t, j, rec.Key)
+		if parts, err := j.Parts(); err != nil {
+			t.Fatal(err)
+		} else if len(parts) > 0 {
+			break
+		}
+	}
+	now := time.Now().Add(time.Hour)
+	if err := os.Chtimes(store("a")+"/lock", now, now); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Limits.StateBytes = keptBytes(t, cfg) - 10
+	if err := newKeeper(cfg, j).prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if parts, err := j.Parts(); err != nil || len(parts) != 1 || exists(store("a")) {
+		t.Errorf("%d parts of the record are left, %v, and the cache: %v", len(parts), err, exists(store("a")))
 	}
 }
 

@@ -39,7 +39,7 @@ type Options struct {
 	Kill     func(identity string) (bool, error)
 	Limits   Limits
 	Redact   []string          // values that must not leave a call
-	Recorded func(bytes int64) // is called with the output of a call that has ended; nil = nobody counts
+	Recorded func(bytes int64) // is called with the output of a call that has ended; nil = it is not called
 	// Single: the clients end with the Dispatcher, so no call of theirs is kept, and none
 	// that another has kept is gone on with.
 	Single bool

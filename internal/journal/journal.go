@@ -15,7 +15,7 @@
 // machine's some milliseconds later: of a call whose return a power cut takes away it is
 // known that it ran and not what came of it, which is as true of its effects. So does the
 // start of a call, so that after the death of the daemon alone it is known which calls have
-// not started. That a return was delivered is written some milliseconds late, when nobody
+// not started. That a return was delivered is written some milliseconds late, when no call
 // waits: a return without the mark may have been delivered in any case.
 //
 // What several callers want to write at the same time is written together.
