@@ -53,9 +53,9 @@ type watcher struct {
 	mu     sync.Mutex
 	client *client.Client // the current connection
 	calls  callScreen
-	last   int
 	open   map[int]message.ApprovalRequest // by their numbers
-	known  map[string]bool                 // approvals that were shown or answered
+	number map[string]int                  // of each approval that was shown
+	ended  map[string]bool                 // approvals that were answered
 }
 
 // watch goes on until interrupted.
@@ -68,7 +68,7 @@ func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 	}
 	fmt.Fprintf(g.std.err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
 	wants.Topics = watched
-	w := &watcher{global: g, wants: wants, client: c, open: map[int]message.ApprovalRequest{}, known: map[string]bool{}}
+	w := &watcher{global: g, wants: wants, client: c, open: map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{}}
 	// Ends at the end of standard input, or with the program.
 	go w.answers(ctx)
 	for c != nil {
@@ -134,7 +134,8 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 }
 
 // waiting shows the questions that waited before the subscription. Those of before that
-// wait no longer were answered while there was no connection.
+// wait no longer were answered while there was no connection, or a daemon that has just
+// begun has yet to ask them again.
 func (w *watcher) waiting(ctx context.Context, c *client.Client, before []string) {
 	list, err := c.ListApprovals(ctx)
 	if err != nil {
@@ -150,30 +151,38 @@ func (w *watcher) waiting(ctx context.Context, c *client.Client, before []string
 		}
 	}
 	for _, id := range before {
-		w.resolved(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
+		w.close(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
 	}
 }
 
-// requested shows a question, once. Called with mu held.
+// requested shows a question, once while it waits. Called with mu held.
 func (w *watcher) requested(r message.ApprovalRequest) {
-	if w.known[r.ID] {
+	number, shown := w.number[r.ID]
+	if w.ended[r.ID] || w.open[number].ID != "" {
 		return
 	}
-	w.known[r.ID] = true
-	w.last++
-	w.open[w.last] = r
-	w.print(r, fmt.Sprintf("[%d] %s  %s", w.last, r.ID, asked(r)))
+	if !shown {
+		number = len(w.number) + 1
+		w.number[r.ID] = number
+	}
+	w.open[number] = r
+	w.print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, asked(r)))
 }
 
 // resolved shows what became of a question. Called with mu held.
 func (w *watcher) resolved(r message.ApprovalResolved) {
-	w.known[r.ID] = true
-	for number, open := range w.open {
-		if open.ID == r.ID {
-			delete(w.open, number)
-			w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
-		}
+	w.ended[r.ID] = true
+	w.close(r)
+}
+
+// close shows why a question cannot be answered now. Called with mu held.
+func (w *watcher) close(r message.ApprovalResolved) {
+	number := w.number[r.ID]
+	if w.open[number].ID == "" {
+		return
 	}
+	delete(w.open, number)
+	w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
 }
 
 // answers acts on the lines that are typed.

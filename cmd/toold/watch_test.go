@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,5 +36,41 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 		if got, err := w.answer(line); err == nil {
 			t.Errorf("%q was taken for %+v", line, got)
 		}
+	}
+}
+
+// A daemon that has just begun lists a question that waited for the one before it only when
+// it has asked it again.
+func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
+	t.Parallel()
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	w := &watcher{
+		global: &global{std: stdio{out: out}},
+		open:   map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{},
+	}
+	first, second := message.ApprovalRequest{ID: "approval-a"}, message.ApprovalRequest{ID: "approval-b"}
+	w.requested(first)
+	w.close(message.ApprovalResolved{ID: "approval-a", Reason: "it waits no longer"})
+	if got, err := w.answer("yes 1"); err == nil {
+		t.Errorf("a question that waits no longer was answered: %+v", got)
+	}
+	w.requested(second)
+	w.requested(first)
+	w.requested(first)
+	if got, err := w.answer("yes 1"); err != nil || got.ApprovalID != "approval-a" {
+		t.Errorf("the question that was asked again: %+v, %v", got, err)
+	}
+	shown, err := os.ReadFile(out.Name())
+	if n := strings.Count(string(shown), "[1] approval-a"); err != nil || n != 3 {
+		t.Errorf("it was shown %d times (%v), want asked, gone and asked again:\n%s", n, err, shown)
+	}
+	w.resolved(message.ApprovalResolved{ID: "approval-a"})
+	w.requested(first)
+	if got, err := w.answer("yes 1"); err == nil {
+		t.Errorf("a question that was answered is open again: %+v", got)
 	}
 }
