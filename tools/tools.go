@@ -25,14 +25,14 @@ type Tool interface {
 	Build(args json.RawMessage) (Invocation, error)
 }
 
-// An Invocation is one parsed call. Effects, Preview and Execute all
+// An Invocation is one parsed call. Effects, Text and Execute all
 // work from that parse; the text is not read again.
 type Invocation interface {
 	// Effects lists everything the call can do, as far as it is known. Never
 	// empty: a call that does nothing known is Opaque.
 	Effects() []policy.Effect
-	// Preview renders the call for a person who decides on it.
-	Preview() Preview
+	// Text says what the call does, to a person. It is constant.
+	Text() string
 	// Traits says what the caller has to know before Execute. They are constant.
 	Traits() Traits
 	// Execute runs the call once and returns when nothing of it is left
@@ -69,6 +69,13 @@ type Preparing interface {
 	Prepare(io IO)
 	// Drop releases what Prepare started. After Execute it does nothing.
 	Drop()
+}
+
+// A Previewed is an Invocation of which a person who decides on it is shown more than Text.
+type Previewed interface {
+	Invocation
+	// Preview renders what the call would do now. Execute does that or nothing.
+	Preview() Preview
 }
 
 // A Confined is an Invocation in a sandbox that a person may widen for it.

@@ -12,7 +12,10 @@ import (
 
 // approvalRequest renders a call for the people who decide on it.
 func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision, expires time.Time) message.ApprovalRequest {
-	preview := inv.Preview()
+	preview := tools.Preview{Text: inv.Text()}
+	if p, ok := inv.(tools.Previewed); ok {
+		preview = p.Preview()
+	}
 	return message.ApprovalRequest{
 		MessageType: "approval_request_message",
 		ID:          message.NewID("approval"),

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/toold/toold/internal/approval"
@@ -97,5 +98,27 @@ func TestAnApprovalDoesNotOutrunAPolicyThatDenies(t *testing.T) {
 	wantError(t, final(t, w, wake), message.Denied, "denied by rule defaults.read")
 	if b.tool.ran.Load() != 0 {
 		t.Error("the tool ran")
+	}
+}
+
+// What a call would do now binds it, so only a person who decides is shown it.
+func TestOnlyACallThatAsksIsPreviewed(t *testing.T) {
+	t.Parallel()
+	allowed := newBench(t, policy.Allow, &probe{previews: new(atomic.Int32)})
+	if f := allowed.call(t, "call_1", `{}`); f.Return.Status != "success" || allowed.tool.previews.Load() != 0 {
+		t.Errorf("got %+v, previewed %d times", f.Return, allowed.tool.previews.Load())
+	}
+	b, h := newBench(t, policy.Ask, &probe{previews: new(atomic.Int32)}), newHesitant()
+	defer b.approvals.Join(h)()
+	w, wake := b.submit("call_1", `{}`)
+	question := <-h.asked
+	if p := question.Show.Preview; p.Text != "probe the machine" || p.Diff != "what it would do now" || b.tool.previews.Load() != 1 {
+		t.Errorf("asked %+v, previewed %d times", p, b.tool.previews.Load())
+	}
+	if _, err := b.approvals.Resolve(question.ID, approval.Verdict{Approve: true, By: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if f := final(t, w, wake); f.Return.Status != "success" {
+		t.Errorf("got %+v", f.Return)
 	}
 }

@@ -31,6 +31,16 @@ type probe struct {
 	confined   bool
 	steps      []string // of its preparation
 	prepare    func()   // what that does
+
+	previews *atomic.Int32 // of those that can be shown; nil: they cannot
+}
+
+// shownProbe is a probe that says how often it was shown.
+type shownProbe struct{ *probe }
+
+func (p shownProbe) Preview() tools.Preview {
+	p.previews.Add(1)
+	return tools.Preview{Text: p.Text(), Diff: "what it would do now"}
 }
 
 func (p *probe) Definition() tools.Definition {
@@ -41,11 +51,14 @@ func (p *probe) Build(args json.RawMessage) (tools.Invocation, error) {
 	if strings.Contains(string(args), "bad") {
 		return nil, &tools.ArgumentError{Field: "bad", Problem: "it is bad"}
 	}
+	if p.previews != nil {
+		return shownProbe{p}, nil
+	}
 	return p, nil
 }
 
 func (p *probe) Effects() []policy.Effect { return []policy.Effect{p.does} }
-func (p *probe) Preview() tools.Preview   { return tools.Preview{Text: "probe the machine"} }
+func (p *probe) Text() string             { return "probe the machine" }
 
 func (p *probe) Traits() tools.Traits {
 	return tools.Traits{ReadOnly: p.reads, Background: p.background}

@@ -186,7 +186,7 @@ func (l *Look) note(inv tools.Invocation, came string, err error) error {
 	if l.count++; len(l.lines) < lookLines {
 		what := "a read"
 		if inv != nil {
-			what = inv.Preview().Text
+			what = inv.Text()
 		}
 		l.lines = append(l.lines, what+": "+came)
 	}

@@ -86,7 +86,7 @@ func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	}
 	if c.edited != nil {
 		inv = c.edited
-		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
+		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Text()) })
 	}
 	if refused == nil {
 		refused = c.awaitClient(ctx)
@@ -202,7 +202,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	}
 	if refused == nil {
 		c.elsewhere = inv.Traits().Elsewhere
-		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Preview().Text) })
+		c.proceed(message.CallReceived, func(p *progress) { p.preview = beginning(inv.Text()) })
 	}
 	return inv, refused
 }

@@ -46,7 +46,7 @@ func (s *shout) Build(args json.RawMessage) (tools.Invocation, error) {
 func (s *shout) Traits() tools.Traits { return tools.Traits{Background: s.background} }
 
 func (s *shout) Effects() []policy.Effect { return []policy.Effect{s.does} }
-func (s *shout) Preview() tools.Preview   { return tools.Preview{Text: "shout"} }
+func (s *shout) Text() string             { return "shout" }
 
 func (s *shout) Prepare(tools.IO) {}
 func (s *shout) Drop()            {}

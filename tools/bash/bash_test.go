@@ -142,7 +142,7 @@ func TestThePreviewHidesNothing(t *testing.T) {
 		"a\u00a0\u2800b":  `a\u{00a0}\u{2800}b`,
 		"a\xffb\ufffd":    "a\\xffb\ufffd",
 	} {
-		if got := (&invocation{script: script}).Preview().Text; got != want {
+		if got := (&invocation{script: script}).Text(); got != want {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
 	}

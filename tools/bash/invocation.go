@@ -39,8 +39,8 @@ func (v *invocation) Traits() tools.Traits { return tools.Traits{Background: v.b
 // Widens allows every escalation.
 func (v *invocation) Widens(b widen.Bounds) widen.Bounds { return b }
 
-// Preview shows the exact script, with invisible characters escaped.
-func (v *invocation) Preview() tools.Preview { return tools.Preview{Text: display.Visible(v.script)} }
+// Text is the exact script, with invisible characters escaped.
+func (v *invocation) Text() string { return display.Visible(v.script) }
 
 // Execute runs the script and returns when nothing of it is left running.
 func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) {

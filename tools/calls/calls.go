@@ -63,7 +63,7 @@ func (v invocation) Effects() []policy.Effect {
 	return []policy.Effect{{Kind: policy.Exec, Argv: argv, Possible: true, Source: v.name}}
 }
 
-func (v invocation) Preview() tools.Preview { return tools.Preview{Text: display.Visible(v.text)} }
+func (v invocation) Text() string { return display.Visible(v.text) }
 
 func (v invocation) Traits() tools.Traits { return tools.Traits{ReadOnly: v.reads} }
 

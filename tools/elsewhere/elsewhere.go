@@ -166,7 +166,7 @@ func (v *verdict) add(registry *tools.Registry, p part) error {
 		v.effects = append(v.effects, e)
 	}
 	if p.tool == "shell" {
-		v.shown = inv.Preview().Text
+		v.shown = inv.Text()
 	}
 	return nil
 }
@@ -176,13 +176,13 @@ func (v verdict) Traits() tools.Traits { return tools.Traits{ReadOnly: true, Els
 
 func (v verdict) Effects() []policy.Effect { return v.effects }
 
-func (v verdict) Preview() tools.Preview {
+func (v verdict) Text() string {
 	text := v.shown
 	if text == "" {
 		const most = 2000
 		text = strings.ToValidUTF8(string(v.Input[:min(len(v.Input), most)]), "")
 	}
-	return tools.Preview{Text: display.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))}
+	return display.Visible(fmt.Sprintf("%s of %s, outside of toold's sandbox: %s", v.Tool, v.Program, text))
 }
 
 func (v verdict) Execute(context.Context, tools.IO) tools.Result {

@@ -131,12 +131,14 @@ func diffs(states []state, most int) string {
 
 func (c *change) Effects() []policy.Effect { return c.effects }
 
+func (c *change) Text() string { return display.Visible(c.verb + " " + c.names()) }
+
 // Preview reads the files to show the change. Execute then refuses to make another.
 func (c *change) Preview() tools.Preview {
 	states, err := c.plan(context.Background())
 	defer closeAll(states)
 	c.shown = fingerprint(states, err)
-	p := tools.Preview{Text: display.Visible(c.verb + " " + c.names())}
+	p := tools.Preview{Text: c.Text()}
 	if err == nil {
 		p.Diff = display.Visible(diffs(states, previewDiff))
 		err = c.writable() // an escalation may change this

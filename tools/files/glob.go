@@ -108,9 +108,7 @@ func (s search) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 // Effects lists the read of the directory. The paths below it are judged during the search.
 func (s search) Effects() []policy.Effect { return []policy.Effect{s.root.effect(policy.Read)} }
 
-func (s search) Preview() tools.Preview {
-	return tools.Preview{Text: display.Visible(s.text + s.root.name())}
-}
+func (s search) Text() string { return display.Visible(s.text + s.root.name()) }
 
 func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 	var err error

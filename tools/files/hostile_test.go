@@ -48,8 +48,8 @@ func TestPathsThatCannotBeAreRefusedAtOnce(t *testing.T) {
 			text, _ := json.Marshal(a)
 			if inv, err := w.tools[tool].Build(text); err != nil && len(err.Error()) > 10_000 {
 				t.Errorf("%s of %.40q is answered with %d bytes", tool, path, len(err.Error()))
-			} else if err == nil && len(inv.Preview().Text) > 50_000 {
-				t.Errorf("%s of %.40q is shown with %d bytes", tool, path, len(inv.Preview().Text))
+			} else if err == nil && len(inv.Text()) > 50_000 {
+				t.Errorf("%s of %.40q is shown with %d bytes", tool, path, len(inv.Text()))
 			}
 		}
 	}
@@ -149,14 +149,14 @@ func TestOneOfAThingIsSingular(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
 	inv := w.must("write_file", args{"file_path": "f", "content": "x"})
-	if got := inv.Preview().Text; got != "Write 1 byte to f" {
+	if got := inv.Text(); got != "Write 1 byte to f" {
 		t.Error(got)
 	}
 	if got := inv.Execute(t.Context(), tools.IO{}).Text; !strings.HasPrefix(got, "Wrote 1 byte to f (created).\n") {
 		t.Error(got)
 	}
 	w.refused("read_file", args{"file_path": "f", "offset": 2}, "it has 1 line")
-	if got := w.must("read_file", args{"file_path": "f", "limit": 1}).Preview().Text; got != "Read f, 1 line from line 1 on" {
+	if got := w.must("read_file", args{"file_path": "f", "limit": 1}).Text(); got != "Read f, 1 line from line 1 on" {
 		t.Error(got)
 	}
 }

@@ -81,9 +81,9 @@ func (v look) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 func (v look) Effects() []policy.Effect { return []policy.Effect{v.file.effect(policy.Read)} }
 
-func (v look) Preview() tools.Preview {
+func (v look) Text() string {
 	verb := map[string]string{"stat": "Look at", "list": "List", "read": "Read"}[v.op]
-	return tools.Preview{Text: display.Visible(verb + " " + v.file.name())}
+	return display.Visible(verb + " " + v.file.name())
 }
 
 func (v look) Execute(ctx context.Context, io tools.IO) tools.Result {

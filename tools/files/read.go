@@ -80,7 +80,7 @@ func (r read) Traits() tools.Traits { return tools.Traits{ReadOnly: true} }
 
 func (r read) Effects() []policy.Effect { return []policy.Effect{r.file.effect(policy.Read)} }
 
-func (r read) Preview() tools.Preview {
+func (r read) Text() string {
 	text := "Read " + r.file.name()
 	switch {
 	case r.limit > 0:
@@ -88,7 +88,7 @@ func (r read) Preview() tools.Preview {
 	case r.offset > 1:
 		text += fmt.Sprintf(", from line %d on", r.offset)
 	}
-	return tools.Preview{Text: display.Visible(text)}
+	return display.Visible(text)
 }
 
 func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {
