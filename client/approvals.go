@@ -11,7 +11,7 @@ import (
 // approver or observer.
 func (c *Client) ListApprovals(ctx context.Context) ([]message.ApprovalRequest, error) {
 	q := message.ListApprovals{MessageType: "list_approvals"}
-	answer, err := request[message.Approvals](ctx, c, &q, &q.RequestID)
+	answer, err := request[struct{ Approvals []message.ApprovalRequest }](ctx, c, &q, &q.RequestID)
 	return answer.Approvals, err
 }
 
@@ -77,29 +77,21 @@ type Decision struct {
 
 // frame returns the approval_response_message.
 func (d Decision) frame() any {
-	type answer struct {
-		Type      string            `json:"type,omitempty"`
-		CallID    string            `json:"tool_call_id,omitempty"`
-		Approve   bool              `json:"approve"`
-		Reason    string            `json:"reason,omitempty"`
-		Widen     *message.Widening `json:"widen,omitempty"`
-		Arguments json.RawMessage   `json:"arguments,omitempty"`
-	}
 	response := struct {
-		MessageType string   `json:"message_type"`
-		Remember    string   `json:"remember,omitempty"`
-		Pattern     string   `json:"pattern,omitempty"`
-		Beforehand  bool     `json:"beforehand,omitempty"`
-		Approvals   []answer `json:"approvals,omitempty"`
-		ApprovalID  string   `json:"approval_request_id,omitempty"`
-		*answer              // with ApprovalID
+		MessageType string                   `json:"message_type"`
+		Remember    string                   `json:"remember,omitempty"`
+		Pattern     string                   `json:"pattern,omitempty"`
+		Beforehand  bool                     `json:"beforehand,omitempty"`
+		Approvals   []message.ApprovalAnswer `json:"approvals,omitempty"`
+
+		*message.ApprovalAnswer // with ApprovalID
 	}{MessageType: "approval_response_message", Remember: d.Remember, Pattern: d.Pattern, Beforehand: d.Beforehand}
-	one := answer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen.Recorded(), Arguments: d.Arguments}
+	one := message.ApprovalAnswer{Approve: d.Approve, Reason: d.Reason, Widen: d.Widen, Arguments: d.Arguments}
 	if d.CallID == "" {
-		response.ApprovalID, response.answer = d.ApprovalID, &one
+		one.ApprovalID, response.ApprovalAnswer = d.ApprovalID, &one
 	} else {
 		one.Type, one.CallID = "approval", d.CallID
-		response.Approvals = []answer{one}
+		response.Approvals = []message.ApprovalAnswer{one}
 	}
 	return response
 }

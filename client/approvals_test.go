@@ -42,7 +42,7 @@ func TestACallbackMayDecide(t *testing.T) {
 		d.send(`{"message_type":"approvals","request_id":%q,"approvals":[`+question+`]}`, id, "approval-1")
 		in, errs := (&message.Decoder{}).Decode([]byte(d.receive()))
 		answer, _ := json.Marshal(in)
-		if want := `[{"Answers":[{"CallID":"","ApprovalID":"approval-1","Approve":true,"Reason":"fine","Widen":{}}],"Remember":"","Beforehand":false}]`; string(answer) != want || len(errs) > 0 {
+		if want := `[{"Answers":[{"approval_request_id":"approval-1","approve":true,"reason":"fine"}],"Remember":"","Beforehand":false}]`; string(answer) != want || len(errs) > 0 {
 			d.t.Errorf("got %s, %v, want %s", answer, errs, want)
 		}
 		d.send(`{"message_type":"approval_resolved","id":"approval-0","tool_call_id":"c0","approve":true}`)
@@ -81,7 +81,7 @@ func TestAnAnswerThatWidensIsNotTakenForAnother(t *testing.T) {
 		c := dial(t, func(d *daemon) {
 			in, errs := (&message.Decoder{}).Decode([]byte(d.receive()))
 			answer, _ := json.Marshal(in)
-			if want := `[{"Answers":[{"CallID":"c1","ApprovalID":"","Approve":true,"Reason":"","Widen":{"network":"proxy"}}],"Remember":"","Beforehand":false}]`; string(answer) != want || len(errs) > 0 {
+			if want := `[{"Answers":[{"tool_call_id":"c1","approve":true,"widen":{"network":"proxy"}}],"Remember":"","Beforehand":false}]`; string(answer) != want || len(errs) > 0 {
 				d.t.Errorf("got %s, %v, want %s", answer, errs, want)
 			}
 			d.send(`{"message_type":"approval_resolved","id":"approval-1","tool_call_id":"c1","approve":true%s}`, theirs)

@@ -54,7 +54,7 @@ func openReturn(raw []byte) *frame {
 	if !bytes.HasPrefix(raw, []byte(begin)) {
 		return nil
 	}
-	r, err := message.DecodeReturn(raw)
+	r, err := message.Record(raw).Return()
 	if err != nil {
 		return nil
 	}
@@ -63,15 +63,16 @@ func openReturn(raw []byte) *frame {
 
 // openBinary decodes a binary frame.
 func (c *Client) openBinary(raw []byte) *frame {
-	o, err := message.ParseBinary(raw)
-	ch := c.channels[o.Channel]
+	var d message.OutputDelta
+	number, data, err := d.ParseBinary(raw)
+	ch := c.channels[number]
 	if err != nil || ch == nil {
 		return nil
 	}
-	d := message.OutputDelta{CallID: ch.callID, Stream: o.Stream, Offset: o.Offset}
-	if end := ch.ends[o.Stream]; o.Offset > end {
-		d.Gap = &message.Gap{From: end, To: o.Offset}
+	d.CallID = ch.callID
+	if end := ch.ends[d.Stream]; d.Offset > end {
+		d.Gap = &message.Gap{From: end, To: d.Offset}
 	}
-	ch.ends[o.Stream] = o.Offset + int64(len(o.Data))
-	return &frame{Type: "tool_output_delta", CallID: ch.callID, output: &output{d, o.Data}}
+	ch.ends[d.Stream] = d.Offset + int64(len(data))
+	return &frame{Type: "tool_output_delta", CallID: ch.callID, output: &output{d, data}}
 }

@@ -163,33 +163,15 @@ func (c *Client) Cancel(callID, reason string) error {
 
 // Input sends input to a running call and does not wait. It ignores the RequestID
 // of in.
-func (c *Client) Input(in message.ToolInput) error { return c.send(newInput(in)) }
+func (c *Client) Input(in message.ToolInput) error {
+	in.RequestID = ""
+	return c.send(in)
+}
 
 // Feed sends input to a running call and waits until the command has it, so that no
 // input is lost. It replaces the RequestID of in. The error is a *message.Error if
 // the call ends first.
 func (c *Client) Feed(ctx context.Context, in message.ToolInput) error {
-	f := newInput(in)
-	_, err := request[message.InputTaken](ctx, c, f, &f.RequestID)
+	_, err := request[struct{}](ctx, c, &in, &in.RequestID)
 	return err
-}
-
-// input is a tool_input.
-type input struct {
-	MessageType string          `json:"message_type"`
-	RequestID   string          `json:"request_id,omitempty"`
-	CallID      string          `json:"tool_call_id"`
-	Data        []byte          `json:"data_b64,omitempty"`
-	EOF         bool            `json:"eof,omitempty"`
-	Signal      string          `json:"signal,omitempty"`
-	To          string          `json:"to,omitempty"`
-	Resize      *message.Resize `json:"resize,omitempty"`
-}
-
-func newInput(in message.ToolInput) *input {
-	f := &input{MessageType: "tool_input", CallID: in.CallID, Data: in.Data, EOF: in.EOF, Signal: in.Signal, Resize: in.Resize}
-	if in.Leader {
-		f.To = "leader"
-	}
-	return f
 }

@@ -11,7 +11,7 @@ import (
 // that are answered.
 func (c *Client) ListCalls(ctx context.Context, ended bool) ([]message.CallInfo, error) {
 	q := message.ListCalls{MessageType: "list_calls", All: ended}
-	answer, err := request[message.Calls](ctx, c, &q, &q.RequestID)
+	answer, err := request[struct{ Calls []message.CallInfo }](ctx, c, &q, &q.RequestID)
 	return answer.Calls, err
 }
 

@@ -235,7 +235,7 @@ func TestInputIsSentAsBytes(t *testing.T) {
 		{CallID: "c1", Data: []byte("y\n\xff")},
 		{CallID: "c1", EOF: true},
 		{CallID: "c1", Signal: "INT"},
-		{CallID: "c1", Resize: &message.Resize{Rows: 1, Cols: 2}},
+		{CallID: "c1", Rows: 1, Cols: 2},
 	} {
 		if err := c.Input(in); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 // SubscriptionEvents are called sequentially by Subscribe; any may be nil. If they are slow,
 // the daemon skips events and Gap is called.
 type SubscriptionEvents struct {
-	Subscribed func(message.Subscribed)
+	Subscribed func(after int64) // messages of the journal after this number follow
 	Event      func(message.SubscriptionEvent)
 	Gap        func(message.SubscriptionGap)
 }
@@ -44,7 +44,7 @@ func (e SubscriptionEvents) handle(f *frame) error {
 	case f.Type == "error_message":
 		return f.asError()
 	case f.Type == "subscribed" && e.Subscribed != nil:
-		return handle(f, e.Subscribed)
+		return handle(f, func(s struct{ After int64 }) { e.Subscribed(s.After) })
 	case f.Type == "subscription_event" && e.Event != nil:
 		return handle(f, e.Event)
 	case f.Type == "subscription_gap" && e.Gap != nil:

@@ -30,7 +30,7 @@ func TestEventsOfASubscriptionComeInOrder(t *testing.T) {
 	after := int64(7)
 	var got []string
 	err := c.Subscribe(ctx, message.Subscribe{After: &after, Output: true, Client: "agent"}, SubscriptionEvents{
-		Subscribed: func(s message.Subscribed) { got = append(got, fmt.Sprint("after ", s.After)) },
+		Subscribed: func(after int64) { got = append(got, fmt.Sprint("after ", after)) },
 		Event:      func(e message.SubscriptionEvent) { got = append(got, fmt.Sprintf("%d %s %s", e.Seq, e.Topic, e.Event)) },
 		Gap: func(g message.SubscriptionGap) {
 			got = append(got, fmt.Sprintf("%d skipped", g.Skipped))

@@ -137,11 +137,12 @@ func (k *resumer) readUntil(done func() bool) {
 			k.t.Fatal(err)
 		}
 		if kind == websocket.BinaryMessage {
-			o, err := message.ParseBinary(frame)
+			var d message.OutputDelta
+			_, data, err := d.ParseBinary(frame)
 			if err != nil {
 				k.t.Fatal(err)
 			}
-			k.take(o.Offset, string(o.Data))
+			k.take(d.Offset, string(data))
 			continue
 		}
 		k.understand(frame)
@@ -164,7 +165,7 @@ func (k *resumer) understand(frame []byte) {
 		k.seq = f.EventSeq
 		k.take(f.Offset, f.Data)
 	case "tool_return_message":
-		ret, err := message.DecodeReturn(frame)
+		ret, err := message.Record(frame).Return()
 		if err != nil {
 			k.t.Fatal(err)
 		}

@@ -56,15 +56,15 @@ func checkID(id string, field string, faults []fault) *Error {
 	for _, f := range faults {
 		switch {
 		case f.field == field && f.duplicate:
-			return Errorf(InvalidFrame, "%s is there twice in a call; send it once", field)
+			return InvalidFrame.Errorf("%s is there twice in a call; send it once", field)
 		case f.field == "":
-			return Errorf(MissingToolCallID, "a call %s; nothing was run", f.text)
+			return MissingToolCallID.Errorf("a call %s; nothing was run", f.text)
 		case f.field == field:
-			return Errorf(MissingToolCallID, "a call cannot be answered: %s %s; nothing was run", field, f.text)
+			return MissingToolCallID.Errorf("a call cannot be answered: %s %s; nothing was run", field, f.text)
 		}
 	}
 	if id == "" {
-		return Errorf(MissingToolCallID, "a call has no %s, so that no return can be matched to it; nothing was run", field)
+		return MissingToolCallID.Errorf("a call has no %s, so that no return can be matched to it; nothing was run", field)
 	}
 	return nil
 }

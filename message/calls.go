@@ -6,29 +6,13 @@ import "time"
 // so that such an id never names anything else.
 const BackgroundPrefix = "background-"
 
-// Cause is why toold stopped a call.
-type Cause string
-
-// The causes.
+// The causes for which toold stops a call.
 const (
-	ByTimeout    Cause = "timeout"     // it ran longer than its timeout
-	ByCancel     Cause = "cancel"      // a client sent cancel
-	ByClientGone Cause = "client_gone" // its client disconnected for longer than limits.linger
-	ByShutdown   Cause = "shutdown"    // the daemon stopped
+	ByTimeout    = "timeout"     // it ran longer than its timeout
+	ByCancel     = "cancel"      // a client sent cancel
+	ByClientGone = "client_gone" // its client disconnected for longer than limits.linger
+	ByShutdown   = "shutdown"    // the daemon stopped
 )
-
-func causes() []Cause { return []Cause{ByTimeout, ByCancel, ByClientGone, ByShutdown} }
-
-// Order is how well the order of both streams in a result is known.
-type Order string
-
-// The orders.
-const (
-	OrderExact   Order = "exact"   // the lines are in the order in which the command wrote them
-	OrderArrival Order = "arrival" // some may be a little early or late
-)
-
-func orders() []Order { return []Order{OrderExact, OrderArrival} }
 
 // Leftover is a process that outlived its command and was killed.
 type Leftover struct {
@@ -58,7 +42,7 @@ type BackgroundEnded struct {
 	ExitCode     *int       `json:"exit_code"`
 	Signal       *string    `json:"signal"`
 	ErrorType    *ErrorType `json:"error_type"`
-	Cause        *Cause     `json:"cause,omitempty"`
+	Cause        *string    `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"`
 	DurationMS   int64      `json:"duration_ms"`
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
@@ -91,29 +75,35 @@ type accepted struct {
 	Message     string   `json:"message"` // what to do next
 }
 
-// NewAccepted returns the answer to a request over HTTP whose calls have not ended
-// in time.
-func NewAccepted(ids ...string) any {
+// Accepted returns the answer to r over HTTP while not all of its calls have ended.
+func (r *Request) Accepted() any {
+	ids := []string{r.Item}
+	if r.Item == "" {
+		ids = nil
+		for _, c := range r.Calls {
+			ids = append(ids, c.ID)
+		}
+	}
 	return accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
 }
 
-// Calls answers list_calls.
-type Calls struct {
+// calls answers list_calls.
+type calls struct {
 	MessageType string     `json:"message_type"` // "calls"
 	RequestID   string     `json:"request_id"`
 	Calls       []CallInfo `json:"calls"`
 }
 
-// CallState is the progress of a call.
-type CallState string
+// Answer returns the answer to l.
+func (l *ListCalls) Answer(list []CallInfo) any { return calls{"calls", l.RequestID, list} }
 
-// The states.
+// The states of a call.
 const (
-	CallReceived CallState = "received" // being judged
-	CallWaiting  CallState = "waiting"  // for approval
-	CallQueued   CallState = "queued"   // for other calls to end
-	CallRunning  CallState = "running"
-	CallEnded    CallState = "ended"
+	CallReceived = "received" // being judged
+	CallWaiting  = "waiting"  // for approval
+	CallQueued   = "queued"   // for other calls to end
+	CallRunning  = "running"
+	CallEnded    = "ended"
 )
 
 // CallInfo is one call in a list.
@@ -122,7 +112,7 @@ type CallInfo struct {
 	Asker
 	ToolName     string     `json:"tool_name"`
 	BackgroundOf string     `json:"background_of,omitempty"` // of a background call: the call that started it
-	State        CallState  `json:"state"`
+	State        string     `json:"state"`
 	Position     int        `json:"position,omitempty"` // in the queue
 	Preview      string     `json:"preview,omitempty"`  // first part, of calls that have not ended
 	PID          int        `json:"pid,omitempty"`

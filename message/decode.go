@@ -59,7 +59,7 @@ func (x *decoding) run(d *Decoder) {
 }
 
 func (x *decoding) errorf(t ErrorType, format string, args ...any) *Error {
-	e := Errorf(t, format, args...)
+	e := t.Errorf(format, args...)
 	x.errs = append(x.errs, e)
 	return e
 }

@@ -22,10 +22,10 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// AppendDelta appends the frame of a piece of live output to dst: as data if it is
-// valid UTF-8, else as data_b64. It ignores the Data and DataB64 of d. It yields
-// the same value as Encode, faster.
-func AppendDelta(dst []byte, d OutputDelta, data []byte) []byte {
+// AppendFrame appends the frame of d with data to dst: as data if it is valid UTF-8,
+// else as data_b64. It ignores the Data and DataB64 of d. It yields the same value as
+// Encode, faster.
+func (d OutputDelta) AppendFrame(dst, data []byte) []byte {
 	dst = append(dst, `{"message_type":"tool_output_delta","tool_call_id":`...)
 	dst = appendString(dst, d.CallID)
 	dst = append(dst, `,"stream":`...)

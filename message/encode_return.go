@@ -20,7 +20,7 @@ const (
 	numberBegins = `,"seq_id":`
 )
 
-// Encode encodes a return of NewToolReturn.
+// Encode encodes a return of ReturnOptions.Return.
 func (r ToolReturn) Encode() encodedReturn {
 	head := encodeHead(r)
 	room := 3*len(r.Result) + 2*(length(r.Stdout)+length(r.Stderr))
@@ -46,32 +46,35 @@ func (e encodedReturn) Frame(seq int64) []byte {
 }
 
 // Record returns the frame without the fields that mirror others, for the journal.
-// WholeReturn restores the frame.
+// Record.Whole restores the frame.
 func (e encodedReturn) Record(seq int64) []byte {
 	b := append(make([]byte, 0, e.plain+40), e.text[:e.plain]...)
 	return append(strconv.AppendInt(append(b, numberBegins...), seq, 10), '}')
 }
 
-// WholeReturn returns the frame of a recorded return. It returns anything else
-// unchanged.
-func WholeReturn(record []byte) []byte {
+// A Record is a message as the journal contains it: a return without the fields that
+// mirror others, anything else as its frame.
+type Record []byte
+
+// Whole returns the frame of a recorded return. It returns anything else unchanged.
+func (record Record) Whole() []byte {
 	if !bytes.HasPrefix(record, []byte(returnBegins)) || bytes.Contains(record, []byte(mirrorBegins)) {
 		return record
 	}
-	r, err := DecodeReturn(record)
+	r, err := record.Return()
 	if err != nil {
 		return record
 	}
 	return r.Encode().Frame(r.SeqID)
 }
 
-// DecodeReturn decodes the frame of a return, or its record.
-func DecodeReturn(text []byte) (r ToolReturn, err error) {
-	record, isFrame := recordOf(text)
+// Return decodes a recorded return, or its frame.
+func (record Record) Return() (r ToolReturn, err error) {
+	short, isFrame := recordOf(record)
 	if isFrame {
-		text = record
+		record = short
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := json.Unmarshal(record, &r); err != nil {
 		return ToolReturn{}, err
 	}
 	if isFrame || r.ToolReturns == nil && r.Result == "" {

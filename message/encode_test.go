@@ -30,7 +30,7 @@ func TestADeltaIsWhatEncodeWouldHaveMade(t *testing.T) {
 	for _, data := range []string{"", "plain\n", "\x1b[31mred\x1b[0m\r\n", "é—🚀\u2028 \"\\\t\x00\x7f", "a\xff\xfeb"} {
 		d := OutputDelta{CallID: "c\"1", Stream: "stdout", Offset: 7, EventSeq: 9, Gap: &Gap{From: 1, To: 7}}
 		var got OutputDelta
-		if err := json.Unmarshal(AppendDelta(nil, d, []byte(data)), &got); err != nil {
+		if err := json.Unmarshal(d.AppendFrame(nil, []byte(data)), &got); err != nil {
 			t.Fatalf("%q: %v", data, err)
 		}
 		d.MessageType = "tool_output_delta"
@@ -48,7 +48,7 @@ func TestADeltaIsWhatEncodeWouldHaveMade(t *testing.T) {
 func TestLiveTextCostsLittleMoreThanItsBytes(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("a line of ordinary output of some compiler, 72 characters with its end.\n", 450)
-	frame := AppendDelta(nil, OutputDelta{CallID: "call_1", Stream: "stdout"}, []byte(text))
+	frame := OutputDelta{CallID: "call_1", Stream: "stdout"}.AppendFrame(nil, []byte(text))
 	if ratio := float64(len(frame)) / float64(len(text)); ratio > 1.2 {
 		t.Errorf("%.2f bytes on the wire for a byte of output, want at most 1.2", ratio)
 	}
@@ -58,7 +58,7 @@ func FuzzAppendDelta(f *testing.F) {
 	f.Add("c1", []byte("plain\n\x1b[0m é\u2028"), int64(3))
 	f.Add("c\"\\\xff", []byte("a\xff\xfeb"), int64(-1))
 	f.Fuzz(func(t *testing.T, id string, data []byte, offset int64) {
-		frame := AppendDelta([]byte("kept"), OutputDelta{CallID: id, Stream: "stderr", Offset: offset}, data)
+		frame := OutputDelta{CallID: id, Stream: "stderr", Offset: offset}.AppendFrame([]byte("kept"), data)
 		if string(frame[:4]) != "kept" || !utf8.Valid(frame) {
 			t.Fatalf("not appended as UTF-8: %q", frame)
 		}
@@ -79,11 +79,11 @@ func FuzzAppendDelta(f *testing.F) {
 func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
 	t.Parallel()
 	code := 3
-	r := NewToolReturn(ReturnOptions{
+	r := ReturnOptions{
 		CallID: "c", ToolName: "Bash", ID: "message-1", OTID: "otid-1", RunID: "run-1", SeqID: 7,
 		Time: time.Date(2026, 2, 17, 10, 30, 0, 5e6, time.UTC), Success: true, Result: "Exit code: 3\nout", Stdout: "o\xff\n",
 		ExitCode: &code, Duration: 12 * time.Millisecond, Terminal: "split",
-	})
+	}.Return()
 	got, err := Encode(r)
 	if err != nil {
 		t.Fatal(err)
@@ -106,11 +106,11 @@ func TestAReturnTellsItsDenialsUpToABound(t *testing.T) {
 	for i := range many {
 		many[i] = Denial{Kind: "host", Op: "connect to", Target: fmt.Sprint(i), Exact: true, Setting: "s", Hint: "h"}
 	}
-	r := NewToolReturn(ReturnOptions{CallID: "c", Denials: many})
+	r := ReturnOptions{CallID: "c", Denials: many}.Return()
 	if diff := cmp.Diff(many[:maxDenials], r.Denials); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	again, err := DecodeReturn(r.Encode().Record(3))
+	again, err := Record(r.Encode().Record(3)).Return()
 	if diff := cmp.Diff(r.Denials, again.Denials); diff != "" || err != nil {
 		t.Errorf("from the record (-want +got)\n%s (%v)", diff, err)
 	}
@@ -128,11 +128,11 @@ func TestSuccessIsOnlyWhatFailedInNoWay(t *testing.T) {
 		{Success: true, Cancelled: true},
 		{Success: true, ErrorType: Denied},
 	} {
-		if r := NewToolReturn(o); r.Status != "error" || r.ToolReturns[0].Status != "error" {
+		if r := o.Return(); r.Status != "error" || r.ToolReturns[0].Status != "error" {
 			t.Errorf("%+v is a success", o)
 		}
 	}
-	if r := NewToolReturn(ReturnOptions{Success: true, ExitCode: &zero}); r.Status != "success" || r.ID == "" || r.OTID == "" || r.Date == "" {
+	if r := (ReturnOptions{Success: true, ExitCode: &zero}).Return(); r.Status != "success" || r.ID == "" || r.OTID == "" || r.Date == "" {
 		t.Errorf("got %+v, want a complete success", r)
 	}
 }
@@ -151,7 +151,7 @@ func TestAChatReturnTellsItsFailureInWords(t *testing.T) {
 		"Error: the call failed":          {},
 	} {
 		o.CallID, o.ToolName = "c", "bash"
-		if diff := cmp.Diff(any(chatReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}), chatAnswer(nil, []ToolReturn{NewToolReturn(o)})); diff != "" {
+		if diff := cmp.Diff(any(chatReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}), chatAnswer(nil, []ToolReturn{o.Return()})); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	}
@@ -178,7 +178,7 @@ func BenchmarkAppendDelta(b *testing.B) {
 	b.ReportAllocs()
 	var dst []byte
 	for b.Loop() {
-		dst = AppendDelta(dst[:0], OutputDelta{CallID: "call_1", Stream: "stdout"}, data)
+		dst = OutputDelta{CallID: "call_1", Stream: "stdout"}.AppendFrame(dst[:0], data)
 	}
 }
 
@@ -187,11 +187,11 @@ func FuzzEncodeReturn(f *testing.F) {
 	f.Add("c\"\\\xff", "", "\u2028\x00", "err", int64(-1))
 	f.Add(`,"result":`, `,"seq_id":1}`, `,"tool_return":"x","stdout":[]`, `}],"seq_id":`, int64(0))
 	f.Fuzz(func(t *testing.T, id, result, stdout, stderr string, seq int64) {
-		r := NewToolReturn(ReturnOptions{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Success: true, Result: result, Stdout: stdout, Stderr: stderr, SeqID: 3})
+		r := ReturnOptions{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Success: true, Result: result, Stdout: stdout, Stderr: stderr, SeqID: 3}.Return()
 		e := r.Encode()
 		e.Frame(1 << 62)
 		frame, record := e.Frame(seq), e.Record(seq)
-		if whole := WholeReturn(record); string(whole) != string(frame) || string(WholeReturn(frame)) != string(frame) {
+		if whole := Record(record).Whole(); string(whole) != string(frame) || string(Record(frame).Whole()) != string(frame) {
 			t.Errorf("record %q becomes %q, want %q", record, whole, frame)
 		}
 		if cut, ok := recordOf(frame); !ok || string(cut) != string(record) {
@@ -203,7 +203,7 @@ func FuzzEncodeReturn(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, text := range [][]byte{frame, record, plain} {
-			got, err := DecodeReturn(text)
+			got, err := Record(text).Return()
 			if diff := cmp.Diff(r, got); err != nil || diff != "" {
 				t.Errorf("%q: %v (-want +got)\n%s", text, err, diff)
 			}
@@ -220,14 +220,14 @@ func FuzzEncodeReturn(f *testing.F) {
 
 // A frame of somebody else is read as it is, whatever it repeats.
 func FuzzDecodeReturn(f *testing.F) {
-	frame := NewToolReturn(ReturnOptions{CallID: "c", Result: "text", Stdout: "out"}).Encode().Frame(7)
+	frame := ReturnOptions{CallID: "c", Result: "text", Stdout: "out"}.Return().Encode().Frame(7)
 	f.Add(frame)
 	f.Add([]byte(strings.Replace(string(frame), `"result":"text"`, `"result":"other"`, 1)))
 	f.Add([]byte(strings.Replace(string(frame), `"seq_id":7`, `"seq_id":7,"result":"other"`, 1)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var want ToolReturn
 		wantErr := json.Unmarshal(text, &want)
-		got, err := DecodeReturn(text)
+		got, err := Record(text).Return()
 		if _, ok := recordOf(text); ok || wantErr != nil || want.ToolReturns == nil {
 			return // only that it does not panic
 		}
@@ -240,7 +240,7 @@ func FuzzDecodeReturn(f *testing.F) {
 // BenchmarkEncodeReturn is the return of a call that read a mebibyte, laid beside
 // what encoding/json takes for it.
 func BenchmarkEncodeReturn(b *testing.B) {
-	r := NewToolReturn(ReturnOptions{CallID: "c", Success: true, Result: strings.Repeat("a line of ordinary output of some compiler\n", 24400)})
+	r := ReturnOptions{CallID: "c", Success: true, Result: strings.Repeat("a line of ordinary output of some compiler\n", 24400)}.Return()
 	b.SetBytes(int64(len(r.Result)))
 	b.ReportAllocs()
 	var ours, plain time.Duration

@@ -61,8 +61,8 @@ type Error struct {
 	CallID      string    `json:"tool_call_id,omitempty"`
 }
 
-// Errorf returns an Error of a type.
-func Errorf(t ErrorType, format string, args ...any) *Error {
+// Errorf returns an Error of type t.
+func (t ErrorType) Errorf(format string, args ...any) *Error {
 	return &Error{MessageType: "error_message", Type: t, Message: fmt.Sprintf(format, args...)}
 }
 

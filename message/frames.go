@@ -156,15 +156,36 @@ func (x *decoding) ping() {
 
 // wireInput is tool_input: exactly one of the optional fields.
 type wireInput struct {
-	MessageType string  `json:"message_type"`
-	RequestID   string  `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
-	CallID      string  `json:"tool_call_id" wire:"id"`
-	Data        *string `json:"data,omitempty" jsonschema:"text for the terminal"`
-	DataB64     *string `json:"data_b64,omitempty" jsonschema:"bytes for the terminal, in base64"`
-	EOF         bool    `json:"eof,omitempty" jsonschema:"ends the input"`
-	Signal      string  `json:"signal,omitempty" wire:"id" jsonschema:"for example INT"`
-	To          string  `json:"to,omitempty" jsonschema:"of signal: group (default) or leader"`
-	Resize      *Resize `json:"resize,omitempty"`
+	MessageType string        `json:"message_type"`
+	RequestID   string        `json:"request_id,omitempty" wire:"id" jsonschema:"wants input_taken when the command has the data"`
+	CallID      string        `json:"tool_call_id" wire:"id"`
+	Data        *string       `json:"data,omitempty" jsonschema:"text for the terminal"`
+	DataB64     *string       `json:"data_b64,omitempty" jsonschema:"bytes for the terminal, in base64"`
+	EOF         bool          `json:"eof,omitempty" jsonschema:"ends the input"`
+	Signal      string        `json:"signal,omitempty" wire:"id" jsonschema:"for example INT"`
+	To          string        `json:"to,omitempty" jsonschema:"of signal: group (default) or leader"`
+	Resize      *terminalSize `json:"resize,omitempty"`
+}
+
+type terminalSize struct {
+	Rows uint16 `json:"rows"`
+	Cols uint16 `json:"cols"`
+}
+
+// MarshalJSON returns the frame.
+func (in ToolInput) MarshalJSON() ([]byte, error) {
+	w := wireInput{MessageType: "tool_input", RequestID: in.RequestID, CallID: in.CallID, EOF: in.EOF, Signal: in.Signal}
+	if len(in.Data) > 0 {
+		text := base64.StdEncoding.EncodeToString(in.Data)
+		w.DataB64 = &text
+	}
+	if in.Leader {
+		w.To = "leader"
+	}
+	if in.Rows != 0 || in.Cols != 0 {
+		w.Resize = &terminalSize{in.Rows, in.Cols}
+	}
+	return json.Marshal(w)
 }
 
 func (x *decoding) toolInput() {
@@ -172,7 +193,7 @@ func (x *decoding) toolInput() {
 	if faults := bind(x.frame, &w); x.refuse(faults) {
 		return
 	}
-	in := &ToolInput{RequestID: w.RequestID, CallID: w.CallID, EOF: w.EOF, Signal: w.Signal, Leader: w.To == "leader", Resize: w.Resize}
+	in := &ToolInput{RequestID: w.RequestID, CallID: w.CallID, EOF: w.EOF, Signal: w.Signal, Leader: w.To == "leader"}
 	if text := w.fill(in); text != "" {
 		x.errorf(InvalidArguments, "%s", text)
 		return
@@ -199,6 +220,9 @@ func (w *wireInput) fill(in *ToolInput) string {
 		return "to belongs to signal and must be group or leader"
 	case w.Resize != nil && (w.Resize.Rows == 0 || w.Resize.Cols == 0):
 		return "resize needs rows and cols from 1 to 65535"
+	case w.Resize != nil:
+		in.Rows, in.Cols = w.Resize.Rows, w.Resize.Cols
+		return ""
 	case w.Data != nil:
 		in.Data = []byte(*w.Data)
 	case w.DataB64 != nil:
@@ -209,7 +233,7 @@ func (w *wireInput) fill(in *ToolInput) string {
 	default:
 		return ""
 	}
-	if w.Resize == nil && len(in.Data) == 0 {
+	if len(in.Data) == 0 {
 		return "the data is empty; send eof: true to end the input"
 	}
 	return ""
@@ -245,7 +269,7 @@ func (x *decoding) explainPolicy() {
 	}
 	call, e := w.Call.toolCall()
 	if e == nil && call.Invalid != "" {
-		e = Errorf(InvalidArguments, "%s", call.Invalid)
+		e = InvalidArguments.Errorf("%s", call.Invalid)
 	}
 	if e != nil {
 		x.errs = append(x.errs, e)

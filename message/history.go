@@ -28,8 +28,8 @@ func own(messageType string) []string {
 // History converts a recorded message to that of Letta's API: exactly its fields,
 // null if absent, and calls with name, arguments as text and tool_call_id. It returns
 // an invalid record as Listed does.
-func History(record []byte) []byte {
-	listed := Listed(record)
+func (record Record) History() []byte {
+	listed := record.Listed()
 	fields := map[string]json.RawMessage{}
 	var kind struct {
 		Type string `json:"message_type"`

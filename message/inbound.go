@@ -3,7 +3,9 @@ package message
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 )
 
 // The types of this file are frames that toold adds to the family, as they are
@@ -111,9 +113,12 @@ type Hello struct {
 		Name    string `json:"name,omitempty" wire:"id"`
 		Version string `json:"version,omitempty" wire:"id"`
 	} `json:"client,omitzero"`
-	Output    string  `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
-	Workspace string  `json:"workspace,omitempty" jsonschema:"absolute path in a registered workspace; the daemon's own when absent"`
-	Resume    *Resume `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
+	Output    string `json:"output,omitempty" jsonschema:"none, delta (default) or binary"`
+	Workspace string `json:"workspace,omitempty" jsonschema:"absolute path in a registered workspace; the daemon's own when absent"`
+	Resume    *struct {
+		ConnID       string `json:"conn_id,omitempty" wire:"id" jsonschema:"of its hello_ack; the latest connection when absent"`
+		LastEventSeq int64  `json:"last_event_seq,omitempty" jsonschema:"of the last delta that came"`
+	} `json:"resume,omitempty" jsonschema:"to go on where an earlier connection ended"`
 }
 
 func (h *Hello) check() string {
@@ -132,12 +137,6 @@ func (h *Hello) check() string {
 	return ""
 }
 
-// Resume asks to continue where an earlier connection ended.
-type Resume struct {
-	ConnID       string `json:"conn_id,omitempty" wire:"id" jsonschema:"of its hello_ack; the latest connection when absent"`
-	LastEventSeq int64  `json:"last_event_seq,omitempty" jsonschema:"of the last delta that came"`
-}
-
 // Ping asks for a pong with the same nonce.
 type Ping struct {
 	MessageType string `json:"message_type"`
@@ -148,30 +147,25 @@ type Ping struct {
 
 func (*Ping) check() string { return "" }
 
-// Topic is a kind of event that a subscriber may select.
-type Topic string
-
-// The topics. Events of the first four are in the journal and have its numbers;
+// The topics of events that a subscriber may select. Events of the first four are in the journal and have its numbers;
 // the others are live only.
 const (
-	TopicRequest    Topic = "request"    // approval_request_message of an agent
-	TopicReturn     Topic = "return"     // tool_return_message
-	TopicConnection Topic = "connection" // connection_decision
-	TopicRecord     Topic = "record"     // whatever else the journal contains
-	TopicDecision   Topic = "decision"   // policy_decision
-	TopicQuestion   Topic = "question"   // approval_request_message to approvers
-	TopicAnswer     Topic = "answer"     // approval_resolved
-	TopicQueued     Topic = "queued"     // tool_queued
-	TopicStarted    Topic = "started"    // tool_started
-	TopicWaiting    Topic = "waiting"    // waiting_for_input
-	TopicOutput     Topic = "output"     // tool_output_delta
+	TopicRequest    = "request"    // approval_request_message of an agent
+	TopicReturn     = "return"     // tool_return_message
+	TopicConnection = "connection" // connection_decision
+	TopicRecord     = "record"     // whatever else the journal contains
+	TopicDecision   = "decision"   // policy_decision
+	TopicQuestion   = "question"   // approval_request_message to approvers
+	TopicAnswer     = "answer"     // approval_resolved
+	TopicQueued     = "queued"     // tool_queued
+	TopicStarted    = "started"    // tool_started
+	TopicWaiting    = "waiting"    // waiting_for_input
+	TopicOutput     = "output"     // tool_output_delta
 )
 
-func topics() []Topic {
-	return []Topic{
-		TopicRequest, TopicReturn, TopicConnection, TopicRecord, TopicDecision, TopicQuestion, TopicAnswer,
-		TopicQueued, TopicStarted, TopicWaiting, TopicOutput,
-	}
+func topics() []string {
+	field, _ := reflect.TypeFor[SubscriptionEvent]().FieldByName("Topic")
+	return strings.Split(field.Tag.Get("enum"), ",")
 }
 
 // Subscribe asks for the events of all clients' calls. Empty filters select all.
@@ -193,7 +187,7 @@ func (s *Subscribe) check() string {
 		return "after is the number of a message and cannot be negative"
 	}
 	for _, t := range s.Topics {
-		if !slices.Contains(topics(), Topic(t)) {
+		if !slices.Contains(topics(), t) {
 			return fmt.Sprintf("%.80q is no topic; the topics are %v", t, topics())
 		}
 	}
@@ -201,8 +195,8 @@ func (s *Subscribe) check() string {
 }
 
 // Wants reports whether the subscription selects events of a topic.
-func (s *Subscribe) Wants(t Topic) bool {
-	if named := slices.Contains(s.Topics, string(t)); named || t == TopicOutput {
+func (s *Subscribe) Wants(t string) bool {
+	if named := slices.Contains(s.Topics, t); named || t == TopicOutput {
 		return named || s.Output
 	}
 	return len(s.Topics) == 0

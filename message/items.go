@@ -66,7 +66,7 @@ func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (
 	}
 	if w.Status != "" && w.Status != "completed" {
 		// Not a return: the complete item may come under the same id.
-		e := Errorf(InvalidArguments, "the item is not complete, so nothing ran: its status is %.40q; send it when it is completed", w.Status)
+		e := InvalidArguments.Errorf("the item is not complete, so nothing ran: its status is %.40q; send it when it is completed", w.Status)
 		e.CallID = w.CallID
 		return ToolCall{}, e
 	}

@@ -9,8 +9,8 @@ import (
 // Listed converts a recorded message to that of list_messages: a return is complete; a
 // request has its call in tool_calls too, with arguments as text; dates have milliseconds,
 // and no field is an empty string. It returns an invalid record unchanged.
-func Listed(record []byte) []byte {
-	if whole := WholeReturn(record); !bytes.Equal(whole, record) {
+func (record Record) Listed() []byte {
+	if whole := record.Whole(); !bytes.Equal(whole, record) {
 		return whole
 	}
 	fields := map[string]json.RawMessage{}

@@ -16,7 +16,7 @@ func TestListedMessagesHaveTheShapesOfTheFamily(t *testing.T) {
 		`{"date":"soon","tool_call":7}`:                                  `{"date":"soon","tool_call":7}`,
 		`nothing`:                                                        `nothing`,
 	} {
-		if got := string(message.Listed([]byte(record))); got != want {
+		if got := string(message.Record([]byte(record)).Listed()); got != want {
 			t.Errorf("%s\nis listed as\n%s\nwant\n%s", record, got, want)
 		}
 	}

@@ -65,32 +65,29 @@ type ApprovalResponse struct {
 	Beforehand bool // sent before the question, which no one has read
 }
 
-// ApprovalAnswer decides one approval, named by CallID or by ApprovalID.
+// ApprovalAnswer decides one approval, named by CallID or by ApprovalID. Its JSON is that
+// of an item of approvals.
 type ApprovalAnswer struct {
-	CallID     string
-	ApprovalID string
-	Approve    bool
-	Reason     string
-	Widen      Widening        // escalation of the call's sandbox; with Approve only
-	Arguments  json.RawMessage `json:",omitempty"` // replace those of the call; with Approve only
+	Type       string          `json:"type,omitempty"` // "approval"
+	CallID     string          `json:"tool_call_id,omitempty"`
+	ApprovalID string          `json:"approval_request_id,omitempty"` // used if CallID is empty
+	Approve    bool            `json:"approve"`
+	Reason     string          `json:"reason,omitempty"`
+	Widen      Widening        `json:"widen,omitzero"`      // escalation of the call's sandbox; with Approve only
+	Arguments  json.RawMessage `json:"arguments,omitempty"` // replace those of the call; with Approve only
 }
 
-// ToolInput is input for a running call. Exactly one of Data, EOF, Signal and
-// Resize is set.
+// ToolInput is input for a running call. Exactly one of Data, EOF, Signal and the size
+// is set. Its JSON is the frame.
 type ToolInput struct {
-	RequestID string // asks for an InputTaken
+	RequestID string // asks for the answer Taken
 	CallID    string
 	Data      []byte
 	EOF       bool
 	Signal    string // to the foreground process group
 	Leader    bool   // send Signal to the command's shell only
-	Resize    *Resize
-}
-
-// Resize is a terminal window's new size in character cells.
-type Resize struct {
-	Rows uint16 `json:"rows"`
-	Cols uint16 `json:"cols"`
+	Rows      uint16 // the new size of the terminal, in characters
+	Cols      uint16
 }
 
 // ExplainPolicy asks how a call would be decided, without running it.
@@ -124,29 +121,18 @@ type Program struct {
 // RecordedAnswer is an answer to an approval as list_messages shows it: the
 // family's approval_response_message with toold's own fields.
 type RecordedAnswer struct {
-	OTID           string             `json:"otid,omitempty"`
-	RunID          string             `json:"run_id,omitempty"`
-	StepID         string             `json:"step_id,omitempty"`
-	AgentID        string             `json:"agent_id,omitempty"`
-	ConversationID string             `json:"conversation_id,omitempty"`
-	Approvals      []RecordedApproval `json:"approvals"`
-	Approve        bool               `json:"approve"`
-	ApprovalID     string             `json:"approval_request_id"`
-	Reason         string             `json:"reason,omitempty"`
-	Approver       string             `json:"approver"`              // whose token answered
-	Remember       string             `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
-	Changes        []string           `json:"changes,omitempty"`     // made in the policy file
-	NotWritten     string             `json:"not_written,omitempty"` // why the policy file was not changed
-	Beforehand     bool               `json:"beforehand,omitempty"`  // sent before the question, which no one has read
-}
-
-// RecordedApproval is the answer for one call.
-type RecordedApproval struct {
-	Type    string    `json:"type"` // "approval"
-	CallID  string    `json:"tool_call_id"`
-	Approve bool      `json:"approve"`
-	Reason  string    `json:"reason,omitempty"`
-	Widen   *Widening `json:"widen,omitempty"` // escalation of the call's sandbox
-
-	Arguments json.RawMessage `json:"arguments,omitempty"` // replaced those of the call
+	OTID           string           `json:"otid,omitempty"`
+	RunID          string           `json:"run_id,omitempty"`
+	StepID         string           `json:"step_id,omitempty"`
+	AgentID        string           `json:"agent_id,omitempty"`
+	ConversationID string           `json:"conversation_id,omitempty"`
+	Approvals      []ApprovalAnswer `json:"approvals"`
+	Approve        bool             `json:"approve"`
+	ApprovalID     string           `json:"approval_request_id"`
+	Reason         string           `json:"reason,omitempty"`
+	Approver       string           `json:"approver"`              // whose token answered
+	Remember       string           `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
+	Changes        []string         `json:"changes,omitempty"`     // made in the policy file
+	NotWritten     string           `json:"not_written,omitempty"` // why the policy file was not changed
+	Beforehand     bool             `json:"beforehand,omitempty"`  // sent before the question, which no one has read
 }

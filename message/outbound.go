@@ -34,12 +34,12 @@ type ToolReturn struct {
 	StdoutBytes int64       `json:"stdout_bytes"`
 	StderrBytes int64       `json:"stderr_bytes"`
 	Terminal    *string     `json:"terminal"`
-	Order       Order       `json:"order,omitempty"` // of the lines of both streams in result; absent when no command ran
+	Order       string      `json:"order,omitempty" enum:"exact,arrival"` // of the lines of both streams in result; absent when no command ran
 	Sandbox     *Sandbox    `json:"sandbox"`
 	Decision    *Decision   `json:"decision"`
 	ErrorType   *ErrorType  `json:"error_type"`
 	Diff        *string     `json:"diff"`
-	Cause       *Cause      `json:"cause,omitempty"` // why toold stopped it
+	Cause       *string     `json:"cause,omitempty" enum:"timeout,cancel,client_gone,shutdown"` // why toold stopped it
 	Denials     []Denial    `json:"denials,omitempty"`
 	Leftovers   []Leftover  `json:"leftovers,omitempty"`
 	Background  *Background `json:"background,omitempty"` // the call as which the command continues
@@ -133,7 +133,7 @@ type ApprovalRequest struct {
 	Date        string `json:"date"`
 	CallID      string `json:"tool_call_id"`
 	Asker
-	ToolCall    ApprovalCall `json:"tool_call"`
+	ToolCall    shownCall    `json:"tool_call"`
 	Rule        string       `json:"rule"`
 	Source      string       `json:"source,omitempty"`
 	Reason      string       `json:"reason"`
@@ -162,12 +162,22 @@ type Suggestion struct {
 	WouldNotAllow []string `json:"would_not_allow,omitempty"` // similar commands
 }
 
-// ApprovalCall is a call shown to an approver.
-type ApprovalCall struct {
+// shownCall is a call in a message to people.
+type shownCall struct {
 	ToolCallID string          `json:"tool_call_id"`
 	ToolName   string          `json:"tool_name"`
 	Name       string          `json:"name"`
-	Arguments  json.RawMessage `json:"arguments"` // always an object
+	Arguments  json.RawMessage `json:"arguments"` // always an object, but for a call that is refused
+}
+
+// Shown returns the call as people and the journal see it. Arguments that are no JSON
+// become a string: a reader that parses them must not get what cannot be parsed.
+func (c ToolCall) Shown() shownCall {
+	s := shownCall{c.ID, c.Name, c.Name, c.Arguments}
+	if !json.Valid(s.Arguments) {
+		s.Arguments, _ = Encode(string(c.Arguments)) // cannot fail
+	}
+	return s
 }
 
 // Preview shows what a call will do.
@@ -230,7 +240,7 @@ type ToolStarted struct {
 	PID         int     `json:"pid"`
 	Terminal    string  `json:"terminal"`
 	Sandbox     Sandbox `json:"sandbox"`
-	Channel     uint32  `json:"channel,omitempty"` // names the call in binary frames; see BinaryOutput
+	Channel     uint32  `json:"channel,omitempty"` // names the call in binary frames; see OutputDelta.AppendBinary
 }
 
 // OutputDelta is a piece of live output. Offset counts bytes of its stream.
@@ -275,11 +285,16 @@ type Output struct {
 	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
 }
 
-// Approvals answers list_approvals.
-type Approvals struct {
+// approvals answers list_approvals.
+type approvals struct {
 	MessageType string            `json:"message_type"` // "approvals"
 	RequestID   string            `json:"request_id"`
 	Approvals   []ApprovalRequest `json:"approvals"`
+}
+
+// Answer returns the answer to l.
+func (l *ListApprovals) Answer(list []ApprovalRequest) any {
+	return approvals{"approvals", l.RequestID, list}
 }
 
 // PolicyExplanation answers explain_policy.
@@ -294,11 +309,20 @@ type PolicyExplanation struct {
 	Effects     []EffectLine `json:"effects"`
 }
 
-// Pong answers ping.
-type Pong struct {
+// pong answers ping.
+type pong struct {
 	MessageType string `json:"message_type"` // "pong"
 	Type        string `json:"type,omitempty"`
 	Nonce       string `json:"nonce,omitempty"`
+}
+
+// Answer returns the answer to p.
+func (p *Ping) Answer() any {
+	answer := pong{MessageType: "pong", Nonce: p.Nonce}
+	if p.TypeAlias {
+		answer.Type = "pong"
+	}
+	return answer
 }
 
 // WaitingForInput reports that a program of a running call waits for input, or
@@ -313,32 +337,41 @@ type WaitingForInput struct {
 	Command     string `json:"command"`         // that waits
 }
 
-// InputTaken answers a tool_input that carries a request_id: its data was written
+// inputTaken answers a tool_input that carries a request_id: its data was written
 // to the command's terminal or pipe.
-type InputTaken struct {
+type inputTaken struct {
 	MessageType string `json:"message_type"` // "input_taken"
 	RequestID   string `json:"request_id"`
 	CallID      string `json:"tool_call_id"`
 }
 
-// Subscribed answers subscribe. Events follow it.
-type Subscribed struct {
+// Taken returns the answer to in once its command has the data.
+func (in *ToolInput) Taken() any { return inputTaken{"input_taken", in.RequestID, in.CallID} }
+
+// subscribed answers subscribe. Events follow it.
+type subscribed struct {
 	MessageType string `json:"message_type"` // "subscribed"
 	RequestID   string `json:"request_id"`
 	After       int64  `json:"after"` // messages of the journal after this number follow
 }
 
-// Unsubscribed answers unsubscribe. No event follows it.
-type Unsubscribed struct {
+// Answer returns the answer to s: messages of the journal after a number follow it.
+func (s *Subscribe) Answer(after int64) any { return subscribed{"subscribed", s.RequestID, after} }
+
+// unsubscribed answers unsubscribe. No event follows it.
+type unsubscribed struct {
 	MessageType string `json:"message_type"` // "unsubscribed"
 	RequestID   string `json:"request_id"`
 }
+
+// Answer returns the answer to u.
+func (u *Unsubscribe) Answer() any { return unsubscribed{"unsubscribed", u.RequestID} }
 
 // SubscriptionEvent is one event of a call.
 type SubscriptionEvent struct {
 	MessageType    string          `json:"message_type"` // "subscription_event"
 	RequestID      string          `json:"request_id"`   // of the subscribe
-	Topic          Topic           `json:"topic"`
+	Topic          string          `json:"topic" enum:"request,return,connection,record,decision,question,answer,queued,started,waiting,output"`
 	Seq            int64           `json:"seq,omitempty"` // number in the journal; absent: it is not there
 	Client         string          `json:"client"`
 	AgentID        string          `json:"agent_id,omitempty"`

@@ -32,21 +32,21 @@ type ReturnOptions struct {
 	StdoutBytes int64
 	StderrBytes int64
 	Terminal    string
-	Order       Order // "exact" or "arrival"; empty when no command ran
+	Order       string // "exact" or "arrival"; empty when no command ran
 	Sandbox     *Sandbox
 	Decision    *Decision
 	Diff        string
 	Leftovers   []Leftover
 	Denials     []Denial // of which the first maxDenials are sent
-	Cause       Cause    // empty: toold did not stop it
+	Cause       string   // empty: toold did not stop it
 	Background  *Background
 	File        *File
 	Files       []File
 }
 
-// NewToolReturn returns the return of a call, with each value in every field
-// where readers of the family look for it.
-func NewToolReturn(o ReturnOptions) ToolReturn {
+// Return returns the return of a call, with each value in every field where readers of
+// the family look for it.
+func (o ReturnOptions) Return() ToolReturn {
 	result := strings.ToValidUTF8(o.Result, "\ufffd")
 	r := ToolReturn{
 		MessageType: "tool_return_message", ID: o.ID, Date: date(o.Time), CallID: o.CallID,

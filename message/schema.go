@@ -66,21 +66,21 @@ func daemonFrames() []frameType {
 		sent[ConnectionDecision]("message_type", "connection_decision"),
 		sent[ToolStarted]("message_type", "tool_started"),
 		sent[WaitingForInput]("message_type", "waiting_for_input"),
-		sent[InputTaken]("message_type", "input_taken"),
+		sent[inputTaken]("message_type", "input_taken"),
 		sent[OutputDelta]("message_type", "tool_output_delta"),
 		sent[ToolQueued]("message_type", "tool_queued"),
 		sent[BackgroundEnded]("message_type", "background_ended"),
 		sent[accepted]("message_type", "accepted"),
-		sent[Calls]("message_type", "calls"),
+		sent[calls]("message_type", "calls"),
 		sent[Messages]("message_type", "messages"),
 		sent[Output]("message_type", "output"),
-		sent[Approvals]("message_type", "approvals"),
+		sent[approvals]("message_type", "approvals"),
 		sent[PolicyExplanation]("message_type", "policy_explanation"),
-		sent[Subscribed]("message_type", "subscribed"),
-		sent[Unsubscribed]("message_type", "unsubscribed"),
+		sent[subscribed]("message_type", "subscribed"),
+		sent[unsubscribed]("message_type", "unsubscribed"),
 		sent[SubscriptionEvent]("message_type", "subscription_event"),
 		sent[SubscriptionGap]("message_type", "subscription_gap"),
-		sent[Pong]("message_type", "pong"),
+		sent[pong]("message_type", "pong"),
 		sent[Error]("message_type", "error_message"),
 	}
 }
@@ -120,11 +120,7 @@ func constant(v any) *any { return &v }
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {
 	types := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {},
-		reflect.TypeFor[Order]():           {Type: "string", Enum: enum(orders())},
 		reflect.TypeFor[ErrorType]():       {Type: "string", Enum: enum(errorTypes())},
-		reflect.TypeFor[Cause]():           {Type: "string", Enum: enum(causes())},
-		reflect.TypeFor[Topic]():           {Type: "string", Enum: enum(topics())},
-		reflect.TypeFor[DenialKind]():      {Type: "string", Enum: enum(denialKinds())},
 	}
 	call, err := jsonschema.For[wireCall](&jsonschema.ForOptions{TypeSchemas: types})
 	if err != nil {

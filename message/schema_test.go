@@ -124,26 +124,26 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 	schema := frameSchema(t, "daemon_frame")
 	zero := 0
 	frames := []any{
-		NewToolReturn(ReturnOptions{CallID: "c", ToolName: "bash"}),
-		NewToolReturn(ReturnOptions{
+		ReturnOptions{CallID: "c", ToolName: "bash"}.Return(),
+		ReturnOptions{
 			CallID: "c", ToolName: "bash", Success: true, ExitCode: &zero, Stdout: "x", Diff: "d", Terminal: "split",
 			Sandbox: &Sandbox{Enforced: []string{"seccomp"}}, Decision: &Decision{Action: "allow"},
 			Denials: []Denial{{Kind: "file", Op: "write", Target: "/etc/x", Setting: "sandbox.write", Hint: "h"}},
-		}),
-		NewToolReturn(ReturnOptions{CallID: "c", ToolName: "bash", ErrorType: Denied, Signal: "KILL"}),
-		chatAnswer(nil, []ToolReturn{NewToolReturn(ReturnOptions{CallID: "c"})}),
-		Errorf(InvalidFrame, "x"),
-		json.RawMessage(AppendDelta(nil, OutputDelta{CallID: "c", Gap: &Gap{}}, []byte("a"))),
+		}.Return(),
+		ReturnOptions{CallID: "c", ToolName: "bash", ErrorType: Denied, Signal: "KILL"}.Return(),
+		chatAnswer(nil, []ToolReturn{ReturnOptions{CallID: "c"}.Return()}),
+		InvalidFrame.Errorf("x"),
+		json.RawMessage(OutputDelta{CallID: "c", Gap: &Gap{}}.AppendFrame(nil, []byte("a"))),
 		HelloAck{
 			MessageType: "hello_ack", Roles: []string{}, Limits: map[string]int64{"a": 1}, Sandbox: Sandbox{Enforced: []string{}},
 			Tools: []ToolDefinition{{Name: "bash", Parameters: json.RawMessage(`{}`)}},
 		},
 		ApprovalRequest{
-			MessageType: "approval_request_message", ToolCall: ApprovalCall{Arguments: json.RawMessage(`{}`)},
+			MessageType: "approval_request_message", ToolCall: ToolCall{Arguments: json.RawMessage(`{}`)}.Shown(),
 			Effects: []EffectLine{{Kind: "exec"}}, Suggestions: []Suggestion{},
 			Asker: Asker{Client: "agent", Program: &Program{Name: "p"}, Description: "d"},
 		},
-		Calls{MessageType: "calls", Calls: []CallInfo{{CallID: "c", Asker: Asker{Client: "agent"}}}},
+		(&ListCalls{}).Answer([]CallInfo{{CallID: "c", Asker: Asker{Client: "agent"}}}),
 		Messages{MessageType: "messages", Messages: []json.RawMessage{json.RawMessage(`{}`)}},
 	}
 	for _, frame := range frames {
@@ -158,7 +158,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 	if validate(t, schema, []byte(`{"message_type":"error_message","error_type":"bad_luck","message":"x"}`)) == nil {
 		t.Error("an unknown error_type fits the schema")
 	}
-	odd, err := Encode(NewToolReturn(ReturnOptions{CallID: "c", Denials: []Denial{{Kind: "luck"}}}))
+	odd, err := Encode(ReturnOptions{CallID: "c", Denials: []Denial{{Kind: "luck"}}}.Return())
 	if err != nil || validate(t, schema, odd) == nil {
 		t.Errorf("an unknown kind of denial fits the schema (%v)", err)
 	}

@@ -67,7 +67,7 @@ func exportLines(ctx context.Context, record *journal.Journal, last int64, to io
 			if m.Seq > last {
 				return count, nil
 			}
-			line, err := message.Encode(exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.WholeReturn(m.Body)})
+			line, err := message.Encode(exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.Record(m.Body).Whole()})
 			if err == nil {
 				_, err = to.Write(append(line, '\n'))
 			}

@@ -232,7 +232,7 @@ func (l *logRun) wants(rec journal.Record) bool {
 	if l.text == "" || strings.Contains(newLogged(rec).text, l.text) || strings.Contains(string(rec.Arguments), l.text) {
 		return true
 	}
-	ret, err := message.DecodeReturn(rec.Result)
+	ret, err := message.Record(rec.Result).Return()
 	return err == nil && strings.Contains(ret.Result, l.text)
 }
 

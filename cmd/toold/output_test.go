@@ -107,7 +107,7 @@ func TestLiveOutputComesInTheOrderOfTheWrites(t *testing.T) {
 					t.Errorf("the %s is out of order", what)
 				}
 			}
-			if ret.Order != message.OrderExact {
+			if ret.Order != "exact" {
 				t.Errorf("order is %q", ret.Order)
 			}
 		})

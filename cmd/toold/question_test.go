@@ -90,7 +90,7 @@ func TestAnUnclearAnswerIsAskedAgain(t *testing.T) {
 func TestAPersonMayLetAYesCountForMore(t *testing.T) {
 	t.Parallel()
 	r := message.ApprovalRequest{
-		ToolCall:    message.ApprovalCall{Arguments: []byte(`{"command":"npm run lint","timeout":5}`)},
+		ToolCall:    message.ToolCall{Arguments: []byte(`{"command":"npm run lint","timeout":5}`)}.Shown(),
 		Suggestions: []message.Suggestion{{Remember: "conversation"}, {Remember: "command"}},
 	}
 	for typed, want := range map[string]client.Decision{

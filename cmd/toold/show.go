@@ -92,7 +92,7 @@ func shown(rec journal.Record, arguments []byte) (shownCall, error) {
 		return s, err
 	}
 	if len(rec.Result) > 0 {
-		ret, err := message.DecodeReturn(rec.Result)
+		ret, err := message.Record(rec.Result).Return()
 		if err != nil {
 			return s, fmt.Errorf("cannot read the return of %q: %w", rec.ID, err)
 		}

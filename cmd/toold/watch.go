@@ -121,8 +121,8 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	var listing sync.WaitGroup
 	defer listing.Wait()
 	return c.Subscribe(ctx, w.wants, client.SubscriptionEvents{
-		Subscribed: func(s message.Subscribed) {
-			w.wants.After = &s.After
+		Subscribed: func(after int64) {
+			w.wants.After = &after
 			// Ends with its answer or the connection.
 			listing.Go(func() { w.waiting(ctx, c, before) })
 		},

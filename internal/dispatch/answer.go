@@ -24,8 +24,8 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 		}
 		body, err := message.Encode(message.RecordedAnswer{
 			OTID: c.req.OTID, RunID: c.req.RunID, StepID: c.req.StepID, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID,
-			Approvals: []message.RecordedApproval{{
-				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Widen).Recorded(), Arguments: json.RawMessage(v.Arguments),
+			Approvals: []message.ApprovalAnswer{{
+				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Widen), Arguments: json.RawMessage(v.Arguments),
 			}},
 			Approve: v.Approve, ApprovalID: q.id, Remember: v.Remember, Changes: changes, NotWritten: why, Reason: v.Reason, Approver: v.By, Beforehand: v.Before,
 		})

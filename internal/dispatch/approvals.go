@@ -22,11 +22,8 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 		Date:        time.Now().UTC().Format(time.RFC3339Nano),
 		CallID:      c.ID,
 		Asker:       c.asker(),
-		ToolCall: message.ApprovalCall{
-			ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name,
-			Arguments: shownArguments(c.asked.Arguments),
-		},
-		Rule: said.Rule, Source: said.Source, Reason: said.Reason,
+		ToolCall:    c.asked.Shown(),
+		Rule:        said.Rule, Source: said.Source, Reason: said.Reason,
 		Preview:     message.Preview{Text: preview.Text, Diff: preview.Diff},
 		Effects:     shownEffects(inv, effects),
 		ExpiresAt:   expires.UTC().Format(time.RFC3339Nano),
@@ -63,7 +60,7 @@ func (d *Dispatcher) Explain(client, dir string, asked message.ToolCall, person 
 		inv, refused = d.build(context.Background(), c.workspace, asked)
 	}
 	if refused != nil {
-		return message.PolicyExplanation{}, message.Errorf(message.InvalidArguments, "%s", refused.text)
+		return message.PolicyExplanation{}, message.InvalidArguments.Errorf("%s", refused.text)
 	}
 	j := check.Judge{Policy: c.workspace.rules.Load().policy.Within(Confinement(c.workspace.opt.Profile)), Client: client}
 	e := j.ExplainEffects(inv.Effects())

@@ -91,16 +91,16 @@ func notJournalled(err error, recorded bool) *refusal {
 // replay answers a call that the journal knows.
 func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	if rec.ArgsHash != c.hash {
-		e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
+		e := message.DuplicateToolCall.Errorf("tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
 		e.CallID = c.ID
 		return Final{Err: e}
 	}
 	if len(rec.Result) == 0 {
 		return d.withoutReturn(c, rec)
 	}
-	ret, err := message.DecodeReturn(rec.Result)
+	ret, err := message.Record(rec.Result).Return()
 	if err != nil {
-		e := message.Errorf(message.InternalError, "the recorded return of tool call %q cannot be read: %v", c.ID, err)
+		e := message.InternalError.Errorf("the recorded return of tool call %q cannot be read: %v", c.ID, err)
 		e.CallID = c.ID
 		return Final{Err: e}
 	}

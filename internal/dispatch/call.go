@@ -84,7 +84,7 @@ type Call struct {
 
 // progress is how far a call is, for those who list calls.
 type progress struct {
-	state     message.CallState
+	state     string
 	position  int // in the queue
 	preview   string
 	pid       int
@@ -260,7 +260,7 @@ func (c *Call) hasBegun() {
 }
 
 // proceed records how far the call is. change must not block.
-func (c *Call) proceed(state message.CallState, change func(*progress)) {
+func (c *Call) proceed(state string, change func(*progress)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.progress.state = state
@@ -289,7 +289,7 @@ func (c *Call) setCapture(capture *spool.Capture) {
 }
 
 func notRunning(id string) *message.Error {
-	e := message.Errorf(message.NotRunning, "tool call %q is not running", id)
+	e := message.NotRunning.Errorf("tool call %q is not running", id)
 	e.CallID = id
 	return e
 }

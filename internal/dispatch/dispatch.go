@@ -203,7 +203,7 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
 	c.seen = nil // it is another call that has this id
 	w := c.Watch(wake)
-	e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q %s", c.ID, why)
+	e := message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why)
 	e.CallID = c.ID
 	c.emit(Final{Err: e})
 	return w

@@ -111,7 +111,7 @@ func (b *inbox) close() {
 }
 
 func full(id string) *message.Error {
-	e := message.Errorf(message.NotRunning, "tool call %q does not read its input: up to %d bytes wait for it already, and this piece was thrown away; wait for input_taken before you send more", id, maxUnread)
+	e := message.NotRunning.Errorf("tool call %q does not read its input: up to %d bytes wait for it already, and this piece was thrown away; wait for input_taken before you send more", id, maxUnread)
 	e.CallID = id
 	return e
 }

@@ -70,7 +70,7 @@ func recordInfo(rec journal.Record) message.CallInfo {
 		t := message.ErrorType(rec.ErrorType)
 		i.ErrorType = &t
 	}
-	if ret, err := message.DecodeReturn(rec.Result); err == nil {
+	if ret, err := message.Record(rec.Result).Return(); err == nil {
 		i.StdoutBytes, i.StderrBytes, i.Denials = ret.StdoutBytes, ret.StderrBytes, len(ret.Denials)
 	}
 	return i

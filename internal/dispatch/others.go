@@ -136,7 +136,7 @@ func newEndedCall(rec journal.Record) endedCall {
 	e := endedCall{status: tools.CallStatus{
 		ID: rec.ID, Background: rec.BackgroundOf != "", State: string(message.CallEnded), Started: startOf(rec),
 	}}
-	ret, err := message.DecodeReturn(rec.Result)
+	ret, err := message.Record(rec.Result).Return()
 	if err != nil {
 		e.status.End = "no return that can be read"
 		return e

@@ -26,8 +26,8 @@ type outcome struct {
 	capture  *spool.Capture
 	decision *message.Decision
 	took     time.Duration
-	cause    message.Cause // of the end of a call that did not end by itself
-	started  *Call         // runs on in the background
+	cause    string // of the end of a call that did not end by itself
+	started  *Call  // runs on in the background
 }
 
 // live takes one call through its life. It returns when the call's return is in

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"encoding/json"
-
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/journal"
@@ -32,35 +30,19 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 // the dialect and the batch it came in.
 func (c *Call) recordedRequest() []byte {
 	body, err := message.Encode(struct {
-		OTID           string               `json:"otid,omitempty"`
-		RunID          string               `json:"run_id,omitempty"`
-		StepID         string               `json:"step_id,omitempty"`
-		AgentID        string               `json:"agent_id,omitempty"`
-		ConversationID string               `json:"conversation_id,omitempty"`
-		GroupID        string               `json:"group_id,omitempty"`
-		SenderID       string               `json:"sender_id,omitempty"`
-		ToolCall       message.ApprovalCall `json:"tool_call"`
-	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, c.req.GroupID, c.req.SenderID, message.ApprovalCall{
-		ToolCallID: c.ID, ToolName: c.asked.Name, Name: c.asked.Name, Arguments: shownArguments(c.asked.Arguments),
-	}})
+		OTID           string `json:"otid,omitempty"`
+		RunID          string `json:"run_id,omitempty"`
+		StepID         string `json:"step_id,omitempty"`
+		AgentID        string `json:"agent_id,omitempty"`
+		ConversationID string `json:"conversation_id,omitempty"`
+		GroupID        string `json:"group_id,omitempty"`
+		SenderID       string `json:"sender_id,omitempty"`
+		ToolCall       any    `json:"tool_call"`
+	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, c.req.GroupID, c.req.SenderID, c.asked.Shown()})
 	if err != nil {
 		return []byte("{}")
 	}
 	return body
-}
-
-// shownArguments is the arguments as they may stand in a frame: the value as it
-// came when it is JSON, else its text as a JSON string. A reader that parses
-// arguments must not be given what cannot be parsed.
-func shownArguments(raw json.RawMessage) json.RawMessage {
-	if json.Valid(raw) {
-		return raw
-	}
-	text, err := message.Encode(string(raw))
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return text
 }
 
 func journalDecision(d *message.Decision) journal.Decision {

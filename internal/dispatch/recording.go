@@ -28,15 +28,15 @@ func (c *Call) Recording() Recording {
 // OpenRecording opens the output of a call that has its return.
 func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	if rec.SpoolDir == "" {
-		return nil, message.Errorf(message.NotFound, "this call started no command, so it left no output; its answer is in its return")
+		return nil, message.NotFound.Errorf("this call started no command, so it left no output; its answer is in its return")
 	}
 	e := &past{}
-	if ret, err := message.DecodeReturn(rec.Result); err == nil {
+	if ret, err := message.Record(rec.Result).Return(); err == nil {
 		e.totals = [2]int64{ret.StdoutBytes, ret.StderrBytes}
 	}
 	spool, err := spool.Open(rec.SpoolDir)
 	if err != nil && (e.totals != [2]int64{} || rec.ErrorType == string(message.UnknownAfterCrash)) {
-		return nil, message.Errorf(message.NotFound, "the output of this call is not kept any more (limits.spool_keep, limits.spool_total); its return holds the head and the tail")
+		return nil, message.NotFound.Errorf("the output of this call is not kept any more (limits.spool_keep, limits.spool_total); its return holds the head and the tail")
 	}
 	e.spool = spool
 	return e, nil

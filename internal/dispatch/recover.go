@@ -53,9 +53,9 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
 	case rec.BackgroundOf != "":
 		r.text = "toold was stopped before this call started; nothing of it ran. Send the call that was to begin it again"
 	}
-	ret := message.NewToolReturn(message.ReturnOptions{
+	ret := message.ReturnOptions{
 		CallID: rec.ID, ToolName: rec.Tool, RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
-	})
+	}.Return()
 	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(ret, outcome{}), building(ret))
 	return err
 }

@@ -31,7 +31,7 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 		}
 	}
 	c := d.quietCall(message.OpenLetta, key.Client, key.Agent, message.ToolCall{ID: key.ID})
-	e := message.Errorf(message.NotFound, "what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID)
+	e := message.NotFound.Errorf("what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID)
 	e.CallID = key.ID
 	c.emit(Final{Err: e})
 	return c
@@ -69,7 +69,7 @@ func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 		ret, _ := d.save(context.Background(), rec.Key)
 		return ret
 	}
-	ret, err := message.DecodeReturn(rec.Result)
+	ret, err := message.Record(rec.Result).Return()
 	if err != nil {
 		d.opt.Log.Error("cannot read a recorded return", zap.String("call", rec.ID), zap.Error(err))
 		return nil

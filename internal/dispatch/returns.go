@@ -18,7 +18,7 @@ import (
 // the same, since the call must be answered; of a call that is not in the journal
 // at all nothing else is told. fresh is that the return is new, and the call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
-	ret := message.NewToolReturn(d.returnOptions(c, out))
+	ret := d.returnOptions(c, out).Return()
 	var frame []byte
 	var err error
 	if c.known == nil && c.lost == nil {
@@ -29,7 +29,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 		return d.replay(c, *c.known), false
 	case c.lost != nil:
 		lost := outcome{refused: c.lost}
-		ret := message.NewToolReturn(d.returnOptions(c, lost))
+		ret := d.returnOptions(c, lost).Return()
 		if c.rec != 0 { // a repeat finds the call
 			d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, lost)})
 		}
@@ -64,7 +64,7 @@ func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (fram
 
 // unrecorded makes the return of a call that never reached the journal.
 func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
-	ret := message.NewToolReturn(d.returnOptions(c, outcome{refused: &r}))
+	ret := d.returnOptions(c, outcome{refused: &r}).Return()
 	return &ret
 }
 
@@ -86,7 +86,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	opt.ErrorType = message.ErrorType(res.Failure)
 	opt.TimedOut = res.Failure == tools.Timeout
 	opt.Cancelled = opt.ErrorType == message.Cancelled || opt.ErrorType == message.Shutdown
-	opt.Terminal, opt.Order = res.Terminal, message.Order(res.Order)
+	opt.Terminal, opt.Order = res.Terminal, string(res.Order)
 	for _, p := range res.Leftovers {
 		opt.Leftovers = append(opt.Leftovers, message.Leftover(p))
 	}
@@ -194,6 +194,6 @@ func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 		return shortened(strings.ReplaceAll(display.Visible(spool.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
 	}
 	return message.Denial{
-		Kind: message.DenialKind(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),
+		Kind: string(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),
 	}
 }

@@ -2,8 +2,6 @@ package dispatch
 
 import (
 	"time"
-
-	"github.com/toold/toold/message"
 )
 
 // Step is a part of the time that a call took.
@@ -43,8 +41,8 @@ func (c *Call) Tool() string {
 }
 
 // States counts the unanswered calls by their state.
-func (d *Dispatcher) States() map[message.CallState]int {
-	count := map[message.CallState]int{}
+func (d *Dispatcher) States() map[string]int {
+	count := map[string]int{}
 	for _, c := range d.Find("", "") {
 		c.mu.Lock()
 		count[c.progress.state]++

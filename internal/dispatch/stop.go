@@ -42,7 +42,7 @@ func stopped(ctx context.Context) *refusal {
 
 // causeOf is the cause, on the wire, of the end of a call that did not end by
 // itself.
-func causeOf(ctx context.Context, kind message.ErrorType) message.Cause {
+func causeOf(ctx context.Context, kind message.ErrorType) string {
 	switch {
 	case kind == message.Timeout:
 		return message.ByTimeout

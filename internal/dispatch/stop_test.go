@@ -139,7 +139,7 @@ func TestAQueuedCallThatIsCancelledNeverStarts(t *testing.T) {
 }
 
 func TestEachStopHasItsCause(t *testing.T) {
-	for cause, stop := range map[message.Cause]func(b *bench, w *Watcher){
+	for cause, stop := range map[string]func(b *bench, w *Watcher){
 		message.ByCancel:     func(_ *bench, w *Watcher) { w.Call().Cancel("not needed") },
 		message.ByClientGone: func(_ *bench, w *Watcher) { w.Detach() },
 		message.ByShutdown:   func(b *bench, _ *Watcher) { go b.Shutdown(context.Background()) },
@@ -159,7 +159,7 @@ func TestEachStopHasItsCause(t *testing.T) {
 		<-ended // a new watcher before would keep it alive
 		f := finalOf(t, w)
 		ret := f.Return
-		text := map[message.Cause]string{
+		text := map[string]string{
 			message.ByCancel: "the call was cancelled: not needed", message.ByClientGone: "the client went away", message.ByShutdown: "toold was stopped",
 		}[cause]
 		if ret.Cause == nil || *ret.Cause != cause || !strings.Contains(ret.Result, text) || !strings.Contains(ret.Result, "as far as it got") {

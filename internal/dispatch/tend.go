@@ -90,7 +90,7 @@ func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 	if rec.Daemon == d.opt.Journal.Daemon() {
 		why = "has ended, but its return could not be written to the journal and is lost. It does not run again: look at what it changed, and use a new id"
 	}
-	e := message.Errorf(message.DuplicateToolCall, "tool_call_id %q %s", c.ID, why)
+	e := message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why)
 	e.CallID = c.ID
 	return Final{Err: e}
 }

@@ -21,15 +21,15 @@ import (
 // called at the same time.
 type Source struct {
 	Version string
-	States  func() map[message.CallState]int // unanswered calls
-	Clients func() int                       // connections
-	Journal func() (log, index int64)        // bytes
-	Masks   func() int                       // files and directories that rules keep from calls
-	Warm    func() int64                     // shells that wait
-	Hits    func() int64                     // calls for which one waited
-	Started func() int64                     // sandboxes started for a call
-	Ahead   func() int64                     // sandboxes started before there was a call
-	Dropped func() int64                     // traces that were dropped
+	States  func() map[string]int     // unanswered calls
+	Clients func() int                // connections
+	Journal func() (log, index int64) // bytes
+	Masks   func() int                // files and directories that rules keep from calls
+	Warm    func() int64              // shells that wait
+	Hits    func() int64              // calls for which one waited
+	Started func() int64              // sandboxes started for a call
+	Ahead   func() int64              // sandboxes started before there was a call
+	Dropped func() int64              // traces that were dropped
 }
 
 // Metrics are the metrics of a daemon. Its methods may be called concurrently.

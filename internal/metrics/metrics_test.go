@@ -17,7 +17,7 @@ func exported(t *testing.T) string {
 	t.Helper()
 	none := func() int64 { return 0 }
 	m := New(Source{
-		Version: "test", States: func() map[message.CallState]int { return nil }, Clients: func() int { return 0 },
+		Version: "test", States: func() map[string]int { return nil }, Clients: func() int { return 0 },
 		Journal: func() (log, index int64) { return 0, 0 }, Masks: func() int { return 0 },
 		Warm: none, Hits: none, Started: none, Ahead: none, Dropped: none,
 	})

@@ -52,7 +52,7 @@ func (v *vectors) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (v *vectors) Collect(to chan<- prometheus.Metric) {
 	count := v.source.States()
-	for _, s := range []message.CallState{message.CallReceived, message.CallWaiting, message.CallQueued, message.CallRunning} {
+	for _, s := range []string{message.CallReceived, message.CallWaiting, message.CallQueued, message.CallRunning} {
 		to <- prometheus.MustNewConstMetric(v.states, prometheus.GaugeValue, float64(count[s]), string(s))
 	}
 	log, index := v.source.Journal()

@@ -32,7 +32,7 @@ func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.E
 	if text := r.URL.Query().Get("wait"); text != "" {
 		ms, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || ms < 0 || ms > mostWait.Milliseconds() {
-			return nil, nil, message.Errorf(message.InvalidArguments, "wait is %.40q: expected milliseconds, 0 to %d", text, mostWait.Milliseconds())
+			return nil, nil, message.InvalidArguments.Errorf("wait is %.40q: expected milliseconds, 0 to %d", text, mostWait.Milliseconds())
 		}
 		wait = time.Duration(ms) * time.Millisecond
 	}
@@ -93,18 +93,18 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {
 	var charged int64
 	if !s.incoming.take(&charged, max(r.ContentLength, freeBytes)) {
-		return nil, http.StatusServiceUnavailable, message.Errorf(message.TooManyCalls, "toold receives too much at once (limits.incoming_bytes); try again later")
+		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("toold receives too much at once (limits.incoming_bytes); try again later")
 	}
 	defer s.incoming.take(&charged, 0)
 	if r.ContentLength < 0 {
-		return nil, http.StatusLengthRequired, message.Errorf(message.InvalidFrame, "send the length of the body in Content-Length")
+		return nil, http.StatusLengthRequired, message.InvalidFrame.Errorf("send the length of the body in Content-Length")
 	}
 	frame, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opt.MaxFrameBytes))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return nil, http.StatusRequestEntityTooLarge, message.Errorf(message.InvalidFrame, "the body has more than %d bytes (limits.frame_bytes)", s.opt.MaxFrameBytes)
+		return nil, http.StatusRequestEntityTooLarge, message.InvalidFrame.Errorf("the body has more than %d bytes (limits.frame_bytes)", s.opt.MaxFrameBytes)
 	}
 	if err != nil {
-		return nil, http.StatusBadRequest, message.Errorf(message.InvalidFrame, "the body cannot be read: %v", err)
+		return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body cannot be read: %v", err)
 	}
 	return frame, 0, nil
 }
@@ -124,25 +124,24 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 			return m, 0, nil
 		}
 	}
-	return nil, http.StatusBadRequest, message.Errorf(message.InvalidFrame, "the body asks for no call; send one whole request in any of the dialects")
+	return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body asks for no call; send one whole request in any of the dialects")
 }
 
 // calls submits all calls of a request and answers: the answer of a single call, or a list
 // in the order of the calls.
 func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	var watchers []*dispatch.Watcher
-	var ids []string
 	for _, sub.Call = range sub.Request.Calls {
 		watcher := w.srv.opt.Dispatch.Submit(sub)
 		defer watcher.Detach()
-		watchers, ids = append(watchers, watcher), append(ids, sub.Call.ID)
+		watchers = append(watchers, watcher)
 	}
 	var answers []any
 	var last dispatch.Final
 	for _, watcher := range watchers {
 		final := w.end(watcher)
 		if final == nil {
-			writeJSON(out, http.StatusAccepted, message.NewAccepted(ids...))
+			writeJSON(out, http.StatusAccepted, sub.Request.Accepted())
 			return
 		}
 		last = *final
@@ -166,7 +165,7 @@ func (w *waiting) item(out http.ResponseWriter, it *item) {
 		defer watcher.Detach() // at the end of all: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {
-			writeJSON(out, http.StatusAccepted, message.NewAccepted(it.sub.Request.Item))
+			writeJSON(out, http.StatusAccepted, it.sub.Request.Accepted())
 			return
 		}
 		if !it.took(watcher.Call(), *final) {
@@ -192,7 +191,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Token) {
 	defer watcher.Detach()
 	final := wait.end(watcher)
 	if final == nil {
-		writeJSON(w, http.StatusAccepted, message.NewAccepted(key.ID))
+		writeJSON(w, http.StatusAccepted, (&message.Request{Calls: []message.ToolCall{{ID: key.ID}}}).Accepted())
 		return
 	}
 	writeJSON(w, statusOf(*final), answerTo(watcher.Call(), *final))

@@ -47,7 +47,7 @@ func (ss *session) handle(m message.Inbound) {
 	case *message.Hello:
 		ss.hello(m)
 	case *message.Ping:
-		ss.pong(m)
+		ss.reply(m.Answer())
 	case *message.ListApprovals:
 		ss.listApprovals(m)
 	case *message.ListCalls:
@@ -69,7 +69,7 @@ func (ss *session) handle(m message.Inbound) {
 
 // refuse answers a frame with an error_message.
 func (ss *session) refuse(t message.ErrorType, callID, text string) {
-	e := message.Errorf(t, "%s", text)
+	e := t.Errorf("%s", text)
 	e.CallID = callID
 	ss.reply(e)
 }
@@ -135,7 +135,7 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 			id = asCall[0].ID
 		}
 	case id == "" && len(pending) > 1:
-		e := message.Errorf(message.InvalidArguments, "%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), a.CallID)
+		e := message.InvalidArguments.Errorf("%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), a.CallID)
 		e.CallID = a.CallID
 		return e
 	case id == "" && len(pending) == 1:
@@ -150,13 +150,13 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 		return nil
 	}
 	if partly := (*approval.PartlyError)(nil); errors.As(err, &partly) {
-		e := message.Errorf(message.InternalError, "the call is answered, and nothing is remembered: %v", err)
+		e := message.InternalError.Errorf("the call is answered, and nothing is remembered: %v", err)
 		e.CallID = a.CallID
 		return e
 	}
-	e := message.Errorf(message.InvalidArguments, "the answer does not count, and the call still waits: %v", err)
+	e := message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 	if errors.Is(err, approval.ErrNotPending) {
-		e = message.Errorf(message.ApprovalNotPending, "no call waits under this id: it is answered already, expired, or unknown")
+		e = message.ApprovalNotPending.Errorf("no call waits under this id: it is answered already, expired, or unknown")
 	}
 	e.CallID = a.CallID
 	return e
@@ -209,10 +209,7 @@ func (ss *session) input(m *message.ToolInput) {
 		ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return
 	}
-	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, Leader: m.Leader}
-	if m.Resize != nil {
-		in.Rows, in.Cols = m.Resize.Rows, m.Resize.Cols
-	}
+	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, Leader: m.Leader, Rows: m.Rows, Cols: m.Cols}
 	if e := c.Input(in, ss.taken(m)); e != nil {
 		ss.reply(e)
 	}
@@ -226,10 +223,10 @@ func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 	}
 	return func(taken bool) {
 		if taken {
-			ss.out.push(message.InputTaken{MessageType: "input_taken", RequestID: m.RequestID, CallID: m.CallID})
+			ss.out.push(m.Taken())
 			return
 		}
-		e := message.Errorf(message.NotRunning, "tool call %q ended before it read this input", m.CallID)
+		e := message.NotRunning.Errorf("tool call %q ended before it read this input", m.CallID)
 		e.RequestID, e.CallID = m.RequestID, m.CallID
 		ss.out.push(e)
 	}
@@ -255,7 +252,7 @@ func (ss *session) hello(m *message.Hello) {
 	ack.MessageType, ack.ConnID = "hello_ack", ss.id
 	goOn := func() {}
 	if m.Resume != nil {
-		then, known := ss.resume(m.Resume)
+		then, known := ss.resume(m.Resume.ConnID, m.Resume.LastEventSeq)
 		if ack.Resumed = &known; known {
 			goOn = then
 		}
@@ -289,14 +286,6 @@ func (ss *session) wanted() output {
 	return ss.wants
 }
 
-func (ss *session) pong(m *message.Ping) {
-	p := message.Pong{MessageType: "pong", Nonce: m.Nonce}
-	if m.TypeAlias {
-		p.Type = "pong"
-	}
-	ss.reply(p)
-}
-
 func (ss *session) listApprovals(m *message.ListApprovals) {
 	if !ss.may("see approvals", "", Approver, Observer, Admin) {
 		return
@@ -305,7 +294,7 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 	for _, r := range ss.srv.opt.Approvals.Pending() {
 		list = append(list, r.Show)
 	}
-	ss.reply(message.Approvals{MessageType: "approvals", RequestID: m.RequestID, Approvals: list})
+	ss.reply(m.Answer(list))
 }
 
 func (ss *session) explain(m *message.ExplainPolicy) {

@@ -50,7 +50,7 @@ func (s *Server) history(r *http.Request, who Token, m *message.ListMessages) (l
 			return nil, e
 		}
 		for _, listed := range page.Messages {
-			list = append(list, message.History(listed))
+			list = append(list, message.Record(listed).History())
 			size += len(listed)
 		}
 		left -= len(page.Messages)
@@ -78,7 +78,7 @@ func historyQuery(q url.Values, of, id, order string) (*message.ListMessages, *m
 		case slices.Contains([]string{"before", "after", "limit", "order", "group_id", "conversation_id", "agent_id"}, name):
 			fields[name] = values
 		default:
-			return nil, message.Errorf(message.InvalidArguments, "%.80q is no parameter of this list", name)
+			return nil, message.InvalidArguments.Errorf("%.80q is no parameter of this list", name)
 		}
 	}
 	if of != "conversation_id" || id != "default" {

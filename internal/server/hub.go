@@ -21,7 +21,7 @@ const (
 // event is something that subscribers may see.
 type event struct {
 	dispatch.Key
-	topic        message.Topic
+	topic        string
 	seq          int64 // in the journal; 0 = it is not there
 	conversation string
 	tool         string // empty where only the frame names it
@@ -213,7 +213,7 @@ func (q questions) Resolved(r approval.Request[message.ApprovalRequest], v appro
 	q.publish(questionEvent(message.TopicAnswer, r.Show, resolved(r, v)))
 }
 
-func questionEvent(topic message.Topic, r message.ApprovalRequest, frame any) event {
+func questionEvent(topic string, r message.ApprovalRequest, frame any) event {
 	return event{
 		Key: dispatch.Key{Client: r.Client, Agent: r.AgentID, ID: r.CallID}, topic: topic, conversation: r.ConversationID, tool: r.ToolCall.ToolName, frame: frame,
 	}

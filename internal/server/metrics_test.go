@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 	"github.com/toold/toold/internal/metrics"
 	"github.com/toold/toold/internal/trace"
-	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
 
@@ -167,7 +166,7 @@ func BenchmarkObserving(b *testing.B) {
 	c, final := answered(b)
 	none := func() int64 { return 0 }
 	m := metrics.New(metrics.Source{
-		States: func() map[message.CallState]int { return nil }, Journal: func() (log, index int64) { return 0, 0 }, Clients: func() int { return 0 }, Masks: func() int { return 0 },
+		States: func() map[string]int { return nil }, Journal: func() (log, index int64) { return 0, 0 }, Clients: func() int { return 0 }, Masks: func() int { return 0 },
 		Warm: none, Hits: none, Started: none, Ahead: none, Dropped: none,
 	})
 	e, err := trace.New("http://127.0.0.1:9/v1/traces", "test", func(error) {})

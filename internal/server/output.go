@@ -37,7 +37,7 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 	}
 	s := stream(m.Stream)
 	if total := rec.Total(s); m.Offset > total {
-		return nil, message.Errorf(message.InvalidArguments, "offset %d is beyond the end: %s has %d bytes; ask from the next_offset of the last answer", m.Offset, m.Stream, total)
+		return nil, message.InvalidArguments.Errorf("offset %d is beyond the end: %s has %d bytes; ask from the next_offset of the last answer", m.Offset, m.Stream, total)
 	}
 	most := outputBytes
 	if m.Limit > 0 && m.Limit < outputBytes {
@@ -71,14 +71,14 @@ func (ss *session) recording(callID string) (dispatch.Recording, *message.Error)
 		}
 	}
 	if len(live) > 0 {
-		return nil, message.Errorf(message.NotRunning, "this call has not begun to run, so it has no output yet; ask again when tool_started has come")
+		return nil, message.NotRunning.Errorf("this call has not begun to run, so it has no output yet; ask again when tool_started has come")
 	}
 	rec, err := ss.record(callID)
 	if errors.Is(err, journal.ErrNotFound) {
-		return nil, message.Errorf(message.NotFound, "no call of yours has this tool_call_id")
+		return nil, message.NotFound.Errorf("no call of yours has this tool_call_id")
 	}
 	if err != nil {
-		return nil, message.Errorf(message.InternalError, "the journal cannot be read: %v", err)
+		return nil, message.InternalError.Errorf("the journal cannot be read: %v", err)
 	}
 	return dispatch.OpenRecording(rec)
 }
@@ -113,5 +113,5 @@ func (ss *session) listCalls(m *message.ListCalls) {
 		ss.refuse(message.InternalError, "", fmt.Sprint(err))
 		return
 	}
-	ss.reply(message.Calls{MessageType: "calls", RequestID: m.RequestID, Calls: list})
+	ss.reply(m.Answer(list))
 }

@@ -63,7 +63,7 @@ func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
 		return conn.Write(p)
 	}
 	why := fmt.Sprintf("a frame may have at most %d bytes (limits.max_frame_bytes)", limit)
-	answer, err := message.Encode(message.Errorf(message.InvalidFrame, "%s; nothing of this one was read", why))
+	answer, err := message.Encode(message.InvalidFrame.Errorf("%s; nothing of this one was read", why))
 	if err != nil {
 		return 0, err
 	}

@@ -34,9 +34,9 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	var e *message.Error
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		e = message.Errorf(message.NotFound, "no message has the id of this cursor; take before and after from messages you have listed")
+		e = message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
 	case err != nil:
-		e = message.Errorf(message.InternalError, "the journal cannot be read: %v", err)
+		e = message.InternalError.Errorf("the journal cannot be read: %v", err)
 	}
 	if e != nil {
 		return message.Messages{}, e
@@ -46,7 +46,7 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 		HasMore: page.HasMore, NextBefore: page.NextBefore, NextAfter: page.NextAfter,
 	}
 	for _, row := range page.Messages {
-		answer.Messages = append(answer.Messages, message.Listed(row.Body))
+		answer.Messages = append(answer.Messages, message.Record(row.Body).Listed())
 	}
 	return answer, nil
 }
@@ -97,9 +97,9 @@ func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
 	for name, values := range q {
 		switch value := values[0]; {
 		case name == "message_type":
-			return nil, message.Errorf(message.InvalidArguments, "message_type is no filter; did you mean message_types?")
+			return nil, message.InvalidArguments.Errorf("message_type is no filter; did you mean message_types?")
 		case len(values) > 1:
-			return nil, message.Errorf(message.InvalidArguments, "%.80q is there twice; send it once", name)
+			return nil, message.InvalidArguments.Errorf("%.80q is there twice; send it once", name)
 		case name == "limit":
 			fields[name] = json.Number(value)
 		case name == "message_types":
@@ -111,7 +111,7 @@ func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
 	fields["message_type"] = "list_messages"
 	frame, err := message.Encode(fields)
 	if err != nil {
-		return nil, message.Errorf(message.InvalidArguments, "limit must be a number from 1 to 1000")
+		return nil, message.InvalidArguments.Errorf("limit must be a number from 1 to 1000")
 	}
 	in, refused := (&message.Decoder{}).Decode(frame)
 	if len(refused) > 0 {

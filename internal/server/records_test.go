@@ -129,9 +129,9 @@ func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
 		t.Fatalf("%v: %s", err, page)
 	}
 	for i, want := range []message.RecordedAnswer{
-		{Approve: true, Reason: "go on", Approvals: []message.RecordedApproval{{CallID: "call_3"}}},
-		{Reason: "not on Friday", Approvals: []message.RecordedApproval{{CallID: "call_1"}}},
-		{Approve: true, Beforehand: true, Approvals: []message.RecordedApproval{{CallID: "call_2"}}},
+		{Approve: true, Reason: "go on", Approvals: []message.ApprovalAnswer{{CallID: "call_3"}}},
+		{Reason: "not on Friday", Approvals: []message.ApprovalAnswer{{CallID: "call_1"}}},
+		{Approve: true, Beforehand: true, Approvals: []message.ApprovalAnswer{{CallID: "call_2"}}},
 	} {
 		is := got.Messages[i]
 		if is.Approver != "approver" || is.Approve != want.Approve || is.Reason != want.Reason || is.Beforehand != want.Beforehand ||

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/dispatch"
-	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 )
 
@@ -183,17 +182,17 @@ func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 
 // resume finds where an earlier connection of this client ended; ok is false when
 // that is not known. goOn then follows its calls from there.
-func (ss *session) resume(r *message.Resume) (goOn func(), ok bool) {
+func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	if !ss.who.has(Agent) {
 		return nil, false
 	}
-	ss.srv.hangUp(ss.who.Name, r.ConnID, ss)
-	t, ok := ss.srv.unpark(ss.who.Name, r.ConnID)
-	if !ok || !t.knows(r.LastEventSeq) {
+	ss.srv.hangUp(ss.who.Name, conn, ss)
+	t, ok := ss.srv.unpark(ss.who.Name, conn)
+	if !ok || !t.knows(last) {
 		return nil, false
 	}
 	return func() {
-		for _, p := range t.after(r.LastEventSeq) {
+		for _, p := range t.after(last) {
 			ss.followFrom(ss.srv.opt.Dispatch.Rejoin(p.call, ss.poke), p)
 		}
 	}, true

@@ -187,7 +187,7 @@ func (ss *session) accept(kind int, frame []byte) bool {
 	ss.frame = frame
 	defer func() { ss.frame = nil }()
 	var in []message.Inbound
-	bad := []*message.Error{message.Errorf(message.UnsupportedFrame, "binary frames are not understood; send one JSON object per text frame")}
+	bad := []*message.Error{message.UnsupportedFrame.Errorf("binary frames are not understood; send one JSON object per text frame")}
 	if kind == websocket.TextMessage {
 		bad = nil
 		ss.safely("", func() { in, bad = ss.dec.Decode(frame) })

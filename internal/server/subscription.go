@@ -31,7 +31,7 @@ type subscription struct {
 // startSubscription and endSubscription wait in the outbox for their turn.
 type (
 	startSubscription struct{ *message.Subscribe }
-	endSubscription   struct{ requestID string }
+	endSubscription   struct{ *message.Unsubscribe }
 )
 
 func (ss *session) subscribe(m *message.Subscribe) {
@@ -43,7 +43,7 @@ func (ss *session) subscribe(m *message.Subscribe) {
 	case ss.subscribed:
 		ss.refuse(message.InvalidArguments, "", "this connection has a subscription; send unsubscribe first, or use another connection")
 	case m.After != nil && *m.After > last:
-		e := message.Errorf(message.InvalidArguments, "the journal ends at %d, before the number in after; leave after out to begin now, or send 0 for all there is", last)
+		e := message.InvalidArguments.Errorf("the journal ends at %d, before the number in after; leave after out to begin now, or send 0 for all there is", last)
 		ss.reply(e)
 	default:
 		ss.subscribed = true
@@ -57,7 +57,7 @@ func (ss *session) unsubscribe(m *message.Unsubscribe) {
 		return
 	}
 	ss.subscribed = false
-	ss.out.reply(endSubscription{m.RequestID})
+	ss.out.reply(endSubscription{m})
 }
 
 // start begins a subscription.
@@ -69,7 +69,7 @@ func (w *writer) start(m *message.Subscribe) error {
 	}
 	w.sub = s
 	w.viewRunning()
-	return w.send(message.Subscribed{MessageType: "subscribed", RequestID: m.RequestID, After: s.seq})
+	return w.send(m.Answer(s.seq))
 }
 
 // end ends the subscription, if there is one.
@@ -124,7 +124,7 @@ func (w *writer) replay() error {
 	})
 	if err != nil {
 		w.end()
-		e := message.Errorf(message.InternalError, "the subscription has ended: %v", err)
+		e := message.InternalError.Errorf("the subscription has ended: %v", err)
 		e.RequestID = s.RequestID
 		return w.send(e)
 	}
@@ -215,7 +215,7 @@ func (w *writer) sendEvent(e event) error {
 			return err
 		}
 	case e.topic == message.TopicReturn:
-		body = message.WholeReturn(body)
+		body = message.Record(body).Whole()
 	}
 	return w.send(message.SubscriptionEvent{
 		MessageType: "subscription_event", RequestID: w.sub.RequestID, Topic: e.topic, Seq: e.seq,
@@ -284,6 +284,6 @@ func (w *writer) showEvent(f *feed, s tools.Stream, at int64, p []byte) error {
 	}
 	return w.sendEvent(event{
 		Key: call.Key(), topic: message.TopicOutput, conversation: call.Client().ConversationID,
-		frame: json.RawMessage(message.AppendDelta(nil, d, p)),
+		frame: json.RawMessage(d.AppendFrame(nil, p)),
 	})
 }

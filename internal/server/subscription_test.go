@@ -23,7 +23,10 @@ func subscribe(t *testing.T, conn *websocket.Conn, more string) int64 {
 	t.Helper()
 	write(t, conn, `{"message_type":"subscribe","request_id":"sub"`+more+`}`)
 	frame, _ := until(t, conn, `"subscribed"`)
-	var s message.Subscribed
+	var s struct {
+		After     int64
+		RequestID string `json:"request_id"`
+	}
 	if err := json.Unmarshal([]byte(frame), &s); err != nil || s.RequestID != "sub" {
 		t.Fatalf("got %s (%v)", frame, err)
 	}

@@ -281,20 +281,19 @@ func (w *writer) opened(f *feed, event any) any {
 // asked for binary output goes on as it began.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
+	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}
 	if f.channel != 0 {
 		w.ss.last.wrote(now)
-		o := message.BinaryOutput{Channel: f.channel, Stream: s.String(), Offset: at, Data: p}
-		w.frame = o.AppendBinary(w.frame[:0])
+		w.frame = d.AppendBinary(w.frame[:0], f.channel, p)
 		return w.frameOut(websocket.BinaryMessage, w.frame)
 	}
 	w.seq++
-	now.seq = w.seq
+	now.seq, d.EventSeq = w.seq, w.seq
 	w.ss.last.wrote(now)
-	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at, EventSeq: w.seq}
 	if from := f.offsets[s]; at > from {
 		d.Gap = &message.Gap{From: from, To: at}
 	}
-	w.frame = message.AppendDelta(w.frame[:0], d, p)
+	w.frame = d.AppendFrame(w.frame[:0], p)
 	return w.frameOut(websocket.TextMessage, w.frame)
 }
 
@@ -345,7 +344,7 @@ func (w *writer) send(v any) error {
 		return w.start(v.Subscribe)
 	case endSubscription:
 		w.end()
-		return w.send(message.Unsubscribed{MessageType: "unsubscribed", RequestID: v.requestID})
+		return w.send(v.Answer())
 	}
 	frame, ok := v.([]byte)
 	if !ok {
@@ -363,7 +362,7 @@ func (w *writer) send(v any) error {
 // unencodable is sent in place of a message that cannot be encoded.
 func (ss *session) unencodable(err error) *message.Error {
 	ss.srv.opt.Log.Error("cannot encode a message", zap.String("conn", ss.id), zap.Error(err))
-	return message.Errorf(message.InternalError, "toold could not encode its answer")
+	return message.InternalError.Errorf("toold could not encode its answer")
 }
 
 func (w *writer) frameOut(kind int, frame []byte) error {
