@@ -1,6 +1,7 @@
 package letta
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,16 +28,16 @@ type batch map[string]fields
 // answer runs the calls for which the model waits, sends what came of them, and follows the
 // run that goes on. It returns the calls for which the model waits then.
 func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]message.ToolCall, error) {
-	answers, wanted := h.perform(ctx, calls)
+	all, wanted := h.perform(ctx, calls)
+	answers := all
 	for pause := firstPause; wanted; pause = min(2*pause, mostPause) {
 		resp, err := h.post(ctx, answers)
 		if err == nil {
 			return (&run{follower: h}).follow(ctx, resp)
 		}
-		switch again := repair(err, answers); {
+		switch again := repair(err, answers, all); {
 		case again != nil:
 			answers = again
-			continue
 		case strings.Contains(err.Error(), "No tool call is currently awaiting approval"):
 			h.Say(fmt.Sprintf("another client answered %s before toold", strings.Join(answers.ids(), ", ")))
 			return nil, nil
@@ -44,10 +45,8 @@ func (h *follower) answer(ctx context.Context, calls []message.ToolCall) ([]mess
 			return nil, err
 		}
 		h.Say(fmt.Sprintf("the results could not be sent (%v); trying again", err))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := wait(ctx, pause); err != nil {
+			return nil, err
 		}
 	}
 	return nil, ctx.Err()
@@ -105,20 +104,16 @@ func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany boo
 		// As a string the daemon gets the very text of the arguments.
 		o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: c.Name, Arguments: string(c.Arguments)}, nil)
 		if o.denied {
-			return decided(c.ID, o.text)
+			return decided(c.ID, o)
 		}
 		return returned(c.ID, o)
 	}
 	var input map[string]any
 	if json.Unmarshal(c.Arguments, &input) != nil || input == nil {
-		return decided(c.ID, "its arguments are no JSON object")
+		return decided(c.ID, outcome{text: "its arguments are no JSON object"})
 	}
 	call := hook.Call{Tool: c.Name, Dir: h.directory(), Input: c.Arguments}
-	o := h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil)
-	if o.ok {
-		return decided(c.ID, "")
-	}
-	return decided(c.ID, o.text)
+	return decided(c.ID, h.bridge.perform(ctx, client.Call{ID: c.ID, Tool: "judge", Arguments: hook.Arguments("letta", call)}, nil))
 }
 
 // returned is the result of a call. A list as tool_return would be read back as a success.
@@ -130,12 +125,13 @@ func returned(id string, o outcome) fields {
 	return fields{"type": "tool", "tool_call_id": id, "tool_return": shortened(o.text), "status": status}
 }
 
-// decided says whether the server may run a call; why is the reason for a no.
-func decided(id, why string) fields {
-	if why == "" {
+// decided says whether the server may run a call, which o allows if it is ok.
+func decided(id string, o outcome) fields {
+	if o.ok {
 		return fields{"type": "approval", "tool_call_id": id, "approve": true}
 	}
-	return fields{"type": "approval", "tool_call_id": id, "approve": false, "reason": shortened(strings.TrimPrefix(why, "Error: "))}
+	why := cmp.Or(strings.TrimPrefix(o.text, "Error: "), "toold denied it")
+	return fields{"type": "approval", "tool_call_id": id, "approve": false, "reason": shortened(why)}
 }
 
 func (a batch) ids() []string { return slices.Sorted(maps.Keys(a)) }
@@ -169,8 +165,9 @@ var expected = regexp.MustCompile(`Expected '?(\[[^]]*\])`)
 // quoted is one of their ids.
 var quoted = regexp.MustCompile(`['"]([^'"]+)['"]`)
 
-// repair makes the answers that the server expects, when it says so; nil when it does not.
-func repair(err error, a batch) batch {
+// repair makes the answers that the server expects, of all, when it says so and a was sent;
+// nil when it does not.
+func repair(err error, a, all batch) batch {
 	if statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "Invalid tool call IDs") {
 		return nil
 	}
@@ -180,7 +177,7 @@ func repair(err error, a batch) batch {
 	}
 	again := make(batch)
 	for _, m := range quoted.FindAllStringSubmatch(found[1], -1) {
-		again[m[1]] = a[m[1]]
+		again[m[1]] = all[m[1]]
 		if again[m[1]] == nil {
 			again[m[1]] = returned(m[1], outcome{text: "Error: this call did not reach toold; nothing ran. Make it again"})
 		}

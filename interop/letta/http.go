@@ -25,8 +25,19 @@ const lookAfter = time.Second
 // follower serves a conversation of such a server.
 type follower struct {
 	*bridge
+	http  http.Client
 	tools []fields // of the daemon, in the form of client_tools
 	alone bool     // the server has no background runs
+}
+
+// sameServer follows a redirection within the server. Another server would get the results
+// of calls, and another method would lose them.
+func sameServer(r *http.Request, via []*http.Request) error {
+	first := via[0]
+	if len(via) > 3 || r.Method != first.Method || r.URL.Scheme != first.URL.Scheme || r.URL.Host != first.URL.Host {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // statusError is an answer that is no success.
@@ -72,7 +83,7 @@ func (h *follower) request(ctx context.Context, method, path string, body any) (
 	if h.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+h.Token)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := h.http.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the server at %s: %w", h.URL, err)
 	}
@@ -80,6 +91,9 @@ func (h *follower) request(ctx context.Context, method, path string, body any) (
 		return resp, nil
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode/100 == 3 {
+		return nil, fmt.Errorf("%w: %s answered %s to %s; give the address of the server itself by --url", errRefused, h.URL, resp.Status, resp.Header.Get("Location"))
+	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10)) // a part is enough
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return nil, fmt.Errorf("%w: %s answered %s; give its token by --token-file", errRefused, h.URL, resp.Status)
@@ -114,7 +128,10 @@ func (h *follower) messages() string {
 
 // serveStream serves the conversation until it fails. reached reports that all was set up.
 func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
-	h := &follower{bridge: b}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = silentWithin
+	defer transport.CloseIdleConnections()
+	h := &follower{bridge: b, http: http.Client{Transport: transport, CheckRedirect: sameServer}}
 	if err := h.setUp(ctx); err != nil {
 		return false, err
 	}
@@ -122,10 +139,8 @@ func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
 		if err := h.turn(ctx); err != nil {
 			return true, err
 		}
-		select {
-		case <-time.After(lookAfter):
-		case <-ctx.Done():
-			return true, ctx.Err()
+		if err := wait(ctx, lookAfter); err != nil {
+			return true, err
 		}
 	}
 }

@@ -39,7 +39,7 @@ type Options struct {
 // errRefused is wrapped by errors that another attempt does not change.
 var errRefused = errors.New("the server cannot be used")
 
-// Attempts to connect are a pause apart, which doubles.
+// Attempts to connect, and to send the same again, are a pause apart, which doubles.
 const (
 	firstPause = 500 * time.Millisecond
 	mostPause  = 15 * time.Second
@@ -89,11 +89,19 @@ func (b *bridge) run(ctx context.Context) error {
 			pause = firstPause
 		}
 		b.Say(fmt.Sprintf("the connection to the server was lost (%v); trying again", err))
-		select {
-		case <-time.After(pause):
-			pause = min(2*pause, mostPause)
-		case <-ctx.Done():
+		if wait(ctx, pause) != nil {
 			return nil
 		}
+		pause = min(2*pause, mostPause)
+	}
+}
+
+// wait waits for a pause, or returns why ctx ended.
+func wait(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

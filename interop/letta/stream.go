@@ -68,6 +68,8 @@ func (r *run) resume(ctx context.Context) (*http.Response, error) {
 	}
 	if r.seq > 0 {
 		body["starting_after"] = r.seq
+	} else { // it begins again
+		r.decoder, r.calls = message.Decoder{}, gathered{}
 	}
 	return r.request(ctx, http.MethodPost, path, body)
 }
@@ -75,13 +77,17 @@ func (r *run) resume(ctx context.Context) (*http.Response, error) {
 // follow reads the run to its end, over lost connections, and returns the calls for which
 // the model waits.
 func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCall, error) {
-	for {
-		err := r.read(ctx, resp)
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		had := r.seq
+		err := r.read(resp)
 		if r.over || r.stopped {
 			break
 		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if r.seq > had {
+			pause = firstPause
+		}
+		if err := wait(ctx, pause); err != nil {
+			return nil, err
 		}
 		r.Say(fmt.Sprintf("the message stream was lost (%v); asking for the rest", err))
 		if resp, err = r.resume(ctx); err != nil {
@@ -98,7 +104,7 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 }
 
 // read reads one connection. The server sends pings, so one that is silent is lost.
-func (r *run) read(ctx context.Context, resp *http.Response) error {
+func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		r.over = true // an answer as a whole: what waits is in the list
@@ -109,11 +115,13 @@ func (r *run) read(ctx context.Context, resp *http.Response) error {
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxFrame)
 	var data []byte
-	for lines.Scan() && !r.over {
+	for !r.over && lines.Scan() {
 		silent.Reset(silentWithin)
 		line := lines.Bytes()
 		text, isData := bytes.CutPrefix(line, []byte("data:"))
 		switch {
+		case isData && len(data)+len(text) > maxFrame:
+			return bufio.ErrTooLong
 		case isData:
 			data = append(append(data, bytes.TrimPrefix(text, []byte(" "))...), '\n')
 		case len(line) == 0 && len(data) > 0:
