@@ -164,7 +164,7 @@ func TestTheAppServerOfLettaCodeIsServed(t *testing.T) {
 	bin := daemonOrSkip(t)
 	site := newCarefulSite(t, bin)
 	server := newAppServer(t)
-	bridge := exec.Command(bin, "letta", "--url", "ws"+strings.TrimPrefix(server.URL, "http"), "-C", site.site.workspace, "--state-dir", site.site.state, "--config", site.site.config)
+	bridge := exec.Command(bin, "connect", "letta", "--url", "ws"+strings.TrimPrefix(server.URL, "http"), "-C", site.site.workspace, "--state-dir", site.site.state, "--config", site.site.config)
 	bridge.Env = []string{"HOME=" + site.site.home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	startProgram(t, bridge)
 	c := <-server.ready

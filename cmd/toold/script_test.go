@@ -45,6 +45,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"fetch":          fetch,
 		"await-metric":   awaitMetric,
 		"collect":        collect,
+		"letta-server":   startLetta,
 	}
 }
 
