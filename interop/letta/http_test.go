@@ -136,9 +136,10 @@ func TestAStreamThatHasEndedIsNotReadOn(t *testing.T) {
 }
 
 func TestAMessageWithoutEndIsNotKept(t *testing.T) {
+	t.Parallel()
 	line := append(append([]byte("data: "), bytes.Repeat([]byte("x"), 1<<20)...), '\n')
 	var parts []io.Reader
-	for range 2 * maxFrame >> 20 {
+	for range 2 * maxMessage >> 20 {
 		parts = append(parts, bytes.NewReader(line))
 	}
 	end := &io.LimitedReader{R: strings.NewReader("the end"), N: 7}

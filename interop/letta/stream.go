@@ -103,6 +103,9 @@ func (r *run) follow(ctx context.Context, resp *http.Response) ([]message.ToolCa
 	return r.calls.calls, nil
 }
 
+// maxMessage bounds a message of a stream, in bytes. A call in fragments has 16 MiB at most.
+const maxMessage = 32 << 20
+
 // read reads one connection. The server sends pings, so one that is silent is lost.
 func (r *run) read(resp *http.Response) error {
 	defer resp.Body.Close()
@@ -113,14 +116,14 @@ func (r *run) read(resp *http.Response) error {
 	silent := time.AfterFunc(silentWithin, func() { resp.Body.Close() })
 	defer silent.Stop()
 	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxFrame)
+	lines.Buffer(nil, maxMessage)
 	var data []byte
 	for !r.over && lines.Scan() {
 		silent.Reset(silentWithin)
 		line := lines.Bytes()
 		text, isData := bytes.CutPrefix(line, []byte("data:"))
 		switch {
-		case isData && len(data)+len(text) > maxFrame:
+		case isData && len(data)+len(text) > maxMessage:
 			return bufio.ErrTooLong
 		case isData:
 			data = append(append(data, bytes.TrimPrefix(text, []byte(" "))...), '\n')
