@@ -73,7 +73,7 @@ func (c *Command) MayRun(argv []Word) (words []Word) {
 		return nil
 	}
 	for i, w := range argv[1:] {
-		if root.isUnsafe(root.code, w.Text, "") || c.spec.isUnsafe(c.spec.code, w.Text, "") || isCodeFlag(root.inline, w.Text) {
+		if root.isUnsafe(root.code, w.Text, "") || c.spec.isUnsafe(c.spec.code, w.Text, "") || root.isCodeFlag(w.Text) {
 			value := w.Text[strings.IndexByte(w.Text, '=')+1:]
 			words = append(append(words, Word{Text: value, Dynamic: w.Dynamic}), argv[i+2:min(i+3, len(argv))]...)
 		}
@@ -137,7 +137,7 @@ func (r *reader) byForm(c *Command, s *spec, own []Word) {
 		c.Operands = append(c.Operands, hosts(r.argv)...)
 	case best.required: // such as "npm --version": with other words it does more
 		c.Known, c.Suspects = true, suspects(r.argv)
-		c.Operands = slices.Concat(c.Operands, hosts(r.argv), best.parse(longFlags(s, r.argv)).operands)
+		c.Operands = slices.Concat(c.Operands, hosts(r.argv), best.parse(c.Suspects).operands)
 	default:
 		c.Known, c.Suspects = true, as.suspects
 		c.Operands = append(c.Operands, as.operands...)
@@ -160,27 +160,7 @@ func (r *reader) withoutForm(c *Command, s *spec, own []Word) {
 	c.Suspects = suspects(r.argv)
 	own = slices.DeleteFunc(slices.Clone(own), func(w Word) bool { return isURL(w.Text) })
 	f := form{describe: true, roles: []string{"read*"}, spec: s}
-	c.Operands = append(c.Operands, f.parse(dashed(s, own)).operands...)
-}
-
-// longFlags returns the arguments of a command. For programs whose long flags have
-// one dash they are written with two: -chdir=a/b is not -c with hdir=a/b.
-func longFlags(s *spec, argv []Word) []Word {
-	return dashed(s, suspects(argv))
-}
-
-// dashed writes the long flags of some programs with two dashes.
-func dashed(s *spec, words []Word) []Word {
-	if !s.root().has("go") {
-		return words
-	}
-	words = slices.Clone(words)
-	for i, w := range words {
-		if len(w.Text) > 2 && w.Text[0] == '-' && w.Text[1] != '-' {
-			words[i].Text = "-" + w.Text
-		}
-	}
-	return words
+	c.Operands = append(c.Operands, f.parse(own).operands...)
 }
 
 // printed returns the trees that a command lists or searches, with all that is in

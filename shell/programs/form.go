@@ -106,11 +106,17 @@ func (f *form) find(name string) (v usage, listed, known bool) {
 	if v, listed = f.flags[name]; listed {
 		return v, true, true
 	}
+	if f.oneDash() && strings.HasPrefix(name, "--") {
+		return f.find(name[1:])
+	}
 	if other := f.spec.flag(name); other != nil {
 		return usage{values: other.values, optional: other.only}, false, true
 	}
 	return v, false, false
 }
+
+// oneDash reports whether long flags have one dash, or two, and letters are no bundle.
+func (f *form) oneDash() bool { return f.spec.root().has("go") }
 
 // spread gives the other spellings of a listed flag what is said of the first.
 func (f *form) spread(s *spec) {
@@ -181,7 +187,7 @@ func (f *form) parse(words []Word) parsed {
 			r.unknownWord(w)
 		case len(w.Text) < 2 || w.Text[0] != '-':
 			r.words = append(r.words, w)
-		case w.Text[1] == '-':
+		case w.Text[1] == '-' || len(w.Text) > 2 && f.oneDash():
 			i += r.long(w, words[i+1:])
 		default:
 			i += r.short(w, words[i+1:])
@@ -220,7 +226,7 @@ func (r *reading) long(w Word, rest []Word) int {
 		r.unlistedRead = true // it reads the files that are named there
 	}
 	r.out.covered = r.out.covered && (listed || r.form.anyFlags)
-	if !ok && len(name) > 2 {
+	if !ok && len(name) > 2 && !r.form.oneDash() {
 		v, ok = r.form.abbreviated(name)
 		r.whole = true
 		r.out.covered = r.out.covered && r.form.anyFlags

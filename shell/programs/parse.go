@@ -185,7 +185,7 @@ func isTruth(w Word) bool { return !w.Dynamic && (w.Text == "true" || w.Text == 
 
 // attached reports whether a word is a global option of one letter with its value.
 func (s *spec) attached(text string) bool {
-	if len(text) < 2 || text[1] == '-' {
+	if len(text) < 2 || text[1] == '-' || s.has("go") {
 		return false
 	}
 	f := s.globals[text[:2]]

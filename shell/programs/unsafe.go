@@ -231,7 +231,7 @@ func (r *reader) carriesCode(c *Command, s *spec) bool {
 			return true
 		case w.Text == "--version" || w.Text == "-V" || w.Text == "--help":
 			return false
-		case isCodeFlag(root.inline, w.Text):
+		case root.isCodeFlag(w.Text):
 			return true
 		case !strings.HasPrefix(w.Text, "-"):
 			return false // what follows belongs to the program that is run
@@ -259,16 +259,16 @@ func (r *reader) runsFlag(c *Command, s *spec) bool {
 	return false
 }
 
-// isCodeFlag reports whether a word is one of the flags before code, alone, with
+// isCodeFlag reports whether a word is one of the flags after which code comes, alone, with
 // the code attached, or bundled with other letters.
-func isCodeFlag(flags, word string) bool {
-	for f := range strings.FieldsSeq(flags) {
+func (s *spec) isCodeFlag(word string) bool {
+	for f := range strings.FieldsSeq(s.inline) {
 		switch {
 		case word == f:
 			return true
 		case f == "-":
 		case f[0] == '+' || f[0] == '.' || f[0] == '-':
-			bundled := len(f) == 2 && f[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, f[1:])
+			bundled := len(f) == 2 && f[0] == '-' && len(word) > 2 && word[0] == '-' && word[1] != '-' && strings.Contains(word, f[1:]) && !s.has("go")
 			if bundled || strings.HasPrefix(word, f) {
 				return true
 			}

@@ -70,3 +70,52 @@ func check(t *testing.T, s *spec, argv []Word, unknown Word, name string) {
 }
 
 func isFile(role string) bool { return !strings.HasPrefix(role, "word") }
+
+// TestLongFlagsOfOneDashAreNoBundles gives each program whose long flags have one dash flags
+// that begin with the letter of one that it has: none is this one, or covered by a preset,
+// and what is attached is not taken for its value, but may be a file that is written.
+func TestLongFlagsOfOneDashAreNoBundles(t *testing.T) {
+	t.Parallel()
+	for name, s := range library() {
+		if s.has("go") && s.special == "" {
+			walkOneDash(t, s, []string{name})
+		}
+	}
+}
+
+func walkOneDash(t *testing.T, s *spec, path []string) {
+	letters := "x"
+	for name := range s.flags {
+		if len(name) == 2 {
+			letters += name[1:]
+		}
+	}
+	for _, letter := range strings.Split(letters, "") {
+		long := "-" + letter + "qzz"
+		checkOneDash(t, s, append(slices.Clip(path), long+"=/y"), long, "/y")
+		checkOneDash(t, s, append(slices.Clip(path), long, "/y"), long, "/y")
+		checkOneDash(t, s, append(slices.Clip(path), "-a", "-"+long, "/y"), long, "/y")
+	}
+	for name := range s.flags { // the beginning of one that it has is not short for it
+		if begin := strings.TrimRight(name[:max(len(name)-1, 0)], "-"); len(begin) > 3 && begin[1] != '-' && s.flags[begin] == nil {
+			checkOneDash(t, s, append(slices.Clip(path), begin+"=/y"), begin, "/y")
+		}
+	}
+	for word, sub := range s.subs {
+		walkOneDash(t, sub, append(slices.Clip(path), word))
+	}
+}
+
+func checkOneDash(t *testing.T, s *spec, argv []string, long, file string) {
+	c := Parse(Words(argv))
+	if !slices.ContainsFunc(c.Flags, func(f Flag) bool { return f.Name == long }) {
+		t.Errorf("%q: %s is not among the flags %v", argv, long, c.Flags)
+	}
+	if slices.ContainsFunc(s.forms, func(f *form) bool { return f.anyFlags }) || !c.Known {
+		return
+	}
+	may := slices.ContainsFunc(c.Suspects, func(w Word) bool { return strings.HasSuffix(w.Text, file) })
+	if c.Covers != CoversNone || !may {
+		t.Errorf("%q: covered %v, and what it may write is %v", argv, c.Covers, c.Suspects)
+	}
+}
