@@ -119,3 +119,17 @@ func checkOneDash(t *testing.T, s *spec, argv []string, long, file string) {
 		t.Errorf("%q: covered %v, and what it may write is %v", argv, c.Covers, c.Suspects)
 	}
 }
+
+// TestFlagsBeforeCodeMustBeNamed: whoever allows an interpreter with any words does not
+// mean code in these.
+func TestFlagsBeforeCodeMustBeNamed(t *testing.T) {
+	t.Parallel()
+	for name, s := range library() {
+		for flag := range strings.FieldsSeq(s.inline) {
+			c := Parse(Words([]string{name, flag, "1+1"}))
+			if flag != "-" && !s.has("shell") && !slices.ContainsFunc(c.Unsafe, func(f Flag) bool { return f.At == 1 }) {
+				t.Errorf("%s %s 1+1: an allowing rule need not name %s", name, flag, flag)
+			}
+		}
+	}
+}
