@@ -32,6 +32,7 @@ import (
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"call-as":        callAs,
+		"await":          awaitSuccess,
 		"await-daemon":   awaitDaemon,
 		"await-file":     awaitFile,
 		"await-gone":     awaitGone,
@@ -86,6 +87,11 @@ func awaitDaemon(ts *testscript.TestScript, _ bool, _ []string) {
 		res.Body.Close()
 		return res.StatusCode == http.StatusOK
 	})
+}
+
+// awaitSuccess runs a program again and again until it ends with 0: await PROGRAM ARG...
+func awaitSuccess(ts *testscript.TestScript, _ bool, args []string) {
+	until(ts, strings.Join(args, " "), func() bool { return ts.Exec(args[0], args[1:]...) == nil })
 }
 
 // awaitFile waits until something stands in a file.
