@@ -98,6 +98,7 @@ func request(t *testing.T, method, url string, header map[string]string) *http.R
 }
 
 func TestEveryRouteHasAnAccessCheck(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	open := map[string]bool{"GET /healthz": true, "GET /readyz": true, "GET /approvals/{id}": true}
 	for _, r := range routes() {
@@ -114,6 +115,7 @@ func TestEveryRouteHasAnAccessCheck(t *testing.T) {
 }
 
 func TestHostAndOriginAreCheckedBeforeTheToken(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	bearer := "Bearer " + agentSecret
 	for name, c := range map[string]struct {
@@ -139,6 +141,7 @@ func TestHostAndOriginAreCheckedBeforeTheToken(t *testing.T) {
 }
 
 func TestWrongTokensAreRefused(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	for name, header := range map[string]http.Header{
 		"none":               {},
@@ -171,6 +174,7 @@ func read(t *testing.T, conn *websocket.Conn) string {
 }
 
 func TestEveryBadFrameIsAnswered(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	conn := dial(t, ts)
 	for _, c := range []struct {
@@ -196,6 +200,7 @@ func TestEveryBadFrameIsAnswered(t *testing.T) {
 }
 
 func TestHelloIsAnsweredWithRoles(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	conn := dial(t, ts)
 	for range 2 { // the greeting is not changed by being sent
@@ -209,6 +214,7 @@ func TestHelloIsAnsweredWithRoles(t *testing.T) {
 }
 
 func TestAFloodOfBadFramesIsAnsweredAndEndsTheConnection(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	conn := dial(t, ts)
 	for range 20 * maxBadFrames { // what was sent to a client is not lost because it sends on
@@ -229,6 +235,7 @@ func TestAFloodOfBadFramesIsAnsweredAndEndsTheConnection(t *testing.T) {
 }
 
 func TestAFrameOverTheLimitClosesWith1009(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ limit, size int }{{1000, 5000}, {1 << 20, 1<<20 + 1}, {16 << 20, 21 << 20}} {
 		_, ts := newTestServer(t, func(o *Options) { o.MaxFrameBytes = int64(c.limit) })
 		conn := dialAs(t, ts, agentSecret)
@@ -246,6 +253,7 @@ func TestAFrameOverTheLimitClosesWith1009(t *testing.T) {
 }
 
 func TestASilentPeerIsGivenUp(t *testing.T) {
+	t.Parallel()
 	var err error
 	// On a busy machine a short time may be over before the server can say why it ends.
 	for idle := 100 * time.Millisecond; idle < time.Minute; idle *= 4 {
@@ -265,6 +273,7 @@ func TestASilentPeerIsGivenUp(t *testing.T) {
 }
 
 func TestShutdownSaysGoodbye(t *testing.T) {
+	t.Parallel()
 	s, ts := newTestServer(t, nil)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, `{"message_type":"ping","nonce":"here"}`)

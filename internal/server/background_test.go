@@ -53,6 +53,7 @@ func none(t *testing.T, frames []string, kind string) {
 }
 
 func TestABackgroundCallIsFollowedAndItsEndIsToldToItsClient(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, serving)
 	asking, other, person := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
 	write(t, other, `{"message_type":"ping","nonce":"here"}`)
@@ -97,6 +98,7 @@ func TestABackgroundCallIsFollowedAndItsEndIsToldToItsClient(t *testing.T) {
 }
 
 func TestABackgroundCallOutlivesItsConnection(t *testing.T) {
+	t.Parallel()
 	ts := newLimitedServer(t, policy.Allow, serving, func(l *dispatch.Limits, _ *Options) { l.Linger = 0 })
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, backgroundCall("call_1"))
@@ -124,6 +126,7 @@ func TestABackgroundCallOutlivesItsConnection(t *testing.T) {
 }
 
 func TestBackgroundCallsTakeNothingFromOthers(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
 		<-ctx.Done()
@@ -144,6 +147,7 @@ func TestBackgroundCallsTakeNothingFromOthers(t *testing.T) {
 }
 
 func TestNoConnectionTakesAllPlacesOfBackgroundCalls(t *testing.T) {
+	t.Parallel()
 	ts := newLimitedServer(t, policy.Allow, echoing, func(l *dispatch.Limits, o *Options) {
 		l.Background, l.BackgroundEach, o.CallsPerConnection = 2, 1, 2
 	})
@@ -177,6 +181,7 @@ func goodbyeTo(t *testing.T, conn *websocket.Conn) {
 }
 
 func TestAnAbsentClientIsToldTheEndOfItsBackgroundCallWhenItComesBack(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, serving)
 	asking, person := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
 	write(t, asking, backgroundCall("call_1"))

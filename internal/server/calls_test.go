@@ -160,6 +160,7 @@ func until(t *testing.T, conn *websocket.Conn, text string) (frame string, befor
 }
 
 func TestACallIsAnsweredAfterItsOutput(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"))
@@ -176,6 +177,7 @@ func TestACallIsAnsweredAfterItsOutput(t *testing.T) {
 }
 
 func TestEachDialectGetsItsOwnReturn(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, `{"role":"assistant","tool_calls":[{"id":"call_1","type":"function","function":{"name":"shout","arguments":"{}"}}]}`)
@@ -186,6 +188,7 @@ func TestEachDialectGetsItsOwnReturn(t *testing.T) {
 }
 
 func TestASilentClientGetsNoLiveOutput(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, `{"message_type":"hello","protocol":1,"output":"none"}`, call("call_1"))
@@ -196,6 +199,7 @@ func TestASilentClientGetsNoLiveOutput(t *testing.T) {
 }
 
 func TestASlowReaderLosesOutputAndNeverTheReturn(t *testing.T) {
+	t.Parallel()
 	printed := make(chan struct{})
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{PID: 1})
@@ -235,6 +239,7 @@ func TestASlowReaderLosesOutputAndNeverTheReturn(t *testing.T) {
 }
 
 func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
 	write(t, person, `{"message_type":"ping","nonce":"joined"}`)
@@ -264,6 +269,7 @@ func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
 
 // Whoever may stop every call may say no, and yes too: an admin that is connected is asked.
 func TestAnAdminDecides(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	owner, agent := dialAs(t, ts, adminSecret), dialAs(t, ts, agentSecret)
 	write(t, owner, `{"message_type":"ping","nonce":"joined"}`)
@@ -281,6 +287,7 @@ func TestAnAdminDecides(t *testing.T) {
 }
 
 func TestACancelledCallIsAnsweredAndLateFramesAreToo(t *testing.T) {
+	t.Parallel()
 	took := make(chan tools.Input, 1)
 	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{PID: 1})
@@ -309,6 +316,7 @@ func TestACancelledCallIsAnsweredAndLateFramesAreToo(t *testing.T) {
 }
 
 func TestTooManyCallsOfAConnectionAreRefused(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, func(ctx context.Context, _ tools.IO) tools.Result {
 		<-ctx.Done()
 		return tools.Result{IsError: true, Failure: tools.Cancelled}
@@ -325,6 +333,7 @@ func TestTooManyCallsOfAConnectionAreRefused(t *testing.T) {
 }
 
 func TestTheRecordIsReadOverBothTransports(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"))

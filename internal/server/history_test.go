@@ -15,6 +15,7 @@ import (
 
 // TestTheHistoryHasTheShapesOfLetta: its fields and no others, with nulls.
 func TestTheHistoryHasTheShapesOfLetta(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	for i := range 3 {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestACancelThatComesFirstHolds(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	early, late := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
 	write(t, early, `{"message_type":"cancel","tool_call_id":"call_1"}`)
@@ -42,6 +43,7 @@ func TestACancelThatComesFirstHolds(t *testing.T) {
 
 // An approver's cancel of an unknown id is no agent's, so it fences nothing.
 func TestOnlyAnAgentFencesItsOwnIDs(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	person, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
 	write(t, person, `{"message_type":"cancel","tool_call_id":"call_1"}`)
@@ -53,6 +55,7 @@ func TestOnlyAnAgentFencesItsOwnIDs(t *testing.T) {
 }
 
 func TestConnectionsAreLimited(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, func(o *Options) { o.Connections = 1 })
 	first := dialAs(t, ts, agentSecret)
 	write(t, first, `{"message_type":"ping","nonce":"0"}`)
@@ -68,6 +71,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 
 // TestPlacesAreKeptForThoseWhoDecide fills a daemon with agents and observers.
 func TestPlacesAreKeptForThoseWhoDecide(t *testing.T) {
+	t.Parallel()
 	const all = 256
 	token := func(name string, role Role) Token {
 		return Token{Name: name, Secret: strings.Repeat(name+"-", 8), Roles: []Role{role}}
@@ -125,6 +129,7 @@ func sendHalf(t *testing.T, conn *websocket.Conn, text string) {
 }
 
 func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, func(o *Options) { o.IncomingBytes = 1 << 20 })
 	greedy, modest := dialAs(t, ts, agentSecret), dialAs(t, ts, agentSecret)
 	big := `{"message_type":"ping","nonce":"big","padding":"` + strings.Repeat("x", 900<<10) + `"}`
@@ -146,6 +151,7 @@ func TestFramesBeingReceivedAreLimitedTogether(t *testing.T) {
 // TestRequestsTakeTheirTurnByToken has one token flood the only place for running calls:
 // the call of another is the next but one.
 func TestRequestsTakeTheirTurnByToken(t *testing.T) {
+	t.Parallel()
 	const otherSecret = "other-secret-other-secret-other-secret"
 	started, end := make(chan struct{}), make(chan struct{})
 	ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {

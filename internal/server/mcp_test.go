@@ -11,6 +11,7 @@ import (
 
 // An answer may take long, but a client that does not read it is given up.
 func TestAnAnswerThatIsNotReadIsGivenUp(t *testing.T) {
+	t.Parallel()
 	ended := make(chan error)
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Idle = 50 * time.Millisecond

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNoOutputComesBeforeItsCallHasStarted(t *testing.T) {
+	t.Parallel()
 	wrote, tell := make(chan struct{}), make(chan struct{})
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Output(tools.Stdout, []byte("hello\n"))

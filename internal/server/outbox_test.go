@@ -32,6 +32,7 @@ func sendUntilRefused(t *testing.T, conn *websocket.Conn, frame string) {
 }
 
 func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
+	t.Parallel()
 	s, ts := newTestServer(t, func(o *Options) {
 		o.Greet = func(string) (message.HelloAck, error) {
 			return message.HelloAck{Workspace: strings.Repeat("w", 64<<10)}, nil
@@ -47,6 +48,7 @@ func TestAClientThatReadsNoAnswersHoldsUpNothingWhenItLeaves(t *testing.T) {
 }
 
 func TestAClientThatReadsNothingDoesNotMakeShutdownFail(t *testing.T) {
+	t.Parallel()
 	s, ts := newTestServer(t, func(o *Options) {
 		o.Greet = func(string) (message.HelloAck, error) {
 			return message.HelloAck{Workspace: strings.Repeat("w", 64<<10)}, nil
@@ -86,6 +88,7 @@ func TestUnreadRepliesAreBoundedInBytes(t *testing.T) {
 }
 
 func TestAClosedOutboxKeepsNoReplies(t *testing.T) {
+	t.Parallel()
 	o := newOutbox(func() {})
 	o.close()
 	for range 2 * maxReplies {

@@ -29,6 +29,7 @@ func fetch(t *testing.T, conn *websocket.Conn, stream string, offset, limit int)
 }
 
 func TestOutputIsReadByStreamAndOffset(t *testing.T) {
+	t.Parallel()
 	printed, end := make(chan struct{}), make(chan struct{})
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
@@ -75,6 +76,7 @@ func TestOutputIsReadByStreamAndOffset(t *testing.T) {
 func text(s string) *string { return &s }
 
 func TestWhatIsNotKeptIsMarked(t *testing.T) {
+	t.Parallel()
 	ts := newLimitedServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
 		io.Output(tools.Stdout, []byte(strings.Repeat("x", 1000)))
@@ -94,6 +96,7 @@ func TestWhatIsNotKeptIsMarked(t *testing.T) {
 }
 
 func TestACallThatPrintedNothingHasEmptyOutput(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
 		return tools.Result{}
@@ -107,6 +110,7 @@ func TestACallThatPrintedNothingHasEmptyOutput(t *testing.T) {
 }
 
 func TestAQueuedCallHasNoOutputYet(t *testing.T) {
+	t.Parallel()
 	ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
 		<-ctx.Done()

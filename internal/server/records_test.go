@@ -15,6 +15,7 @@ import (
 // TestAQueryOverHTTPIsCheckedAsAFrameIs: a filter that is misspelt must not select
 // everything.
 func TestAQueryOverHTTPIsCheckedAsAFrameIs(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	token := map[string]string{"Authorization": "bearer " + agentSecret} // any case will do
 	for query, want := range map[string]int{
@@ -40,6 +41,7 @@ func TestAQueryOverHTTPIsCheckedAsAFrameIs(t *testing.T) {
 
 // TestTheRecordShowsWhatWasAsked, and not only what was answered.
 func TestTheRecordShowsWhatWasAsked(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"))
@@ -70,6 +72,7 @@ func TestTheRecordShowsWhatWasAsked(t *testing.T) {
 
 // TestAFilterThatIsNotKnownSelectsNothing, and one that is known selects what it names.
 func TestAFilterThatIsNotKnownSelectsNothing(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	for _, of := range []string{"1", "2"} {
@@ -103,6 +106,7 @@ func TestAFilterThatIsNotKnownSelectsNothing(t *testing.T) {
 // TestAnswersOfPeopleAreRecordedInTheirOrder: who answered what, why, and whether anybody
 // had read the question.
 func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	person := dialAs(t, ts, approverSecret)
 	agents := map[string]*websocket.Conn{}

@@ -22,6 +22,7 @@ var asking = []string{
 }
 
 func TestALongCommandIsExplainedAndNotRecorded(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	conn := dialAs(t, ts, agentSecret)
 	for _, size := range []int{3000, 5000, 1 << 19} {
@@ -39,6 +40,7 @@ func TestALongCommandIsExplainedAndNotRecorded(t *testing.T) {
 
 // TestAFaultIsAnsweredWithItsRequestID takes away what serves requests.
 func TestAFaultIsAnsweredWithItsRequestID(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, func(o *Options) {
 		o.Tokens = also(o.Tokens, Token{Name: "all", Secret: observerSecret, Roles: []Role{Observer, Admin}})
 	}, func(o *Options) { o.Dispatch, o.Journal = nil, nil })
@@ -55,6 +57,7 @@ func TestAFaultIsAnsweredWithItsRequestID(t *testing.T) {
 }
 
 func TestARefusalCarriesTheRequestID(t *testing.T) {
+	t.Parallel()
 	_, ts := newTestServer(t, nil)
 	conn := dialAs(t, ts, agentSecret)
 	many := make([]string, 300)
@@ -84,6 +87,7 @@ func TestARefusalCarriesTheRequestID(t *testing.T) {
 }
 
 func TestWaitingCallsShowWhoAsks(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	agent, approver := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
 	write(t, approver, `{"message_type":"ping","nonce":"here"}`)
@@ -108,6 +112,7 @@ func TestWaitingCallsShowWhoAsks(t *testing.T) {
 }
 
 func TestWhoAsksNeedSayNothing(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)
 	agent, approver := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
 	write(t, approver, `{"message_type":"ping","nonce":"here"}`)

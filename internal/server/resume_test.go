@@ -73,6 +73,7 @@ func input(t *testing.T, conn *websocket.Conn, text string) {
 }
 
 func TestAResumedConnectionGoesOnInTheMiddleOfTheOutput(t *testing.T) {
+	t.Parallel()
 	for name, gone := range map[string]bool{"after a goodbye": true, "while the old one is thought alive": false} {
 		t.Run(name, func(t *testing.T) {
 			ts := newCallServer(t, policy.Allow, echoing)
@@ -99,6 +100,7 @@ func TestAResumedConnectionGoesOnInTheMiddleOfTheOutput(t *testing.T) {
 }
 
 func TestAResumedConnectionGetsTheReturnsThatItsClientMayHaveMissed(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, echoing)
 	first := dialAs(t, ts, agentSecret)
 	greeted(t, first, greeting)
@@ -119,6 +121,7 @@ func TestAResumedConnectionGetsTheReturnsThatItsClientMayHaveMissed(t *testing.T
 }
 
 func TestABackgroundCallGoesOnOnAResumedConnection(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, echoing)
 	first := dialAs(t, ts, agentSecret)
 	id := greeted(t, first, greeting).ConnID
@@ -154,6 +157,7 @@ func TestABackgroundCallGoesOnOnAResumedConnection(t *testing.T) {
 }
 
 func TestWhatIsNotKnownCannotBeResumed(t *testing.T) {
+	t.Parallel()
 	s, ts := newTestServer(t, nil)
 	conn := dialAs(t, ts, agentSecret)
 	id := greeted(t, conn, greeting).ConnID

@@ -74,6 +74,7 @@ func topicsOf(events []message.SubscriptionEvent) string {
 }
 
 func TestASubscriberSeesACallFromItsRequestToItsReturn(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Ask, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{PID: 1})
 		io.Output(tools.Stdout, []byte("password? "))
@@ -113,6 +114,7 @@ func TestASubscriberSeesACallFromItsRequestToItsReturn(t *testing.T) {
 }
 
 func TestFiltersChooseWhatASubscriberSees(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	agent, observer := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
 	request := func(id, agentID, conversation string) string {
@@ -162,6 +164,7 @@ func TestFiltersChooseWhatASubscriberSees(t *testing.T) {
 }
 
 func TestSubscribingIsRefused(t *testing.T) {
+	t.Parallel()
 	ts := newCallServer(t, policy.Allow, hello)
 	agent, observer := dialAs(t, ts, agentSecret), dialAs(t, ts, approverSecret)
 	write(t, agent, `{"message_type":"subscribe","request_id":"q"}`)
@@ -293,6 +296,7 @@ func TestAStalledSubscriberCostsLittleAndMissesNoReturn(t *testing.T) {
 // TestASlowSubscriberIsToldWhatOutputItMissed lets a running call print more than is kept for
 // a slow reader.
 func TestASlowSubscriberIsToldWhatOutputItMissed(t *testing.T) {
+	t.Parallel()
 	printed, end := make(chan struct{}), make(chan struct{})
 	ts := newCallServer(t, policy.Allow, func(_ context.Context, io tools.IO) tools.Result {
 		io.Started(tools.Started{})
@@ -336,6 +340,7 @@ func TestASlowSubscriberIsToldWhatOutputItMissed(t *testing.T) {
 
 // A subscriber is no reason for a call to live on, nor an approver.
 func TestASubscriberKeepsNothingAlive(t *testing.T) {
+	t.Parallel()
 	ts := newLimitedServer(t, policy.Ask, hello, func(l *dispatch.Limits, _ *Options) { l.Linger = 1 }, func(o *Options) {
 		o.Tokens = also(o.Tokens, Token{Name: "observer", Secret: observerSecret, Roles: []Role{Observer}})
 	})
