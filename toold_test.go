@@ -57,7 +57,7 @@ var layers = []row{
 	{"internal/edit", nil, []string{"go-yaml"}},
 	{"internal/workspaces", []string{"internal/paths", "internal/statedir"}, nil},
 
-	{"executor", []string{"internal/paths", "sandbox"}, []string{"pty", "x/sys"}},
+	{"executor", []string{"internal/paths", "sandbox"}, []string{"x/sys"}},
 	{"tools", []string{"internal/spell", "internal/strict", "policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal/chain", nil, []string{"x/sys"}},
@@ -117,7 +117,6 @@ var modules = map[string]string{
 	"prometheus":    "github.com/prometheus/client_golang/prometheus",
 	"psx":           "kernel.org/pub/linux/libs/security/libcap/psx",
 	"pgx":           "github.com/jackc/pgx/v5/pgconn", // no other of its packages
-	"pty":           "github.com/creack/pty",
 	"sh":            "mvdan.cc/sh/v3/syntax",
 	"shlex":         "github.com/google/shlex",
 	"sqlite":        "modernc.org/sqlite",

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toold/toold/sandbox"
 )
 
@@ -51,18 +49,8 @@ func (h *Held) give(s *readyShell) error {
 	return nil
 }
 
-// begin starts a helper that holds the command. A busy machine refuses one at times
-// that it would have let be made a moment later: a new one, on new terminals, is
-// tried once.
+// begin starts a helper that holds the command.
 func (h *Held) begin(c Command) {
-	h.beginOnce(c)
-	var failed *sandbox.StageError
-	if errors.As(h.err, &failed) && failed.Stage == "clone" && errors.Is(failed, unix.EPERM) {
-		h.beginOnce(c)
-	}
-}
-
-func (h *Held) beginOnce(c Command) {
 	h.pool.countStart()
 	s, err := openStreams(c)
 	if err == nil {

@@ -35,21 +35,25 @@ func lookAtPeer(master *os.File) (p peer, err error) {
 
 // hasInput polls the other side.
 func hasInput(master int) (bool, error) {
+	slave, err := openPeer(master)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(slave)
+	return readable(slave)
+}
+
+// openPeer opens the other side (TIOCGPTPEER of ioctl_tty(2)).
+func openPeer(master int) (slave int, err error) {
 	const mode = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
-	var slave uintptr
-	err := uninterrupted(func() error {
-		var no unix.Errno
-		slave, _, no = unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, mode)
-		if no != 0 {
+	err = uninterrupted(func() error {
+		fd, _, no := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, mode)
+		if slave = int(fd); no != 0 {
 			return no
 		}
 		return nil
 	})
-	if err != nil {
-		return false, err
-	}
-	defer unix.Close(int(slave))
-	return readable(int(slave))
+	return slave, err
 }
 
 // readable polls without waiting.

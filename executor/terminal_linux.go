@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,11 +13,6 @@ const (
 	defaultRows = 40
 	defaultCols = 120
 )
-
-// openTries is how many terminals are tried. On a busy machine the kernel says EIO
-// to the open of a slave whose master stands, about once in 50 000 terminals that a
-// hundred calls open and close at the same time. The next one is another.
-const openTries = 3
 
 // eof is the key that ends the input of a terminal: VEOF, ^D.
 const eof = 4
@@ -32,27 +26,42 @@ func endOfInput() []byte { return bytes.Repeat([]byte{eof}, 16) }
 // openTerminal opens a pseudo-terminal: the master, without echo and without any
 // change of output bytes, and the slave for the command. Both are close-on-exec.
 func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
-	for range openTries {
-		if master, slave, err = pty.Open(); !errors.Is(err, unix.EIO) {
-			break
-		}
-	}
-	if err != nil {
+	if master, slave, err = openPair(); err != nil {
 		return nil, nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
-	err = errors.Join(
-		withFD(slave, byteExact),
-		setSize(master, rows, cols),
-		// pty.Open leaves the master blocking; then neither a deadline nor Close
-		// would end a read, and each reader would hold a thread.
-		withFD(master, func(fd int) error { return unix.SetNonblock(fd, true) }),
-	)
+	err = errors.Join(withFD(slave, byteExact), setSize(master, rows, cols))
 	if err != nil {
 		master.Close()
 		slave.Close()
 		return nil, nil, fmt.Errorf("cannot set up a terminal: %w", err)
 	}
 	return master, slave, nil
+}
+
+// openPair opens both sides (pty(7), ioctl_tty(2)). The master does not block: else neither
+// a deadline nor Close would end a read, and each reader would hold a thread. The slave is
+// opened through the master, and not by its name: it is the other side of this one whatever
+// is mounted on /dev/pts.
+func openPair() (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, &os.PathError{Op: "open", Path: "/dev/ptmx", Err: err}
+	}
+	master = os.NewFile(uintptr(fd), "/dev/ptmx")
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		master.Close()
+		return nil, nil, fmt.Errorf("cannot unlock its other side: %w", err)
+	}
+	number, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+	other := -1
+	if err == nil {
+		other, err = openPeer(fd)
+	}
+	if err != nil {
+		master.Close()
+		return nil, nil, fmt.Errorf("cannot open its other side: %w", err)
+	}
+	return master, os.NewFile(uintptr(other), fmt.Sprintf("/dev/pts/%d", number)), nil
 }
 
 // byteExact turns off what would change the output: \n to \r\n, and the echo of
@@ -68,7 +77,7 @@ func byteExact(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// setSize sets the window's size. pty.Setsize would make the master blocking again.
+// setSize sets the size of the window.
 func setSize(master *os.File, rows, cols uint16) error {
 	if rows == 0 {
 		rows = defaultRows
