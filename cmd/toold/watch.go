@@ -66,7 +66,6 @@ func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.std.err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
 	wants.Topics = watched
 	w := &watcher{global: g, wants: wants, client: c, open: map[int]message.ApprovalRequest{}, number: map[string]int{}, ended: map[string]bool{}}
 	// Ends at the end of standard input, or with the program.
@@ -122,6 +121,9 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	defer listing.Wait()
 	return c.Subscribe(ctx, w.wants, client.SubscriptionEvents{
 		Subscribed: func(after int64) {
+			if w.wants.After == nil {
+				fmt.Fprintf(w.std.err, "toold: waiting for calls in %s; answer questions with: yes NUMBER, or: no NUMBER WHY; Ctrl-C ends\n", c.Hello().Workspace)
+			}
 			w.wants.After = &after
 			// Ends with its answer or the connection.
 			listing.Go(func() { w.waiting(ctx, c, before) })
