@@ -159,7 +159,7 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 	leave = func() { d.places.leave(t) }
 	select {
 	case <-t.ready:
-		return leave, nil
+		return d.placed(ctx, leave)
 	default:
 	}
 	if refused = d.receive(c); refused != nil {
@@ -177,13 +177,26 @@ func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), ref
 		}
 		select {
 		case <-t.ready:
-			return leave, nil
+			return d.placed(ctx, leave)
 		case <-ctx.Done():
 			leave()
 			return nil, stopped(ctx)
 		case <-again.C:
 		}
 	}
+}
+
+// placed gives the place to a call that has not ended meanwhile. Shutdown stops one call after
+// the other: who gets the place of one that was stopped waits until all are, so that it stays
+// a call that waits.
+func (d *Dispatcher) placed(ctx context.Context, leave func()) (func(), *refusal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ctx.Err() == nil {
+		return leave, nil
+	}
+	leave()
+	return nil, stopped(ctx)
 }
 
 // parse builds the invocation of a call. A call with long arguments is recorded first.
