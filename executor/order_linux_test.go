@@ -124,7 +124,8 @@ func TestStressOrder(t *testing.T) {
 	}
 }
 
-// A command that waits between its writes leaves no doubt, whatever it writes.
+// On a busy machine a report may come so late that the order is not certain, and then it is
+// not said to be: an order that is exact is found in one of several runs.
 func TestTheOrderOfLinesIsSaidToBeExactOnlyWhereItIs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -141,8 +142,13 @@ func TestTheOrderOfLinesIsSaidToBeExactOnlyWhereItIs(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if _, e := merge(t, nil, in(t, test.mode, test.script)); e.Exact != test.want {
-				t.Errorf("Exact is %v, want %v", e.Exact, test.want)
+			exact := false
+			for try := 0; try < 20 && !exact; try++ {
+				_, e := merge(t, nil, in(t, test.mode, test.script))
+				exact = e.Exact
+			}
+			if exact != test.want {
+				t.Errorf("Exact is %v in one of 20 runs, want %v", exact, test.want)
 			}
 		})
 	}
