@@ -39,6 +39,9 @@ var (
 	// ErrClosed is wrapped by errors of methods that waited when the connection
 	// ended. The request may still take effect.
 	ErrClosed = errors.New("the connection to toold is closed")
+	// ErrNotSent is wrapped, beside ErrClosed, if not all of the request was sent: it
+	// takes no effect.
+	ErrNotSent = errors.New("nothing was sent")
 )
 
 // Options are the parameters of Dial.
@@ -303,7 +306,7 @@ func (c *Client) send(frame any) error {
 	defer c.writing.Unlock()
 	c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only if closed; the write reports it
 	if err := c.conn.WriteMessage(websocket.TextMessage, text); err != nil {
-		return fmt.Errorf("cannot send a frame: %w: %v", ErrClosed, err)
+		return fmt.Errorf("cannot send a frame: %w, %w: %v", ErrClosed, ErrNotSent, err)
 	}
 	return nil
 }

@@ -189,10 +189,13 @@ func TestALostConnectionEndsWhatWaits(t *testing.T) {
 	_, err := c.Call(t.Context(), Call{ID: "c1", Tool: "bash"}, Events{
 		Output: func(_ message.OutputDelta, data []byte) { heard += string(data) },
 	})
-	if !errors.Is(err, ErrClosed) || heard != "last words" {
-		t.Errorf("got %v after %q, want ErrClosed after the last words", err, heard)
+	if !errors.Is(err, ErrClosed) || errors.Is(err, ErrNotSent) || heard != "last words" {
+		t.Errorf("got %v after %q, want ErrClosed alone after the last words", err, heard)
 	}
 	<-c.Done()
+	if _, err := c.Call(t.Context(), Call{ID: "c2", Tool: "bash"}, Events{}); !errors.Is(err, ErrClosed) || !errors.Is(err, ErrNotSent) {
+		t.Errorf("a call on the lost connection: got %v, want ErrNotSent", err)
+	}
 	if err := c.Ping(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("a ping on the lost connection: got %v, want ErrClosed", err)
 	}

@@ -88,18 +88,25 @@ func (b *bridge) soFar(id string) string {
 // call makes a call. When the connection to the daemon is lost it asks again by the same id:
 // the daemon runs a call once.
 func (b *bridge) call(call client.Call) (ret message.ToolReturn, err error) {
-	for sent := false; ; sent = true {
+	sent := false
+	for range 2 {
 		agent, unreached := b.daemon.Get(context.Background(), b.directory())
-		switch {
-		case unreached != nil && sent:
-			return ret, err
-		case unreached != nil:
-			return ret, notSentError{unreached}
+		if unreached != nil {
+			if !sent {
+				err = unreached
+			}
+			break
 		}
-		if ret, err = agent.Call(context.Background(), call, client.Events{}); sent || !errors.Is(err, client.ErrClosed) {
-			return ret, err
+		ret, err = agent.Call(context.Background(), call, client.Events{})
+		sent = sent || !errors.Is(err, client.ErrNotSent)
+		if !errors.Is(err, client.ErrClosed) {
+			break
 		}
 	}
+	if err != nil && !sent {
+		err = notSentError{err}
+	}
+	return ret, err
 }
 
 // notSentError is why a call never reached the daemon.

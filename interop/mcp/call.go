@@ -125,8 +125,9 @@ func (c *call) make(ctx context.Context) (ret message.ToolReturn, err error) {
 		if agent, err = c.server.link.Get(ctx, "agent"); err != nil {
 			return ret, err
 		}
-		c.say("running", true)
+		c.say("running", false)
 		ret, err = agent.Call(ctx, c.Call, c.events(ctx))
+		c.say("", !errors.Is(err, client.ErrNotSent))
 		if !errors.Is(err, client.ErrClosed) {
 			break
 		}
