@@ -184,6 +184,9 @@ func (m *machine) untilEnd(log int) (data []byte, whole bool, err error) {
 			continue
 		}
 		n, err = unix.Read(log, buffer)
+		if errors.Is(err, unix.EAGAIN) { // a program has opened it since the last one had closed it
+			continue
+		}
 		if err != nil || n == 0 {
 			return data, true, err
 		}
