@@ -9,26 +9,35 @@ import (
 // which may be nil. The result is body itself, unchanged, when there is nothing to mask. A
 // text that is no JSON is masked as it is.
 func JSON(body []byte, replace func(string) string) []byte {
-	if replace == nil && !bytes.Contains(body, []byte(`\u00`)) {
+	if replace == nil && !hides(body) {
 		return Mask(body)
 	}
 	var out []byte
-	done := 0
+	done, changed := 0, false
 	for i := 0; i < len(body); i++ {
 		if body[i] != '"' {
 			continue
 		}
 		end := literal(body, i)
-		if changed := changedLiteral(body[i:end], replace); changed != nil {
-			out = append(append(out, body[done:i]...), changed...)
-			done = end
+		if text, differs := plainLiteral(body[i:end], replace); text != nil {
+			out = append(append(out, body[done:i]...), text...)
+			done, changed = end, changed || differs
 		}
 		i = end - 1
 	}
 	if done == 0 {
 		return Mask(body)
 	}
-	return Mask(append(out, body[done:]...))
+	out = append(out, body[done:]...)
+	if masked := Mask(out); changed || !bytes.Equal(masked, out) {
+		return masked
+	}
+	return body
+}
+
+// hides reports whether what a secret consists of may be escaped in a JSON text.
+func hides(text []byte) bool {
+	return bytes.Contains(text, []byte(`\u00`)) || bytes.Contains(text, []byte(`\/`))
 }
 
 // literal is the offset behind the string that begins at i.
@@ -44,26 +53,27 @@ func literal(body []byte, i int) int {
 	return len(body)
 }
 
-// changedLiteral is a string with what is to be masked in it; nil when there is nothing.
-func changedLiteral(text []byte, replace func(string) string) []byte {
-	if replace == nil && !bytes.Contains(text, []byte(`\u00`)) {
-		return nil
+// plainLiteral is a string with what is to be masked in it, in which nothing is hidden; nil
+// when it is one already. differs reports that it says something else.
+func plainLiteral(text []byte, replace func(string) string) (plain []byte, differs bool) {
+	hidden := hides(text)
+	if replace == nil && !hidden {
+		return nil, false
 	}
 	var s string
 	if json.Unmarshal(text, &s) != nil {
-		return nil
+		return nil, false
 	}
 	now := s
 	if replace != nil {
 		now = replace(now)
 	}
-	now = string(Mask([]byte(now)))
-	if now == s {
-		return nil
+	if now = string(Mask([]byte(now))); now == s && !hidden {
+		return nil, false
 	}
-	changed, err := json.Marshal(now)
+	plain, err := json.Marshal(now)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	return changed
+	return plain, now != s
 }

@@ -37,11 +37,14 @@ func secrets() map[string]string {
 		"jwt":       jwt(`{"alg":"HS256","typ":"JWT"}`) + "." + jwt(`{"sub":"1234567890","name":"x"}`) + "." + letters(43),
 		"sendgrid":  "S" + "G." + letters(22) + "." + letters(43),
 		"docker":    "dckr" + "_pat_" + letters(27),
+		"hex":       "s" + "k-" + strings.Repeat("0a1b2c3d", 4),
+		"router":    "s" + "k-or-v1-" + strings.Repeat("0a1b2c3d", 8),
+		"groq":      "gs" + "k_" + letters(52),
 	}
 }
 
 // in are the surroundings of a token.
-var in = []string{"%s", "token %s\n", "export TOKEN='%s'; x", `{"a":"\n%s"}`, "https://user:%s@host/", "a=%s&b", "\x1b[01;31m%s\x1b[m", "x%%3D%s", strings.Repeat("y", 40) + " %s", "line\n%s\nline", "(%s)"}
+var in = []string{"%s", "token %s\n", "export TOKEN='%s'; x", `{"a":"\n%s"}`, `{"a":"\u662f%s"}`, "https://user:%s@host/", "a=%s&b", "\x1b[01;31m%s\x1b[m", "x%%3D%s", strings.Repeat("y", 40) + " %s", "line\n%s\nline", "(%s)"}
 
 // pieces masks a text that comes in pieces of a size, as a file is that is written piece by
 // piece.
@@ -152,6 +155,18 @@ func TestJSONStaysJSON(t *testing.T) {
 	} {
 		got := string(JSON([]byte(text), replace))
 		if !json.Valid([]byte(got)) || !strings.Contains(got, want) || strings.Contains(got, token[8:20]) {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+	for _, text := range []string{
+		`{"a":"secret_access_key=wJalrXUtnFEMI\/K7MDENG\/bPxRfiCYEXAMPLEKEY"}`, `{"secret_access_key":"wJalrXUtnFEMI\/K7MDENG\u002fbPxRfiCYEXAMPLEKEY"}`,
+	} {
+		if got := string(JSON([]byte(text), nil)); !json.Valid([]byte(got)) || strings.Contains(got, "K7MDENG") || strings.Contains(got, "EXAMPLE") {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+	for _, text := range []string{`{"a":"https:\/\/example.org\/\u00e9 <b>"}`, `{"a":"b","c":1}`} {
+		if got := string(JSON([]byte(text), nil)); got != text {
 			t.Errorf("%s became %s", text, got)
 		}
 	}

@@ -16,7 +16,8 @@ type shape struct {
 var shapes = []shape{
 	{"ghp_", 20, false, nil}, {"gho_", 20, false, nil}, {"ghu_", 20, false, nil}, {"ghs_", 20, false, nil}, {"ghr_", 20, false, nil}, {"github_pat_", 20, false, nil}, // GitHub
 	{"glpat-", 16, false, nil}, {"gldt-", 16, false, nil}, {"glrt-", 16, false, nil}, {"glptt-", 16, false, nil}, {"glcbt-", 16, false, nil}, {"glsoat-", 16, false, nil}, // GitLab
-	{"sk-", 20, true, mixed},                             // OpenAI, Anthropic (sk-ant-) and others
+	{"sk-", 20, true, mixed},                                                                                                                // OpenAI, Anthropic (sk-ant-) and others
+	{"sk-", 32, true, hex}, {"sk-or-v1-", 40, true, nil}, {"gsk_", 40, true, mixed}, {"xai-", 60, true, mixed}, {"nvapi-", 40, true, mixed}, // DeepSeek, OpenRouter, Groq, xAI, NVIDIA
 	{"AKIA", 16, true, upper}, {"ASIA", 16, true, upper}, // AWS; the key that belongs to it is found by its name
 	{"xoxb-", 12, false, nil}, {"xoxp-", 12, false, nil}, {"xoxa-", 12, false, nil}, {"xoxr-", 12, false, nil}, {"xoxs-", 12, false, nil}, {"xoxe-", 12, false, nil}, {"xoxe.", 12, false, nil}, {"xapp-", 12, false, nil}, // Slack
 	{"npm_", 30, false, nil}, {"pypi-AgE", 30, false, nil}, {"dckr_pat_", 20, false, nil}, // npm, PyPI, Docker
@@ -114,12 +115,12 @@ func (s *search) run(a, b int) {
 	}
 }
 
-// apart reports whether no word goes on at k. The end of an escape is none: \n, %3D and the
-// colours of terminals.
+// apart reports whether no word goes on at k. The end of an escape is none: \n, \u662f, %3D
+// and the colours of terminals.
 func (s *search) apart(k int) bool {
 	last, second := s.at(k-1), s.at(k-2)
 	switch {
-	case !s.alnum[last], second == '\\', s.at(k-3) == '%':
+	case !s.alnum[last], second == '\\', s.at(k-3) == '%', s.at(k-5) == 'u' && s.at(k-6) == '\\':
 		return true
 	}
 	return last == 'm' && (second == '[' || '0' <= second && second <= '9')
@@ -138,6 +139,9 @@ func mixed(p []byte) bool {
 	}
 	return digit && capital
 }
+
+// hex reports whether a text begins with a number of 128 bits.
+func hex(p []byte) bool { return len(bytes.TrimLeft(p[:32], "0123456789abcdef")) == 0 }
 
 // upper reports whether a text begins as the number of a key of AWS.
 func upper(p []byte) bool {
