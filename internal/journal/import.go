@@ -278,6 +278,7 @@ func (m *importer) fences(ctx context.Context) error {
 }
 
 func (m *importer) add(kind byte, at time.Time, e event) {
+	redacted(e, nil)
 	m.waiting = append(m.waiting, datedEvent{kind, at, e})
 }
 

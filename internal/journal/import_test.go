@@ -143,6 +143,35 @@ func TestAnOldJournalThatWasChangedIsImportedWhenAPersonSaysSo(t *testing.T) {
 	}
 }
 
+// 0.1.0-dev recorded secrets as they came.
+func TestSecretsInAnOldJournalAreMasked(t *testing.T) {
+	t.Parallel()
+	dir := oldJournal(t)
+	secret := "gh" + "p_" + strings.Repeat("aB3dE6gH9", 4)
+	change(t, dir, `UPDATE arguments SET text = '{"command":"TOKEN=`+secret+` x"}' WHERE call = 1;
+		UPDATE messages SET body = '{"text":"`+secret+`"}' WHERE seq < 5; UPDATE calls SET decision_reason = '`+secret+`' WHERE id = 2`)
+	_, done, err := Import(t.Context(), dir, true)
+	if err != nil || !done {
+		t.Fatal(err)
+	}
+	must(t, filepath.WalkDir(logDir(dir), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%s has the secret", d.Name())
+		}
+		return err
+	}))
+	j, err := Open(t.Context(), dir, Self())
+	must(t, err)
+	defer j.Close()
+	if text, err := j.Arguments(t.Context(), 1); err != nil || !strings.Contains(string(text), "TOKEN=[redacted]") {
+		t.Errorf("the arguments are %s, %v", text, err)
+	}
+}
+
 // Wherever an import is cut off, the next one ends it.
 func TestAnImportThatIsCutOffIsDoneAgain(t *testing.T) {
 	t.Parallel()
