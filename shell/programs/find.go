@@ -187,8 +187,8 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	}
 	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {
-		if end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(end, ".git") {
-			end = "" // as good as any
+		if !exactly || end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(end, ".git") {
+			end = "" // as good as any: rules know one spelling
 		}
 		n.ends = append(n.ends, end)
 	}
@@ -198,13 +198,18 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 // together returns the names to which an action applies: those of all actions of
 // one kind, unless one of them applies to all.
 func together(before, ends []string) []string {
-	if len(ends) == 0 {
+	if len(ends) == 0 || len(before) > maxParts {
 		return []string{""}
 	}
-	if slices.Contains(before, ends[0]) {
-		return before // all ends are those of the same names
+	if n := len(before) - len(ends); n >= 0 && slices.Equal(before[n:], ends) {
+		return before // many actions for the same names
 	}
-	return append(before, ends...)
+	for _, end := range ends {
+		if !slices.Contains(before, end) {
+			before = append(before, end)
+		}
+	}
+	return before
 }
 
 func (f *findReader) add(w Word, kind Kind) {
@@ -330,6 +335,9 @@ func (f *findReader) command(words []Word, at int) int {
 	for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
 		f.opaque = f.opaque || words[end].mayBe(";") || words[end].Many
 		end++
+	}
+	if end < len(words) && words[end].Text == "+" && strings.HasPrefix(words[0].Text, "-ok") {
+		f.opaque = true // where it is one more word for the command, that goes on
 	}
 	run := Run{Argv: words[1:end], At: at + 1, Replaces: "{}", Found: Word{Fresh: f.here().again}}
 	if strings.HasSuffix(words[0].Text, "dir") {
