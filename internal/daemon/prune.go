@@ -85,22 +85,32 @@ type kept struct {
 	at     time.Time     // of its last use
 	keep   time.Duration // so long
 	remove func() (bool, error)
-	rank   int // what has a higher one is removed later
+	rank   int  // what has a higher one is removed later
+	open   bool // a call that has not ended uses it
 }
 
 // prune removes what is kept for too long and, the oldest first, what is over the limit: the
 // record last of all, or whoever writes calls could have it removed by much output. What
-// calls use that are open stays. When that is too much, no new call is taken.
+// calls print that are open stays, and no record goes for it. When that is too much, no new
+// call is taken.
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
 	slices.SortStableFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.at.Compare(b.at)) })
-	most := k.cfg.Limits.StateBytes
+	most, used := k.cfg.Limits.StateBytes, int64(0)
 	for _, item := range list {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if total <= most && time.Since(item.at) <= item.keep {
+		if item.open {
+			used += item.bytes
+			continue
+		}
+		over := total > most
+		if item.rank > 0 {
+			over = total-used > most
+		}
+		if !over && time.Since(item.at) <= item.keep {
 			continue
 		}
 		removed, failed := item.remove()
@@ -146,12 +156,9 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 			continue // nothing of toold's
 		}
 		list = append(list, kept{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
-			if open[journal.Key(key)] {
-				return false, nil
-			}
 			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
 			return err == nil, err
-		}, 0})
+		}, 0, open[journal.Key(key)]})
 	}
 	return list, nil
 }
@@ -162,7 +169,7 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 		list = append(list, kept{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
 			err := quarantine.Discard(QuarantineDir(k.cfg), i.ID)
 			return err == nil, err
-		}, 0})
+		}, 0, false})
 	}
 	return list, err
 }
@@ -182,7 +189,7 @@ func (k *keeper) caches(context.Context) (list []kept, err error) {
 		if workspaceGone(s.Path) {
 			keep = 0
 		}
-		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, 0})
+		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, 0, false})
 	}
 	return list, nil
 }
@@ -204,7 +211,7 @@ func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
 	for _, p := range parts {
 		rest -= p.Bytes
-		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }, 1})
+		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }, 1, false})
 	}
 	stays := kept{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
 	return append(list, stays), err

@@ -144,13 +144,11 @@ func TestTheOldestGoesBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// What calls print and keep in caches does not push out the record of calls before them.
-func TestTheRecordGoesLast(t *testing.T) {
-	t.Parallel()
-	cfg, store := keptCaches(t, "a")
-	j := keptJournal(t, cfg)
+// fillPart records calls until there is a part of the journal that may go.
+func fillPart(t *testing.T, j *journal.Journal) {
+	t.Helper()
 	text := []byte(`{"text":"` + strings.Repeat("x ", 30<<10) + `"}`)
-	for i := 0; ; i++ { // until there is a part that may go
+	for i := 0; ; i++ {
 		rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: fmt.Sprint(i), Message: text}, journal.Decision{Action: "allow"})
 		if err != nil {
 			t.Fatal(err)
@@ -159,9 +157,17 @@ func TestTheRecordGoesLast(t *testing.T) {
 		if parts, err := j.Parts(); err != nil {
 			t.Fatal(err)
 		} else if len(parts) > 0 {
-			break
+			return
 		}
 	}
+}
+
+// What calls print and keep in caches does not push out the record of calls before them.
+func TestTheRecordGoesLast(t *testing.T) {
+	t.Parallel()
+	cfg, store := keptCaches(t, "a")
+	j := keptJournal(t, cfg)
+	fillPart(t, j)
 	now := time.Now().Add(time.Hour)
 	if err := os.Chtimes(store("a")+"/lock", now, now); err != nil {
 		t.Fatal(err)
@@ -172,6 +178,30 @@ func TestTheRecordGoesLast(t *testing.T) {
 	}
 	if parts, err := j.Parts(); err != nil || len(parts) != 1 || exists(store("a")) {
 		t.Errorf("%d parts of the record are left, %v, and the cache: %v", len(parts), err, exists(store("a")))
+	}
+}
+
+// What calls print that have not ended cannot be removed, and nothing of the record is for it.
+func TestNoRecordGoesForTheOutputOfCallsThatRun(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	j := keptJournal(t, cfg)
+	fillPart(t, j)
+	cfg.Limits.StateBytes = keptBytes(t, cfg) + 32<<10
+	running, output := began(t, cfg, j, "running", 0)
+	k := newKeeper(cfg, j)
+	if err := k.prune(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.state_bytes") {
+		t.Errorf("the limit is %v", err)
+	}
+	if parts, err := j.Parts(); err != nil || len(parts) != 1 {
+		t.Errorf("%d parts of the record are left, %v", len(parts), err)
+	}
+	ended(t, j, running)
+	if err := k.prune(t.Context()); err != nil || exists(output) {
+		t.Errorf("after its end: %v, its output is there: %v", err, exists(output))
+	}
+	if parts, err := j.Parts(); err != nil || len(parts) != 1 {
+		t.Errorf("%d parts of the record are left, %v", len(parts), err)
 	}
 }
 
