@@ -54,6 +54,9 @@ type Request[T any] struct {
 	// continues to wait. It may be called concurrently.
 	Check func(Verdict) error
 
+	// Asked, if set, is called when the request waits.
+	Asked func()
+
 	// Answered, if set, receives the answer before anyone else, on the goroutine of
 	// Resolve. It is not called for a request that ends without an answer. Resolve
 	// returns its error as a *PartlyError; the answer counts.
@@ -115,6 +118,9 @@ func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {
 		return Verdict{}, err
+	}
+	if r.Asked != nil {
+		r.Asked()
 	}
 	q.deliver()
 

@@ -100,7 +100,7 @@ func New(ctx context.Context, o Options) (*Daemon, error) {
 	d := &Daemon{Options: o}
 	err := d.open(ctx)
 	if err == nil {
-		err = d.calls.Recover(context.WithoutCancel(ctx)) // a signal meanwhile leaves none unanswered
+		err = d.calls.Recover(ctx)
 	}
 	if err != nil {
 		d.Close()

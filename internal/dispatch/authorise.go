@@ -134,7 +134,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	}
 	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
 		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown, Check: d.checkAnswer(q),
-		Answered: d.takeAnswer(q), Again: c.again != nil, Later: later,
+		Asked: c.resumes, Answered: d.takeAnswer(q), Again: c.again != nil, Later: later,
 	})
 	settle(nil)
 	<-judged

@@ -70,6 +70,7 @@ type Call struct {
 	kept      bool            // its record has what the next daemon needs to go on with it
 	again     *journal.Record // of a call that an earlier daemon has kept
 	joined    chan struct{}   // of such a call: closed when its client is back
+	resumed   chan struct{}   // of such a call: closed when it waits for a person again, or need not
 	lost      *refusal        // the journal cannot take the call
 
 	mu       sync.Mutex

@@ -13,12 +13,20 @@ import (
 	"github.com/toold/toold/message"
 )
 
+// asksWithin is how long Recover waits for the questions that are asked again: a workspace
+// that cannot be opened does not keep a daemon from starting.
+const asksWithin = 10 * time.Second
+
 // Recover takes up what the journal has of earlier daemons: what was cancelled
 // before it came, and the calls that they left open. One that was kept goes on, as soon as
-// its client is back. Each other one gets its one return, to be had by repeating its id,
-// after what still runs of it was killed.
+// its client is back; what a person was asked about it can be answered again when Recover
+// returns, unless ctx ended before. Each other one gets its one return, to be had by repeating
+// its id, after what still runs of it was killed.
 // It is called once, before any call is submitted.
 func (d *Dispatcher) Recover(ctx context.Context) error {
+	asked, cancel := context.WithTimeout(ctx, asksWithin)
+	defer cancel()
+	ctx = context.WithoutCancel(ctx) // a signal meanwhile leaves none unanswered
 	d.mu.Lock()
 	d.fences = d.opt.Journal.Fences()
 	d.mu.Unlock()
@@ -26,28 +34,42 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the calls left by the last run: %w", err)
 	}
+	var kept []*Call
 	for _, rec := range open {
-		if waits(&rec) && d.goOn(ctx, rec) {
-			continue
-		}
-		killed := false
-		if rec.Process != "" {
-			if killed, err = d.opt.Kill(rec.Process); err != nil {
-				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(err))
+		if waits(&rec) {
+			if c := d.goOn(ctx, rec); c != nil {
+				kept = append(kept, c)
+				continue
 			}
 		}
-		if err := d.recover(ctx, rec); err != nil {
+		killed := false
+		var alive error
+		if rec.Process != "" {
+			if killed, alive = d.opt.Kill(rec.Process); alive != nil {
+				d.opt.Log.Error("cannot end a process left by the last run", zap.String("call", rec.ID), zap.Error(alive))
+			}
+		}
+		if err := d.recover(ctx, rec, alive); err != nil {
 			return fmt.Errorf("cannot answer a call left by the last run: %w", err)
 		}
 		d.opt.Log.Info("answered a call left by the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)), zap.Bool("killed", killed))
 	}
+	for _, c := range kept {
+		select {
+		case <-c.resumed:
+		case <-c.ended:
+		case <-asked.Done():
+		}
+	}
 	return nil
 }
 
-// recover gives one call of a crashed daemon its return.
-func (d *Dispatcher) recover(ctx context.Context, rec journal.Record) error {
+// recover gives one call of a crashed daemon its return. alive is why its process may live.
+func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive error) error {
 	r := *notStarted()
 	switch {
+	case rec.State == journal.Running && alive != nil:
+		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and what runs of it could not be ended: " + alive.Error() + ". Ask the user to look at it, and at what it changed, before you send it again under a new id"}
 	case rec.State == journal.Running:
 		r = refusal{message.UnknownAfterCrash, "toold was killed while this call ran; how far it got is not known, and nothing of it runs any more. Look at what it changed before you send it again under a new id"}
 	case rec.BackgroundOf != "":
@@ -83,9 +105,9 @@ func waits(r *journal.Record) bool {
 	return r.Kept != "" && r.State != journal.Intended && r.State != journal.Running
 }
 
-// goOn takes up a call that another daemon has kept, and reports whether it could. The call
-// is judged anew, by the policy in force.
-func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) bool {
+// goOn takes up a call that another daemon has kept; nil when it cannot. The call is judged
+// anew, by the policy in force.
+func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	arguments, err := d.opt.Journal.Arguments(ctx, rec.Key)
 	var k kept
 	if err == nil {
@@ -93,7 +115,7 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) bool {
 	}
 	if err != nil {
 		d.opt.Log.Error("cannot go on with a call of the last run", zap.String("call", rec.ID), zap.Error(err))
-		return false
+		return nil
 	}
 	c, life := d.newCall(Submission{
 		Client: rec.Client, Conn: "kept", Program: k.Program, Dir: rec.Workspace, Keep: true,
@@ -105,10 +127,10 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) bool {
 	})
 	if c.hash != rec.ArgsHash {
 		c.stop(nil)
-		return false
+		return nil
 	}
 	c.rec, c.again, c.born, c.kept = rec.Key, &rec, rec.ReceivedAt, true
-	c.joined = make(chan struct{})
+	c.joined, c.resumed = make(chan struct{}), make(chan struct{})
 	c.leaving = time.AfterFunc(c.linger, func() { c.stop(errClientGone) })
 	d.mu.Lock()
 	d.admit(c)
@@ -116,7 +138,19 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) bool {
 	// As in Submit.
 	go d.live(life, c, nil)
 	d.opt.Log.Info("goes on with a call of the last run", zap.String("call", rec.ID), zap.String("state", string(rec.State)))
-	return true
+	return c
+}
+
+// resumes notes that a call that was kept waits for a person again, or need not.
+func (c *Call) resumes() {
+	if c.joined == nil {
+		return
+	}
+	select {
+	case <-c.resumed:
+	default:
+		close(c.resumed)
+	}
 }
 
 // rejoined notes that somebody watches a call that was kept. Called with mu held.
@@ -136,6 +170,7 @@ func (c *Call) awaitClient(ctx context.Context) *refusal {
 	if c.joined == nil {
 		return nil
 	}
+	c.resumes()
 	select {
 	case <-c.joined:
 		return nil

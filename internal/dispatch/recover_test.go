@@ -3,6 +3,8 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +46,12 @@ func (l *lives) next(t *testing.T, action policy.Action, change func(*Options)) 
 	if change != nil {
 		change(&b.opt)
 	}
-	if err := b.Recover(t.Context()); err != nil {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if o, ok := b.opt.Workspaces.(opening); ok { // nothing can be asked
+		go func() { <-o.begun; cancel() }()
+	}
+	if err := b.Recover(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -154,6 +161,29 @@ func TestCallsOfACrashedDaemonAreAnswered(t *testing.T) {
 	}
 }
 
+func TestWhatMayLiveOfACallIsSaidInItsReturn(t *testing.T) {
+	l := newLives(t)
+	before := l.open(t)
+	rec, _, err := before.Begin(t.Context(), journal.Call{
+		Client: "agent", ID: "started", Tool: "probe", ArgsHash: tools.CanonicalHash("probe", json.RawMessage(`{}`)),
+		MessageType: "approval_request_message", Message: []byte(`{}`),
+	}, journal.Decision{Action: "allow"})
+	if err == nil {
+		err = before.Start(rec.Key, "1 2 3", "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.Close()
+	b := l.next(t, policy.Allow, func(o *Options) {
+		o.Kill = func(string) (bool, error) { return false, errors.New("no process may be killed") }
+	})
+	f := b.call(t, "started", `{}`)
+	if wantError(t, f, message.UnknownAfterCrash, "no process may be killed"); strings.Contains(f.Return.Result, "nothing of it runs") {
+		t.Errorf("it says %s", f.Return.Result)
+	}
+}
+
 func TestAWaitingCallIsAskedAgainAfterARestart(t *testing.T) {
 	for name, end := range ends() {
 		l := newLives(t)
@@ -165,6 +195,9 @@ func TestAWaitingCallIsAskedAgainAfterARestart(t *testing.T) {
 		}
 
 		second := l.next(t, policy.Ask, nil)
+		if waiting := second.approvals.Find("call_1"); len(waiting) != 1 || waiting[0].ID != asked.ID {
+			t.Errorf("%s: a daemon that has begun asks about %+v", name, waiting)
+		}
 		c := newClerk()
 		second.approvals.Join(c)
 		again := <-c.asked
@@ -406,7 +439,6 @@ func TestACallWhoseWorkspaceIsBeingOpenedIsKept(t *testing.T) {
 	halt(t, first)
 	o := opening{make(chan struct{}, 2)}
 	second := l.next(t, policy.Allow, func(opt *Options) { opt.Workspaces = o })
-	<-o.begun
 	w, wake := second.kept("new")
 	<-o.begun
 	halt(t, second)
