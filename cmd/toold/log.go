@@ -159,8 +159,10 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 		return err
 	}
 	f := follower{logRun: l, record: record}
-	if err := f.begin(ctx); err != nil {
-		return err
+	if l.follow {
+		if err := f.begin(ctx); err != nil {
+			return err
+		}
 	}
 	calls, err := l.collect(ctx, record, time.Now().Add(-back))
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -77,6 +78,9 @@ func (f *follower) ended(ctx context.Context) (list []journal.Key, err error) {
 		}
 	}
 	now, err := f.record.OpenCalls()
+	if errors.Is(err, journal.ErrBusy) {
+		return nil, nil // the next look finds them
+	}
 	if err != nil {
 		return nil, err
 	}

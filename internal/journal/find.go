@@ -120,7 +120,8 @@ func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Recor
 	return j.records(ctx, listUntold, client, limit)
 }
 
-// OpenCalls returns the calls that have no return, of whichever daemon.
+// OpenCalls returns the calls that have no return, of whichever daemon. The error is ErrBusy
+// when another process writes for long.
 func (j *Journal) OpenCalls() (map[Key]bool, error) {
 	if err := j.write.look(); err != nil {
 		return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)

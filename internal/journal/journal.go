@@ -47,6 +47,7 @@ var (
 	ErrTampered = errors.New("the journal was changed from outside")
 	ErrGone     = errors.New("the journal was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
 	ErrUnknown  = errors.New("whether the call was recorded before is unknown")
+	ErrBusy     = chain.ErrBusy
 )
 
 // Journal is an open journal. Its methods may be called at the same time.

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// A process that writes for long holds the journal up, and nobody who follows it.
+func TestWhoFollowsTheJournalWaitsForItsWriter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	record, err := journal.Open(t.Context(), dir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer record.Close()
+	f := follower{logRun: &logRun{}, record: record}
+	if err := f.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	call := journal.Call{Client: "agent", ID: "call_1", Message: []byte(`{}`)}
+	rec, _, err := record.Answer(t.Context(), call, false, journal.Outcome{Status: "success"}, func(int64) (string, []byte, error) { return "message-1", []byte(`{}`), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer, err := chain.Directory(filepath.Join(dir, "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	release, err := writer.Lock(time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.OpenCalls(); !errors.Is(err, journal.ErrBusy) {
+		t.Fatalf("the journal is not busy: %v", err)
+	}
+	if list, err := f.ended(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("while another process writes: %v, %v", list, err)
+	}
+	release()
+	if list, err := f.ended(t.Context()); err != nil || len(list) != 1 || list[0] != rec.Key {
+		t.Errorf("ended are %v, %v, want %d", list, err, rec.Key)
+	}
+}
