@@ -54,6 +54,7 @@ type watcher struct {
 	client *client.Client // the current connection
 	calls  callScreen
 	open   map[int]message.ApprovalRequest // by their numbers
+	unsure map[string]bool                 // those of the connection before, of which this one has said nothing
 	number map[string]int                  // of each approval that was shown
 	ended  map[string]bool                 // approvals that were answered
 }
@@ -112,9 +113,9 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 // follow shows the events of one connection until it ends.
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	w.mu.Lock()
-	var before []string
+	w.unsure = map[string]bool{}
 	for _, r := range w.open {
-		before = append(before, r.ID)
+		w.unsure[r.ID] = true
 	}
 	w.mu.Unlock()
 	var listing sync.WaitGroup
@@ -126,7 +127,7 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 			}
 			w.wants.After = &after
 			// Ends with its answer or the connection.
-			listing.Go(func() { w.waiting(ctx, c, before) })
+			listing.Go(func() { w.waiting(ctx, c) })
 		},
 		Event: w.event,
 		Gap: func(g message.SubscriptionGap) {
@@ -135,30 +136,34 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	})
 }
 
-// waiting shows the questions that waited before the subscription. Those of before that
-// wait no longer were answered while there was no connection, or a daemon that has just
-// begun has yet to ask them again.
-func (w *watcher) waiting(ctx context.Context, c *client.Client, before []string) {
+// waiting shows the questions that waited before the subscription.
+func (w *watcher) waiting(ctx context.Context, c *client.Client) {
 	list, err := c.ListApprovals(ctx)
 	if err != nil {
 		return // the connection has ended
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.listed(list)
+}
+
+// listed takes up the list of what waits. What is not in it, and was not asked again since, was
+// answered while there was no connection. Called with mu held.
+func (w *watcher) listed(list []message.ApprovalRequest) {
 	for _, r := range list {
-		before = slices.DeleteFunc(before, func(id string) bool { return id == r.ID })
 		agent, conversation := w.wants.AgentID, w.wants.ConversationID
 		if (agent == "" || agent == r.AgentID) && (conversation == "" || conversation == r.ConversationID) {
 			w.requested(r)
 		}
 	}
-	for _, id := range before {
+	for id := range w.unsure {
 		w.close(message.ApprovalResolved{MessageType: "approval_resolved", ID: id, Reason: "it waits no longer"})
 	}
 }
 
 // requested shows a question, once while it waits. Called with mu held.
 func (w *watcher) requested(r message.ApprovalRequest) {
+	delete(w.unsure, r.ID)
 	number, shown := w.number[r.ID]
 	if w.ended[r.ID] || w.open[number].ID != "" {
 		return

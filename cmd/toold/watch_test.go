@@ -40,7 +40,7 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 }
 
 // A daemon that has just begun lists a question that waited for the one before it only when
-// it has asked it again.
+// it has asked it again, which may be after it was asked what waits.
 func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 	t.Parallel()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -67,6 +67,15 @@ func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
 	shown, err := os.ReadFile(out.Name())
 	if n := strings.Count(string(shown), "[1] approval-a"); err != nil || n != 3 {
 		t.Errorf("it was shown %d times (%v), want asked, gone and asked again:\n%s", n, err, shown)
+	}
+	w.unsure = map[string]bool{"approval-a": true, "approval-b": true}
+	w.requested(first)
+	w.listed(nil)
+	if got, err := w.answer("yes 1"); err != nil || got.ApprovalID != "approval-a" {
+		t.Errorf("a question that was asked again before the list came: %+v, %v", got, err)
+	}
+	if got, err := w.answer("yes 2"); err == nil {
+		t.Errorf("a question that waits no longer was answered: %+v", got)
 	}
 	w.resolved(message.ApprovalResolved{ID: "approval-a"})
 	w.requested(first)
