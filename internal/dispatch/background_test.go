@@ -168,3 +168,23 @@ func TestWhoComesBackHearsOfTheEndsThatNobodyWasTold(t *testing.T) {
 		t.Errorf("the repeat of the request got %+v", again)
 	}
 }
+
+// The return of a call that began a background call says on which terminal that runs.
+func TestWhoWaitsForTheBeginningOfACallFindsHowItBegan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Allow, &probe{})
+	for range 2000 {
+		c := newProbeCall(b, "call_1")
+		missed := make(chan bool)
+		// Ends with the beginning.
+		go func() {
+			<-c.begun
+			began, _ := c.start()
+			missed <- began == nil
+		}()
+		c.started(tools.Started{PID: 42, Terminal: "split"})
+		if <-missed {
+			t.Fatal("it has begun, and nothing says how")
+		}
+	}
+}

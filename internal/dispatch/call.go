@@ -234,7 +234,10 @@ func (c *Call) tell(event any) {
 func (c *Call) emit(event any) {
 	c.mu.Lock()
 	c.events = append(c.events, event)
-	if _, final := event.(Final); final {
+	switch event.(type) {
+	case message.ToolStarted:
+		c.hasBegun() // whoever waits for that finds the event
+	case Final:
 		if !c.done {
 			close(c.ended)
 		}

@@ -332,6 +332,6 @@ func (d *Dispatcher) starting(c *Call, process, dir string) error {
 
 // started passes on that the process of the call runs.
 func (c *Call) started(s tools.Started) {
-	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID; c.hasBegun() })
+	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID })
 	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})
 }
