@@ -55,7 +55,8 @@ func TestRunsLeaveNothingInTheDaemon(t *testing.T) {
 	for range 5 {
 		once()
 	}
-	if after := holds(t); after != before {
+	// What earlier tests have left may be gone meanwhile.
+	if after := holds(t); after.Descriptors > before.Descriptors || after.Children > before.Children {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }

@@ -58,23 +58,25 @@ func merge(t testing.TB, pool *executor.Pool, c executor.Command) (*merged, exec
 }
 
 // misordered runs a script and reports whether its merged view differs from the
-// order in which the script wrote.
-func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, script string) (view string, wrong bool) {
+// order in which the script wrote, and whether that order is said to be exact.
+func misordered(t testing.TB, pool *executor.Pool, mode executor.Terminal, script string) (view string, wrong, exact bool) {
 	t.Helper()
 	c := in(t, mode, script)
 	if err := os.WriteFile(filepath.Join(c.Dir, "Makefile"), []byte(makefile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, _ := merge(t, pool, c)
+	m, e := merge(t, pool, c)
 	lines := strings.Split(strings.TrimSuffix(m.all.String(), "\n"), "\n")
 	for i, line := range lines {
 		if line != fmt.Sprint(i+1) && !strings.HasPrefix(line, "make:") {
-			return strings.Join(lines[max(0, i-5):min(i+5, len(lines))], " "), true
+			return strings.Join(lines[max(0, i-5):min(i+5, len(lines))], " "), true, e.Exact
 		}
 	}
-	return "", false
+	return "", false, e.Exact
 }
 
+// On a busy machine a report may come so late that the order is a guess, and then it is not
+// said to be exact. Most guesses are right, and one run in many has none.
 func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
 	t.Parallel()
 	runs := 10
@@ -88,10 +90,18 @@ func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
 				requireProgram(t, a.program)
 				pool := executor.NewPool(1)
 				defer pool.Close()
-				for range runs {
-					if view, wrong := misordered(t, pool, mode, a.script); wrong {
-						t.Errorf("misordered: … %s …", view)
+				right := 0
+				for n := 0; n < runs || right == 0 && n < 10*runs; n++ {
+					view, wrong, exact := misordered(t, pool, mode, a.script)
+					if wrong && exact {
+						t.Errorf("misordered, and said to be exact: … %s …", view)
 					}
+					if !wrong {
+						right++
+					}
+				}
+				if right == 0 {
+					t.Error("misordered each time")
 				}
 			})
 		}
@@ -113,7 +123,7 @@ func TestStressOrder(t *testing.T) {
 				defer pool.Close()
 				count := 0
 				for range runs {
-					if view, wrong := misordered(t, pool, mode, a.script); wrong {
+					if view, wrong, _ := misordered(t, pool, mode, a.script); wrong {
 						t.Errorf("misordered: … %s …", view)
 						count++
 					}
@@ -257,7 +267,7 @@ func BenchmarkOrder(b *testing.B) {
 			b.Run(a.name+"/"+mode.String(), func(b *testing.B) {
 				count := 0
 				for b.Loop() {
-					if view, wrong := misordered(b, nil, mode, a.script); wrong {
+					if view, wrong, _ := misordered(b, nil, mode, a.script); wrong {
 						b.Logf("misordered: … %s …", view)
 						count++
 					}

@@ -24,7 +24,8 @@ import (
 )
 
 // tree starts a process of every kind that outlives its shell elsewhere. Each
-// has mark in its command line and holds the FIFO "life" open.
+// has mark in its command line and holds the FIFO "life" open. Shells that are about
+// to become one have the mark too, so only whole command lines are counted.
 func tree(mark string) string {
 	return strings.ReplaceAll(`exec 9<>life
 sleep MARK &
@@ -34,7 +35,7 @@ setsid sleep MARK &
 nohup setsid sleep MARK >/dev/null 2>&1 &
 env -i setsid sleep MARK &
 bash -c 'trap "" TERM HUP INT; (setsid sleep MARK &) ; sleep MARK' &
-while ! [ "$(pgrep -fc 'sleep MARK')" -ge 8 ]; do :; done
+while ! [ "$(pgrep -fxc 'sleep MARK')" -ge 8 ]; do :; done
 echo ready
 `, "MARK", mark)
 }
