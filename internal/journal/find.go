@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/statedir"
 )
 
@@ -123,7 +124,11 @@ func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Recor
 // OpenCalls returns the calls that have no return, of whichever daemon. The error is ErrBusy
 // when another process writes for long.
 func (j *Journal) OpenCalls() (map[Key]bool, error) {
-	if err := j.write.look(); err != nil {
+	err := j.write.look()
+	if errors.Is(err, chain.ErrBusy) {
+		err = ErrBusy
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's open calls: %w", err)
 	}
 	open := map[Key]bool{}

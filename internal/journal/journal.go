@@ -47,7 +47,7 @@ var (
 	ErrTampered = errors.New("the journal was changed from outside")
 	ErrGone     = errors.New("the journal was deleted or replaced while toold runs; what is written to it now would be lost. Restart toold")
 	ErrUnknown  = errors.New("whether the call was recorded before is unknown")
-	ErrBusy     = chain.ErrBusy
+	ErrBusy     = errors.New("another process writes to the journal for long")
 )
 
 // Journal is an open journal. Its methods may be called at the same time.
