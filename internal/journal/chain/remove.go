@@ -36,6 +36,9 @@ func (l *Log) Segments() ([]Segment, error) {
 	list := make([]Segment, len(numbers))
 	for i, n := range numbers {
 		first, size, err := l.header(n)
+		if errors.Is(err, errBroken) && i > 0 && i == len(numbers)-1 { // it is just being begun
+			return list[:i], nil
+		}
 		if err != nil {
 			return nil, err
 		}

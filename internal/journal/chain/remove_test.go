@@ -54,6 +54,20 @@ func TestSegmentsGoWithWhatIsBesideThem(t *testing.T) {
 	next.verifies(t, "removed again")
 }
 
+// A segment whose first record is still being written is none yet.
+func TestASegmentThatIsBeingBegunIsNotListed(t *testing.T) {
+	t.Parallel()
+	s := removedSite(t)
+	before, err := s.log.Segments()
+	must(t, err)
+	f, err := s.dir.Create(fmt.Sprintf("%08d.log", before[len(before)-1].Number+1))
+	must(t, err)
+	defer f.Close()
+	if list, err := s.log.Segments(); err != nil || !slices.Equal(list, before) {
+		t.Errorf("segments are %+v, %v, want %+v", list, err, before)
+	}
+}
+
 // What toold has not removed itself is missing.
 func TestSegmentsThatSomebodyElseRemovedAreMissing(t *testing.T) {
 	t.Parallel()
