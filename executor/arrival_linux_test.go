@@ -131,7 +131,7 @@ func TestWithoutInotifyLinesComeAsTheyArrive(t *testing.T) {
 					t.Errorf("%v: %+v; nobody knows the order", mode, e)
 				}
 				requireWhole(t, m, strings.Repeat("out\n", 500), strings.Repeat("err\n", 500))
-				// What is 2 ms apart is in order all the same, unless nobody reads meanwhile.
+				// What is 2 ms apart is in order all the same, unless the reader is kept from running meanwhile.
 				for range 10 {
 					if m, _ = merge(t, from, in(t, mode, `echo 1; sleep 0.2; echo 2 >&2; sleep 0.2; echo 3`)); m.all.String() == "1\n2\n3\n" {
 						break

@@ -10,7 +10,7 @@ import (
 	"github.com/toold/toold/internal/journal/chain"
 )
 
-// A process that writes for long holds the journal up, and nobody who follows it.
+// A process that writes for long holds up the journal, but no one who follows it.
 func TestWhoFollowsTheJournalWaitsForItsWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

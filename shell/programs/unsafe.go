@@ -133,7 +133,7 @@ func (r *reader) scripts(c *Command, values string) {
 const codeModules = "timeit code asyncio pdb idlelib cProfile"
 
 // isCodeWord reports whether a word of an interpreter brings code that no rule sees:
-// a flag after which some stands, its input under the name of a file, or a module that takes some.
+// a flag that code follows, its input under the name of a file, or a module that takes some.
 func (s *spec) isCodeWord(argv []Word, i int) bool {
 	before, text := argv[i-1].Text, argv[i].Text
 	if s.has("modules") && strings.HasSuffix(before, "m") && IsField(codeModules, text) {
