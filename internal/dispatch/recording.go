@@ -36,7 +36,7 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	}
 	spool, err := spool.Open(rec.SpoolDir)
 	if err != nil && (e.totals != [2]int64{} || rec.ErrorType == string(message.UnknownAfterCrash)) {
-		return nil, message.NotFound.Errorf("the output of this call is not kept any more (limits.spool_keep, limits.spool_total); its return holds the head and the tail")
+		return nil, message.NotFound.Errorf("the output of this call is not kept any more (limits.spool_keep, limits.state_bytes); its return holds the head and the tail")
 	}
 	e.spool = spool
 	return e, nil
