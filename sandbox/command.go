@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/toold/toold/sandbox/internal/helper"
 )
 
 // Command is one program to start in the sandbox.
@@ -33,10 +35,7 @@ type Command struct {
 }
 
 // Member is one process of a call.
-type Member struct {
-	PID     int // as the call sees it
-	Command string
-}
+type Member = helper.Member
 
 // DirError says that a command cannot start in the folder it asked for.
 // errors.Is sees fs.ErrNotExist, fs.ErrPermission or syscall.ENOTDIR.
@@ -66,7 +65,7 @@ func (p Profile) check() error {
 	default:
 		return fmt.Errorf("unknown profile %d", int(p.Mode))
 	}
-	for _, root := range append([]string{p.Workspace}, p.Write...) {
+	for _, root := range p.roots() {
 		if !filepath.IsAbs(root) || filepath.Clean(root) != root {
 			return fmt.Errorf("the writable folder %q is not an absolute, clean path", root)
 		}

@@ -55,7 +55,7 @@ func (p Profile) Within(l Limit) Profile {
 // writingIn is the profile with nothing writable outside of some directories.
 func (p Profile) writingIn(dirs []string) Profile {
 	var both []string
-	for _, mine := range append([]string{p.Workspace}, p.Write...) {
+	for _, mine := range p.roots() {
 		for _, theirs := range dirs {
 			switch {
 			case paths.Within(mine, theirs):
@@ -82,7 +82,7 @@ func (p Profile) writingIn(dirs []string) Profile {
 // writable.
 func (p Profile) keeping(list []string) []string {
 	protect := slices.Clip(p.Protect)
-	writable := append([]string{p.Workspace}, p.Write...)
+	writable := p.roots()
 	for _, path := range list {
 		inside := slices.ContainsFunc(writable, func(root string) bool { return paths.Within(path, root) })
 		if _, err := os.Lstat(path); err == nil && inside && !slices.Contains(protect, path) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toold/toold/internal/paths"
@@ -79,16 +80,12 @@ func (p Profile) Scratch(canonical string) bool {
 }
 
 func (p Profile) inRoot(canonical string) bool {
-	if p.Workspace != "" && paths.Within(canonical, p.Workspace) {
-		return true
-	}
-	for _, root := range p.Write {
-		if paths.Within(canonical, root) {
-			return true
-		}
-	}
-	return false
+	within := func(root string) bool { return paths.Within(canonical, root) }
+	return p.Workspace != "" && within(p.Workspace) || slices.ContainsFunc(p.Write, within)
 }
+
+// roots are the folders that a call may write.
+func (p Profile) roots() []string { return append([]string{p.Workspace}, p.Write...) }
 
 // Replacement is the new content of a file.
 type Replacement struct {

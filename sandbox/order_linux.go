@@ -23,7 +23,7 @@ func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	if !ok || event.Wait == "" || len(event.Members) == 0 {
 		return Wait{}, false
 	}
-	return Wait{Kind: event.Wait, Process: Member(event.Members[0]), Stuck: event.Sole, Deaf: event.Deaf}, true
+	return Wait{Kind: event.Wait, Process: event.Members[0], Stuck: event.Sole, Deaf: event.Deaf}, true
 }
 
 // ask gives an order and waits for its answer. It is false when the helper has

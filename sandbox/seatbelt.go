@@ -33,7 +33,7 @@ func (p Profile) seatbelt(tmp string) (text string, parameters []string, err err
 		b.rule("allow network-bind network-inbound network-outbound", "subpath", own)
 	}
 	if p.Mode == WorkspaceWrite {
-		b.writable(append([]string{p.Workspace}, p.Write...), p.Names)
+		b.writable(p.roots(), p.Names)
 	}
 	if p.Network {
 		b.text.WriteString(beltNetwork)

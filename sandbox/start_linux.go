@@ -123,9 +123,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 	}
 	spec.Masks = pathsOf(p.masks().Hidden)
 	if p.Mode == WorkspaceWrite {
-		for _, root := range append([]string{p.Workspace}, p.Write...) {
-			spec.Roots = append(spec.Roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
-		}
+		spec.Roots = p.writable()
 		spec.Protect = p.fixed()
 		handed = p.Caches.give(&spec)
 	} else if p.Workspace != "" && helper.Covered(p.Workspace) {
@@ -148,12 +146,18 @@ func (p Profile) confine(spec *helper.Spec) {
 	}
 }
 
+// writable are the same for the helper.
+func (p Profile) writable() (roots []helper.Root) {
+	for _, root := range p.roots() {
+		roots = append(roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
+	}
+	return roots
+}
+
 // listedRoots are all folders that a call in tier C can open anything in.
 func (p Profile) listedRoots() (roots []helper.Root) {
 	if p.Mode == WorkspaceWrite {
-		for _, root := range append([]string{p.Workspace}, p.Write...) {
-			roots = append(roots, helper.Root{Path: root, Writable: true, Is: p.Pinned[root]})
-		}
+		roots = p.writable()
 	} else if p.Workspace != "" {
 		roots = append(roots, helper.Root{Path: p.Workspace})
 	}
@@ -387,9 +391,5 @@ func (p *Process) End() []Member {
 	if p.left == nil {
 		return nil
 	}
-	var members []Member
-	for _, m := range p.left.Members {
-		members = append(members, Member(m))
-	}
-	return members
+	return p.left.Members
 }

@@ -56,7 +56,7 @@ func systemFolders() []string {
 
 // checkListed refuses what tier C cannot hold.
 func (p Profile) checkListed() error {
-	for _, root := range append([]string{p.Workspace}, p.Write...) {
+	for _, root := range p.roots() {
 		for _, hidden := range p.Hide {
 			if p.Mode == WorkspaceWrite && paths.Within(hidden, root) {
 				return fmt.Errorf("without namespaces %s cannot be hidden inside of %s, which calls may write: choose another workspace, or other folders in sandbox.write and sandbox.hide", hidden, root)

@@ -360,7 +360,7 @@ func (w *worker) launch(ctx context.Context) error {
 	theirs := os.NewFile(uintptr(door[1]), "door")
 	defer theirs.Close()
 	p := w.profile
-	w.world = &steady{world: look(append([]string{p.Workspace}, p.Write...), p.Hide)}
+	w.world = &steady{world: look(p.roots(), p.Hide)}
 	w.kept = look(nil, p.fixed()) // apart: it may be long, and who reads need not know
 	w.process, err = Start(ctx, Command{
 		Argv: []string{"/proc/self/exe", regular.Marker}, Env: []string{"GOMAXPROCS=2"}, Dir: "/",

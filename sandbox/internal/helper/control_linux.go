@@ -26,29 +26,13 @@ const maxHanded = 64
 // specification; as many as that says are for the helper; the others are for the
 // shell, from descriptor 3 on.
 func receiveSpec() (spec Spec, handed []int, files []uintptr, err error) {
-	buf, oob := make([]byte, 64), make([]byte, unix.CmsgSpace(4*maxHanded))
-	var n, oobn int
-	for {
-		var err error
-		n, oobn, _, _, err = unix.Recvmsg(ControlFD, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return Spec{}, nil, nil, err
-		}
-		break
+	buf := make([]byte, 64)
+	n, fds, err := receive(ControlFD, buf)
+	if err != nil {
+		return Spec{}, nil, nil, err
 	}
 	order, err := DecodeOrder(buf[:n])
-	if err != nil || order.Kind != OrderRun {
-		return Spec{}, nil, nil, errGarbled
-	}
-	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
-	if err != nil || len(messages) != 1 {
-		return Spec{}, nil, nil, errGarbled
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) == 0 {
+	if err != nil || order.Kind != OrderRun || len(fds) == 0 {
 		return Spec{}, nil, nil, errGarbled
 	}
 	spec, err = readSpec(fds[0])

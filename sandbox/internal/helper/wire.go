@@ -3,6 +3,7 @@ package helper
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -150,60 +151,67 @@ const (
 
 // Member is one process of a call.
 type Member struct {
-	PID     int
+	PID     int // as the call sees it
 	Command string
 }
 
 // maxMembers bounds a report, so that it always fits one packet.
 const maxMembers = 64
 
-// fields is the wire form of every message: key, NUL, value, NUL, and so on.
-// None of the values can hold NUL (the kernel could not take it in a path, an
-// argument or the environment either), so nothing is escaped, and bytes that
-// are not valid UTF-8 arrive as they were. JSON would have replaced them: what
-// runs would not be what was judged.
-type fields struct {
-	b   []byte
-	err error
-}
-
-func (f *fields) text(key, value string) {
-	if strings.IndexByte(value, 0) >= 0 && f.err == nil {
-		f.err = fmt.Errorf("the %s holds a NUL byte", key)
-	}
-	f.b = append(append(append(append(f.b, key...), 0), value...), 0)
-}
-
-func (f *fields) texts(key string, values []string) {
-	for _, v := range values {
-		f.text(key, v)
-	}
-}
-
-func (f *fields) number(key string, n uint64) {
-	if n != 0 {
-		f.text(key, strconv.FormatUint(n, 10))
-	}
-}
-
-func (f *fields) truth(key string, v bool) {
-	if v {
-		f.text(key, "1")
-	}
-}
-
 var errGarbled = errors.New("garbled message between daemon and helper")
 
-// each calls use for every field of a message.
-func each(b []byte, use func(key, value string) error) error {
-	s := string(b)
-	for s != "" {
+// The wire form of every message: key, NUL, value, NUL, and so on, for what is not zero.
+// None of the values can hold NUL (the kernel could not take it in a path, an argument or
+// the environment either), so nothing is escaped, and bytes that are not valid UTF-8
+// arrive as they were. JSON would have replaced them: what runs would not be what was
+// judged.
+
+// encode appends the wire form of a structure. It fails when a text holds NUL.
+func encode(b []byte, prefix string, from reflect.Value) ([]byte, error) {
+	var errs []error
+	for i := range from.NumField() {
+		v, key := from.Field(i), prefix+from.Type().Field(i).Name
+		switch {
+		case v.IsZero():
+		case v.Kind() == reflect.Slice:
+			for n := range v.Len() {
+				var err error
+				if v.Index(n).Kind() == reflect.Struct {
+					b = append(b, key+"\x00\x00"...)
+					b, err = encode(b, key+".", v.Index(n))
+				} else {
+					b, err = encodeOne(b, key, v.Index(n))
+				}
+				errs = append(errs, err)
+			}
+		default:
+			var err error
+			b, err = encodeOne(b, key, v)
+			errs = append(errs, err)
+		}
+	}
+	return b, errors.Join(errs...)
+}
+
+func encodeOne(b []byte, key string, v reflect.Value) ([]byte, error) {
+	text := fmt.Sprint(v)
+	b = append(b, key+"\x00"+text+"\x00"...)
+	if strings.Contains(text, "\x00") {
+		return b, fmt.Errorf("the %s holds a NUL byte", key)
+	}
+	return b, nil
+}
+
+// decode is the inverse of encode. An unknown key is an error: daemon and helper are one
+// binary.
+func decode(b []byte, into reflect.Value) error {
+	for s := string(b); s != ""; {
 		key, rest, ok := strings.Cut(s, "\x00")
 		value, rest, ok2 := strings.Cut(rest, "\x00")
 		if !ok || !ok2 {
 			return errGarbled
 		}
-		if err := use(key, value); err != nil {
+		if err := decodeOne(into, key, value); err != nil {
 			return err
 		}
 		s = rest
@@ -211,201 +219,75 @@ func each(b []byte, use func(key, value string) error) error {
 	return nil
 }
 
-// Encode gives the wire form of the specification. It fails when a text holds NUL.
-func (s *Spec) Encode() ([]byte, error) {
-	var f fields
-	for key, v := range s.truths() {
-		f.truth(key, *v)
-	}
-	for key, v := range s.numbers() {
-		f.number(key, *v)
-	}
-	for _, r := range s.Roots {
-		if r.Writable {
-			f.text("write", r.Path)
-		} else {
-			f.text("read", r.Path)
+func decodeOne(into reflect.Value, key, value string) (err error) {
+	name, inner, isInner := strings.Cut(key, ".")
+	v := into.FieldByName(name)
+	switch kind := v.Kind(); {
+	case isInner && kind == reflect.Slice && v.Len() > 0 && v.Type().Elem().Kind() == reflect.Struct:
+		return decodeOne(v.Index(v.Len()-1), inner, value)
+	case isInner:
+		return errGarbled
+	case kind == reflect.Slice:
+		element := reflect.New(v.Type().Elem()).Elem()
+		if element.Kind() != reflect.Struct {
+			err = parse(element, value)
 		}
-		if r.Is != "" {
-			f.text("is", r.Is)
-		}
-	}
-	f.texts("hide", s.Hide)
-	f.texts("socket", s.Sockets)
-	f.texts("protect", s.Protect)
-	f.texts("mask", s.Masks)
-	f.texts("outside", s.Outside)
-	for _, r := range s.Fixed {
-		if r.Writable {
-			f.text("pin", r.Path)
-		} else {
-			f.text("fixed", r.Path)
-		}
-		f.text("fixed-is", r.Is)
-	}
-	for _, port := range s.Ports {
-		f.number("port", port)
-	}
-	for _, c := range s.Caches {
-		f.text("cache", c.Path)
-		f.text("cache-from", c.From)
-	}
-	for _, o := range s.Overlays {
-		f.text("lower", o.Lower)
-		f.text("upper", o.Upper)
-		f.text("work", o.Work)
-	}
-	f.text("dir", s.Dir)
-	f.text("dir-is", s.DirIs)
-	f.texts("arg", s.Argv)
-	f.texts("env", s.Env)
-	return f.b, f.err
-}
-
-func (s *Spec) truths() map[string]*bool {
-	return map[string]*bool{
-		"namespaces": &s.Namespaces, "given": &s.Given, "shared": &s.Shared, "listed": &s.Listed, "offline": &s.Offline, "counted": &s.Counted, "loopback": &s.Loopback, "landlock": &s.Landlock,
-		"seccomp": &s.Seccomp, "terminal": &s.Terminal, "probe": &s.Probe, "hold": &s.Hold,
-	}
-}
-
-func (s *Spec) numbers() map[string]*uint64 {
-	return map[string]*uint64{
-		"tmp-bytes": &s.TmpBytes, "room": &s.Room, "processes": &s.Processes, "open-files": &s.OpenFiles, "handed": &s.Handed,
-		"user": &s.User, "group": &s.Group,
-		"file-bytes": &s.FileBytes, "memory-bytes": &s.MemoryBytes,
-	}
-}
-
-// last is the element that further fields belong to.
-func last[T any](list *[]T) *T {
-	if len(*list) == 0 {
-		*list = make([]T, 1)
-	}
-	return &(*list)[len(*list)-1]
-}
-
-// DecodeSpec is the inverse of Encode. An unknown key is an error: daemon and
-// helper are one binary.
-func DecodeSpec(b []byte) (Spec, error) {
-	var s Spec
-	truths, numbers := s.truths(), s.numbers()
-	texts := map[string]func(string){
-		"write":  func(v string) { s.Roots = append(s.Roots, Root{Path: v, Writable: true}) },
-		"is":     func(v string) { last(&s.Roots).Is = v },
-		"read":   func(v string) { s.Roots = append(s.Roots, Root{Path: v}) },
-		"hide":   func(v string) { s.Hide = append(s.Hide, v) },
-		"socket": func(v string) { s.Sockets = append(s.Sockets, v) },
-		"dir":    func(v string) { s.Dir = v },
-		"dir-is": func(v string) { s.DirIs = v },
-		"arg":    func(v string) { s.Argv = append(s.Argv, v) },
-		"env":    func(v string) { s.Env = append(s.Env, v) },
-
-		"protect":    func(v string) { s.Protect = append(s.Protect, v) },
-		"mask":       func(v string) { s.Masks = append(s.Masks, v) },
-		"outside":    func(v string) { s.Outside = append(s.Outside, v) },
-		"pin":        func(v string) { s.Fixed = append(s.Fixed, Root{Path: v, Writable: true}) },
-		"fixed":      func(v string) { s.Fixed = append(s.Fixed, Root{Path: v}) },
-		"fixed-is":   func(v string) { last(&s.Fixed).Is = v },
-		"cache":      func(v string) { s.Caches = append(s.Caches, Cache{Path: v}) },
-		"cache-from": func(v string) { last(&s.Caches).From = v },
-		"lower":      func(v string) { s.Overlays = append(s.Overlays, Overlay{Lower: v}) },
-		"upper":      func(v string) { last(&s.Overlays).Upper = v },
-		"work":       func(v string) { last(&s.Overlays).Work = v },
-	}
-	err := each(b, func(key, value string) (err error) {
-		if v, ok := truths[key]; ok {
-			*v = value == "1"
-		} else if v, ok := numbers[key]; ok {
-			*v, err = strconv.ParseUint(value, 10, 64)
-		} else if set, ok := texts[key]; ok {
-			set(value)
-		} else if key == "port" {
-			var n uint64
-			n, err = strconv.ParseUint(value, 10, 16)
-			s.Ports = append(s.Ports, n)
-		} else {
-			err = errGarbled
-		}
+		v.Set(reflect.Append(v, element))
 		return err
-	})
+	}
+	return parse(v, value)
+}
+
+func parse(v reflect.Value, value string) error {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(value)
+	case reflect.Bool:
+		v.SetBool(value == "true")
+	case reflect.Int:
+		n, err := strconv.Atoi(value)
+		v.SetInt(int64(n))
+		return err
+	case reflect.Uint64:
+		n, err := strconv.ParseUint(value, 10, 64)
+		v.SetUint(n)
+		return err
+	default:
+		return errGarbled
+	}
+	return nil
+}
+
+// Encode gives the wire form of the specification. It fails when a text holds NUL.
+func (s *Spec) Encode() ([]byte, error) { return encode(nil, "", reflect.ValueOf(*s)) }
+
+// DecodeSpec is the inverse of Encode.
+func DecodeSpec(b []byte) (s Spec, err error) {
+	err = decode(b, reflect.ValueOf(&s).Elem())
 	return s, err
 }
 
 // Encode gives the wire form of the order.
 func (o Order) Encode() []byte {
-	var f fields
-	f.text("kind", o.Kind)
-	f.number("signal", uint64(o.Signal))
-	if o.Script != "" {
-		f.text("script", o.Script)
-	}
-	return f.b
+	b, _ := encode(nil, "", reflect.ValueOf(o)) // one with NUL is garbled, and refused
+	return b
 }
 
 // DecodeOrder is the inverse of Order.Encode.
-func DecodeOrder(b []byte) (Order, error) {
-	var o Order
-	err := each(b, func(key, value string) (err error) {
-		switch key {
-		case "kind":
-			o.Kind = value
-		case "signal":
-			o.Signal, err = strconv.Atoi(value)
-		case "script":
-			o.Script = value
-		default:
-			err = errGarbled
-		}
-		return err
-	})
+func DecodeOrder(b []byte) (o Order, err error) {
+	err = decode(b, reflect.ValueOf(&o).Elem())
 	return o, err
 }
 
 // Encode gives the wire form of the event.
 func (e Event) Encode() []byte {
-	var f fields
-	f.text("kind", e.Kind)
-	f.text("stage", e.Stage)
-	f.text("text", strings.ReplaceAll(e.Text, "\x00", ""))
-	f.number("errno", uint64(e.Errno))
-	f.number("abi", uint64(e.ABI))
-	f.number("status", uint64(e.Status))
-	f.truth("brokered", e.Brokered)
-	f.truth("alone", e.Alone)
-	f.truth("runnable", e.Runnable)
-	f.text("wait", e.Wait)
-	f.truth("reads", e.Reads)
-	f.truth("sole", e.Sole)
-	f.truth("deaf", e.Deaf)
-	for _, m := range e.Members {
-		f.text("member", strconv.Itoa(m.PID)+" "+strings.ReplaceAll(m.Command, "\x00", " "))
-	}
-	return f.b
+	e.Text = strings.ReplaceAll(e.Text, "\x00", "")
+	b, _ := encode(nil, "", reflect.ValueOf(e))
+	return b
 }
 
 // DecodeEvent is the inverse of Event.Encode.
-func DecodeEvent(b []byte) (Event, error) {
-	var e Event
-	numbers := map[string]*int{"errno": &e.Errno, "abi": &e.ABI, "status": &e.Status}
-	texts := map[string]*string{"kind": &e.Kind, "stage": &e.Stage, "text": &e.Text, "wait": &e.Wait}
-	truths := map[string]*bool{"brokered": &e.Brokered, "alone": &e.Alone, "runnable": &e.Runnable, "reads": &e.Reads, "sole": &e.Sole, "deaf": &e.Deaf}
-	err := each(b, func(key, value string) (err error) {
-		if v, ok := texts[key]; ok {
-			*v = value
-		} else if v, ok := truths[key]; ok {
-			*v = value == "1"
-		} else if v, ok := numbers[key]; ok {
-			*v, err = strconv.Atoi(value)
-		} else if key == "member" {
-			pid, command, _ := strings.Cut(value, " ")
-			m := Member{Command: command}
-			m.PID, err = strconv.Atoi(pid)
-			e.Members = append(e.Members, m)
-		} else {
-			err = errGarbled
-		}
-		return err
-	})
+func DecodeEvent(b []byte) (e Event, err error) {
+	err = decode(b, reflect.ValueOf(&e).Elem())
 	return e, err
 }

@@ -85,8 +85,8 @@ func FuzzDecodeSpec(f *testing.F) {
 	full := fullSpec()
 	b, _ := full.Encode()
 	f.Add(b)
-	f.Add([]byte("dir\x00"))
-	f.Add([]byte("processes\x00-1\x00"))
+	f.Add([]byte("Dir\x00"))
+	f.Add([]byte("Processes\x00-1\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		spec, err := DecodeSpec(b)
 		if err != nil {
