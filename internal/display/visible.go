@@ -26,5 +26,8 @@ func Visible(text string) string {
 	return b.String()
 }
 
+// Line is Visible of text on one line.
+func Line(text string) string { return strings.ReplaceAll(Visible(text), "\n", `\n`) }
+
 // emptyLetters contains invisible letters and symbols.
 const emptyLetters = "\u034f\u115f\u1160\u3164\uffa0\u2800"

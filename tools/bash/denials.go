@@ -43,7 +43,7 @@ func (v *invocation) addDenials(r *tools.Result, exit executor.Exit, by refused,
 	more := len(r.Denials) - mostDenials
 	r.Denials = r.Denials[:min(len(r.Denials), mostDenials)]
 	for _, d := range r.Denials {
-		addLine(r, oneLine(d.Notice()))
+		addLine(r, display.Line(d.Notice()))
 	}
 	if more > 0 {
 		addLine(r, fmt.Sprintf("And %d more.", more))
@@ -71,9 +71,6 @@ func (v *invocation) addBlind(r *tools.Result) {
 func addLine(r *tools.Result, line string) {
 	r.Text = strings.TrimPrefix(r.Text+"\n"+line, "\n")
 }
-
-// oneLine escapes invisible characters and line ends.
-func oneLine(text string) string { return strings.ReplaceAll(display.Visible(text), "\n", `\n`) }
 
 // exactly lists what toold refused itself.
 func (v *invocation) exactly(exit executor.Exit, by refused) (all []sandbox.Denial) {
@@ -166,7 +163,7 @@ func addProjects(r *tools.Result, found []protect.Incident) {
 	var own []string
 	for _, i := range found {
 		if i.Own {
-			own = append(own, oneLine(i.Path))
+			own = append(own, display.Line(i.Path))
 		}
 	}
 	if len(own) > 0 {

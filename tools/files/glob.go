@@ -135,7 +135,7 @@ func (s search) Execute(ctx context.Context, io tools.IO) tools.Result {
 
 // shown returns a path below the root as a call would name it.
 func (s search) shown(path string) string {
-	return display.Visible(strings.ReplaceAll(s.o.relative(filepath.Join(s.root.path, path)), "\n", `\n`))
+	return display.Line(s.o.relative(filepath.Join(s.root.path, path)))
 }
 
 // findings are the lines of a result.
