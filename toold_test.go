@@ -58,7 +58,7 @@ var layers = []row{
 	{"internal/workspaces", []string{"internal/paths", "internal/statedir"}, nil},
 
 	{"executor", []string{"internal/paths", "sandbox"}, []string{"x/sys"}},
-	{"tools", []string{"internal/spell", "internal/strict", "policy", "sandbox", "sandbox/widen"}, nil},
+	{"tools", []string{"executor", "internal/spell", "internal/strict", "policy", "sandbox", "sandbox/widen"}, nil},
 	{"client", []string{"internal/loopback", "message"}, []string{"websocket"}},
 	{"internal/journal/chain", nil, []string{"x/sys"}},
 	{"internal/journal/legacy", nil, nil},

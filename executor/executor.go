@@ -140,8 +140,5 @@ type Exit struct {
 	Sandbox   sandbox.Report
 }
 
-// Process is one process that outlived its command.
-type Process struct {
-	PID     int // in the sandbox's pid namespace
-	Command string
-}
+// Process is one process of a command.
+type Process = sandbox.Member

@@ -293,7 +293,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 func (r *running) exit(left []sandbox.Member) Exit {
 	e := Exit{
 		Reason: r.reason, Duration: time.Since(r.begun), Sandbox: r.process.Report(),
-		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck, Exact: r.streams.reader.exact(),
+		Limit: r.process.Limit(), Refused: r.process.Refused(), Stuck: r.stuck, Exact: r.streams.reader.exact(), Leftovers: left,
 	}
 	if r.reason != Exited {
 		e.Waiting = r.watch.now
@@ -310,9 +310,6 @@ func (r *running) exit(left []sandbox.Member) Exit {
 	}
 	if e.Limit == "" && e.Reason == Exited && e.Code == 128+int(syscall.SIGKILL) && r.memory.met() {
 		e.Limit = "machine"
-	}
-	for _, m := range left {
-		e.Leftovers = append(e.Leftovers, Process(m))
 	}
 	return e
 }

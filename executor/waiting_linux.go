@@ -83,7 +83,7 @@ func (r *running) note(w sandbox.Wait, waits bool) {
 				since = t
 			}
 		}
-		r.watch.now = Waiting{Waits: true, Kind: w.Kind, Since: since, Process: Process(w.Process)}
+		r.watch.now = Waiting{Waits: true, Kind: w.Kind, Since: since, Process: w.Process}
 		r.tell(r.watch.now)
 	}
 }

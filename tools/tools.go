@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/toold/toold/executor"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/widen"
@@ -184,28 +185,12 @@ type Started struct {
 	Sandbox  sandbox.Report
 }
 
-// Waiting reports that a program of the call waits for input.
-type Waiting struct {
-	Waits   bool   // false: it has gone on
-	Kind    string // "line", "password" or "tui"
-	Since   time.Time
-	PID     int // as the call sees it
-	Command string
-}
-
-// Input is one thing that a caller sends to a running call: data, the end, a
-// signal or the terminal's size.
-type Input struct {
-	Data       []byte // bytes for standard input
-	EOF        bool   // standard input ends
-	Signal     string // e.g. "SIGINT", to the foreground process group
-	Leader     bool   // Signal goes to the command itself alone
-	Rows, Cols uint16 // of the terminal from now on, in character cells; 0 = as it is
-
-	// Taken, if set, is called when Data has been passed to the command. Until then the
-	// Invocation keeps Data; the sender bounds how much.
-	Taken func()
-}
+// Waiting, Input and Process mean for a call what they mean for its command.
+type (
+	Waiting = executor.Waiting
+	Input   = executor.Input
+	Process = executor.Process
+)
 
 // Failure classifies a call that did not run to its end. The zero value means that it
 // did (a non-zero exit code is not a failure of the call). The
@@ -291,12 +276,6 @@ type File struct {
 	Replacements int64  // made by an edit
 	TotalLines   *int64 // of a file that was read; nil = not known
 	NextOffset   int64  // the first line that was not returned; 0 = none
-}
-
-// Process is one process of a call.
-type Process struct {
-	PID     int    // as the command saw it
-	Command string // its command line
 }
 
 // Exit is how the command of a call ended.

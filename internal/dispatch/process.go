@@ -292,7 +292,7 @@ func (d *Dispatcher) execute(ctx context.Context, c *Call, inv tools.Invocation,
 	io.Waiting = func(w tools.Waiting) {
 		c.emit(message.WaitingForInput{
 			MessageType: "waiting_for_input", CallID: c.ID, Waiting: w.Waits, Kind: w.Kind,
-			Since: w.Since.UTC().Format(time.RFC3339Nano), PID: w.PID, Command: w.Command,
+			Since: w.Since.UTC().Format(time.RFC3339Nano), PID: w.Process.PID, Command: w.Process.Command,
 		})
 	}
 	io.Input = c.input.pieces

@@ -209,7 +209,7 @@ func (ss *session) input(m *message.ToolInput) {
 		ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
 		return
 	}
-	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, Leader: m.Leader, Rows: m.Rows, Cols: m.Cols}
+	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, ToShell: m.Leader, Rows: m.Rows, Cols: m.Cols}
 	if e := c.Input(in, ss.taken(m)); e != nil {
 		ss.reply(e)
 	}

@@ -52,10 +52,9 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 		return v.failed(tools.Result{Terminal: v.terminal.String()}, v.failure)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	relayed := make(chan struct{})
 	command := v.command()
 	command.Starting = io.Starting
-	command.Started, command.Waiting, command.Input = v.started(io), waiting(io), relay(ctx, io.Input, relayed)
+	command.Started, command.Waiting, command.Input = v.started(io), io.Waiting, io.Input
 	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
 	command.Stdout, command.Stderr = out, complaints
 	abort, watched := v.guarded.violated(ctx)
@@ -72,7 +71,6 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	}()
 	exit, err := v.held.Run(ctx, command)
 	stop()
-	<-relayed
 	<-watched
 	return v.result(exit, err)
 }
@@ -97,46 +95,6 @@ func (v *invocation) started(io tools.IO) func(executor.Started) {
 			io.Started(tools.Started{PID: s.PID, Terminal: v.terminal.String(), Sandbox: s.Sandbox})
 		}
 	}
-}
-
-// waiting converts the executor's Waiting.
-func waiting(io tools.IO) func(executor.Waiting) {
-	if io.Waiting == nil {
-		return nil
-	}
-	return func(w executor.Waiting) {
-		io.Waiting(tools.Waiting{Waits: w.Waits, Kind: w.Kind, Since: w.Since, PID: w.Process.PID, Command: w.Process.Command})
-	}
-}
-
-// relay converts a call's input until in is closed or ctx ends. It then closes done.
-func relay(ctx context.Context, in <-chan tools.Input, done chan<- struct{}) <-chan executor.Input {
-	if in == nil {
-		close(done)
-		return nil
-	}
-	out := make(chan executor.Input)
-	// Ends with ctx, or when in is closed.
-	go func() {
-		defer close(done)
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case i, ok := <-in:
-				if !ok {
-					return
-				}
-				select {
-				case <-ctx.Done():
-					return
-				case out <- executor.Input{Data: i.Data, EOF: i.EOF, Signal: i.Signal, ToShell: i.Leader, Rows: i.Rows, Cols: i.Cols, Taken: i.Taken}:
-				}
-			}
-		}
-	}()
-	return out
 }
 
 // lookFirst is the next step after a command was lost.
@@ -192,10 +150,7 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	if exit.Stuck {
 		addLine(&r, "Some of its processes were killed but still exist: they wait in the kernel for a device or file system that does not respond.")
 	}
-	for _, p := range exit.Leftovers {
-		r.Leftovers = append(r.Leftovers, tools.Process(p))
-	}
-	if n := len(r.Leftovers); n > 0 {
+	if r.Leftovers = exit.Leftovers; len(r.Leftovers) > 0 {
 		addLine(&r, leftoverNotice(r.Leftovers))
 	}
 	return r
