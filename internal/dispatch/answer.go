@@ -30,11 +30,9 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 			Approve: v.Approve, ApprovalID: q.id, Remember: v.Remember, Changes: changes, NotWritten: why, Reason: v.Reason, Approver: v.By, Beforehand: v.Before,
 		})
 		if err == nil {
-			_, err = d.opt.Journal.Append(context.Background(), journal.Message{
-				Type: "approval_response_message", Direction: journal.In, Client: c.client,
-				AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
-				OTID: c.req.OTID, GroupID: c.req.GroupID, SenderID: c.req.SenderID, CallID: c.ID, Body: body,
-			})
+			m := c.message("approval_response_message", journal.In, body)
+			m.OTID = c.req.OTID
+			_, err = d.opt.Journal.Append(context.Background(), m)
 		}
 		if err != nil {
 			d.opt.Log.Error("cannot journal an answer", zap.String("call", c.ID), zap.Error(err))

@@ -146,7 +146,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 	for i := range asks {
 		effects[i] = asks[i].Effect
 	}
-	said := &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+	said := saidBy("policy", v)
 	q := question{call: n.call, inv: n.inv, effects: effects, rules: rules, said: said}
 	patience := n.d.patience(rules)
 	answer, err := n.d.askHost(ctx, q, patience)
@@ -170,19 +170,7 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 	for i, e := range q.effects {
 		shown.Effects[i].Text = "contact " + net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 	}
-	waiting, settle := context.WithCancelCause(ctx)
-	judged := make(chan struct{})
-	// Ends when the question does.
-	go func() {
-		defer close(judged)
-		d.judgeAgain(waiting, q, settle)
-	}()
-	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
-		ID: shown.ID, CallID: q.call.ID, Owner: q.call.client, Expires: expires, Show: shown, Check: onlyYesOrNo,
-		Answered: d.takeAnswer(q),
-	})
-	settle(nil)
-	<-judged
+	answer, _, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{Expires: expires, Show: shown, Check: onlyYesOrNo})
 	if settled := (*approval.Settled)(nil); errors.As(err, &settled) {
 		return settled.Verdict, errReplaced
 	}

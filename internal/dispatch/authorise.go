@@ -66,7 +66,12 @@ func (c *Call) decided(v policy.Decision) *message.Decision {
 		MessageType: "policy_decision", CallID: c.ID, Action: v.Action.String(),
 		Rule: v.Rule, Source: v.Source, Reason: v.Reason,
 	})
-	return &message.Decision{Action: v.Action.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
+	return saidBy("policy", v)
+}
+
+// saidBy is a decision for records.
+func saidBy(by string, v policy.Decision) *message.Decision {
+	return &message.Decision{Action: v.Action.String(), By: by, Rule: v.Rule, Source: v.Source, Reason: v.Reason}
 }
 
 // settled is the decision of a policy that asks nobody.
@@ -120,24 +125,13 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	shown.ID = c.approvalID()
 	q.id, q.offers = shown.ID, d.offers(ctx, q)
 	shown.MayWiden, shown.Suggestions = d.mayWiden(q), suggestions(q)
-	waiting, settle := context.WithCancelCause(ctx)
-	var changed policy.Decision
-	judged := make(chan struct{})
-	// Ends when the question does.
-	go func() {
-		defer close(judged)
-		changed = d.judgeAgain(waiting, q, settle)
-	}()
 	var later error
 	if c.kept {
 		later = errShutdown
 	}
-	answer, err := d.opt.Approvals.Ask(waiting, approval.Request[message.ApprovalRequest]{
-		ID: shown.ID, CallID: c.ID, Owner: c.client, Expires: expires, Show: shown, Check: d.checkAnswer(q),
-		Asked: c.resumes, Answered: d.takeAnswer(q), Again: c.again != nil, Later: later,
+	answer, changed, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{
+		Expires: expires, Show: shown, Check: d.checkAnswer(q), Asked: c.resumes, Again: c.again != nil, Later: later,
 	})
-	settle(nil)
-	<-judged
 	var settledBy *approval.Settled
 	if errors.As(err, &settledBy) {
 		return settled(changed, c.decided(changed))
@@ -146,6 +140,22 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 		return d.approved(q, answer)
 	}
 	return answered(ctx, said, answer, patience, err)
+}
+
+// put asks a question until it is answered, or the policy settles it.
+func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
+	waiting, settle := context.WithCancelCause(ctx)
+	judged := make(chan struct{})
+	// Ends when the question does.
+	go func() {
+		defer close(judged)
+		changed = d.judgeAgain(waiting, q, settle)
+	}()
+	r.ID, r.CallID, r.Owner, r.Answered = q.id, q.call.ID, q.call.client, d.takeAnswer(q)
+	answer, err = d.opt.Approvals.Ask(waiting, r)
+	settle(nil)
+	<-judged
+	return answer, changed, err
 }
 
 // approved is the decision that a yes makes. It may have been quicker than the news

@@ -91,18 +91,14 @@ func notJournalled(err error, recorded bool) *refusal {
 // replay answers a call that the journal knows.
 func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	if rec.ArgsHash != c.hash {
-		e := message.DuplicateToolCall.Errorf("tool_call_id %q belongs to a call with other arguments; use a new id for a new call", c.ID)
-		e.CallID = c.ID
-		return Final{Err: e}
+		return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, otherArguments))}
 	}
 	if len(rec.Result) == 0 {
 		return d.withoutReturn(c, rec)
 	}
 	ret, err := message.Record(rec.Result).Return()
 	if err != nil {
-		e := message.InternalError.Errorf("the recorded return of tool call %q cannot be read: %v", c.ID, err)
-		e.CallID = c.ID
-		return Final{Err: e}
+		return Final{Err: about(c.ID, message.InternalError.Errorf("the recorded return of tool call %q cannot be read: %v", c.ID, err))}
 	}
 	ret.Replayed = true
 	return Final{Return: &ret, Background: d.backgroundOf(c, &ret)}

@@ -293,7 +293,11 @@ func (c *Call) setCapture(capture *spool.Capture) {
 }
 
 func notRunning(id string) *message.Error {
-	e := message.NotRunning.Errorf("tool call %q is not running", id)
+	return about(id, message.NotRunning.Errorf("tool call %q is not running", id))
+}
+
+// about makes an error one about a call.
+func about(id string, e *message.Error) *message.Error {
 	e.CallID = id
 	return e
 }

@@ -93,8 +93,7 @@ func (n *connections) decideBy(ctx context.Context, rules *rules, host string, p
 		v.Effect = contact(host, port)
 		switch v.Action {
 		case policy.Allow:
-			said := message.Decision{Action: "allow", By: by, Rule: v.Rule, Source: v.Source, Reason: v.Reason}
-			return n.tell([]policy.Decision{v}, said, nil)
+			return n.tell([]policy.Decision{v}, *saidBy(by, v), nil)
 		case policy.Ask:
 			asks = append(asks, v)
 		default:
@@ -107,9 +106,11 @@ func (n *connections) decideBy(ctx context.Context, rules *rules, host string, p
 	if len(denied) == 0 {
 		return errors.New("denied: no port of the host is known")
 	}
-	v := denied[0]
-	said := message.Decision{Action: "deny", By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
-	return n.tell(denied[:1], said, errors.New(deniedByPolicy(v).text))
+	return n.deny(denied[0])
+}
+
+func (n *connections) deny(v policy.Decision) error {
+	return n.tell([]policy.Decision{v}, *saidBy("policy", v), errors.New(deniedByPolicy(v).text))
 }
 
 // revoked waits until a policy denies a connection that exists, and returns why. A
@@ -120,8 +121,7 @@ func (n *connections) revoked(ctx context.Context, host string, port uint16) err
 		v, _ := n.judge(rules, host, port)
 		if v.Action == policy.Deny {
 			v.Effect = contact(host, port)
-			said := message.Decision{Action: "deny", By: "policy", Rule: v.Rule, Source: v.Source, Reason: v.Reason}
-			return n.tell([]policy.Decision{v}, said, errors.New(deniedByPolicy(v).text))
+			return n.deny(v)
 		}
 		select {
 		case <-rules.replaced:
@@ -229,12 +229,9 @@ func (n *connections) record(about []policy.Decision, said message.Decision) err
 	}
 	body, err := message.Encode(e)
 	if err == nil {
-		_, err = n.d.opt.Journal.Append(context.Background(), journal.Message{
-			ID: message.NewID("message"), Type: e.MessageType, Direction: journal.Out, Client: c.client,
-			AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
-			GroupID: c.req.GroupID, SenderID: c.req.SenderID,
-			CallID: c.ID, Body: body,
-		})
+		m := c.message(e.MessageType, journal.Out, body)
+		m.ID = message.NewID("message")
+		_, err = n.d.opt.Journal.Append(context.Background(), m)
 	}
 	if err != nil {
 		n.d.opt.Log.Error("cannot journal a decision on a connection", zap.String("call", c.ID), zap.Error(err))

@@ -148,7 +148,7 @@ func (d *Dispatcher) Submit(s Submission) *Watcher {
 	if running, ok := d.calls[c.key]; ok {
 		d.mu.Unlock()
 		if running.hash != c.hash {
-			return refuseDuplicate(c, s.Wake, "belongs to a call with other arguments; use a new id for a new call")
+			return refuseDuplicate(c, s.Wake, otherArguments)
 		}
 		return running.Watch(s.Wake)
 	}
@@ -199,13 +199,13 @@ func (d *Dispatcher) newCall(s Submission) (*Call, context.Context) {
 	return c, ctx
 }
 
+const otherArguments = "belongs to a call with other arguments; use a new id for a new call"
+
 // refuseDuplicate answers a request that uses the id of another call.
 func refuseDuplicate(c *Call, wake func(), why string) *Watcher {
 	c.seen = nil // it is another call that has this id
 	w := c.Watch(wake)
-	e := message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why)
-	e.CallID = c.ID
-	c.emit(Final{Err: e})
+	c.emit(Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why))})
 	return w
 }
 

@@ -74,5 +74,5 @@ func CallText(tool string, arguments json.RawMessage) string {
 	if json.Unmarshal(arguments, &a) == nil {
 		text = strings.TrimSpace(tool + " " + a.Command + a.Path)
 	}
-	return strings.ReplaceAll(display.Visible(text), "\n", `\n`)
+	return display.Line(text)
 }

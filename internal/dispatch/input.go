@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/toold/toold/message"
@@ -100,10 +102,7 @@ func (b *inbox) drop(p *piece, taken bool) {
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true
-	var left []*piece
-	for p := range b.unread {
-		left = append(left, p)
-	}
+	left := slices.Collect(maps.Keys(b.unread))
 	b.mu.Unlock()
 	for _, p := range left {
 		b.drop(p, false)
@@ -111,7 +110,5 @@ func (b *inbox) close() {
 }
 
 func full(id string) *message.Error {
-	e := message.NotRunning.Errorf("tool call %q does not read its input: up to %d bytes wait for it already, and this piece was thrown away; wait for input_taken before you send more", id, maxUnread)
-	e.CallID = id
-	return e
+	return about(id, message.NotRunning.Errorf("tool call %q does not read its input: up to %d bytes wait for it already, and this piece was thrown away; wait for input_taken before you send more", id, maxUnread))
 }

@@ -26,8 +26,16 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 	}
 }
 
-// recordedRequest is the request as list_messages shows it: one call, whatever
-// the dialect and the batch it came in.
+// message is a message about the call for the journal.
+func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Message {
+	return journal.Message{
+		Type: kind, Direction: d, Client: c.client, CallID: c.ID, Body: body,
+		AgentID: c.req.AgentID, ConversationID: c.req.ConversationID, RunID: c.req.RunID, StepID: c.req.StepID,
+		GroupID: c.req.GroupID, SenderID: c.req.SenderID,
+	}
+}
+
+// recordedRequest is the request as list_messages shows it: one call in any dialect.
 func (c *Call) recordedRequest() []byte {
 	body, err := message.Encode(struct {
 		OTID           string `json:"otid,omitempty"`

@@ -31,9 +31,7 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 		}
 	}
 	c := d.quietCall(message.OpenLetta, key.Client, key.Agent, message.ToolCall{ID: key.ID})
-	e := message.NotFound.Errorf("what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID)
-	e.CallID = key.ID
-	c.emit(Final{Err: e})
+	c.emit(Final{Err: about(key.ID, message.NotFound.Errorf("what became of tool call %q is not known here; send it again with the same id: if it ran, it does not run twice", key.ID))})
 	return c
 }
 

@@ -111,12 +111,7 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 }
 
 func hasDynamic(e policy.Effect) bool {
-	for _, w := range e.Argv {
-		if w.Dynamic {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Argv, func(w policy.Word) bool { return w.Dynamic })
 }
 
 // remembered is the decision of an earlier answer of the conversation, nil when there is
@@ -235,10 +230,8 @@ func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, erro
 		o, err := q.call.judge().Offer(v.Pattern, q.effects, &check.History{})
 		return &o, err
 	}
-	for i := range q.offers {
-		if q.offers[i].Scope == v.Remember {
-			return &q.offers[i], nil
-		}
+	if i := slices.IndexFunc(q.offers, func(o check.Offer) bool { return o.Scope == v.Remember }); i >= 0 {
+		return &q.offers[i], nil
 	}
 	return nil, fmt.Errorf("no rule for this %s lets the call run", v.Remember)
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -191,7 +190,7 @@ const longestTold = 1024
 // printed.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
-		return shortened(strings.ReplaceAll(display.Visible(spool.Redact(text, d.opt.Redact)), "\n", `\n`), longestTold)
+		return shortened(display.Line(spool.Redact(text, d.opt.Redact)), longestTold)
 	}
 	return message.Denial{
 		Kind: string(n.Kind), Op: n.Op, Target: show(n.Target), Exact: n.Exact, Setting: show(n.Setting), Hint: show(n.Hint),

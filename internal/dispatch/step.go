@@ -1,8 +1,6 @@
 package dispatch
 
-import (
-	"time"
-)
+import "time"
 
 // Step is a part of the time that a call took.
 type Step struct {

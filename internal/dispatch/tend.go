@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/toold/toold/internal/journal"
@@ -46,10 +48,7 @@ func (d *Dispatcher) keepUnsaved(k journal.Key, u unsaved) {
 // saveAll tries to journal the returns that could not be.
 func (d *Dispatcher) saveAll(ctx context.Context) {
 	d.mu.Lock()
-	keys := make([]journal.Key, 0, len(d.unsaved))
-	for k := range d.unsaved {
-		keys = append(keys, k)
-	}
+	keys := slices.Collect(maps.Keys(d.unsaved))
 	d.mu.Unlock()
 	for _, k := range keys {
 		if _, ok := d.save(ctx, k); !ok {
@@ -90,7 +89,5 @@ func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 	if rec.Daemon == d.opt.Journal.Daemon() {
 		why = "has ended, but its return could not be written to the journal and is lost. It does not run again: look at what it changed, and use a new id"
 	}
-	e := message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why)
-	e.CallID = c.ID
-	return Final{Err: e}
+	return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, why))}
 }
