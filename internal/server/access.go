@@ -71,49 +71,23 @@ func (s *Server) tokenOf(secret string) (Token, bool) {
 	return Token{}, false
 }
 
-// decider needs the token of somebody who decides on calls.
-func decider(s *Server, r *http.Request) (Token, int) {
-	who, status := holder(s, r)
-	if status == http.StatusOK && !who.decides() {
-		return Token{}, http.StatusForbidden
+// of is the access of those who may use a route and have one of some roles.
+func (a access) of(roles ...Role) access {
+	return func(s *Server, r *http.Request) (Token, int) {
+		who, status := a(s, r)
+		if status == http.StatusOK && !slices.ContainsFunc(roles, who.has) {
+			return Token{}, http.StatusForbidden
+		}
+		return who, status
 	}
-	return who, status
 }
 
-// watcher needs the token of somebody who may read everything.
-func watcher(s *Server, r *http.Request) (Token, int) {
-	who, status := holder(s, r)
-	if status == http.StatusOK && !who.has(Observer) && !who.has(Admin) {
-		return Token{}, http.StatusForbidden
-	}
-	return who, status
-}
-
-// upgrade is holder for WebSocket handshakes; other requests are told what the
-// route is for.
+// upgrade is holder for WebSocket handshakes.
 func upgrade(s *Server, r *http.Request) (Token, int) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		return Token{}, http.StatusUpgradeRequired
 	}
 	return holder(s, r)
-}
-
-// requester is upgrade for those who may request calls.
-func requester(s *Server, r *http.Request) (Token, int) {
-	who, status := upgrade(s, r)
-	if status == http.StatusOK && !who.has(Agent) {
-		return Token{}, http.StatusForbidden
-	}
-	return who, status
-}
-
-// caller is holder for those who may request calls.
-func caller(s *Server, r *http.Request) (Token, int) {
-	who, status := holder(s, r)
-	if status == http.StatusOK && !who.has(Agent) {
-		return Token{}, http.StatusForbidden
-	}
-	return who, status
 }
 
 // route is one path of the server. There is no way to add one without an access
@@ -125,12 +99,13 @@ type route struct {
 }
 
 func routes() []route {
+	caller, decider, watcher := access(holder).of(Agent), access(holder).of(Approver, Admin), access(holder).of(Observer, Admin)
 	return []route{
 		{"GET /healthz", anyone, (*Server).serveHealth},
 		{"GET /readyz", anyone, (*Server).serveReady},
 		{"GET /v1/ws", upgrade, (*Server).serveSocket},
 		{"GET /ws", upgrade, (*Server).serveSocket},
-		{"GET /v1/codex", requester, (*Server).serveCodex},
+		{"GET /v1/codex", access(upgrade).of(Agent), (*Server).serveCodex},
 		{"GET /v1/messages", holder, (*Server).serveMessages},
 		{"GET /v1/agents/{id}/messages", holder, serveHistory("agent_id", "desc")},
 		{"GET /v1/conversations/{id}/messages", holder, serveHistory("conversation_id", "desc")},

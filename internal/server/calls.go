@@ -40,12 +40,7 @@ func (s *Server) wait(r *http.Request) (*waiting, context.CancelFunc, *message.E
 	return &waiting{s, ctx.Done(), make(chan struct{}, 1)}, stop, nil
 }
 
-func (w *waiting) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
+func (w *waiting) poke() { notify(w.wake) }
 
 // end waits for the end of a call; nil when it has not ended in time, or toold stops before.
 func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
@@ -207,12 +202,17 @@ func answerTo(call *dispatch.Call, final dispatch.Final) any {
 }
 
 func statusOf(final dispatch.Final) int {
-	switch {
-	case final.Err == nil:
+	if final.Err == nil {
 		return http.StatusOK
-	case final.Err.Type == message.DuplicateToolCall:
+	}
+	return statusOfError(final.Err)
+}
+
+func statusOfError(e *message.Error) int {
+	switch e.Type {
+	case message.DuplicateToolCall:
 		return http.StatusConflict
-	case final.Err.Type == message.NotFound:
+	case message.NotFound:
 		return http.StatusNotFound
 	}
 	return http.StatusInternalServerError

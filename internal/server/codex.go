@@ -15,7 +15,7 @@ func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, who Token) {
 // runCodex serves a connection of Codex and returns when it and its goroutines have ended.
 func (ss *session) runCodex() {
 	defer ss.conn.Close()
-	c := ss.srv.opt.Codex.Connect(ss.who.Name, ss.writeText)
+	c := ss.srv.opt.Codex.Connect(ss.who.Name, func(frame []byte) error { return ss.writeFrame(websocket.TextMessage, frame) })
 	ss.take = func(kind int, frame []byte) bool {
 		if kind != websocket.TextMessage {
 			ss.farewell(websocket.CloseUnsupportedData, "expected text frames")
@@ -64,12 +64,4 @@ func (ss *session) beat(gone <-chan struct{}) {
 			return // the reader finds that out as well
 		}
 	}
-}
-
-// writeText writes one frame.
-func (ss *session) writeText(frame []byte) error {
-	if err := ss.conn.SetWriteDeadline(time.Now().Add(ss.srv.opt.Idle)); err != nil {
-		return err
-	}
-	return ss.conn.WriteMessage(websocket.TextMessage, frame)
 }

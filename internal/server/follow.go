@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/toold/toold/internal/dispatch"
 )
 
@@ -47,18 +49,13 @@ func (ss *session) visible(f *feed) bool {
 func (ss *session) unfollow(done *feed) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	for i, f := range ss.feeds {
-		if f == done {
-			ss.feeds = append(ss.feeds[:i:i], ss.feeds[i+1:]...)
-			return
-		}
-	}
+	ss.feeds = slices.DeleteFunc(ss.feeds, func(f *feed) bool { return f == done })
 }
 
 func (ss *session) following() []*feed {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	return append([]*feed(nil), ss.feeds...)
+	return slices.Clone(ss.feeds)
 }
 
 // unanswered counts the calls that this session asked for and that have no

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -76,10 +77,8 @@ func (ss *session) refuse(t message.ErrorType, callID, text string) {
 
 // may checks a role and answers the frame when it is missing.
 func (ss *session) may(what, callID string, roles ...Role) bool {
-	for _, r := range roles {
-		if ss.who.has(r) {
-			return true
-		}
+	if slices.ContainsFunc(roles, ss.who.has) {
+		return true
 	}
 	ss.refuse(message.NotAuthorized, callID, "the token "+ss.who.Name+" may not "+what+"; it needs the role "+string(roles[0]))
 	return false
@@ -118,6 +117,7 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 			continue
 		}
 		if e := ss.decide(a, m); e != nil {
+			e.CallID = a.CallID
 			ss.reply(e)
 		}
 	}
@@ -135,9 +135,7 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 			id = asCall[0].ID
 		}
 	case id == "" && len(pending) > 1:
-		e := message.InvalidArguments.Errorf("%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), a.CallID)
-		e.CallID = a.CallID
-		return e
+		return message.InvalidArguments.Errorf("%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), a.CallID)
 	case id == "" && len(pending) == 1:
 		id = pending[0].ID
 	}
@@ -149,17 +147,14 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 	if err == nil {
 		return nil
 	}
-	if partly := (*approval.PartlyError)(nil); errors.As(err, &partly) {
-		e := message.InternalError.Errorf("the call is answered, and nothing is remembered: %v", err)
-		e.CallID = a.CallID
-		return e
+	partly := (*approval.PartlyError)(nil)
+	switch {
+	case errors.As(err, &partly):
+		return message.InternalError.Errorf("the call is answered, and nothing is remembered: %v", err)
+	case errors.Is(err, approval.ErrNotPending):
+		return message.ApprovalNotPending.Errorf("no call waits under this id: it is answered already, expired, or unknown")
 	}
-	e := message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
-	if errors.Is(err, approval.ErrNotPending) {
-		e = message.ApprovalNotPending.Errorf("no call waits under this id: it is answered already, expired, or unknown")
-	}
-	e.CallID = a.CallID
-	return e
+	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 }
 
 // named returns the unanswered call that a frame names: of several, the one that
@@ -299,10 +294,6 @@ func (ss *session) listApprovals(m *message.ListApprovals) {
 
 func (ss *session) explain(m *message.ExplainPolicy) {
 	answer, e := ss.srv.opt.Dispatch.Explain(ss.who.Name, ss.dir, m.Call, ss.who.decides())
-	if e != nil {
-		ss.reply(e)
-		return
-	}
 	answer.RequestID = m.RequestID
-	ss.reply(answer)
+	ss.answered(answer, e)
 }

@@ -28,14 +28,11 @@ func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Req
 			return
 		}
 		list, e := s.history(r, who, m)
-		switch {
-		case e != nil && e.Type == message.NotFound:
-			writeJSON(w, http.StatusNotFound, problem{e.Message})
-		case e != nil:
-			writeJSON(w, http.StatusInternalServerError, problem{e.Message})
-		default:
-			writeJSON(w, http.StatusOK, list)
+		if e != nil {
+			writeJSON(w, statusOfError(e), problem{e.Message})
+			return
 		}
+		writeJSON(w, http.StatusOK, list)
 	}
 }
 

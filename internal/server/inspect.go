@@ -43,17 +43,11 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ Token) {
 // inspector needs an admin's token, on the Unix socket: a profile shows what other clients
 // do, and takes a processor.
 func inspector(s *Server, r *http.Request) (Token, int) {
-	who, status := holder(s, r)
-	if status != http.StatusOK {
-		return Token{}, status
-	}
-	if !who.has(Admin) {
-		return Token{}, http.StatusForbidden
-	}
-	if _, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); !ok {
+	who, status := access(holder).of(Admin)(s, r)
+	if _, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); status == http.StatusOK && !ok {
 		return Token{}, http.StatusMisdirectedRequest
 	}
-	return who, http.StatusOK
+	return who, status
 }
 
 // profile serves a handler of net/http/pprof.

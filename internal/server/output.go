@@ -22,9 +22,13 @@ func (ss *session) getOutput(m *message.GetOutput) {
 		return
 	}
 	answer, e := ss.output(m)
+	ss.answered(answer, e)
+}
+
+// answered replies with an answer, or with why there is none.
+func (ss *session) answered(answer any, e *message.Error) {
 	if e != nil {
-		ss.reply(e)
-		return
+		answer = e
 	}
 	ss.reply(answer)
 }

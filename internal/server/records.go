@@ -17,11 +17,7 @@ func (ss *session) listMessages(m *message.ListMessages) {
 		return
 	}
 	page, e := ss.srv.list(context.Background(), ss.client(), m)
-	if e != nil {
-		ss.reply(e)
-		return
-	}
-	ss.reply(page)
+	ss.answered(page, e)
 }
 
 // list reads a page of the journal. An empty client sees all clients' messages.
@@ -31,15 +27,11 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 		AgentID: m.AgentID, ConversationID: m.ConversationID, RunID: m.RunID, StepID: m.StepID,
 		OTID: m.OTID, GroupID: m.GroupID, SenderID: m.SenderID, Workspace: m.Workspace, CallID: m.CallID, Status: m.Status, MessageTypes: m.MessageTypes,
 	})
-	var e *message.Error
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		e = message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
+		return message.Messages{}, message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
 	case err != nil:
-		e = message.InternalError.Errorf("the journal cannot be read: %v", err)
-	}
-	if e != nil {
-		return message.Messages{}, e
+		return message.Messages{}, message.InternalError.Errorf("the journal cannot be read: %v", err)
 	}
 	answer := message.Messages{
 		MessageType: "messages", RequestID: m.RequestID, Messages: []json.RawMessage{},
@@ -80,14 +72,11 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token
 		return
 	}
 	page, e := s.list(r.Context(), (&session{who: who}).client(), m)
-	switch {
-	case e != nil && e.Type == message.NotFound:
-		writeJSON(w, http.StatusNotFound, e)
-	case e != nil:
-		writeJSON(w, http.StatusInternalServerError, e)
-	default:
-		writeJSON(w, http.StatusOK, page)
+	if e != nil {
+		writeJSON(w, statusOfError(e), e)
+		return
 	}
+	writeJSON(w, http.StatusOK, page)
 }
 
 // listFromQuery reads query parameters as the fields of a list_messages, by the same

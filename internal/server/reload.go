@@ -13,12 +13,11 @@ type Reloaded struct {
 // daemon goes on with the last good one.
 func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
 	answer, err := s.opt.Reload()
+	status := http.StatusOK
 	if err != nil {
-		answer.Error = err.Error()
-		writeJSON(w, http.StatusUnprocessableEntity, answer)
-		return
+		answer.Error, status = err.Error(), http.StatusUnprocessableEntity
 	}
-	writeJSON(w, http.StatusOK, answer)
+	writeJSON(w, status, answer)
 }
 
 // servePolicy tells what the last reload came to.

@@ -63,9 +63,12 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 }
 
 // poke tells the writer to look. It never blocks.
-func (ss *session) poke() {
+func (ss *session) poke() { notify(ss.wake) }
+
+// notify puts an element into a channel of capacity 1.
+func notify(wake chan<- struct{}) {
 	select {
-	case ss.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }

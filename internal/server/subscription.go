@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -43,8 +44,7 @@ func (ss *session) subscribe(m *message.Subscribe) {
 	case ss.subscribed:
 		ss.refuse(message.InvalidArguments, "", "this connection has a subscription; send unsubscribe first, or use another connection")
 	case m.After != nil && *m.After > last:
-		e := message.InvalidArguments.Errorf("the journal ends at %d, before the number in after; leave after out to begin now, or send 0 for all there is", last)
-		ss.reply(e)
+		ss.reply(message.InvalidArguments.Errorf("the journal ends at %d, before the number in after; leave after out to begin now, or send 0 for all there is", last))
 	default:
 		ss.subscribed = true
 		ss.out.reply(startSubscription{m})
@@ -250,10 +250,7 @@ func namedTool(frame any) string {
 	if json.Unmarshal(body, &m) != nil {
 		return ""
 	}
-	if m.ToolName == "" {
-		return m.ToolCall.ToolName
-	}
-	return m.ToolName
+	return cmp.Or(m.ToolName, m.ToolCall.ToolName)
 }
 
 // finishOutput writes what a call has printed: some of it or, when it has ended, all.

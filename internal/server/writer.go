@@ -285,7 +285,7 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	if f.channel != 0 {
 		w.ss.last.wrote(now)
 		w.frame = d.AppendBinary(w.frame[:0], f.channel, p)
-		return w.frameOut(websocket.BinaryMessage, w.frame)
+		return w.ss.writeFrame(websocket.BinaryMessage, w.frame)
 	}
 	w.seq++
 	now.seq, d.EventSeq = w.seq, w.seq
@@ -294,7 +294,7 @@ func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 		d.Gap = &message.Gap{From: from, To: at}
 	}
 	w.frame = d.AppendFrame(w.frame[:0], p)
-	return w.frameOut(websocket.TextMessage, w.frame)
+	return w.ss.writeFrame(websocket.TextMessage, w.frame)
 }
 
 // conclude writes the call's return in the dialect of its request. From then on
@@ -356,7 +356,7 @@ func (w *writer) send(v any) error {
 			return err
 		}
 	}
-	return w.frameOut(websocket.TextMessage, frame)
+	return w.ss.writeFrame(websocket.TextMessage, frame)
 }
 
 // unencodable is sent in place of a message that cannot be encoded.
@@ -365,9 +365,9 @@ func (ss *session) unencodable(err error) *message.Error {
 	return message.InternalError.Errorf("toold could not encode its answer")
 }
 
-func (w *writer) frameOut(kind int, frame []byte) error {
-	if err := w.ss.conn.SetWriteDeadline(time.Now().Add(w.ss.srv.opt.Idle)); err != nil {
+func (ss *session) writeFrame(kind int, frame []byte) error {
+	if err := ss.conn.SetWriteDeadline(time.Now().Add(ss.srv.opt.Idle)); err != nil {
 		return err
 	}
-	return w.ss.conn.WriteMessage(kind, frame)
+	return ss.conn.WriteMessage(kind, frame)
 }
