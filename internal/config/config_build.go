@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/url"
@@ -91,23 +92,17 @@ func (l *loader) version(s scalar) {
 	switch {
 	case s.set && s.text != "1":
 		l.fail(s, "version cannot be %q: this toold reads version 1", s.text)
-	case !s.set && len(strings.TrimSpace(string(withoutComments(l.src)))) > 0:
+	case !s.set && len(bytes.TrimSpace(comment.ReplaceAll(l.src, nil))) > 0:
 		l.fail(scalar{At: place{1, 1}}, "version is missing: begin the file with \"version: 1\"")
 	}
 }
 
 var comment = regexp.MustCompile(`(?m)^\s*#.*$|^---\s*$`)
 
-func withoutComments(src []byte) []byte { return comment.ReplaceAll(src, nil) }
-
 func (l *loader) network(c *Config, raw file) {
 	l.text(&c.Listen, raw.Listen, "listen")
 	if raw.TLS.Cert.set != raw.TLS.Key.set {
-		at := raw.TLS.Cert
-		if raw.TLS.Key.set {
-			at = raw.TLS.Key
-		}
-		l.fail(at, "tls needs both cert and key")
+		l.fail(written(raw.TLS.Key, raw.TLS.Cert), "tls needs both cert and key")
 	}
 	l.namedFile(&c.TLS.Cert, raw.TLS.Cert, "tls.cert")
 	l.namedFile(&c.TLS.Key, raw.TLS.Key, "tls.key")
@@ -118,8 +113,15 @@ func (l *loader) network(c *Config, raw file) {
 	c.AllowedOrigins = l.checked(raw.AllowedOrigins, "allowed_origins", "an origin, such as https://box.example:8443", isOrigin)
 }
 
-// checkListen says what is wrong with an address to listen on. An address that
-// others can reach needs TLS, since tokens travel over it.
+// written is the first of two settings, unless only the other is written.
+func written(first, second scalar) scalar {
+	if first.set {
+		return first
+	}
+	return second
+}
+
+// checkListen returns what is wrong with an address. Other machines may reach it only over TLS.
 func checkListen(address string, tls bool) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -255,11 +257,7 @@ func (l *loader) limits(d *Limits, raw file) {
 	l.duration(&d.Ping, r.Ping, "limits.ping", 10*time.Millisecond, time.Hour)
 	l.duration(&d.Idle, r.Idle, "limits.idle", 10*time.Millisecond, 24*time.Hour)
 	if d.Idle <= d.Ping {
-		at := r.Idle
-		if !at.set {
-			at = r.Ping
-		}
-		l.fail(at, "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+		l.fail(written(r.Idle, r.Ping), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
 	}
 	if d.Timeout > d.MaxTimeout {
 		l.fail(r.MaxTimeout, "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)

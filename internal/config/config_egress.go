@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/netip"
 	"strconv"
 
@@ -22,13 +21,7 @@ type Egress struct {
 // profile: without proxy there are none.
 func (l *loader) egress(c *Config, raw file) {
 	r := raw.Sandbox.Egress
-	for i, text := range l.texts(r.Allow, "sandbox.egress.allow") {
-		p, err := egress.ParsePattern(text)
-		if err != nil && text != "" {
-			l.fail(r.Allow[i], "sandbox.egress.allow[%d] cannot be %q: %v; expected a host such as proxy.example, *.example.org or pypi.org:443", i, text, err)
-		}
-		c.Egress.Allow = append(c.Egress.Allow, p)
-	}
+	_, c.Egress.Allow = l.hosts(r.Allow, "sandbox.egress.allow")
 	for i, text := range l.texts(r.Private, "sandbox.egress.private") {
 		p, err := netip.ParsePrefix(text)
 		if a, single := netip.ParseAddr(text); err != nil && single == nil {
@@ -50,6 +43,19 @@ func (l *loader) egress(c *Config, raw file) {
 	}
 }
 
+// hosts reads patterns of hosts.
+func (l *loader) hosts(list []scalar, key string) (texts []string, patterns []egress.Pattern) {
+	texts = l.texts(list, key)
+	for i, text := range texts {
+		p, err := egress.ParsePattern(text)
+		if err != nil && text != "" {
+			l.fail(list[i], "%s[%d] cannot be %q: %v; expected a host such as proxy.example, *.example.org or pypi.org:443", key, i, text, err)
+		}
+		patterns = append(patterns, p)
+	}
+	return texts, patterns
+}
+
 func (l *loader) ports(list []scalar) []uint16 {
 	if len(list) == 0 {
 		return []uint16{80, 443}
@@ -62,7 +68,7 @@ func (l *loader) ports(list []scalar) []uint16 {
 	for i, text := range l.texts(list, "sandbox.egress.ports") {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if text != "" && (err != nil || n == 0 || strconv.FormatUint(n, 10) != text || seen[text]) {
-			l.fail(list[i], "%s cannot be %q: expected a port from 1 to 65535, each once", fmt.Sprintf("sandbox.egress.ports[%d]", i), text)
+			l.fail(list[i], "sandbox.egress.ports[%d] cannot be %q: expected a port from 1 to 65535, each once", i, text)
 		}
 		seen[text] = true
 		ports = append(ports, uint16(n))

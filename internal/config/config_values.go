@@ -50,7 +50,6 @@ func (l *loader) texts(list []scalar, key string) []string {
 
 // word reads one of a closed set of words.
 func (l *loader) word(dst *string, s scalar, key string, words ...string) {
-	expected := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 	if !s.set {
 		return
 	}
@@ -62,7 +61,7 @@ func (l *loader) word(dst *string, s scalar, key string, words ...string) {
 	if w := spell.Nearest(s.text, words); w != "" {
 		hint = fmt.Sprintf("; did you mean %q?", w)
 	}
-	l.fail(s, "%s cannot be %q: expected %s%s", key, s.text, expected, hint)
+	l.fail(s, "%s cannot be %q: expected %s%s", key, s.text, either(words), hint)
 }
 
 // truth reads true or false, and none of YAML's older spellings of them.

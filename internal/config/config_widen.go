@@ -5,7 +5,6 @@ import (
 
 	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/sandbox"
-	"github.com/toold/toold/sandbox/egress"
 	"github.com/toold/toold/sandbox/widen"
 )
 
@@ -24,12 +23,7 @@ func (l *loader) widen(c *Config, raw file) {
 	}
 	l.word(&network, r.Network, "approval.widen.network", "off", "proxy", "full")
 	w.Network, _ = widen.ParseNetwork(network) // the word was checked
-	w.Hosts = l.texts(r.Hosts, "approval.widen.hosts")
-	for i, text := range w.Hosts {
-		if _, err := egress.ParsePattern(text); err != nil && text != "" {
-			l.fail(r.Hosts[i], "approval.widen.hosts[%d] cannot be %q: %v; expected a host such as proxy.example, *.example.org or pypi.org:443", i, text, err)
-		}
-	}
+	w.Hosts, _ = l.hosts(r.Hosts, "approval.widen.hosts")
 	for i, root := range w.Write {
 		never := slices.Concat(c.Sandbox.Hide, []string{"/proc", "/sys", "/dev"})
 		hidden := slices.IndexFunc(never, func(h string) bool { return paths.Within(root, h) })

@@ -7,10 +7,11 @@ import (
 
 // Error is a fault in a file, with its place. Line and Column count from 1.
 type Error struct {
-	File         string
-	Line, Column int
-	Message      string // what is wrong and what was expected
-	Excerpt      string // the line, and below it a caret under the column
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"` // what is wrong and what was expected
+	Excerpt string `json:"-"`       // the line, and below it a caret under the column
 }
 
 // Error renders the fault over several lines: where and what, then the excerpt.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/toold/toold/policy"
@@ -131,20 +132,27 @@ func parsePolicy(file string, src []byte, unset policy.Action, unsaid pathCase) 
 		f.Presets = append(f.Presets, string(p))
 	}
 	w.setDefaults(&f, unset)
+	var heads []ruleHead
 	for _, r := range w.Commands {
-		f.Commands = append(f.Commands, r.rule())
+		f.Commands, heads = append(f.Commands, r.rule()), append(heads, ruleHead{r.At, r.ID, r.Decision})
 	}
 	for _, r := range w.Paths {
-		f.Paths = append(f.Paths, r.rule())
+		f.Paths, heads = append(f.Paths, r.rule()), append(heads, ruleHead{r.At, r.ID, r.Decision})
 	}
 	for _, r := range w.Net {
-		f.Net = append(f.Net, r.rule())
+		f.Net, heads = append(f.Net, r.rule()), append(heads, ruleHead{r.At, r.ID, r.Decision})
 	}
-	return layer{file: f, decoder: d, named: w.Clients}, d.checkRules(&w)
+	return layer{file: f, decoder: d, named: w.Clients}, d.checkRules(heads)
 }
 
-// setDefaults takes over the defaults, and notes the lines of those that are
-// written.
+// ruleHead is what every rule has.
+type ruleHead struct {
+	at       place
+	id       string
+	decision choice
+}
+
+// setDefaults takes over the defaults, and the lines of those that are written.
 func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 	for _, d := range []struct {
 		name string
@@ -176,43 +184,23 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 // namesRaised reports whether the file names a default that defaults.confined would
 // raise: what it says holds in a sandbox, too.
 func (w *policyFile) namesRaised() bool {
-	for _, d := range []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)} {
-		if d.set {
-			return true
-		}
-	}
-	return false
+	raised := []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)}
+	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })
 }
 
 // checkRules refuses rules without id or decision, and ids that occur twice.
-func (d *decoder) checkRules(w *policyFile) error {
+func (d *decoder) checkRules(rules []ruleHead) error {
 	seen := make(map[string]place)
-	check := func(at place, id string, decision choice) error {
-		switch first, twice := seen[id]; {
-		case id == "":
-			return d.errorAt(at, "the rule has no id: explanations and the journal refer to it")
+	for _, r := range rules {
+		switch first, twice := seen[r.id]; {
+		case r.id == "":
+			return d.errorAt(r.at, "the rule has no id: explanations and the journal refer to it")
 		case twice:
-			return d.errorAt(at, "the id %q is already used in line %d", id, first.line)
-		case !decision.set:
-			return d.errorAt(at, "rule %q has no decision: expected allow, ask or deny", id)
+			return d.errorAt(r.at, "the id %q is already used in line %d", r.id, first.line)
+		case !r.decision.set:
+			return d.errorAt(r.at, "rule %q has no decision: expected allow, ask or deny", r.id)
 		}
-		seen[id] = at
-		return nil
-	}
-	for _, r := range w.Commands {
-		if err := check(r.At, r.ID, r.Decision); err != nil {
-			return err
-		}
-	}
-	for _, r := range w.Paths {
-		if err := check(r.At, r.ID, r.Decision); err != nil {
-			return err
-		}
-	}
-	for _, r := range w.Net {
-		if err := check(r.At, r.ID, r.Decision); err != nil {
-			return err
-		}
+		seen[r.id] = r.at
 	}
 	return nil
 }

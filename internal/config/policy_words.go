@@ -19,14 +19,20 @@ func oneOf(what string, text []byte, words []string) error {
 	if slices.Contains(words, string(text)) {
 		return nil
 	}
-	expected := words[len(words)-1]
-	if len(words) > 1 {
-		expected = strings.Join(words[:len(words)-1], ", ") + " or " + expected
-	}
+	expected := either(words)
 	if near := spell.Nearest(string(text), words); near != "" && len(words) > 1 {
 		return fmt.Errorf("unknown %s %q: did you mean %s? Expected %s", what, text, near, expected)
 	}
 	return fmt.Errorf("unknown %s %q: expected %s", what, text, expected)
+}
+
+// either lists words: "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // choice is allow, ask or deny, and where it is written.
