@@ -8,6 +8,7 @@ package edit
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,11 +41,22 @@ type document interface {
 	remove(p Path) (string, error)
 	// hollow reports whether there is a table at a path that has no settings.
 	hollow(p Path) bool
+}
+
+// arrays is a document whose arrays can be changed: one in JSON.
+type arrays interface {
 	// items are the texts of the items of the array at a path.
 	items(p Path) ([]string, error)
 	// include appends an item, given as JSON; exclude removes one by its index.
 	include(p Path, item string) (string, error)
 	exclude(p Path, item int) (string, error)
+}
+
+func arraysOf(f Format, d document) (arrays, error) {
+	if a, ok := d.(arrays); ok {
+		return a, nil
+	}
+	return nil, fmt.Errorf("arrays in %s are not changed here", f)
 }
 
 func parse(f Format, text string) (document, error) {
@@ -105,17 +117,12 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 		return "", err
 	}
 	if o.Include && ok {
-		items, err := d.items(o.Path)
-		if err != nil {
-			return "", err
-		}
-		for _, item := range items {
-			if same(f, item, value) {
-				return text, nil
-			}
+		a, at, err := o.find(f, d, value)
+		if err != nil || at >= 0 {
+			return text, err
 		}
 		o.Wrote = value
-		return d.include(o.Path, value)
+		return a.include(o.Path, value)
 	}
 	if o.Include {
 		o.Include, value = false, "["+value+"]"
@@ -136,6 +143,15 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 	}
 	o.Wrote, _, err = after.get(o.Path)
 	return next, err
+}
+
+// find returns the index of an item in the array at the path; -1 for none.
+func (o *Done) find(f Format, d document, value string) (a arrays, at int, err error) {
+	if a, err = arraysOf(f, d); err != nil {
+		return nil, -1, err
+	}
+	items, err := a.items(o.Path)
+	return a, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err
 }
 
 // Undo takes changes back in a text that others have changed since, the latest first. What
@@ -167,17 +183,11 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	}
 	switch {
 	case o.Include:
-		items, err := d.items(o.Path)
-		if err != nil {
-			return "", false, err
+		a, at, err := o.find(f, d, o.Wrote)
+		if err == nil && at >= 0 {
+			text, err = a.exclude(o.Path, at)
 		}
-		for i, item := range items {
-			if same(f, item, o.Wrote) {
-				text, err = d.exclude(o.Path, i)
-				return text, true, err
-			}
-		}
-		return text, true, nil
+		return text, true, err
 	case !same(f, raw, o.Wrote):
 		return text, false, nil
 	case o.Had != nil:
@@ -216,10 +226,7 @@ func same(f Format, a, b string) bool {
 	}
 	x, errX := value(f, a)
 	y, errY := value(f, b)
-	if errX != nil || errY != nil {
-		return false
-	}
-	return x == y
+	return errX == nil && errY == nil && x == y
 }
 
 // value is the canonical form of a value: JSON without comments and with sorted keys.
@@ -232,8 +239,13 @@ func value(f Format, raw string) (string, error) {
 			raw = quote(s)
 		}
 	}
-	var v any
-	if err := json.Unmarshal([]byte(plain(raw)), &v); err != nil {
+	s := &scanner{text: raw}
+	n, err := s.value(0)
+	if err != nil {
+		return "", err
+	}
+	v, err := n.decode(raw)
+	if err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(v)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -102,24 +103,38 @@ func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
 	for i := len(p) - 1; i > depth; i-- {
 		value = "{" + quote(p[i]) + ":" + value + "}"
 	}
-	return d.insert(above, above.start, len(above.members), d.lastMember(above), quote(p[depth])+": ", value), nil
+	return d.insert(above, quote(p[depth])+": ", value), nil
 }
 
-// insert adds text as the last part of an object or array that has n parts, the last of
-// which ends at last.
-func (d *jsonDocument) insert(in *node, open, n, last int, key, value string) string {
-	inner := d.indentOf(open) + d.unit()
-	if n == 0 {
-		head := strings.TrimRight(d.text[:in.end-1], " \t\r\n")
-		return head + "\n" + inner + key + d.layout(value, inner) + "\n" + d.indentOf(open) + d.text[in.end-1:]
+// span is a member or an element with its place: text[start:end].
+type span struct{ start, end int }
+
+// parts are the members of an object or the elements of an array.
+func (n *node) parts() (list []span) {
+	for _, m := range n.members {
+		list = append(list, span{m.start, m.value.end})
 	}
+	for _, e := range n.elements {
+		list = append(list, span{e.start, e.end})
+	}
+	return list
+}
+
+// insert appends a part to an object or array.
+func (d *jsonDocument) insert(in *node, key, value string) string {
+	inner, parts := d.indentOf(in.start)+d.unit(), in.parts()
+	if len(parts) == 0 {
+		head := strings.TrimRight(d.text[:in.end-1], " \t\r\n")
+		return head + "\n" + inner + key + d.layout(value, inner) + "\n" + d.indentOf(in.start) + d.text[in.end-1:]
+	}
+	last := parts[len(parts)-1].end
 	after := d.comma(last)
 	head := d.text[:after]
 	if after == last {
 		head += ","
 	}
-	first := d.firstPart(in)
-	if !strings.Contains(d.text[open:first], "\n") { // all on a line
+	first := parts[0].start
+	if !strings.Contains(d.text[in.start:first], "\n") { // all on a line
 		return head + " " + key + value + d.text[after:]
 	}
 	inner = d.indentOf(first)
@@ -148,21 +163,6 @@ func onlyComment(rest string) bool {
 	return strings.HasPrefix(rest, "/*") && strings.Index(rest, "*/") == len(rest)-2
 }
 
-func (d *jsonDocument) lastMember(n *node) int {
-	if len(n.members) == 0 {
-		return n.start
-	}
-	return n.members[len(n.members)-1].value.end
-}
-
-func (d *jsonDocument) firstPart(n *node) int {
-	if len(n.members) > 0 {
-		return n.members[0].start
-	}
-	return n.elements[0].start
-}
-
-// indentOf returns the indentation of the line of a position.
 func (d *jsonDocument) indentOf(at int) string {
 	line := d.text[lineStart(d.text, at):]
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -199,30 +199,23 @@ func (d *jsonDocument) remove(p Path) (string, error) {
 	if n == nil || err != nil {
 		return d.text, err
 	}
-	starts, ends := make([]int, 0, len(above.members)), make([]int, 0, len(above.members))
-	which := 0
-	for i, m := range above.members {
-		starts, ends = append(starts, m.start), append(ends, m.value.end)
-		if m.value == n {
-			which = i
-		}
-	}
-	return d.cut(above, starts, ends, which), nil
+	return d.cut(above, slices.IndexFunc(above.members, func(m member) bool { return m.value == n })), nil
 }
 
 // cut removes one part of an object or array, with its comma and its line.
-func (d *jsonDocument) cut(in *node, starts, ends []int, which int) string {
-	from, to := starts[which], ends[which]
+func (d *jsonDocument) cut(in *node, which int) string {
+	parts := in.parts()
+	from, to := parts[which].start, parts[which].end
 	switch after := d.comma(to); {
-	case len(starts) == 1: // nothing is left
+	case len(parts) == 1: // nothing is left
 		kept := strings.TrimRight(d.text[:from], " \t\r\n")
 		rest := strings.TrimLeft(d.text[after:], " \t\r\n")
 		if len(kept) == in.start+1 && len(d.text)-len(rest) == in.end-1 {
 			return kept + rest
 		}
 		return d.text[:from] + d.text[after:]
-	case which == len(starts)-1 && after == to: // the comma before it goes
-		comma := d.comma(ends[which-1]) - 1
+	case which == len(parts)-1 && after == to: // the comma before it goes
+		comma := d.comma(parts[which-1].end) - 1
 		return d.text[:comma] + strings.TrimRight(d.text[comma+1:from], " \t\r\n") + d.text[to:]
 	default:
 		to = after
@@ -263,11 +256,7 @@ func (d *jsonDocument) include(p Path, item string) (string, error) {
 	if len(n.elements) == 0 && strings.TrimSpace(d.text[n.start+1:n.end-1]) == "" {
 		return d.text[:n.start] + "[" + item + "]" + d.text[n.end:], nil
 	}
-	last := n.start
-	if len(n.elements) > 0 {
-		last = n.elements[len(n.elements)-1].end
-	}
-	return d.insert(n, n.start, len(n.elements), last, "", item), nil
+	return d.insert(n, "", item), nil
 }
 
 func (d *jsonDocument) exclude(p Path, item int) (string, error) {
@@ -275,9 +264,5 @@ func (d *jsonDocument) exclude(p Path, item int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var starts, ends []int
-	for _, e := range n.elements {
-		starts, ends = append(starts, e.start), append(ends, e.end)
-	}
-	return d.cut(n, starts, ends, item), nil
+	return d.cut(n, item), nil
 }

@@ -149,40 +149,26 @@ func (s *scanner) part(n *node, depth int, open byte) error {
 	return err
 }
 
-// plain is JSON text without comments and trailing commas.
-func plain(text string) string {
-	s := &scanner{text: text}
-	n, err := s.value(0)
-	if err != nil {
-		return text // decoding it reports the error
-	}
-	var b strings.Builder
-	write(&b, text, n)
-	return b.String()
-}
-
-func write(b *strings.Builder, text string, n *node) {
+// decode is the value of a node.
+func (n *node) decode(text string) (v any, err error) {
 	switch text[n.start] {
 	case '{':
-		b.WriteByte('{')
-		for i, m := range n.members {
-			if i > 0 {
-				b.WriteByte(',')
+		table := map[string]any{}
+		for _, m := range n.members {
+			if table[m.key], err = m.value.decode(text); err != nil {
+				return nil, err
 			}
-			b.WriteString(quote(m.key) + ":")
-			write(b, text, m.value)
 		}
-		b.WriteByte('}')
+		return table, nil
 	case '[':
-		b.WriteByte('[')
+		list := make([]any, len(n.elements))
 		for i, e := range n.elements {
-			if i > 0 {
-				b.WriteByte(',')
+			if list[i], err = e.decode(text); err != nil {
+				return nil, err
 			}
-			write(b, text, e)
 		}
-		b.WriteByte(']')
-	default:
-		b.WriteString(text[n.start:n.end])
+		return list, nil
 	}
+	err = json.Unmarshal([]byte(text[n.start:n.end]), &v)
+	return v, err
 }

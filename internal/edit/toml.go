@@ -224,19 +224,6 @@ func (d *tomlDocument) remove(p Path) (string, error) {
 	return d.text[:k.start] + d.text[min(k.end+1, len(d.text)):], nil
 }
 
-func (d *tomlDocument) items(p Path) ([]string, error) {
-	return nil, fmt.Errorf("%s: lists are not changed in TOML", p)
-}
-
-func (d *tomlDocument) include(p Path, _ string) (string, error) {
-	return "", fmt.Errorf("%s: lists are not changed in TOML", p)
-}
-
-func (d *tomlDocument) exclude(p Path, _ int) (string, error) {
-	return "", fmt.Errorf("%s: lists are not changed in TOML", p)
-}
-
-// tomlString decodes a string of one line.
 func tomlString(raw string) (string, bool) {
 	switch {
 	case len(raw) >= 2 && raw[0] == '\'' && !strings.HasPrefix(raw, "'''"):

@@ -314,21 +314,6 @@ func (d *yamlDocument) check(next string, p Path, value string, there bool) erro
 	return nil
 }
 
-func (d *yamlDocument) items(Path) ([]string, error) {
-	return nil, errors.New("lists in YAML are not changed here")
-}
-
-func (d *yamlDocument) include(p Path, _ string) (string, error) {
-	_, err := d.items(p)
-	return "", err
-}
-
-func (d *yamlDocument) exclude(p Path, _ int) (string, error) {
-	_, err := d.items(p)
-	return "", err
-}
-
-// canonicalYAML is a value as JSON.
 func canonicalYAML(raw string) (string, error) {
 	v, err := decodeYAML("x: " + raw)
 	if err != nil {
