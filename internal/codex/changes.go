@@ -8,24 +8,15 @@ import (
 )
 
 type contentParams struct {
-	Path       string          `json:"path"`
-	DataBase64 []byte          `json:"dataBase64"`
-	Sandbox    json.RawMessage `json:"sandbox"`
+	pathParams
+	DataBase64 []byte `json:"dataBase64"`
 }
 
-func (c *Connection) writeFile(params json.RawMessage) (any, *rpcError) {
-	var a contentParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
-	f, e := pathParams{a.Path, a.Sandbox}.file()
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) writeFile(f file, a contentParams) (any, *rpcError) {
 	if !utf8.Valid(a.DataBase64) {
 		return nil, refuse("%s was not written: its content is no text; write such a file with a command", f.path)
 	}
-	_, e = c.call(f.limit, "write_file", map[string]any{"file_path": f.path, "content": string(a.DataBase64)})
+	_, e := c.call(f.limit, "write_file", map[string]any{"file_path": f.path, "content": string(a.DataBase64)})
 	return struct{}{}, e
 }
 
@@ -37,47 +28,30 @@ func (c *Connection) script(limit sandbox.Limit, argv ...string) (any, *rpcError
 }
 
 type directoryParams struct {
-	Path      string          `json:"path"`
-	Recursive *bool           `json:"recursive"`
-	Sandbox   json.RawMessage `json:"sandbox"`
+	pathParams
+	Recursive *bool `json:"recursive"`
 }
 
-func (c *Connection) createDirectory(params json.RawMessage) (any, *rpcError) {
-	var a directoryParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
-	f, e := pathParams{a.Path, a.Sandbox}.file()
-	if e != nil {
-		return nil, e
-	}
-	if a.Recursive != nil && *a.Recursive {
+func is(flag *bool) bool { return flag != nil && *flag }
+
+func (c *Connection) createDirectory(f file, a directoryParams) (any, *rpcError) {
+	if is(a.Recursive) {
 		return c.script(f.limit, "mkdir", "-p", "--", f.path)
 	}
 	return c.script(f.limit, "mkdir", "--", f.path)
 }
 
 type removeParams struct {
-	Path      string          `json:"path"`
-	Recursive *bool           `json:"recursive"`
-	Force     *bool           `json:"force"`
-	Sandbox   json.RawMessage `json:"sandbox"`
+	directoryParams
+	Force *bool `json:"force"`
 }
 
-func (c *Connection) remove(params json.RawMessage) (any, *rpcError) {
-	var a removeParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
-	f, e := pathParams{a.Path, a.Sandbox}.file()
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) remove(f file, a removeParams) (any, *rpcError) {
 	argv := []string{"rm", "-d"}
-	if a.Recursive != nil && *a.Recursive {
+	if is(a.Recursive) {
 		argv[1] = "-r"
 	}
-	if a.Force != nil && *a.Force {
+	if is(a.Force) {
 		argv = append(argv, "-f")
 	}
 	return c.script(f.limit, append(argv, "--", f.path)...)
@@ -90,11 +64,7 @@ type copyParams struct {
 	Sandbox         json.RawMessage `json:"sandbox"`
 }
 
-func (c *Connection) copy(params json.RawMessage) (any, *rpcError) {
-	var a copyParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) copy(a copyParams) (any, *rpcError) {
 	to, e := pathOf(a.DestinationPath)
 	if e != nil {
 		return nil, e

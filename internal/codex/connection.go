@@ -159,28 +159,51 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 // method carries out a request. The result of one without error must not be nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
-// atOnce are the methods that never wait: they are carried out in the order in which
-// they came.
-func atOnce(name string) method {
-	switch name {
-	case "environment/info":
-		return (*Connection).info
-	case "process/write":
-		return (*Connection).writeInput
-	case "process/signal":
-		return (*Connection).signal
-	case "process/terminate":
-		return (*Connection).terminate
+// with decodes the params of a method.
+func with[P any](do func(*Connection, P) (any, *rpcError)) method {
+	return func(c *Connection, params json.RawMessage) (any, *rpcError) {
+		var p P
+		if e := decode(params, &p); e != nil {
+			return nil, e
+		}
+		return do(c, p)
 	}
-	return nil
+}
+
+// onFile decodes the params of a method about the file that they name.
+func onFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, P) (any, *rpcError)) method {
+	return with(func(c *Connection, p P) (any, *rpcError) {
+		f, e := p.file()
+		if e != nil {
+			return nil, e
+		}
+		return do(c, f, p)
+	})
+}
+
+// atOnce are the methods that never wait: they are carried out in their order.
+var atOnce = map[string]method{
+	"environment/info":  (*Connection).info,
+	"process/write":     with((*Connection).writeInput),
+	"process/signal":    with((*Connection).signal),
+	"process/terminate": with((*Connection).terminate),
 }
 
 // waiting are the methods that may wait.
-func waiting(name string) method {
-	if name == "process/read" {
-		return (*Connection).readOutput
-	}
-	return fileMethod(name)
+var waiting = map[string]method{
+	"process/read":       with((*Connection).readOutput),
+	"fs/getMetadata":     onFile((*Connection).getMetadata),
+	"fs/readFile":        onFile((*Connection).readFile),
+	"fs/readDirectory":   onFile((*Connection).readDirectory),
+	"fs/canonicalize":    onFile((*Connection).canonicalize),
+	"fs/walk":            onFile((*Connection).walk),
+	"fs/open":            onFile((*Connection).open),
+	"fs/readBlock":       with((*Connection).readBlock),
+	"fs/close":           with((*Connection).closeFile),
+	"fs/writeFile":       onFile((*Connection).writeFile),
+	"fs/createDirectory": onFile((*Connection).createDirectory),
+	"fs/remove":          onFile((*Connection).remove),
+	"fs/copy":            with((*Connection).copy),
 }
 
 // Accept takes one frame. It waits while too many answers are not written: a client that
@@ -209,9 +232,9 @@ func (c *Connection) Accept(frame []byte) {
 
 // handle carries out a request, in a goroutine if that may wait.
 func (c *Connection) handle(r request) {
-	switch do := atOnce(r.Method); {
+	switch do := atOnce[r.Method]; {
 	case r.Method == "initialize":
-		c.answer(r, (*Connection).initialize)
+		c.answer(r, with((*Connection).initialize))
 	case c.session == nil:
 		c.reply(r.ID, nil, refuse("send initialize first; nothing was done"))
 	case do != nil:
@@ -222,9 +245,9 @@ func (c *Connection) handle(r request) {
 			defer c.recovered(r)
 			c.start(r)
 		})
-	case waiting(r.Method) != nil:
+	case waiting[r.Method] != nil:
 		// Ends when the request is answered or the connection ends; leave waits.
-		c.asked.Go(func() { c.answer(r, waiting(r.Method)) })
+		c.asked.Go(func() { c.answer(r, waiting[r.Method]) })
 	default:
 		c.reply(r.ID, nil, &rpcError{codeMethod, "toold does not serve the method " + r.Method + "; nothing was done"})
 	}
@@ -244,11 +267,7 @@ func (c *Connection) recovered(r request) {
 	}
 }
 
-func (c *Connection) initialize(params json.RawMessage) (any, *rpcError) {
-	var p initializeParams
-	if e := decode(params, &p); e != nil {
-		return nil, e
-	}
+func (c *Connection) initialize(p initializeParams) (any, *rpcError) {
 	if c.session != nil {
 		return nil, refuse("initialize was sent before")
 	}

@@ -3,6 +3,7 @@ package codex
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/toold/toold/internal/dispatch"
@@ -16,37 +17,6 @@ const codeMissing = -32004
 
 // missing is the answer about a path under which there is nothing.
 func missing() *rpcError { return &rpcError{codeMissing, "No such file or directory (os error 2)"} }
-
-// fileMethod is the method that reads or changes files under a name; nil when there is none.
-func fileMethod(name string) method {
-	switch name {
-	case "fs/getMetadata":
-		return (*Connection).getMetadata
-	case "fs/readFile":
-		return (*Connection).readFile
-	case "fs/readDirectory":
-		return (*Connection).readDirectory
-	case "fs/canonicalize":
-		return (*Connection).canonicalize
-	case "fs/walk":
-		return (*Connection).walk
-	case "fs/open":
-		return (*Connection).open
-	case "fs/readBlock":
-		return (*Connection).readBlock
-	case "fs/close":
-		return (*Connection).closeFile
-	case "fs/writeFile":
-		return (*Connection).writeFile
-	case "fs/createDirectory":
-		return (*Connection).createDirectory
-	case "fs/remove":
-		return (*Connection).remove
-	case "fs/copy":
-		return (*Connection).copy
-	}
-	return nil
-}
 
 type pathParams struct {
 	Path    string          `json:"path"`
@@ -66,16 +36,6 @@ func (p pathParams) file() (f file, e *rpcError) {
 	return f, e
 }
 
-// only decodes the params of methods that have a path and nothing else.
-func only(params json.RawMessage) (file, *rpcError) {
-	var a pathParams
-	if e := decode(params, &a); e != nil {
-		return file{}, e
-	}
-	return a.file()
-}
-
-// submit is a call about files.
 func (c *Connection) submit(limit sandbox.Limit, tool string, arguments map[string]any) (dispatch.Submission, *rpcError) {
 	text, err := json.Marshal(arguments)
 	if err != nil {
@@ -91,9 +51,7 @@ func (c *Connection) submit(limit sandbox.Limit, tool string, arguments map[stri
 // look reads something as a part of the series of reads that is under way.
 func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight, e *rpcError) {
 	arguments := map[string]any{"op": op, "file_path": f.path}
-	for name, value := range more {
-		arguments[name] = value
-	}
+	maps.Copy(arguments, more)
 	sub, e := c.submit(f.limit, "look", arguments)
 	if e != nil {
 		return s, e
@@ -187,11 +145,7 @@ type metadata struct {
 	ModifiedAtMS int64 `json:"modifiedAtMs"`
 }
 
-func (c *Connection) getMetadata(params json.RawMessage) (any, *rpcError) {
-	f, e := only(params)
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) getMetadata(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.look(f, "stat", nil)
 	if e != nil {
 		return nil, e
@@ -199,20 +153,12 @@ func (c *Connection) getMetadata(params json.RawMessage) (any, *rpcError) {
 	return metadata{IsDirectory: s.Kind == "directory", IsFile: s.Kind == "file", IsSymlink: s.Link, Size: s.Size, ModifiedAtMS: s.Modified}, nil
 }
 
-func (c *Connection) canonicalize(params json.RawMessage) (any, *rpcError) {
-	f, e := only(params)
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) canonicalize(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.look(f, "stat", nil)
 	return map[string]string{"path": uriOf(s.Path)}, e
 }
 
-func (c *Connection) readFile(params json.RawMessage) (any, *rpcError) {
-	f, e := only(params)
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) readFile(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.load(f, nil)
 	if e != nil {
 		return nil, e
@@ -226,11 +172,7 @@ type directoryEntry struct {
 	IsFile      bool   `json:"isFile"`
 }
 
-func (c *Connection) readDirectory(params json.RawMessage) (any, *rpcError) {
-	f, e := only(params)
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) readDirectory(f file, _ pathParams) (any, *rpcError) {
 	s, e := c.look(f, "list", nil)
 	entries := []directoryEntry{}
 	for _, n := range s.Entries {
@@ -240,14 +182,13 @@ func (c *Connection) readDirectory(params json.RawMessage) (any, *rpcError) {
 }
 
 type walkParams struct {
-	Path    string `json:"path"`
+	pathParams
 	Options struct {
 		MaxDepth                int  `json:"maxDepth"`
 		MaxDirectories          int  `json:"maxDirectories"`
 		MaxEntries              int  `json:"maxEntries"`
 		FollowDirectorySymlinks bool `json:"followDirectorySymlinks"`
 	} `json:"options"`
-	Sandbox json.RawMessage `json:"sandbox"`
 }
 
 type walked struct {
@@ -263,15 +204,7 @@ const (
 
 // walk lists the files below a directory, one level after the other. Links are listed
 // and not followed.
-func (c *Connection) walk(params json.RawMessage) (any, *rpcError) {
-	var a walkParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
-	root, e := pathParams{a.Path, a.Sandbox}.file()
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) walk(root file, a walkParams) (any, *rpcError) {
 	most, left := min(max(a.Options.MaxEntries, 0), mostEntries), min(max(a.Options.MaxDirectories, 0), mostDirectories)
 	entries, failed, truncated := []walked{}, []map[string]string{}, false
 	for level, depth := []string{root.path}, 0; len(level) > 0 && depth < a.Options.MaxDepth; depth++ {
@@ -303,14 +236,13 @@ func (c *Connection) walk(params json.RawMessage) (any, *rpcError) {
 	return map[string]any{"entries": entries, "errors": failed, "truncated": truncated}, nil
 }
 
-type openParams struct {
-	HandleID string          `json:"handleId"`
-	Path     string          `json:"path"`
-	Sandbox  json.RawMessage `json:"sandbox"`
-}
-
 type handleParams struct {
 	HandleID string `json:"handleId"`
+}
+
+type openParams struct {
+	handleParams
+	pathParams
 }
 
 type blockParams struct {
@@ -324,15 +256,7 @@ const maxHandles = 128
 
 // open opens a file for readBlock. A handle is a path: each block is judged and read by
 // itself.
-func (c *Connection) open(params json.RawMessage) (any, *rpcError) {
-	var a openParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
-	f, e := pathParams{a.Path, a.Sandbox}.file()
-	if e != nil {
-		return nil, e
-	}
+func (c *Connection) open(f file, a openParams) (any, *rpcError) {
 	if _, e := c.load(f, map[string]any{"limit": 0}); e != nil {
 		return nil, e
 	}
@@ -347,14 +271,10 @@ func (c *Connection) open(params json.RawMessage) (any, *rpcError) {
 		return nil, refuse("%d files are open already", maxHandles)
 	}
 	c.handles[a.HandleID] = f
-	return handleParams{a.HandleID}, nil
+	return a.handleParams, nil
 }
 
-func (c *Connection) readBlock(params json.RawMessage) (any, *rpcError) {
-	var a blockParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) readBlock(a blockParams) (any, *rpcError) {
 	c.mu.Lock()
 	f, ok := c.handles[a.HandleID]
 	c.mu.Unlock()
@@ -368,11 +288,7 @@ func (c *Connection) readBlock(params json.RawMessage) (any, *rpcError) {
 	return content{"chunk": append([]byte{}, s.Data...), "eof": s.EOF}, nil
 }
 
-func (c *Connection) closeFile(params json.RawMessage) (any, *rpcError) {
-	var a handleParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) closeFile(a handleParams) (any, *rpcError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.handles, a.HandleID)

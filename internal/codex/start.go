@@ -162,11 +162,7 @@ func (c *Connection) process(id string) (*process, *rpcError) {
 	return nil, refuse("unknown process id %s", id)
 }
 
-func (c *Connection) readOutput(params json.RawMessage) (any, *rpcError) {
-	var a readParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) readOutput(a readParams) (any, *rpcError) {
 	p, e := c.process(a.ProcessID)
 	if e != nil {
 		return nil, e
@@ -199,11 +195,7 @@ func (c *Connection) readOutput(params json.RawMessage) (any, *rpcError) {
 	}
 }
 
-func (c *Connection) writeInput(params json.RawMessage) (any, *rpcError) {
-	var a writeParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) writeInput(a writeParams) (any, *rpcError) {
 	p := c.session.find(a.ProcessID)
 	switch {
 	case p == nil:
@@ -255,11 +247,7 @@ func (p *process) again(id string) {
 	delete(p.writes, id)
 }
 
-func (c *Connection) signal(params json.RawMessage) (any, *rpcError) {
-	var a signalParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) signal(a signalParams) (any, *rpcError) {
 	p, e := c.process(a.ProcessID)
 	if e != nil {
 		return nil, e
@@ -276,11 +264,7 @@ func (c *Connection) signal(params json.RawMessage) (any, *rpcError) {
 	return struct{}{}, nil
 }
 
-func (c *Connection) terminate(params json.RawMessage) (any, *rpcError) {
-	var a processParams
-	if e := decode(params, &a); e != nil {
-		return nil, e
-	}
+func (c *Connection) terminate(a processParams) (any, *rpcError) {
 	p := c.session.find(a.ProcessID)
 	if p == nil || p.of() == nil || p.ended() {
 		return terminateResult{false}, nil
