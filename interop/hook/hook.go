@@ -32,11 +32,6 @@ type Dialect struct {
 	answer func(event string, deny string) (out any) // deny is why not, "" = allowed; nil prints nothing
 }
 
-// Dialects lists them.
-func Dialects() []Dialect {
-	return []Dialect{claude(), codex(), crush(), cursor(), gemini(), goose(), letta(), qwen(), vscode()}
-}
-
 // Call is a call that an agent is about to make.
 type Call struct {
 	ID      string // "" = it has none
