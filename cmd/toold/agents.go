@@ -139,7 +139,7 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 	for _, a := range agents {
 		p, ok, err := c.plan(a, named)
 		if err != nil {
-			return &exitError{exitFailed, err}
+			return err
 		}
 		if ok {
 			plans = append(plans, p)
@@ -156,7 +156,7 @@ func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named 
 	connects := slices.ContainsFunc(c.results, func(r connected) bool { return r.Status == "already" })
 	if len(plans) == 0 && !connects {
 		if len(c.results) == 0 {
-			return &exitError{exitFailed, fmt.Errorf("no agent was found; there could be %s", strings.Join(agentNames(), ", "))}
+			return fmt.Errorf("no agent was found; there could be %s", strings.Join(agentNames(), ", "))
 		}
 		return nil
 	}
@@ -225,7 +225,7 @@ func (c *connecting) ask(plans []connect.Plan) error {
 	fmt.Fprintf(c.std.err, "Change these files? Each change is tried first. [y/N] ")
 	line, _ := bufio.NewReader(c.std.in).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return &exitError{exitFailed, errors.New("nothing was changed")}
+		return errors.New("nothing was changed")
 	}
 	return nil
 }

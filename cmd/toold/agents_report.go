@@ -24,7 +24,7 @@ func (c *connecting) planned(plans []connect.Plan) error {
 	for _, p := range plans {
 		s, err := c.setup(p.Agent.Name)
 		if err != nil {
-			return &exitError{exitFailed, err}
+			return err
 		}
 		c.results = append(c.results, connected{Agent: p.Agent.Name, Found: p.Agent.Found(s), Status: "planned", Diff: p.Diff(), Notes: notes(p.Agent, s)})
 	}

@@ -60,7 +60,7 @@ func (g *global) listApprovals(ctx context.Context) error {
 	defer c.Close()
 	list, err := c.ListApprovals(ctx)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	if g.json {
 		return g.emit(list)
@@ -124,7 +124,7 @@ func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) e
 	var waiting []message.ApprovalRequest
 	if f.command != "" {
 		if waiting, err = c.ListApprovals(ctx); err != nil {
-			return &exitError{exitFailed, err}
+			return err
 		}
 	}
 	if err := f.add(&d, waiting); err != nil {
@@ -136,7 +136,7 @@ func (g *global) decide(ctx context.Context, d client.Decision, f answerFlags) e
 	case errors.As(err, &refused) && refused.Type == message.ApprovalNotPending:
 		return &exitError{exitNotPending, fmt.Errorf("%s: %s", id, refused.Message)}
 	case err != nil:
-		return &exitError{exitFailed, err}
+		return err
 	}
 	answer, word := map[string]any{"id": id, "approve": d.Approve}, "denied "
 	if d.Approve {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/internal/anchor"
+	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/internal/journal/seal"
 	"github.com/toold/toold/message"
@@ -32,13 +33,13 @@ func auditCommand(g *global) *cobra.Command {
 			"what is printed elsewhere and name it later, or anchor checkpoints elsewhere (toold audit\n" +
 			"anchor), to see that too. Ends with exit code 6 at the first record that does not fit. A\n" +
 			"daemon may run meanwhile.",
-		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), args) },
+		RunE: g.remotely(v.run),
 	}
 	verify.Flags().StringVar(&v.key, "key", "", "`file` of public keys that were kept elsewhere; only these may have signed checkpoints")
 	verify.Flags().StringArrayVar(&v.anchors, "anchor", nil, "`place` of checkpoints that were kept elsewhere: file:PATH, git:REPOSITORY or postgres://HOST/DATABASE")
 	cmd.AddCommand(verify, &cobra.Command{
 		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.accept(cmd.Context()) },
+		RunE: g.remotely(g.accept),
 	}, &cobra.Command{
 		Use: "key", Short: "Print the public key that checkpoints are signed with", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.publicKey) },
@@ -57,7 +58,11 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 		return err
 	}
 	defer record.Close()
-	err = do(ctx, record)
+	return tampered(do(ctx, record))
+}
+
+// tampered gives the error of a journal that was changed its exit code.
+func tampered(err error) error {
 	if errors.Is(err, journal.ErrTampered) {
 		return &exitError{exitTampered, err}
 	}
@@ -72,11 +77,8 @@ type verifyRun struct {
 }
 
 // run checks the journal, and that it has a link that was noted.
-func (v *verifyRun) run(ctx context.Context, noted []string) error {
-	cfg, err := v.remote()
-	if err == nil {
-		err = recorded(ctx, cfg)
-	}
+func (v *verifyRun) run(ctx context.Context, cfg config.Config, noted []string) error {
+	err := recorded(ctx, cfg)
 	var kept journal.Link
 	if err == nil && len(noted) == 1 {
 		kept, err = parseLink(noted[0])
@@ -93,11 +95,8 @@ func (v *verifyRun) run(ctx context.Context, noted []string) error {
 	if err == nil {
 		signed, err = journal.VerifyCheckpoints(ctx, cfg.StateDir, checks)
 	}
-	if errors.Is(err, journal.ErrTampered) {
-		return &exitError{exitTampered, err}
-	}
 	if err != nil {
-		return err
+		return tampered(err)
 	}
 	return v.found(r, signed)
 }
@@ -145,26 +144,22 @@ func (v *verifyRun) found(r journal.Report, signed journal.Checkpoints) error {
 		found.Cuts = append(found.Cuts, verifiedCut{c.Number, message.Instant(c.Time), c.Bytes, c.Text})
 		fmt.Fprintf(&text, "%d bytes of an incomplete record were cut off the end when toold started (record %d, %s):\n%s", c.Bytes, c.Number, message.Instant(c.Time), hex.Dump(c.Text))
 	}
-	v.note(signed)
+	v.note(found)
 	return v.print(found, text.String())
 }
 
 // note says beside the result what is signed.
-func (v *verifyRun) note(signed journal.Checkpoints) {
+func (v *verifyRun) note(found verified) {
 	if v.json {
 		return
 	}
-	if signed.Count == 0 {
+	if found.Checkpoints == 0 {
 		fmt.Fprintln(v.std.err, "toold: no record is signed yet")
 	} else {
-		ids := make([]string, len(signed.Keys))
-		for i, k := range signed.Keys {
-			ids[i] = seal.ID(k)
-		}
-		fmt.Fprintf(v.std.err, "toold: %d checkpoints, signed up to record %d by key %s\n", signed.Count, signed.Signed, strings.Join(ids, ", "))
+		fmt.Fprintf(v.std.err, "toold: %d checkpoints, signed up to record %d by key %s\n", found.Checkpoints, found.Signed, strings.Join(found.Keys, ", "))
 	}
 	if len(v.anchors) > 0 {
-		fmt.Fprintf(v.std.err, "toold: %d anchors fit\n", signed.Met)
+		fmt.Fprintf(v.std.err, "toold: %d anchors fit\n", found.Anchors)
 	}
 }
 
@@ -200,16 +195,12 @@ func parseLink(text string) (l journal.Link, err error) {
 }
 
 // accept notes the journal as it is.
-func (g *global) accept(ctx context.Context) error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) accept(ctx context.Context, cfg config.Config, _ []string) error {
 	if err := recorded(ctx, cfg); err != nil {
 		return err
 	}
 	if err := journal.Accept(cfg.StateDir); err != nil {
 		return err
 	}
-	return (&verifyRun{global: g}).run(ctx, nil)
+	return (&verifyRun{global: g}).run(ctx, cfg, nil)
 }

@@ -24,10 +24,11 @@ func cacheFinding(ctx context.Context, cfg config.Config) finding {
 		f.Is = "none: sandbox.caches is empty, or no call may have the profile workspace-write"
 		return f
 	}
-	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
-		return finding{Name: f.Name, Is: err.Error(), Mend: "choose another state folder with --state-dir"}
+	err := os.MkdirAll(cfg.StateDir, 0o700)
+	var store string
+	if err == nil {
+		store, err = os.MkdirTemp(cfg.StateDir, "doctor-caches-")
 	}
-	store, err := os.MkdirTemp(cfg.StateDir, "doctor-caches-")
 	if err != nil {
 		return finding{Name: f.Name, Is: err.Error(), Mend: "choose another state folder with --state-dir"}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,8 +96,8 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	}
 	c.background = background(arguments)
 	c.id = message.NewID("call")
-	ctx, interrupted := interruptible(cmd.Context())
-	defer interrupted.stop()
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
 	peer, err := c.connect(ctx, cfg)
 	if err != nil {
 		return err
@@ -128,30 +127,9 @@ func (c *callRun) run(cmd *cobra.Command, args []string) error {
 	return finished
 }
 
-// interrupts turns the first Ctrl-C into the end of a context and the second
-// into the end of the program.
-type interrupts struct{ stop func() }
-
-func interruptible(parent context.Context) (context.Context, interrupts) {
-	ctx, cancel := context.WithCancel(parent)
-	caught := make(chan os.Signal, 2)
-	signal.Notify(caught, os.Interrupt)
-	done := make(chan struct{})
-	// Ends with stop.
-	go func() {
-		for {
-			select {
-			case <-caught:
-				if ctx.Err() != nil {
-					os.Exit(exitInterrupted)
-				}
-				cancel()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return ctx, interrupts{func() { signal.Stop(caught); close(done); cancel() }}
+// interruptible returns a context that Ctrl-C ends. A second one ends the program.
+func interruptible(parent context.Context) (ctx context.Context, stop func()) {
+	return untilCaught(parent, map[os.Signal]bool{os.Interrupt: true})
 }
 
 // make sends the call and prints what comes until its return. When ctx ends the

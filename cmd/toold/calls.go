@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 	defer c.Close()
 	list, err := c.ListCalls(ctx, all)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	rows := make([][]string, len(list))
 	for n, i := range list {
@@ -104,12 +105,12 @@ func (g *global) cancel(ctx context.Context, id, reason string) error {
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused):
-		return &exitError{exitFailed, fmt.Errorf("%s: %s", id, refused.Message)}
+		return fmt.Errorf("%s: %s", id, refused.Message)
 	case err != nil:
-		return &exitError{exitFailed, err}
+		return err
 	}
 	if err := gone(ctx, c, id); err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.done(map[string]any{"tool_call_id": id, "cancelled": true}, "cancelled "+id)
 }
@@ -123,11 +124,7 @@ func gone(ctx context.Context, c *client.Client, id string) error {
 		if err != nil {
 			return err
 		}
-		found := false
-		for _, i := range list {
-			found = found || i.CallID == id
-		}
-		if !found {
+		if !slices.ContainsFunc(list, func(i message.CallInfo) bool { return i.CallID == id }) {
 			return nil
 		}
 		select {

@@ -37,18 +37,15 @@ func questions(ctx context.Context, c *client.Client) (ids []string) {
 	return ids
 }
 
-// openCalls are the calls that have not ended, with what they are.
-func openCalls(ctx context.Context, c *client.Client) []string { return callIDs(ctx, c, false) }
-
-// allCalls are also the latest that have.
-func allCalls(ctx context.Context, c *client.Client) []string { return callIDs(ctx, c, true) }
-
-func callIDs(ctx context.Context, c *client.Client, ended bool) (ids []string) {
-	list, _ := c.ListCalls(ctx, ended)
-	for _, i := range list {
-		ids = append(ids, oneLine(i.CallID)+"\t"+state(i)+" "+oneLine(i.Preview))
+// calls are the open calls and, with ended, the latest that have ended.
+func calls(ended bool) func(context.Context, *client.Client) []string {
+	return func(ctx context.Context, c *client.Client) (ids []string) {
+		list, _ := c.ListCalls(ctx, ended)
+		for _, i := range list {
+			ids = append(ids, oneLine(i.CallID)+"\t"+state(i)+" "+oneLine(i.Preview))
+		}
+		return ids
 	}
-	return ids
 }
 
 // toolNames offers the tools as the first operand of call, files as the second.

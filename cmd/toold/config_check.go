@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/toold/toold/internal/config"
 )
 
 func configCommand(g *global) *cobra.Command {
@@ -20,9 +23,9 @@ func configCommand(g *global) *cobra.Command {
 
 // checkedConfig is what check says of a configuration.
 type checkedConfig struct {
-	Config   string   `json:"config"` // empty: there is no file
-	Warnings []string `json:"warnings"`
-	Faults   []fault  `json:"faults,omitempty"`
+	Config   string          `json:"config"` // empty: there is no file
+	Warnings []string        `json:"warnings"`
+	Faults   []*config.Error `json:"faults,omitempty"`
 }
 
 func (g *global) checkConfig(files []string) error {
@@ -38,7 +41,7 @@ func (g *global) checkConfig(files []string) error {
 		return &exitError{exitConfig, err}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s\n", orDefault(cfg.File, "no file; the defaults hold"), count(len(cfg.Warnings), "warning"))
+	fmt.Fprintf(&text, "%s: %s\n", cmp.Or(cfg.File, "no file; the defaults hold"), count(len(cfg.Warnings), "warning"))
 	for _, w := range cfg.Warnings {
 		fmt.Fprintf(&text, "warning: %s\n", oneLine(w))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,21 +60,14 @@ func (g *global) doctor(ctx context.Context) error {
 
 // configFinding names the configuration and what in it is worth a thought.
 func configFinding(cfg config.Config) finding {
-	is := append([]string{orDefault(cfg.File, "none; the defaults hold")}, cfg.Warnings...)
+	is := append([]string{cmp.Or(cfg.File, "none; the defaults hold")}, cfg.Warnings...)
 	return finding{Name: "configuration", OK: true, Is: strings.Join(is, "; ")}
-}
-
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func confinementFindings(ctx context.Context) []finding {
 	var list []finding
 	for _, f := range sandbox.Probe(ctx).Features {
-		list = append(list, finding{Name: f.Name, OK: f.OK, Is: orDefault(f.Why, f.Detail), Mend: f.Mend})
+		list = append(list, finding{Name: f.Name, OK: f.OK, Is: cmp.Or(f.Why, f.Detail), Mend: f.Mend})
 	}
 	return list
 }
@@ -172,23 +166,13 @@ const stateRoom = 8 << 20
 
 // stateFinding writes where the journal will.
 func stateFinding(cfg config.Config) finding {
-	mend := "choose another folder with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir
-	if err := os.MkdirAll(cfg.StateDir, 0o700); err != nil {
-		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
+	err := writeProbe(cfg.StateDir)
+	var kept int64
+	if err == nil {
+		kept, err = daemon.KeptBytes(cfg)
 	}
-	probe := filepath.Join(cfg.StateDir, fmt.Sprintf("doctor-%d", os.Getpid()))
-	f, err := os.OpenFile(probe, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
-	}
-	_, err = f.Write(make([]byte, stateRoom))
-	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(probe))
-	if err != nil {
-		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
-	}
-	kept, err := daemon.KeptBytes(cfg)
-	if err != nil {
-		return finding{Name: "state folder", Is: err.Error(), Mend: mend}
+		return finding{Name: "state folder", Is: err.Error(), Mend: "choose another folder with --state-dir, or: mkdir -p -m 700 " + cfg.StateDir}
 	}
 	is := fmt.Sprintf("%s; %s are kept of at most %s", cfg.StateDir, size(kept), size(cfg.Limits.StateBytes))
 	if kept > cfg.Limits.StateBytes {
@@ -198,6 +182,20 @@ func stateFinding(cfg config.Config) finding {
 		is += "; " + cfg.HeadDir() + " could not be made, so a state folder that is replaced as a whole goes unnoticed"
 	}
 	return finding{Name: "state folder", OK: true, Is: is}
+}
+
+// writeProbe writes as much as stateRoom into a directory, and removes it.
+func writeProbe(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	probe := filepath.Join(dir, fmt.Sprintf("doctor-%d", os.Getpid()))
+	f, err := os.OpenFile(probe, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, stateRoom))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(probe))
 }
 
 // portFinding finds the running daemon, or tries whether one could listen.
@@ -224,18 +222,17 @@ func (g *global) printFindings(findings []finding) error {
 		if !f.OK {
 			failed++
 		}
-	}
-	if g.json {
-		if err := g.emit(findings); err != nil {
-			return &exitError{exitFailed, err}
-		}
-	} else {
-		for _, f := range findings {
+		if !g.json {
 			printFinding(g, f)
 		}
 	}
+	if g.json {
+		if err := g.emit(findings); err != nil {
+			return err
+		}
+	}
 	if failed > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d of %d checks failed", failed, len(findings))}
+		return fmt.Errorf("%d of %d checks failed", failed, len(findings))
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/journal"
 )
 
@@ -17,24 +17,20 @@ func journalCommand(g *global) *cobra.Command {
 		Use: "import", Short: "Import journal.db of 0.1.0-dev", Args: cobra.NoArgs,
 		Long: "Imports journal.db of 0.1.0-dev, as toold does when it starts, and keeps it as\n" +
 			"journal.db.imported. One that was changed from outside is imported only with --accept.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.importJournal(cmd.Context(), accept) },
+		RunE: g.remotely(func(ctx context.Context, cfg config.Config, _ []string) error {
+			return g.importJournal(ctx, cfg, accept)
+		}),
 	}
 	imports.Flags().BoolVar(&accept, "accept", false, "import a journal that was changed from outside as it is")
 	cmd.AddCommand(imports)
 	return cmd
 }
 
-func (g *global) importJournal(ctx context.Context, accept bool) error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) importJournal(ctx context.Context, cfg config.Config, accept bool) error {
 	calls, done, err := journal.Import(ctx, cfg.StateDir, accept)
 	switch {
-	case errors.Is(err, journal.ErrTampered):
-		return &exitError{exitTampered, err}
 	case err != nil:
-		return err
+		return tampered(err)
 	case !done:
 		return g.print(map[string]any{"calls": 0}, fmt.Sprintf("there is no journal.db in %s: nothing to import\n", cfg.StateDir))
 	}

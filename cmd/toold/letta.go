@@ -62,8 +62,8 @@ func (g *global) serveLetta(ctx context.Context, o letta.Options) error {
 	if err != nil {
 		return err
 	}
-	ctx, interrupted := interruptible(ctx)
-	defer interrupted.stop()
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	c := &callRun{global: g}
 	o.Dir = cfg.Workspace
 	o.Dial = func(ctx context.Context, dir string) (*client.Client, error) {

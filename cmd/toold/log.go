@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,7 @@ func openRecord(ctx context.Context, cfg config.Config) (*journal.Journal, error
 	if err := recorded(ctx, cfg); err != nil {
 		return nil, err
 	}
-	j, err := journal.Open(ctx, cfg.StateDir, journal.Self())
-	if err != nil {
-		return nil, &exitError{exitFailed, err}
-	}
-	return j, nil
+	return journal.Open(ctx, cfg.StateDir, journal.Self())
 }
 
 // recorded returns an error unless a journal was made. That of 0.1.0-dev is imported.
@@ -37,15 +34,10 @@ func recorded(ctx context.Context, cfg config.Config) error {
 	if err == nil {
 		err = journal.Made(cfg.StateDir)
 	}
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return &exitError{exitFailed, fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)}
-	case errors.Is(err, journal.ErrTampered):
-		return &exitError{exitTampered, err}
-	case err != nil:
-		return &exitError{exitFailed, err}
+	if errors.Is(err, journal.ErrNotFound) {
+		return fmt.Errorf("there is no journal in %s: no call was made yet", cfg.StateDir)
 	}
-	return nil
+	return tampered(err)
 }
 
 // logRun is one `toold log`.
@@ -116,32 +108,21 @@ func oneOf(flag, word string, known ...string) error {
 	return fmt.Errorf("%s %q: expected %s or %s", flag, word, strings.Join(known[:last], ", "), known[last])
 }
 
-// ownName replaces another name of a tool by its own.
-func (l *logRun) ownName() error {
+// ownName resolves an alias in --tool. unknown is the error for a tool that toold does not have.
+func (l *logRun) ownName() (unknown, err error) {
 	registry, err := daemon.Tools(config.Config{})
-	if err != nil {
-		return err
+	if err != nil || l.tool == "" {
+		return nil, err
 	}
 	if _, name, known := registry.Lookup(l.tool); known {
 		l.tool = name
-	}
-	return nil
-}
-
-// unknownTool rejects a --tool that is neither in the journal nor one that toold has.
-func (l *logRun) unknownTool() error {
-	registry, err := daemon.Tools(config.Config{})
-	if err != nil {
-		return err
-	}
-	if _, _, known := registry.Lookup(l.tool); known {
-		return nil
+		return nil, nil
 	}
 	var names []string
 	for _, d := range registry.Definitions() {
 		names = append(names, d.Name)
 	}
-	return &exitError{exitUsage, oneOf("--tool", l.tool, names...)}
+	return &exitError{exitUsage, oneOf("--tool", l.tool, names...)}, nil
 }
 
 // logged is a call and its text on one line.
@@ -155,7 +136,8 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	if err != nil {
 		return err
 	}
-	if err := l.ownName(); err != nil {
+	unknown, err := l.ownName()
+	if err != nil {
 		return err
 	}
 	f := follower{logRun: l, record: record}
@@ -168,10 +150,8 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 	if err != nil {
 		return err
 	}
-	if len(calls) == 0 && l.tool != "" {
-		if err := l.unknownTool(); err != nil {
-			return err
-		}
+	if len(calls) == 0 && unknown != nil {
+		return unknown
 	}
 	slices.Reverse(calls)
 	if err := l.print(calls); err != nil || !l.follow {
@@ -187,9 +167,9 @@ func (l *logRun) print(calls []logged) error {
 	several := slices.ContainsFunc(calls, func(c logged) bool { return c.Workspace != calls[0].Workspace })
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
-		rows[n] = []string{c.ReceivedAt.Local().Format(time.DateTime), orDefault(c.Decision.Action, "-"), ending(c.Record)}
+		rows[n] = []string{c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record)}
 		if several {
-			rows[n] = append(rows[n], oneLine(orDefault(c.Workspace, "-")))
+			rows[n] = append(rows[n], oneLine(cmp.Or(c.Workspace, "-")))
 		}
 		rows[n] = append(rows[n], oneLine(c.ID), c.text)
 	}
@@ -259,5 +239,5 @@ func ending(rec journal.Record) string {
 	case rec.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *rec.ExitCode)
 	}
-	return orDefault(rec.Status, string(rec.State))
+	return cmp.Or(rec.Status, string(rec.State))
 }

@@ -40,10 +40,10 @@ func (g *global) serveMCP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, interrupted := interruptible(ctx)
-	defer interrupted.stop()
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM) // with which clients end a server
+	ctx, stop := interruptible(ctx)
 	defer stop()
+	ctx, end := signal.NotifyContext(ctx, syscall.SIGTERM) // with which clients end a server
+	defer end()
 	c := &callRun{global: g}
 	dial := func(ctx context.Context, role string) (*client.Client, error) {
 		return c.dialRunning(ctx, cfg, role, client.Options{Workspace: cfg.Workspace})

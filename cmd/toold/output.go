@@ -59,8 +59,8 @@ func outputCommand(g *global) *cobra.Command {
 }
 
 func (o *outputRun) run(ctx context.Context) error {
-	ctx, interrupted := interruptible(ctx)
-	defer interrupted.stop()
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	c, err := o.dial(ctx, "observer")
 	if err != nil {
 		return err
@@ -74,9 +74,9 @@ func (o *outputRun) run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil
 	case errors.As(err, &refused):
-		return &exitError{exitFailed, errors.New(oneLine(refused.Message))}
+		return errors.New(oneLine(refused.Message))
 	case err != nil:
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return nil
 }

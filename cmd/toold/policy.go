@@ -22,7 +22,7 @@ import (
 func policyCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Write, check, try and improve the policy; nothing is run"}
 	cmd.AddCommand(policyInitCommand(g), policyCheckCommand(g), policyExplainCommand(g), policyTestCommand(g),
-		policySuggestCommand(g), policyUndoCommand(g), policyDiffCommand(g), policySchemaCommand(g))
+		policySuggestCommand(g), policyUndoCommand(g), policyDiffCommand(g), schemaCommand(g, "Print the JSON Schema of policy files, for editors", config.PolicySchema))
 	return cmd
 }
 
@@ -107,21 +107,21 @@ func (g *global) initPolicy(name string, args []string) error {
 	}
 	path, err := starterPath(args)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot make the directory of the policy: %w", err)}
+		return fmt.Errorf("cannot make the directory of the policy: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return &exitError{exitFailed, fmt.Errorf("%s exists already and stays as it is; name another file", path)}
+		return fmt.Errorf("%s exists already and stays as it is; name another file", path)
 	}
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot write the policy: %w", err)}
+		return fmt.Errorf("cannot write the policy: %w", err)
 	}
 	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot write the policy: %w", err)}
+		return fmt.Errorf("cannot write the policy: %w", err)
 	}
 	if err := g.print(map[string]string{"policy": path}, path+"\n"); err != nil || g.json {
 		return err

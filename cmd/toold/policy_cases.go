@@ -54,7 +54,7 @@ func (g *global) testPolicy(files []string) error {
 	}
 	text := strings.Join(append(slices.Clone(report.Failures), fmt.Sprintf("%d passed, %d failed\n", report.Passed, len(report.Failures))), "\n")
 	if err := g.print(report, text); err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	if len(report.Failures) > 0 {
 		return &exitError{exitFailed, nil}
@@ -80,7 +80,7 @@ func (r *testReport) examples(cfg config.Config, file string) error {
 func (r *testReport) cases(cfg config.Config, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot read the cases: %w", err)}
+		return fmt.Errorf("cannot read the cases: %w", err)
 	}
 	judges := make(map[string]*judge)
 	for i, line := range bytes.Split(text, []byte("\n")) {

@@ -33,33 +33,24 @@ type checked struct {
 	Rules    int      `json:"rules"`
 	Warnings []string `json:"warnings"`
 	// Default is what the built-in policy decides otherwise, of some everyday commands.
-	Default []check.Shift `json:"default,omitempty"`
-	Faults  []fault       `json:"faults,omitempty"`
+	Default []check.Shift   `json:"default,omitempty"`
+	Faults  []*config.Error `json:"faults,omitempty"`
 }
 
-// fault is why a file cannot be used, and where it stands.
-type fault struct {
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Message string `json:"message"`
-}
-
-// faultsOf are the faults that an error tells of.
-func faultsOf(err error) []fault {
+// faultsOf are the faults that an error is made of.
+func faultsOf(err error) (list []*config.Error) {
 	var several interface{ Unwrap() []error }
 	var placed *config.Error
 	switch {
 	case errors.As(err, &several):
-		var list []fault
 		for _, err := range several.Unwrap() {
 			list = append(list, faultsOf(err)...)
 		}
 		return list
 	case errors.As(err, &placed):
-		return []fault{{placed.File, placed.Line, placed.Column, placed.Message}}
+		return append(list, placed)
 	}
-	return []fault{{Message: err.Error()}}
+	return append(list, &config.Error{Message: err.Error()})
 }
 
 func (g *global) checkPolicy(files []string) error {

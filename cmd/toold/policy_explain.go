@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,14 +42,14 @@ func policyExplainCommand(g *global) *cobra.Command {
 			if cmd.ArgsLenAtDash() < 0 && tool == "" && !cmd.Flags().Changed("arguments") {
 				return g.explainRecorded(cmd, j, args, coded)
 			}
-			arguments, err := flags.build(cmd, orDefault(tool, "bash"), operand(args), g.std.in, g.from)
+			arguments, err := flags.build(cmd, cmp.Or(tool, "bash"), operand(args), g.std.in, g.from)
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
 			j.Client, j.Agent = client, agent
-			e, err := j.Explain(orDefault(tool, "bash"), arguments)
+			e, err := j.Explain(cmp.Or(tool, "bash"), arguments)
 			if err != nil {
-				return &exitError{exitFailed, err}
+				return err
 			}
 			return g.explained(explanation{Explanation: e}, coded)
 		},
@@ -97,23 +98,22 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, co
 	defer log.Close()
 	rec, err := log.FindAny(cmd.Context(), args[0])
 	if errors.Is(err, journal.ErrNotFound) {
-		return &exitError{exitFailed, fmt.Errorf("the journal has no call %q; for a command: toold policy explain -- %[1]s", args[0])}
+		return fmt.Errorf("the journal has no call %q; for a command: toold policy explain -- %[1]s", args[0])
 	}
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	arguments, err := log.Arguments(cmd.Context(), rec.Key)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	j.Client, j.Agent = rec.Client, rec.AgentID
-	now, err := j.Explain(rec.Tool, arguments) // the arguments have the shape of the name that was asked for
-	if err != nil {
-		return &exitError{exitFailed, err}
+	e := explanation{Call: rec.ID}
+	if e.Explanation, err = j.Explain(rec.Tool, arguments); err != nil { // the arguments have the shape of the name that was asked for
+		return err
 	}
-	e := explanation{Call: rec.ID, Explanation: now}
 	if e.Recorded, err = decided(rec); err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.explained(e, coded)
 }

@@ -70,7 +70,7 @@ func (g *global) history(ctx context.Context, j *judge, since string) (*check.Hi
 	defer log.Close()
 	h, err := dispatch.History(ctx, log, time.Now().Add(-back), 0, j.Effects)
 	if err != nil {
-		return nil, &exitError{exitFailed, err}
+		return nil, err
 	}
 	return h, nil
 }

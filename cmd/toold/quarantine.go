@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -18,28 +19,24 @@ func quarantineCommand(g *global) *cobra.Command {
 		Long: "List what appeared in a workspace under a protected name while a call ran, and was\n" +
 			"removed (sandbox.protect). A command may have made it: look at it before you put it back.\n" +
 			"The copies are kept for limits.quarantine_keep, and while limits.state_bytes has room.",
-		RunE: func(*cobra.Command, []string) error { return g.listQuarantine() },
+		RunE: g.remotely(g.listQuarantine),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "restore ID", Short: "Put something back to where it was; nothing is replaced", Args: one,
 		Long: "Put something back to where it was. Nothing is replaced and no link followed. Do it while\n" +
 			"no call runs in that workspace: else that call is ended, and it is removed again.",
-		RunE: func(_ *cobra.Command, args []string) error { return g.restore(args[0]) },
+		RunE: g.remotely(g.restore),
 	}, &cobra.Command{
 		Use: "remove ID", Short: "Remove something for good", Args: one,
-		RunE: func(_ *cobra.Command, args []string) error { return g.discard(args[0]) },
+		RunE: g.remotely(g.discard),
 	})
 	return cmd
 }
 
-func (g *global) listQuarantine() error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) listQuarantine(_ context.Context, cfg config.Config, _ []string) error {
 	items, err := quarantine.Items(daemon.QuarantineDir(cfg))
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	rows := make([][]string, len(items))
 	for n, i := range items {
@@ -54,25 +51,18 @@ func (g *global) listQuarantine() error {
 	return nil
 }
 
-func (g *global) restore(id string) error {
-	cfg, err := g.remote()
+func (g *global) restore(_ context.Context, cfg config.Config, args []string) error {
+	path, err := quarantine.Restore(daemon.QuarantineDir(cfg), args[0])
 	if err != nil {
 		return err
 	}
-	path, err := quarantine.Restore(daemon.QuarantineDir(cfg), id)
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return g.done(map[string]any{"id": id, "restored": path}, "put back: "+display.Visible(path))
+	return g.done(map[string]any{"id": args[0], "restored": path}, "put back: "+display.Visible(path))
 }
 
-func (g *global) discard(id string) error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) discard(_ context.Context, cfg config.Config, args []string) error {
+	id := args[0]
 	if err := quarantine.Discard(daemon.QuarantineDir(cfg), id); err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
 }

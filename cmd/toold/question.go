@@ -30,9 +30,7 @@ func question(r message.ApprovalRequest, indent string) string {
 }
 
 // oneLine is text that an agent had a part in, on one line.
-func oneLine(s string) string {
-	return strings.ReplaceAll(display.Visible(s), "\n", `\n`)
-}
+func oneLine(s string) string { return display.Line(s) }
 
 // asker says who asks for a call and why, as far as that is known. The client chose all
 // of it but the name of its token.

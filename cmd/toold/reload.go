@@ -24,22 +24,18 @@ func reloadCommand(g *global) *cobra.Command {
 			"of the files by itself; this command tells whether they are good. A faulty policy does\n" +
 			"not take the place of the one that holds. Calls that run are not affected; calls that\n" +
 			"wait for a person are judged again.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.reload(cmd.Context()) },
+		RunE: g.remotely(g.reload),
 	}
 }
 
-func (g *global) reload(ctx context.Context) error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) error {
 	answer, err := g.askReload(ctx, cfg, http.MethodPost)
 	if err != nil {
 		return &exitError{exitUnreachable, err}
 	}
 	if g.json {
 		if err := g.emit(answer); err != nil {
-			return &exitError{exitFailed, err}
+			return err
 		}
 	}
 	if answer.Error != "" {

@@ -109,10 +109,10 @@ func newRoot(g *global) *cobra.Command {
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
 	root.AddCommand(serve, connectCommand(g), upCommand(g), downCommand(g), callCommand(g), execCommand(g), callsCommand(g), logCommand(g), showCommand(g), auditCommand(g), journalCommand(g), outputCommand(g), cancelCommand(g), watchCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
-		policyCommand(g), reloadCommand(g), configCommand(g), doctorCommand(g), quarantineCommand(g), workspacesCommand(g), tokenCommand(g), mcpCommand(g), lettaCommand(g), hookCommand(g), schemaCommand(g), versionCommand(g))
+		policyCommand(g), reloadCommand(g), configCommand(g), doctorCommand(g), quarantineCommand(g), workspacesCommand(g), tokenCommand(g), mcpCommand(g), lettaCommand(g), hookCommand(g), schemaCommand(g, "Print the JSON Schema of every frame of the protocol", message.Schema), versionCommand(g))
 	for name, complete := range map[string]completion{
 		"call": toolNames, "approve": g.completed(questions), "deny": g.completed(questions),
-		"cancel": g.completed(openCalls), "output": g.completed(allCalls), "show": g.completed(allCalls),
+		"cancel": g.completed(calls(false)), "output": g.completed(calls(true)), "show": g.completed(calls(true)),
 	} {
 		cmd, _, _ := root.Find([]string{name}) // it is one of those above
 		cmd.ValidArgsFunction = complete
@@ -182,7 +182,7 @@ func (g *global) columns(rows [][]string) error {
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	if err := table.Flush(); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot print: %w", err)}
+		return fmt.Errorf("cannot print: %w", err)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (g *global) columns(rows [][]string) error {
 // out writes text to standard output, and nothing to a terminal that it would obey.
 func (g *global) out(text string) error {
 	if _, err := newPrinter(g.std.out, false).Write([]byte(text)); err != nil {
-		return &exitError{exitFailed, fmt.Errorf("cannot print: %w", err)}
+		return fmt.Errorf("cannot print: %w", err)
 	}
 	return nil
 }
@@ -220,6 +220,17 @@ func (g *global) inspect() (config.Config, error) { return g.loadFor(config.Judg
 // remote reads the configuration for what a running daemon is asked, or what one has
 // left. A person may ask that from any folder.
 func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
+
+// remotely has a command work with the configuration that remote returns.
+func (g *global) remotely(do func(context.Context, config.Config, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, err := g.remote()
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), cfg, args)
+	}
+}
 
 // readConfig reads the configuration of somebody who works in the current directory.
 func (g *global) readConfig(options config.Options) (config.Config, error) {

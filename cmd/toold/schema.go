@@ -2,33 +2,17 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-
-	"github.com/toold/toold/internal/config"
-	"github.com/toold/toold/message"
 )
 
-func schemaCommand(g *global) *cobra.Command {
+func schemaCommand(g *global, short string, schema func() ([]byte, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON Schema of every frame of the protocol", Args: cobra.NoArgs,
+		Use: "schema", Short: short, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			schema, err := message.Schema()
+			text, err := schema()
 			if err != nil {
-				return &exitError{exitFailed, err}
+				return err
 			}
-			return g.out(string(schema) + "\n")
-		},
-	}
-}
-
-func policySchemaCommand(g *global) *cobra.Command {
-	return &cobra.Command{
-		Use: "schema", Short: "Print the JSON Schema of policy files, for editors", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			schema, err := config.PolicySchema()
-			if err != nil {
-				return &exitError{exitFailed, err}
-			}
-			return g.out(string(schema) + "\n")
+			return g.out(string(text) + "\n")
 		},
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -100,13 +102,17 @@ func hangups() (reload chan os.Signal, stop func()) {
 // their default dispositions: Go resets caught signals in children, not ignored
 // ones.
 func untilSignalled(parent context.Context) (context.Context, func()) {
-	ends := map[os.Signal]bool{
-		syscall.SIGTERM: true, syscall.SIGINT: true,
+	return untilCaught(parent, map[os.Signal]bool{
+		syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGPIPE: false,
 		syscall.SIGHUP: !hangupReloads(), syscall.SIGQUIT: !signal.Ignored(syscall.SIGQUIT),
-	}
+	})
+}
+
+// untilCaught returns a context that a signal ends, if ends has it. A second one exits.
+func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	caught := make(chan os.Signal, 4)
-	signal.Notify(caught, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	signal.Notify(caught, slices.Collect(maps.Keys(ends))...)
 	done := make(chan struct{})
 	// Ends with the stop function.
 	go func() {

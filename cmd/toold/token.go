@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -18,16 +20,12 @@ import (
 func tokenCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "token", Short: "Show, add, rotate and revoke the tokens with which clients connect"}
 	add := func(use, short string, args cobra.PositionalArgs, run func(config.Config, string) error) {
-		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: args, RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := g.remote()
-			if err != nil {
-				return err
-			}
+		cmd.AddCommand(&cobra.Command{Use: use, Short: short, Args: args, RunE: g.remotely(func(_ context.Context, cfg config.Config, args []string) error {
 			return run(cfg, strings.Join(args, ""))
-		}})
+		})})
 	}
 	add("show [NAME]", "Print a token (default: agent)", cobra.MaximumNArgs(1), func(cfg config.Config, name string) error {
-		return g.showToken(cfg, orDefault(name, "agent"))
+		return g.showToken(cfg, cmp.Or(name, "agent"))
 	})
 	add("list", "List the tokens", cobra.NoArgs, func(cfg config.Config, _ string) error { return g.listTokens(cfg) })
 	add("add NAME", "Make a token for an agent, which calls are recorded under", one, g.addToken)
@@ -62,8 +60,13 @@ func (g *global) showToken(cfg config.Config, name string) error {
 		return err
 	}
 	t, err := tokens.Read(file)
+	return g.printToken(name, file, t, err)
+}
+
+// printToken prints a token that was read or made, or why it was not.
+func (g *global) printToken(name, file string, t tokens.Token, err error) error {
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.print(map[string]string{"name": name, "file": file, "token": t.Secret}, t.Secret+"\n")
 }
@@ -115,10 +118,7 @@ func (g *global) addToken(cfg config.Config, name string) error {
 		return &exitError{exitUsage, fmt.Errorf("there is a token %q already; print it with `toold token show %s`", name, name)}
 	}
 	t, err := tokens.Make(file)
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return g.print(map[string]string{"name": name, "file": file, "token": t.Secret}, t.Secret+"\n")
+	return g.printToken(name, file, t, err)
 }
 
 func (g *global) rotateToken(cfg config.Config, name string) error {
@@ -127,7 +127,7 @@ func (g *global) rotateToken(cfg config.Config, name string) error {
 		return err
 	}
 	if _, err := tokens.Rotate(file); err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.done(map[string]any{"name": name, "file": file}, fmt.Sprintf("the token %s is another one now; what has the old one can do nothing with it", name))
 }
@@ -141,7 +141,7 @@ func (g *global) revokeToken(cfg config.Config, name string) error {
 		return &exitError{exitUsage, fmt.Errorf("the token %s belongs to the configuration, and would be made again; replace it with `toold token rotate %s`, or take it out of `tokens` in the configuration file", name, name)}
 	}
 	if err := tokens.Revoke(file); err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	return g.done(map[string]any{"name": name}, fmt.Sprintf("the token %s is revoked; what has it can do nothing with it", name))
 }

@@ -52,7 +52,7 @@ func upCommand(g *global) *cobra.Command {
 func downCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "down", Short: "End the daemon; running calls are answered first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return g.down(cmd.Context()) },
+		RunE: g.remotely(g.down),
 	}
 }
 
@@ -147,11 +147,7 @@ func (g *global) daemonCommand(cfg config.Config) ([]string, error) {
 	return command, nil
 }
 
-func (g *global) down(ctx context.Context) error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) down(ctx context.Context, cfg config.Config, _ []string) error {
 	d, ok, err := stopDaemon(ctx, cfg.StateDir)
 	switch {
 	case err != nil:

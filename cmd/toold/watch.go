@@ -61,8 +61,8 @@ type watcher struct {
 
 // watch goes on until interrupted.
 func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
-	ctx, interrupted := interruptible(ctx)
-	defer interrupted.stop()
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	c, err := g.dial(ctx, "approver")
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &refused) && w.wants.After == nil:
-			return &exitError{exitFailed, errors.New(oneLine(refused.Message))}
+			return errors.New(oneLine(refused.Message))
 		case refused != nil:
 			w.wants.After = nil // it is another journal
 		default:

@@ -22,17 +22,17 @@ func workspacesCommand(g *global) *cobra.Command {
 			"or its cwd selects, under that workspace's policy, and changes nothing in the others. Only a\n" +
 			"person registers a workspace: with add, or by starting toold serve or toold call in it.\n" +
 			"A running daemon takes a change up at once.",
-		RunE: func(*cobra.Command, []string) error { return g.listWorkspaces() },
+		RunE: g.remotely(g.listWorkspaces),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "list", Short: "List the registered workspaces", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return g.listWorkspaces() },
+		RunE: g.remotely(g.listWorkspaces),
 	}, &cobra.Command{
 		Use: "add [PATH]", Short: "Register a workspace (default: the current directory)", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return g.addWorkspace(cmd.Context(), args) },
 	}, &cobra.Command{
 		Use: "remove PATH", Short: "Serve a workspace no longer; calls that run there finish", Args: one,
-		RunE: func(cmd *cobra.Command, args []string) error { return g.removeWorkspace(cmd.Context(), args[0]) },
+		RunE: g.remotely(g.removeWorkspace),
 	})
 	return cmd
 }
@@ -43,14 +43,10 @@ type listedWorkspace struct {
 	Problem string `json:"problem,omitempty"` // why no call can work there
 }
 
-func (g *global) listWorkspaces() error {
-	cfg, err := g.remote()
-	if err != nil {
-		return err
-	}
+func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string) error {
 	registered, err := workspaces.In(cfg.StateDir).List()
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	list := []listedWorkspace{}
 	var rows [][]string
@@ -79,7 +75,7 @@ func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 	}
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return err
 	}
 	text := "registered " + cfg.Workspace
 	if !added {
@@ -92,14 +88,10 @@ func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 }
 
 // removeWorkspace takes a directory off the list, which may be gone.
-func (g *global) removeWorkspace(ctx context.Context, path string) error {
-	cfg, err := g.remote()
+func (g *global) removeWorkspace(ctx context.Context, cfg config.Config, args []string) error {
+	path, err := filepath.Abs(args[0])
 	if err != nil {
 		return err
-	}
-	path, err = filepath.Abs(path)
-	if err != nil {
-		return &exitError{exitFailed, err}
 	}
 	registry := workspaces.In(cfg.StateDir)
 	removed, err := registry.Remove(ctx, path)
@@ -109,9 +101,9 @@ func (g *global) removeWorkspace(ctx context.Context, path string) error {
 	}
 	switch {
 	case err != nil:
-		return &exitError{exitFailed, err}
+		return err
 	case !removed:
-		return &exitError{exitFailed, errors.New(path + " is no registered workspace; those that are: toold workspaces list")}
+		return errors.New(path + " is no registered workspace; those that are: toold workspaces list")
 	}
 	return g.done(map[string]any{"path": path, "removed": true}, "removed "+path+"; calls that run there finish")
 }
