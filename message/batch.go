@@ -52,7 +52,7 @@ func (c *wireCall) toolCall() (ToolCall, *Error) {
 }
 
 // checkID returns why a call cannot be answered by a return.
-func checkID(id string, field string, faults []fault) *Error {
+func checkID(id, field string, faults []fault) *Error {
 	for _, f := range faults {
 		switch {
 		case f.field == field && f.duplicate:
@@ -70,7 +70,7 @@ func checkID(id string, field string, faults []fault) *Error {
 }
 
 func newCall(id, name string, arguments json.RawMessage, faults []fault) ToolCall {
-	call := ToolCall{ID: string(id), Name: string(name), Invalid: sentence(faults)}
+	call := ToolCall{ID: id, Name: name, Invalid: sentence(faults)}
 	var problem string
 	if call.Arguments, problem = argumentBytes(arguments); problem != "" {
 		call.refuse(problem)
