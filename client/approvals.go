@@ -75,7 +75,6 @@ type Decision struct {
 	Beforehand bool // sent before the question, which no one has read
 }
 
-// frame returns the approval_response_message.
 func (d Decision) frame() any {
 	response := struct {
 		MessageType string                   `json:"message_type"`

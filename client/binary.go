@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// output contains the arguments of Events.Output.
 type output struct {
 	delta message.OutputDelta
 	data  []byte
@@ -61,7 +60,6 @@ func openReturn(raw []byte) *frame {
 	return &frame{Type: r.MessageType, ID: r.ID, CallID: r.CallID, returned: &r}
 }
 
-// openBinary decodes a binary frame.
 func (c *Client) openBinary(raw []byte) *frame {
 	var d message.OutputDelta
 	number, data, err := d.ParseBinary(raw)

@@ -50,10 +50,9 @@ func (c Call) wire() (wireCall, error) {
 	return wireCall{c.ID, c.Tool, arguments}, nil
 }
 
-// Call makes a call and returns its return. A denial or a failed command is not an
-// error. An error means that no return came: a *message.Error if the daemon refused
-// the frame, ErrClosed if the connection ended, or the cause of ctx. The end of ctx
-// does not end the call; use Cancel.
+// Call makes a call and returns its return, a denial included. An error means that none came: a
+// *message.Error if the daemon refused the frame, ErrClosed, or the cause of ctx, whose end does
+// not end the call; use Cancel.
 func (c *Client) Call(ctx context.Context, call Call, events Events) (message.ToolReturn, error) {
 	wire, err := call.wire()
 	if err != nil {

@@ -20,12 +20,8 @@ type EnvOptions struct {
 	Others    []string          // further workspaces, of which the same holds
 }
 
-// BaseEnv makes the environment of commands: what is listed passes, all else
-// stays behind. What makes a shell, the loader or git run or load something that
-// nobody judged never passes, nor does a cloud's credential, whatever Pass and Set
-// say; see NeverPass.
-//
-// The result is sorted and holds each name once.
+// BaseEnv makes the environment of commands: what is listed passes, sorted. What has a shell, the
+// loader or git load something, and credentials of clouds, never do; see NeverPass.
 func BaseEnv(o EnvOptions) []string {
 	env := defaults()
 	for _, entry := range o.Default {
@@ -82,10 +78,8 @@ func addUser(env map[string]string) {
 	}
 }
 
-// addGitConfig sets what overrides every configuration file of git, the
-// repository's own included: no program runs to watch its files, none pages,
-// and a bare repository hidden in a folder is not one. Variables of this family
-// come from here only.
+// addGitConfig overrides every configuration of git: no program watches its files or pages, and
+// a bare repository hidden in a directory is none. These variables come from here only.
 func addGitConfig(env map[string]string) {
 	env["GIT_CONFIG_COUNT"] = "3"
 	for i, kv := range [...][2]string{
@@ -110,8 +104,7 @@ func Passes(name string, pass []string) bool {
 	return false
 }
 
-// safePath drops what makes a bare name mean a file that a call can write: the
-// current folder in all its forms, and folders of the workspaces.
+// safePath drops the working directory and the workspaces from PATH.
 func safePath(path string, workspaces []string) string {
 	var kept []string
 	for _, dir := range strings.Split(path, ":") {

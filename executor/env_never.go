@@ -23,8 +23,7 @@ func NeverPass(o EnvOptions) []string {
 // its name.
 func isDaemons(name string) bool { return strings.HasPrefix(name, "TOOLD_") }
 
-// never reports whether a variable holds a credential of a cloud, would change
-// what a judged command means, or is one by which the daemon finds its commands.
+// never reports whether a variable is a credential, changes commands, or is the daemon's.
 func never(name string) bool {
 	return name == "TOOLD_CALL" || isCredential(name) || changesMeaning(name)
 }

@@ -45,10 +45,9 @@ type Command struct {
 	Grace   time.Duration // between TERM and KILL; 0 = 2 s
 	Sandbox sandbox.Profile
 
-	// Stdout and Stderr take the output as it comes, from one goroutine and never
-	// after Run has returned, in the order in which the command wrote it (see
-	// Exit.Exact). They take turns only at line ends; an unfinished line is passed on
-	// when the other stream was quiet for 20 ms. They must not block.
+	// Stdout and Stderr take the output, from one goroutine and never after Run has returned, in
+	// the order in which it was written (see Exit.Exact). They take turns at line ends; an
+	// unfinished line is passed on when the other stream was quiet for 20 ms. They must not block.
 	Stdout, Stderr io.Writer
 	// Starting, if set, is called before anything of the command runs, with the identity of
 	// the process that waits to run it (see Started). An error means that it must not run,
@@ -92,10 +91,9 @@ type Waiting struct {
 	Process Process
 }
 
-// Input is one thing sent to a running command: data, the end, a signal or a
-// window size. What is not read yet is kept, so the sender has to bound it. Data
-// that nobody reads holds up no signal and no size; data that is sent after one of
-// these is given after that has been carried out (kill(2) has returned).
+// Input is data, the end, a signal or a window size for a running command. What it has not read
+// is kept, so the sender has to bound that. Unread data holds up no signal and no size; data sent
+// after one of these is given after it was carried out.
 type Input struct {
 	Data       []byte
 	EOF        bool
@@ -120,10 +118,8 @@ const (
 	Aborted                // Abort was closed
 )
 
-// Exit is how a command ended. A non-zero code is not an error of Run.
-//
-// Limit is "machine" when it was killed and the kernel has killed processes, of
-// whomever, because the machine had no memory left while it ran.
+// Exit is how a command ended. Limit is "machine" when it was killed while the kernel killed
+// processes because the machine had no memory left.
 type Exit struct {
 	Code      int    // 128+n when a signal ended it
 	Signal    string // "SIGKILL"; empty when it exited

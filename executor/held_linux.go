@@ -38,8 +38,7 @@ func (p *Pool) Hold(c Command) *Held {
 	return h
 }
 
-// give brings the script to a shell that waits for it, and ends one that cannot
-// have it.
+// give brings the script to a waiting shell, or ends it.
 func (h *Held) give(s *readyShell) error {
 	if err := s.process.Give(h.command.Script); err != nil {
 		h.pool.discard(s)

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// feed carries out Input until it is closed and all is given, or the command has
-// ended. Data that nobody reads does not hold up the signals that come after it.
+// feed carries out Input until it is closed or the command ends. Signals overtake data.
 func (r *running) feed(done <-chan struct{}) {
 	data := make(chan Input)
 	var writer sync.WaitGroup
@@ -74,8 +73,7 @@ func (r *running) control(in Input) bool {
 	return false
 }
 
-// write passes data or the end on to the command. What comes after the end, or to
-// a command without input, has no effect.
+// write passes data or the end on. What comes after the end has no effect.
 func (r *running) write(in Input, t *typist, done <-chan struct{}) {
 	s := r.streams
 	if r.ended() {

@@ -43,7 +43,6 @@ func (j *job) gone() {
 	j.reaped = true
 }
 
-// member is a process of the machine.
 type member struct {
 	pid, parent int
 	runs        bool // or waits for a disk
@@ -106,7 +105,6 @@ func processes() []member {
 	return all
 }
 
-// alive reports whether a process of the job lives.
 func (j *job) alive() bool { return len(j.members()) > 0 }
 
 // runnable reports whether a process of the job has something to do.
@@ -114,7 +112,6 @@ func (j *job) runnable() bool {
 	return slices.ContainsFunc(j.members(), func(m member) bool { return m.runs })
 }
 
-// terminate asks all to end.
 func (j *job) terminate() {
 	for _, m := range j.members() {
 		_ = syscall.Kill(m.pid, syscall.SIGTERM)
@@ -122,8 +119,7 @@ func (j *job) terminate() {
 	}
 }
 
-// kill ends all, also those that are started meanwhile. The shell's group is killed
-// whether or not the processes of the machine can be listed.
+// kill ends all processes, and those that start meanwhile.
 func (j *job) kill() {
 	j.signal("SIGKILL", false)
 	for range 100 {

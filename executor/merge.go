@@ -86,8 +86,7 @@ func (m *merger) wrote(stream int) {
 	}
 }
 
-// strayed reports a write that reached stream 0 under another name, at an unknown
-// position.
+// strayed reports a write to stream 0 under another name, at an unknown position.
 func (m *merger) strayed() { m.news, m.stray = true, true }
 
 // space is where the next bytes of stream go, for added. After settle it is not empty.

@@ -14,12 +14,9 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// plain is a command on a system whose kernel offers none of what a helper needs:
-// its shell is a child of this process, behind the program that confines it where
-// there is one, and pipes are all it has. What it starts is found by its session and
-// its parents.
-//
-// The tests of this file run on Linux as well, where nothing else uses it.
+// plain is a command where the kernel offers nothing that a helper needs: its shell is a child of
+// this process, its streams are pipes, and what it starts is found by its session and parents.
+// It is tested on Linux as well.
 type plain struct {
 	Command
 	report sandbox.Report
@@ -35,7 +32,6 @@ type plain struct {
 	due    *time.Timer
 }
 
-// plainOutput is one output and the goroutine that reads it.
 type plainOutput struct {
 	r, w *os.File
 	last atomic.Int64 // when something came last, in nanoseconds since the epoch
@@ -98,7 +94,6 @@ func (p *plain) start() (err error) {
 	return err
 }
 
-// close closes our side.
 func (p *plain) close() {
 	for _, o := range p.out {
 		if o != nil {
@@ -110,8 +105,7 @@ func (p *plain) close() {
 	}
 }
 
-// wait sees the command through: its exit, what its children still say, its
-// leftovers.
+// wait waits for the exit, the rest of the output and the leftovers.
 func (p *plain) wait(ctx context.Context) Exit {
 	p.begun = time.Now()
 	if p.Started != nil {
@@ -231,8 +225,7 @@ func (p *plain) pass(s int, b []byte) {
 	}
 }
 
-// awaitExit waits until the command has ended, and makes it end when its time is
-// over.
+// awaitExit waits for the exit, and enforces the timeout.
 func (p *plain) awaitExit(ctx context.Context) Reason {
 	exited := make(chan struct{})
 	// Ends with the shell, which job.kill makes sure of.
@@ -275,8 +268,7 @@ func (p *plain) awaitExit(ctx context.Context) Reason {
 	return reason
 }
 
-// settle hears out the children of a command that ended by itself: those that run
-// may still say something.
+// settle waits for the last words of children of a command that exited.
 func (p *plain) settle(ctx context.Context, eof <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, plainMost)
 	defer cancel()
@@ -358,7 +350,6 @@ func (p *plain) exit(reason Reason, left []Process) Exit {
 	return e
 }
 
-// plainShell is a bash of this system.
 func plainShell() (string, error) {
 	if path, err := findShell(); err == nil {
 		return path, nil

@@ -185,8 +185,7 @@ func (p *Pool) put(s *readyShell, epoch int) {
 	p.discard(drop...)
 }
 
-// retirer lets a helper go whose call has no process left. Nobody waits for it but
-// Close; without a pool there is nobody to do so.
+// retirer lets helpers of ended calls go; nil without a pool.
 func (p *Pool) retirer() func(*sandbox.Process) {
 	if p == nil {
 		return nil
@@ -194,10 +193,8 @@ func (p *Pool) retirer() func(*sandbox.Process) {
 	return p.retire
 }
 
-// retire has a helper ended when calls rest: the end of its namespaces takes a
-// processor for as long as a small command, which the answer of its call, and the
-// next call, would wait for. Of more than the keeper starts at a time the oldest end
-// at once.
+// retire has a helper ended when calls rest: the end of its namespaces takes as long as a small
+// command. Of more than the keeper starts at a time the oldest end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
 	p.mu.Lock()
 	p.empty = append(p.empty, helper)
@@ -218,14 +215,12 @@ func (p *Pool) idle(keep int) []*sandbox.Process {
 	return over
 }
 
-// dismiss ends empty helpers.
 func (p *Pool) dismiss(helpers []*sandbox.Process) {
 	for _, helper := range helpers {
 		p.aside(func() { helper.End() })
 	}
 }
 
-// dismissAll ends the helpers that are empty.
 func (p *Pool) dismissAll() {
 	p.mu.Lock()
 	all := p.idle(0)
@@ -326,8 +321,7 @@ func (p *Pool) expire(before time.Time) {
 	p.discard(old...)
 }
 
-// refill starts shells until enough are there, or one fails: the next call then
-// meets the same failure and tells it.
+// refill starts shells until there are enough, or one fails.
 func (p *Pool) refill(ctx context.Context) {
 	for p.quiet(ctx) {
 		p.dismissAll()

@@ -104,8 +104,7 @@ func (r *reader) interrupt() {
 	_ = r.poll.SetReadDeadline(time.Unix(1, 0))
 }
 
-// run reads the streams to their end, or until interrupt; then it takes what is
-// already there and returns.
+// run reads the streams to their end, or until interrupt.
 func (r *reader) run() {
 	r.begun = time.Now()
 	r.merger = newMerger(r.reports != nil, r.pass)
@@ -127,8 +126,7 @@ func (r *reader) ended() bool {
 	return true
 }
 
-// wait returns when something has come, when the merger has something to do, or by
-// interrupt.
+// wait returns for input, for the merger, or by interrupt.
 func (r *reader) wait() {
 	r.awaitReports(r.merger.held)
 	deadline := time.Time{}
@@ -193,13 +191,10 @@ func (r *reader) turn(last bool) (some bool) {
 	return some
 }
 
-// readAll reads a stream until nothing is there, or its space is used up.
-//
-// A read of a terminal first waits for the kernel's work that brings what was written.
-// Work that met a full buffer, which has been read meanwhile, has put itself off once
-// more, and only the next read waits for that. So after much, and last, all is read
-// when two reads in a row find nothing. The end of a terminal is believed when it is
-// met twice in a row, too.
+// readAll reads a stream until nothing is there, or its space is used up. A read of a terminal
+// waits for the kernel's work that brings what was written; work that met a full buffer has put
+// itself off once more. So after much, and last, all is read when two reads in a row find
+// nothing, and the end of a terminal is believed when it is met twice.
 func (r *reader) readAll(s int, last bool) (total int) {
 	if r.ends[s] >= 2 {
 		return 0

@@ -10,11 +10,9 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// room is the longest script that a waiting shell takes, in bytes. What is
-// longer starts a shell of its own.
+// room is the longest script for a waiting shell, in bytes.
 const room = 16 << 10
 
-// readyShell is a shell that has started and waits for its script.
 type readyShell struct {
 	shape   Command
 	streams *streams
@@ -59,8 +57,7 @@ func (s *readyShell) close() {
 	s.streams.close()
 }
 
-// run gives the shell its script and sees it through. An error means that it did
-// not run.
+// run gives the shell its script and waits for it. On an error it did not run.
 func (s *readyShell) run(ctx context.Context, c Command) (Exit, error) {
 	h := &Held{command: c}
 	if err := h.give(s); err != nil {
@@ -99,7 +96,6 @@ func ProbePool(ctx context.Context, c Command) error {
 	return nil
 }
 
-// shown is what a probe printed.
 type shown struct{ out, errs bytes.Buffer }
 
 func (s *shown) of(c Command) Command {

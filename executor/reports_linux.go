@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostReports bounds the inotify instances of a Pool. A user has 128 by default, for
-// all programs.
+// mostReports bounds the inotify instances of a Pool; a user has 128 by default.
 const mostReports = 32
 
 // idleReports is how many of them a Pool opens at its first command and keeps open.
@@ -72,8 +71,7 @@ func (r *reports) unwatch() {
 	}
 }
 
-// read passes on the reports that are there, and tells whether there were any. It ends
-// although more come all the time.
+// read passes on the waiting reports, and returns whether there were any.
 func (r *reports) read(m *merger) (some bool) {
 	rounds := 0
 	for more := r != nil; more && rounds < mostIdle; rounds++ {
@@ -116,8 +114,7 @@ type reportPool struct {
 	closing sync.WaitGroup // of those that are more than idleReports
 }
 
-// borrowReports returns reports, or nil if there are too many, or the system gives no
-// more.
+// borrowReports returns reports, or nil if there are too many.
 func (p *Pool) borrowReports() *reports {
 	if p == nil {
 		r, _ := newReports()

@@ -81,7 +81,6 @@ func arguments(script string) ([]string, *os.File, error) {
 	return append(plain, `eval "exec 3<&-; $(</dev/fd/3)"`), f, nil
 }
 
-// running is a command between its start and its end.
 type running struct {
 	Command
 	streams *streams
@@ -97,8 +96,7 @@ type running struct {
 	retire func(*sandbox.Process)
 }
 
-// wait sees the command through: its exit, what its children still say, its
-// leftovers, its helper.
+// wait waits for the exit, the rest of the output, the leftovers and the helper.
 func (r *running) wait(ctx context.Context) Exit {
 	if r.Started != nil {
 		r.Started(Started{PID: r.process.PID(), Identity: r.process.Identity(), Sandbox: r.process.Report()})
@@ -139,8 +137,7 @@ func (r *running) end() []sandbox.Member {
 	return left
 }
 
-// listen starts the goroutines of the command. eof is closed when all output was
-// read; finish ends the input and waits for it.
+// listen starts the goroutines of the command. finish ends the input and waits.
 func (r *running) listen() (eof <-chan struct{}, finish func()) {
 	for _, o := range r.streams.out {
 		o.last.Store(r.begun.UnixNano())
@@ -164,8 +161,7 @@ func (r *running) listen() (eof <-chan struct{}, finish func()) {
 	}
 }
 
-// awaitExit waits until the command has ended, and makes it end when its time is
-// over.
+// awaitExit waits for the exit, and enforces the timeout.
 func (r *running) awaitExit(ctx context.Context) {
 	var timeout <-chan time.Time
 	if r.Timeout > 0 {

@@ -20,7 +20,6 @@ type streams struct {
 	atEnd     atomic.Bool  // the input was ended
 }
 
-// stream is one output of a command.
 type stream struct {
 	file *os.File
 	name string // of the command's side, if that is a terminal
@@ -126,7 +125,6 @@ func (s *streams) closeChild() {
 	s.opened = nil
 }
 
-// close closes our side.
 func (s *streams) close() {
 	if s.reader != nil {
 		s.reader.close()
@@ -157,10 +155,8 @@ func (s *streams) lastOutput() time.Time {
 	return time.Unix(0, last)
 }
 
-// pending reports whether something has come that is not read yet. A poll of a
-// terminal waits for the kernel's work that brings what was written. A busy machine
-// puts that work off, and a process that waits for room meanwhile looks as if it had
-// nothing more to say.
+// pending reports whether something has come that is not read yet. A poll of a terminal waits for
+// the kernel's work that brings what was written, which a busy machine puts off.
 func (s *streams) pending() (yes bool) {
 	for _, o := range s.out {
 		_ = withFD(o.file, func(fd int) error { // one that is closed is read to its end

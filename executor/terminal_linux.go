@@ -38,10 +38,8 @@ func openTerminal(rows, cols uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// openPair opens both sides (pty(7), ioctl_tty(2)). The master does not block: else neither
-// a deadline nor Close would end a read, and each reader would hold a thread. The slave is
-// opened through the master, and not by its name: it is the other side of this one whatever
-// is mounted on /dev/pts.
+// openPair opens both sides (pty(7), ioctl_tty(2)). The master does not block, so that a deadline
+// and Close end a read. The slave is opened through it: whatever is mounted on /dev/pts.
 func openPair() (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -64,8 +62,7 @@ func openPair() (master, slave *os.File, err error) {
 	return master, os.NewFile(uintptr(other), fmt.Sprintf("/dev/pts/%d", number)), nil
 }
 
-// byteExact turns off what would change the output: \n to \r\n, and the echo of
-// the input.
+// byteExact turns off newline translation and echo.
 func byteExact(fd int) error {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -77,7 +74,6 @@ func byteExact(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// setSize sets the size of the window.
 func setSize(master *os.File, rows, cols uint16) error {
 	if rows == 0 {
 		rows = defaultRows

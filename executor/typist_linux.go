@@ -11,13 +11,9 @@ import (
 // whatever mode its program sets.
 const lineMax = 4095
 
-// A typist writes to the master of a terminal what a person would type. It is used
-// by one goroutine.
-//
-// It never has more under way than the terminal's buffer holds. What is beyond
-// would wait before the buffer, where nobody can tell that it is there, and could
-// be lost: a terminal whose mode has changed drops what does not fit until
-// somebody reads.
+// A typist writes to the master of a terminal what a person would type, from one goroutine. It
+// never has more under way than the terminal's buffer holds: a terminal whose mode has changed
+// drops what does not fit until something reads.
 type typist struct {
 	master *os.File
 	open   int // bytes of the line that the terminal still collects
@@ -65,8 +61,7 @@ func lineEnd(p []byte) int {
 	return len(p)
 }
 
-// put types p, at most lineMax bytes, when there is room. It is false when done
-// was closed before.
+// put types p, at most lineMax bytes. It is false when done was closed before.
 func (t *typist) put(p []byte, done <-chan struct{}) bool {
 	if t.under+len(p) > lineMax {
 		if !t.drained(done) {
@@ -85,8 +80,7 @@ func (t *typist) put(p []byte, done <-chan struct{}) bool {
 	return true
 }
 
-// pass types p past the line editor and waits until it is read. It is false when
-// done was closed before.
+// pass types p past the line editor and waits until it is read; false if done is closed.
 func (t *typist) pass(p []byte, done <-chan struct{}) bool {
 	if !t.drained(done) { // the lines before this one stay lines
 		return false
@@ -120,8 +114,7 @@ func (t *typist) bypassed(done <-chan struct{}) bool {
 	})
 }
 
-// drained waits until everything typed has been read but the line that the
-// terminal still collects. It is false when done was closed before.
+// drained waits until all typed lines have been read; false if done is closed.
 func (t *typist) drained(done <-chan struct{}) bool {
 	return t.await(done, func() bool {
 		peer, err := lookAtPeer(t.master)

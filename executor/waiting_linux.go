@@ -27,8 +27,7 @@ const (
 	manyEnds  = 512  // ends for one that has used up the first few; a terminal queues 4096
 )
 
-// watch is what Run knows of input that a command waits for. It belongs to the
-// goroutine of Run.
+// watch is what Run knows of a command that waits for input. It is Run's alone.
 type watch struct {
 	now   Waiting
 	looks int // that found it so
@@ -36,8 +35,7 @@ type watch struct {
 	ends  int
 }
 
-// look tells when to look again, or that the command waits for what can never
-// come.
+// look returns when to look again, or that the command waits in vain.
 func (r *running) look(ctx context.Context) (again time.Duration, starved bool) {
 	now := time.Now()
 	silent := r.streams.idle(now)
@@ -99,10 +97,8 @@ func (r *running) tell(w Waiting) {
 // ended reports whether the command's input is at its end.
 func (r *running) ended() bool { return !r.Stdin || r.streams.atEnd.Load() }
 
-// keepEnded gives a terminal the end of its input once more. Programs that ask for
-// a password first throw away what was typed before, the end with it, and would
-// wait for ever. One that takes single keys is given the key alone, as often as
-// a person would press it.
+// keepEnded gives a terminal the end of its input once more: programs that ask for a password
+// throw away what was typed before. One that takes single keys is given the key alone.
 func (r *running) keepEnded(waits bool) {
 	s := r.streams
 	if s.ctty == nil {

@@ -2,7 +2,6 @@ package message
 
 import "encoding/json"
 
-// wireToolUse is a tool call in Anthropic's form.
 type wireToolUse struct {
 	Type   string          `json:"type"`
 	CallID string          `json:"id" wire:"id" jsonschema:"names the call in the answer"`
@@ -14,7 +13,6 @@ type wireToolUse struct {
 
 func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
 
-// toolUse decodes a single block.
 func (d *Decoder) toolUse(x *decoding) {
 	var w wireToolUse
 	w.bindSelf(x.frame)
@@ -77,7 +75,6 @@ func (x *decoding) toolUsesOf(content json.RawMessage) []wireToolUse {
 	return blocks
 }
 
-// toolResult answers a tool_use.
 type toolResult struct {
 	Type    string `json:"type"` // "tool_result"
 	CallID  string `json:"tool_use_id"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 )
 
-// binaryHeader is the length of the header of a binary frame of output.
 const binaryHeader = 16
 
 // AppendBinary appends d with data to dst, as a binary frame for clients that

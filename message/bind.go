@@ -13,7 +13,6 @@ import (
 // wire:"id".
 const maxIdent = 256
 
-// A fault is an invalid field of a frame.
 type fault struct {
 	field     string // its path in the frame
 	text      string // the sentence without its subject
@@ -57,10 +56,8 @@ func hasFault(faults []fault, fields ...string) bool {
 // selfBinder is a wire type that keeps its own faults.
 type selfBinder interface{ bindSelf(raw json.RawMessage) }
 
-// bind fills the struct that dst points to from an object of a valid frame and
-// returns the fields that are invalid, which keep their value. Unlike
-// json.Unmarshal it respects the case of names, refuses duplicate keys and
-// reports all faults. It ignores unknown fields. Null is the same as absent.
+// bind fills dst from an object of a valid frame and returns the invalid fields. Unlike
+// json.Unmarshal it respects case and refuses duplicates. It ignores unknown fields and nulls.
 func bind(raw json.RawMessage, dst any) []fault {
 	b := &binding{}
 	b.bindStruct("", raw, reflect.ValueOf(dst).Elem())

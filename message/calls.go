@@ -87,7 +87,6 @@ func (r *Request) Accepted() any {
 	return accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
 }
 
-// calls answers list_calls.
 type calls struct {
 	MessageType string     `json:"message_type"` // "calls"
 	RequestID   string     `json:"request_id"`

@@ -20,10 +20,8 @@ type Decoder struct {
 // Held returns how many bytes of arguments are collected from fragments.
 func (d *Decoder) Held() int { return d.bytes }
 
-// Decode decodes one frame. Its results alias frame, which must not change
-// afterwards. A frame can yield both calls and errors: a call without an id does
-// not hide the others of its batch. Passive messages, which a client may forward
-// with the rest of its stream, yield nothing.
+// Decode decodes one frame, which its results alias. It can yield both calls and errors. Passive
+// messages yield nothing.
 func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 	x := &decoding{frame: frame}
 	x.run(d)
@@ -35,7 +33,6 @@ func (d *Decoder) Decode(frame []byte) ([]Inbound, []*Error) {
 	return x.in, x.errs
 }
 
-// decoding is the state of Decode for one frame.
 type decoding struct {
 	frame json.RawMessage
 	alias bool // the kind came from "type"

@@ -1,6 +1,5 @@
 package message
 
-// maxDenials bounds the denials in a return.
 const maxDenials = 16
 
 // Denial is one access that the sandbox denied.

@@ -166,7 +166,6 @@ func (w *wireShellCall) commands(first ToolCall, id string) []ToolCall {
 	return calls
 }
 
-// shellOutput answers a shell_call.
 type shellOutput struct {
 	Type   string        `json:"type"` // "shell_call_output"
 	CallID string        `json:"call_id"`
@@ -175,7 +174,6 @@ type shellOutput struct {
 	Output []shellResult `json:"output"` // one for each command
 }
 
-// shellResult is the result of one command of a shell_call.
 type shellResult struct {
 	Stdout  string       `json:"stdout"`
 	Stderr  string       `json:"stderr"`
@@ -241,7 +239,6 @@ func (r ToolReturn) command(most *int64) shellResult {
 	return c
 }
 
-// firstRunes returns at most n characters of s.
 func firstRunes(s string, n int64) string {
 	at := 0
 	for ; n > 0 && at < len(s); n-- {
@@ -286,7 +283,6 @@ func localShellAnswer(_ *Request, returns []ToolReturn) any {
 	return localShellOutput{"local_shell_call_output", r.CallID, r.CallID, "completed", string(output)}
 }
 
-// patchOutput answers an apply_patch_call.
 type patchOutput struct {
 	Type   string `json:"type"` // "apply_patch_call_output"
 	CallID string `json:"call_id"`

@@ -50,7 +50,6 @@ func (o object) get(key string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// duplicates returns the keys that occur more than once.
 func (o object) duplicates() []string {
 	var keys []string
 	seen := make(map[string]bool, len(o))

@@ -1,9 +1,7 @@
 package message
 
-// lettaRequest decodes approval_request_message in both dialects: OpenLetta
-// (tool_name, arguments as an object, one call) and the Letta API (name,
-// arguments as a JSON string, a batch in tool_calls). Both get the same return,
-// so a mixture is valid.
+// lettaRequest decodes approval_request_message of OpenLetta and of the Letta API. Both get the
+// same return, so a mixture is valid.
 func (d *Decoder) lettaRequest(x *decoding) {
 	var w wireRequest
 	faults := bind(x.frame, &w)

@@ -285,7 +285,6 @@ type Output struct {
 	Gap         *Gap    `json:"gap,omitempty"` // bytes that are not kept: before Offset, or at the end
 }
 
-// approvals answers list_approvals.
 type approvals struct {
 	MessageType string            `json:"message_type"` // "approvals"
 	RequestID   string            `json:"request_id"`
@@ -309,7 +308,6 @@ type PolicyExplanation struct {
 	Effects     []EffectLine `json:"effects"`
 }
 
-// pong answers ping.
 type pong struct {
 	MessageType string `json:"message_type"` // "pong"
 	Type        string `json:"type,omitempty"`

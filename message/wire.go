@@ -72,7 +72,6 @@ func (c *wireCalls) bindSelf(raw json.RawMessage) {
 	}
 }
 
-// wireChat is an assistant's message in the chat form.
 type wireChat struct {
 	Role         string          `json:"role"`
 	Content      json.RawMessage `json:"content,omitempty" jsonschema:"text; in Anthropic's form an array whose tool_use blocks are the calls"`

@@ -57,7 +57,6 @@ type commandPattern struct {
 	rule *rule
 }
 
-// compiler collects the faults of the files it compiles.
 type compiler struct {
 	policy *Policy
 	set    *ruleSet

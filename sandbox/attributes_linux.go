@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyAttributes gives to owner, mode and extended attributes of from. Owner
-// first: changing it clears bits of the mode.
+// copyAttributes copies owner, mode and extended attributes. Changing the owner clears mode bits.
 func copyAttributes(to, from *os.File) error {
 	var have, want unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &want); err != nil {

@@ -55,8 +55,7 @@ func rootOwns(st *unix.Stat_t) bool {
 	return err == nil && fmt.Sprint(st.Uid) == setting("kernel/overflowuid") && int(st.Uid) != os.Getuid()
 }
 
-// give asks bwrap for the namespaces and the view of a specification. The helper
-// refuses when one of the daemon's namespaces is missing here.
+// give asks bwrap for the namespaces and the view. The helper verifies them.
 func give(spec *helper.Spec) {
 	spec.Given = true
 	for _, kind := range spec.NamespaceKinds() {
@@ -144,7 +143,6 @@ func (b *bwrap) letGo() {
 }
 
 // command is bwrap, which starts this binary as the first process of the namespaces.
-// bwrap waits for it outside of them, in a session of its own.
 func (b *bwrap) command(control *os.File) *exec.Cmd {
 	return &exec.Cmd{
 		Path: bwrapPath,
@@ -180,8 +178,7 @@ func (b *bwrap) find(pid int) error {
 	return errors.Join(err, gone, unix.ESRCH) // or its number is another's by now
 }
 
-// wait waits until the helper is gone, which it is with the last process of its
-// namespace, and lets all go. It is called once, when bwrap has ended.
+// wait waits until bwrap and the helper are gone, and releases everything. It is called once.
 func (b *bwrap) wait() {
 	if b == nil {
 		return
@@ -228,8 +225,7 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// terminalName is the path of the command's terminal, "" where it has none or nobody
-// can tell.
+// terminalName is the path of the command's terminal, "" if unknown.
 func (c Command) terminalName() (name string) {
 	if !c.Terminal {
 		return ""

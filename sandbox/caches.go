@@ -16,13 +16,11 @@ type Cache struct {
 	Env  string // the variable that names a folder to the tool, for where Path does not exist; may be empty
 }
 
-// Caches let calls write into the machine's tool caches without changing them.
-// A call sees what the machine has; what it changes goes into a folder of the
-// daemon's, which all calls of one Caches share and later ones find again.
+// Caches let calls write into the machine's tool caches without changing them: what a call
+// changes goes into a directory of the daemon's, which all calls of one Caches share.
 //
-// Nil are no caches: calls then find the machine's, and can only read them. The
-// methods may be called from several goroutines, Close from one, when no call
-// that was given the Caches runs any more.
+// With nil, calls can only read the machine's. The methods may be called concurrently, Close once
+// no call with the Caches runs.
 type Caches struct {
 	now     *atomic.Pointer[cacheSet] // what calls that begin are given
 	private bool                      // no overlay can be given to calls: see withoutOverlays
@@ -33,7 +31,6 @@ type Caches struct {
 	before *cacheSet // what calls may still be given that began before Limit; nil = nothing
 }
 
-// cacheSet is a store with the caches in it.
 type cacheSet struct {
 	store   string
 	folders []cacheFolder
@@ -47,10 +44,8 @@ type CacheStore struct {
 	Used  time.Time // when it was opened last
 }
 
-// lockName is the file of a store that shows who uses it.
 const lockName = "lock"
 
-// cacheFolder is one cache as calls see it.
 type cacheFolder struct {
 	of     string   // Cache.Path
 	path   string   // where calls see it
@@ -127,7 +122,6 @@ func (c *Caches) hold(path string) bool {
 	return c != nil && slices.ContainsFunc(c.now.Load().folders, func(f cacheFolder) bool { return paths.Within(path, f.path) })
 }
 
-// kind is the word for a report.
 func (c *Caches) kind() string {
 	switch {
 	case c == nil || len(c.now.Load().folders) == 0:
@@ -138,8 +132,7 @@ func (c *Caches) kind() string {
 	return cachesOverlay
 }
 
-// withoutOverlays are the same caches for calls that cannot be given a mount: all they
-// see is what they have put there.
+// withoutOverlays are the same caches for calls that cannot have mounts.
 func (c *Caches) withoutOverlays() *Caches {
 	if c == nil {
 		return nil

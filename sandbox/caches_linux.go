@@ -20,22 +20,16 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// newCaches is the folder of a view in which those caches lie that the machine
-// does not have.
+// newCaches is where a view has the caches that the machine does not have.
 const newCaches = "/run/toold/caches"
 
 // maxStores bounds how many daemons can have caches for one workspace at a time.
 const maxStores = 16
 
-// OpenCaches makes the caches of the list ready for calls. What calls change is
-// kept in store, a folder that no call may reach otherwise; it is made if need
-// be. While another Caches uses it, another folder beside it is taken: two
-// overlays must not share one.
-//
-// An existing folder becomes an overlay (Linux 6.15); where the kernel or a file
-// system has none, or toold can make no namespace for it, calls see a private folder in
-// its place, and Problems tells.
-// Who gets Caches must call Close.
+// OpenCaches makes the caches of the list ready. What calls change is kept in store, which no
+// call may reach otherwise, or beside it while another Caches uses that. An existing directory
+// becomes an overlay (Linux 6.15); where that fails calls see a private one, and Problems says so.
+// The caller closes the Caches.
 func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error) {
 	set, err := openSet(ctx, store, list, nil)
 	if err != nil {
@@ -46,11 +40,9 @@ func OpenCaches(ctx context.Context, store string, list []Cache) (*Caches, error
 	return c, nil
 }
 
-// Limit has calls begin with what the machine has, and nothing else, once what they
-// have put into the caches takes more than most bytes. Those that run keep what they
-// have: they have another folder then, which RemoveCacheStore removes when they have
-// ended. It is called from time to time, by one goroutine; each call lets go what one
-// before has replaced.
+// Limit has calls begin with what the machine has once what they put into the caches exceeds
+// most bytes. Running ones keep the earlier directory, which RemoveCacheStore removes later. It is
+// called from time to time, by one goroutine.
 func (c *Caches) Limit(ctx context.Context, most int64) error {
 	if c == nil {
 		return nil
@@ -98,8 +90,7 @@ func openSet(ctx context.Context, dir string, list []Cache, old []cacheFolder) (
 	return s, nil
 }
 
-// patience is how long a store may be held by what is on its way out: the calls of
-// a daemon that was killed.
+// patience is how long the calls of a killed daemon may hold a store.
 const patience = 250 * time.Millisecond
 
 // lockStore takes the first folder that nobody uses. Calls keep the lock too: it
@@ -116,8 +107,7 @@ func lockStore(dir string) (string, *os.File, error) {
 	return "", nil, fmt.Errorf("%d daemons use %s already", maxStores, dir)
 }
 
-// lockFolder makes a folder and locks it. An error is EWOULDBLOCK when somebody
-// else has it all the time.
+// lockFolder makes and locks a directory; EWOULDBLOCK if another process keeps it.
 func lockFolder(dir string, wait time.Duration) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	for began := time.Now(); ; time.Sleep(patience / 25) {

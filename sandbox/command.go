@@ -89,8 +89,7 @@ func (p Profile) grouped() []string {
 	return []string{"cgroup"}
 }
 
-// report is what holds once the sandbox stands with this version of Landlock, and
-// with or without a broker of connections to local sockets.
+// report is what this version of Landlock enforces, with or without a broker.
 func (p Profile) report(landlock int, brokered bool) Report {
 	if p.Mode == FullAccess {
 		return Report{Profile: p.Mode.String(), Enforced: []string{}, Network: true, Tier: "none"}

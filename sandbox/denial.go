@@ -35,8 +35,7 @@ type Denial struct {
 // Error says what was refused, why, and what to do next.
 func (d *Denial) Error() string { return "cannot " + d.Op + " " + d.name() + ": " + d.Hint }
 
-// name is the target in a sentence. One that is more than a word may be made to be
-// read as a sentence of toold's.
+// name is the target in a sentence. It is quoted if it could read as toold's own words.
 func (d *Denial) name() string {
 	named := d.Kind == DeniedFile || d.Kind == DeniedProtected || d.Kind == DeniedSocket
 	if named && strings.ContainsFunc(d.Target, func(r rune) bool { return unicode.IsSpace(r) || r == '"' }) {
@@ -59,10 +58,9 @@ func (d *Denial) Notice() string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// Denied tells whether the profile keeps a path from a command that says it could
-// not read it, or could not change it; nil when it does not, whatever else may.
-// The path is absolute and comes from the command: nothing is told of what lies
-// behind it, nor whether anything does. The result is not Exact.
+// Denied returns the denial of a path that a command could not read, or not change; nil if the
+// profile allows it. The path comes from the command: the result, which is not Exact, says
+// nothing of what is there.
 func (p Profile) Denied(path string, change bool) *Denial {
 	if p.Mode == FullAccess {
 		return nil

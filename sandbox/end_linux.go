@@ -6,10 +6,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// reap waits until the killed or ended helper is gone, which it is with the last
-// process of its namespace, but at most endWithin: a process that waits for a
-// device or a dead network file system dies only when that answers, and nobody
-// can hurry it. It reports whether the helper is gone.
+// reap waits for the end of the killed helper, at most endWithin, since a process that waits for
+// a device dies only when that answers. It reports whether the helper is gone.
 func (p *Process) reap() bool {
 	reaped := make(chan struct{})
 	// Ends with the helper. Nobody waits for it longer than endWithin.
@@ -32,10 +30,8 @@ func (p *Process) reap() bool {
 // but not gone. It may be called after End.
 func (p *Process) Stuck() bool { return p.stuck }
 
-// sweepOrphans removes what an unconfined call left when it killed its helper.
-// A process that started its own session with an emptied environment is not
-// found: only a namespace, which this profile renounces, has no such hole. It
-// gives up on what cannot be killed, and reports whether nothing is left.
+// sweepOrphans removes what an unconfined call left when it killed its helper, and reports whether
+// nothing is left. It misses a process with a session of its own and an emptied environment.
 func sweepOrphans(pid int, cookie string) bool {
 	find := func() []helper.Proc { return helper.Orphans(pid, cookie) }
 	for range 100 {

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// explain says what failed and what to do next. Whatever fails while a file is
-// written, the old one is as it was.
+// explain says what failed and what to do next. A failed write leaves the old file.
 func explain(verb, path string, err error) error {
 	switch {
 	case errors.Is(err, unix.ELOOP):

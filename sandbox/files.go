@@ -6,23 +6,18 @@ import (
 	"os"
 )
 
-// Files opens and replaces files for calls. A process does it that is confined as
-// the profile's commands are: it sees what they see, and is refused what they are
-// refused. It is started when it is needed first, kept, and replaced when it dies,
-// when it does not answer, and when another one would see something else. Where it
-// cannot be started nothing is opened.
+// Files opens and replaces files for calls in a process that is confined as the profile's commands
+// are. It is started when needed, and replaced when it dies, does not answer, or would see
+// something else. Where it cannot be started nothing is opened.
 //
-// Under danger-full-access the daemon does it itself. The zero value is ready. A nil
-// Files has no process, so it can do no more than that. The methods may be called
-// from several goroutines.
+// Under danger-full-access, and of a nil Files, the daemon does it. The zero value is ready, for
+// concurrent use.
 type Files struct{ workers workers }
 
-// Open opens a regular file for reading by its canonical path, and tells what
-// confined who opened it. What p.CanRead refuses is refused before anybody opens it,
-// and the Report is empty then. No symbolic link is followed: what was judged under
-// this path is what is opened, or there is an error. fs.ErrNotExist is visible to
-// errors.Is. It waits for a file system that does not answer until ctx ends, but at
-// most 30 s; a read that would have to wait fails.
+// Open opens a regular file for reading by its canonical path, following no symbolic link, and
+// reports what confined the process that opened it. The Report is empty if p.CanRead refuses it.
+// errors.Is finds fs.ErrNotExist. It waits for a file system at most 30 s; a read that would have
+// to wait fails.
 func (f *Files) Open(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
 	err := p.canOpen(canonical, false)
 	switch {
@@ -53,12 +48,10 @@ func (f *Files) OpenDir(ctx context.Context, p Profile, canonical string) (*os.F
 	return f.workers.openDir(ctx, p, canonical)
 }
 
-// Replace gives a file new content at once and for good: readers see the old file or
-// the new one, a crash or a full disk leaves the old one, and other hard links of it
-// keep the old content. What p.CanWrite refuses is refused before anybody opens it,
-// and what p protects is as read-only as it is for commands. No symbolic link is
-// followed, and the file must still be r.Old, and writable. Once begun it does not
-// end with ctx: it takes as long as the disk does, but at most two minutes.
+// Replace gives a file new content atomically and durably; other hard links keep the old. What
+// p.CanWrite refuses is refused first, and what p protects is read-only as for commands. No
+// symbolic link is followed, and the file must still be r.Old, and writable. Once begun it does
+// not end with ctx, but takes at most two minutes.
 func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Replacement) error {
 	err := p.canOpen(canonical, true)
 	switch {

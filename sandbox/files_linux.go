@@ -9,11 +9,9 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// maxFiles is how many descriptors come with a report at most.
 const maxFiles = 64
 
-// nextFiles waits for the helper's next report and the descriptors that may come
-// with it.
+// nextFiles waits for the helper's next report and its descriptors.
 func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) {
 	raw, err := p.control.SyscallConn()
 	if err != nil {
@@ -42,7 +40,6 @@ func (p *Process) nextFiles() (event helper.Event, files []*os.File, err error) 
 // ended before it read all its orders. What it said before its end comes after that.
 func ended(err error) bool { return errors.Is(err, unix.ECONNRESET) }
 
-// filesOf are the descriptors that came with a message.
 func filesOf(oob []byte) ([]*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -31,10 +31,8 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// KillIdentity kills the helper that identity names, and with it its call, if it
-// still lives: what a daemon does that finds the record of a crashed one. It
-// reports whether there was anything to kill. A helper whose daemon died kills
-// its call by itself, so this is the second of two nets.
+// KillIdentity kills the helper that identity names, and with it its call, and reports whether it
+// lived. A helper whose daemon died does that by itself; this is the second net.
 func KillIdentity(identity string) (killed bool, err error) {
 	pid, start, ok := parseIdentity(identity)
 	if !ok {

@@ -224,7 +224,6 @@ func (p *Process) firstWord() (helper.Event, error) {
 	return helper.Event{}, unavailable(event.Stage, failureOf(event))
 }
 
-// failureOf is the reason of an EventFailed.
 func failureOf(e helper.Event) error {
 	if e.Errno != 0 {
 		return syscall.Errno(e.Errno)
@@ -232,8 +231,7 @@ func failureOf(e helper.Event) error {
 	return errors.New(e.Text)
 }
 
-// sendSpec passes the specification in a memory file: a packet is too small for
-// a long script.
+// sendSpec passes the specification in a memory file: scripts exceed a packet.
 func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
 	file, err := memoryFile("specification", spec)
 	if err != nil {
@@ -243,8 +241,7 @@ func (p *Process) sendSpec(spec []byte, handed []*os.File) error {
 	return p.sendRights(nil, append([]*os.File{file}, handed...))
 }
 
-// sendRights passes the files after the descriptors. The files stay open until it
-// has, since control holds them.
+// sendRights passes files and descriptors.
 func (p *Process) sendRights(fds []int, files []*os.File) error {
 	if len(files) > 0 {
 		raw, err := files[0].SyscallConn()

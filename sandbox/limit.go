@@ -78,8 +78,7 @@ func (p Profile) writingIn(dirs []string) Profile {
 	return p
 }
 
-// keeping is what the profile protects, with those of some paths that exist in what is
-// writable.
+// keeping is what the profile protects, with those of list that are writable.
 func (p Profile) keeping(list []string) []string {
 	protect := slices.Clip(p.Protect)
 	writable := p.roots()

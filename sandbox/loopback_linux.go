@@ -11,11 +11,9 @@ import (
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
-// Loopback lets the calls of one conversation reach the servers of those that run on in
-// the background: a TCP connection to a port of 127.0.0.0/8 or ::1 on which nothing of
-// the call itself listens is made in the network of another. Nothing else is shared.
-// Calls with a network, or with hosts by name, neither lend nor borrow. The zero value
-// is ready for use, nil lends nothing.
+// Loopback lets the calls of one conversation reach the TCP servers of those that run in the
+// background, at ports of loopback on which nothing of the call itself listens. Calls with a
+// network, or with hosts by name, have none. The zero value is ready, nil lends nothing.
 type Loopback struct {
 	mu      sync.Mutex
 	lenders map[*Process]string

@@ -50,7 +50,6 @@ func (p Profile) masks() MaskSet {
 	return *p.Masks
 }
 
-// pathsOf returns the paths of masks.
 func pathsOf(masks []Mask) []string {
 	list := make([]string, len(masks))
 	for i, m := range masks {
@@ -66,8 +65,7 @@ func (p Profile) fixed() []string {
 	return slices.Compact(all)
 }
 
-// masked is the mask that keeps a canonical path from being read, or changed; nil when none
-// does.
+// masked is the mask that denies reading, or changing, a canonical path; nil without one.
 func (p Profile) masked(canonical string, change bool) *Mask {
 	set := p.masks()
 	for i, m := range set.Hidden {

@@ -40,8 +40,7 @@ func (p Profile) CanWrite(canonical string) error {
 	return &Denial{Kind: DeniedFile, Op: "write", Target: canonical, Setting: setting, Hint: why}
 }
 
-// invisible tells why a call cannot even see a path, and what governs that; ""
-// when it can.
+// invisible returns why a call cannot see a path, and the setting; "" if it can.
 func (p Profile) invisible(canonical string) (setting, why string) {
 	if !filepath.IsAbs(canonical) || filepath.Clean(canonical) != canonical || strings.ContainsRune(canonical, 0) {
 		return "", "the path is not canonical"
@@ -90,10 +89,8 @@ func (p Profile) roots() []string { return append([]string{p.Workspace}, p.Write
 // Replacement is the new content of a file.
 type Replacement struct {
 	Data []byte
-	// Old is the file that is replaced, as Files opened it. Its mode, owner
-	// and extended attributes are kept (not its setuid and setgid bits and file
-	// capabilities, which must not pass to content from elsewhere). Nil: the file
-	// is new, and it is an error when there is one.
+	// Old is the file that is replaced, as Files opened it. Mode, owner and extended attributes
+	// are kept, but not setuid, setgid and file capabilities. Nil: the file must be new.
 	Old *os.File
 	// Seen is what Old.Stat told before its content was read: a file that was
 	// changed since is not replaced. Nil: that is not verified.

@@ -13,10 +13,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/regular"
 )
 
-// openFile opens a regular file for reading by its canonical path, with the rights
-// of the daemon. It follows no symbolic link at all and waits for nothing: what was
-// judged under this path is what is opened, or there is an error (openat2(2), Linux
-// 5.6). fs.ErrNotExist is visible to errors.Is.
+// openFile is Files.Open with the rights of the daemon (openat2(2), Linux 5.6).
 func openFile(canonical string) (*os.File, error) {
 	fd, err := regular.Open(canonical)
 	if err != nil {
@@ -25,8 +22,7 @@ func openFile(canonical string) (*os.File, error) {
 	return impatient(fd, canonical), nil
 }
 
-// openDir opens a directory by its canonical path, with the rights of the daemon. It
-// follows no symbolic link.
+// openDir opens a directory by its canonical path, with the daemon's rights. No link is followed.
 func openDir(canonical string) (*os.File, error) {
 	fd, err := regular.OpenDir(canonical)
 	if err != nil {
@@ -35,10 +31,8 @@ func openDir(canonical string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), canonical), nil
 }
 
-// impatient makes a file of a non-blocking descriptor whose reads fail where
-// they would have to wait: some regular files of the kernel, such as /proc/kmsg,
-// have more to read only when something happens. os.NewFile would have the
-// reader wait for that in the poller, so it must not see the flag.
+// impatient makes a file of a non-blocking descriptor whose reads fail where they would have to
+// wait, as of /proc/kmsg. os.NewFile must not see the flag, or the poller would wait.
 func impatient(fd int, name string) *os.File {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err == nil {
@@ -51,13 +45,7 @@ func impatient(fd int, name string) *os.File {
 	return f
 }
 
-// replaceFile gives a file new content at once and for good, with the rights of the
-// daemon: readers see the old file or the new one, a crash or a full disk leaves
-// the old one. The new file is written without a name, or beside the old one under a
-// name of its own, synced, and put in its place; other hard links of the old file
-// keep the old content.
-//
-// No symbolic link is followed. The file must still be r.Old, and writable.
+// replaceFile is Files.Replace with the rights of the daemon.
 func replaceFile(canonical string, r Replacement) error {
 	return replaceBy(&own{}, canonical, r)
 }

@@ -26,8 +26,7 @@ func (p *Process) Waiting(ctx context.Context) (w Wait, waits bool) {
 	return Wait{Kind: event.Wait, Process: event.Members[0], Stuck: event.Sole, Deaf: event.Deaf}, true
 }
 
-// ask gives an order and waits for its answer. It is false when the helper has
-// ended or does not answer until ctx ends.
+// ask gives an order and waits for its answer. It is false when the helper is gone or ctx ends.
 func (p *Process) ask(ctx context.Context, order, kind string) (helper.Event, bool) {
 	for len(p.answers) > 0 {
 		<-p.answers // it came too late for an earlier question

@@ -11,10 +11,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/regular"
 )
 
-// Pin opens a folder by its canonical path, following no link, and tells which one
-// it is, for Profile.Pinned: a sandbox that finds another one there does not start.
-// While held is open no other folder can be taken for this one. The caller closes
-// it; nothing can be read through it.
+// Pin opens a directory by its canonical path, following no link, and returns which one it is, for
+// Profile.Pinned. While held is open no other can be taken for it. The caller closes it.
 func Pin(canonical string) (held *os.File, is string, err error) {
 	fd, err := regular.OpenAt(unix.AT_FDCWD, canonical, unix.O_PATH|unix.O_DIRECTORY)
 	switch {

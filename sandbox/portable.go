@@ -22,8 +22,7 @@ var (
 	errNotSame    = errors.New("the file was changed or replaced meanwhile by somebody else; read it again")
 )
 
-// openPortable opens a regular file for reading by its canonical path. Each folder
-// on the way must be what was there a moment before, and none a link.
+// openPortable opens a regular file for reading. Each directory on the way is verified.
 func openPortable(canonical string) (*os.File, error) {
 	f, err := openStepwise(canonical)
 	if err != nil {
@@ -98,8 +97,7 @@ func stepInto(up *os.Root, name string, parents bool) (*os.Root, error) {
 	return dir, nil
 }
 
-// replacePortable gives a file new content at once, by a file beside it that is
-// renamed. Of the old one it keeps the mode.
+// replacePortable replaces a file by renaming another over it, and keeps the mode.
 func replacePortable(canonical string, r Replacement) error {
 	if err := replaceStepwise(canonical, r); err != nil {
 		return fmt.Errorf("cannot write %s: %w", canonical, plainCause(err))

@@ -37,8 +37,7 @@ func newScratch(p Profile, spec *helper.Spec) (scratch, error) {
 	return scratch(dir), nil
 }
 
-// remove removes the directory once nothing of the command lives. What cannot be removed
-// stays for whoever cleans up the system's temporary files.
+// remove removes the directory. What cannot be removed is left to the system.
 func (s scratch) remove() {
 	if s == "" {
 		return

@@ -8,14 +8,9 @@ import (
 	"strings"
 )
 
-// seatbelt is the profile of macOS's sandbox-exec(1) for p, and its parameters, each
-// "NAME=path". tmp is a folder of the call's own; "" when it has none. No text of a path stands in the profile: paths are parameters, and
-// what cannot be one, the pattern of a protected name, has only letters, digits and
-// marks that stand for themselves.
-//
-// Rules are in the language that sandbox-exec reads: all is denied that is not
-// allowed, and of several rules that match the last one counts. So what is
-// protected or hidden comes after all that is allowed.
+// seatbelt is the profile of macOS's sandbox-exec(1) for p, and its parameters, each "NAME=path".
+// tmp is a directory of the call's own, or "". Paths are parameters, never text of the profile.
+// Of several rules that match the last one counts, so what is denied comes last.
 func (p Profile) seatbelt(tmp string) (text string, parameters []string, err error) {
 	switch {
 	case p.check() != nil:
@@ -50,10 +45,8 @@ func (p Profile) seatbelt(tmp string) (text string, parameters []string, err err
 	return b.text.String(), b.parameters, nil
 }
 
-// beltBase lets programs start, end each other, read what is not hidden, and have
-// terminals that they open themselves. No service of the system is reachable but
-// those that tell of users, times and settings: neither the keychain nor what
-// starts programs outside (launchd, Apple events) is among them.
+// beltBase lets programs start, end each other, read what is not hidden, and open terminals. They
+// reach the services for users, times and settings, neither the keychain nor launchd.
 const beltBase = `(version 1)
 (deny default)
 (allow process-exec)
@@ -87,13 +80,11 @@ const beltNetwork = `(allow system-socket)
   (global-name "com.apple.SystemConfiguration.configd"))
 `
 
-// belt is a profile that is being written.
 type belt struct {
 	text       strings.Builder
 	parameters []string
 }
 
-// parameter gives a path a name in the profile.
 func (b *belt) parameter(kind, path string) string {
 	name := kind + strconv.Itoa(len(b.parameters))
 	b.parameters = append(b.parameters, name+"="+path)
@@ -104,15 +95,13 @@ func (b *belt) rule(what, filter, parameter string) {
 	fmt.Fprintf(&b.text, "(%s (%s (param %q)))\n", what, filter, parameter)
 }
 
-// tree is a rule for a path and all below it. A subpath is matched only where the
-// path is there already.
+// tree is a rule for a path and all below it. A subpath matches only if it exists.
 func (b *belt) tree(what, parameter string) {
 	b.rule(what, "literal", parameter)
 	b.rule(what, "subpath", parameter)
 }
 
-// writable opens roots and shuts the protected names in them, at any depth and
-// before they are there.
+// writable opens roots except the protected names in them, at any depth.
 func (b *belt) writable(roots, names []string) {
 	for _, root := range roots {
 		b.tree("allow file-write*", b.parameter("WRITE", root))
@@ -132,10 +121,8 @@ func (b *belt) writable(roots, names []string) {
 	}
 }
 
-// beltFolders are patterns of the folders in which protected names lie. Such a
-// folder is neither made nor moved, or one that was prepared under another name
-// would bring what is protected with it. So calls make no repositories there, and
-// no worktrees or submodules of one.
+// beltFolders are patterns of the directories of protected names, which are neither made nor
+// moved: one prepared under another name would bring what is protected with it.
 func beltFolders(names []string) []string {
 	var folders []string
 	for _, name := range names {

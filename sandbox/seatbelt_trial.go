@@ -66,7 +66,6 @@ func trial(ctx context.Context, launch func(p Profile, tmp string) (prefix []str
 	return nil
 }
 
-// trialFolder makes the folders that trialScript works in, or leaves nothing.
 func trialFolder() (string, error) {
 	made, err := os.MkdirTemp("", "toold-trial-")
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 // masking: see Profile.Masking.
 const masking = true
 
-// endWithin is how long a helper may take to end a call before it is killed
-// itself. Only a starved machine needs it.
+// endWithin is how long a helper may take to end a call.
 const endWithin = 3 * time.Second
 
 // Process is a started command together with the helper that holds it. Its
@@ -287,8 +286,7 @@ func (p *Process) noteTrouble(e helper.Event) bool {
 	return e.Kind == helper.EventRefused || e.Kind == helper.EventLimit
 }
 
-// noteMet learns from the call's control group which limit it has met. When memory
-// was short the kernel has killed the helper too.
+// noteMet learns from the control group which limit the call has met.
 func (p *Process) noteMet() {
 	switch met := p.group.Met(); {
 	case met.Memory:

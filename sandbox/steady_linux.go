@@ -8,10 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// steady is a world that is compared again and again. Most of what a configuration
-// hides does not exist: as long as the folders in which it is missing get no entry,
-// nothing of it has come, and nobody needs to look for each. It may be used by several
-// goroutines.
+// steady is a world that is compared often. What does not exist is not looked for as long as the
+// directories in which it is missing get no entry. It is for concurrent use.
 type steady struct {
 	*world
 	calm atomic.Pointer[calm] // nil: everything is to be looked at
@@ -23,8 +21,7 @@ type calm struct {
 	there []int     // of world.then: what is not missing
 }
 
-// entries tell whether a folder has got or lost an entry. No program can set the
-// time of the latest change (inode(7)).
+// entries tells whether a directory has changed: no program can set ctime (inode(7)).
 type entries struct {
 	path         string
 	major, minor uint32

@@ -32,10 +32,9 @@ func (t Tier) String() string { return [...]string{"A", "A-bwrap", "B", "C"}[t] 
 // apart reports whether a call's processes have a namespace of their own.
 func (t Tier) apart() bool { return t == TierA || t == TierBwrap }
 
-// Choose finds the best tier that this machine gives a profile and its launcher, but
-// none below lowest, and returns the profile with it and what calls under it will be
-// held by. TierBwrap keeps as much from calls as TierA, and is no lower. The error is
-// that of tier A, a *StageError; it names the setting where a lower tier would do.
+// Choose finds the best tier that this machine gives a profile, none below lowest, and returns the
+// profile with it and its Report. The error is that of tier A, a *StageError; it names the setting
+// where a lower tier would do.
 func Choose(ctx context.Context, p Profile, lowest Tier) (Profile, Report, error) {
 	p.Tier, p.Degraded = TierA, ""
 	if p.Launcher == launcherBwrap && p.Mode != FullAccess {

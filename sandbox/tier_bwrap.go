@@ -17,8 +17,7 @@ const (
 const withBwrap = "there are no connections by name (network: proxy), calls see of tool caches only what they have put there, " +
 	"and nothing bounds the number of files in their /tmp nor what they take of inotify"
 
-// chooseBwrap finds out whether bwrap makes the namespaces where toold cannot, or shall
-// not, for which failed is nil.
+// chooseBwrap tries whether bwrap makes the namespaces. failed is nil if it is configured.
 func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, Report, error) {
 	if err := trustBwrap(p); err != nil {
 		return p, Report{}, &StageError{Stage: launcherBwrap, Err: err, Advice: "bubblewrap 0.8 or later is needed, as the distribution has it: sudo apt-get install bubblewrap"}
@@ -41,14 +40,12 @@ func chooseBwrap(ctx context.Context, p Profile, failed *StageError) (Profile, R
 	return b, report, nil
 }
 
-// ofNamespaces reports whether somebody else who makes the namespaces and the view may
-// do better.
+// ofNamespaces reports whether external namespaces may do better.
 func (e *StageError) ofNamespaces() bool {
 	return !slices.Contains([]string{"profile", "landlock", "seccomp"}, e.Stage)
 }
 
-// bwrapped is the profile for tier A-bwrap: what takes rights inside of the namespaces
-// is off.
+// bwrapped is the profile for tier A-bwrap.
 func (p Profile) bwrapped() Profile {
 	p.Tier, p.Ports, p.Caches = TierBwrap, nil, p.Caches.withoutOverlays()
 	return p

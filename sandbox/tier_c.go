@@ -31,8 +31,7 @@ func chooseC(ctx context.Context, p Profile, lowest Tier, failed *StageError) (P
 	return c, report, nil
 }
 
-// listed is the profile for tier C: what it needs namespaces for is off, and Read is
-// all that can be read besides what can be written.
+// listed is the profile for tier C, without what needs namespaces.
 func (p Profile) listed() Profile {
 	p.Tier, p.Ports, p.Sockets, p.Caches = TierC, nil, nil, nil
 	p.Read = slices.Clone(p.Read)

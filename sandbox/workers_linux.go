@@ -40,7 +40,6 @@ type workers struct {
 	closed bool
 }
 
-// opener is Open or OpenDir of a connection.
 type opener func(c *regular.Conn, path string, meanwhile func()) (fd int, err error)
 
 // open opens a file in the view of a profile. What is protected there can be read.
@@ -52,7 +51,6 @@ func (s *workers) open(ctx context.Context, p Profile, canonical string) (*os.Fi
 	return impatient(fd, canonical), report, nil
 }
 
-// openDir is open for a directory.
 func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os.File, Report, error) {
 	fd, report, err := s.opened(ctx, p, canonical, (*regular.Conn).OpenDir)
 	if err != nil {
@@ -61,7 +59,6 @@ func (s *workers) openDir(ctx context.Context, p Profile, canonical string) (*os
 	return os.NewFile(uintptr(fd), canonical), report, nil
 }
 
-// opened asks a worker for a descriptor.
 func (s *workers) opened(ctx context.Context, p Profile, canonical string, open opener) (fd int, report Report, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, errNoAnswer)
 	defer cancel()
@@ -103,7 +100,6 @@ var (
 	errClosed   = errors.New("cannot open files: the daemon stops")
 )
 
-// remote writes with the rights of a worker.
 type remote struct {
 	conn *regular.Conn
 	file *os.File // not nil: begun
@@ -207,8 +203,7 @@ func uncut(ctx context.Context, conn *regular.Conn, do func() error) (cut bool, 
 	return true, ctx.Err()
 }
 
-// lease returns a worker with this profile and a connection to it that nobody else
-// uses. Both go back by release.
+// lease returns a worker and a connection of its own. release gives both back.
 func (s *workers) lease(ctx context.Context, p Profile, reads bool) (w *worker, conn *regular.Conn, err error) {
 	if w, conn, err = s.pick(p, reads); err != nil {
 		return nil, nil, err
@@ -277,8 +272,7 @@ func (s *workers) release(w *worker, conn *regular.Conn, bad bool) {
 	}
 }
 
-// retire takes a worker out of service. It goes when nobody uses it any more. The
-// caller holds mu.
+// retire takes a worker out of service, as soon as it is unused. Needs mu.
 func (s *workers) retire(w *worker) {
 	s.list = slices.DeleteFunc(s.list, func(other *worker) bool { return other == w })
 	w.retired = true
@@ -308,8 +302,7 @@ func (s *workers) close() {
 	s.running.Wait()
 }
 
-// worker is one process that opens files. What stands below profile is written by
-// started, once.
+// worker is one process that opens files. started sets what is below profile, once.
 type worker struct {
 	profile Profile
 	caches  *cacheSet // of the profile, when the worker was made
@@ -377,7 +370,6 @@ func (w *worker) report() Report {
 	return r
 }
 
-// end ends the process, if there is one, and lets everything go.
 func (w *worker) end() {
 	for _, conn := range w.idle { // nobody else looks at them any more
 		conn.Close()

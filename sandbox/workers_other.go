@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// workers are none: the daemon opens files itself where commands can be confined,
-// held by its checks of the path.
+// workers are none: the daemon opens files itself, limited by its checks of the path.
 type workers struct{}
 
 func (w *workers) open(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world is what a sandbox was made from, as far as it can change while a shell
-// waits for its script.
+// world is what a sandbox was made from, as far as it can change meanwhile.
 type world struct {
 	folders []string // canonical, entered without following links
 	files   []string // followed to where they lead
@@ -27,8 +26,7 @@ type place struct {
 	errno        error
 }
 
-// lookAround remembers what the command's sandbox will be made from. It comes
-// before the sandbox is made, so that no change falls in between.
+// lookAround remembers what a sandbox will be made from, before it is made.
 func lookAround(c Command) *world {
 	p := c.Profile
 	folders := append([]string{c.Dir}, p.Write...)
@@ -52,8 +50,7 @@ func look(folders, files []string) *world {
 // same reports whether a sandbox made now would be made from the same.
 func (w *world) same() bool { return w.mountsSame() && slices.Equal(w.then, w.now()) }
 
-// mountsSame asks the kernel, which marks mountinfo by POLLPRI once the table has
-// changed (proc_pid_mounts(5)).
+// mountsSame asks the kernel: POLLPRI on mountinfo marks a change (proc_pid_mounts(5)).
 func (w *world) mountsSame() bool {
 	fds := []unix.PollFd{{Fd: int32(w.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)

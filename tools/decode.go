@@ -47,7 +47,6 @@ func Decode[T any](args json.RawMessage) (T, error) {
 	return v, nil
 }
 
-// argument describes one struct field.
 type argument struct {
 	name     string
 	names    []string // name and its aliases

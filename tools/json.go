@@ -17,10 +17,8 @@ import (
 	"github.com/toold/toold/internal/strict"
 )
 
-// maxDepth bounds the nesting of arguments.
 const maxDepth = 64
 
-// member is one argument, with its value as written.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -135,11 +133,8 @@ func checkStrings(text []byte) error {
 	}
 }
 
-// CanonicalHash identifies a call by what it asks: the hex SHA-256 of the
-// tool's canonical name and its arguments. White space, the order of keys and
-// the way characters are escaped make no difference; numbers count as they are
-// written. Arguments that Decode would refuse as a text (broken JSON, repeated
-// keys at the top level, broken escapes) count byte for byte.
+// CanonicalHash is the hex SHA-256 of the tool's canonical name and the arguments. White space,
+// the order of keys and escapes make no difference. What Decode refuses counts byte for byte.
 func CanonicalHash(tool string, args json.RawMessage) string {
 	h := sha256.New()
 	io.WriteString(h, tool+"\x00")

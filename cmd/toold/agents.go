@@ -108,8 +108,7 @@ func chosen(args []string) ([]connect.Agent, error) {
 	return []connect.Agent{a}, nil
 }
 
-// setup is what an agent is connected to, with its token or, until that is made, other text
-// in its place.
+// setup is what an agent is connected to. Until its token is made, Token is a placeholder.
 func (c *connecting) setup(agent string) (connect.Setup, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -214,7 +213,6 @@ func (c *connecting) hasToken(agent string) bool {
 	return err == nil
 }
 
-// ask asks once for all changes.
 func (c *connecting) ask(plans []connect.Plan) error {
 	if c.yes {
 		return nil
@@ -280,7 +278,6 @@ func proof(ctx context.Context, p connect.Plan) (string, error) {
 	return "a call ran, one was refused, none ran without the daemon; proved with the program itself", nil
 }
 
-// takeBack undoes what was done for agents.
 func (c *connecting) takeBack(agents []connect.Agent) {
 	for _, a := range agents {
 		list, err := connect.Undo(c.cfg.StateDir, a.Name)

@@ -19,7 +19,6 @@ func (c *connecting) printNotes(list []string) {
 	}
 }
 
-// planned lists what would be changed.
 func (c *connecting) planned(plans []connect.Plan) error {
 	for _, p := range plans {
 		s, err := c.setup(p.Agent.Name)
@@ -31,7 +30,6 @@ func (c *connecting) planned(plans []connect.Plan) error {
 	return nil
 }
 
-// report prints what became of each agent.
 func (c *connecting) report() error {
 	var failed []string
 	for i := range c.results {

@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// apparmorSetting is 1 where programs get the rights in a user namespace only by a
-// profile of AppArmor's, as on Ubuntu since 23.10.
+// apparmorSetting is 1 where user namespaces need an AppArmor profile, as on Ubuntu since 23.10.
 const apparmorSetting = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 
-// apparmorFindings tells of AppArmor where it keeps toold from making namespaces. Root
-// is not kept from it.
+// apparmorFindings reports AppArmor where it blocks namespaces. Root is exempt.
 func apparmorFindings() []finding {
 	restricted, err := os.ReadFile(apparmorSetting)
 	if err != nil || strings.TrimSpace(string(restricted)) != "1" || os.Getuid() == 0 {
@@ -27,8 +25,7 @@ func apparmorFindings() []finding {
 	}}
 }
 
-// apparmorCommand gives a program the profile by which it may make user namespaces, and
-// which confines nothing (apparmor.d(5)).
+// apparmorCommand installs a profile that allows user namespaces and confines nothing (apparmor.d(5)).
 func apparmorCommand(exe string) string {
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "^", `\^`).Replace(exe)
 	profile := fmt.Sprintf(`profile toold "%s" flags=(unconfined) { userns, }`, path)

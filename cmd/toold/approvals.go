@@ -104,7 +104,6 @@ func resolvedText(r message.ApprovalResolved) string {
 	return word
 }
 
-// untilText says how long an approval may still be answered.
 func untilText(expires string) string {
 	at, err := time.Parse(time.RFC3339Nano, expires)
 	if err != nil {

@@ -54,13 +54,11 @@ type argument struct {
 	value      func(*callFlags) any
 }
 
-// operandTools are the tools that take operands.
 func operandTools() []string {
 	return []string{"bash", "read_file", "write_file", "edit_file", "multi_edit", "apply_patch", "grep", "glob", "bash_output", "bash_kill"}
 }
 
-// operandNames are the arguments that stand on the command line without a flag, in
-// their order.
+// operandNames are the arguments that need no flag, in their order.
 func operandNames(tool string) []string {
 	switch tool {
 	case "bash":
@@ -95,8 +93,7 @@ func arguments() []argument {
 	}
 }
 
-// background tells whether arguments ask that a call runs on after its return.
-// Whether they are right is for the tool to say.
+// background reports whether the arguments ask for background, right or wrong.
 func background(arguments json.RawMessage) bool {
 	var a map[string]any
 	if json.Unmarshal(arguments, &a) != nil {
@@ -110,8 +107,7 @@ func background(arguments json.RawMessage) bool {
 	return false
 }
 
-// build makes the JSON object of a call from TOOL, the operand and the flags. from makes
-// the paths that a person gave those that the tool wants.
+// build makes the JSON arguments of a call. from resolves the paths that a person typed.
 func (f *callFlags) build(cmd *cobra.Command, tool string, operands []string, in io.Reader, from func(string) string) (json.RawMessage, error) {
 	if cmd.Flags().Changed("arguments") {
 		if len(operands) > 0 {

@@ -69,7 +69,6 @@ func tampered(err error) error {
 	return err
 }
 
-// verifyRun is one `toold audit verify`.
 type verifyRun struct {
 	*global
 	key     string
@@ -129,7 +128,6 @@ func (v *verifyRun) checks(ctx context.Context) (c journal.Checks, err error) {
 	return c, nil
 }
 
-// found prints what is sound.
 func (v *verifyRun) found(r journal.Report, signed journal.Checkpoints) error {
 	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: signed.Count, Signed: signed.Signed, Anchors: signed.Met}
 	for _, k := range signed.Keys {
@@ -163,7 +161,6 @@ func (v *verifyRun) note(found verified) {
 	}
 }
 
-// verified is what `audit verify` prints as JSON.
 type verified struct {
 	Hash        string        `json:"hash"`
 	Records     uint64        `json:"records"`
@@ -182,7 +179,6 @@ type verifiedCut struct {
 	Text   []byte `json:"text"` // base64, the first of them
 }
 
-// parseLink reads what verify prints.
 func parseLink(text string) (l journal.Link, err error) {
 	number, hash, _ := strings.Cut(text, ":")
 	l.Number, err = strconv.ParseUint(number, 10, 64)

@@ -46,7 +46,6 @@ func exportCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// exported is a message of the journal.
 type exported struct {
 	Number    int64             `json:"number"`
 	Time      string            `json:"time"`
@@ -83,7 +82,6 @@ func exportLines(ctx context.Context, record *journal.Journal, last int64, to io
 	}
 }
 
-// manifest says what an export is made of.
 type manifest struct {
 	Form       int             `json:"toold_export"`
 	Messages   int             `json:"messages"`

@@ -55,7 +55,6 @@ func anchorCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// anchor writes the same checkpoint to each store.
 func (g *global) anchor(ctx context.Context, record *journal.Journal, stores []anchor.Store) error {
 	c, err := record.Checkpoint()
 	if err != nil {

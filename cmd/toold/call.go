@@ -59,8 +59,7 @@ func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not print the decision and the end to standard error")
 }
 
-// callOperands wants a tool and at most as many operands as it takes. More is mostly
-// a command that was not quoted.
+// callOperands rejects too many operands: mostly a command that was not quoted.
 func callOperands(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name a tool and what it works on: toold call bash 'ls -la'")
@@ -72,7 +71,6 @@ func callOperands(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// callRun is one `toold call`.
 type callRun struct {
 	*global
 	flags        callFlags
@@ -132,8 +130,7 @@ func interruptible(parent context.Context) (ctx context.Context, stop func()) {
 	return untilCaught(parent, map[os.Signal]bool{os.Interrupt: true})
 }
 
-// make sends the call and prints what comes until its return. When ctx ends the
-// call is cancelled, and its return still awaited.
+// make sends the call and prints its events. When ctx ends it cancels the call and awaits its return.
 func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments json.RawMessage) (message.ToolReturn, error) {
 	events := client.Events{
 		Decision: func(d message.PolicyDecision) {
@@ -159,7 +156,6 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 	return peer.agent.Call(context.WithoutCancel(ctx), client.Call{ID: c.id, Tool: tool, Arguments: arguments}, events)
 }
 
-// say prints a line about the call to standard error.
 func (c *callRun) say(format string, args ...any) {
 	if !c.quiet {
 		fmt.Fprintf(c.std.err, "toold: "+format+"\n", args...)
@@ -182,7 +178,6 @@ func (c *callRun) sayWaiting(w message.WaitingForInput) {
 	c.say("%s (process %d) waits for %s%s", display.Visible(w.Command), w.PID, what, hint)
 }
 
-// forwardInput sends standard input to the running command, then its end.
 func (c *callRun) forwardInput(peer *peer) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -197,7 +192,6 @@ func (c *callRun) forwardInput(peer *peer) {
 	}
 }
 
-// finish prints the return and chooses the exit code.
 func (c *callRun) finish(ret message.ToolReturn) error {
 	if c.json {
 		if err := c.emit(ret); err != nil {
@@ -212,8 +206,7 @@ func (c *callRun) finish(ret message.ToolReturn) error {
 	return nil
 }
 
-// printResult prints what was not printed live: the answer of tools that have no
-// live output, and why a call did not run.
+// printResult prints what was not printed live: results without output, and failures.
 func (c *callRun) printResult(ret message.ToolReturn) {
 	switch {
 	case ret.Background != nil:
@@ -248,8 +241,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	c.say("%s · %d ms", end, ret.DurationMS)
 }
 
-// failure is why a call did not run or did not work. Whoever sits here is told what
-// they can do themselves; the return tells an agent to ask its user.
+// failure is why a call did not run, with advice for the person at the terminal.
 func (c *callRun) failure(ret message.ToolReturn) string {
 	if d := ret.Decision; c.asked && !c.answers && d != nil && d.By == "policy" {
 		return fmt.Sprintf("denied: rule %s asks a person (%s), and nobody could be asked here: run it at a terminal, say yes beforehand with --yes, or let a daemon serve while somebody runs `toold approvals --watch`", d.Rule, policy.WithoutAsking(d.Reason))
@@ -257,7 +249,6 @@ func (c *callRun) failure(ret message.ToolReturn) string {
 	return strings.TrimPrefix(ret.Result, "Error: ")
 }
 
-// exitCode is the program's exit code for a return.
 func exitCode(ret message.ToolReturn) int {
 	if ret.ErrorType != nil {
 		switch *ret.ErrorType {

@@ -56,7 +56,6 @@ func (g *global) listCalls(ctx context.Context, all bool) error {
 	return g.list(list, rows, "no call runs or waits; those that have ended: toold calls --all")
 }
 
-// state says how far a call is, or how it ended.
 func state(i message.CallInfo) string {
 	switch {
 	case i.State == message.CallQueued:
@@ -77,7 +76,6 @@ func denialNotice(d message.Denial) string {
 	return n.Notice()
 }
 
-// denials counts what the sandbox kept from a call.
 func denials(n int) string {
 	if n == 0 {
 		return ""
@@ -85,7 +83,6 @@ func denials(n int) string {
 	return fmt.Sprintf(", %d denied by the sandbox", n)
 }
 
-// since says how long ago something was.
 func since(instant string) string {
 	at, err := time.Parse(time.RFC3339Nano, instant)
 	if err != nil {

@@ -21,7 +21,6 @@ func configCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// checkedConfig is what check says of a configuration.
 type checkedConfig struct {
 	Config   string          `json:"config"` // empty: there is no file
 	Warnings []string        `json:"warnings"`

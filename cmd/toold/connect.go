@@ -106,7 +106,6 @@ func (c *callRun) running(ctx context.Context, cfg config.Config) (*peer, error)
 	return p, nil
 }
 
-// dialRunning connects to the running daemon with a token that has the role.
 func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role string, o client.Options) (*client.Client, error) {
 	p, err := c.running(ctx, cfg)
 	var none *unservedError
@@ -123,8 +122,7 @@ func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role strin
 	return p.dial(ctx, role, o)
 }
 
-// output is how the call wants its live output: as cheap as it can be had, or not at
-// all.
+// output asks for the cheapest form of live output.
 func (c *callRun) output(workspace string) client.Options {
 	return client.Options{Silent: c.json, Binary: !c.json, Workspace: workspace}
 }
@@ -161,7 +159,6 @@ func startPrivate(ctx context.Context, cfg config.Config, output client.Options)
 	return p, nil
 }
 
-// secretOf is the first token with a role.
 func secretOf(tokens []server.Token, role string) (string, error) {
 	for _, t := range tokens {
 		if slices.Contains(t.Roles, server.Role(role)) {

@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/internal/workspaces"
 )
 
-// discover finds the workspace of a person who works in dir, and notes where in it that
-// is.
+// discover finds the workspace of dir, and notes where in it dir is.
 func (g *global) discover(stateDir, dir string) (string, error) {
 	list, err := workspaces.In(stateDir).List()
 	if err != nil {
@@ -54,8 +53,7 @@ func (g *global) register(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// elsewhere returns the configuration of a running daemon in other workspaces: what its
-// file said when it started.
+// elsewhere returns the configuration for other workspaces, by the file as it was read at the start.
 func (g *global) elsewhere(cfg config.Config) func(root string) (config.Config, error) {
 	return func(root string) (config.Config, error) {
 		options := g.options

@@ -22,7 +22,6 @@ import (
 	"github.com/toold/toold/sandbox/cgroup"
 )
 
-// finding is one thing that doctor tried.
 type finding struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
@@ -58,7 +57,6 @@ func (g *global) doctor(ctx context.Context) error {
 	return g.printFindings(findings)
 }
 
-// configFinding names the configuration and what in it is worth a thought.
 func configFinding(cfg config.Config) finding {
 	is := append([]string{cmp.Or(cfg.File, "none; the defaults hold")}, cfg.Warnings...)
 	return finding{Name: "configuration", OK: true, Is: strings.Join(is, "; ")}
@@ -72,8 +70,7 @@ func confinementFindings(ctx context.Context) []finding {
 	return list
 }
 
-// groupsFinding tells whether each call gets a control group. Without them a call is
-// bounded nevertheless, but for root.
+// groupsFinding reports whether calls get control groups. Only root has no other bound.
 func groupsFinding() finding {
 	f := finding{Name: "control groups", OK: true}
 	groups, err := cgroup.Open()
@@ -121,8 +118,7 @@ func terminalFinding(cfg config.Config) finding {
 	return finding{Name: "pseudo-terminals", OK: true}
 }
 
-// warmFinding tells whether shells can wait for their script. Where they cannot
-// nothing is lost but time.
+// warmFinding reports whether shells can wait for their script, which saves time alone.
 func warmFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
 	usual := daemon.Command(cfg)
@@ -148,8 +144,7 @@ func policyFinding(cfg config.Config) finding {
 	return found
 }
 
-// runningPolicyFinding reports whether the running daemon follows its policy files as
-// they are; it returns nothing when none runs.
+// runningPolicyFinding reports whether the running daemon uses its policy files as they are.
 func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []finding {
 	last, err := g.askReload(ctx, cfg, http.MethodGet)
 	switch {

@@ -13,7 +13,6 @@ import (
 // most. What comes when there is no room is read from the record later.
 const livePieces = 128
 
-// piece is a part of a stream as it came.
 type piece struct {
 	stream string
 	offset int64
@@ -40,8 +39,7 @@ type live struct {
 	mid     bool             // the last byte on standard output ended no line
 }
 
-// start prints what take is given, until close. When ctx ends, what did not fit is not
-// fetched any more.
+// start prints what take receives, until close. When ctx ends, it fetches no more.
 func (l *live) start(ctx context.Context) {
 	l.pieces, l.at = make(chan piece, livePieces), map[string]int64{}
 	l.out, l.errs = newPrinter(l.std.out, l.raw), newPrinter(l.std.err, l.raw)
@@ -74,8 +72,7 @@ func (l *live) finish() {
 	l.errs.close()
 }
 
-// fill prints a stream up to an offset, from the record. After close it belongs to
-// whoever called that.
+// fill prints a stream up to an offset, from the record.
 func (l *live) fill(ctx context.Context, stream string, to int64) {
 	for l.at[stream] < to && l.err == nil && ctx.Err() == nil {
 		from := l.at[stream]
@@ -121,8 +118,7 @@ func (l *live) problem() error {
 	return nil
 }
 
-// recordOf reads the recorded output of a call over a connection of its own, made
-// when it is first needed.
+// recordOf reads the recorded output of a call over a connection of its own.
 func (c *callRun) recordOf(p *peer) func(context.Context, message.GetOutput) (message.Output, []byte, error) {
 	return func(ctx context.Context, q message.GetOutput) (message.Output, []byte, error) {
 		if p.reader == nil {

@@ -40,7 +40,6 @@ func recorded(ctx context.Context, cfg config.Config) error {
 	return tampered(err)
 }
 
-// logRun is one `toold log`.
 type logRun struct {
 	*global
 	since        string
@@ -83,7 +82,6 @@ func logCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// check rejects flags that no call could match.
 func (l *logRun) check() (err error) {
 	if l.workspace != "" {
 		if l.workspace, err = filepath.Abs(l.workspace); err != nil {
@@ -125,7 +123,6 @@ func (l *logRun) ownName() (unknown, err error) {
 	return &exitError{exitUsage, oneOf("--tool", l.tool, names...)}, nil
 }
 
-// logged is a call and its text on one line.
 type logged struct {
 	journal.Record
 	text string
@@ -209,7 +206,6 @@ func newLogged(rec journal.Record) logged {
 	return logged{rec, dispatch.CallText(rec.Tool, rec.Arguments)}
 }
 
-// wants reports whether a call contains the text.
 func (l *logRun) wants(rec journal.Record) bool {
 	if l.text == "" || strings.Contains(newLogged(rec).text, l.text) || strings.Contains(string(rec.Arguments), l.text) {
 		return true
@@ -231,7 +227,6 @@ func (l *logRun) lines(calls []logged) error {
 	return nil
 }
 
-// ending says how a call ended, or how far it is.
 func ending(rec journal.Record) string {
 	switch {
 	case rec.ErrorType != "":

@@ -13,7 +13,6 @@ import (
 // followEvery is how often --follow looks for what other processes have recorded.
 const followEvery = 200 * time.Millisecond
 
-// follower prints the calls that end while it looks.
 type follower struct {
 	*logRun
 	record *journal.Journal

@@ -67,8 +67,7 @@ func (g *global) page(cfg config.Config) func(id string) string {
 	}
 }
 
-// withParent returns a context that ends when the process that started this one does: its
-// end of standard input may be open in other processes.
+// withParent returns a context that ends with the parent process, which may leave stdin open.
 func withParent(ctx context.Context) context.Context {
 	ctx, end := context.WithCancelCause(ctx)
 	parent := os.Getppid()

@@ -24,7 +24,6 @@ const (
 	lookLate = time.Second
 )
 
-// outputRun is one `toold output`.
 type outputRun struct {
 	*global
 	id, stream string
@@ -128,11 +127,9 @@ func (o *outputRun) piece(answer message.Output, data []byte, out printer) error
 	return nil
 }
 
-// printer prints output of calls.
 type printer struct{ io.Writer }
 
-// newPrinter prints to f: every byte, or on a terminal what a display.Screen lets through,
-// unless it is to be raw.
+// newPrinter prints to f. On a terminal it filters escape sequences, unless raw.
 func newPrinter(f *os.File, raw bool) printer {
 	if raw || !executor.IsTerminal(f) {
 		return printer{f}
@@ -147,7 +144,6 @@ func (p printer) close() {
 	}
 }
 
-// addRaw adds --raw.
 func addRaw(cmd *cobra.Command, raw *bool) {
 	cmd.Flags().BoolVar(raw, "raw", false, "print escape sequences to a terminal as the command wrote them")
 }

@@ -32,7 +32,6 @@ type judge struct {
 	cfg config.Config
 }
 
-// newJudge makes the judge of a configuration.
 func newJudge(cfg config.Config) (*judge, error) {
 	registry, err := daemon.Tools(cfg)
 	if err != nil {

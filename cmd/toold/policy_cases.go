@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// testReport counts cases and tells the failed ones.
 type testReport struct {
 	Passed   int      `json:"passed"`
 	Failures []string `json:"failures"`
@@ -62,7 +61,6 @@ func (g *global) testPolicy(files []string) error {
 	return nil
 }
 
-// examples tries the examples of a policy file.
 func (r *testReport) examples(cfg config.Config, file string) error {
 	f, err := config.ReadPolicy(file)
 	if err != nil {
@@ -76,7 +74,6 @@ func (r *testReport) examples(cfg config.Config, file string) error {
 	return nil
 }
 
-// cases tries the calls of a case file.
 func (r *testReport) cases(cfg config.Config, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

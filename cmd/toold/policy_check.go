@@ -27,7 +27,6 @@ func policyCheckCommand(g *global) *cobra.Command {
 	}
 }
 
-// checked is what check says of one file.
 type checked struct {
 	Policy   string   `json:"policy"`
 	Rules    int      `json:"rules"`
@@ -114,8 +113,7 @@ func checkFile(cfg config.Config) (checked, error) {
 	return c, nil
 }
 
-// shiftsText says what the built-in policy would change for a file that was written before
-// it asked seldom, or that asks more on purpose.
+// shiftsText lists what the built-in policy decides otherwise.
 func shiftsText(list []check.Shift) string {
 	if len(list) == 0 {
 		return ""
@@ -142,7 +140,6 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// writableByOthers warns of a policy file that somebody else can change.
 func writableByOthers(file string) []string {
 	info, err := os.Stat(file)
 	if file == "" || err != nil || info.Mode().Perm()&0o022 == 0 {

@@ -62,7 +62,6 @@ func policyExplainCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// judge reads the configuration and makes its judge.
 func (g *global) judge() (*judge, error) {
 	cfg, err := g.inspect()
 	if err != nil {
@@ -71,8 +70,7 @@ func (g *global) judge() (*judge, error) {
 	return newJudge(cfg)
 }
 
-// operand is the words of a command line as one operand: a single word is a
-// script already, several are the words of one command.
+// operand joins words to one script. A single word is a script already.
 func operand(words []string) []string {
 	if len(words) < 2 {
 		return words

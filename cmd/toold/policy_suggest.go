@@ -129,7 +129,6 @@ func (p proposal) inFile(c policy.Change) string {
 	return b.String()
 }
 
-// times is how often something happened, in words.
 func times(n int) string {
 	if n == 1 {
 		return "once"

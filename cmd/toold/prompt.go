@@ -14,8 +14,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// answerQuestions connects as an approver when there is somebody to answer: the
-// person at the terminal, or --yes.
+// answerQuestions connects an approver: the person at the terminal, or --yes.
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
 		// The terminal itself, not standard error: that may go to a file.
@@ -43,8 +42,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	return nil
 }
 
-// answer decides one question: with yes when that was said beforehand, else by
-// asking the person, again when the answer widens what it may not.
+// answer decides one question, by --yes or by asking until the answer counts.
 func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest) {
 	if c.yes {
 		c.decide(ctx, p, client.Decision{ApprovalID: r.ID, Approve: true, Reason: "--yes was given beforehand", Beforehand: true})
@@ -121,7 +119,6 @@ func askPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) clien
 	}
 }
 
-// yesOrNo reads a clear answer.
 func yesOrNo(word string) (yes, clear bool) {
 	switch strings.ToLower(word) {
 	case "y", "yes", "a", "allow":

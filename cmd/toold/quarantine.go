@@ -84,7 +84,6 @@ func quarantineFinding(cfg config.Config) finding {
 	return f
 }
 
-// size writes a number of bytes for people.
 func size(n int64) string {
 	const mib = 1 << 20
 	if n < mib {

@@ -8,10 +8,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// question is what a waiting call would do, for the person who decides on it: its
-// text, the change it makes, and each effect that was judged. An agent wrote all
-// of this, so nothing in it may move the cursor, hide, or look like toold's own
-// words: hidden characters are shown, and every line is indented.
+// question is what a waiting call would do, for the person who decides. An agent wrote it: hidden
+// characters are shown, and every line is indented, so that nothing looks like toold's own words.
 func question(r message.ApprovalRequest, indent string) string {
 	text := display.Visible(r.Preview.Text)
 	if r.Preview.Diff != "" {
@@ -32,8 +30,7 @@ func question(r message.ApprovalRequest, indent string) string {
 // oneLine is text that an agent had a part in, on one line.
 func oneLine(s string) string { return display.Line(s) }
 
-// asker says who asks for a call and why, as far as that is known. The client chose all
-// of it but the name of its token.
+// asker says who asks for a call and why. The client chose all of it but the token's name.
 func asker(a message.Asker, indent string) string {
 	who := []string{"from " + oneLine(a.Client)}
 	if p := a.Program; p != nil {

@@ -44,10 +44,8 @@ func (g *global) dial(ctx context.Context, role string) (*client.Client, error) 
 	return c, nil
 }
 
-// errNoDaemon says that no daemon runs.
 var errNoDaemon = errors.New("no daemon is running")
 
-// reach connects to the running daemon as an agent.
 func (g *global) reach(ctx context.Context, cfg config.Config, output client.Options) (*peer, error) {
 	at, err := g.endpoint(cfg)
 	if err != nil {
@@ -124,8 +122,7 @@ func (g *global) endpoint(cfg config.Config) (at client.Options, err error) {
 	return at, err
 }
 
-// pinned trusts the certificate in a file and no other, whatever names it has and
-// whoever signed it: the daemon's own is known.
+// pinned trusts the certificate in a file and no other.
 func pinned(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -48,8 +48,7 @@ func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) erro
 	return nil
 }
 
-// askReload asks the running daemon to reload (POST), or what the last reload came
-// to (GET).
+// askReload sends a reload (POST), or asks how the last one went (GET).
 func (g *global) askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
 	secret, err := secretOnDisk(cfg, "approver")
 	if err != nil {

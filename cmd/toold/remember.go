@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// scopes are what an answer may count for besides its call, by the words and letters in
-// which people say so.
+// scopes are the words and letters for what a yes may count for.
 var scopes = map[string]string{
 	"c": "conversation", "conversation": "conversation",
 	"o": "command", "command": "command",
@@ -95,8 +94,7 @@ func choices(r message.ApprovalRequest) string {
 	return b.String()
 }
 
-// answerFlags are those of `toold approve` that make a yes count for more, or change the
-// call.
+// answerFlags are the flags of `toold approve` that extend a yes or change the call.
 type answerFlags struct{ remember, pattern, command, arguments string }
 
 // add puts what the flags say into a decision on one of the waiting calls.

@@ -31,8 +31,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError ends the program with a code. A nil err says that everything has
-// been said already.
+// exitError ends the program with a code. A nil err prints nothing.
 type exitError struct {
 	code int
 	err  error
@@ -175,7 +174,6 @@ func (g *global) list(v any, rows [][]string, none string) error {
 	return g.columns(rows)
 }
 
-// columns prints rows in columns.
 func (g *global) columns(rows [][]string) error {
 	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -204,7 +202,6 @@ func (g *global) done(v map[string]any, text string) error {
 	return nil
 }
 
-// emit writes a line of JSON.
 func (g *global) emit(v any) error {
 	line, err := message.Encode(v)
 	if err != nil {
@@ -217,8 +214,7 @@ func (g *global) emit(v any) error {
 func (g *global) load() (config.Config, error)    { return g.loadFor(config.RunCalls) }
 func (g *global) inspect() (config.Config, error) { return g.loadFor(config.JudgeCalls) }
 
-// remote reads the configuration for what a running daemon is asked, or what one has
-// left. A person may ask that from any folder.
+// remote reads the configuration for commands about a daemon, in any directory.
 func (g *global) remote() (config.Config, error) { return g.loadFor(config.ReachDaemon) }
 
 // remotely has a command work with the configuration that remote returns.
@@ -238,7 +234,6 @@ func (g *global) readConfig(options config.Options) (config.Config, error) {
 	return config.Load(options)
 }
 
-// loadFor reads the configuration and prints its warnings.
 func (g *global) loadFor(purpose config.Purpose) (config.Config, error) {
 	options := g.options
 	options.For = purpose

@@ -70,8 +70,7 @@ func (g *global) serve(ctx context.Context) error {
 	return d.Serve(ctx)
 }
 
-// hangupReloads reports what SIGHUP means: a closed terminal where there is one to close,
-// else, as for every daemon, that the files are to be read again.
+// hangupReloads reports whether SIGHUP means a reload, since there is no terminal to close.
 func hangupReloads() bool {
 	if signal.Ignored(syscall.SIGHUP) { // nohup
 		return true
@@ -93,14 +92,9 @@ func hangups() (reload chan os.Signal, stop func()) {
 	return reload, func() { signal.Stop(reload) }
 }
 
-// untilSignalled returns a context that ends with the first SIGTERM or SIGINT,
-// with SIGHUP when it says that the terminal was closed (see hangupReloads), and
-// with SIGQUIT unless toold was started with it ignored (nohup). A second one
-// ends the process at once: the sandboxes die with it.
-//
-// SIGHUP, SIGQUIT and SIGPIPE are caught in any case, so that commands start with
-// their default dispositions: Go resets caught signals in children, not ignored
-// ones.
+// untilSignalled returns a context that ends with the first SIGTERM, SIGINT, SIGHUP (see
+// hangupReloads) or SIGQUIT. A second one ends the process, and the sandboxes with it. The
+// signals are caught even where they do nothing: commands then start with their defaults.
 func untilSignalled(parent context.Context) (context.Context, func()) {
 	return untilCaught(parent, map[os.Signal]bool{
 		syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGPIPE: false,
@@ -134,7 +128,6 @@ func untilCaught(parent context.Context, ends map[os.Signal]bool) (context.Conte
 	return ctx, func() { signal.Stop(caught); close(done); cancel() }
 }
 
-// ready prints, for people or a program, that the daemon can be used.
 func (g *global) ready(cfg config.Config, d *daemon.Daemon) error {
 	if g.json {
 		addresses := map[string]string{"ws": d.URL(), "http": d.Origin()}
@@ -185,7 +178,6 @@ func banner(w io.Writer, cfg config.Config, d *daemon.Daemon) error {
 	return err
 }
 
-// describe says what holds while a call runs.
 func describe(r sandbox.Report) string {
 	network := "network off"
 	switch {

@@ -24,7 +24,6 @@ func showCommand(g *global) *cobra.Command {
 	}
 }
 
-// shownCall is a call of the journal.
 type shownCall struct {
 	CallID       string              `json:"tool_call_id"`
 	Client       string              `json:"client"`
@@ -79,7 +78,6 @@ func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record
 	return list, err
 }
 
-// shown is a record for people and programs.
 func shown(rec journal.Record, arguments []byte) (shownCall, error) {
 	s := shownCall{
 		CallID: rec.ID, Client: rec.Client, AgentID: rec.AgentID, BackgroundOf: rec.BackgroundOf, Workspace: rec.Workspace, ToolName: rec.Tool,
@@ -155,7 +153,6 @@ func (s shownCall) String() string {
 	return b.String()
 }
 
-// decisionText is a decision in words.
 func decisionText(d message.Decision) string {
 	by := d.By
 	if by == "beforehand" {
@@ -171,7 +168,6 @@ func decisionText(d message.Decision) string {
 	return text
 }
 
-// outcomeText says how a call ended.
 func outcomeText(r message.ToolReturn) string {
 	switch {
 	case r.ErrorType != nil:

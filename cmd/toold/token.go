@@ -34,7 +34,6 @@ func tokenCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// existingToken is the file of a token that exists.
 func existingToken(cfg config.Config, name string) (file string, configured bool, err error) {
 	file, configured = daemon.TokenFile(cfg, name)
 	if configured {
@@ -71,7 +70,6 @@ func (g *global) printToken(name, file string, t tokens.Token, err error) error 
 	return g.print(map[string]string{"name": name, "file": file, "token": t.Secret}, t.Secret+"\n")
 }
 
-// tokenRow is a token in a list.
 type tokenRow struct {
 	Name  string    `json:"name"`
 	Roles []string  `json:"roles"`

@@ -110,8 +110,7 @@ func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service
 	return d, nil
 }
 
-// unitEnv is what a daemon that systemd starts gets of this environment: what its commands get,
-// and what says where its files are. Other variables may be secrets, and are not written down.
+// unitEnv is the environment of a unit: what commands get, and where files are. No secrets.
 func unitEnv(cfg config.Config) (env []string) {
 	own := append(slices.Collect(maps.Keys(config.Homes())), "TOOLD_*", "XDG_STATE_HOME", "TMPDIR")
 	for _, entry := range os.Environ() {

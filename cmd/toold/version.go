@@ -25,7 +25,6 @@ func versionCommand(g *global) *cobra.Command {
 	}
 }
 
-// versionText is the version for people.
 func versionText() string {
 	return fmt.Sprintf("toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision())
 }

@@ -41,7 +41,6 @@ func watchCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// watched are the events that watch shows.
 var watched = []string{"request", "decision", "question", "answer", "waiting", "output", "return"}
 
 // watcher shows calls and their questions and takes the answers. Each answer names its
@@ -59,7 +58,6 @@ type watcher struct {
 	ended  map[string]bool                 // approvals that were answered
 }
 
-// watch goes on until interrupted.
 func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
@@ -192,7 +190,6 @@ func (w *watcher) close(r message.ApprovalResolved) {
 	w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
 }
 
-// answers acts on the lines that are typed.
 func (w *watcher) answers(ctx context.Context) {
 	lines := bufio.NewScanner(w.std.in)
 	for lines.Scan() {
@@ -216,8 +213,7 @@ func (w *watcher) answers(ctx context.Context) {
 	}
 }
 
-// answer reads a line. Everything but a clear yes to a question that is open decides
-// nothing, or is a no.
+// answer parses a line. Only a clear yes to an open question approves.
 func (w *watcher) answer(line string) (d client.Decision, err error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	which, rest, _ := strings.Cut(strings.TrimSpace(rest), " ")

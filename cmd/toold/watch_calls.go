@@ -23,7 +23,6 @@ type callScreen struct {
 
 type callName struct{ client, agent, id string }
 
-// watchedCall is one call on the screen.
 type watchedCall struct {
 	letter  string
 	decided bool              // the decision was shown
@@ -33,7 +32,6 @@ type watchedCall struct {
 // mostRest is how much of a line is kept until its end comes.
 const mostRest = 8 << 10
 
-// event shows an event of the subscription.
 func (w *watcher) event(e message.SubscriptionEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +58,6 @@ func withEvent[T any](e message.SubscriptionEvent, show func(T)) {
 	}
 }
 
-// text is an event for people.
 func (s *callScreen) text(e message.SubscriptionEvent) (text string) {
 	var about askedCall
 	if json.Unmarshal(e.Event, &about) != nil {
@@ -212,7 +209,6 @@ func (c *watchedCall) printed(stream string, line []byte) string {
 	return c.letter + mark + shown.String() + "\n"
 }
 
-// returned says how a call ended.
 func returned(r message.ToolReturn) string {
 	first, _, _ := strings.Cut(r.Result, "\n")
 	took := (time.Duration(r.DurationMS) * time.Millisecond).Round(100 * time.Millisecond)

@@ -38,8 +38,7 @@ func wideningFlags(may *message.MayWiden) (flags []string) {
 	return flags
 }
 
-// addWideningFlags gives a command the flags that say what is added to the sandbox of
-// a call.
+// addWideningFlags adds the flags for the escalation of a call.
 func addWideningFlags(cmd *cobra.Command, w *message.Widening) {
 	flags := cmd.Flags()
 	flags.StringVar(&w.Profile, "profile", "", "run it in a wider `profile`: workspace-write or danger-full-access")
@@ -73,7 +72,6 @@ func checkWidening(w message.Widening) error {
 	)
 }
 
-// bullets are lines, each with a mark.
 func bullets(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {

@@ -37,7 +37,6 @@ func workspacesCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// listedWorkspace is a workspace for people and programs.
 type listedWorkspace struct {
 	workspaces.Workspace
 	Problem string `json:"problem,omitempty"` // why no call can work there

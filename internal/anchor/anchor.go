@@ -42,7 +42,6 @@ func Parse(name string) (Store, error) {
 	return nil, fmt.Errorf("%q names no place for anchors: write file:PATH, git:REPOSITORY or postgres://HOST/DATABASE", name)
 }
 
-// line is how a checkpoint is kept.
 func line(c seal.Checkpoint) ([]byte, error) {
 	text, err := json.Marshal(c)
 	return append(text, '\n'), err

@@ -37,7 +37,6 @@ func gitEnv() []string {
 	}
 }
 
-// run runs git and returns what it prints, without the last line break.
 func (repository Git) run(ctx context.Context, in []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append(append(gitOptions[:len(gitOptions):len(gitOptions)], "-C", string(repository)), args...)...)
 	cmd.Env, cmd.Stdin = gitEnv(), bytes.NewReader(in)

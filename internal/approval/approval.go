@@ -80,11 +80,8 @@ type Verdict struct {
 // package widen. The zero Widening grants nothing.
 type Widening struct{ Profile, Write, Network, Host string }
 
-// Approver receives requests and their ends.
-//
-// Its methods are called sequentially, Asked before Resolved for each request, on
-// the goroutine of Ask, Resolve or Join: they must not block, but may call the
-// queue.
+// Approver receives requests and their ends, sequentially and Asked first, on the goroutine of
+// Ask, Resolve or Join. Its methods must not block, but may call the queue.
 type Approver[T any] interface {
 	Asked(Request[T])
 	Resolved(Request[T], Verdict)
@@ -110,10 +107,8 @@ func New[T any]() *Queue[T] {
 	return &Queue[T]{pending: map[string]*entry[T]{}, approvers: map[*mailbox[T]]struct{}{}}
 }
 
-// Ask shows r to every approver and waits for the first answer. The error is
-// nil only if someone answered: it is ErrNobody if no approver has joined (see Again), ErrExpired
-// after r.Expires, and the cause of ctx if that ends first. An approver that leaves
-// does not end the wait.
+// Ask shows r to every approver and waits for the first answer. The error is ErrNobody if none
+// has joined (see Again), ErrExpired after r.Expires, or the cause of ctx.
 func (q *Queue[T]) Ask(ctx context.Context, r Request[T]) (Verdict, error) {
 	e, err := q.add(ctx, r)
 	if err != nil {

@@ -58,7 +58,6 @@ func (q *Queue[T]) join(m *mailbox[T]) (leave func()) {
 	})
 }
 
-// post puts ev into every mailbox. The caller holds mu.
 func (q *Queue[T]) post(ev event[T]) {
 	for m := range q.approvers {
 		if m.takes(ev.request) {
@@ -94,7 +93,6 @@ func (q *Queue[T]) empty(m *mailbox[T]) {
 	}
 }
 
-// next removes the oldest event from m. If there is none, m is no longer busy.
 func (q *Queue[T]) next(m *mailbox[T]) (ev event[T], ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

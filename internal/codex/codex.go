@@ -89,8 +89,7 @@ func (s *Server) session(client, resume string) (*session, *rpcError) {
 	return ss, nil
 }
 
-// dropOldest drops the session that has waited longest for its next connection, if
-// one waits. Called with mu held.
+// dropOldest drops the session that has waited longest. Needs mu.
 func (s *Server) dropOldest() {
 	var oldest *session
 	for _, ss := range s.sessions {

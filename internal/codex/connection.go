@@ -89,8 +89,7 @@ func (c *Connection) attached() *session {
 	return c.of
 }
 
-// turn writes the answers that wait and one piece of each process. It reports whether
-// there may be more to do at once.
+// turn writes waiting answers and one piece of each process. busy: there may be more.
 func (c *Connection) turn() (busy bool, err error) {
 	c.mu.Lock()
 	queue, s := c.queue, c.of

@@ -12,10 +12,8 @@ import (
 	"github.com/toold/toold/tools/files"
 )
 
-// codeMissing is the code of what is not there.
 const codeMissing = -32004
 
-// missing is the answer about a path under which there is nothing.
 func missing() *rpcError { return &rpcError{codeMissing, "No such file or directory (os error 2)"} }
 
 type pathParams struct {
@@ -80,7 +78,6 @@ func (c *Connection) look(f file, op string, more map[string]any) (s files.Sight
 	}
 }
 
-// at carries out one read.
 func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err error) {
 	result, err := series.At(sub)
 	if err != nil {
@@ -251,7 +248,6 @@ type blockParams struct {
 	Len      int64  `json:"len"`
 }
 
-// maxHandles is how many files a connection may have open.
 const maxHandles = 128
 
 // open opens a file for readBlock. A handle is a path: each block is judged and read by

@@ -79,7 +79,6 @@ func limitOf(raw json.RawMessage) (l sandbox.Limit, e *rpcError) {
 	return l, nil
 }
 
-// apply adds an entry of the file system to a limit.
 func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
 	named, e := s.paths(n)
 	if e != nil {
@@ -106,7 +105,6 @@ func (s sandboxContext) apply(n entry, l *sandbox.Limit) *rpcError {
 	return nil
 }
 
-// paths are those of an entry.
 func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	roots := []string{}
 	switch {

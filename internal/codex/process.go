@@ -29,7 +29,6 @@ type chunk struct {
 	text   string
 }
 
-// process is one command of a session.
 type process struct {
 	session  *session
 	id       string
@@ -58,7 +57,6 @@ type process struct {
 	writes    map[string]bool
 }
 
-// watch attaches to the call again.
 func (p *process) watch() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +170,7 @@ func (p *process) number() {
 	p.conclude(*p.final)
 }
 
-// numberOutput makes chunks of the output and reports whether that was all there is.
-// Called with mu held.
+// numberOutput makes chunks of the output, and reports whether that was all. Needs mu.
 func (p *process) numberOutput() (all bool) {
 	for p.after(p.sent) < keptChunks {
 		s, n := p.capture.Turn(p.offsets)
@@ -238,7 +235,6 @@ func epilogue(r message.ToolReturn) string {
 	return "\n[toold] " + strings.Join(lines, "\n[toold] ") + "\n"
 }
 
-// name is the stream of a chunk on the wire.
 func (p *process) name(s tools.Stream) string {
 	if p.terminal {
 		return "pty"
@@ -293,8 +289,7 @@ func (p *process) next() []byte {
 	return frame
 }
 
-// after counts the chunks with higher numbers than seq. Their numbers have no gap. Called
-// with mu held.
+// after counts the chunks after seq. Needs mu.
 func (p *process) after(seq uint64) int {
 	n := len(p.chunks)
 	if n == 0 || p.chunks[n-1].seq <= seq {
@@ -311,15 +306,13 @@ func (p *process) writtenAt() time.Time {
 	return p.written
 }
 
-// ended reports whether the command runs no more.
 func (p *process) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.final != nil || p.refused != nil
 }
 
-// has reports whether something came after seq, or that was the end. more is closed when
-// there is more.
+// has reports whether there is something after seq. more is closed when there is more.
 func (p *process) has(seq uint64) (something bool, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

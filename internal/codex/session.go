@@ -122,7 +122,6 @@ func (s *session) poke() {
 	}
 }
 
-// find returns a process; nil when there is none.
 func (s *session) find(id string) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +175,6 @@ func (s *session) oldest() (oldest *process) {
 	return oldest
 }
 
-// remove forgets a process.
 func (s *session) remove(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,7 @@ import (
 // dialect marks the calls of Codex in the journal.
 const dialect message.Dialect = "codex"
 
-// start runs a command and answers when it runs, or will not. That may wait for a
-// person.
+// start runs a command and answers when it runs, or will not.
 func (c *Connection) start(r request) {
 	p, e := c.begin(r.Params)
 	if e != nil {
@@ -45,7 +44,6 @@ func (c *Connection) start(r request) {
 	c.poke()
 }
 
-// begin hands a command to dispatch.
 func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
 	var a startParams
 	if e := decode(params, &a); e != nil {
@@ -77,7 +75,6 @@ func (c *Connection) begin(params json.RawMessage) (*process, *rpcError) {
 	return p, nil
 }
 
-// submission is the call of a command.
 func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) {
 	none := dispatch.Submission{}
 	switch {
@@ -154,7 +151,6 @@ func isBash(program string) bool {
 	return name == "bash" && (dir == "" || dir == "/bin/" || dir == "/usr/bin/")
 }
 
-// process finds the process of a request.
 func (c *Connection) process(id string) (*process, *rpcError) {
 	if p := c.session.find(id); p != nil {
 		return p, nil
@@ -220,7 +216,6 @@ func (p *process) isAnnounced() bool {
 	return p.announced
 }
 
-// maxWrites is how many writes of a process are remembered.
 const maxWrites = 4096
 
 // once reports whether a write is new. Codex repeats one whose answer was lost.

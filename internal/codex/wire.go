@@ -16,14 +16,12 @@ type request struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// response answers a request.
 type response struct {
 	ID     json.RawMessage `json:"id"`
 	Result any             `json:"result,omitempty"`
 	Error  *rpcError       `json:"error,omitempty"`
 }
 
-// notification is a frame that wants no answer.
 type notification struct {
 	Method string `json:"method"`
 	Params any    `json:"params"`
@@ -37,7 +35,6 @@ const (
 	codeInternal = -32603
 )
 
-// rpcError is why a request is not carried out.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -105,7 +102,6 @@ func pathOf(uri string) (string, *rpcError) {
 	return u.Path, nil
 }
 
-// uriOf returns the file URI of a path.
 func uriOf(path string) string { return (&url.URL{Scheme: "file", Path: path}).String() }
 
 // environmentInfo describes where processes run. The capabilities are those that Codex

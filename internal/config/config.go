@@ -109,12 +109,10 @@ type Options struct {
 	Getenv func(string) string // nil = os.Getenv
 }
 
-// Load reads and checks the configuration. For each setting the command line
-// wins over the environment (TOOLD_LISTEN, TOOLD_WORKSPACE, TOOLD_POLICY,
-// TOOLD_STATE_DIR, TOOLD_LOG_LEVEL; other TOOLD_ names are ignored), that over
-// the file, that over the default. Relative paths in the file count from the
-// file's folder. All faults are reported at once, joined; those of the file are
-// *Error. On error the Config must not be used.
+// Load reads and checks the configuration. The command line wins over the environment
+// (TOOLD_LISTEN, TOOLD_WORKSPACE, TOOLD_POLICY, TOOLD_STATE_DIR, TOOLD_LOG_LEVEL), that over the
+// file, that over the default. Relative paths in the file count from its directory. All faults
+// are reported at once; those of the file are *Error. The Config must not be used then.
 func Load(o Options) (Config, error) {
 	l, err := newLoader(o)
 	if err != nil {
@@ -167,9 +165,7 @@ func newLoader(o Options) (*loader, error) {
 	return l, nil
 }
 
-// xdg returns a base folder of the XDG Base Directory Specification, or "" when
-// neither the variable nor the home is known. The specification says that a
-// relative path in the variable is to be ignored.
+// xdg returns a base directory (XDG), "" if unknown. A relative path in the variable is ignored.
 func (l *loader) xdg(name, below string) string {
 	if dir := l.getenv(name); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -208,8 +204,7 @@ func (l *loader) read(path string, src []byte) (file, error) {
 	return raw, decodeStrict(path, src, &raw)
 }
 
-// override puts the environment's and the command line's word in the place of
-// the file's.
+// override applies the environment and the command line.
 func (l *loader) override(raw *file, o Options) {
 	for _, s := range []struct {
 		dst             *scalar

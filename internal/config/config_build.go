@@ -20,8 +20,7 @@ const (
 	gib = 1 << 30
 )
 
-// defaults returns what holds where nothing is written. The paths are not in it:
-// they depend on the machine.
+// defaults returns the defaults, without paths: they depend on the machine.
 func defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:7717",
@@ -141,7 +140,6 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// checked reads a list of texts of one form.
 func (l *loader) checked(list []scalar, key, expected string, ok func(string) bool) []string {
 	out := l.texts(list, key)
 	for i, v := range out {
@@ -163,8 +161,7 @@ func isOrigin(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHost(u.Host) && u.Scheme+"://"+u.Host == s
 }
 
-// endpoint reads where a collector takes OTLP over HTTP. As in OpenTelemetry, the path of
-// traces is added to it.
+// endpoint reads the address of an OTLP/HTTP collector, and appends the path of traces.
 func (l *loader) endpoint(dst *string, s scalar) {
 	const key = "telemetry.otlp_endpoint"
 	var base string

@@ -27,8 +27,7 @@ func toolCaches() []sandbox.Cache {
 	}
 }
 
-// caches settles which folders calls may write without changing them. A default
-// that does not fit this machine is left out.
+// caches returns the tool caches of calls. Defaults that do not fit the machine are left out.
 func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 	var known, out []sandbox.Cache
 	for _, cache := range toolCaches() {

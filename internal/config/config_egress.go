@@ -17,8 +17,7 @@ type Egress struct {
 	OtherNames bool
 }
 
-// egress reads which hosts and ports calls may reach. The ports are part of the
-// profile: without proxy there are none.
+// egress reads which hosts and ports calls may reach.
 func (l *loader) egress(c *Config, raw file) {
 	r := raw.Sandbox.Egress
 	_, c.Egress.Allow = l.hosts(r.Allow, "sandbox.egress.allow")

@@ -19,7 +19,6 @@ func (c Config) HeadDir() string {
 	return statedir.Head(c.StateDir)
 }
 
-// ownFile is one of the daemon's own files or folders.
 type ownFile struct {
 	what, path string
 	at         scalar
@@ -92,8 +91,7 @@ func places(path string) ([]string, error) {
 // mount is one row of mountinfo: the folder root of the device is at the path at.
 type mount struct{ device, root, at string }
 
-// shows reports whether what is at path is also to be seen below root, since a
-// mount there shows the same part of the same device.
+// shows reports whether a mount below root shows what is at path.
 func shows(mounts []mount, root, path string) bool {
 	device, place := origin(mounts, path)
 	if device == "" {
@@ -109,8 +107,7 @@ func shows(mounts []mount, root, path string) bool {
 	return other == device && paths.Within(place, above)
 }
 
-// elsewhere are the other paths at which mounts show what is at path, or a part of
-// what is in it.
+// elsewhere are the other paths at which mounts show path, or a part of it.
 func elsewhere(mounts []mount, path string) (list []string) {
 	device, place := origin(mounts, path)
 	for _, m := range mounts {
@@ -143,8 +140,7 @@ func origin(mounts []mount, path string) (device, place string) {
 	return device, place
 }
 
-// readMounts reads the mounts of this process (proc_pid_mountinfo(5)). Elsewhere
-// than on Linux there is no such file, and no call that runs.
+// readMounts reads the mounts of this process (proc_pid_mountinfo(5)), on Linux.
 func readMounts() []mount {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if errors.Is(err, os.ErrNotExist) {

@@ -46,8 +46,7 @@ func (l *loader) paths(c *Config, raw file) {
 	c.Policy = l.policy(raw.Policy)
 }
 
-// workspace resolves the folder in which calls work. The root is refused: every
-// file of the machine would be the workspace's.
+// workspace resolves the directory in which calls work. It cannot be the root.
 func (l *loader) workspace(s scalar, stateDir string) string {
 	if l.purpose == ReachDaemon {
 		return ""
@@ -77,7 +76,6 @@ func (l *loader) workspace(s scalar, stateDir string) string {
 	return real
 }
 
-// directory returns the canonical path of an existing folder.
 func directory(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -195,8 +193,7 @@ func (l *loader) rlimits(p *sandbox.Limits, raw file) {
 	}
 }
 
-// writeRoots resolves the further folders that calls may write, or that a person may
-// let one write.
+// writeRoots resolves the further directories that calls may write.
 func (l *loader) writeRoots(list []scalar, setting string) []string {
 	var out []string
 	for i, s := range list {
@@ -249,8 +246,7 @@ func (l *loader) readRoots(list []scalar) []string {
 	return out
 }
 
-// hidden lists what calls cannot read: well-known secrets, what the operator
-// adds, and the daemon's own files.
+// hidden lists what calls cannot read: secrets, sandbox.hide and the daemon's own files.
 func (l *loader) hidden(c *Config, list []scalar) []string {
 	var out []string
 	mounts := readMounts()
@@ -332,8 +328,7 @@ func (l *loader) hideable(c *Config, s scalar) bool {
 	return true
 }
 
-// absolute makes the path of a setting absolute: from the home after "~/", else
-// from the file's folder or, outside the file, from the working directory.
+// absolute makes a path absolute: relative to the home, the file or the working directory.
 func (l *loader) absolute(s scalar) string {
 	path := s.text
 	if strings.TrimSpace(path) == "" || strings.ContainsRune(path, 0) {
@@ -368,8 +363,7 @@ func (l *loader) expand(path string) string {
 	return filepath.Join(l.home, rest)
 }
 
-// canonical resolves the links of a path as far as it exists; the rest stays
-// as it is written.
+// canonical resolves the links of a path as far as it exists.
 func canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

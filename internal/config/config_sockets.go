@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// sockets lists the local sockets of the machine that calls may connect to. toold's
-// own is never among them: whoever reaches it needs only a token.
+// sockets lists the sockets that calls may use. toold's own is never among them.
 func (l *loader) sockets(c *Config, list []scalar) []string {
 	var out []string
 	for _, s := range list {

@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// fail records what is wrong with a setting, at the place it was written.
 func (l *loader) fail(s scalar, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	switch {
@@ -37,8 +36,7 @@ func (l *loader) text(dst *string, s scalar, key string) {
 	*dst = s.text
 }
 
-// texts reads a list of settings that must not be blank. Faulty ones stay
-// empty, so that the result has the places of the list.
+// texts reads a list of non-empty settings. Faulty ones stay empty.
 func (l *loader) texts(list []scalar, key string) []string {
 	var out []string
 	for i, s := range list {
@@ -48,7 +46,6 @@ func (l *loader) texts(list []scalar, key string) []string {
 	return out
 }
 
-// word reads one of a closed set of words.
 func (l *loader) word(dst *string, s scalar, key string, words ...string) {
 	if !s.set {
 		return
@@ -101,8 +98,7 @@ func (l *loader) number(dst *int64, s scalar, key string, n int64, ok bool, expe
 	}
 }
 
-// duration reads a time with a unit. A bare number is refused: nobody can see
-// whether it means seconds or milliseconds.
+// duration reads a time with a unit.
 func (l *loader) duration(dst *time.Duration, s scalar, key string, least, most time.Duration) {
 	if !s.set {
 		return

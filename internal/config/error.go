@@ -23,10 +23,8 @@ func (e *Error) Error() string {
 	return s + "\n" + e.Excerpt
 }
 
-// maxExcerpt bounds the characters of a line that an Error shows.
 const maxExcerpt = 200
 
-// newError makes an Error about a place in a file of the given lines.
 func newError(file string, lines []string, at place, message string) *Error {
 	e := &Error{File: file, Line: at.line, Column: at.column, Message: message}
 	if at.line < 1 || at.line > len(lines) {

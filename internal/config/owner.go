@@ -5,7 +5,6 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the numeric id of a file's owner.
 func ownerOf(info fs.FileInfo) (uint32, bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -34,20 +34,16 @@ func StarterPolicy(name string) ([]byte, error) {
 	return starters.ReadFile(name + ".yaml")
 }
 
-// AdministratorPolicy is where the administrator of a machine may have a policy
-// for all its users. Its rules hold beside the user's, and no default of the
-// user's is more permissive. It must belong to root and be writable by nobody
-// else.
+// AdministratorPolicy is where the administrator may have a policy for all users; see
+// policy.Options. It must belong to root and be writable by root alone.
 const AdministratorPolicy = "/etc/toold/policy.yaml"
 
 // WorkspacePolicy is where a workspace may have a policy of its own, relative to
 // the workspace. It can only tighten.
 const WorkspacePolicy = ".toold/policy.yaml"
 
-// LoadPolicy reads the user's policy from path ("" means the built-in one), the
-// administrator's and the workspace's own (from o.Workspace) where there are
-// such, and compiles them. A fault in any is an error: a policy that was meant
-// to hold is not left out. The faults of a file are each an *Error.
+// LoadPolicy reads the user's policy from path ("": the built-in one), the administrator's and
+// the workspace's, where there are such, and compiles them. The faults of a file are *Error.
 func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	user, err := readUser(path)
 	if err != nil {
@@ -63,7 +59,6 @@ func ReadPolicy(path string) (policy.File, error) {
 	return user.file, err
 }
 
-// layer is one policy file that was read.
 type layer struct {
 	file    policy.File
 	decoder *decoder // knows where its texts stand; nil when that is not known
@@ -71,8 +66,7 @@ type layer struct {
 	clients []layer // the files of named
 }
 
-// system says where the administrator's policy is and who must own it, and which
-// folders take names that differ in case for one.
+// system is where the administrator's policy is, who must own it, and which directories fold case.
 type system struct {
 	administrator string
 	root          uint32
@@ -122,8 +116,7 @@ func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 	return p, nil
 }
 
-// readUser reads the user's policy, or the built-in one. What it does not say of
-// case is found out.
+// readUser reads the user's policy, or the built-in one.
 func readUser(path string) (layer, error) {
 	name, src := "careful.yaml (built-in)", careful
 	if path != "" {
@@ -195,7 +188,6 @@ func (s system) onlyOwn(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// workspacePolicy reads the workspace's own policy, if there is one.
 func workspacePolicy(workspace string) (*layer, error) {
 	if workspace == "" {
 		return nil, nil

@@ -17,12 +17,10 @@ type disk struct {
 	same  func(a, b string) bool    // whether two paths lead to one file
 }
 
-// foldsCase reports whether the file system takes names in dir that differ only
-// in case for one.
+// foldsCase reports whether the file system of dir ignores case.
 func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }
 
-// folds asks for what is there by another spelling, and writes nothing; an empty
-// folder is judged by its own name.
+// folds looks for names by another spelling, and writes nothing.
 func (d disk) folds(dir string) bool {
 	names := d.names(dir)
 	for _, name := range names {
@@ -47,7 +45,6 @@ func namesIn(dir string) []string {
 	return names
 }
 
-// sameFile reports whether two names lead to one file.
 func sameFile(a, b string) bool {
 	one, err := os.Lstat(a)
 	if err != nil {
@@ -57,7 +54,6 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, two)
 }
 
-// swapCase turns capital letters into small ones and the other way round.
 func swapCase(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsUpper(r) {

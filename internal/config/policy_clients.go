@@ -8,8 +8,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// readClients reads the files that a policy names for clients. Relative paths
-// count from the folder of the policy.
+// readClients reads the clients' policies. Relative paths count from the policy's directory.
 func (l *layer) readClients(open func(string, int, fs.FileMode) (*os.File, error)) error {
 	for _, named := range l.named {
 		switch {

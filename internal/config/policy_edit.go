@@ -12,10 +12,9 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// EditPolicy returns the text of a policy file with changes made in it, and the pieces
-// that it put in, in order, for UndoPolicy. Comments and formatting stay; note becomes a
-// comment at each change. The result was read again: it means what src means and the
-// changes, and nothing else, or there is an error. name is the file's, for messages.
+// EditPolicy returns the text of a policy file with changes made, and the pieces that it put in,
+// for UndoPolicy. note becomes a comment at each. The result was read again and means src and
+// the changes, or there is an error. name is the file's, for messages.
 func EditPolicy(name string, src []byte, changes []policy.Change, note string) ([]byte, []Piece, error) {
 	before, err := parsePolicy(name, src, policy.Ask, caseAuto)
 	if err != nil {
@@ -103,7 +102,6 @@ type editor struct {
 	pieces []Piece
 }
 
-// make makes a change.
 func (e *editor) make(c policy.Change) error {
 	root, err := e.parse([]byte(e.src))
 	if err != nil {
@@ -135,7 +133,6 @@ func quotedTexts(texts []string) (list []string) {
 	return list
 }
 
-// valueOf returns the value of a key, nil when there is none.
 func (e *editor) valueOf(n ast.Node, key string) ast.Node {
 	entry := e.entry(n, key)
 	if entry == nil {
@@ -157,7 +154,6 @@ func (e *editor) entry(n ast.Node, key string) *ast.MappingValueNode {
 	return nil
 }
 
-// rule returns the mapping of the rule with an id.
 func (e *editor) rule(root ast.Node, id string) ast.Node {
 	for _, section := range []string{"commands", "paths", "net"} {
 		list, ok := e.valueOf(root, section).(*ast.SequenceNode)
@@ -173,8 +169,7 @@ func (e *editor) rule(root ast.Node, id string) ast.Node {
 	return nil
 }
 
-// add puts items into the list of a key of a mapping, first, or the list into the
-// mapping.
+// add prepends items to the list of a key, or adds the list.
 func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	entry := e.entry(mapping, key)
 	if entry == nil {
@@ -243,7 +238,6 @@ func (e *editor) inFlow(root, mapping ast.Node) bool {
 	return false
 }
 
-// newline is how the lines of the file end.
 func (e *editor) newline() string {
 	if strings.Contains(e.src, "\r\n") {
 		return "\r\n"
@@ -275,8 +269,7 @@ func (e *editor) below(at place, indent, mark string, items []string) error {
 	return nil
 }
 
-// inside puts a text behind the next mark after a place, and the note above the part of
-// the file that this is in.
+// inside inserts text after the next mark, and the note above that part of the file.
 func (e *editor) inside(root ast.Node, at place, mark, text string) error {
 	rest := e.after(at, mark)
 	if rest == "" {
@@ -309,7 +302,6 @@ func (e *editor) after(at place, mark string) string {
 	return rest[i:]
 }
 
-// offset is where a place is in the file, in bytes.
 func (e *editor) offset(at place) int {
 	n := 0
 	for i, line := range e.lines {

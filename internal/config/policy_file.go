@@ -7,8 +7,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// policyFile is a policy file as it is written. The doc tags are what editors
-// show; see PolicySchema.
+// policyFile is a policy file as it is written. PolicySchema has the doc tags.
 type policyFile struct {
 	Version  version        `yaml:"version" doc:"The version of this format: 1."`
 	Name     string         `yaml:"name" doc:"What this policy is called in messages."`
@@ -55,7 +54,6 @@ type policyEnv struct {
 	Unknown choice   `yaml:"unknown" doc:"Variables that no list knows. It never covers dangerous ones."`
 }
 
-// commandRule is a rule about commands.
 type commandRule struct {
 	At           place
 	ID           string   `yaml:"id" doc:"What explanations and the journal call the rule."`
@@ -76,7 +74,6 @@ type commandRule struct {
 	} `yaml:"examples" doc:"Checked whenever the file is read."`
 }
 
-// pathRule is a rule about paths.
 type pathRule struct {
 	At       place
 	ID       string      `yaml:"id" doc:"What explanations and the journal call the rule."`
@@ -88,7 +85,6 @@ type pathRule struct {
 	Except   []string    `yaml:"except" doc:"Paths that the rule does not concern."`
 }
 
-// netRule is a rule about hosts.
 type netRule struct {
 	At       place
 	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`

@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// PolicySchema returns a JSON Schema (draft 2020-12) of policy files for
-// editors. It is made of the very structs into which files are read, so it
-// cannot name a key that is not. It is wider than the reader: patterns, and
-// what keys mean together, only reading checks.
+// PolicySchema returns a JSON Schema (draft 2020-12) of policy files for editors, made of the
+// structs into which they are read. Patterns, and what keys mean together, only reading checks.
 func PolicySchema() ([]byte, error) {
 	schema := schemaOf(reflect.TypeFor[policyFile]())
 	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -43,8 +41,7 @@ func schemaOf(t reflect.Type) map[string]any {
 	}
 }
 
-// schemaOfObject describes a struct. Rules need an id and a decision, clients a
-// policy.
+// schemaOfObject describes a struct.
 func schemaOfObject(t reflect.Type) map[string]any {
 	properties := make(map[string]any)
 	required := []string{}

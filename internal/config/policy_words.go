@@ -79,7 +79,6 @@ func (o *operation) UnmarshalText(text []byte) error {
 	return oneOf("operation", text, o.words())
 }
 
-// version is the version of the schema.
 type version int
 
 // UnmarshalText accepts the one version there is.
@@ -118,7 +117,6 @@ func (p *pathCase) UnmarshalText(text []byte) error {
 	return oneOf("path_case", text, p.words())
 }
 
-// preset is the name of a preset.
 type preset string
 
 func (preset) words() []string { return []string{"shell-readonly", "shell-workspace"} }
@@ -129,7 +127,6 @@ func (p *preset) UnmarshalText(text []byte) error {
 	return oneOf("preset", text, p.words())
 }
 
-// class is a kind of commands.
 type class string
 
 func (class) words() []string { return []string{"destructive", "outgoing"} }
@@ -140,8 +137,7 @@ func (c *class) UnmarshalText(text []byte) error {
 	return oneOf("class", text, c.words())
 }
 
-// profile is a sandbox that a rule may ask for. Full access is not among them: a
-// rule can only tighten.
+// profile is the sandbox that a rule demands. It can only tighten.
 type profile string
 
 func (profile) words() []string { return []string{"read-only", "workspace-write"} }
@@ -152,7 +148,6 @@ func (p *profile) UnmarshalText(text []byte) error {
 	return oneOf("sandbox", text, p.words())
 }
 
-// askTime is how long a person has to answer.
 type askTime time.Duration
 
 // The shortest and the longest time to answer, as in the configuration.
@@ -171,7 +166,6 @@ func (a *askTime) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// onTimeout is what happens to a question that nobody answers.
 type onTimeout string
 
 func (onTimeout) words() []string { return []string{"deny"} }

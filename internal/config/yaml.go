@@ -17,7 +17,6 @@ import (
 	"github.com/toold/toold/internal/spell"
 )
 
-// maxSource bounds a configuration or policy file.
 const maxSource = 4 << 20
 
 // The parser is recursive: maxNesting bounds the depth of brackets, maxLine that
@@ -31,17 +30,12 @@ const (
 // by decodeStrict and is no key of the file.
 type place struct{ line, column int }
 
-// decodeStrict reads one YAML document into dst, a pointer to a struct. Keys are
-// the yaml tags of its fields; fields without a tag are no keys.
+// decodeStrict reads one YAML document into dst, a pointer to a struct, by the yaml tags of its
+// fields. Unknown and repeated keys, other types, anchors, aliases, tags and further documents
+// are errors, each an *Error. What is not in the source stays as it is in dst.
 //
-// Nothing is guessed: unknown and repeated keys, values of another type,
-// anchors, aliases, tags and further documents are errors. Values that are not
-// in the source stay as they are in dst, so defaults are set beforehand; an
-// empty source changes nothing. Every error is an *Error.
-//
-// Fields may be structs, slices, maps from string, strings, booleans, integers,
-// time.Duration ("90s"), pointers to these, and any type that implements
-// encoding.TextUnmarshaler, which is given the text of a scalar.
+// Fields may be structs, slices, maps from string, strings, booleans, integers, time.Duration
+// ("90s"), pointers to these, and any encoding.TextUnmarshaler.
 func decodeStrict(file string, src []byte, dst any) error {
 	d := decoder{file: file, lines: linesOf(src)}
 	return d.decode(src, dst)
@@ -56,14 +50,12 @@ func (d *decoder) decode(src []byte, dst any) error {
 	return d.value(root, reflect.ValueOf(dst).Elem(), "")
 }
 
-// decoder carries what an error message needs.
 type decoder struct {
 	file  string
 	lines []string
 	texts []text // that were decoded so far
 }
 
-// text is a piece of text in a file.
 type text struct {
 	path string // its keys, such as commands[0].run[1]
 	text string
@@ -135,7 +127,6 @@ func (d *decoder) checkNesting(tokens token.Tokens) error {
 	return nil
 }
 
-// syntaxError turns a parser's error into one with a position.
 func (d *decoder) syntaxError(err error) error {
 	at := place{1, 1}
 	message := err.Error()
@@ -193,7 +184,6 @@ func (d *decoder) plain(n ast.Node) error {
 	return nil
 }
 
-// object decodes a mapping into the fields of a struct.
 func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 	setPlace(v, placeOf(n))
 	entries, err := d.entries(n, path)
@@ -240,7 +230,6 @@ func (d *decoder) entries(n ast.Node, path string) ([]*ast.MappingValueNode, err
 	return entries, nil
 }
 
-// list decodes a sequence.
 func (d *decoder) list(n ast.Node, v reflect.Value, path string) error {
 	if _, ok := n.(*ast.NullNode); ok {
 		return nil
@@ -357,7 +346,6 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// unknownKey says which key was probably meant.
 func (d *decoder) unknownKey(key string, at place, fields map[string]reflect.Value, path string) error {
 	known := make([]string, 0, len(fields))
 	for k, v := range fields {
@@ -376,7 +364,6 @@ func (d *decoder) unknownKey(key string, at place, fields map[string]reflect.Val
 	return d.errorAt(at, "unknown key %q%s: expected one of %s", key, path, strings.Join(known, ", "))
 }
 
-// wrongType says what was expected in place of n.
 func (d *decoder) wrongType(n ast.Node, path, expected string) error {
 	if path == "" {
 		path = "the file"

@@ -10,7 +10,6 @@ import (
 
 // What the decoder needs to know of structs and of the syntax tree.
 
-// fieldsOf lists the keys of a struct.
 func fieldsOf(v reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value)
 	for i := range v.NumField() {
@@ -47,7 +46,6 @@ func placeOf(n ast.Node) place {
 	return place{1, 1}
 }
 
-// scalarText returns the text of any single value.
 func scalarText(n ast.Node) (string, bool) {
 	switch n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
@@ -56,7 +54,6 @@ func scalarText(n ast.Node) (string, bool) {
 	return stringText(n)
 }
 
-// stringText returns the text of a string.
 func stringText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -80,7 +77,6 @@ func kindOf(n ast.Node) string {
 	return strconv.Quote(n.GetToken().Value)
 }
 
-// join names a key below path.
 func join(path, key string) string {
 	if path == "" {
 		return key

@@ -26,7 +26,6 @@ func Caching(cfg config.Config) bool {
 	return mode == sandbox.WorkspaceWrite && len(cfg.Caches) > 0
 }
 
-// openCaches opens the tool caches of calls.
 func (w *workspace) openCaches(ctx context.Context) (err error) {
 	if !Caching(w.cfg) {
 		return nil

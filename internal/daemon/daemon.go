@@ -247,8 +247,7 @@ func (d *Daemon) Widens() *message.MayWiden {
 // Ungrouped returns why calls have no control groups; nil where they have them.
 func (d *Daemon) Ungrouped() error { return d.ungrouped }
 
-// greeting answers a client that works in a workspace, of those that are
-// registered.
+// greeting is the hello_ack of a workspace.
 func (d *Daemon) greeting(w *workspace, registered []string) message.HelloAck {
 	ack := message.HelloAck{
 		Protocol: Protocol, Version: d.Version, Workspace: w.cfg.Workspace, Workspaces: registered,

@@ -23,8 +23,7 @@ const (
 	releaseEvery  = 20 * time.Millisecond
 )
 
-// released calls try until its error is none that taken knows, for as long as a killed
-// daemon may hold what try wants.
+// released repeats try while a killed daemon may still hold what it wants.
 func released(ctx context.Context, try func() error, taken func(error) bool) error {
 	tick := time.NewTicker(releaseEvery)
 	defer tick.Stop()
@@ -56,7 +55,6 @@ func Lock(ctx context.Context, cfg config.Config) (lock *statedir.Lock, err erro
 	return lock, nil
 }
 
-// listenOn listens on a TCP address.
 func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
 	err = released(ctx, func() error { l, err = loopback.Listen("tcp", address); return err }, inUse)
 	if err != nil {
@@ -75,7 +73,6 @@ func MakeStateDir(cfg config.Config) error {
 	return nil
 }
 
-// listen opens the addresses of the configuration.
 func (d *Daemon) listen(ctx context.Context) error {
 	l, err := listenOn(ctx, d.Config.Listen)
 	if err != nil {
@@ -102,8 +99,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// listenUnix listens on a socket that only its owner may use. A socket that
-// no process serves any more is replaced.
+// listenUnix listens on a socket for the owner alone. It replaces a stale one.
 func listenUnix(path string) (net.Listener, error) {
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()

@@ -12,8 +12,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// newMCP returns what answers /mcp. It is a client of this daemon, with the token of the
-// client that it answers.
+// newMCP makes the handler of /mcp: a client of this daemon, with its client's token.
 func (d *Daemon) newMCP(approvals *approval.Queue[message.ApprovalRequest]) *mcp.Handler {
 	page := func(id string) string { return d.Origin() + server.PathOfQuestion(id) }
 	return mcp.NewHandler(mcp.HTTPOptions{

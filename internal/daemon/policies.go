@@ -67,15 +67,13 @@ type policies struct {
 	last server.Reloaded
 }
 
-// state is what the last reload came to.
 func (p *policies) state() server.Reloaded {
 	p.held.Lock()
 	defer p.held.Unlock()
 	return p.last
 }
 
-// reload takes up the policy files as they are now. On an error the last
-// good one stays in force.
+// reload reloads the policy files. On an error the last good policy stays in force.
 func (p *policies) reload() (server.Reloaded, error) {
 	p.held.Lock()
 	defer p.held.Unlock()
@@ -90,8 +88,7 @@ func (p *policies) reload() (server.Reloaded, error) {
 	return p.last, nil
 }
 
-// follow makes watch look at which files there are. What has changed of them since they
-// were read is taken up.
+// follow makes watch look again at which files there are.
 func (p *policies) follow() {
 	select {
 	case p.more <- struct{}{}:

@@ -48,7 +48,6 @@ func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
 	return &keeper{cfg: cfg, journal: j, wake: make(chan struct{}, 1)}
 }
 
-// recorded counts the output of a call.
 func (k *keeper) recorded(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {
@@ -79,7 +78,6 @@ func (d *Daemon) prune(ctx context.Context) {
 	}
 }
 
-// kept is something that can be removed as a whole.
 type kept struct {
 	bytes  int64
 	at     time.Time     // of its last use

@@ -39,8 +39,7 @@ type Entry struct {
 	Pieces  []config.Piece  `json:"pieces"`
 }
 
-// add makes changes in a policy file. When reload does not take it up, the file is put
-// back.
+// add changes a policy file. When reload fails, the file is put back.
 func (b *rulebook) add(file string, e Entry, reload func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +129,7 @@ func comment(s string) string {
 	}, s)
 }
 
-// replaceFile puts a new content in the place of a file's, or leaves it as it was. A link
-// stays one.
+// replaceFile replaces a file atomically. A link stays one.
 func replaceFile(path string, content []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target

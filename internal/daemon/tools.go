@@ -27,8 +27,7 @@ func Tools(cfg config.Config) (*tools.Registry, error) {
 	return newRegistry(cfg, shared{}, &workspace{})
 }
 
-// newRegistry makes the tools of a workspace. Commands run with what is shared; zero values
-// will do where nothing is run.
+// newRegistry makes the tools of a workspace. Zero values do where nothing is run.
 func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, error) {
 	var g *protect.Watcher
 	if Guarded(cfg) {
@@ -50,8 +49,7 @@ func newRegistry(cfg config.Config, all shared, w *workspace) (*tools.Registry, 
 	return made, err
 }
 
-// commandEnv is the environment of commands. What calls in other workspaces can write is
-// not in their PATH either.
+// commandEnv is the environment of commands. No other workspace is in their PATH.
 func commandEnv(cfg config.Config) []string {
 	others, _ := workspaces.In(cfg.StateDir).List() // of a list that cannot be read no workspace is served
 	return executor.BaseEnv(executor.EnvOptions{
@@ -60,7 +58,6 @@ func commandEnv(cfg config.Config) []string {
 	})
 }
 
-// terminalMode is the mode of a checked configuration.
 func terminalMode(name string) executor.Terminal {
 	for _, t := range []executor.Terminal{executor.Single, executor.Off} {
 		if t.String() == name {
@@ -111,8 +108,7 @@ func Protection(cfg config.Config) protect.Options {
 	}
 }
 
-// watchOver watches the workspace and what calls may write, for names that rules keep from
-// calls and for those that calls may not change.
+// watchOver watches what calls may write, for masked and for protected names.
 func watchOver(cfg config.Config, p *policy.Policy) (*masks.Tracker, *protect.Watcher, error) {
 	o := Protection(cfg)
 	if !Guarded(cfg) {

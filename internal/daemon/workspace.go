@@ -46,7 +46,6 @@ func (s served) Use(ctx context.Context, dir string) (*dispatch.Workspace, func(
 	return w.Workspace, release, nil
 }
 
-// openWorkspace opens a workspace.
 func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, error) {
 	cfg := d.Config
 	if root != cfg.Workspace {
@@ -117,8 +116,7 @@ func (w *workspace) close() {
 	w.caches.Close()
 }
 
-// reload takes up the workspace's policy files as they are now. On an error the last
-// good one stays in force.
+// reload reloads the policy files. On an error the last good policy stays in force.
 func (w *workspace) reload() error {
 	p, err := LoadPolicy(w.cfg)
 	if err != nil {
@@ -130,8 +128,7 @@ func (w *workspace) reload() error {
 	return nil
 }
 
-// reloadAll reloads every open workspace. What was prepared under the policies before is
-// given up.
+// reloadAll reloads every open workspace, and drops what was prepared.
 func (d *Daemon) reloadAll() (warnings []string, err error) {
 	err = d.workspaces.Each(func(_ string, w *workspace) error {
 		err := w.reload()
@@ -157,8 +154,7 @@ func (d *Daemon) limitCaches(ctx context.Context) error {
 	return d.workspaces.Each(func(_ string, w *workspace) error { return w.caches.Limit(ctx, d.Config.Limits.StateBytes/2) })
 }
 
-// greet answers a client that says hello and wants to work in dir; "" means
-// the daemon's own workspace.
+// greet answers hello; "" is the daemon's own workspace.
 func (d *Daemon) greet(dir string) (message.HelloAck, error) {
 	if dir != "" {
 		canonical, err := paths.Resolve(dir)

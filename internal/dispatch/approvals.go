@@ -10,7 +10,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// approvalRequest renders a call for the people who decide on it.
 func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision, expires time.Time) message.ApprovalRequest {
 	preview := tools.Preview{Text: inv.Text()}
 	if p, ok := inv.(tools.Previewed); ok {
@@ -31,8 +30,7 @@ func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, sai
 	}
 }
 
-// shownEffects is what is judged and, though no rule is about it, that the call
-// runs on after its return.
+// shownEffects are the effects and, though no rule is about it, background.
 func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
 	lines := effectLines(effects)
 	if inv.Traits().Background {

@@ -63,8 +63,7 @@ func (n *connections) ask(ctx context.Context, rules *rules, asks []policy.Decis
 	return refused
 }
 
-// questions are those about the ports of one rule that were asked before, and last a
-// new one about the ports that are left.
+// questions are earlier questions about these ports, then a new one about the others.
 func (n *connections) questions(asks []policy.Decision) []*hostQuestion {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,8 +132,7 @@ func (n *connections) tooMany(v policy.Decision) (*message.Decision, error) {
 	return &message.Decision{Action: policy.Deny.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: why}, errors.New(why)
 }
 
-// question asks a person as soon as few enough hosts of the call wait for one. The
-// error is why the host may not be contacted.
+// question asks a person, at most askedAtOnce at a time. The error denies the host.
 func (n *connections) question(ctx context.Context, rules *rules, asks []policy.Decision) (*message.Decision, error) {
 	select {
 	case n.places <- struct{}{}:
@@ -160,8 +158,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 	return said, nil
 }
 
-// askHost asks the connected approvers. A policy that needs no answer any more ends the
-// question with errReplaced.
+// askHost asks the approvers. It ends with errReplaced when the policy needs no answer.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
 	shown := approvalRequest(q.call, q.inv, q.effects, q.said, expires)
@@ -177,7 +174,6 @@ func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Dura
 	return answer, err
 }
 
-// portsOf names the ports of the effects.
 func portsOf(effects []policy.Effect) string {
 	if len(effects) == 1 {
 		return fmt.Sprintf("its port %d, no other", effects[0].Port)

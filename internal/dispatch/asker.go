@@ -7,12 +7,10 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// longestWords bounds the description and the justification of a call that people are
-// shown, in bytes.
+// longestWords bounds the description and the justification, in bytes.
 const longestWords = 2000
 
-// findAsker returns who asks for the call. It parses the arguments; Call.asker does so
-// once.
+// findAsker returns who asks. It parses the arguments; Call.asker does so once.
 func (c *Call) findAsker() message.Asker {
 	a := c.Client()
 	var words struct{ Description, Justification json.RawMessage }
@@ -31,7 +29,6 @@ func firstWords(raw json.RawMessage) string {
 	return shortened(text, longestWords)
 }
 
-// shortened returns text, cut after most bytes.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -22,7 +22,6 @@ type rules struct {
 	replaced chan struct{} // closed by Workspace.SetPolicy
 }
 
-// rulesFor are the rules in force for the client of a call.
 func (d *Dispatcher) rulesFor(c *Call) *rules {
 	r := c.workspace.rules.Load()
 	held := Confinement(c.workspace.opt.Profile)
@@ -42,8 +41,7 @@ func Confinement(p sandbox.Profile) policy.Confinement {
 	}
 }
 
-// authorise decides the call, asking a person where the policy says so. With no
-// refusal the call may run.
+// authorise decides the call, asking a person where the policy says so.
 func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocation) (*message.Decision, *refusal) {
 	effects, current := inv.Effects(), d.rulesFor(c)
 	verdict := current.policy.Decide(effects)
@@ -107,8 +105,7 @@ type question struct {
 	offers  []check.Offer // to remember a yes
 }
 
-// ask puts the call before the connected approvers and waits for one of them, or
-// for a policy that needs no answer.
+// ask asks the approvers about the call, unless a new policy settles it.
 func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *refusal) {
 	c, said := q.call, q.said
 	if refused := d.receive(c); refused != nil {
@@ -211,8 +208,7 @@ func named(effects []policy.Effect) (list []policy.Effect) {
 	return list
 }
 
-// patience is how long a person has to answer: as the policy says, or else the
-// configuration.
+// patience is how long a person has to answer.
 func (d *Dispatcher) patience(r *rules) time.Duration {
 	if t := r.policy.AskTimeout(); t > 0 {
 		return t

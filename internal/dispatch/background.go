@@ -50,8 +50,7 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	}
 }
 
-// untold are the background calls of a client whose end nobody was told, but for
-// those that are followed already.
+// untold are ended background calls whose end their client has not received.
 func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
 	records, err := d.opt.Journal.Untold(context.Background(), client, toldAtOnce)
 	if err != nil {
@@ -68,8 +67,7 @@ func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
 	return list
 }
 
-// background starts an invocation as a call of its own. It returns when that
-// runs, or has ended without.
+// background starts an invocation as a call of its own, and returns when it runs or failed.
 func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Invocation, out outcome) outcome {
 	if ctx.Err() != nil {
 		out.refused = stopped(ctx)
@@ -100,8 +98,7 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 	return out
 }
 
-// spawn makes the background call of another: a call with an id of its own,
-// whose decision and intent to run are journalled.
+// spawn makes a background call: with its own id, decision and intent journaled.
 func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context.Context, *refusal) {
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
@@ -129,8 +126,7 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	return nil, nil, refused
 }
 
-// admitBackground counts a background call among the unanswered, and returns
-// those who are to be told of it.
+// admitBackground admits a background call, and returns the listeners to notify.
 func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,8 +152,7 @@ func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refu
 	return told, nil
 }
 
-// backgroundCalls counts the background calls that run: all, and those that one
-// connection began. Called with mu held.
+// backgroundCalls counts running background calls: all, and those of conn. Needs mu.
 func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	for _, c := range d.calls {
 		if c.of == nil {
@@ -171,7 +166,6 @@ func (d *Dispatcher) backgroundCalls(conn string) (all, own int) {
 	return all, own
 }
 
-// liveOn takes a background call from its start to its end.
 func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, said *message.Decision) {
 	defer d.wg.Done()
 	defer c.stop(nil)
@@ -213,8 +207,7 @@ func (c *Call) handle() *message.Background {
 	return &message.Background{CallID: c.ID, PID: c.progress.pid, StartedAt: message.Instant(c.progress.startedAt)}
 }
 
-// backgroundOf finds the call that a recorded return says runs on; one that has
-// ended meanwhile, too.
+// backgroundOf finds the background call of a recorded return.
 func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
 	if ret.Background == nil {
 		return nil

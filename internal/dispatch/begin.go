@@ -16,8 +16,7 @@ import (
 // of a call that is not; a short one cannot.
 const longArguments = 4 << 10
 
-// receive writes a call down that does not run at once, unless that is done
-// already.
+// receive journals a call that does not run at once, unless it was.
 func (d *Dispatcher) receive(c *Call) *refusal {
 	if c.rec != 0 {
 		return nil
@@ -75,8 +74,7 @@ func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *
 	return nil
 }
 
-// notJournalled is the refusal of a call that could not be recorded, or may not be on
-// the disk.
+// notJournalled refuses a call that could not be recorded or synced.
 func notJournalled(err error, recorded bool) *refusal {
 	const operator = ". Ask the operator to look at the state directory (toold doctor)"
 	switch {
@@ -88,7 +86,6 @@ func notJournalled(err error, recorded bool) *refusal {
 	return &refusal{message.InternalError, "the call cannot be journalled, so nothing ran: " + err.Error() + operator + "; the same id may be sent again then"}
 }
 
-// replay answers a call that the journal knows.
 func (d *Dispatcher) replay(c *Call, rec journal.Record) Final {
 	if rec.ArgsHash != c.hash {
 		return Final{Err: about(c.ID, message.DuplicateToolCall.Errorf("tool_call_id %q %s", c.ID, otherArguments))}

@@ -230,7 +230,6 @@ func (c *Call) tell(event any) {
 	c.emit(event)
 }
 
-// emit appends an event and wakes the watchers.
 func (c *Call) emit(event any) {
 	c.mu.Lock()
 	c.events = append(c.events, event)
@@ -273,8 +272,7 @@ func (c *Call) proceed(state string, change func(*progress)) {
 	}
 }
 
-// wakeAll wakes the watchers. Their wake functions are leaves: they never block
-// and never call back.
+// wakeAll wakes the watchers. Wake functions are leaves: they never block or call back.
 func (c *Call) wakeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

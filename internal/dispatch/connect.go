@@ -41,15 +41,13 @@ type connections struct {
 	told  map[decisionKey]*decisionRecord
 }
 
-// decisionKey is what makes two decisions on connections the same.
 type decisionKey struct {
 	host         string
 	port         int
 	action, rule string
 }
 
-// decisionRecord is a decision that is written once. Whoever puts an element into turn
-// uses the rest.
+// decisionRecord is a decision that is written once. The holder of turn uses the rest.
 type decisionRecord struct {
 	turn    chan struct{} // capacity 1
 	written bool
@@ -74,8 +72,7 @@ func (d *Dispatcher) connections(c *Call, inv tools.Invocation) *connections {
 	return n
 }
 
-// decide lets the call contact a host at one of the ports, or tells why not. It
-// may wait for a person.
+// decide returns nil if the call may contact the host at one of the ports. It may wait for a person.
 func (n *connections) decide(ctx context.Context, host string, ports []uint16) error {
 	for {
 		err := n.decideBy(ctx, n.d.rulesFor(n.call), host, ports)
@@ -163,14 +160,12 @@ func (n *connections) judgeRules(rules *rules, host string, port uint16) policy.
 	return v
 }
 
-// listed reports whether the configuration lists a host.
 func (n *connections) listed(host string, port uint16) bool {
 	listed := n.call.workspace.opt.Listed
 	return listed != nil && listed(host, port)
 }
 
-// contact is the effect of a connection. What is spoken at a port is taken to be
-// what belongs there.
+// contact is the effect of a connection, with the usual scheme of the port.
 func contact(host string, port uint16) policy.Effect {
 	e := policy.Effect{Kind: policy.Net, Host: host, Port: int(port), Source: fmt.Sprintf("a connection to %s:%d", host, port)}
 	e.Scheme = map[uint16]string{80: "http", 443: "https"}[port]

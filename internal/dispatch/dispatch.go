@@ -217,8 +217,7 @@ func (d *Dispatcher) admit(c *Call) {
 	d.wg.Add(1)
 }
 
-// crowded says why a call just admitted is one too many, or nothing. Called with
-// mu held.
+// crowded returns why a call just admitted is one too many, or "". Needs mu.
 func (d *Dispatcher) crowded() string {
 	switch {
 	case d.waiting > d.opt.Limits.Waiting:
@@ -229,7 +228,6 @@ func (d *Dispatcher) crowded() string {
 	return ""
 }
 
-// forget drops a call that is answered.
 func (d *Dispatcher) forget(c *Call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

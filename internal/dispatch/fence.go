@@ -7,12 +7,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxFences is how many ids of a client are remembered as cancelled before they
-// came. Beyond it the oldest is forgotten.
+// maxFences bounds the remembered early cancels of a client.
 const maxFences = 1024
 
-// fences are the ids that were cancelled before their calls came, by client, the
-// oldest first.
+// fences are ids that were cancelled before their calls came, by client, oldest first.
 type fences map[string][]string
 
 func (f fences) add(client, id string) {
@@ -33,10 +31,8 @@ func (f fences) take(client, id string) bool {
 	return true
 }
 
-// Fence cancels a call that has not come yet: when it does it is answered as
-// cancelled and nothing of it runs. A cancel may overtake its call, on another
-// connection or after a crash of the client. It reports false, and does nothing,
-// when the client has used the id already, or when the fence cannot be journalled.
+// Fence cancels a call that has not come yet: when it does, nothing of it runs. It reports false
+// when the client has used the id already, or when that cannot be recorded.
 func (d *Dispatcher) Fence(ctx context.Context, client, id string) bool {
 	fenced, err := d.opt.Journal.Fence(context.WithoutCancel(ctx), client, id, maxFences)
 	if err != nil {

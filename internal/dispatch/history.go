@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// historyPage is how many calls are read from the journal at once.
 const historyPage = 500
 
 // History reads the calls since a time from the journal, at most the latest most of them

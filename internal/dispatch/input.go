@@ -37,10 +37,8 @@ func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input hands input to the running command. It does not wait: when the command
-// does not read its input, it says so. told, which may be nil, is called without
-// blocking when the data was given to the command's terminal or pipe, or with
-// false when the call has ended before.
+// Input hands input to the running command, without waiting. told, which may be nil, must not
+// block: it is called when the command was given the data, or with false when the call has ended.
 func (c *Call) Input(in tools.Input, told func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done

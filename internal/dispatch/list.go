@@ -36,7 +36,6 @@ func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]mes
 	return list, nil
 }
 
-// info tells of a call that is not answered.
 func (c *Call) info() message.CallInfo {
 	c.mu.Lock()
 	p, capture := c.progress, c.capture
@@ -58,7 +57,6 @@ func (c *Call) info() message.CallInfo {
 	return i
 }
 
-// recordInfo tells of a call that is answered.
 func recordInfo(rec journal.Record) message.CallInfo {
 	i := message.CallInfo{
 		CallID: rec.ID, ToolName: rec.Tool, BackgroundOf: rec.BackgroundOf,

@@ -20,10 +20,8 @@ const (
 	lookLines = 500
 )
 
-// A Look is a series of reads that is recorded as one call, for programs that read much
-// and often to find their way. Each read is judged by itself. That the series begins is
-// durable before anything of it is sent; what was read is its return. It ends with Close,
-// or after a second.
+// A Look is a series of reads that is recorded as one call; each read is judged. That it begins
+// is durable before anything is sent. It ends with Close, or after a second.
 type Look struct {
 	d       *Dispatcher
 	call    *Call
@@ -179,7 +177,6 @@ func (l *Look) enter() bool {
 	return !l.shut
 }
 
-// note lists a read and returns err.
 func (l *Look) note(inv tools.Invocation, came string, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

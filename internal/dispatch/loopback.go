@@ -11,10 +11,8 @@ type lentLoopback struct {
 	calls int // that run in the background
 }
 
-// loopback is what a call that is about to run may reach of the background calls of its
-// conversation, and with lends what it adds to that. A call with a grant of a person's,
-// or in another sandbox than the configured one, has none: what it may do others could
-// do through its servers, and what it knows it could tell them.
+// loopback is what a call may reach of the background calls of its conversation, and lends what
+// it adds. A call with a grant, or in another sandbox, has none: its servers could pass that on.
 func (d *Dispatcher) loopback(c *Call) (l *sandbox.Loopback, lends string, giveBack func()) {
 	if c.widened != nil || c.profile != "" || !c.limit.IsZero() {
 		return nil, "", func() {}

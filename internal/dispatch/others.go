@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// others are the calls that a call may look at and stop: those of its client, agent
-// and conversation, itself left out.
+// others are the other calls of the same client, agent and conversation.
 type others struct {
 	d  *Dispatcher
 	of *Call
@@ -126,7 +125,6 @@ func (c liveCall) Stop(reason string) <-chan struct{} {
 	return c.ended
 }
 
-// endedCall is a call that has its return.
 type endedCall struct {
 	status tools.CallStatus
 	output Recording // nil when there is none
@@ -171,7 +169,6 @@ func (e endedCall) Stop(string) <-chan struct{} {
 	return ended
 }
 
-// endOf says how a call ended.
 func endOf(ret *message.ToolReturn) string {
 	switch {
 	case ret == nil:

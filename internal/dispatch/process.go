@@ -30,8 +30,7 @@ type outcome struct {
 	started  *Call  // runs on in the background
 }
 
-// live takes one call through its life. It returns when the call's return is in
-// the journal and told to its watchers.
+// live takes a call through its life, until its return is journaled and sent.
 func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	defer d.wg.Done()
 	defer c.stop(nil)
@@ -68,8 +67,7 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	}
 }
 
-// process judges the call and runs it. A panic of a tool is an internal error
-// of this one call.
+// process judges and runs the call. A panic of a tool is an internal error of this call.
 func (d *Dispatcher) process(ctx context.Context, c *Call) (out outcome) {
 	waits := true
 	started := func() {
@@ -141,7 +139,6 @@ func (d *Dispatcher) prepare(c *Call, inv tools.Invocation) (ready, drop func())
 	return ready, func() { <-done; p.Drop() }
 }
 
-// rescue makes an outcome of a panic.
 func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	p := recover()
 	if p == nil {
@@ -220,8 +217,7 @@ func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *ref
 	return inv, refused
 }
 
-// build builds an invocation and records nothing. It waits while as many are being built
-// as may be at once, and gives up waiting when ctx ends.
+// build builds an invocation, when its turn comes before ctx ends. It records nothing.
 func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.ToolCall) (tools.Invocation, *refusal) {
 	select {
 	case d.builds <- struct{}{}:
@@ -253,8 +249,7 @@ func (d *Dispatcher) spoolDir(k journal.Key) string {
 	return filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(k), 10))
 }
 
-// spool is the folder for the output of a call. One that is not recorded has none:
-// it only reads, and prints nothing.
+// spool is the directory for the output of a call; "" for one that is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
@@ -319,8 +314,7 @@ func (d *Dispatcher) run(ctx context.Context, c *Call, inv tools.Invocation, io 
 	return inv.Execute(ctx, io)
 }
 
-// starting records that a call may have effects from now on, and so may the one that began
-// it.
+// starting records that a call, and its parent, may have effects from now on.
 func (d *Dispatcher) starting(c *Call, process, dir string) error {
 	if c.of != nil {
 		if err := d.opt.Journal.Start(c.of.rec, "", ""); err != nil {

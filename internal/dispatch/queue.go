@@ -5,10 +5,8 @@ import (
 	"sync"
 )
 
-// queue hands out the places of running calls: a bounded number, of which one
-// owner has at most each. A place that becomes free goes to the owner whose turn
-// it is, and among the calls of an owner to the one that came first: who sends a
-// thousand calls makes nobody wait longer than who sends one.
+// queue hands out the places of running calls, of which one owner has at most each. A free place
+// goes to the owner whose turn it is, and there to the call that came first.
 type queue struct {
 	each int
 
@@ -18,15 +16,13 @@ type queue struct {
 	turns []*line          // those that wait, the next one first
 }
 
-// line is the calls of one owner.
 type line struct {
 	owner   string
 	running int
 	waiting []*ticket
 }
 
-// ticket is a call's claim to a place. Whoever entered leaves once, with the
-// place or without.
+// ticket is a call's claim to a slot. The holder leaves once, with or without it.
 type ticket struct {
 	line  *line
 	ready chan struct{} // closed when it has its place
@@ -36,7 +32,6 @@ func newQueue(places, each int) *queue {
 	return &queue{each: each, free: places, lines: make(map[string]*line)}
 }
 
-// enter puts a call of an owner in line.
 func (q *queue) enter(owner string) *ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,8 +88,7 @@ func (q *queue) leave(t *ticket) {
 	q.grant()
 }
 
-// place is how many calls, itself included, have their turn until this one has;
-// 0 when it waits no longer.
+// place is the position of a call in the queue; 0 when it has its slot.
 func (q *queue) place(t *ticket) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -95,7 +95,6 @@ func (d *Dispatcher) Delivered(c *Call) {
 	})
 }
 
-// building makes the body of a return.
 func building(ret message.ToolReturn) journal.Builder {
 	encoded := ret.Encode()
 	return func(seq int64) (string, []byte, error) { return ret.ID, encoded.Record(seq), nil }

@@ -42,7 +42,6 @@ func OpenRecording(rec journal.Record) (Recording, *message.Error) {
 	return e, nil
 }
 
-// running is the output of a call that runs.
 type running struct{ *spool.Capture }
 
 // Total counts a stream.
@@ -51,7 +50,6 @@ func (r running) Total(s tools.Stream) int64 {
 	return [...]int64{stdout, stderr, stdout + stderr}[s]
 }
 
-// past is the output of a call that has ended.
 type past struct {
 	spool  *spool.Spool // nil when the call printed nothing
 	totals [2]int64     // as the return counts them; zero where it does not

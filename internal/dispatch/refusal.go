@@ -9,15 +9,13 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// refusal is why a call did not run, in the words its caller reads: which rule,
-// why, and one thing to do next.
+// refusal is why a call did not run: which rule, why, and what to do next.
 type refusal struct {
 	kind message.ErrorType
 	text string
 }
 
-// deniedByPolicy names the rule once; the decision's reason says why and what to
-// do.
+// deniedByPolicy names the rule; the decision's reason says why and what to do.
 func deniedByPolicy(d policy.Decision) *refusal {
 	text := fmt.Sprintf("denied by rule %s (%s). %s", d.Rule, d.Source, d.Reason)
 	if part := strings.TrimSpace(d.Effect.Source); part != "" && !strings.Contains(d.Reason, part) {

@@ -35,8 +35,7 @@ func (d *Dispatcher) endedAs(key Key) *Call {
 	return c
 }
 
-// ended is a call of the journal, with its return and no other event; nil when
-// there is no return, or it cannot be read.
+// ended is a call of the journal with its return; nil if that cannot be read.
 func (d *Dispatcher) ended(rec journal.Record) *Call {
 	ret := d.returnOf(rec)
 	if ret == nil {
@@ -60,8 +59,7 @@ func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, as
 	return c
 }
 
-// returnOf is the return of a recorded call; nil when it has none, or it cannot be
-// read. One that could not be journalled is still at hand.
+// returnOf is the return of a recorded call, saved or not; nil without one.
 func (d *Dispatcher) returnOf(rec journal.Record) *message.ToolReturn {
 	if len(rec.Result) == 0 {
 		ret, _ := d.save(context.Background(), rec.Key)

@@ -33,14 +33,11 @@ type memory struct {
 	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect
 }
 
-// earlier is an answer that was given before.
 type earlier struct{ approval, person string }
 
-// maxRemembered bounds the effects that are remembered, and the conversations. What is
-// forgotten is asked again.
+// maxRemembered bounds the remembered effects, and the conversations.
 const maxRemembered = 1000
 
-// add remembers an answer.
 func (m *memory) add(of conversation, keys []string, by earlier) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,8 +111,7 @@ func hasDynamic(e policy.Effect) bool {
 	return slices.ContainsFunc(e.Argv, func(w policy.Word) bool { return w.Dynamic })
 }
 
-// remembered is the decision of an earlier answer of the conversation, nil when there is
-// none for all that the policy asks about.
+// remembered is the decision of an earlier answer that covers the question; nil without one.
 func (d *Dispatcher) remembered(q question) *message.Decision {
 	keys, ok := askedKeys(q.rules.policy, q.call, q.effects)
 	if !ok {
@@ -182,7 +178,6 @@ func (d *Dispatcher) triedHistory(ctx context.Context, c *Call) *check.History {
 	return h
 }
 
-// suggestions shows the ways to remember a yes to people.
 func suggestions(q question) []message.Suggestion {
 	list := []message.Suggestion{}
 	if _, ok := askedKeys(q.rules.policy, q.call, q.effects); ok {
@@ -196,7 +191,6 @@ func suggestions(q question) []message.Suggestion {
 	return list
 }
 
-// maxTexts bounds the calls that a suggestion names.
 const maxTexts = 8
 
 func textsOf(calls []check.Past) (texts []string) {

@@ -40,8 +40,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	return Final{Return: &ret, Frame: frame, Background: out.started}, true
 }
 
-// record journals a return, and with it its call if that is not recorded yet. The
-// return gets its number, and is encoded.
+// record journals a return, and its call if needed, and encodes it.
 func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (frame []byte, err error) {
 	encoded := ret.Encode()
 	o := journalOutcome(*ret, out)
@@ -61,7 +60,6 @@ func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (fram
 	return frame, nil
 }
 
-// unrecorded makes the return of a call that never reached the journal.
 func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
 	ret := d.returnOptions(c, outcome{refused: &r}).Return()
 	return &ret
@@ -112,8 +110,7 @@ func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	return opt
 }
 
-// addOutput fills in what the call printed: the streams as they were, and the
-// result as a model reads it.
+// addOutput fills in the streams, and the result as a model reads it.
 func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	head := spool.Redact(out.result.Text, d.opt.Redact)
@@ -168,7 +165,6 @@ func (d *Dispatcher) logReturn(c *Call, out outcome, ret *message.ToolReturn) {
 	d.opt.Log.Info("call returned", fields...)
 }
 
-// wireFile is a file as a return describes it.
 func (d *Dispatcher) wireFile(f tools.File) message.File {
 	f.Path, f.From = spool.Redact(f.Path, d.opt.Redact), spool.Redact(f.From, d.opt.Redact)
 	return message.File(f)
@@ -186,8 +182,7 @@ func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
 // longestTold is how much of a target or hint is told, in bytes.
 const longestTold = 1024
 
-// wireDenial is a denial as a return tells it. A target may be what a program has
-// printed.
+// wireDenial is a denial in a return. Its target may be a program's output.
 func (d *Dispatcher) wireDenial(n sandbox.Denial) message.Denial {
 	show := func(text string) string {
 		return shortened(display.Line(spool.Redact(text, d.opt.Redact)), longestTold)

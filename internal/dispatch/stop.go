@@ -40,8 +40,7 @@ func stopped(ctx context.Context) *refusal {
 	}
 }
 
-// causeOf is the cause, on the wire, of the end of a call that did not end by
-// itself.
+// causeOf is the wire's cause of the end of a stopped call.
 func causeOf(ctx context.Context, kind message.ErrorType) string {
 	switch {
 	case kind == message.Timeout:
@@ -57,8 +56,7 @@ func causeOf(ctx context.Context, kind message.ErrorType) string {
 	}
 }
 
-// explained puts the cause before what the tool says of a call that was stopped
-// while it ran.
+// explained prepends why the call was stopped.
 func explained(ctx context.Context, r tools.Result) tools.Result {
 	if r.Failure != tools.Cancelled {
 		return r

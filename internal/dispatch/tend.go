@@ -45,7 +45,6 @@ func (d *Dispatcher) keepUnsaved(k journal.Key, u unsaved) {
 	}
 }
 
-// saveAll tries to journal the returns that could not be.
 func (d *Dispatcher) saveAll(ctx context.Context) {
 	d.mu.Lock()
 	keys := slices.Collect(maps.Keys(d.unsaved))
@@ -57,8 +56,7 @@ func (d *Dispatcher) saveAll(ctx context.Context) {
 	}
 }
 
-// save tries to journal a return that could not be. It returns the return, nil
-// when there is none, and whether it is journalled.
+// save tries again to journal a return; nil when there is none.
 func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolReturn, bool) {
 	d.mu.Lock()
 	u, ok := d.unsaved[k]
@@ -77,8 +75,7 @@ func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolRetu
 	return &u.ret, true
 }
 
-// withoutReturn answers the repeat of a call that is recorded without a return
-// and does not run here.
+// withoutReturn answers the repeat of a call that has no return and does not run here.
 func (d *Dispatcher) withoutReturn(c *Call, rec journal.Record) Final {
 	if ret, _ := d.save(context.Background(), rec.Key); ret != nil {
 		again := *ret

@@ -29,8 +29,7 @@ func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
 
-// checkAnswer refuses answers to a question that add what cannot be added: the
-// question stays open then.
+// checkAnswer refuses invalid escalations and edits: the question stays open.
 func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
 	base := q.call.base()
 	return func(v approval.Verdict) error {
@@ -54,8 +53,7 @@ func grant(q question, base sandbox.Profile, v approval.Verdict) (*widen.Grant, 
 	return bounds(q).Check(base, widen.Words(v.Widen))
 }
 
-// onlyYesOrNo refuses answers that add something, to a question that is not about a
-// whole call.
+// onlyYesOrNo refuses answers that add something to a question about a host.
 func onlyYesOrNo(v approval.Verdict) error {
 	if v.Widen != (approval.Widening{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
 		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")
@@ -63,12 +61,10 @@ func onlyYesOrNo(v approval.Verdict) error {
 	return nil
 }
 
-// added is what a person has added to the sandbox of the call, for records; nil =
-// nothing.
+// added is the escalation of the call, for records; nil without one.
 func (c *Call) added() *message.Widening { return message.Widening(c.widened.Words()).Recorded() }
 
-// wider tells the model that this call had a wider sandbox than others, so that it
-// does not count on that.
+// wider reports the escalation to the model, which must not rely on it later.
 func (c *Call) wider(r tools.Result) tools.Result {
 	if w := c.added(); w != nil {
 		r.Text = strings.TrimPrefix(r.Text+"\nA person has widened the sandbox of this one call: "+w.String()+". Other calls are confined as before.", "\n")

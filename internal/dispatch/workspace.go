@@ -89,7 +89,6 @@ func (d *Dispatcher) enter(ctx context.Context, c *Call) *refusal {
 	return nil
 }
 
-// leaveWorkspace lets a call's workspace go.
 func (c *Call) leaveWorkspace() {
 	if c.leave != nil {
 		c.leave()
@@ -133,7 +132,6 @@ func unregistered(err error) bool {
 	return errors.As(err, &e)
 }
 
-// unusable is why a call has no workspace.
 func unusable(ctx context.Context, err error) *refusal {
 	if ctx.Err() != nil {
 		return stopped(ctx)

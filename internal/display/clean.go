@@ -87,7 +87,6 @@ func sequence(p []byte) int {
 	}
 }
 
-// span counts the leading bytes of p from low to high.
 func span(p []byte, low, high byte) int {
 	n := 0
 	for n < len(p) && p[n] >= low && p[n] <= high {

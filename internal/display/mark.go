@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Mark makes invisible characters visible: direction controls, characters without width,
-// tags and variation selectors become ⟨U+202E⟩ and the like. It keeps those that the text
-// around them needs: joiners and selectors of emoji, joiners and direction marks beside
-// letters of scripts that use them, and a byte order mark at the beginning.
+// Mark makes invisible characters visible, as ⟨U+202E⟩: direction controls, characters without
+// width, tags and variation selectors. It keeps those that emoji, scripts with joiners or
+// direction marks, and the beginning of the text need.
 func Mark(text string) string {
 	var b strings.Builder
 	last := rune(-1) // the character before
@@ -36,7 +35,6 @@ const invisible = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\
 // prepended contains the visible characters of the category Cf: signs of numbers.
 const prepended = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 
-// hidden reports whether a character is invisible.
 func hidden(r rune) bool {
 	switch {
 	case r == utf8.RuneError:
@@ -69,7 +67,6 @@ func needed(before, r rune, after string) bool {
 	return false
 }
 
-// pictures reports whether a character may be part of an emoji.
 func pictures(r rune) bool {
 	return unicode.Is(unicode.So, r) || r == '\ufe0f' || r >= 0x1f3fb && r <= 0x1f3ff || r == '\u2640' || r == '\u2642'
 }

@@ -67,7 +67,6 @@ func (s *Screen) Close() error {
 	return err
 }
 
-// next processes one byte.
 func (s *Screen) next(b byte) {
 	switch {
 	case b == '\n' || b == 0x18 || b == 0x1a: // the last two cancel a sequence
@@ -127,7 +126,6 @@ func (s *Screen) escape(b byte) {
 	}
 }
 
-// csi processes a byte after ESC [.
 func (s *Screen) csi(b byte) {
 	switch {
 	case b >= 0x20 && b <= 0x3f:
@@ -157,7 +155,6 @@ func isSGR(params []byte) bool {
 	return len(params) <= longestSGR
 }
 
-// char processes a byte of text.
 func (s *Screen) char(b byte) {
 	if len(s.seq) == 0 && b < utf8.RuneSelf {
 		s.control(b)
@@ -185,7 +182,6 @@ func (s *Screen) char(b byte) {
 	s.seq = s.seq[:0]
 }
 
-// control processes a byte of ASCII.
 func (s *Screen) control(b byte) {
 	switch {
 	case b == '\n':

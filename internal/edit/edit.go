@@ -201,8 +201,7 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	return text, true, err
 }
 
-// prune removes the tables around a removed setting that were created for it and have
-// nothing left.
+// prune removes empty tables that were created for a removed setting.
 func prune(f Format, text string, p Path, depth int) (string, error) {
 	for n := len(p) - 1; n > depth; n-- {
 		d, err := parse(f, text)
@@ -219,7 +218,6 @@ func prune(f Format, text string, p Path, depth int) (string, error) {
 	return text, nil
 }
 
-// same reports whether two texts are the same value.
 func same(f Format, a, b string) bool {
 	if a == b {
 		return true

@@ -12,14 +12,12 @@ type scanner struct {
 	at   int
 }
 
-// maxDepth bounds the recursion.
 const maxDepth = 100
 
 func (s *scanner) fault(what string) error {
 	return fmt.Errorf("%s: %s", place(s.text, s.at), what)
 }
 
-// skip skips white space and comments.
 func (s *scanner) skip() error {
 	for s.at < len(s.text) {
 		rest := s.text[s.at:]

@@ -29,8 +29,7 @@ type tomlKey struct {
 	valueAt, valueTo int
 }
 
-// selectedBy reports whether a table is the one that leading elements of a path select, and
-// returns the others.
+// selectedBy reports whether p selects the table, and returns the rest of p.
 func (t *tomlTable) selectedBy(d *tomlDocument, p Path) (rest Path, ok bool) {
 	if len(p) < len(t.path) || !slices.Equal(p[:len(t.path)], t.path) {
 		return nil, false
@@ -62,8 +61,7 @@ func (t *tomlTable) id(d *tomlDocument) string {
 	return ""
 }
 
-// find returns the key at a path, nil if there is none, and its table, nil if there is
-// none.
+// find returns the key at a path and its table; nil if there are none.
 func (d *tomlDocument) find(p Path) (key *tomlKey, in *tomlTable, err error) {
 	for _, t := range d.tables {
 		rest, ok := t.selectedBy(d, p)

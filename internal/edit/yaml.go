@@ -78,7 +78,6 @@ func (d *yamlDocument) mapping(from, to int) (keys []yamlKey, err error) {
 	return keys, nil
 }
 
-// isItem reports whether a line is an item of a list.
 func isItem(line string) bool { return line == "-" || strings.HasPrefix(line, "- ") }
 
 // readYAMLKey reads "key: value", with positions from its beginning.
@@ -192,7 +191,6 @@ func (d *yamlDocument) set(p Path, value string, raw bool) (string, error) {
 	return next, d.check(next, p, value, true)
 }
 
-// splice gives a key a value.
 func (d *yamlDocument) splice(k yamlKey, value string) string {
 	if strings.Trim(d.text[k.valueAt-1:k.valueAt], " ") != "" && value != "" && value[0] != '\n' {
 		value = " " + value
@@ -280,8 +278,7 @@ func (d *yamlDocument) remove(p Path) (string, error) {
 	return next, d.check(next, p, "", false)
 }
 
-// check compares what a text says with what it is to say: the text before, but for the
-// setting at a path.
+// check verifies that next differs from the text before only in the setting at a path.
 func (d *yamlDocument) check(next string, p Path, value string, there bool) error {
 	before, err := decodeYAML(d.text)
 	if err != nil {

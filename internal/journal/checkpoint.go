@@ -31,7 +31,6 @@ func (e *checkpointEvent) fields(c codec) {
 	c.bytes(&e.signature)
 }
 
-// checkpointOf is the checkpoint in a record.
 func checkpointOf(rec chain.Record, e *checkpointEvent) seal.Checkpoint {
 	return seal.Checkpoint{Number: rec.Number - 1, Hash: rec.Before, Time: rec.Time, Key: e.key, Signature: e.signature}
 }
@@ -146,7 +145,6 @@ func verifyCheckpoints(ctx context.Context, f files, checks Checks) (Checkpoints
 	return v.Checkpoints, err
 }
 
-// checkpoints is one VerifyCheckpoints.
 type checkpoints struct {
 	Checks
 	Checkpoints

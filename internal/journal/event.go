@@ -22,7 +22,6 @@ const (
 	kindCheckpoint = 21 // the records before are signed
 )
 
-// event is what is in a record.
 type event interface{ fields(c codec) }
 
 // newEvent is an empty event of a kind; nil for one that this program does not know.
@@ -109,7 +108,6 @@ func around(c codec, body *[]byte, arguments []byte) {
 	}
 }
 
-// decisionEvent is kindDecision.
 type decisionEvent struct {
 	key      int64
 	state    string
@@ -128,7 +126,6 @@ func decisionFields(c codec, d *Decision) {
 	}
 }
 
-// startedEvent is kindStarted.
 type startedEvent struct {
 	key            int64
 	at             time.Time
@@ -173,7 +170,6 @@ func (e *returnEvent) fields(c codec) {
 	c.bytes(&e.body)
 }
 
-// deliveredEvent is kindDelivered.
 type deliveredEvent struct {
 	key int64
 	at  time.Time // the record is made later
@@ -184,7 +180,6 @@ func (e *deliveredEvent) fields(c codec) {
 	c.when(&e.at)
 }
 
-// messageEvent is kindMessage.
 type messageEvent struct{ m Message }
 
 func (e *messageEvent) fields(c codec) {
@@ -214,7 +209,6 @@ func (e *fenceEvent) fields(c codec) {
 	c.number(&e.most)
 }
 
-// adoptedEvent is kindAdopted.
 type adoptedEvent struct {
 	key int64
 	by  string // a daemon
@@ -225,7 +219,6 @@ func (e *adoptedEvent) fields(c codec) {
 	c.text(&e.by)
 }
 
-// trialEvent is kindTrial.
 type trialEvent struct{}
 
 func (*trialEvent) fields(codec) {}

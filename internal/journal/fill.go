@@ -20,8 +20,7 @@ const (
 	fillBytes   = 8 << 20
 )
 
-// fill writes what the log has up to a record into the index, in transactions of their own
-// size.
+// fill writes the records up to a mark into the index, in transactions of its own.
 func (x *index) fill(ctx context.Context, log *chain.Log, to chain.Mark) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -42,8 +41,7 @@ func (x *index) fill(ctx context.Context, log *chain.Log, to chain.Mark) error {
 	return nil
 }
 
-// fillSome is one transaction of a fill. It returns the number of the last record that the
-// index has then.
+// fillSome is one transaction of fill. It returns the last record in the index.
 func (x *index) fillSome(log *chain.Log, to chain.Mark) (uint64, error) {
 	have, err := scanPosition(x.row(queryPosition))
 	if err != nil || have.Number >= to.Number {
@@ -62,7 +60,6 @@ func (x *index) fillSome(log *chain.Log, to chain.Mark) (uint64, error) {
 	return f.at.Number, f.put()
 }
 
-// errEnough ends what is read for one transaction.
 var errEnough = errors.New("enough for one transaction")
 
 // filler takes up records that follow the position of an index.
@@ -108,7 +105,6 @@ func (f *filler) begin() error {
 	return scanFences(rows, t)
 }
 
-// add takes up the next record.
 func (f *filler) add(rec chain.Record) error {
 	if f.records >= fillRecords || f.bytes >= fillBytes {
 		return errEnough
@@ -211,8 +207,7 @@ const callNames = `id, client, tool_call_id, agent_id, conversation_id, run_id, 
 	daemon, process, spool_dir, status, error_type, exit_code, signal, sandbox,
 	received_at, decided_at, intended_at, started_at, returned_at, delivered_at, return_seq, segment`
 
-// putCall makes the statement that writes all of a call. The number of its return stays when
-// it is NULL.
+// putCall is the statement that writes a call. A NULL return keeps the old one.
 func putCall() string {
 	var marks, changed []string
 	for _, name := range strings.Fields(strings.ReplaceAll(callNames, ",", "")) {

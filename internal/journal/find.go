@@ -154,12 +154,10 @@ func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Rec
 	return scanRecords(rows)
 }
 
-// Unfinished returns the calls without a return whose daemon is dead and that the caller
-// wants (nil: all), the oldest first, and makes them calls of this daemon, so that no other one that
-// starts at the same time gets them too. The caller finishes each, or goes on with it: one
-// that is Running may have run and must not be run again; that is what one becomes which
-// was Intended when the machine crashed. Calls of daemons that live, this one included, are
-// left alone. Those of a journal that was damaged wait until it is accepted.
+// Unfinished returns the calls without a return whose daemon is dead and that the caller wants
+// (nil: all), the oldest first, and makes them this daemon's, so that no other gets them too. One
+// that is Running may have run and must not run again; one that was Intended when the machine
+// crashed becomes that. Those of a damaged journal wait until it is accepted.
 func (j *Journal) Unfinished(wanted func(*Record) bool) ([]Record, error) {
 	var list []Record
 	if j.write.tampered != nil {
@@ -218,7 +216,6 @@ func scanRecords(rows *sql.Rows) (list []Record, err error) {
 	return list, rows.Err()
 }
 
-// scanRecord reads callColumns.
 func scanRecord(row scanner) (Record, error) {
 	var r Record
 	var daemon string

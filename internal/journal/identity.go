@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// Identity names a process beyond the reuse of its pid: by the time it started, the
-// boot of the machine and its pid namespace. The zero Identity names no process.
-//
-// It is only a name: whether the process is alive is for package statedir to say.
+// Identity names a process beyond the reuse of its pid. The zero Identity names none. Whether the
+// process is alive is for package statedir to say.
 type Identity struct {
 	PID   int
 	Start uint64 // clock ticks from boot to its start (proc_pid_stat(5), field 22)

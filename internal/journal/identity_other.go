@@ -2,8 +2,7 @@
 
 package journal
 
-// bootID and startTime are not known here: a pid in use again is taken for the process
-// that had it.
+// bootID and startTime are unknown here: a reused pid is taken for the old process.
 func bootID() string { return "" }
 
 func startTime() uint64 { return 0 }

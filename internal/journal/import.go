@@ -157,13 +157,11 @@ type importer struct {
 	bytes   int
 }
 
-// oldCall is a call whose request was copied.
 type oldCall struct {
 	rec      Record
 	returned int64 // the number of its return; 0 when that was copied
 }
 
-// datedEvent is an event and its time.
 type datedEvent struct {
 	kind byte
 	at   time.Time
@@ -251,7 +249,6 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 	return nil
 }
 
-// answer copies the return of a call.
 func (m *importer) answer(c *oldCall, msg Message) {
 	r := c.rec
 	m.add(kindReturn, msg.Time, &returnEvent{key: int64(r.Key), seq: msg.Seq, id: msg.ID, body: msg.Body, outcome: Outcome{

@@ -33,7 +33,6 @@ const (
 // indexVersion is that of indexSchema. An index of another version is made anew.
 const indexVersion = 2
 
-// errUseless says that an index has to be made anew.
 var errUseless = errors.New("it is of another version")
 
 // index is a SQLite database of what the log says, for queries. All of it is made from the
@@ -61,7 +60,6 @@ func openIndex(ctx context.Context, path string) (*index, error) {
 	return x, err
 }
 
-// makeIndex makes an empty index.
 func makeIndex(ctx context.Context, path string) (*index, error) {
 	if err := removeIndex(path); err != nil {
 		return nil, fmt.Errorf("cannot make the index of the journal anew: %w", err)
@@ -193,17 +191,14 @@ func scanPosition(row scanner) (m chain.Mark, err error) {
 	return m, err
 }
 
-// find returns the call of an identity.
 func (x *index) find(ctx context.Context, c *Call) (Record, error) {
 	return scanRecord(x.named.QueryRowContext(ctx, c.Client, c.AgentID, c.ID))
 }
 
-// call returns a call by its key.
 func (x *index) call(k Key) (Record, error) {
 	return scanRecord(x.known.QueryRowContext(context.Background(), findKey, k))
 }
 
-// uses reports whether a client has used an id.
 func (x *index) uses(ctx context.Context, client, callID string) (bool, error) {
 	_, err := scanRecord(x.known.QueryRowContext(ctx, findNamed, client, callID))
 	if errors.Is(err, ErrNotFound) {
@@ -244,8 +239,7 @@ func (x *index) restore(ctx context.Context, t *table) (at chain.Mark, err error
 	return at, scanFences(rows, t)
 }
 
-// oldestOpen is the segment of the log in which the oldest call without a return begins; 0
-// when there is none.
+// oldestOpen is the segment of the oldest open call; 0 without one.
 func (x *index) oldestOpen(ctx context.Context) (segment uint32, err error) {
 	err = x.known.QueryRowContext(ctx, "SELECT coalesce(min(segment), 0) FROM calls WHERE return_seq IS NULL").Scan(&segment)
 	return segment, err
@@ -337,7 +331,6 @@ func (x *index) close() error {
 	return errors.Join(errs...)
 }
 
-// scanner is a row that can be read into variables.
 type scanner interface{ Scan(dest ...any) error }
 
 // failed is the row of a query that could not be run.

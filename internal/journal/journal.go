@@ -50,10 +50,7 @@ var (
 	ErrBusy     = errors.New("another process writes to the journal for long")
 )
 
-// Journal is an open journal. Its methods may be called at the same time.
-//
-// A context given to a method that queries aborts the query when it ends. A write that was
-// begun is always ended.
+// Journal is an open journal, for concurrent use. The end of a context aborts a query, not a write.
 type Journal struct {
 	daemon  Identity
 	dir     string
@@ -70,7 +67,6 @@ type Journal struct {
 	key     seal.Key
 }
 
-// files are the directories of a journal.
 type files struct {
 	log, notes chain.Dir
 	path       string // of log
@@ -84,7 +80,6 @@ const (
 	indexName    = "index.db"
 )
 
-// openFiles opens the directories of the journal in a state directory.
 func openFiles(dir string) (f files, err error) {
 	if _, err := os.Stat(oldPath(dir)); err == nil {
 		return f, errors.New("journal.db there is that of an older toold: run `toold journal import`")
@@ -141,10 +136,8 @@ func (f *files) close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the journal in dir and makes both if they are missing. daemon is the process in
-// whose name calls are recorded: Self, except in tests. The caller closes the journal.
-//
-// A journal that was damaged is opened for reading what its index has.
+// Open opens the journal in dir, made if missing, for calls of daemon: Self, except in tests.
+// A damaged one is opened for reading what its index has.
 func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
 	return open(ctx, dir, daemon, openFiles)
 }
@@ -193,8 +186,7 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	return nil
 }
 
-// openLog opens the log behind what the index has, and brings the index and the table to its
-// end.
+// openLog opens the log, and brings the index and the table to its end.
 func (j *Journal) openLog(ctx context.Context) error {
 	at, err := j.index.position(ctx)
 	if err != nil {

@@ -79,8 +79,7 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	return p, nil
 }
 
-// fitting is how many of the messages go into a page: at least one, at most
-// limit, and no further one once their bodies have more than pageBytes.
+// fitting is how many messages go into a page: at least one, at most limit.
 func fitting(found []Message, limit int) int {
 	size := 0
 	for i, m := range found {
@@ -96,7 +95,6 @@ func fitting(found []Message, limit int) int {
 const inWorkspace = `EXISTS (SELECT 1 FROM calls WHERE workspace = ?) AND
 	EXISTS (SELECT 1 FROM calls c WHERE c.client = messages.client AND c.agent_id = messages.agent_id AND c.tool_call_id = messages.tool_call_id AND c.workspace = ?)`
 
-// conditions makes the WHERE clause of a query.
 func (j *Journal) conditions(ctx context.Context, q Query) (where string, args []any, err error) {
 	var all []string
 	add := func(condition string, arg ...any) {
@@ -155,7 +153,6 @@ func (j *Journal) conditions(ctx context.Context, q Query) (where string, args [
 	return " WHERE " + strings.Join(all, " AND "), args, nil
 }
 
-// seqOf returns the sequence number of a message.
 func (j *Journal) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	err = j.index.read.QueryRowContext(ctx, "SELECT seq FROM messages WHERE id = ?", id).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -187,7 +184,6 @@ func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Me
 const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,
 	run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id`
 
-// scanMessage reads messageColumns.
 func scanMessage(row scanner) (m Message, err error) {
 	var ts int64
 	err = row.Scan(

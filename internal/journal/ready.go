@@ -29,10 +29,8 @@ func (h *health) wrote(err error) {
 	h.failed = err
 }
 
-// Ready returns why a call may not be recorded now: the last write failed, the files were
-// moved or replaced, may not be written, or there is no room. It looks at most once a
-// second, and then tries a write when the last one failed; a failed write shows at once.
-// A nil Journal is ready: nothing is to be recorded.
+// Ready returns why a call may not be recorded now. It looks at most once a second, and tries a
+// write when the last one failed. A nil Journal is ready: nothing is to be recorded.
 func (j *Journal) Ready() error {
 	if j == nil {
 		return nil

@@ -54,7 +54,6 @@ type recorder struct {
 	late  []*task // those for which nobody waits
 }
 
-// task is what one caller wants to record.
 type task struct {
 	do     func(*batch) error
 	failed func(error) // of a task for which nobody waits
@@ -63,7 +62,6 @@ type task struct {
 	done   chan struct{}
 }
 
-// batch is what is written together.
 type batch struct {
 	table *table
 	log   *chain.Batch
@@ -156,11 +154,9 @@ func (b *batch) append(kind byte, e event) error {
 	return err
 }
 
-// record has do append to the log, together with what others want to append. do may see the
-// table, with all that was recorded before; when it fails it must not have appended.
-//
-// When what was appended cannot be brought to the disk, or may not be in the log at all, the
-// error is an *unsyncedError.
+// record has do append to the log, together with what others append. do may see the table; when
+// it fails it must not have appended. The error is an *unsyncedError when what was appended
+// cannot be brought to the disk.
 func (r *recorder) record(d durability, do func(*batch) error) error {
 	t := &task{do: do, done: make(chan struct{})}
 	r.mu.Lock()
@@ -201,8 +197,7 @@ func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.alarm.set()
 }
 
-// waiting takes the tasks that have not begun, or only those for which somebody waits. The
-// caller has the turn.
+// waiting takes the tasks that have not begun: all, or those with a waiter.
 func (r *recorder) waiting(all bool) []*task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,7 +210,6 @@ func (r *recorder) waiting(all bool) []*task {
 	return tasks
 }
 
-// flush writes what waits.
 func (r *recorder) flush() {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -281,8 +275,7 @@ func (r *recorder) commit(tasks []*task) {
 	}
 }
 
-// write does the tasks, and appends what all of them want to or nothing. The caller has the
-// turn.
+// write does the tasks, and appends all or nothing. The caller has the turn.
 func (r *recorder) write(tasks []*task) error {
 	if r.log == nil {
 		return r.tampered
@@ -316,7 +309,6 @@ func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint3
 	return r.wrote(&b, err)
 }
 
-// wrote ends a batch.
 func (r *recorder) wrote(b *batch, err error) error {
 	if b.log != nil {
 		defer r.known.Unlock()
@@ -350,7 +342,6 @@ func gone(err error) error {
 	return err
 }
 
-// decodeRecord reads the event in a record.
 func decodeRecord(rec chain.Record, t texts) (event, error) {
 	e := newEvent(rec.Kind)
 	if e == nil {

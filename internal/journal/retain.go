@@ -64,7 +64,6 @@ func (j *Journal) Remove(ctx context.Context, p Part) (removed bool, err error) 
 	return removed, j.fill(ctx)
 }
 
-// forgets is the event of a removal.
 func (t *table) forgets(stays uint32) *removedEvent {
 	e := &removedEvent{stays: int64(stays), lastKey: int64(t.lastKey), lastSeq: t.lastSeq}
 	for _, client := range slices.Sorted(maps.Keys(t.fences)) {

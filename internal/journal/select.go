@@ -70,7 +70,6 @@ type longer struct {
 
 func (l longer) Scan(dest ...any) error { return l.scanner.Scan(append(dest, l.last)...) }
 
-// conditions makes the WHERE clause.
 func (q CallQuery) conditions() (where string, args []any) {
 	before := q.Before
 	if before == 0 {

@@ -37,8 +37,7 @@ func stamped(m Message) (Message, error) {
 	return m, nil
 }
 
-// unstamped is a JSON object without the fields of a stamp and without spaces
-// around its first brace.
+// unstamped is a JSON object without the fields of a stamp.
 func unstamped(body []byte) ([]byte, error) {
 	if bytes.HasPrefix(body, []byte(`{"`)) && !mayBeStamped(body) && json.Valid(body) {
 		return body, nil

@@ -9,12 +9,9 @@ import (
 // identity is what a client repeats to mean the same call.
 type identity struct{ client, agent, id string }
 
-// table is the state of the log that decides what may be appended: the calls that are open
-// or that the index has not yet, what is fenced, and the last numbers. It changes only by
-// apply, in the order of the log, so that each process that reads the log has the same.
-//
-// What apply changed since the last commit can be taken back, for when it could not be
-// written.
+// table is the state of the log that decides what may be appended. It changes only by apply, in
+// the order of the log, so that each process has the same. What changed since the last commit
+// can be taken back.
 type table struct {
 	number  uint64 // of the last record
 	calls   map[Key]*entry
@@ -30,7 +27,6 @@ type table struct {
 	undo   []func() // what takes back the changes, in their order
 }
 
-// entry is a call and the number of the last record of it.
 type entry struct {
 	Record
 	last uint64
@@ -45,7 +41,6 @@ func newTable() *table {
 	}
 }
 
-// commit keeps what was applied.
 func (t *table) commit() { t.undo = nil }
 
 // rollback takes back what was applied since the last commit.
@@ -273,7 +268,6 @@ func (t *table) forget(number uint64) {
 	}
 }
 
-// returned completes a call with its return.
 func returned(r *entry, e *returnEvent, at time.Time) {
 	o := e.outcome
 	r.returnSeq = e.seq
@@ -289,14 +283,12 @@ func returned(r *entry, e *returnEvent, at time.Time) {
 	}
 }
 
-// requestMessage is the request of a call as it is listed.
 func requestMessage(e *callEvent, at time.Time) Message {
 	m := e.call.message(at)
 	m.Seq, m.ID, m.Body = e.request.Seq, e.request.ID, e.request.Body
 	return m
 }
 
-// returnMessage is the return of a call as it is listed.
 func returnMessage(c *Call, e *returnEvent, at time.Time) Message {
 	m := c.returned(e.outcome)
 	m.Time, m.Seq, m.ID, m.Body = at, e.seq, e.id, e.body

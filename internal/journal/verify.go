@@ -35,14 +35,10 @@ type Link struct {
 	Hash   chain.Hash
 }
 
-// Verify reads the whole journal in dir and checks that nothing of it was changed, added or
-// removed: the chain of records, its end against the note of it, and the index, from which
-// everything is shown, against the log. It returns the last link. A link that was kept, if it
-// is not zero, must be in the journal. Processes may use the journal meanwhile.
-//
-// The error is ErrTampered and names the first record that does not fit, or what of the
-// index. Who can write the files and knows this program can make all of them anew: only a
-// link that was kept elsewhere shows that.
+// Verify checks that nothing of the journal in dir was changed, added or removed, its index
+// included, and that it has the link kept unless that is zero. It returns the last link. The
+// error is ErrTampered and names the first record that does not fit. Only a link kept elsewhere
+// shows that all files were made anew.
 func Verify(ctx context.Context, dir string, kept Link) (Report, error) {
 	f, err := openFiles(dir)
 	defer f.close()
@@ -140,8 +136,7 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	return last, rest, v.compare(ctx, v.at)
 }
 
-// open opens the index that is there as it is now, and makes another one in a temporary
-// file.
+// open opens the index, and makes another one in a temporary file.
 func (v *verification) open(ctx context.Context, path string) (err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -173,7 +168,6 @@ func (v *verification) open(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// unreadable is the error of an index that cannot be read.
 func (v *verification) unreadable(err error) error {
 	if isSQLite(err) {
 		return tampered("the index cannot be read: %v. Nothing is lost: remove %s, and it is made anew", err, indexName)
@@ -189,7 +183,6 @@ func (v *verification) addOwn(rec chain.Record) {
 	}
 }
 
-// meet notes which records there are.
 func (v *verification) meet(rec chain.Record) {
 	if !v.begun {
 		v.begun, v.report.Gone = true, rec.Number-1
@@ -199,7 +192,6 @@ func (v *verification) meet(rec chain.Record) {
 	}
 }
 
-// add takes up a record of the log.
 func (v *verification) add(rec chain.Record) error {
 	v.meet(rec)
 	e, err := decodeRecord(rec, v.texts)

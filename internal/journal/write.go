@@ -11,14 +11,11 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// Receive records a call and its message. A call that is recorded already is
-// returned as it stands, and fresh is false: nothing is changed. That needs no write: it
-// works for as long as the journal can be read. A call that did not start before a crash
-// (message.NotStartedAfterCrash) is recorded anew; the earlier record stays.
+// Receive records a call and its message. One that is recorded already is returned as it stands,
+// without a write, and fresh is false, unless it did not start before a crash.
 //
-// An error says that the call was not recorded before and is not now, unless it is
-// ErrUnknown. With fresh the call is recorded, but may not be on the disk. Either way
-// it must not run.
+// After an error the call is not recorded, unless that is ErrUnknown; with fresh it is, but may
+// not be on the disk. Either way it must not run.
 func (j *Journal) Receive(ctx context.Context, c Call) (rec Record, fresh bool, err error) {
 	return j.receive(ctx, soon, c, Received, Decision{}, nil)
 }
@@ -40,14 +37,12 @@ func (j *Journal) Answer(ctx context.Context, c Call, ran bool, o Outcome, build
 	return j.receive(ctx, synced, c, state, o.Decision, &answer{o, build})
 }
 
-// answer is the return of a call that is recorded with it.
 type answer struct {
 	Outcome
 	build Builder
 }
 
-// receive records a call that is in some state already, with its answer if it has
-// one.
+// receive records a call in some state, with its answer if it has one.
 func (j *Journal) receive(ctx context.Context, dur durability, c Call, s State, d Decision, a *answer) (rec Record, fresh bool, err error) {
 	err = j.write.record(dur, func(b *batch) (err error) {
 		if rec, err = j.known(ctx, b.table, &c); !errors.Is(err, ErrNotFound) && !rec.mayRepeat(&c) {
@@ -150,10 +145,8 @@ func (j *Journal) Intend(ctx context.Context, k Key, d Decision) error {
 	return j.Decide(ctx, k, Intended, d)
 }
 
-// Start records that a call may have effects from now on, its process, which waits for
-// that, and where its output is kept; both may be empty. When it returns, the record
-// outlives the daemon; some milliseconds later it outlives the machine. It may be repeated
-// when another process has to be made.
+// Start records that a call may have effects from now on, its process, and where its output is
+// kept; both may be empty. The record outlives the daemon at once. It may be repeated.
 func (j *Journal) Start(k Key, process, spoolDir string) error {
 	return j.update(soon, "start", kindStarted, &startedEvent{int64(k), time.Now(), process, spoolDir})
 }
@@ -163,11 +156,8 @@ func (j *Journal) Start(k Key, process, spoolDir string) error {
 // should be quick.
 type Builder func(seq int64) (id string, body []byte, err error)
 
-// Finish records a call's return. When it returns, the record outlives the daemon,
-// and only then may the return be sent; some milliseconds later it outlives the
-// machine. A call has one return: the second Finish is ErrState.
-//
-// On a full disk the ballast gives it room; no new call is taken then before it is back.
+// Finish records a call's return, which may be sent afterwards; the record outlives the daemon at
+// once. A second Finish is ErrState. On a full disk the ballast gives room.
 func (j *Journal) Finish(_ context.Context, k Key, o Outcome, build Builder) (seq int64, err error) {
 	finish := func(b *batch) (err error) {
 		_, seq = b.table.next()
@@ -214,7 +204,6 @@ func (j *Journal) Append(_ context.Context, m Message) (seq int64, err error) {
 	return seq, nil
 }
 
-// update records an event of a call.
 func (j *Journal) update(d durability, what string, kind byte, e event) error {
 	if err := j.write.record(d, func(b *batch) error { return b.append(kind, e) }); err != nil {
 		return fmt.Errorf("cannot journal the %s of a call: %w", what, err)

@@ -59,7 +59,6 @@ func New(s Source) *Metrics {
 	return m
 }
 
-// count registers what is counted.
 func (m *Metrics) count(r *prometheus.Registry) {
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -80,7 +79,6 @@ func (m *Metrics) count(r *prometheus.Registry) {
 	m.unsynced = one("toold_journal_sync_failures_total", "Attempts to bring the journal to the disk that failed.")
 }
 
-// time registers what is timed.
 func (m *Metrics) time(r *prometheus.Registry) {
 	bounds := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
 	vec := func(name, help, label string) *prometheus.HistogramVec {

@@ -82,7 +82,6 @@ func Mask(p []byte) []byte {
 	return p
 }
 
-// search is the search of one text.
 type search struct {
 	*lookup
 	p      []byte
@@ -126,8 +125,7 @@ func (s *search) at(i int) byte {
 	return 0
 }
 
-// unescaped is the offset of the first byte at or behind one that is no part of an escape of
-// JSON, so that a masked JSON text remains one.
+// unescaped is the first byte from an offset on that is in no escape of JSON.
 func (s *search) unescaped(at int) int {
 	switch {
 	case s.at(at-1) != '\\':
@@ -181,7 +179,6 @@ func (s *search) zones(zone, most int) {
 	}
 }
 
-// marker is what comes before a key.
 type marker struct {
 	text string
 	is   func(before []byte) bool

@@ -62,7 +62,6 @@ const (
 	longestHeader = 1 << 10 // of a JSON Web Token, while it is not known to be one
 )
 
-// tokens looks for tokens.
 func (s *search) tokens() {
 	p, word := s.p, &s.word
 	for i := 0; i < len(p); {

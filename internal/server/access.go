@@ -33,12 +33,10 @@ type Token struct {
 	Valid  func() bool // reports whether it is still in force; nil = for ever
 }
 
-// revoked reports whether the token is no longer in force.
 func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }
 
 func (t Token) has(r Role) bool { return slices.Contains(t.Roles, r) }
 
-// decides reports whether the holder of a token may decide on calls.
 func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 
 // access is who may use a route.
@@ -172,8 +170,7 @@ func (s *Server) ours(hostport string) bool {
 	return slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, host) || slices.Contains(s.opt.AllowedHosts, host)
 }
 
-// friendly tells whether a page of an origin may connect: our own pages, and
-// those that the operator listed.
+// friendly reports whether a page of an origin may connect: our own, or a listed one.
 func (s *Server) friendly(origin string) bool {
 	if slices.Contains(s.opt.AllowedOrigins, origin) {
 		return true

@@ -11,7 +11,6 @@ const (
 	freeBytes  = 64 << 10 // of incoming data that every connection may have
 )
 
-// errBusy says that all connections together receive too much at once.
 var errBusy = errors.New("too much is being received at once")
 
 // budget is the memory that connections share for frames that are being received
@@ -21,8 +20,7 @@ type budget struct {
 	left int64
 }
 
-// take changes what one holder has from held to wants, and reports whether there
-// was enough.
+// take changes what one holder has, and reports whether there was enough.
 func (b *budget) take(held *int64, wants int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -84,7 +84,6 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 	wait.calls(w, sub)
 }
 
-// readBody reads the body of a request.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {
 	var charged int64
 	if !s.incoming.take(&charged, max(r.ContentLength, freeBytes)) {
@@ -122,8 +121,7 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 	return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body asks for no call; send one whole request in any of the dialects")
 }
 
-// calls submits all calls of a request and answers: the answer of a single call, or a list
-// in the order of the calls.
+// calls submits the calls of a request and answers: one return, or a list in order.
 func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	var watchers []*dispatch.Watcher
 	for _, sub.Call = range sub.Request.Calls {
@@ -173,7 +171,6 @@ func (w *waiting) item(out http.ResponseWriter, it *item) {
 	}
 }
 
-// serveCall answers a call that was requested before, when it has ended.
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Token) {
 	wait, stop, e := s.wait(r)
 	if e != nil {
@@ -193,7 +190,6 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Token) {
 	s.opt.Dispatch.Delivered(watcher.Call())
 }
 
-// answerTo is what answers a call over HTTP.
 func answerTo(call *dispatch.Call, final dispatch.Final) any {
 	if final.Err != nil {
 		return final.Err

@@ -7,7 +7,6 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// serveCodex runs one connection of Codex from upgrade to end.
 func (s *Server) serveCodex(w http.ResponseWriter, r *http.Request, who Token) {
 	s.connect(w, r, who, (*session).runCodex)
 }
@@ -46,7 +45,6 @@ func (ss *session) runCodex() {
 	<-beating
 }
 
-// beat sends pings until gone is closed.
 func (ss *session) beat(gone <-chan struct{}) {
 	ticker := time.NewTicker(ss.srv.opt.Ping)
 	defer ticker.Stop()

@@ -6,7 +6,6 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 )
 
-// follow attaches the session to a call, once.
 func (ss *session) follow(w *dispatch.Watcher) { ss.followFrom(w, position{}) }
 
 // feed finds what the session follows of a call. Called with mu held.
@@ -58,8 +57,7 @@ func (ss *session) following() []*feed {
 	return slices.Clone(ss.feeds)
 }
 
-// unanswered counts the calls that this session asked for and that have no
-// return yet.
+// unanswered counts the session's own calls that have no return yet.
 func (ss *session) unanswered() int {
 	n := 0
 	for _, f := range ss.following() {

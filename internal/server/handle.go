@@ -15,8 +15,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// safely acts on a frame, or on one call of it. A fault of toold's own is answered and
-// costs the client no more than that.
+// safely acts on a frame. A panic is answered and costs the client no more.
 func (ss *session) safely(callID string, act func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -68,7 +67,6 @@ func (ss *session) handle(m message.Inbound) {
 	}
 }
 
-// refuse answers a frame with an error_message.
 func (ss *session) refuse(t message.ErrorType, callID, text string) {
 	e := t.Errorf("%s", text)
 	e.CallID = callID
@@ -84,8 +82,7 @@ func (ss *session) may(what, callID string, roles ...Role) bool {
 	return false
 }
 
-// client is the scope in which this session's calls live: agents see their own
-// calls, everybody else sees all.
+// client is the scope of the session's calls: "" for those who see all.
 func (ss *session) client() string {
 	if ss.who.decides() || ss.who.has(Observer) {
 		return ""
@@ -259,8 +256,7 @@ func (ss *session) hello(m *message.Hello) {
 	goOn()
 }
 
-// output is how a client wants live output. The zero value is the protocol's
-// default.
+// output is how a client wants live output.
 type output int
 
 const (

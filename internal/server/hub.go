@@ -18,7 +18,6 @@ const (
 	smallEvent    = 512
 )
 
-// event is something that subscribers may see.
 type event struct {
 	dispatch.Key
 	topic        string
@@ -149,14 +148,12 @@ func (h *hub) running(key dispatch.Key) *dispatch.Call {
 	return h.calls[key]
 }
 
-// recorded publishes a message of the journal.
 func (h *hub) recorded(m journal.Message) {
 	e := recordedEvent(m)
 	e.size = len(m.Body)
 	h.publish(e)
 }
 
-// recordedEvent is a message of the journal for subscribers.
 func recordedEvent(m journal.Message) event {
 	e := event{
 		Key: dispatch.Key{Client: m.Client, Agent: m.AgentID, ID: m.CallID}, topic: message.TopicRecord, seq: m.Seq, conversation: m.ConversationID,

@@ -15,7 +15,6 @@ const (
 	refusedOther  = "other"
 )
 
-// refusalOf names a refusal by its status.
 func refusalOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:
@@ -50,7 +49,6 @@ func inspector(s *Server, r *http.Request) (Token, int) {
 	return who, status
 }
 
-// profile serves a handler of net/http/pprof.
 func profile(serve http.HandlerFunc) func(*Server, http.ResponseWriter, *http.Request, Token) {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, _ Token) { serve(w, r) }
 }

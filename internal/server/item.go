@@ -21,7 +21,6 @@ func newItem(sub dispatch.Submission) *item {
 	return &item{sub: sub}
 }
 
-// key identifies the part that runs.
 func (it *item) key() dispatch.Key {
 	return dispatch.Key{Client: it.sub.Client, Agent: it.sub.Request.AgentID, ID: it.sub.Call.ID}
 }
@@ -41,7 +40,6 @@ func (it *item) took(call *dispatch.Call, final dispatch.Final) (more bool) {
 	return true
 }
 
-// answer is the one answer of the item.
 func (it *item) answer(final dispatch.Final) any {
 	if final.Err == nil {
 		return it.sub.Request.Answer(it.returns...)

@@ -11,10 +11,8 @@ const (
 	maxPushed     = 16384
 )
 
-// outbox holds what waits to be written besides live output, which is not
-// queued but read from the calls' captures. Replies are kept as frames, so that
-// their bytes can be counted. What others cause is encoded when it is written:
-// a large value shown to many clients is kept once.
+// outbox holds what waits to be written besides live output. Replies are kept as frames, whose
+// bytes count; what others cause is encoded when it is written, and so kept once for all clients.
 type outbox struct {
 	poke func()
 
@@ -63,15 +61,13 @@ func (o *outbox) push(v any) {
 	o.poke()
 }
 
-// overflow gives the client up; the writer sees it as a closed outbox. Called
-// with mu held.
+// overflow gives the client up. Needs mu.
 func (o *outbox) overflow() {
 	o.closed = true
 	o.room.Broadcast()
 }
 
-// take removes the oldest message. ok is false when there is none; open is false
-// when nothing will ever come.
+// take removes the oldest message. open is false when none will ever come.
 func (o *outbox) take() (v any, ok, open bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// outputBytes is how much of a call's output get_output returns when it is not
-// told, and at most.
+// outputBytes is the default and the maximum of get_output.
 const outputBytes = 1 << 20
 
 func (ss *session) getOutput(m *message.GetOutput) {
@@ -87,8 +86,7 @@ func (ss *session) recording(callID string) (dispatch.Recording, *message.Error)
 	return dispatch.OpenRecording(rec)
 }
 
-// record finds an ended call: an agent's among its own, for others the latest of
-// anybody's.
+// record finds an ended call: an agent's own, or the latest of any client.
 func (ss *session) record(callID string) (journal.Record, error) {
 	if client := ss.client(); client != "" {
 		return ss.srv.opt.Journal.Find(context.Background(), client, callID)
@@ -107,7 +105,6 @@ func stream(name string) tools.Stream {
 	}
 }
 
-// listCalls answers with the calls that the client may see.
 func (ss *session) listCalls(m *message.ListCalls) {
 	if !ss.may("list calls", "", Agent, Observer, Approver, Admin) {
 		return

@@ -10,10 +10,8 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// page is what a person sees at the address of a question, to which clients of the Model
-// Context Protocol send them. The address is no secret: without the token of somebody who
-// decides on calls the page shows nothing and takes no answer. It keeps nothing in the
-// browser, since servers on other ports of this machine get its cookies too.
+// page is what a person sees at the address of a question. The address is no secret: without the
+// token of a decider the page shows nothing and takes no answer. It keeps nothing in the browser.
 var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 const pageText = `<!doctype html>
@@ -33,7 +31,6 @@ const pageText = `<!doctype html>
 </form>{{end}}
 `
 
-// shown is what a page says.
 type shown struct {
 	Say, Question, Token string
 	Form, Conversation   bool
@@ -58,7 +55,6 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request, _ Token) {
 	show(w, http.StatusOK, shown{Form: true, Say: "A call waits for a decision."})
 }
 
-// maxForm bounds what a page sends, in bytes.
 const maxForm = 64 << 10
 
 // servePageAnswer shows a question to somebody who may answer it, and takes the answer.

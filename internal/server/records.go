@@ -63,8 +63,7 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ready\n"))
 }
 
-// serveMessages is list_messages for HTTP: the same fields as query parameters,
-// the same answer.
+// serveMessages is list_messages over HTTP.
 func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token) {
 	m, e := listFromQuery(r.URL.Query())
 	if e != nil {
@@ -79,8 +78,7 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token
 	writeJSON(w, http.StatusOK, page)
 }
 
-// listFromQuery reads query parameters as the fields of a list_messages, by the same
-// rules.
+// listFromQuery reads query parameters as the fields of a list_messages.
 func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
 	fields := map[string]any{}
 	for name, values := range q {

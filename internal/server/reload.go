@@ -9,8 +9,7 @@ type Reloaded struct {
 	Error    string   `json:"error,omitempty"` // why it is not the one on disk
 }
 
-// serveReload takes up the policy files. A faulty one is answered with 422: the
-// daemon goes on with the last good one.
+// serveReload reloads the policy files. A faulty one is answered with 422.
 func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
 	answer, err := s.opt.Reload()
 	status := http.StatusOK

@@ -123,7 +123,6 @@ func (t *trail) after(seq int64) []position {
 	return calls
 }
 
-// park keeps the trail of an ended connection.
 func (s *Server) park(t trail) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +133,7 @@ func (s *Server) park(t trail) {
 	s.trails = append(s.trails, t)
 }
 
-// unpark takes the trail of a client's connection, of the latest one when none is
-// named.
+// unpark takes the trail of a client's connection, by default the latest.
 func (s *Server) unpark(client, conn string) (trail, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,10 +146,8 @@ func (s *Server) unpark(client, conn string) (trail, bool) {
 	return trail{}, false
 }
 
-// hangUp waits for the trail of the connection in whose place a client goes on. One
-// that is named is ended for that: the client has lost it, and the daemon does not
-// know yet. One that is not may be in use by another program with the same token,
-// so it must be ending already.
+// hangUp waits for the trail of the connection in whose place a client goes on. A named one is
+// ended for that; another may be in use by another program, so it must be ending already.
 func (s *Server) hangUp(client, conn string, but *session) {
 	// Two connections may each want to go on in the other's place.
 	guard := time.NewTimer(takeOver)

@@ -110,10 +110,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown closes the listeners, lets each session write what it still owes its
-// client, closes it with 1001 and waits for it. When ctx ends, clients that have
-// not read what they are owed are hung up on. That is no error: no client may
-// decide how the daemon ends, and returns stay in the journal.
+// Shutdown closes the listeners, and each session with 1001 once it has written what it owes.
+// When ctx ends, clients that have not read that are cut off, which is no error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -141,7 +139,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// serveSocket runs one connection from upgrade to end.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, who Token) {
 	s.connect(w, r, who, (*session).run)
 }
@@ -177,7 +174,6 @@ func (s *Server) Clients() int {
 	return len(s.sessions)
 }
 
-// mayConnect returns why a token may not connect now, or "".
 func (s *Server) mayConnect(who Token) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -141,8 +141,7 @@ func (ss *session) read() {
 	}
 }
 
-// timedOut reports whether a read ended because nothing came. The library hides what the
-// error wraps.
+// timedOut reports whether a read timed out. The library hides what the error wraps.
 func timedOut(err error) bool {
 	var e net.Error
 	return errors.As(err, &e) && e.Timeout()
@@ -223,7 +222,6 @@ func (ss *session) reply(v any) {
 	}
 }
 
-// patient counts the invalid frames in a row.
 func (ss *session) patient(bad bool) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -235,7 +233,6 @@ func (ss *session) patient(bad bool) bool {
 	return ss.badInRow < maxBadFrames
 }
 
-// farewell says why the connection ends.
 func (ss *session) farewell(code int, text string) {
 	deadline := time.Now().Add(time.Second)
 	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), deadline); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -260,7 +257,6 @@ func (ss *session) finish() {
 	ss.poke()
 }
 
-// approver passes the questions of the queue to the session's client.
 type approver struct{ ss *session }
 
 func (a approver) Asked(r approval.Request[message.ApprovalRequest]) { a.ss.out.push(r.Show) }

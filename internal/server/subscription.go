@@ -60,7 +60,6 @@ func (ss *session) unsubscribe(m *message.Unsubscribe) {
 	ss.out.reply(endSubscription{m})
 }
 
-// start begins a subscription.
 func (w *writer) start(m *message.Subscribe) error {
 	s := &subscription{Subscribe: m, poke: w.ss.poke, feeds: map[dispatch.Key]*feed{}}
 	w.ss.srv.hub.join(s)
@@ -72,7 +71,6 @@ func (w *writer) start(m *message.Subscribe) error {
 	return w.send(m.Answer(s.seq))
 }
 
-// end ends the subscription, if there is one.
 func (w *writer) end() {
 	if w.sub == nil {
 		return
@@ -114,7 +112,6 @@ func (w *writer) advanceSubscription() (more bool, err error) {
 	return more, nil
 }
 
-// replay writes a page of the journal.
 func (w *writer) replay() error {
 	s := w.sub
 	last := w.ss.srv.opt.Journal.Last() // what is recorded later comes from the hub
@@ -238,7 +235,6 @@ func (s *subscription) matches(e *event) bool {
 	return s.ToolName == e.tool
 }
 
-// namedTool returns the tool that a message of the journal names.
 func namedTool(frame any) string {
 	body, _ := frame.(json.RawMessage)
 	var m struct {

@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// deltaBytes is how much of a stream one frame carries. Streams of several calls
-// take turns.
+// deltaBytes is how much of a stream one frame carries.
 const deltaBytes = 32 << 10
 
 // feed is how far a session has written one call.
@@ -27,8 +26,7 @@ type feed struct {
 	channel uint32   // of the call in binary frames; 0 = none
 }
 
-// write sends what there is to send until gone is closed, the session is
-// finished and owes nothing more, or a write fails.
+// write writes until gone is closed, nothing more is owed, or a write fails.
 func (ss *session) write(gone <-chan struct{}) {
 	w := &writer{ss: ss, beat: time.Now().Add(ss.srv.opt.Ping)}
 	defer w.end()
@@ -82,14 +80,12 @@ func (ss *session) awaitClose(gone <-chan struct{}) {
 	}
 }
 
-// owesNothing tells whether a finished session has written everything.
 func (ss *session) owesNothing() bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	return ss.ending && len(ss.feeds) == 0
 }
 
-// writer is the state of one session's writing side.
 type writer struct {
 	ss       *session
 	beat     time.Time // of the next ping
@@ -115,7 +111,6 @@ func (w *writer) rest() {
 	}
 }
 
-// errGivenUp says that nothing will be written any more.
 var errGivenUp = errors.New("the client was given up")
 
 // errRevoked says that the token is no longer in force and the client knows it.
@@ -229,8 +224,7 @@ func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool
 	return more, nil
 }
 
-// writePiece writes at most most bytes of a stream, from where the feed is or later, and
-// reports how many.
+// writePiece writes at most most bytes of a stream, and returns how many.
 func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, most int64, show shower) (int, error) {
 	from := w.catchUp(capture, s, f.offsets[s])
 	if from > f.offsets[s] {
@@ -262,8 +256,7 @@ func (w *writer) catchUp(capture *spool.Capture, s tools.Stream, from int64) int
 	return from
 }
 
-// opened notes that a call starts, and gives it its channel when the client wants
-// binary output.
+// opened notes that a call starts, and assigns its channel for binary output.
 func (w *writer) opened(f *feed, event any) any {
 	started, ok := event.(message.ToolStarted)
 	f.started = f.started || ok

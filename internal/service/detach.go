@@ -11,7 +11,6 @@ import (
 	"syscall"
 )
 
-// detach starts the daemon as a process of its own session.
 func (o Options) detach(_ context.Context, log string) (process, error) {
 	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

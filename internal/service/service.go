@@ -55,7 +55,6 @@ func Start(ctx context.Context, o Options) (d Daemon, err error) {
 	return d, err
 }
 
-// process is a daemon that is being started.
 type process struct {
 	unit  string
 	ended func() (why string, over bool) // never blocks
@@ -100,7 +99,6 @@ func (o Options) await(ctx context.Context, p process, log string) (statedir.Dae
 	}
 }
 
-// tail is the end of a log.
 func tail(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -56,7 +56,6 @@ func (o Options) text(log string) string {
 
 func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// quoted is a word of a unit.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(specifiers(s)) + `"`
 }

@@ -139,7 +139,6 @@ func (e *Exporter) gather(ctx context.Context) (batch []call) {
 	return batch
 }
 
-// send sends spans once.
 func (e *Exporter) send(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	ctx, cancel := context.WithTimeout(ctx, sendWait)
 	defer cancel()

@@ -7,10 +7,9 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// Discover returns the workspace of somebody who works in dir, a canonical path: the
-// registered one that contains it, else the root of the git repository, else dir itself.
-// A repository that is not the user's own, or that contains the user's home, does not
-// count: whoever can write above a directory would choose what calls may change.
+// Discover returns the workspace of somebody who works in dir, a canonical path: the registered
+// one that contains it, else the root of the git repository, else dir itself. A repository of
+// another user, or one that contains the user's home, does not count.
 func Discover(registered []string, dir, home string) string {
 	if root := Containing(registered, dir); root != "" {
 		return root

@@ -33,7 +33,6 @@ type Workspace struct {
 	AddedAt time.Time `json:"added_at"`
 }
 
-// content is what the file holds.
 type content struct {
 	Version    int         `json:"version"`
 	Workspaces []Workspace `json:"workspaces"`

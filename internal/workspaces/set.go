@@ -91,8 +91,7 @@ func (s *Set[T]) Use(ctx context.Context, dir string) (value T, release func(), 
 	return u.value, func() { once.Do(func() { s.leave(u) }) }, nil
 }
 
-// enter counts a user of the workspace that contains dir. fresh reports that the caller
-// must open it.
+// enter counts a user of a workspace. If fresh, the caller opens it.
 func (s *Set[T]) enter(dir string) (u *unit[T], fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +149,7 @@ func (s *Set[T]) refresh() error {
 	return nil
 }
 
-// unchanged reports whether a file, nil where there is none, is as it was. The registry
-// is replaced by another file, never written to.
+// unchanged reports whether a file is as it was. The registry is replaced, never written.
 func unchanged(before, now fs.FileInfo) bool {
 	if before == nil || now == nil {
 		return before == nil && now == nil

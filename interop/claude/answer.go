@@ -66,7 +66,6 @@ func (e event) text(name string) (s string) {
 	return s
 }
 
-// set replaces an argument.
 func (e event) set(name string, value any) {
 	text, _ := json.Marshal(value) // a string or a number
 	e.arguments[name] = text

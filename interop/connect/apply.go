@@ -64,7 +64,6 @@ func (s *step) record(old record) changed {
 	return c
 }
 
-// keep writes a backup.
 func keep(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("cannot keep a backup: %w", err)
@@ -186,7 +185,6 @@ func (c changed) undo() (Undone, error) {
 	return u, replace(c.Path, []byte(after), info.Mode().Perm())
 }
 
-// restore makes the file what it was.
 func (c changed) restore() error {
 	if c.Existed {
 		before, err := os.ReadFile(c.Backup)

@@ -27,7 +27,6 @@ func clients() []Agent {
 	return append(list, gooseAgent(), lettaAgent())
 }
 
-// directory is a directory of an agent.
 type directory func(Setup) string
 
 func home(name string) directory {
@@ -42,7 +41,6 @@ func places(d directory) func(Setup) []string {
 	return func(s Setup) []string { return []string{d(s)} }
 }
 
-// include adds words to a list.
 func include(table, list string, words ...string) (changes []edit.Change) {
 	for _, w := range words {
 		changes = append(changes, edit.Change{Path: edit.Path{table, list}, Value: w, Include: true})

@@ -135,8 +135,7 @@ func proveCodex(ctx context.Context, p *site) error {
 	})
 }
 
-// codexProfile returns where the settings name a model: at the top, and in the profile that
-// they choose.
+// codexProfile returns where the settings name a model.
 func codexProfile(config string) ([]string, error) {
 	var name string
 	ok, err := edit.Value(edit.TOML, config, edit.Path{"profile"}, &name)
@@ -182,7 +181,6 @@ func (p *site) prove(run func(*model) (string, error), shell func(string) call, 
 	return nil
 }
 
-// said is the end of what a program printed.
 func said(out string, err error) string {
 	const most = 1500
 	if len(out) > most {

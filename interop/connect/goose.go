@@ -23,7 +23,6 @@ func gooseAgent() Agent {
 	return a
 }
 
-// gooseServer is a server in the form of Goose.
 type gooseServer struct {
 	Enabled bool     `json:"enabled"`
 	Type    string   `json:"type"`

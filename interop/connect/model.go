@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/internal/loopback"
 )
 
-// call is a tool call that a model makes.
 type call struct {
 	Name      string
 	Arguments map[string]any
@@ -61,7 +60,6 @@ func (m *model) saw(n int) string {
 
 func callID(n int) string { return fmt.Sprintf("toolu_proof_%d", n) }
 
-// largest bounds a request of an agent.
 const largest = 64 << 20
 
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +126,6 @@ func (m *model) look(content any) {
 	}
 }
 
-// plain is a value as text to search in.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
 		return text
@@ -146,7 +143,6 @@ func (m *model) next() (id string, c call, ok bool) {
 	return callID(m.turn), m.calls[m.turn-1], true
 }
 
-// events writes server-sent events.
 type events struct{ http.ResponseWriter }
 
 type fields map[string]any
@@ -172,8 +168,7 @@ func (m *model) respond(e events) {
 	}}})
 }
 
-// message answers in the form of the Messages API. A request without tools is none of the
-// agent's turns.
+// message answers in the form of the Messages API. A request without tools is no turn.
 func (m *model) message(e events, turn bool) {
 	block, delta, reason := fields{"type": "text", "text": ""}, fields{"type": "text_delta", "text": "done"}, "end_turn"
 	if turn {

@@ -20,7 +20,6 @@ type Plan struct {
 	setup Setup
 }
 
-// step is the change of one file.
 type step struct {
 	File
 	target  string // where links lead
@@ -145,5 +144,4 @@ func (p Plan) Diff() string {
 	return b.String()
 }
 
-// hidden is shown in the place of a token.
 const hidden = "(a token)"

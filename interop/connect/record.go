@@ -22,7 +22,6 @@ type record struct {
 	Files []changed `json:"files"`
 }
 
-// changed is one file of a record.
 type changed struct {
 	Path    string      `json:"path"`
 	Existed bool        `json:"existed"`

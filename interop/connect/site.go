@@ -17,8 +17,7 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// site is where a proof happens: a daemon of its own with a workspace, a home and a state
-// directory, all below one temporary directory.
+// site is where a proof happens: a daemon of its own below a temporary directory.
 type site struct {
 	dir, home, workspace string
 	program              string   // of the agent; "" when it is not installed
@@ -49,10 +48,8 @@ const (
 // proved with it.
 var ErrNoProgram = errors.New("its program is not on PATH")
 
-// Prove tries the change with the agent's own program, a scripted model and a daemon of its
-// own, in a temporary directory: a call that must run, one that must be refused with the
-// reason, and one that must not run without the daemon. Nothing of the user's is changed,
-// and nothing leaves the machine.
+// Prove tries the change in a temporary directory, with the agent's own program, a scripted model
+// and a daemon: a call that runs, one that is refused, and one without the daemon.
 func (p Plan) Prove(ctx context.Context) error {
 	if p.Agent.partly == "" && p.Agent.program() == "" {
 		return ErrNoProgram
@@ -145,7 +142,6 @@ func (s *site) start(ctx context.Context) error {
 	return err
 }
 
-// stop ends the daemon, if it runs.
 func (s *site) stop() error {
 	if s.daemon == nil {
 		return nil
@@ -181,7 +177,6 @@ func (s *site) environment(more []string) []string {
 	return append(env, more...)
 }
 
-// run runs a program in the workspace, and returns what it printed.
 func (s *site) run(ctx context.Context, env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, runWithin)
 	defer cancel()

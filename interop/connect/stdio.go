@@ -38,8 +38,7 @@ func (p *site) proveServer(ctx context.Context, at edit.Path) error {
 	return nil
 }
 
-// serverCommand is the command of the server in the user's file as it will be, but for the
-// flags that lead it to the daemon of the proof.
+// serverCommand is the command in the settings, with the flags for the proof's daemon.
 func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	list, err := p.agent.files(p.setup)
 	if err != nil {
@@ -69,8 +68,7 @@ func (p *site) serverCommand(at edit.Path) (command []string, err error) {
 	return append([]string{program}, found.Args...), err
 }
 
-// converse makes one call of bash over the standard input of a server, and returns its
-// answer.
+// converse makes one call of bash over a server's standard input, and returns its answer.
 func (p *site) converse(ctx context.Context, command []string, script string) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, runWithin)
 	defer cancel()

@@ -116,7 +116,6 @@ func opencodeTrial() trial {
 	}
 }
 
-// only keeps some settings of a table.
 func only(names ...string) func(any) any {
 	return func(v any) any {
 		kept := make(map[string]any)

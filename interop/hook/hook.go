@@ -90,7 +90,6 @@ func (d Dialect) write(event string, deny error) (a Answer) {
 	return a
 }
 
-// fields are those of an event.
 type fields map[string]json.RawMessage
 
 // text returns the first of the fields that is there and is a string; "" when none is.

@@ -92,7 +92,6 @@ func (h *follower) perform(ctx context.Context, calls []message.ToolCall) (answe
 	}
 }
 
-// answerTo is the answer to one call.
 func (h *follower) answerTo(ctx context.Context, c message.ToolCall, tooMany bool) fields {
 	switch {
 	case tooMany:

@@ -24,10 +24,8 @@ type bridge struct {
 	running map[string]*running // by tool_call_id, and by request_id of permissions
 }
 
-// maxCalls is how many calls are answered at once.
 const maxCalls = 64
 
-// running is a call, or the question whether one may run.
 type running struct {
 	permission bool   // it is a question
 	seen       bool   // the server has listed it

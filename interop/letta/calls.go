@@ -18,7 +18,6 @@ import (
 // longer one.
 const maxText = 32000
 
-// execute runs a call of the model and answers it.
 func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 	late := time.NewTimer(b.AnswerAfter)
 	defer late.Stop()
@@ -32,7 +31,6 @@ func (b *bridge) execute(ctx context.Context, c *connection, f frame) {
 	}})
 }
 
-// outcome is what came of a call.
 type outcome struct {
 	text   string // that the model reads
 	ok     bool   // it ran, and did not fail

@@ -98,7 +98,6 @@ func (c *connection) leave() {
 
 var errLost = errors.New("the connection was lost")
 
-// request sends a frame and waits for its response.
 func (c *connection) request(ctx context.Context, f fields) (frame, error) {
 	w := make(chan frame, 1)
 	c.mu.Lock()
@@ -134,7 +133,6 @@ func (c *connection) request(ctx context.Context, f fields) (frame, error) {
 	}
 }
 
-// send sends a frame.
 func (c *connection) send(f fields) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,7 +40,6 @@ func sameServer(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// statusError is an answer that is no success.
 type statusError struct {
 	code int
 	text string
@@ -101,7 +100,6 @@ func (h *follower) request(ctx context.Context, method, path string, body any) (
 	return nil, &statusError{resp.StatusCode, strings.TrimSpace(string(text))}
 }
 
-// get asks for a value.
 func (h *follower) get(ctx context.Context, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -225,7 +223,6 @@ func (h *follower) latest(ctx context.Context) (list []listed, err error) {
 	return list, h.get(ctx, h.messages()+"?order=desc&limit=50", &list)
 }
 
-// pending are the calls that wait at the end of the conversation.
 func (h *follower) pending(ctx context.Context) ([]message.ToolCall, error) {
 	list, err := h.latest(ctx)
 	if err != nil {

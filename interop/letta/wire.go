@@ -2,7 +2,6 @@ package letta
 
 import "encoding/json"
 
-// runtime names a conversation.
 type runtime struct {
 	Agent        string `json:"agent_id"`
 	Conversation string `json:"conversation_id"`
@@ -37,13 +36,11 @@ type frame struct {
 	Loop   *loop   `json:"loop_status"`   // update_loop_status
 }
 
-// named is an agent of the server.
 type named struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// permission asks whether a tool may be used.
 type permission struct {
 	Subtype  string          `json:"subtype"`
 	ToolName string          `json:"tool_name"`
@@ -65,5 +62,4 @@ type loop struct {
 	Executing []string `json:"executing_tool_call_ids"`
 }
 
-// fields are a frame to the server.
 type fields map[string]any

@@ -35,7 +35,6 @@ type call struct {
 	questions sync.WaitGroup // openQuestions
 }
 
-// handle answers a tools/call.
 func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c, err := s.resumed(ctx, req)
 	if err == nil && c == nil {
@@ -47,7 +46,6 @@ func (s *server) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	return c.await(ctx, req)
 }
 
-// begin makes the call of a request.
 func (s *server) begin(req *mcp.CallToolRequest) (*call, error) {
 	c := &call{
 		server: s, asked: make(chan *question, 1),
@@ -70,7 +68,6 @@ func (s *server) begin(req *mcp.CallToolRequest) (*call, error) {
 	return c, nil
 }
 
-// run sees the call through.
 func (c *call) run() {
 	ctx, finished := context.WithCancel(context.Background())
 	defer c.questions.Wait()
@@ -135,7 +132,6 @@ func (c *call) make(ctx context.Context) (ret message.ToolReturn, err error) {
 	return ret, err
 }
 
-// events follow the call.
 func (c *call) events(ctx context.Context) client.Events {
 	return client.Events{
 		Decision: func(d message.PolicyDecision) {
@@ -222,7 +218,6 @@ func (c *call) stop(reason string) bool {
 	return err == nil || errors.As(err, &refused)
 }
 
-// outcome is the structured result of a call.
 type outcome struct {
 	ToolCallID  string              `json:"tool_call_id,omitempty" jsonschema:"names the call in the record"`
 	Status      string              `json:"status" enum:"success,error"`

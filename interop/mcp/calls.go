@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// maxCalls is how many calls of a client may run or wait at a time.
 const maxCalls = 64
 
 // calls are those that have not ended. The question of some is with the client, which asks
@@ -77,7 +76,6 @@ func (s *calls) hold(key string, w waiting) (held bool) {
 	return held
 }
 
-// take removes a key.
 func (s *calls) take(key string) (w waiting, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +84,6 @@ func (s *calls) take(key string) (w waiting, ok bool) {
 	return w, ok
 }
 
-// end cancels all calls and waits for their ends.
 func (s *calls) end() {
 	s.mu.Lock()
 	s.closed = true

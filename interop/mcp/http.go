@@ -144,7 +144,6 @@ func unavailable(w http.ResponseWriter, err error) {
 	http.Error(w, "toold cannot serve this client: "+err.Error(), http.StatusServiceUnavailable)
 }
 
-// open makes a server.
 func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
 	o := h.options.Options
 	o.Dial = func(ctx context.Context, role string) (*client.Client, error) {
@@ -283,7 +282,6 @@ func (h *Handler) retire(s *server) {
 	h.drop(s)
 }
 
-// drop forgets a server and ends it.
 func (h *Handler) drop(s *server) {
 	h.mu.Lock()
 	delete(h.servers, s)

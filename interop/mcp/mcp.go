@@ -53,7 +53,6 @@ func Serve(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser)
 	}
 }
 
-// server offers the tools of a daemon.
 type server struct {
 	options Options
 	mcp     *mcp.Server
@@ -130,7 +129,6 @@ func (s *server) end() {
 	s.endOnce.Do(func() { close(s.over) })
 }
 
-// close ends the calls, and the connections after them.
 func (s *server) close() {
 	s.end()
 	s.link.Close()

@@ -71,8 +71,7 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	return g.startFrom(cmd)
 }
 
-// startInto has the kernel make the process in the group (CLONE_INTO_CGROUP,
-// clone(2), Linux 5.7).
+// startInto has the kernel make the process in the group (CLONE_INTO_CGROUP, clone(2)).
 func (g *Group) startInto(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dir)
 	if err != nil {
@@ -125,8 +124,7 @@ func (g *Group) Met() Met {
 	}
 }
 
-// count reads one number of a short file of names and numbers. Every call waits for
-// that, and os.ReadFile would first have the file watched (epoll(7)).
+// count reads a number of a short file, without the poller of os.ReadFile.
 func (g *Group) count(file, name string) int {
 	fd, err := unix.Open(filepath.Join(g.dir, file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -205,8 +203,7 @@ func rmdir(dir string) error {
 	return unix.EBUSY
 }
 
-// killEach kills the processes of groups that cannot do so themselves. With no more
-// allowed in the first, above all others, none is born while they are counted.
+// killEach kills the processes of groups one by one, after forbidding new ones.
 func killEach(groups []string) {
 	_ = write(groups[0], "pids.max", "0")
 	for _, dir := range groups {
@@ -217,8 +214,7 @@ func killEach(groups []string) {
 	}
 }
 
-// members opens the processes of a group. Each was in the group after it was opened,
-// so that its number was not another's.
+// members opens the processes of a group, each verified after opening.
 func members(dir string) (fds []int) {
 	opened := map[string]int{}
 	for _, number := range words(dir, processes) {

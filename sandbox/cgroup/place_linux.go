@@ -80,7 +80,6 @@ func (p place) controllers() []string {
 	return slices.DeleteFunc([]string{pids, memory}, func(c string) bool { return !slices.Contains(has, c) })
 }
 
-// words reads a file of a group.
 func words(dir, file string) []string {
 	b, err := os.ReadFile(filepath.Join(dir, file))
 	if err != nil {
@@ -89,7 +88,6 @@ func words(dir, file string) []string {
 	return strings.Fields(string(b))
 }
 
-// write writes to a file of a group that is there.
 func write(dir, file, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

@@ -16,11 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the group below which a daemon makes those of its calls. Its name tells
-// whose it is, and a lock on its folder, which ends with the daemon, that it is used.
-//
-// Nil makes no groups. The methods may be called from several goroutines, Close from
-// one, when no group is used any more.
+// Root is the group below which a daemon makes those of its calls, named and locked by it. Nil
+// makes none. The methods are for concurrent use, Close for when no group is used any more.
 type Root struct {
 	place
 	dir      string   // the root's own folder
@@ -38,13 +35,9 @@ const (
 	home = "daemon"
 )
 
-// Open finds the part of a hierarchy that this process may use, removes what daemons
-// that were killed left there, and makes a root. It has been tried for real: a process
-// can be started in a group. The error tells what is missing, for people.
-//
-// In version 2 a group with processes has no groups below it whose memory is bounded.
-// So a daemon that is alone in its group moves into one below; one that is not
-// alone gets no root. Who gets a Root must call Close.
+// Open finds the part of a hierarchy that this process may use, removes what killed daemons left
+// there, makes a root and tries it. The error says what is missing. In version 2 a daemon that is
+// alone in its group moves into one below; one that is not gets no root. The caller closes it.
 func Open() (*Root, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -202,8 +195,7 @@ func (r *Root) settle(order string) error {
 	return err
 }
 
-// try starts what does not exist in a group: that there is no such program is found
-// out inside.
+// try starts a missing program in a group: its error comes from inside.
 func (r *Root) try() error {
 	g, err := r.New(Limits{})
 	if err != nil {

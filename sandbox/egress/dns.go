@@ -9,8 +9,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// answerQuestions answers questions for names until the socket is closed. Answers
-// wait for the decision, be it a person's.
+// answerQuestions answers DNS questions until the socket is closed.
 func (s *Server) answerQuestions(ctx context.Context, dns net.PacketConn) {
 	waiting := make(chan struct{}, maxQuestions)
 	buf := make([]byte, 4<<10)
@@ -60,8 +59,7 @@ func parseQuestion(packet []byte) (q dnsmessage.Question, head dnsmessage.Header
 	return questions[0], head, true
 }
 
-// reply makes the answer to a question. There are IPv4 addresses only, and nothing
-// else: no question goes further than this.
+// reply answers a question, with IPv4 addresses only. It asks no one further.
 func (s *Server) reply(ctx context.Context, head dnsmessage.Header, q dnsmessage.Question) []byte {
 	answer := dnsmessage.Message{
 		Header: dnsmessage.Header{

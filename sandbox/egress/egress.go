@@ -24,9 +24,8 @@ import (
 
 // Options say how a Server decides and connects. Allow is needed.
 type Options struct {
-	// Allow decides whether host may be contacted at one of the ports: a name in
-	// lower case without a final dot, or an address. Nil lets it; an error says why
-	// not. It may take as long as a person does, ends with ctx, and is called from
+	// Allow decides whether host, a name in lower case or an address, may be contacted at one
+	// of the ports; nil allows it. It may wait for a person, ends with ctx, and is called from
 	// several goroutines.
 	Allow func(ctx context.Context, host string, ports []uint16) error
 
@@ -87,7 +86,6 @@ type Server struct {
 	refusals []Refusal
 }
 
-// name is a host that was asked for.
 type name struct {
 	host    string
 	address netip.Addr // made up
@@ -198,8 +196,7 @@ func (s *Server) named(host string) (*name, error) {
 	return n, nil
 }
 
-// madeUp is an address of 198.18.0.0/15, which RFC 2544 sets apart for tests: no
-// host has one.
+// madeUp is an address of 198.18.0.0/15, which no host has (RFC 2544).
 func madeUp(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(n>>16), byte(n >> 8), byte(n)})
 }

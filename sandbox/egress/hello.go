@@ -65,8 +65,7 @@ func ended(err error) error {
 	return errEnded
 }
 
-// records puts the messages of a handshake together, which may be spread over many
-// records.
+// records joins the messages of a handshake, which may span records.
 type records struct {
 	from io.Reader
 	raw  []byte // all that was read
@@ -161,7 +160,6 @@ func hostIn(extension []byte) (string, error) {
 	return name, nil
 }
 
-// fields takes a message apart.
 type fields struct {
 	rest []byte
 	bad  bool // it was too short; what was taken since is empty
@@ -169,7 +167,6 @@ type fields struct {
 
 func field(b []byte) *fields { return &fields{rest: b} }
 
-// skip is the next n bytes.
 func (f *fields) skip(n int) []byte {
 	if f.bad || n > len(f.rest) {
 		f.bad, f.rest = true, nil
@@ -180,7 +177,6 @@ func (f *fields) skip(n int) []byte {
 	return b
 }
 
-// number is the next two bytes.
 func (f *fields) number() int {
 	if b := f.skip(2); len(b) == 2 {
 		return int(binary.BigEndian.Uint16(b))

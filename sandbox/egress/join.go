@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// accept joins the connections of a listener until ctx ends. Of those that wait for a
-// place it takes one; the others wait in the kernel, where they take no descriptor.
+// accept joins the connections of a listener until ctx ends, one place each.
 func (s *Server) accept(ctx context.Context, l net.Listener) {
 	var open sync.WaitGroup
 	defer open.Wait()
@@ -84,8 +83,7 @@ func (s *Server) note(local net.Addr) {
 	}
 }
 
-// join connects c to the host for which its own address stands. A connection that
-// is refused is reset.
+// join connects c to the host that its address stands for, or resets it.
 func (s *Server) join(ctx context.Context, c net.Conn) {
 	out, to, err := s.connect(ctx, c.LocalAddr())
 	if err != nil {
@@ -131,8 +129,7 @@ func (s *Server) endWhenRevoked(ctx context.Context, end context.CancelFunc, c n
 	return func() { end(); watching.Wait() }
 }
 
-// begin passes on what the call says first, unless that is TLS for another name than
-// the one that was decided on.
+// begin passes on the first bytes, unless they are TLS for another name.
 func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
 	if s.opt.OtherNames || to.name == "" {
 		return nil
@@ -151,8 +148,7 @@ func (s *Server) begin(out io.Writer, c io.Reader, to target) error {
 	return err
 }
 
-// pass copies one direction and then tells its end. What fails in one direction
-// ends both.
+// pass copies one direction and then its end. A failure ends both.
 func pass(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
@@ -170,7 +166,6 @@ func reset(c net.Conn) {
 	}
 }
 
-// target is where a connection goes.
 type target struct {
 	name  string // "" = an address was meant
 	port  uint16

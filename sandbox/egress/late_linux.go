@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// late takes a connection that waits to be accepted, ends it, and tells where it was
-// to go.
+// late ends a connection that waits to be accepted, and returns its address.
 func late(l net.Listener) (local net.Addr, ok bool) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {

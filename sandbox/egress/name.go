@@ -11,11 +11,8 @@ import (
 
 var errName = errors.New("it is no host name")
 
-// ParseName reads a host name as it comes from outside: letters, digits, hyphens
-// and underscores in labels of at most 63 bytes (RFC 1035; other languages as
-// xn--, RFC 5890), in lower or upper case. The result is in lower case. What looks
-// like an address is no name, nor is one with a dot at its end: it must not be a
-// second form of the same.
+// ParseName reads a host name: labels of letters, digits, hyphens and underscores (RFC 1035; RFC
+// 5890). The result is in lower case. What looks like an address, or ends with a dot, is none.
 func ParseName(s string) (string, error) {
 	if s == "" || len(s) > 253 {
 		return "", errName

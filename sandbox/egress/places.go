@@ -5,11 +5,8 @@ import (
 	"sync"
 )
 
-// Places are the connections that several Servers may carry at the same time. Each
-// connection takes six descriptors of the daemon.
-//
-// Half of them are kept for calls that have none. Of the other half a call gets one
-// more only while more are free than it has, so that the next call finds some too.
+// Places are the connections that several Servers may carry, six descriptors each. Half are kept
+// for calls that have none; of the others a call gets one only while more are free than it has.
 type Places struct {
 	kept int
 

@@ -19,10 +19,8 @@ type Call struct {
 	fresh    int            // how many names came; guarded by Tracker.mu
 }
 
-// Begin makes the masks of a call under a policy. opened are the effects of the call that a
-// person has said yes to. makes reports that what comes under a name while the call runs
-// counts as made by it. Of a call that runs on in the background it does not: a person may
-// have made it as well.
+// Begin makes the masks of a call under a policy. opened are its effects that a person approved.
+// makes: what comes under a name while the call runs counts as made by it.
 func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*Call, error) {
 	if t == nil || p == nil {
 		return nil, nil
@@ -105,8 +103,7 @@ func (c *Call) End() (replaced []sandbox.Mask, removed []protect.Incident) {
 	return c.replaced, removed
 }
 
-// take notes what a call has made, or changed of what it could read. What was masked for it,
-// or replaced such a file, is not its own.
+// take notes what a call has made, or changed of what it could read.
 func (t *Tracker) take(c *Call) {
 	for _, some := range t.names {
 		for _, n := range some {
@@ -134,8 +131,7 @@ func (c *Call) isMasked(path string) bool {
 	return false
 }
 
-// replaced ends the calls for which another file was masked under this name. The caller
-// holds mu.
+// replaced ends the calls for which another file was masked under this name. Needs mu.
 func (t *Tracker) replaced(n *name) {
 	for c := range t.active {
 		was, masked := c.set.is[n.target]

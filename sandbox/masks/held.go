@@ -37,8 +37,7 @@ type repository struct {
 	wide    bool     // its names are SHA-256
 }
 
-// refresh brings up to date what is known of files that calls can read although rules are
-// about them. The caller holds mu.
+// refresh updates what is known of readable files that rules are about. Needs mu.
 func (t *Tracker) refresh() {
 	making := t.making()
 	for _, root := range t.roots { // before a call can have written there

@@ -79,8 +79,7 @@ func (t *Tracker) policy() *policy.Policy {
 	return t.base
 }
 
-// reset forgets all names, to look for those of a policy. The caller holds mu, but of a new
-// Tracker.
+// reset forgets all names, to look for those of a policy. Needs mu.
 func (t *Tracker) reset(p *policy.Policy) {
 	t.base, t.anyone, t.listed = p.Root(), p.ForAnyone(), make(chan struct{})
 	t.names, t.lost, t.repos, t.last = names{}, names{}, map[string]*repository{}, nil
@@ -110,8 +109,7 @@ func (t *Tracker) Use(p *policy.Policy) {
 	close(listed)
 }
 
-// lockUnder locks mu while the names are those of a policy: calls under the one before it may
-// come in between.
+// lockUnder locks mu once the names are those of a policy.
 func (t *Tracker) lockUnder(p *policy.Policy) {
 	for t.mu.Lock(); t.base != p.Root(); t.mu.Lock() {
 		t.mu.Unlock()

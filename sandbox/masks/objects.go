@@ -21,10 +21,9 @@ import (
 // mostHashed bounds the files that are compared with a repository's blobs.
 const mostHashed = 4 << 20
 
-// HeldByGit reports whether the repository around a file has its bytes as a blob, which is
-// read and compared. It is false for a file of more than 4 MiB, for what cannot be read, when
-// more than *budget bytes would have to be unpacked, which it counts down, and for what rules
-// keep from calls: these could see which names are looked for.
+// HeldByGit reports whether the repository around a file has its bytes as a blob. It is false for
+// more than 4 MiB, for what cannot be read or is masked, and beyond *budget unpacked bytes, which
+// it counts down.
 func (t *Tracker) HeldByGit(path string, budget *int64) bool {
 	if t != nil && t.secret(path) {
 		return false
@@ -83,7 +82,6 @@ func (r *repository) blob(content []byte) []byte {
 	return sum[:]
 }
 
-// store is a directory of objects. Calls can write anything there.
 type store struct {
 	dir    string
 	budget *int64 // bytes that may be unpacked
@@ -211,7 +209,6 @@ func copied(op byte, from, delta []byte) (piece, rest []byte, ok bool) {
 	return from[at : at+size], delta, true
 }
 
-// pack is a pack with its index, of version 2.
 type pack struct {
 	index, data *os.File
 	size        int64  // of data
@@ -303,8 +300,7 @@ func (p *pack) offset(number int64) int64 {
 	return int64(binary.BigEndian.Uint64(long))
 }
 
-// kind reads what comes before an object in a pack. base is the offset of what a difference
-// was made from.
+// kind reads the header of an object in a pack. base is where its difference starts.
 func (p *pack) kind(r *bufio.Reader, at int64) (kind int, size, base int64, ok bool) {
 	first, err := r.ReadByte()
 	if err != nil {

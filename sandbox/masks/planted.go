@@ -48,8 +48,7 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	}
 }
 
-// fits reports whether everything that rules are about could be masked, also what calls made.
-// The caller holds mu.
+// fits reports whether everything that rules are about could be masked. Needs mu.
 func (t *Tracker) fits() bool {
 	b := builder{t: t, by: t.anyone, all: true, hide: cut{}, fix: cut{}}
 	for _, some := range t.names {
@@ -105,14 +104,12 @@ func (n *name) offends(now, was state) string {
 	return ""
 }
 
-// linked are the names of a file that has several.
 type linked struct {
 	links uint32
 	paths []string
 }
 
-// findLinked looks for the other names of masked files, by how many each has. The caller
-// holds mu.
+// findLinked looks for the other names of masked files. Needs mu.
 func (t *Tracker) findLinked(files map[string]uint32) {
 	known := len(files) == len(t.linked)
 	for id, links := range files {

@@ -19,7 +19,6 @@ const Most = 1024
 // ErrTooMany is what errors.Is finds when there would be more.
 var ErrTooMany = errors.New("too many files are kept from calls by rules")
 
-// compiled is a set of masks, ready for a call.
 type compiled struct {
 	by     *policy.Policy
 	masks  *sandbox.MaskSet  // nil = none
@@ -86,8 +85,7 @@ func (t *Tracker) current(p *policy.Policy, opened []policy.Effect) (*compiled, 
 	return nil, errors.New("files that rules keep from calls are replaced again and again; send the call again when that has ended")
 }
 
-// renew looks again at what a set masks, and reports whether something else is there. The
-// caller holds mu.
+// renew looks again at what a set masks, and reports changes. Needs mu.
 func (t *Tracker) renew(set *compiled) (stale bool) {
 	if set.masks == nil {
 		return false
@@ -117,7 +115,6 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 	return true
 }
 
-// builder makes one set.
 type builder struct {
 	t            *Tracker
 	by           *policy.Policy

@@ -223,7 +223,6 @@ func (n *name) judge(t *Tracker, p *policy.Policy) bool {
 	return root != "" && (n.reads || n.writes)
 }
 
-// names are known names by directory and path.
 type names map[string]map[string]*name
 
 func (s names) at(path string) *name { return s[filepath.Dir(path)][path] }

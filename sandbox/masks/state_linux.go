@@ -22,8 +22,7 @@ func stateOf(path string) state {
 	}
 }
 
-// openQuietly opens a regular file, following no link and waiting for nobody: calls can put
-// anything in its place.
+// openQuietly opens a regular file, without following a link or waiting.
 func openQuietly(path string) (*os.File, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,

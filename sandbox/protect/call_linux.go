@@ -50,8 +50,7 @@ func (w *Watcher) Begin(granted []string) *Call {
 	return c
 }
 
-// pending is how many events are handled while a call waits. One that floods the queue
-// must not hold up others.
+// pending is how many events are handled while a call waits.
 func (w *Watcher) pending() int {
 	if len(w.active) > 0 {
 		return mostPending
@@ -73,7 +72,6 @@ func (c *Call) Violated() <-chan struct{} {
 	return c.violated
 }
 
-// violate has a call ended.
 func (c *Call) violate() {
 	select {
 	case <-c.violated:
@@ -166,10 +164,8 @@ func (w *Watcher) alone(c *Call) bool {
 	return true
 }
 
-// End removes what the call has left under protected names, as far as no other call may
-// still need it, and returns what appeared while it ran: also what another call that ran
-// at the time may have made, or one before it, when not everything could be searched at
-// its end. It is called once. A nil Call is none.
+// End removes what the call has left under protected names, unless another call may need it, and
+// returns what appeared while it ran, whichever call made it. It is called once; nil is none.
 func (c *Call) End() []Incident {
 	if c == nil || c.watcher == nil {
 		return nil
@@ -200,8 +196,7 @@ func (c *Call) End() []Incident {
 	return found
 }
 
-// catchUp brings the tree up to date. What takes long is left for later when other
-// commands run, since they would wait for it too.
+// catchUp brings the tree up to date, and leaves long searches for later.
 func (w *Watcher) catchUp(c *Call) (searched bool) {
 	alone, most := w.alone(c), mostPending
 	if alone {

@@ -8,8 +8,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// openClosed reads the directories that were closed to us, now that a call has ended which
-// may have closed them.
+// openClosed reads directories that a call had closed to us, after its end.
 func (w *Watcher) openClosed(c *Call) {
 	tried := map[*directory]bool{}
 	for again := true; again; {

@@ -51,7 +51,6 @@ func (w *Watcher) content(f *directory, name string, last bool) string {
 	return elsewhere
 }
 
-// modeOf is the type of what is at a path.
 func modeOf(path string) (fs.FileMode, bool) {
 	fd, err := nofollow.Open(path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -107,8 +106,7 @@ func (w *Watcher) isWorktree(f *directory, value string) bool {
 	return err == nil && w.inRoot(dir) && leadsTo(dir, text) == module
 }
 
-// running lists the files of an operation that run something, and so must not be changed by
-// calls.
+// running lists the files of an operation of git that run something.
 func running(dir string) []string {
 	return slices.DeleteFunc(slices.Clone(resumed), func(name string) bool {
 		text, err := readText(dir + "/" + name)

@@ -10,7 +10,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// event is what happened under a name of a watched directory.
 type event struct {
 	wd   int32
 	name string
@@ -20,8 +19,7 @@ type event struct {
 	mixed bool // more happened to one of the names
 }
 
-// pump handles events until there are none, or most have been handled. It reports
-// whether none is left.
+// pump handles most events at most, and reports whether none is left.
 func (w *Watcher) pump(most int) (drained bool) {
 	for !w.closed {
 		list := w.take()
@@ -45,8 +43,7 @@ func (w *Watcher) pump(most int) (drained bool) {
 // block is how much of the queue is read at once, and so how long the lock is held.
 const block = 8 << 10
 
-// take reads a block of events. What happened to a name again and again is one event:
-// what counts is what is there now.
+// take reads a block of events. Repeated events of a name are one.
 func (w *Watcher) take() []event {
 	var buf [block]byte
 	for {
@@ -62,7 +59,6 @@ func (w *Watcher) take() []event {
 	}
 }
 
-// merge reads structures of inotify(7).
 func merge(b []byte) (list []event) {
 	type name struct {
 		wd   int32
@@ -147,11 +143,9 @@ func (w *Watcher) canWait(f *directory, e event) bool {
 	return w.ordinary(f, e.name) && (e.to == "" || w.ordinary(f, e.to))
 }
 
-// renamed gives a directory of the project its new name. To look at both names, through the
-// directory that they are in, would be most of what a flood of renames costs: the event
-// suffices where what is known of that directory is as old as the event, else one look at the
-// new name. What has come under the old name since has an event of its own. It reports whether
-// the directory is known by the old name, and nothing depends on either.
+// renamed gives a directory of the project its new name, and reports whether it is known by the
+// old one. To look at both names would be most of what a flood of renames costs: the event
+// suffices where what is known of the directory is as old, else one look at the new name.
 func (w *Watcher) renamed(f *directory, e event) bool {
 	d := f.children[e.name]
 	if d == nil || d.wd < 0 || d.unread || d.born.IsZero() {
@@ -212,8 +206,7 @@ func (w *Watcher) at(f *directory) (int, error) {
 	return fd, nil
 }
 
-// visit looks at what is under a name now. What was there when the event was made does
-// not matter any more.
+// visit looks at what is under a name now.
 func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	if mask&replaced != 0 {
 		w.changed(f, name, mask&unix.IN_ISDIR != 0 || f.children[name] != nil)

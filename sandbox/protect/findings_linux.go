@@ -94,7 +94,6 @@ func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	}
 }
 
-// find adds a finding.
 func (w *Watcher) find(n *finding) {
 	w.existing = nil
 	if old := w.findings[n.entry]; old != nil {
@@ -160,8 +159,7 @@ func (w *Watcher) judgeContents(last bool) {
 	}
 }
 
-// judgeResumed judges by what an operation would go on. Until the calls that may be at it have
-// ended it may list anything.
+// judgeResumed judges what an operation would continue, once its calls have ended.
 func (w *Watcher) judgeResumed(f *directory, name string, last bool) {
 	if w.findings[entry{f, name}] != nil {
 		return
@@ -195,8 +193,7 @@ func (w *Watcher) due(c *Call) (list []*finding) {
 // mostReported bounds the incidents of one return.
 const mostReported = 200
 
-// clean removes what is due and returns what became of it. It gives the lock away
-// meanwhile.
+// clean removes what is due and returns the outcome. It gives up the lock meanwhile.
 func (w *Watcher) clean(due []*finding) (list []Incident) {
 	batch, removed := quarantine.NewBatch(w.options.Quarantine), false
 	for _, n := range due {

@@ -133,8 +133,7 @@ func checkResumed(name, text string) string {
 	return "git would run a program to merge, which it names: " + brief(strategy) + " (use one of git's own strategies)"
 }
 
-// checkHgrc says why a configuration of Mercurial is not allowed: it may say where the
-// repository came from.
+// checkHgrc returns why a configuration of Mercurial is not allowed, "" if it is.
 func checkHgrc(text string) string {
 	section := ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -158,8 +157,7 @@ func brief(line string) string {
 	return line
 }
 
-// leadsTo is the directory that a .git file in dir names (gitrepository-layout(5));
-// "" when it is no such file.
+// leadsTo is the directory that a .git file names (gitrepository-layout(5)), or "".
 func leadsTo(dir, text string) string {
 	target, ok := strings.CutPrefix(strings.TrimRight(text, "\r\n"), "gitdir: ")
 	if !ok || target == "" || strings.ContainsAny(target, "\n\x00") {
@@ -171,8 +169,7 @@ func leadsTo(dir, text string) string {
 	return filepath.Clean(target)
 }
 
-// named are the paths, as they are written, which a configuration of git has it obey
-// beside its own: a directory of hooks, and configurations that it includes.
+// named are the hooks, work tree and included files that a configuration of git names.
 func named(config string) (hooks, worktree string, included []string) {
 	for key, value := range settings(config) {
 		switch value = unquote.Replace(value); key {

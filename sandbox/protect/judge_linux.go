@@ -106,8 +106,7 @@ func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	}
 }
 
-// isBare reports whether git would take a directory with such names in it for a git
-// directory (setup.c, is_git_directory).
+// isBare reports whether git takes a directory with these names for its own (is_git_directory).
 func isBare(has func(name string) bool) bool {
 	return has("HEAD") && (has("commondir") || has("refs") && has("objects"))
 }

@@ -65,8 +65,7 @@ func stamp() time.Time {
 	return time.Unix(now.Unix())
 }
 
-// leave notes that a call has ended before everything was searched, so that it is
-// searched now that there is time.
+// leave notes a call that ended before everything was searched.
 func (w *Watcher) leave(c *Call) {
 	u := &unswept{time.Now(), c.reach}
 	if old := w.late; old != nil {
@@ -151,8 +150,7 @@ type note struct {
 	Reach reach
 }
 
-// note is the file that records, for the next Watcher of these roots, what this one could
-// not search.
+// note is the file that records what this Watcher could not search.
 func (o Options) note() string {
 	sum := sha256.Sum256([]byte(strings.Join(o.Roots, "\x00")))
 	return filepath.Join(o.Quarantine, "unseen-"+hex.EncodeToString(sum[:6]))

@@ -15,10 +15,8 @@ import (
 // mostLinks is how many links the kernel follows on one way (path_resolution(7)).
 const mostLinks = 40
 
-// real is where a protected path leads to, if that is in a root: what is outside
-// cannot be changed in any case. "" = nowhere. It takes notice of what a call could
-// make or replace so that it leads elsewhere: the links on the way, and what is missing
-// behind them. named: the path itself is watched for.
+// real is where a protected path leads to in a root, "" if outside. It takes notice of what a call
+// could make so that it leads elsewhere: links, and what is missing. named: path is watched for.
 func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {

@@ -22,11 +22,9 @@ import (
 type Options struct {
 	// Roots are the directories that calls may write, canonical.
 	Roots []string
-	// Names are protected in every directory of the roots but those of dependencies
-	// (node_modules, .venv and the like): names such as ".envrc", or of a file in a
-	// directory such as ".cargo/config.toml". Those that begin with ".git/" are in
-	// git's own directories, wherever git keeps one (also of submodules, worktrees and
-	// bare repositories).
+	// Names are protected in every directory of the roots but those of dependencies: names, or
+	// of a file in a directory such as ".cargo/config.toml". Those that begin with ".git/" are in
+	// git's own directories, wherever git keeps one.
 	Names []string
 	// Quarantine is the directory that gets copies of what is removed. It is made
 	// when it is needed, and must not be in a root.

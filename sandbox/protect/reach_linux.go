@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// reach is what a call could change.
 type reach struct {
 	Since   time.Time       // when it began
 	Covered map[string]bool // what was there, and read-only for it

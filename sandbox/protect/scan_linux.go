@@ -24,8 +24,7 @@ func (w *Watcher) addRoot(path string) {
 	w.scan([]*directory{f})
 }
 
-// scan reads directories and all that is new below them, those above first: if the watches
-// do not suffice, the deepest have none.
+// scan reads directories and all that is new below them, outermost first.
 func (w *Watcher) scan(next []*directory) {
 	for len(next) > 0 {
 		f := next[0]
@@ -152,7 +151,6 @@ func (w *Watcher) compare(f *directory, entries []fs.DirEntry) (found []*directo
 	return found
 }
 
-// add makes a directory for a directory in f.
 func (w *Watcher) add(f *directory, name string) *directory {
 	sub := &directory{
 		name: name, parent: f, kind: f.kindBelow(name), wd: -1, seen: w.calls,
@@ -222,8 +220,7 @@ func (w *Watcher) release(f *directory, name string) {
 	}
 }
 
-// lose notes that a directory is not under its name any more. If it does not turn up under
-// another one it is forgotten once all events have been read.
+// lose notes that a directory has lost its name. It is forgotten unless it turns up.
 func (w *Watcher) lose(f *directory) {
 	w.depart(f)
 	f.detach()
@@ -234,8 +231,7 @@ func (w *Watcher) lose(f *directory) {
 	w.tree.lost[f] = struct{}{}
 }
 
-// attach gives a directory that was moved its new name. It returns what is to be read
-// because other things count there.
+// attach gives a moved directory its new name, and returns what is to be read again.
 func (w *Watcher) attach(f, parent *directory, name string) []*directory {
 	keeps := w.keeps(f, parent, name, parent.path()+"/"+name)
 	if !f.lost {

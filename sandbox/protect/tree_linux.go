@@ -61,7 +61,6 @@ func gitStores(name string) bool {
 	return name == "objects" || name == "refs" || name == "logs" || name == "lfs"
 }
 
-// directory is a directory of the roots.
 type directory struct {
 	name     string // of a root: its path
 	parent   *directory
@@ -120,7 +119,6 @@ func (f *directory) base(n names) *directory {
 	return f
 }
 
-// tree is what is known of the roots.
 type tree struct {
 	roots   []*directory
 	byID    map[nofollow.ID]*directory
@@ -158,8 +156,7 @@ func newTree(most int) tree {
 // is reports whether in is of the directory.
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
 
-// look notes that names in a directory are looked at: what is known of them is newer than the
-// events that wait.
+// look notes that names in a directory are looked at, after the events that wait.
 func (t *tree) look(f *directory) {
 	if f.read >= t.gap {
 		f.read = t.drains

@@ -44,7 +44,6 @@ type Watcher struct {
 	closed   bool
 }
 
-// entry is a name in a directory, wherever that is moved.
 type entry struct {
 	directory *directory
 	name      string

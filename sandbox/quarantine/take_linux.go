@@ -74,13 +74,11 @@ func (b *Batch) keep(dir int, name, from string) (kept string, err error) {
 	return kept, err
 }
 
-// entry is a name in an open directory.
 type entry struct {
 	dir  int
 	name string
 }
 
-// copier copies a tree.
 type copier struct {
 	left    *Batch
 	omitted []string

@@ -79,6 +79,5 @@ func (b Bounds) place(path string, p sandbox.Profile) error {
 	return nil
 }
 
-// unseen are the signs that a person would not see, or that change how others are
-// seen.
+// unseen are invisible characters.
 func unseen(r rune) bool { return !unicode.IsPrint(r) }

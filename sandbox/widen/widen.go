@@ -167,7 +167,6 @@ func unnamed(p sandbox.Profile) bool {
 
 var errUnnamed = errors.New("calls run in tier A-bwrap here, in a network that toold cannot lead anywhere: neither a host nor the network proxy can be added")
 
-// profile checks the mode that is asked for.
 func (b Bounds) profile(g *Grant, p sandbox.Profile) error {
 	if g.words.Profile == "" {
 		return nil
@@ -187,7 +186,6 @@ func (b Bounds) profile(g *Grant, p sandbox.Profile) error {
 	return nil
 }
 
-// net checks the network that is asked for.
 func (b Bounds) net(g *Grant, p sandbox.Profile) error {
 	if g.words.Network == "" {
 		return nil

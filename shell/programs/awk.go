@@ -2,7 +2,6 @@ package programs
 
 import "strings"
 
-// awk reads awk's flags, program and files.
 func (c *Command) awk(words []Word) {
 	c.Known = true
 	safe, program := true, false

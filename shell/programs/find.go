@@ -19,7 +19,6 @@ var findTests = map[string]int{
 	"-follow": 0, "-L": 0, "-H": 0, "-P": 0, "-E": 0, "--": 0, "-O1": 0, "-O2": 0, "-O3": 0,
 }
 
-// find reads find's roots, its expression, and the commands in it.
 func (c *Command) find(words []Word) {
 	f := findReader{safe: true, lists: []findList{{}}}
 	isTree := func(o Operand) bool { return o.Tree }
@@ -61,7 +60,6 @@ func (c *Command) find(words []Word) {
 	}
 }
 
-// findReader reads find's words one by one.
 type findReader struct {
 	operands     []Operand
 	started      []Run
@@ -180,7 +178,6 @@ func (f *findReader) exact(roots []Operand) (list []Operand) {
 	return list
 }
 
-// name reads a test of names.
 func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
 		f.names = append(f.names, w.Text)

@@ -174,7 +174,6 @@ type reading struct {
 	whole            bool     // what is left out below a tree is not known
 }
 
-// parse reads the words after the command's name.
 func (f *form) parse(words []Word) parsed {
 	r := reading{form: f, out: parsed{covered: true, operands: make([]Operand, 0, len(words))}, words: make([]Word, 0, len(words))}
 	for i := 0; i < len(words); i++ {
@@ -427,11 +426,9 @@ func (r *reading) value(kind byte, w Word) {
 	}
 }
 
-// add records an operand.
 func (r *reading) add(w Word, o Operand) {
 	o.Word = w
 	r.out.operands = append(r.out.operands, o)
 }
 
-// isNumber reports whether s is made of digits.
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

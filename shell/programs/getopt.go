@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// getopt reads flags and operands.
 type getopt struct {
 	reader
 	c        Command

@@ -129,7 +129,6 @@ func find(argv []Word) (*spec, []Word) {
 	return s, words
 }
 
-// reader reads the words of one command.
 type reader struct {
 	argv, words []Word // words come after the program
 	nested      int

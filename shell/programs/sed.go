@@ -2,7 +2,6 @@ package programs
 
 import "strings"
 
-// sed reads sed's flags, scripts and files.
 func (c *Command) sed(words []Word) {
 	s := sedReader{safe: true}
 	for i := 0; i < len(words); i++ {
@@ -29,7 +28,6 @@ func (c *Command) sed(words []Word) {
 	}
 }
 
-// sedReader reads sed's words one by one.
 type sedReader struct {
 	files   []Word
 	safe    bool
@@ -56,7 +54,6 @@ func (s *sedReader) word(words []Word, i int) int {
 	return 0
 }
 
-// flag reads a flag.
 func (s *sedReader) flag(words []Word, i int) int {
 	text := words[i].Text
 	if script, ok := strings.CutPrefix(text, "--expression="); ok {
@@ -193,7 +190,6 @@ func sedBracket(s string) int {
 	return -1
 }
 
-// sedCommand skips one command.
 func sedCommand(s string) (rest string, ok bool) {
 	c := s[0]
 	switch {

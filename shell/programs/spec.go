@@ -54,7 +54,6 @@ type example struct{ file, command, want string }
 // is reports whether the specification has an attribute.
 func (s *spec) has(attribute string) bool { return s != nil && IsField(s.is, attribute) }
 
-// flag is what is known of one flag.
 type flag struct {
 	name   string
 	values string     // one of valueMarks for each value that follows; see specs/README
@@ -73,7 +72,6 @@ type mark struct {
 	text    string
 }
 
-// parseAll reads the specifications.
 func parseAll(fs embed.FS) map[string]*spec {
 	all := make(map[string]*spec)
 	entries, _ := fs.ReadDir("specs")
@@ -90,7 +88,6 @@ func parseAll(fs embed.FS) map[string]*spec {
 	return all
 }
 
-// specReader reads one file.
 type specReader struct {
 	all   map[string]*spec
 	file  string
@@ -98,7 +95,6 @@ type specReader struct {
 	open  []*spec // to which the next lines belong
 }
 
-// line reads one line.
 func (r *specReader) line(line string) {
 	key, rest, _ := strings.Cut(line, " ")
 	switch rest = strings.TrimSpace(rest); key {
@@ -150,7 +146,6 @@ func (s *spec) sub(path []string) *spec {
 	return s
 }
 
-// directive reads a line of a specification.
 func (s *spec) directive(file, key, rest string) {
 	switch key {
 	case "read", "read!", "write", "none":

@@ -2,7 +2,6 @@ package programs
 
 import "strings"
 
-// tar reads what tar packs, unpacks or lists.
 func (c *Command) tar(words []Word) {
 	c.Known = true
 	c.Operands = tarOperands(words)
@@ -92,7 +91,6 @@ func packs(words []Word) (out []Operand, ok bool) {
 	return p.usage()
 }
 
-// packer reads the words of a tar that packs.
 type packer struct {
 	create  bool
 	removes bool
@@ -116,7 +114,6 @@ func (p *packer) letters(s string) bool {
 	return true
 }
 
-// long takes a long flag.
 func (p *packer) long(s string) bool {
 	name, value, has := strings.Cut(s, "=")
 	switch name {

@@ -116,7 +116,6 @@ type tool struct {
 // restarted replaces the command of a restart, an argument of other agents' tools.
 const restarted = "echo 'There is no shell to restart: every command runs in a fresh one.'"
 
-// arguments are the arguments of a call.
 type arguments struct {
 	Command       string          `json:"command" alias:"cmd"`
 	Restart       bool            `json:"restart"`
@@ -272,7 +271,6 @@ func pin(dir string) (held *os.File, is string) {
 	return held, is
 }
 
-// timeout returns the timeout of a call.
 func (t *tool) timeout(a arguments) (time.Duration, error) {
 	ms, usual, limit := a.Timeout, t.options.DefaultTimeout, t.options.MaxTimeout
 	if a.Background {

@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mostDenials bounds the denials in a result.
 const mostDenials = 16
 
 // refused is what toold itself refused during a call.
@@ -67,7 +66,6 @@ func (v *invocation) addBlind(r *tools.Result) {
 	}
 }
 
-// addLine appends a line to a result's text.
 func addLine(r *tools.Result, line string) {
 	r.Text = strings.TrimPrefix(r.Text+"\n"+line, "\n")
 }

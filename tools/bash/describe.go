@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// describe describes the configured rules to a model.
 func (o Options) describe() string {
 	lines := []string{
 		"Runs a bash script and returns its output, and its exit code if it is not 0.",

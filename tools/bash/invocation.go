@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// invocation is one parsed call.
 type invocation struct {
 	tool       *tool
 	script     string
@@ -88,7 +87,6 @@ func (o output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// started converts the executor's Started.
 func (v *invocation) started(io tools.IO) func(executor.Started) {
 	return func(s executor.Started) {
 		if io.Started != nil {
@@ -100,7 +98,6 @@ func (v *invocation) started(io tools.IO) func(executor.Started) {
 // lookFirst is the next step after a command was lost.
 const lookFirst = "Check what it has done before you run it again."
 
-// result describes how the script ended.
 func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	r := tools.Result{Terminal: v.terminal.String(), Sandbox: &exit.Sandbox}
 	if err != nil {
@@ -156,7 +153,6 @@ func (v *invocation) result(exit executor.Exit, err error) tools.Result {
 	return r
 }
 
-// longest returns the maximum timeout of the call.
 func (v *invocation) longest() time.Duration {
 	if v.background {
 		return v.tool.options.MaxBackground
@@ -164,7 +160,6 @@ func (v *invocation) longest() time.Duration {
 	return v.tool.options.MaxTimeout
 }
 
-// waitedFor describes what a program waits for.
 func waitedFor(w executor.Waiting) string {
 	what := map[string]string{"password": "a password or another secret", "tui": "keys"}[w.Kind]
 	if what == "" {

@@ -100,7 +100,6 @@ func (t *tool) keeps(c *programs.Command, dir string) bool {
 	return some
 }
 
-// removal inspects what a command removes.
 type removal struct {
 	tool     *tool
 	files    int // left to inspect
@@ -148,7 +147,6 @@ func (l *removal) again(path, part string) bool {
 	return err == nil
 }
 
-// file reports whether one file can be restored.
 func (l *removal) file(path string, info fs.FileInfo) bool {
 	if l.files--; l.files < 0 {
 		return false

@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// preparation is the state of a call before it runs.
 type preparation struct {
 	prepared bool
 	failure  error // why it must not run; the rest is unset then

@@ -7,11 +7,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// ownScratch marks the files that a script keeps in the private /tmp of its call: they are
-// removed with the call, so no rule need allow them. Rules that ask or deny still apply.
-//
-// A path that exists in the host's /tmp is judged like any other: the call does not see it,
-// but the script may mean it.
+// ownScratch marks the files of a script in the private /tmp of its call, which no rule need
+// allow. A path that exists in the host's /tmp is judged like any other.
 func (t *tool) ownScratch(effects []policy.Effect) {
 	for i := range effects {
 		e := &effects[i]

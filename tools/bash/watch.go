@@ -91,14 +91,12 @@ func (w watch) violated(ctx context.Context) (abort <-chan struct{}, done <-chan
 	return stop, ended
 }
 
-// seen contains the findings of a watch.
 type seen struct {
 	taken    []protect.Incident
 	replaced []sandbox.Mask // masked files that were replaced
 	blind    string         // why a part of the added directory was unseen; or ""
 }
 
-// end ends the watch.
 func (w watch) end() (s seen) {
 	s.taken = append(w.usual.End(), w.added.End()...)
 	for _, c := range []*masks.Call{w.masked, w.addition} {

@@ -27,7 +27,6 @@ func New() []tools.Tool {
 	}
 }
 
-// tool is a tool with arguments of type A.
 type tool[A any] struct {
 	definition tools.Definition
 	build      func(A) (tools.Invocation, error)
@@ -44,7 +43,6 @@ func (t tool[A]) Build(args json.RawMessage) (tools.Invocation, error) {
 	return t.build(a)
 }
 
-// invocation is one parsed call of a tool of this package.
 type invocation struct {
 	name  string // of the tool
 	id    string // of the other call; or ""
@@ -91,7 +89,6 @@ type none struct{}
 func (none) Find(context.Context, string) (tools.OtherCall, error)  { return nil, nil }
 func (none) List(context.Context, bool) ([]tools.CallStatus, error) { return nil, nil }
 
-// find returns the call with an id.
 func find(ctx context.Context, io tools.IO, id string) (tools.OtherCall, error) {
 	call, err := io.Calls.Find(ctx, id)
 	if err == nil && call == nil {
@@ -100,7 +97,6 @@ func find(ctx context.Context, io tools.IO, id string) (tools.OtherCall, error) 
 	return call, err
 }
 
-// fault returns a fault of the arguments.
 func fault(field, format string, args ...any) error {
 	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

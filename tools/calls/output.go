@@ -73,7 +73,6 @@ func streamOf(name string) tools.Stream {
 	}
 }
 
-// piece is the requested part of the output.
 type piece struct {
 	id            string
 	offset, limit int64 // negative offset: the end

@@ -138,7 +138,6 @@ func (a arguments) path(path string) string {
 	return filepath.Join(a.Dir, path)
 }
 
-// verdict is one call.
 type verdict struct {
 	arguments
 	effects []policy.Effect

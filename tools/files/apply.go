@@ -18,7 +18,6 @@ type application struct {
 	undo   []undo // of what was written, in that order
 }
 
-// undo reverts one write.
 type undo struct {
 	name string // of the file, for messages
 	back func(context.Context) error

@@ -39,7 +39,6 @@ type change struct {
 	done func([]state) string
 }
 
-// step changes one file.
 type step struct {
 	file   target
 	fresh  bool   // the file is created if missing, with its directories
@@ -53,7 +52,6 @@ type step struct {
 	compute func(file target, before []byte) (made, error) // nil leaves the content as it is
 }
 
-// paths returns the files that the step writes.
 func (p step) paths() []target {
 	if p.to.canonical != "" {
 		return []target{p.file, p.to}
@@ -61,14 +59,12 @@ func (p step) paths() []target {
 	return []target{p.file}
 }
 
-// made is the new content of a file.
 type made struct {
 	after        []byte
 	done         string // description for the result
 	replacements int64
 }
 
-// state is a file before and after its step.
 type state struct {
 	made
 	step
@@ -78,7 +74,6 @@ type state struct {
 	held   sandbox.Report // confinement of the worker that opened it
 }
 
-// did describes the change for a return.
 func (s state) did() tools.File {
 	f := tools.File{
 		Path: s.file.canonical, Operation: "write", Bytes: int64(len(s.after)), Lines: countLines(s.after), Replacements: s.replacements,
@@ -96,7 +91,6 @@ func (s state) did() tools.File {
 	return f
 }
 
-// closeAll closes the files of states.
 func closeAll(states []state) {
 	for _, s := range states {
 		s.old.Close() // allowed on nil
@@ -149,7 +143,6 @@ func (c *change) Preview() tools.Preview {
 	return p
 }
 
-// names lists the files for messages.
 func (c *change) names() string {
 	var list []string
 	for _, p := range c.steps {

@@ -22,11 +22,8 @@ func Diff(from, to, before, after string) string {
 	return unified(from, to, before, after, math.MaxInt)
 }
 
-// unified returns the unified diff of two texts, empty if they are equal. It cuts a diff
-// of more than most bytes after a whole line, with a notice that patch ignores.
-//
-// It trims equal beginnings and ends first. Short remainders are compared by
-// gotextdiff's exact algorithm, long ones by go-udiff's bounded one.
+// unified returns the unified diff of two texts, cut after a line beyond most bytes, with a notice
+// that patch ignores. Short remainders are compared exactly, long ones by go-udiff's bounds.
 func unified(from, to, before, after string, most int) string {
 	if before == after {
 		return ""

@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// editor is the tool edit_file.
 type editor struct{ base }
 
 type editArguments struct {
@@ -25,7 +24,6 @@ type editArguments struct {
 	Justification json.RawMessage `json:"justification" ignored:"true"`
 }
 
-// edit is one replacement.
 type edit struct {
 	OldString  string `json:"old_string" alias:"old_str,oldString" required:"true"`
 	NewString  string `json:"new_string" alias:"new_str,newString" required:"true"`
@@ -111,7 +109,6 @@ func (o Options) edit(busy *locks, file target, compute func(target, []byte) (ma
 	}
 }
 
-// check refuses an edit that changes nothing.
 func (a edit) check() error {
 	switch {
 	case a.OldString == "":
@@ -122,7 +119,6 @@ func (a edit) check() error {
 	return nil
 }
 
-// numberEdit adds the number of the edit to an error.
 func numberEdit(err error, i, n int) error {
 	var fault *tools.ArgumentError
 	if n > 1 && errors.As(err, &fault) {

@@ -43,13 +43,11 @@ func New(o Options) []tools.Tool {
 	return []tools.Tool{reader{b}, writer{b}, editor{b}, multiEditor{editor{b}}, textEditor{b}, patcher{b}, grepper{b}, globber{b}}
 }
 
-// base is the common part of the tools.
 type base struct {
 	o    Options
 	busy *locks
 }
 
-// filled returns the options with defaults.
 func (o Options) filled() Options {
 	if o.MaxRead <= 0 {
 		o.MaxRead = 1 << 20
@@ -88,7 +86,6 @@ func (o Options) limited(canonical string, change bool) error {
 	return p.CanWrite(canonical)
 }
 
-// target is a path of a call.
 type target struct {
 	asked     string // as the caller sent it
 	path      string // absolute, lexically clean
@@ -160,7 +157,6 @@ func endsInDirectory(path string) bool {
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
-// name returns the path for messages.
 func (t target) name() string {
 	if t.canonical != t.path {
 		return t.asked + " (which is " + t.canonical + ")"
@@ -203,7 +199,6 @@ func failed(ctx context.Context, err error) tools.Result {
 	return result
 }
 
-// problem returns a fault of the arguments.
 func problem(field, format string, args ...any) error {
 	return &tools.ArgumentError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

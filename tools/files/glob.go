@@ -19,7 +19,6 @@ const (
 	mostFound  = 10_000
 )
 
-// globber is the tool glob.
 type globber struct{ base }
 
 type globArguments struct {
@@ -72,7 +71,6 @@ func (s search) list(ctx context.Context, w *walk, found *findings) error {
 	return w.run(ctx)
 }
 
-// search is one call of glob or grep.
 type search struct {
 	o     Options
 	root  target
@@ -138,7 +136,6 @@ func (s search) shown(path string) string {
 	return display.Line(s.o.relative(filepath.Join(s.root.path, path)))
 }
 
-// findings are the lines of a result.
 type findings struct {
 	most  int
 	lines []string

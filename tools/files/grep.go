@@ -25,7 +25,6 @@ const (
 	mostStates  = 5000 // of a pattern; each costs a few ns per byte
 )
 
-// grepper is the tool grep.
 type grepper struct{ base }
 
 type grepArguments struct {
@@ -105,7 +104,6 @@ func (g grepper) Build(args json.RawMessage) (tools.Invocation, error) {
 	return s, nil
 }
 
-// compileSearch compiles the pattern of a search.
 func compileSearch(text string, ignoreCase bool) (*regexp.Regexp, error) {
 	switch {
 	case text == "":
@@ -146,7 +144,6 @@ func states(re *syntax.Regexp) int {
 	return n
 }
 
-// hunt is one call of grep.
 type hunt struct {
 	search
 	match         *regexp.Regexp
@@ -242,7 +239,6 @@ func (h hunt) matches(line []byte) bool {
 	return h.match.Match(line[:min(len(line), longestLine)])
 }
 
-// excerpts collects the matching lines of a file with their context.
 type excerpts struct {
 	hunt
 	name  string
@@ -293,7 +289,6 @@ func (e *excerpts) format(mark byte, number int, line []byte) string {
 	return fmt.Sprintf("%s%c%d%c%s", e.name, mark, number, mark, shownLine(line))
 }
 
-// shownLine returns a line for the result.
 func shownLine(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
 	if len(line) <= shownOfHit {

@@ -44,7 +44,6 @@ func newPatched(file target, content []byte) *patched {
 	return f
 }
 
-// applyHunks applies the hunks of a patch to the content of a file.
 func applyHunks(hunks []hunk, file target, content []byte) (made, error) {
 	if why := notText(content, true); why != "" {
 		return made{}, problem("input", "cannot patch %s: %s", file.name(), why)

@@ -30,7 +30,6 @@ type bounds struct {
 	whole int64 // longest line that a read of this line alone returns
 }
 
-// excerpt is a part of a file.
 type excerpt struct {
 	text  []byte // the lines, with numbers and marks of cuts
 	first int64
@@ -41,7 +40,6 @@ type excerpt struct {
 	full  bool  // ended because of bounds.bytes
 }
 
-// more reports whether lines follow.
 func (e excerpt) more() bool { return e.total < 0 || e.first+e.lines <= e.total }
 
 // notice returns the line that follows an excerpt; "" if no lines do.

@@ -38,7 +38,6 @@ type Entry struct {
 	Kind string `json:"kind"` // "file", "directory", "symlink" or "other"
 }
 
-// looker is the tool look.
 type looker struct{ base }
 
 type lookArguments struct {
@@ -69,7 +68,6 @@ func (l looker) Build(args json.RawMessage) (tools.Invocation, error) {
 	return v, err
 }
 
-// look is one call.
 type look struct {
 	o             Options
 	op            string

@@ -37,7 +37,6 @@ func lineRange(at, n int) string {
 	return fmt.Sprintf("lines %d to %d", at+1, at+n)
 }
 
-// quote quotes a few lines.
 func quote(lines []string) string {
 	const most = 400
 	text := strings.Join(lines, "\n")

@@ -17,7 +17,6 @@ const (
 	endOfFile  = "*** End of File"
 )
 
-// section is the part of a patch for one file.
 type section struct {
 	header string // addFile, updateFile or deleteFile
 	path   string
@@ -26,7 +25,6 @@ type section struct {
 	hunks  []hunk
 }
 
-// hunk is one change in a file.
 type hunk struct {
 	line    int      // of the patch, from 1
 	anchors []string // successive lines of the file before the change
@@ -62,7 +60,6 @@ func newPatchParser(field, text string) *patchParser {
 	return &patchParser{field: field, lines: lines}
 }
 
-// parsePatch parses a whole patch.
 func parsePatch(field, text string) ([]section, error) {
 	p := newPatchParser(field, strings.Trim(text, "\r\n\t "))
 	last := len(p.lines) - 1

@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// patcher is the tool apply_patch.
 type patcher struct{ base }
 
 type patchArguments struct {
@@ -26,7 +25,6 @@ type operation struct {
 	Diff *string `json:"diff"`
 }
 
-// mostFiles bounds the files of one patch.
 const mostFiles = 100
 
 func (p patcher) Definition() tools.Definition {
@@ -136,7 +134,6 @@ func (p patcher) step(s section) (one step, err error) {
 	return one, nil
 }
 
-// inPatch adds the path to an error about it.
 func inPatch(path string, err error) error {
 	return problem("input", "the path %q of the patch: %v", path, err)
 }
@@ -167,7 +164,6 @@ func distinct(steps []step) error {
 	return nil
 }
 
-// patchedFiles lists what was done to each file of a patch.
 func patchedFiles(states []state) string {
 	lines := []string{"Applied the patch to " + plural(len(states), "file") + "."}
 	for _, s := range states {

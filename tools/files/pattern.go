@@ -57,7 +57,6 @@ func (p *pathPattern) measure(text string) {
 	}
 }
 
-// matches reports whether a path below the directory matches.
 func (p pathPattern) matches(path string) bool { return p.whole.MatchString(path) }
 
 // mayHold reports whether a path below dir may match.
@@ -74,7 +73,6 @@ func (p pathPattern) mayHold(dir string) bool {
 	return true
 }
 
-// translate converts a pattern to a regular expression.
 func translate(text string) string {
 	var b strings.Builder
 	braces := 0

@@ -15,7 +15,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// reader is the tool read_file.
 type reader struct{ base }
 
 type readArguments struct {
@@ -67,7 +66,6 @@ func (r reader) Build(args json.RawMessage) (tools.Invocation, error) {
 	return inv, err
 }
 
-// read is one call of read_file.
 type read struct {
 	o             Options
 	file          target
@@ -109,7 +107,6 @@ func (r read) Execute(ctx context.Context, io tools.IO) tools.Result {
 	return result
 }
 
-// result formats an excerpt.
 func (r read) result(e excerpt) (tools.Result, error) {
 	f := &tools.File{Path: r.file.canonical, Operation: "read", Bytes: e.bytes, Lines: e.lines}
 	if e.total >= 0 {
@@ -132,7 +129,6 @@ func (r read) result(e excerpt) (tools.Result, error) {
 	return result, nil
 }
 
-// content reads the requested lines.
 func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sandbox.Report, err error) {
 	if r.file.astray != nil {
 		return e, held, r.file.astray
@@ -179,7 +175,6 @@ const (
 	usualLine  = 8 << 10
 )
 
-// bounds returns the limits of the result.
 func (r read) bounds() bounds {
 	most := r.o.MaxRead
 	if r.limit > 0 || r.base64 {

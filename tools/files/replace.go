@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// place is a range of bytes.
 type place struct{ start, end int }
 
 // finder finds text in a file: a "\n" in the text also matches "\r\n", unless the text

@@ -56,7 +56,6 @@ type walk struct {
 
 var errEnough = errors.New("enough was found")
 
-// run walks. An error is about root itself.
 func (w *walk) run(ctx context.Context) error {
 	w.judged, w.others, w.deadline = make(map[string]int), make(map[string]int), time.Now().Add(mostSearched)
 	err := w.dir(ctx, "")
@@ -66,7 +65,6 @@ func (w *walk) run(ctx context.Context) error {
 	return err
 }
 
-// dir walks one directory below root; "" is root.
 func (w *walk) dir(ctx context.Context, rel string) error {
 	entries, err := w.list(ctx, rel)
 	if err != nil {
@@ -170,7 +168,6 @@ func (w *walk) list(ctx context.Context, rel string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// open opens a visited file.
 func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 	if w.opened++; w.opened > mostOpened {
 		return nil, w.stop(fmt.Sprintf("after %d files", mostOpened))
@@ -182,7 +179,6 @@ func (w *walk) open(ctx context.Context, path string) (*os.File, error) {
 	return f, err
 }
 
-// fault counts an unreadable path.
 func (w *walk) fault(err error) {
 	if denied := (*sandbox.Denial)(nil); errors.As(err, &denied) {
 		w.hidden++

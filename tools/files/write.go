@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// writer is the tool write_file.
 type writer struct{ base }
 
 type writeArguments struct {

@@ -23,11 +23,9 @@ type Options struct {
 	Call       string   // tool_call_id, for the notice of omitted output
 }
 
-// Capture records the output of one call. Secrets that are known by their shape (package
-// redact) are masked in the files and not in memory. If the disk fails, it stops writing files and
-// continues to count. Offsets count the bytes of a stream after secrets were replaced.
-//
-// A Capture may be used concurrently, and read after Close.
+// Capture records the output of one call, for concurrent use. Secrets of known shapes (package
+// redact) are masked in the files, not in memory; offsets count the bytes with other secrets
+// replaced. If the disk fails it only counts.
 type Capture struct {
 	dir  string
 	call string
@@ -144,10 +142,9 @@ func (c *Capture) Text(s tools.Stream, limit int) (text []byte, truncated bool) 
 	return append(append(head, notice...), tail...), true
 }
 
-// Next reads live output of a stream into buf: the bytes at offset or, if those are not
-// kept, the oldest later ones. from is the offset of the first; from > offset marks a
-// gap. It does not cut the last character while its rest may come. No bytes means that
-// there are none yet or, after Close, that there will be none.
+// Next reads live output of a stream into buf: the bytes at offset, or the oldest later ones that
+// are kept, from from. The last character is not cut while its rest may come. No bytes: there are
+// none yet or, after Close, none any more.
 func (c *Capture) Next(s tools.Stream, offset int64, buf []byte) (p []byte, from int64) {
 	p, from, rest, closed := c.read(s, offset, buf)
 	if from > offset {

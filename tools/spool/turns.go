@@ -15,13 +15,11 @@ type turns struct {
 	list []turn // oldest first; the last one grows
 }
 
-// turn is a run of bytes of one stream.
 type turn struct {
 	stream tools.Stream
 	end    [2]int64 // length of each stream after it
 }
 
-// add records n bytes of a stream.
 func (t *turns) add(s tools.Stream, n int64) {
 	var now turn
 	if last := len(t.list) - 1; last >= 0 {

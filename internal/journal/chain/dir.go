@@ -47,13 +47,11 @@ type File interface {
 // ErrBusy says that another process holds the lock of a directory.
 var ErrBusy = errors.New("another process is writing, and does not end")
 
-// directory is a Dir of the file system.
 type directory struct {
 	path string
 	lock *os.File // nil before it is locked first
 }
 
-// lockName is the file that is locked.
 const lockName = "lock"
 
 // Directory opens a directory of the file system for a log, and makes it when it is

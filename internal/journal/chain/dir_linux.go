@@ -22,7 +22,6 @@ func lockFile(f *os.File, lock bool) (bool, error) {
 	return err == nil, err
 }
 
-// syncData brings the content of a file to the disk (fdatasync(2)).
 func syncData(f *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); !errors.Is(err, unix.EINTR) {

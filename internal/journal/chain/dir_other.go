@@ -8,5 +8,4 @@ import "os"
 // there only one process may use a state directory.
 func lockFile(*os.File, bool) (bool, error) { return true, nil }
 
-// syncData brings the content of a file to the disk.
 func syncData(f *os.File) error { return f.Sync() }

@@ -194,7 +194,6 @@ func (l *Log) batch() Batch {
 	return Batch{dir: l.opt.Dir, last: l.last, end: l.end, now: time.Unix(0, time.Now().UnixNano()).UTC()}
 }
 
-// write appends a batch.
 func (l *Log) write(b *Batch) error {
 	if _, err := l.file.WriteAt(b.text, l.end); err != nil {
 		if cut := l.file.Truncate(l.end); cut != nil {

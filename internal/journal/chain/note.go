@@ -10,10 +10,8 @@ import (
 	"io/fs"
 )
 
-// note is the file that says which record is on the disk: twice, so that a power cut that
-// tears one leaves the other. latest is written with each sync of the log and comes to the
-// disk when the system likes; firm is written seldom, while latest is on the disk, and
-// brought there.
+// note is the file that says which record is on the disk: twice, so that a power cut that tears
+// one leaves the other. firm is written while latest is on the disk, and synced.
 type note struct{ file File }
 
 const (

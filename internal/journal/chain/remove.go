@@ -47,7 +47,6 @@ func (l *Log) Segments() ([]Segment, error) {
 	return list, nil
 }
 
-// header reads the first record of a segment.
 func (l *Log) header(n uint32) (first Record, size int64, err error) {
 	f, err := l.opt.Dir.Open(segmentName(n))
 	if err != nil {

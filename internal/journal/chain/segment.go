@@ -23,7 +23,6 @@ func own(kind byte) bool { return kind == KindSegment || kind >= KindCut }
 // ID names a log. It is chosen at random when the log is made.
 type ID [16]byte
 
-// segmentHeader is the body of a segment's first record.
 type segmentHeader struct {
 	id      ID
 	segment uint32
@@ -43,7 +42,6 @@ func (h segmentHeader) encode() []byte {
 	return binary.BigEndian.AppendUint64(p, uint64(h.limit))
 }
 
-// decodeSegment reads the body of a segment's first record.
 func decodeSegment(r Record) (h segmentHeader, err error) {
 	p, is := bytes.CutPrefix(r.Body, []byte(segmentMagic))
 	switch {
@@ -80,7 +78,6 @@ func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segment
 
 func segmentName(n uint32) string { return fmt.Sprintf("%08d.log", n) }
 
-// segments returns the numbers of the segments of a directory, in their order.
 func segments(dir Dir) ([]uint32, error) {
 	list, err := segmentsLeft(dir)
 	for i, n := range list {

@@ -9,7 +9,6 @@ import (
 	"slices"
 )
 
-// walk reads all segments of a log.
 type walk struct {
 	dir   Dir
 	noted Mark // the log must have this record
@@ -227,7 +226,6 @@ func (w *walk) records(s *scanner) error {
 	return nil
 }
 
-// pass passes a record on.
 func (w *walk) pass(r Record) error {
 	if !own(r.Kind) {
 		return w.seen(r)
@@ -258,10 +256,9 @@ func (w *walk) close() {
 	}
 }
 
-// Verify reads a whole log and checks that nothing of it was changed or removed up to its
-// note. Each record is passed to seen. It returns the last record, and how many bytes
-// behind it are none. Processes may append meanwhile; what they append is not read. The error
-// is ErrNoMark when one removes segments that were not read yet.
+// Verify checks that nothing of a log was changed or removed up to its note, and passes each
+// record to seen. It returns the last, and how many bytes behind it are none. The error is
+// ErrNoMark when segments are removed meanwhile.
 func Verify(o Options) (last Mark, rest int64, err error) {
 	w := walk{dir: o.Dir, seen: o.Seen, own: o.Own}
 	list, err := w.snapshot(o)

@@ -46,7 +46,6 @@ func Verify(ctx context.Context, db *sql.DB, dir string) error {
 	return v.checkHead(dir)
 }
 
-// verification is one Verify.
 type verification struct {
 	tx        *sql.Tx
 	hashes    [][]byte // of the messages, the first at 0
@@ -226,7 +225,6 @@ func (v *verification) checkCall(rows *sql.Rows) error {
 	return nil
 }
 
-// short is half of a SHA-256 hash.
 func short(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])

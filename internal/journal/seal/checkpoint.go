@@ -43,7 +43,6 @@ func (k Key) Manifest(object []byte) ([]byte, error) {
 	return ed25519.Sign(k.private, object), nil
 }
 
-// encoded is a Checkpoint as JSON.
 type encoded struct {
 	Number    uint64    `json:"number"`
 	Hash      string    `json:"hash"`

@@ -29,8 +29,7 @@ import (
 // script there and lets bash go on. So a daemon that ends between the two leaves a
 // shell that can run nothing but the placeholder.
 
-// placeholder is what bash would run if it did not wait: it never looks like a
-// script that went well.
+// placeholder is what bash would run if it did not wait: never a success.
 const placeholder = "kill -KILL $$; #"
 
 // waitFD is the shell's descriptor of the pipe.
@@ -81,8 +80,7 @@ const (
 	lookAgain  = time.Millisecond
 )
 
-// await returns when the shell waits, and has found the places where its script
-// and the trace in its environment lie.
+// await waits for the shell, and finds its script and environment in memory.
 func (w *blank) await(shell int) error {
 	for begin := time.Now(); !w.waits(shell); time.Sleep(lookAgain) {
 		if time.Since(begin) > waitWithin {
@@ -116,8 +114,7 @@ func (w *blank) waits(shell int) bool {
 	return err == nil && name == fmt.Sprintf("pipe:[%d]", w.inode)
 }
 
-// argumentEnds tells where in the memory of a process its arguments and its
-// environment end (arg_end and env_end of proc_pid_stat(5)).
+// argumentEnds returns arg_end and env_end of a process (proc_pid_stat(5)).
 func argumentEnds(pid int) (argEnd, envEnd uintptr, err error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -132,8 +129,7 @@ func argumentEnds(pid int) (argEnd, envEnd uintptr, err error) {
 	return uintptr(arg), uintptr(env), errors.Join(err1, err2)
 }
 
-// find checks that text and a NUL are the last bytes before end, and returns
-// where they begin.
+// find returns where text begins, if it and a NUL end at end.
 func find(pid int, end uintptr, text string) (uintptr, error) {
 	b := make([]byte, len(text)+1)
 	at := end - uintptr(len(b))
@@ -186,8 +182,7 @@ func (w *blank) give(shell int, shellName, script string) error {
 	return nil
 }
 
-// release puts the given script in the place of the placeholder and lets the shell
-// go on.
+// release replaces the placeholder by the script and lets the shell run.
 func (w *blank) release(shell int) error {
 	if !w.has {
 		return errors.New("no script was given")
@@ -200,15 +195,13 @@ func (w *blank) release(shell int) error {
 	return unix.Close(w.write)
 }
 
-// prelude is what the shell reads from the pipe: it gives back the descriptor
-// and the variables as a shell has them that was started with the script.
+// prelude restores the descriptor and the variables of a fresh shell.
 func prelude(shellName, script string) string {
 	return fmt.Sprintf("exec %d<&-\nunset BASH_ENV\nBASH_EXECUTION_STRING=%s\nSECONDS=0\n: %s\n",
 		waitFD, quote(script), quote(shellName))
 }
 
-// quote makes s one word of the shell. Between single quotes every byte stands
-// for itself but the quote.
+// quote makes s one word of the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // mustWait tells the daemon when the shell waits. Where it cannot, the call is
@@ -233,8 +226,7 @@ func (h *holder) give(script string) {
 	send(Event{Kind: EventGiven})
 }
 
-// release lets the waiting shell run its script. One that cannot have it runs
-// nothing.
+// release lets the waiting shell run its script. Without a script it runs nothing.
 func (h *holder) release() {
 	err := errors.New("no shell waits for a script")
 	if h.blank != nil {

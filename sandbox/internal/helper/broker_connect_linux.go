@@ -52,8 +52,7 @@ func (c *connection) pin(thread int, path string) error {
 // shortest is the shortest time that the kernel waits; none at all would be for ever.
 const shortest = time.Microsecond
 
-// try connects. It says so when a socket that waits would have to wait: the helper
-// does not, and gives it only the shortest time for now.
+// try connects, and reports a socket that would have to wait, which the helper does not.
 func (c *connection) try() (waits bool, err error) {
 	flags, err := unix.FcntlInt(uintptr(c.socket), unix.F_GETFL, 0)
 	if err != nil {
@@ -94,8 +93,7 @@ func (c *connection) connect() error {
 	return nil
 }
 
-// knock tells whether anybody listens, with a socket of the helper's own, through
-// which nothing is sent. No error would be an invitation.
+// knock reports whether a listener exists, by a socket of the helper's own.
 func (c *connection) knock() error {
 	kind, err := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil {

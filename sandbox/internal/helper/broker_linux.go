@@ -101,8 +101,7 @@ func canBroker(s *Spec) bool {
 	return err != nil || strings.TrimSpace(string(mode)) < "2"
 }
 
-// serve answers until the helper ends. It has a thread of its own, so that a call
-// that has used up all process numbers cannot make it start one.
+// serve answers until the helper ends, on a thread of its own.
 func (b *broker) serve() {
 	runtime.LockOSThread()
 	for {
@@ -123,8 +122,7 @@ func (b *broker) control(request uintptr, argument unsafe.Pointer) unix.Errno {
 	return e
 }
 
-// answer connects, or tells why not. A connection that has to wait is waited for
-// elsewhere: others go on.
+// answer connects, or refuses. A connection that has to wait does so elsewhere.
 func (b *broker) answer(n *notification) {
 	c, err := b.accept(n)
 	if err == nil && b.borrows(&c) {
@@ -157,14 +155,12 @@ func (b *broker) reply(id uint64, err error) {
 	}
 }
 
-// stands reports whether the process that asked still waits for the answer. Until
-// then its number is not another's.
+// stands reports whether the process still waits: until then its number is its own.
 func (b *broker) stands(id uint64) bool {
 	return b.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
-// accept takes the descriptor and the address of a request and decides. What it
-// returns is to be closed in any case.
+// accept takes the descriptor and address of a request and decides. c is to be closed.
 func (b *broker) accept(n *notification) (c connection, err error) {
 	c = connection{socket: -1, file: -1}
 	if c.socket, err = takeDescriptor(int(n.thread), int(int32(n.data.args[0]))); err != nil {
@@ -254,7 +250,6 @@ func takeDescriptor(thread, fd int) (int, error) {
 	return copied, err
 }
 
-// leaderOf finds the process of a thread.
 func leaderOf(thread int) int {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(thread) + "/status")
 	for line := range strings.Lines(string(b)) {
@@ -269,8 +264,7 @@ func leaderOf(thread int) int {
 // longestAddress is that of struct sockaddr_storage.
 const longestAddress = 128
 
-// readAddress copies an address once. Two bytes of zero follow it, so that a path
-// always ends.
+// readAddress copies an address once, with two NULs after it.
 func readAddress(thread int, at uint64, length uint32) ([]byte, error) {
 	if length < 2 || length > longestAddress {
 		return nil, unix.EINVAL

@@ -57,8 +57,7 @@ func (l *listeners) has(file int) (bool, error) {
 	return found, err
 }
 
-// each shows the places of all sockets that are listened on. It reads the kernel's
-// answer to the end even when use wants no more.
+// each shows all listening sockets. It reads the kernel's answer to the end.
 func (l *listeners) each(use func(socketFile) bool) error {
 	const (
 		bodySize         = 16 + 24
@@ -129,8 +128,7 @@ func placeOf(body []byte) (socketFile, bool) {
 	return socketFile{}, false
 }
 
-// readMounts learns the devices of the mounts, which nobody can change once the view
-// stands.
+// readMounts learns the devices of the mounts, which do not change any more.
 func (l *listeners) readMounts() error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

@@ -18,8 +18,7 @@ var errRefused = fmt.Errorf("the socket is the machine's: %w", unix.EACCES)
 // maxRefusals is how many sockets the daemon is told of.
 const maxRefusals = 16
 
-// refusals tell the daemon which sockets were refused, each once and before the
-// program hears of it.
+// refusals reports refused sockets to the daemon, each once, before the program's error.
 type refusals struct {
 	mu   sync.Mutex
 	told map[string]bool
@@ -45,8 +44,7 @@ func (r *refusals) note(c *connection, err error) {
 	}
 }
 
-// name is the socket's path as the call sees it, or its name with an "@" where it
-// has no path (unix(7)).
+// name is the path of the socket in the call, or "@" and its name (unix(7)).
 func (c *connection) name() string {
 	if c.file >= 0 {
 		path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(c.file))

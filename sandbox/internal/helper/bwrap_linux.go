@@ -52,12 +52,8 @@ func (s *Spec) BwrapArguments(console string, cover func() (fd int, err error)) 
 	return append(append(a, hidden...), "--remount-ro", "/dev", "--chdir", "/"), nil
 }
 
-// bwrapNamespaces asks for the namespaces, and for no capability in them: the helper
-// needs none, and where AppArmor gives bwrap's children none there are none.
-//
-// bwrap could be bound to the life of who started it (--die-with-parent). That would be
-// a thread of the daemon's, which may end before; the helper sees the daemon's end by
-// its socket, as everywhere.
+// bwrapNamespaces asks for the namespaces, without capabilities. --die-with-parent would bind
+// bwrap to a thread of the daemon's, which may end before; the helper sees the end by its socket.
 func (s *Spec) bwrapNamespaces() []string {
 	a := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--new-session", "--cap-drop", "ALL"}
 	if s.Loopback {

@@ -30,8 +30,7 @@ func serveOverlays(list []Overlay) int {
 	return 0
 }
 
-// mount makes the overlay. Its own marks are in attributes of the user's kind,
-// which need no privilege (overlayfs in the kernel's documentation, "userxattr").
+// mount makes the overlay, with attributes that need no privilege ("userxattr").
 func (o Overlay) mount() (int, error) {
 	fsfd, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -109,8 +108,7 @@ func takePrivate(dir string) (int, error) {
 	return t.fd, setAttr(t.fd, "", unix.AT_EMPTY_PATH, attrQuiet)
 }
 
-// attachCaches puts the caches into the view. A folder of the machine that has
-// gone or become a link since the daemon looked is left as it is.
+// attachCaches puts the caches into the view, unless the directory has changed.
 func attachCaches(trees []tree) error {
 	for _, t := range trees {
 		err := t.attach()

@@ -10,7 +10,6 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
-// stageError says where the set-up failed.
 type stageError struct {
 	stage string
 	err   error
@@ -19,8 +18,7 @@ type stageError struct {
 func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-// stage names the step that err belongs to. No error stays none, and the
-// innermost name wins.
+// stage names the step that failed. The innermost name wins.
 func stage(name string, err error) error {
 	var named *stageError
 	if err == nil || errors.As(err, &named) {
@@ -32,11 +30,9 @@ func stage(name string, err error) error {
 // StageChdir is the stage whose failure is the caller's: the folder it asked for.
 const StageChdir = "chdir"
 
-// confine puts the whole process into its view and the calling thread, from
-// which the shell is forked, under Landlock and the filter. The process's other
-// threads keep watch without them, but without capabilities. It returns the
-// version of Landlock in force and the broker that judges connections, if any. What handed
-// holds stays open in the helper.
+// confine puts the process into its view and the calling thread, from which the shell is forked,
+// under Landlock and the filter; the other threads keep watch without capabilities. It returns
+// the version of Landlock and the broker, if any.
 func confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	// When memory runs out a call goes before the daemon. Where the file cannot
 	// be written the machine's own order holds.
@@ -97,8 +93,7 @@ func confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	return abi, b, nil
 }
 
-// limit sets what the helper and the shell share from here on. For the numbers of
-// processes and open files see boundNumbers and limitNumbers.
+// limit sets the limits of helper and shell; but see boundNumbers and limitNumbers.
 func limit(s *Spec) error {
 	for _, l := range []struct {
 		name  string

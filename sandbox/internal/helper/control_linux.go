@@ -9,7 +9,6 @@ import (
 )
 
 // send reports to the daemon. One packet is one message, so threads need no lock.
-// A failure needs no answer: the reader sees the daemon's end.
 func send(e Event) {
 	b := e.Encode()
 	for {
@@ -19,7 +18,6 @@ func send(e Event) {
 	}
 }
 
-// maxHanded is how many descriptors come with an order at most.
 const maxHanded = 64
 
 // receiveSpec waits for the first order. Its first descriptor holds the

@@ -16,8 +16,7 @@ import (
 // what it got, and refuses what is not what was asked for. From there on it goes on as
 // it does in namespaces of its own making.
 
-// streams is how many descriptors of the command come with a specification that is
-// Given: bwrap's own streams are not the call's.
+// streams is how many descriptors of the command come with a specification that is Given.
 const streams = 3
 
 // takeStreams puts the streams of the call in the place of bwrap's, and makes the
@@ -220,13 +219,11 @@ func private(point string) bool {
 	return slices.Contains([]string{"/tmp", "/var/tmp", "/run", "/proc"}, point) || paths.Below(point, "/dev")
 }
 
-// mountPoint is one mount of the view.
 type mountPoint struct {
 	point    string
 	writable bool
 }
 
-// mountTable are the mounts of the view by their ids.
 type mountTable map[uint64]mountPoint
 
 // readMountTable reads those of this process (proc_pid_mountinfo(5)).

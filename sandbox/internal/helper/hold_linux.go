@@ -15,10 +15,8 @@ import (
 	"github.com/toold/toold/sandbox/internal/regular"
 )
 
-// init turns a re-executed binary into a helper, or into a worker, which a helper
-// has started. It never returns then. The helper leaves by syscall.Exit: os.Exit
-// would run hooks of the race detector and of coverage, which wait, or write into a
-// file system that is read-only here.
+// init turns a re-executed binary into a helper or a worker, and does not return then. It leaves by
+// syscall.Exit: os.Exit would run hooks that wait, or write where nothing can be written.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == Marker {
 		syscall.Exit(run())
@@ -172,12 +170,9 @@ func (h *holder) start(extra []uintptr) error {
 	return nil
 }
 
-// handOver gives the shell the terminal, of which ours is the foreground group until
-// here. The shell may have touched it before, and been stopped for that: it is woken. It
-// may as well have stopped itself, and stays so. A child that has stopped itself by now
-// is woken with it.
-//
-// An error is the shell's doing, which has left its group or has ended.
+// handOver gives the shell the terminal, of which ours is the foreground group until here, and
+// wakes it if it was stopped for touching it before. An error means that the shell has left its
+// group or has ended.
 func (h *holder) handOver() {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, h.shell)
 	if by := h.stoppedBy(); by == 0 || by == unix.SIGTTIN || by == unix.SIGTTOU {
@@ -213,8 +208,7 @@ func (h *holder) prepareUnconfined(sys *syscall.SysProcAttr) error {
 	return stage("hide the helper", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
-// letGo replaces descriptors by null: a stream ends when the call has closed it,
-// not when the helper has.
+// letGo replaces descriptors by null, so that streams end with the call.
 func (h *holder) letGo(null int, fds ...int) {
 	for _, fd := range fds {
 		_ = unix.Dup3(null, fd, 0)
@@ -281,8 +275,7 @@ func (h *holder) releaseTerminal() {
 	}
 }
 
-// obey carries out the daemon's orders. When the daemon is gone everything is
-// killed at once.
+// obey carries out the daemon's orders. When the daemon is gone it kills everything.
 func (h *holder) obey() {
 	if h.blank != nil {
 		h.mustWait()

@@ -56,8 +56,7 @@ func startThreads() {
 	free.Wait()
 }
 
-// numbersAreOurs tells whether the kernel has a limit of process numbers for each
-// namespace.
+// numbersAreOurs reports whether each namespace has its own limit of process numbers.
 func numbersAreOurs() bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {
@@ -91,8 +90,7 @@ func limitNumbers(s *Spec, opened int) error {
 	return nil
 }
 
-// limitFiles bounds the open files. The soft limit stays what the daemon was
-// started with if that is lower.
+// limitFiles bounds the open files. A lower soft limit stays.
 func limitFiles(n, opened uint64) error {
 	// Go has raised the soft limit for itself. It sets the old one again when it
 	// executes another program, also when there is none, as here.

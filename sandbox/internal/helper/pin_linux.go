@@ -58,8 +58,7 @@ func (s *Spec) enter() error {
 	return nil
 }
 
-// own reports whether the view has something of its own at path: then it is not what
-// the host has there.
+// own reports whether the view has something of its own at path.
 func (s *Spec) own(path string) bool {
 	if !s.Namespaces {
 		return false
@@ -70,8 +69,7 @@ func (s *Spec) own(path string) bool {
 	return caches || slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
 }
 
-// waysTo lists the folders between writable roots and the paths, each once and
-// after those above it.
+// waysTo lists the directories between roots and paths, outermost first.
 func waysTo(roots []Root, paths []string) (dirs []string) {
 	for _, path := range paths {
 		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {

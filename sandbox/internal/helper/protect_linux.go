@@ -2,10 +2,8 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// protectAll makes paths below writable roots read-only, each by a mount of
-// itself over itself, which can be neither renamed nor removed. The folders on the
-// way are pinned already. What is gone since it was listed needs no protection;
-// that it was replaced by a link, which another call must have done, is an error.
+// protectAll makes paths below writable roots read-only, each by a mount of itself over itself.
+// What is gone needs no protection; that it was replaced by a link is an error.
 func protectAll(paths []string) error {
 	for _, path := range paths {
 		err := protect(path)

@@ -182,8 +182,7 @@ func connected() []bpf.Instruction {
 	return append(one(bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}), oneOf(unix.SOCK_STREAM, unix.SOCK_SEQPACKET)...)
 }
 
-// when runs body if the accumulator is value. Every body ends in a return, so
-// the accumulator is unchanged for what follows.
+// when runs body, which ends in a return, if the accumulator is value.
 func when(value uint32, body ...bpf.Instruction) []bpf.Instruction {
 	return append(one(bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipTrue: uint8(len(body))}), body...)
 }
@@ -231,8 +230,7 @@ func restrictCalls(s *Spec) (*broker, error) {
 	return nil, err
 }
 
-// install puts a filter on the calling thread. It returns what the kernel does, with
-// NEW_LISTENER a descriptor that is closed on exec.
+// install puts a filter on the calling thread; with NEW_LISTENER it returns a descriptor.
 func install(filter []bpf.Instruction, flags uintptr) (int, error) {
 	raw, err := bpf.Assemble(filter)
 	if err != nil {

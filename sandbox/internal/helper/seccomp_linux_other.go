@@ -4,8 +4,7 @@ package helper
 
 import "golang.org/x/sys/unix"
 
-// restrictCalls refuses: without a filter for this machine nothing is confined,
-// so nothing runs confined.
+// restrictCalls refuses: without a filter for this machine nothing runs confined.
 func restrictCalls(*Spec) (*broker, error) { return nil, unix.ENOSYS }
 
 // broker judges no connections: there is no filter that asks it.

@@ -31,8 +31,7 @@ func onPassingThread(f func()) {
 	<-done
 }
 
-// ofProcess are the calls that change a process by its number, with the argument
-// that has it. Nought is the caller.
+// ofProcess are the calls that change a process by number, with that argument. 0 is the caller.
 func ofProcess() map[uint32]uint32 {
 	return map[uint32]uint32{
 		unix.SYS_PRLIMIT64: 0, unix.SYS_SCHED_SETPARAM: 0,
@@ -62,10 +61,8 @@ func othersFilter(last uint32) []bpf.Instruction {
 	return append(p, allow())
 }
 
-// restrictOthers puts the second filter on the calling thread and on what it forks.
-// Among the machine's processes a call may change none; where it has a namespace of
-// its own, none of the helper's threads, whose watch over it would end otherwise. A
-// thread that starts meanwhile counts too.
+// restrictOthers puts the second filter on the calling thread and what it forks: it may change
+// none of the machine's processes, and none of the helper's threads.
 func restrictOthers(s *Spec) error {
 	last := ^uint32(0)
 	for {
@@ -82,8 +79,7 @@ func restrictOthers(s *Spec) error {
 	}
 }
 
-// lastThread is the highest number of a thread of this process. What the call starts
-// has higher ones.
+// lastThread is the highest thread number of this process; those of the call are higher.
 func lastThread() (last uint32, err error) {
 	threads, err := os.ReadDir("/proc/self/task")
 	for _, t := range threads {

@@ -16,7 +16,6 @@ import (
 // has open, but not in those that it has only mapped: a call is charged with their
 // size, up to what there is more of on the machine since it began.
 
-// sharedMemory remembers how much there was.
 type sharedMemory struct {
 	known bool
 	least uint64
@@ -42,10 +41,8 @@ func sharedNow() (bytes uint64) {
 // hide among them what it has.
 const patience = 100_000
 
-// heldBy tells what is in the pieces that processes have open, each once, and in all
-// that shmget(2) made: those are the call's own, in a namespace of its own. mapped is
-// the size of the others. Where there is too much to look through, it is more than any
-// machine has.
+// heldBy returns what is in the shared pieces that processes have open, and in all of shmget(2).
+// mapped is the size of the others; more than any machine has if there is too much to look at.
 func heldBy(processes []Proc) (held, mapped uint64) {
 	opened, sizes := map[string]uint64{}, map[string]uint64{}
 	seen := 0
@@ -66,8 +63,7 @@ func heldBy(processes []Proc) (held, mapped uint64) {
 	return held + systemV(), mapped
 }
 
-// openPieces are the files without a name that a process has open. It tells how many
-// descriptors there are.
+// openPieces adds the nameless files that a process has open. It returns its descriptors.
 func openPieces(pieces map[string]uint64, pid int) int {
 	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
 	list, err := os.ReadDir(folder)
@@ -109,8 +105,7 @@ func mappedPieces(pieces map[string]uint64, pid int) (n int) {
 	return n
 }
 
-// systemV is what all segments of the namespace hold: the column "rss" of
-// /proc/sysvipc/shm (sysvipc(7)), the last but one.
+// systemV is the memory of all segments: column "rss" of /proc/sysvipc/shm (sysvipc(7)).
 func systemV() (sum uint64) {
 	b, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {

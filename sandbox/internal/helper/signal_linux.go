@@ -18,8 +18,7 @@ func clean() {
 	unix.Umask(0o022)
 }
 
-// aside does something on another thread while the main one goes on. wait returns
-// when it is done.
+// aside does something on another thread. wait returns when it is done.
 func aside(do func()) (wait func()) {
 	done := make(chan struct{})
 	// Ends with do.
@@ -49,7 +48,6 @@ func setSignals() {
 	}
 }
 
-// signalAll signals every process of the call.
 func (h *holder) signalAll(sig unix.Signal) {
 	if h.spec.apart() {
 		_ = unix.Kill(-1, sig)
@@ -60,8 +58,7 @@ func (h *holder) signalAll(sig unix.Signal) {
 	}
 }
 
-// wake continues those processes of the call that are stopped. The others, which
-// may have a trap for CONT, hear nothing.
+// wake continues the stopped processes of the call, and no other.
 func (h *holder) wake() {
 	for _, p := range h.members() {
 		if p.State == 'T' {
@@ -70,7 +67,6 @@ func (h *holder) wake() {
 	}
 }
 
-// signalForeground signals the foreground group.
 func (h *holder) signalForeground(sig unix.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +75,6 @@ func (h *holder) signalForeground(sig unix.Signal) {
 	}
 }
 
-// signalShell signals the shell alone.
 func (h *holder) signalShell(sig unix.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,8 +83,7 @@ func (h *holder) signalShell(sig unix.Signal) {
 	}
 }
 
-// foreground is the group that has the terminal, or the shell's when there is no
-// terminal. It is false when the shell has ended.
+// foreground is the group that has the terminal, or the shell's; false once the shell ended.
 func (h *holder) foreground() (group int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

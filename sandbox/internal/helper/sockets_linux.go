@@ -11,8 +11,7 @@ import (
 // between processes. A third filter takes both away, beside the one that every call
 // has and the one of shared_linux.go.
 
-// between are the calls by which processes of a user reach each other by numbers and
-// names that are no files.
+// between are the calls by which processes of a user reach each other without files.
 func between() []uint32 {
 	return []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,

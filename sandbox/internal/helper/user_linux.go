@@ -5,10 +5,8 @@ import (
 	"os"
 )
 
-// nameUser gives the daemon's user and group their own numbers in the user namespace
-// that the helper is the first in, where nobody has one yet (user_namespaces(7)). It
-// may do that for itself and nobody else, and for its group only once groups cannot be
-// given up.
+// nameUser gives the daemon's user and group their own numbers in the new user namespace
+// (user_namespaces(7)): for the group only once groups cannot be given up.
 func nameUser(s *Spec) error {
 	for _, m := range []struct{ file, text string }{
 		{"setgroups", "deny"},

@@ -185,7 +185,6 @@ func resolverBelowRun() (path string, ok bool) {
 	return path, err == nil && strings.HasPrefix(path, "/run/")
 }
 
-// takeResolver takes it.
 func takeResolver() []tree {
 	path, ok := resolverBelowRun()
 	if !ok {
@@ -316,8 +315,7 @@ func hideAll(paths []string) error {
 	return nil
 }
 
-// hide covers the file or folder that path leads to. One that does not exist, or
-// that not even we can reach, needs no cover.
+// hide covers a file or directory. What cannot be reached needs no cover.
 func hide(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -401,8 +399,7 @@ func take(path string, recursive bool) (tree, error) {
 	return tree{fd: fd, path: path, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, err
 }
 
-// attach mounts the tree at its path and closes it. In a private folder the
-// place is made first.
+// attach mounts the tree at its path, which it makes in a private directory.
 func (t tree) attach() error {
 	defer unix.Close(t.fd)
 	if Covered(t.path) {

@@ -28,7 +28,6 @@ func RemoveAll(dir int, name string) error {
 	return ignore(unlink(dir, name), unix.ENOENT)
 }
 
-// unlink removes a file or an empty directory.
 func unlink(dir int, name string) error {
 	err := unix.Unlinkat(dir, name, 0)
 	if err == unix.EISDIR || err == unix.EPERM {

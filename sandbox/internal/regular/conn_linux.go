@@ -92,7 +92,6 @@ func (c *Conn) askFile(q question, meanwhile func(), fds ...int) (int, error) {
 	return got[0], nil
 }
 
-// ask sends a question and waits for the answer.
 func (c *Conn) ask(q question, meanwhile func(), fds ...int) ([]int, error) {
 	if len(q.path) > unix.PathMax {
 		return nil, unix.ENAMETOOLONG

@@ -80,10 +80,8 @@ func (d *Draft) Discard() {
 	d.dir = -1
 }
 
-// Commit puts the draft into its place at once and for good: readers see the old
-// file or the new one. The file must still be Change.Old, as it was seen, and
-// writable; a new one must not replace what appeared there meanwhile. Other hard
-// links of the old file keep the old content.
+// Commit puts the draft into its place atomically and durably. The file must still be Change.Old,
+// as it was seen, and writable; a new one replaces nothing. Other hard links keep the content.
 func (d *Draft) Commit() error {
 	base := filepath.Base(d.change.Path)
 	var err error
@@ -157,7 +155,6 @@ func (d *Draft) placed(err error) error {
 	return err
 }
 
-// link names a draft that has no name.
 func (d *Draft) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", d.File.Fd()), d.dir, name, unix.AT_SYMLINK_FOLLOW)
 }

@@ -6,10 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a regular file for reading by its canonical path, close-on-exec and
-// non-blocking. What is at this very path is opened, or there is an error: links
-// are refused with ELOOP (openat2(2), Linux 5.6). An error is the kernel's, or says
-// what else than a regular file is there.
+// Open opens a regular file for reading by its canonical path, non-blocking, following no link
+// (openat2(2), Linux 5.6). An error is the kernel's, or says what else is there.
 func Open(path string) (fd int, err error) {
 	// To open a device or a pipe has effects of its own, so not even that. What
 	// counts is the second look, at what was opened.
@@ -42,8 +40,7 @@ func OpenDir(path string) (fd int, err error) {
 	return OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 }
 
-// regular refuses what is not a regular file: reading a pipe may wait for ever,
-// reading a device never end.
+// regular refuses what is not a regular file: reading it might never end.
 func regular(mode uint32) error {
 	kind := "something else"
 	switch mode & unix.S_IFMT {

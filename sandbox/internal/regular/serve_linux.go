@@ -33,7 +33,6 @@ func Serve() int {
 	}
 }
 
-// attendant serves one connection.
 type attendant struct {
 	end
 	change Change
@@ -97,8 +96,7 @@ func (a *attendant) answerOpened(fd int, err error) error {
 	return a.send(answerOf(nil), fd)
 }
 
-// begin makes a draft of the content in the first descriptor. The second is the
-// old file's.
+// begin makes a draft. The first descriptor has the content, the second is the old file.
 func (a *attendant) begin(q question, fds []int) (err error) {
 	a.drop()
 	content := os.NewFile(uintptr(fds[0]), "content")

@@ -21,11 +21,9 @@ const (
 	askRemove  = 'r' // of the old file, which comes with it
 )
 
-// mostBytes is more than a question has with the longest path that the kernel
-// takes, and an answer with the longest text.
+// mostBytes exceeds any question and any answer.
 const mostBytes = 8 << 10
 
-// question is what a worker is asked.
 type question struct {
 	kind    byte
 	parents bool
@@ -107,7 +105,6 @@ func answerOf(err error) []byte {
 	return append(b, text[:min(len(text), mostBytes/2)]...)
 }
 
-// errorOf is the inverse of answerOf.
 func errorOf(b []byte) error {
 	if len(b) < 5 || int(b[0]) >= len(outcomes) {
 		return errGarbled
@@ -118,8 +115,7 @@ func errorOf(b []byte) error {
 	return &failed{string(b[5:]), unix.Errno(binary.LittleEndian.Uint32(b[1:])), outcomes[b[0]]}
 }
 
-// end is one end of a socket that keeps packets apart. It is used by one goroutine
-// at a time.
+// end is one end of a socket that keeps packets apart, for one goroutine at a time.
 type end struct {
 	socket int
 	packet [mostBytes]byte
@@ -167,7 +163,6 @@ func (e *end) receive() (b []byte, fds []int, err error) {
 	}
 }
 
-// passed are the descriptors that came with a message.
 func passed(oob []byte) ([]int, error) {
 	if len(oob) == 0 {
 		return nil, nil
