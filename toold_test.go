@@ -85,7 +85,7 @@ var layers = []row{
 	{"interop/link", []string{"client"}, nil},
 	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
-	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/tokens", "tools/files"}, nil},
+	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
 		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
 		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/tokens", "internal/trace", "internal/workspaces",

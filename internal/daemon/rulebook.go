@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/config"
+	"github.com/toold/toold/internal/statedir"
 	"github.com/toold/toold/policy"
 )
 
@@ -138,16 +139,7 @@ func replaceFile(path string, content []byte) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".toold-*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := statedir.Replace(path, content, mode); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil

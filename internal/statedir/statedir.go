@@ -92,6 +92,20 @@ func (l *Lock) Publish(d Daemon) error {
 	return nil
 }
 
+// Replace gives a file a content and a mode atomically.
+func Replace(path string, text []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".toold-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after a failure
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
 // Close removes daemon.json and gives the right up. A nil Lock has nothing to close.
 func (l *Lock) Close() error {
 	if l == nil {

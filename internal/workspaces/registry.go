@@ -140,19 +140,7 @@ func (r Registry) write(list []Workspace) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(r.dir, fileName+".*")
-	if err != nil {
-		return fmt.Errorf("cannot write the list of workspaces: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), r.path())
-	}
-	if err != nil {
-		os.Remove(f.Name())
+	if err := statedir.Replace(r.path(), append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("cannot write the list of workspaces: %w", err)
 	}
 	return nil

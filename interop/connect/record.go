@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/edit"
+	"github.com/toold/toold/internal/statedir"
 )
 
 // record says how an agent was connected, for Undo.
@@ -87,17 +88,7 @@ func digest(text []byte) string {
 
 // replace gives a file a content and a mode at once.
 func replace(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := statedir.Replace(path, text, mode); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	return nil
