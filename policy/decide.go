@@ -9,16 +9,16 @@ func (p *Policy) Decide(effects []Effect) Decision {
 		return p.explain(Effect{Why: "the call names no effects"}, verdict{action: Deny, id: "defaults.unanalysable"})
 	}
 	var worst verdict
-	var cause Effect
-	for i, e := range effects {
-		if v := p.judge(e); i == 0 || v.action < worst.action {
-			worst, cause = v, e
+	var cause *Effect
+	for i := range effects {
+		if v := p.judge(&effects[i]); i == 0 || v.action < worst.action {
+			worst, cause = v, &effects[i]
 		}
 		if worst.action == Deny {
 			break
 		}
 	}
-	d := p.explain(cause, worst)
+	d := p.explain(*cause, worst)
 	p.condition(effects, &d)
 	return d
 }
@@ -31,7 +31,7 @@ type verdict struct {
 }
 
 // judge decides one effect. What asks or denies is looked for first.
-func (p *Policy) judge(e Effect) verdict {
+func (p *Policy) judge(e *Effect) verdict {
 	if e.Kind == Opaque {
 		if e.Code {
 			return p.raised(p.unanalysable())
@@ -42,7 +42,7 @@ func (p *Policy) judge(e Effect) verdict {
 	if found && whole {
 		return blocked
 	}
-	if rest := p.unblocked(e); !found || rest.action < blocked.action {
+	if rest := p.unblocked(*e); !found || rest.action < blocked.action {
 		return rest
 	}
 	return blocked
@@ -76,10 +76,10 @@ type found func(r *rule, action Action, whole bool, argv []Word)
 
 // blocking returns the strictest asking or denying rule that matches e. whole is false when it says nothing of the rest of e, so
 // that what holds without it may be stricter: it concerns only a part of what e reads, or can only tighten.
-func (p *Policy) blocking(e Effect) (worst verdict, some, whole bool) {
+func (p *Policy) blocking(e *Effect) (worst verdict, some, whole bool) {
 	worst.action = Allow
-	p.eachBlocking(e, func(r *rule, action Action, all bool, _ []Word) {
-		if p.excuses(r, e, action, all) {
+	p.eachBlocking(*e, func(r *rule, action Action, all bool, _ []Word) {
+		if p.excuses(r, *e, action, all) {
 			return
 		}
 		all = all && !r.tightens

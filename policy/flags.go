@@ -38,8 +38,8 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	if len(free) > 0 && c.Opaque != "" || otherValue(&c, free) || r.forbids(&c, e.Argv[0]) {
 		return nil, false
 	}
-	for _, f := range c.Unsafe {
-		if w := e.Argv[f.At]; slices.Contains(free, f.At) && (w.Dynamic || !r.permits(&c, w.Text)) {
+	for _, at := range c.Unsafe {
+		if w := e.Argv[at]; slices.Contains(free, at) && (w.Dynamic || !r.permits(&c, w.Text)) {
 			lacking = append(lacking, w)
 		}
 	}

@@ -26,7 +26,7 @@ func FuzzTheIndexDecidesLikeTheRulesOneByOne(f *testing.F) {
 		all := oneByOne(p)
 		for range 12 {
 			e := mixedEffect(r)
-			got, want := p.judge(e), all.judge(e)
+			got, want := p.judge(&e), all.judge(&e)
 			if got != want {
 				t.Fatalf("%+v: %v by %s%s, one by one %v by %s%s", e, got.action, got.id, idOf(got.rule), want.action, want.id, idOf(want.rule))
 			}

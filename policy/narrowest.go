@@ -101,9 +101,9 @@ func allowingCommand(e Effect) (Rule, bool) {
 	}
 	program := e.Argv[0].Text
 	free, ok := pat.strict(e.Argv)
-	for _, f := range c.Unsafe {
-		if slices.Contains(free, f.At) {
-			r.PermitFlags = append(r.PermitFlags, e.Argv[f.At].Text)
+	for _, at := range c.Unsafe {
+		if slices.Contains(free, at) {
+			r.PermitFlags = append(r.PermitFlags, e.Argv[at].Text)
 		}
 	}
 	if strings.Contains(program, "/") && !strings.HasPrefix(program, "/") {

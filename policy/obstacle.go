@@ -37,7 +37,7 @@ type Change struct {
 func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 	var all []Obstacle
 	for _, e := range effects {
-		if p.judge(e).action != Allow {
+		if p.judge(&e).action != Allow {
 			all = append(all, p.obstacles(e)...)
 		}
 	}
@@ -46,7 +46,7 @@ func (p *Policy) Obstacles(effects []Effect) []Obstacle {
 
 func (p *Policy) obstacles(e Effect) (list []Obstacle) {
 	if e.Kind == Opaque {
-		return []Obstacle{p.unmet(e, p.judge(e))}
+		return []Obstacle{p.unmet(e, p.judge(&e))}
 	}
 	var against []*rule
 	p.eachBlocking(e, func(r *rule, _ Action, _ bool, _ []Word) {

@@ -64,7 +64,7 @@ func tightens(t *testing.T, before, after Decision, effects []Effect) {
 }
 
 // byRule reports whether a rule, and no default, made the decision.
-func byRule(p *Policy, d Decision) bool { return p.judge(d.Effect).rule != nil }
+func byRule(p *Policy, d Decision) bool { return p.judge(&d.Effect).rule != nil }
 
 // withRule is a file with one more random rule.
 func withRule(r *rand.Rand, f File, a Action) File {
