@@ -117,7 +117,7 @@ type Command struct {
 	Moves    bool     // Loses is so only where what it moves is gone with its call
 	Leaves   bool     // it sends something off this machine
 	Network  bool     // it needs the network; Leaves implies it
-	Unsafe   []Flag   // flags that run another program, write elsewhere, load code
+	Unsafe   []int    // the indices in argv of flags that run another program, write elsewhere, load code
 	Code     bool     // it carries code that no rule sees, or takes some from its input
 	HasSub   bool     // its first operand says what it shall do
 	Carries  bool     // any of its words may begin a command that it runs; see MayRun

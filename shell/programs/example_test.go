@@ -35,8 +35,8 @@ func plain(words ...Word) string {
 	return strings.Join(texts, " ")
 }
 
-// facts lists what is known of a command, as the examples write it.
-func facts(c Command) (out []string) {
+// facts lists what is known of a command of such words, as the examples write it.
+func facts(argv []Word, c Command) (out []string) {
 	add := func(format string, args ...any) { out = append(out, strings.TrimSpace(fmt.Sprintf(format, args...))) }
 	var flags string
 	for _, f := range c.Flags {
@@ -81,8 +81,8 @@ func facts(c Command) (out []string) {
 			add("replaces %s", r.Replaces)
 		}
 	}
-	for _, f := range c.Unsafe {
-		add("unsafe %s", f.Name)
+	for _, at := range c.Unsafe {
+		add("unsafe %s", argv[at].Text)
 	}
 	for name, is := range map[string]bool{"loses": c.Loses != "", "leaves": c.Leaves, "network": c.Network, "opaque": c.Opaque != "", "code": c.Code, "known": c.Known, "input": c.Input, "fetches": c.Fetches} {
 		if is {
@@ -101,7 +101,8 @@ func TestTheExamplesOfAllSpecificationsHold(t *testing.T) {
 
 func checkExamples(t *testing.T, s *spec) {
 	for _, e := range s.examples {
-		got := facts(Parse(words(e.command)))
+		argv := words(e.command)
+		got := facts(argv, Parse(argv))
 		for want := range strings.SplitSeq(e.want, ";") {
 			text, not := strings.CutPrefix(strings.TrimSpace(want), "not ")
 			if slices.Contains(got, text) == not {

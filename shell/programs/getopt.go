@@ -36,7 +36,7 @@ func (g *getopt) read(words []Word, shift int) int {
 	variables := g.spec.has("variables")
 	if g.stop < 0 { // else most of them are another command's
 		g.c.Words = slices.Grow(g.c.Words, len(words))
-		g.c.Flags = slices.Grow(g.c.Flags, min(flagsIn(words), maxFlags))
+		g.c.Flags = slices.Grow(g.c.Flags, min(flagsIn(words), maxFlags/4))
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]

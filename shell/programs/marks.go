@@ -54,9 +54,8 @@ func (r *reader) started(c *Command, run Run) {
 	inner := parse(run.Argv, r.nested+1, &memory{})
 	c.Leaves, c.Network = c.Leaves || inner.Leaves, c.Network || inner.Network
 	shift := len(r.argv) - len(run.Argv)
-	for _, f := range inner.Unsafe {
-		f.At += shift
-		c.Unsafe = append(c.Unsafe, f)
+	for _, at := range inner.Unsafe {
+		c.Unsafe = append(c.Unsafe, at+shift)
 	}
 }
 

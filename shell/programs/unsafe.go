@@ -16,7 +16,7 @@ func (r *reader) unsafe(c *Command, s *spec) {
 	for i := 1; i < len(r.argv); i++ {
 		w := r.argv[i]
 		if w.Dynamic && (w.Text == "" || w.Text[0] == '-') || w.Many {
-			c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i, Dynamic: true})
+			c.Unsafe = append(c.Unsafe, i)
 			continue
 		}
 		safe := ""
@@ -24,7 +24,7 @@ func (r *reader) unsafe(c *Command, s *spec) {
 			safe = s.safeLetters()
 		}
 		if root.isUnsafe(root.unsafe, w.Text, safe) || s != root && root.isUnsafe(s.unsafe, w.Text, safe) {
-			c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i})
+			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
 }
@@ -64,15 +64,15 @@ func (r *reader) unnamed(c *Command, s *spec) {
 	}
 	if root.has("remotely") {
 		for _, at := range c.wordAt[min(1, len(c.wordAt)):] {
-			c.Unsafe = append(c.Unsafe, Flag{Name: words[at].Text, At: at})
+			c.Unsafe = append(c.Unsafe, at)
 		}
 	}
 	if said > 0 && said < len(words) {
-		c.Unsafe = append(c.Unsafe, Flag{Name: words[said].Text, At: said})
+		c.Unsafe = append(c.Unsafe, said)
 	}
 	for i := 1; i < len(words); i++ {
 		if root.isCodeWord(words, i) {
-			c.Unsafe = append(c.Unsafe, Flag{Name: words[i].Text, At: i})
+			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (r *reader) targets(c *Command, root *spec) {
 	for i, w := range r.argv[1:] {
 		for _, m := range slices.Concat(root.leaves, root.loses) {
 			if !w.Dynamic && slices.ContainsFunc(m.args, func(p string) bool { return w.mayBe(p) }) {
-				c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i + 1})
+				c.Unsafe = append(c.Unsafe, i+1)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (r *reader) refspecs(c *Command, at int) {
 		remote := strings.Contains(text, "://") || i == at+1 && strings.Contains(text, "@")
 		local := isLocal(r.argv[i]) || strings.HasPrefix(text, "--repo=") || text == "--repo" // its hooks run
 		if local || strings.HasPrefix(text, "+") || strings.Contains(text, ":") && !remote && !strings.HasPrefix(text, "-") {
-			c.Unsafe = append(c.Unsafe, Flag{Name: text, At: i})
+			c.Unsafe = append(c.Unsafe, i)
 		}
 	}
 }
@@ -110,16 +110,16 @@ func (r *reader) scripts(c *Command, values string) {
 		w := r.argv[i]
 		flag := len(w.Text) > 1 && w.Text[0] == '-'
 		if flag || !named || w.Dynamic {
-			c.Unsafe = append(c.Unsafe, Flag{Name: w.Text, At: i})
+			c.Unsafe = append(c.Unsafe, i)
 		}
 		switch short := flag && len(w.Text) == 2; {
 		case short && strings.Contains(values, w.Text[1:]):
 			if i++; i < len(r.argv) && r.argv[i].Many {
-				c.Unsafe = append(c.Unsafe, Flag{Name: r.argv[i].Text, At: i})
+				c.Unsafe = append(c.Unsafe, i)
 			}
 		case short && strings.Contains("fe", w.Text[1:]):
 			if i++; i < len(r.argv) {
-				c.Unsafe = append(c.Unsafe, Flag{Name: r.argv[i].Text, At: i})
+				c.Unsafe = append(c.Unsafe, i)
 			}
 			named = true
 		case !flag || w.Text[1] == 'f' || w.Text[1] == 'e':
@@ -291,9 +291,9 @@ func (r *reader) takesInput(c *Command, s *spec) bool {
 	}
 	takes, script := s.has("reader"), s.has("script")
 	known := r.specified && (len(s.unsafe)+len(s.globals) > 0 || c.Known)
-	at := make(map[int]bool)
-	for _, f := range c.Unsafe {
-		at[f.At] = true
+	at := make([]bool, len(r.argv)+1)
+	for _, i := range c.Unsafe {
+		at[i] = true
 	}
 	for i, w := range r.argv[1:] {
 		flag := at[i] && strings.HasPrefix(r.argv[i].Text, "-") // the word before
@@ -337,6 +337,9 @@ const inputNames = "/dev/stdin /dev/fd/ /proc/self/fd/ /proc/thread-self/fd/"
 // mayNameInput reports whether a word is, or ends in, the name of an open file, or
 // may become one.
 func mayNameInput(w Word) bool {
+	if !w.Dynamic && !strings.Contains(w.Text, "/") {
+		return false
+	}
 	for name := range strings.FieldsSeq(inputNames) {
 		i := strings.Index(w.Text, name)
 		whole := i >= 0 && (strings.HasSuffix(name, "/") || w.Text[i:] == name || w.Dynamic)
