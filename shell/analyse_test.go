@@ -114,6 +114,7 @@ func TestWrappersAreUnwrapped(t *testing.T) {
 		{"find a b -exec p {} ';'", "r+ a; r+ b; run find a b -exec p {} ;; run p …"},
 		{"find src -name x -execdir p {} ';'", "r src/x; r+ src; run find src -name x -execdir p {} ;; run p ./…"},
 		{"find src '(x' -exec p {} ';'", "r+ (x; r+ src; run find src (x -exec p {} ;; run p …"},
+		{"find . -ok p {} + x ';'", "opaque; r+ .; run find . -ok p {} + x ;; run p .…"},
 		{"find . -exec p -x {} +", "r+ .; run find . -exec p -x {} +; run p -x .…"},
 	})
 }

@@ -184,8 +184,8 @@ func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	}
 	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {
-		if !exactly || end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(end, ".git") {
-			end = "" // as good as any: rules know one spelling
+		if end == PartNames || !strings.Contains(end, ".") || strings.HasSuffix(strings.ToLower(end), ".git") {
+			end = "" // as good as any
 		}
 		n.ends = append(n.ends, end)
 	}
