@@ -233,6 +233,27 @@ func TestTokensAreMaskedInFilesOnly(t *testing.T) {
 	}
 }
 
+func TestATokenIsMaskedThatTheLimitCuts(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	for limit := 1; limit < 2+len(token); limit++ {
+		dir := filepath.Join(t.TempDir(), "call")
+		c := NewCapture(Options{Dir: dir, SpoolBytes: int64(limit)})
+		for _, b := range []byte("a " + token + " b\n") {
+			c.Write(tools.Stdout, []byte{b})
+		}
+		c.Close()
+		sp, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := sp.ReadAt(tools.Stdout, 0, 1000)
+		if want := "a [redacted]" + strings.Repeat("*", len(token)); string(p) != want[:limit] {
+			t.Errorf("%d bytes may be recorded: %q", limit, p)
+		}
+	}
+}
+
 func TestLiveReaderSeesEveryByteAndNoHalfCharacter(t *testing.T) {
 	t.Parallel()
 	c := NewCapture(Options{Dir: filepath.Join(t.TempDir(), "call"), Keep: 64})

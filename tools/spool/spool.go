@@ -28,6 +28,7 @@ type spoolWriter struct {
 	stopped bool
 	files   [2]*os.File
 	sizes   [2]int64
+	passed  [2]int64 // bytes of each stream, recorded or not
 
 	orderFile *os.File
 	order     []byte       // encoded runs, not written yet
@@ -38,22 +39,22 @@ type spoolWriter struct {
 // write appends p, with what was found in it masked, also where that began in what is written
 // already.
 func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
-	if w.stopped {
-		return
-	}
-	if len(found) > 0 {
+	if len(found) > 0 && !w.stopped {
 		p = bytes.Clone(p)
 	}
 	for _, x := range found {
 		mask := x.Mask()
 		if x.From < 0 {
-			if _, err := w.files[s].WriteAt(mask[:min(-x.From, len(mask))], w.sizes[s]+int64(x.From)); err != nil {
-				w.stopped = true
-				return
-			}
+			w.maskWritten(s, w.passed[s]+int64(x.From), mask[:min(-x.From, len(mask))])
 			mask, x.From = mask[min(-x.From, len(mask)):], 0
 		}
-		copy(p[x.From:], mask)
+		if !w.stopped {
+			copy(p[x.From:], mask)
+		}
+	}
+	w.passed[s] += int64(len(p))
+	if w.stopped {
+		return
 	}
 	p = p[:min(int64(len(p)), w.left)]
 	if err := w.tryWrite(s, p); err != nil {
@@ -62,6 +63,18 @@ func (w *spoolWriter) write(s tools.Stream, p []byte, found []redact.Span) {
 	}
 	w.left -= int64(len(p))
 	w.stopped = w.left <= 0
+}
+
+// maskWritten writes a mask over what is recorded of a stream from an offset on. The limit may
+// have cut a secret off before it was known to be one.
+func (w *spoolWriter) maskWritten(s tools.Stream, offset int64, mask []byte) {
+	mask = mask[:max(0, min(int64(len(mask)), w.sizes[s]-offset))]
+	if len(mask) == 0 {
+		return
+	}
+	if _, err := w.files[s].WriteAt(mask, offset); err != nil {
+		w.stopped = true
+	}
 }
 
 func (w *spoolWriter) tryWrite(s tools.Stream, p []byte) error {
