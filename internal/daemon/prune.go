@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +82,7 @@ type kept struct {
 	at     time.Time     // of its last use
 	keep   time.Duration // so long
 	remove func() (bool, error)
-	rank   int  // what has a higher one is removed later
+	record bool // a part of the journal, which is removed after all else
 	open   bool // a call that has not ended uses it
 }
 
@@ -94,7 +93,15 @@ type kept struct {
 func (k *keeper) prune(ctx context.Context) error {
 	k.grown.Store(0)
 	list, total, err := k.list(ctx)
-	slices.SortStableFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.at.Compare(b.at)) })
+	slices.SortStableFunc(list, func(a, b kept) int {
+		switch {
+		case a.record == b.record:
+			return a.at.Compare(b.at)
+		case a.record:
+			return 1
+		}
+		return -1
+	})
 	most, used := k.cfg.Limits.StateBytes, int64(0)
 	for _, item := range list {
 		if ctx.Err() != nil {
@@ -105,7 +112,7 @@ func (k *keeper) prune(ctx context.Context) error {
 			continue
 		}
 		over := total > most
-		if item.rank > 0 {
+		if item.record {
 			over = total-used > most
 		}
 		if !over && time.Since(item.at) <= item.keep {
@@ -156,7 +163,7 @@ func (k *keeper) output(context.Context) (list []kept, err error) {
 		list = append(list, kept{s.Bytes, s.Changed, k.cfg.Limits.SpoolKeep, func() (bool, error) {
 			err := spool.Remove(filepath.Join(spoolDir(k.cfg), s.Name))
 			return err == nil, err
-		}, 0, open[journal.Key(key)]})
+		}, false, open[journal.Key(key)]})
 	}
 	return list, nil
 }
@@ -167,7 +174,7 @@ func (k *keeper) quarantine(context.Context) (list []kept, err error) {
 		list = append(list, kept{i.Bytes, i.At, k.cfg.Limits.QuarantineKeep, func() (bool, error) {
 			err := quarantine.Discard(QuarantineDir(k.cfg), i.ID)
 			return err == nil, err
-		}, 0, false})
+		}, false, false})
 	}
 	return list, err
 }
@@ -187,7 +194,7 @@ func (k *keeper) caches(context.Context) (list []kept, err error) {
 		if workspaceGone(s.Path) {
 			keep = 0
 		}
-		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, 0, false})
+		list = append(list, kept{s.Bytes, s.Used, keep, func() (bool, error) { return k.removeStore(s) }, false, false})
 	}
 	return list, nil
 }
@@ -209,7 +216,7 @@ func (k *keeper) parts(ctx context.Context) (list []kept, err error) {
 	rest := below(filepath.Join(k.cfg.StateDir, "journal"))
 	for _, p := range parts {
 		rest -= p.Bytes
-		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }, 1, false})
+		list = append(list, kept{p.Bytes, p.Ended, k.cfg.Limits.RecordKeep, func() (bool, error) { return k.journal.Remove(ctx, p) }, true, false})
 	}
 	stays := kept{bytes: max(0, rest), at: time.Now(), keep: time.Hour, remove: func() (bool, error) { return false, nil }}
 	return append(list, stays), err
