@@ -75,15 +75,8 @@ type accepted struct {
 	Message     string   `json:"message"` // what to do next
 }
 
-// Accepted returns the answer to r over HTTP while not all of its calls have ended.
-func (r *Request) Accepted() any {
-	ids := []string{r.Item}
-	if r.Item == "" {
-		ids = nil
-		for _, c := range r.Calls {
-			ids = append(ids, c.ID)
-		}
-	}
+// Accepted answers a request over HTTP while not all of the calls with these ids have ended.
+func Accepted(ids ...string) any {
 	return accepted{"accepted", ids, "not every call has ended; ask with GET /v1/calls/ID, or send the same request again: no id runs twice. A call that no one asks for is cancelled after limits.linger"}
 }
 

@@ -117,22 +117,3 @@ type Program struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 }
-
-// RecordedAnswer is an answer to an approval as list_messages shows it: the
-// family's approval_response_message with toold's own fields.
-type RecordedAnswer struct {
-	OTID           string           `json:"otid,omitempty"`
-	RunID          string           `json:"run_id,omitempty"`
-	StepID         string           `json:"step_id,omitempty"`
-	AgentID        string           `json:"agent_id,omitempty"`
-	ConversationID string           `json:"conversation_id,omitempty"`
-	Approvals      []ApprovalAnswer `json:"approvals"`
-	Approve        bool             `json:"approve"`
-	ApprovalID     string           `json:"approval_request_id"`
-	Reason         string           `json:"reason,omitempty"`
-	Approver       string           `json:"approver"`              // whose token answered
-	Remember       string           `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
-	Changes        []string         `json:"changes,omitempty"`     // made in the policy file
-	NotWritten     string           `json:"not_written,omitempty"` // why the policy file was not changed
-	Beforehand     bool             `json:"beforehand,omitempty"`  // sent before the question, which no one has read
-}

@@ -124,17 +124,18 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.R
 // calls submits the calls of a request and answers: one return, or a list in order.
 func (w *waiting) calls(out http.ResponseWriter, sub dispatch.Submission) {
 	var watchers []*dispatch.Watcher
+	var ids []string
 	for _, sub.Call = range sub.Request.Calls {
 		watcher := w.srv.opt.Dispatch.Submit(sub)
 		defer watcher.Detach()
-		watchers = append(watchers, watcher)
+		watchers, ids = append(watchers, watcher), append(ids, sub.Call.ID)
 	}
 	var answers []any
 	var last dispatch.Final
 	for _, watcher := range watchers {
 		final := w.end(watcher)
 		if final == nil {
-			writeJSON(out, http.StatusAccepted, sub.Request.Accepted())
+			writeJSON(out, http.StatusAccepted, message.Accepted(ids...))
 			return
 		}
 		last = *final
@@ -158,7 +159,7 @@ func (w *waiting) item(out http.ResponseWriter, it *item) {
 		defer watcher.Detach() // at the end of all: a repeat must find the parts
 		final := w.end(watcher)
 		if final == nil {
-			writeJSON(out, http.StatusAccepted, it.sub.Request.Accepted())
+			writeJSON(out, http.StatusAccepted, message.Accepted(it.sub.Request.Item))
 			return
 		}
 		if !it.took(watcher.Call(), *final) {
@@ -183,7 +184,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, who Token) {
 	defer watcher.Detach()
 	final := wait.end(watcher)
 	if final == nil {
-		writeJSON(w, http.StatusAccepted, (&message.Request{Calls: []message.ToolCall{{ID: key.ID}}}).Accepted())
+		writeJSON(w, http.StatusAccepted, message.Accepted(key.ID))
 		return
 	}
 	writeJSON(w, statusOf(*final), answerTo(watcher.Call(), *final))

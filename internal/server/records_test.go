@@ -128,11 +128,17 @@ func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
 	agent := agents["call_1"]
 	write(t, agent, `{"message_type":"list_messages","request_id":"q1","order":"asc","message_types":["approval_response_message"]}`)
 	page, _ := until(t, agent, `"messages"`)
-	var got struct{ Messages []message.RecordedAnswer }
+	type answer struct {
+		Approvals           []message.ApprovalAnswer
+		Approve, Beforehand bool
+		ApprovalID          string `json:"approval_request_id"`
+		Reason, Approver    string
+	}
+	var got struct{ Messages []answer }
 	if err := json.Unmarshal([]byte(page), &got); err != nil || len(got.Messages) != 3 {
 		t.Fatalf("%v: %s", err, page)
 	}
-	for i, want := range []message.RecordedAnswer{
+	for i, want := range []answer{
 		{Approve: true, Reason: "go on", Approvals: []message.ApprovalAnswer{{CallID: "call_3"}}},
 		{Reason: "not on Friday", Approvals: []message.ApprovalAnswer{{CallID: "call_1"}}},
 		{Approve: true, Beforehand: true, Approvals: []message.ApprovalAnswer{{CallID: "call_2"}}},
