@@ -133,3 +133,40 @@ func TestWhatJudgesStaysSmall(t *testing.T) {
 		t.Errorf("shell, policy and policy/check have %d lines together, more than %d: look first for what to delete", lines, mostLines)
 	}
 }
+
+// mostMessages is how many types and functions package message may export: what a stranger has to
+// know of the protocol.
+const mostMessages = 60
+
+func TestTheProtocolStaysSmall(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, s := range parse(t).dirs["message"] {
+		if !s.test() {
+			names = append(names, exported(s)...)
+		}
+	}
+	t.Logf("package message exports %d types and functions", len(names))
+	if len(names) > mostMessages {
+		t.Errorf("package message exports %d types and functions, more than %d: look first for what to delete", len(names), mostMessages)
+	}
+}
+
+// exported returns the types and functions of a file that other packages can name.
+func exported(s source) (names []string) {
+	for _, decl := range s.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil && d.Name.IsExported() {
+				names = append(names, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if x, ok := spec.(*ast.TypeSpec); ok && x.Name.IsExported() {
+					names = append(names, x.Name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
