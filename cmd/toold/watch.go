@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -190,26 +192,47 @@ func (w *watcher) close(r message.ApprovalResolved) {
 	w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
 }
 
+// mostTyped is how long a line is at most that answers.
+const mostTyped = 64 << 10
+
 func (w *watcher) answers(ctx context.Context) {
-	lines := bufio.NewScanner(w.std.in)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
+	in := bufio.NewReaderSize(w.std.in, mostTyped)
+	for {
+		line, more, err := in.ReadLine()
+		long := more
+		for more && err == nil {
+			_, more, err = in.ReadLine() // the rest of it is no answer
 		}
-		d, err := w.answer(lines.Text())
-		if err == nil {
-			w.mu.Lock()
-			c := w.client
-			w.mu.Unlock()
-			_, err = c.Decide(ctx, d)
-		}
-		var refused *message.Error
 		switch {
-		case errors.As(err, &refused):
-			fmt.Fprintln(w.std.err, "toold:", oneLine(refused.Message))
-		case err != nil && ctx.Err() == nil:
-			fmt.Fprintln(w.std.err, "toold:", oneLine(err.Error()))
+		case long:
+			fmt.Fprintf(w.std.err, "toold: a line of more than %d bytes answers nothing; type a shorter one\n", mostTyped)
+		case err == nil && len(bytes.TrimSpace(line)) > 0:
+			w.answered(ctx, string(line))
 		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			fmt.Fprintf(w.std.err, "toold: cannot read what is typed, and takes no more answers: %v\n", err)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// answered sends what a line says.
+func (w *watcher) answered(ctx context.Context, line string) {
+	d, err := w.answer(line)
+	if err == nil {
+		w.mu.Lock()
+		c := w.client
+		w.mu.Unlock()
+		_, err = c.Decide(ctx, d)
+	}
+	var refused *message.Error
+	switch {
+	case errors.As(err, &refused):
+		fmt.Fprintln(w.std.err, "toold:", oneLine(refused.Message))
+	case err != nil && ctx.Err() == nil:
+		fmt.Fprintln(w.std.err, "toold:", oneLine(err.Error()))
 	}
 }
 

@@ -39,6 +39,31 @@ func TestAnAnswerNamesItsQuestion(t *testing.T) {
 	}
 }
 
+func TestALineThatIsTooLongIsRefusedAndTheNextOneTaken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	typed, said := filepath.Join(dir, "in"), filepath.Join(dir, "err")
+	if err := os.WriteFile(typed, []byte("no 1 "+strings.Repeat("x", 200<<10)+"\nyes 7\n\nno 8"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	(&watcher{global: &global{std: stdio{in: in, err: out}}}).answers(t.Context())
+	text, err := os.ReadFile(said)
+	if lines := strings.Split(string(text), "\n"); err != nil || len(lines) != 4 || !strings.Contains(lines[0], "more than 65536 bytes") ||
+		!strings.Contains(lines[1], `number "7"`) || !strings.Contains(lines[2], `number "8"`) {
+		t.Errorf("%v, it says:\n%s", err, text)
+	}
+}
+
 // A daemon that has just begun lists a question that waited for the one before it only when
 // it has asked it again, which may be after it was asked what waits.
 func TestAQuestionThatIsAskedAgainKeepsItsNumber(t *testing.T) {
