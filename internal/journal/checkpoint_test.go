@@ -3,6 +3,8 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -130,4 +132,35 @@ func BenchmarkCheckpoint(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestALinkToNothingIsNoSegment, and none that was removed meanwhile: that is looked for again.
+func TestALinkToNothingIsNoSegment(t *testing.T) {
+	t.Parallel()
+	for _, segment := range []string{"00000001.log", "00000002.log", "00000003.log"} {
+		dir := t.TempDir()
+		j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j.write.end.Load().Segment < 3 {
+			note(t, j, 10)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(logDir(dir), segment)
+		if err := errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Verify(t.Context(), dir, Link{}); !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "link") {
+			t.Errorf("%s is a link to nothing: %v", segment, err)
+		}
+		if _, err := VerifyCheckpoints(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "link") {
+			t.Errorf("%s is a link to nothing, the checkpoints: %v", segment, err)
+		}
+		if err := Accept(dir); err == nil {
+			t.Errorf("%s is a link to nothing, and accepted", segment)
+		}
+	}
 }

@@ -79,12 +79,20 @@ func (d *directory) Open(name string) (File, error) { return d.open(name, os.O_R
 func (d *directory) Create(name string) (File, error) { return d.open(name, os.O_RDWR|os.O_CREATE) }
 
 func (d *directory) open(name string, flags int) (File, error) {
-	f, err := os.OpenFile(filepath.Join(d.path, name), flags, 0o600)
-	if err != nil {
-		return nil, err
+	path := filepath.Join(d.path, name)
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err == nil {
+		return diskFile{f}, nil
 	}
-	return diskFile{f}, nil
+	if info, there := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && there == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, errDangling
+	}
+	return nil, err
 }
+
+// errDangling says that a file is there by its name only. It is not fs.ErrNotExist, which says
+// that another process has removed it.
+var errDangling = errors.New("it is a link to a file that does not exist")
 
 func (d *directory) Names() ([]string, error) {
 	entries, err := os.ReadDir(d.path)

@@ -61,9 +61,9 @@ func (w *walk) from(list []uint32, after Mark) error {
 	if !found {
 		return ErrNoMark
 	}
-	f, err := w.dir.Open(segmentName(after.Segment))
+	f, err := w.open(after.Segment)
 	if err != nil {
-		return fmt.Errorf("cannot open a segment of the log: %w", err)
+		return err
 	}
 	w.file = f
 	if w.size, err = f.Size(); err != nil {
@@ -132,9 +132,9 @@ func (w *walk) checkEarlier() error {
 	if w.noted.Number == 0 || w.noted.Number >= w.last.Number {
 		return w.check(w.last)
 	}
-	f, err := w.dir.Open(segmentName(w.noted.Segment))
+	f, err := w.open(w.noted.Segment)
 	if err != nil {
-		return fmt.Errorf("cannot open a segment of the log: %w", err)
+		return err
 	}
 	defer f.Close()
 	r, _, err := recordAt(f, w.noted, w.noted.Offset+bodyAt+MaxBody)
@@ -149,14 +149,25 @@ func (w *walk) damage(why string) error {
 	return &DamageError{Mark{Number: w.last.Number + 1, Segment: w.last.Segment, Offset: w.end}, why}
 }
 
+func (w *walk) open(n uint32) (File, error) {
+	f, err := w.dir.Open(segmentName(n))
+	switch {
+	case errors.Is(err, errDangling):
+		return nil, &DamageError{Mark{Number: w.last.Number + 1, Segment: n}, err.Error()}
+	case err != nil:
+		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
+	}
+	return f, nil
+}
+
 // segment reads one segment. It reports false for a last one that was not begun.
 func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
-	f, err := w.dir.Open(segmentName(n))
+	f, err := w.open(n)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("a segment was removed meanwhile: %w", ErrNoMark)
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot open a segment of the log: %w", err)
+		return false, err
 	}
 	size, err := f.Size()
 	if err == nil && n == w.base.segment {
@@ -287,9 +298,9 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	if list, err = segments(o.Dir); err != nil || len(list) == 0 {
 		return list, err
 	}
-	f, err := o.Dir.Open(segmentName(list[len(list)-1]))
+	f, err := w.open(list[len(list)-1])
 	if err != nil {
-		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
+		return nil, err
 	}
 	w.upTo, err = f.Size()
 	return list, errors.Join(err, f.Close())
