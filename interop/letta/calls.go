@@ -83,24 +83,8 @@ func (b *bridge) soFar(id string) string {
 	return printed + fmt.Sprintf("[The call is still running, as %s. Read the rest of its output with bash_output, end it with bash_kill.]", id)
 }
 
-// call makes a call. When the connection to the daemon is lost it asks again by the same id:
-// the daemon runs a call once.
-func (b *bridge) call(call client.Call) (ret message.ToolReturn, err error) {
-	sent := false
-	for range 2 {
-		agent, unreached := b.daemon.Get(context.Background(), b.directory())
-		if unreached != nil {
-			if !sent {
-				err = unreached
-			}
-			break
-		}
-		ret, err = agent.Call(context.Background(), call, client.Events{})
-		sent = sent || !errors.Is(err, client.ErrNotSent)
-		if !errors.Is(err, client.ErrClosed) {
-			break
-		}
-	}
+func (b *bridge) call(call client.Call) (message.ToolReturn, error) {
+	ret, sent, err := b.daemon.Call(context.Background(), b.directory(), call, func() client.Events { return client.Events{} })
 	if err != nil && !sent {
 		err = notSentError{err}
 	}

@@ -3,9 +3,11 @@ package link
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/message"
 )
 
 // A Link has one connection for each key. It must be closed.
@@ -41,6 +43,27 @@ func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 	}
 	l.open[key] = c
 	return c, nil
+}
+
+// Call makes a call by the connection of a key. When that is lost it asks once more by the same
+// id: the daemon runs a call once. events is called before each try. sent reports whether the
+// daemon may have the call.
+func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, sent bool, err error) {
+	for range 2 {
+		c, unreached := l.Get(ctx, key)
+		if unreached != nil {
+			if !sent {
+				err = unreached
+			}
+			break
+		}
+		ret, err = c.Call(ctx, call, events())
+		sent = sent || !errors.Is(err, client.ErrNotSent)
+		if !errors.Is(err, client.ErrClosed) {
+			break
+		}
+	}
+	return ret, sent, err
 }
 
 // Close closes the connections.

@@ -113,22 +113,14 @@ func callID(p *mcp.CallToolParamsRaw) string {
 	return message.NewID("call")
 }
 
-// make has the daemon run the call. When the connection is lost it asks again by the same
-// id: the daemon runs a call once.
-func (c *call) make(ctx context.Context) (ret message.ToolReturn, err error) {
-	for range 2 {
-		var agent *client.Client
+// make has the daemon run the call.
+func (c *call) make(ctx context.Context) (message.ToolReturn, error) {
+	ret, sent, err := c.server.link.Call(ctx, "agent", c.Call, func() client.Events {
 		c.openQuestions(ctx)
-		if agent, err = c.server.link.Get(ctx, "agent"); err != nil {
-			return ret, err
-		}
 		c.say("running", false)
-		ret, err = agent.Call(ctx, c.Call, c.events(ctx))
-		c.say("", !errors.Is(err, client.ErrNotSent))
-		if !errors.Is(err, client.ErrClosed) {
-			break
-		}
-	}
+		return c.events(ctx)
+	})
+	c.say("", sent)
 	return ret, err
 }
 
