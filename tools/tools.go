@@ -75,8 +75,9 @@ type Preparing interface {
 // A Previewed is an Invocation of which a person who decides on it is shown more than Text.
 type Previewed interface {
 	Invocation
-	// Preview renders what the call would do now. Execute does that or nothing.
-	Preview() Preview
+	// Preview renders what the call would do now, as far as it can before ctx ends.
+	// Execute does that or nothing.
+	Preview(ctx context.Context) Preview
 }
 
 // A Confined is an Invocation in a sandbox that a person may widen for it.

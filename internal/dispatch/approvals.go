@@ -10,10 +10,10 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-func approvalRequest(c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision, expires time.Time) message.ApprovalRequest {
+func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects []policy.Effect, said *message.Decision, expires time.Time) message.ApprovalRequest {
 	preview := tools.Preview{Text: inv.Text()}
 	if p, ok := inv.(tools.Previewed); ok {
-		preview = p.Preview()
+		preview = p.Preview(ctx)
 	}
 	return message.ApprovalRequest{
 		MessageType: "approval_request_message",

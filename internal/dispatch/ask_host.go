@@ -161,7 +161,7 @@ func (n *connections) question(ctx context.Context, rules *rules, asks []policy.
 // askHost asks the approvers. It ends with errReplaced when the policy needs no answer.
 func (d *Dispatcher) askHost(ctx context.Context, q question, patience time.Duration) (approval.Verdict, error) {
 	expires := time.Now().Add(patience)
-	shown := approvalRequest(q.call, q.inv, q.effects, q.said, expires)
+	shown := approvalRequest(ctx, q.call, q.inv, q.effects, q.said, expires)
 	q.id = shown.ID
 	shown.Reason = fmt.Sprintf("The running call wants to contact %s. A yes opens %s. %s", q.effects[0].Host, portsOf(q.effects), shown.Reason)
 	for i, e := range q.effects {

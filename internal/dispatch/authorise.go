@@ -118,7 +118,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	defer c.stepped(StepAsk, time.Now())
 	patience := d.patience(q.rules)
 	expires := c.askedAt().Add(patience)
-	shown := approvalRequest(c, q.inv, q.effects, said, expires)
+	shown := approvalRequest(ctx, c, q.inv, q.effects, said, expires)
 	shown.ID = c.approvalID()
 	q.id, q.offers = shown.ID, d.offers(ctx, q)
 	shown.MayWiden, shown.Suggestions = d.mayWiden(q), suggestions(q)

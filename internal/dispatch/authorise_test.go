@@ -122,3 +122,13 @@ func TestOnlyACallThatAsksIsPreviewed(t *testing.T) {
 		t.Errorf("got %+v", f.Return)
 	}
 }
+
+func TestACallWhosePreviewHangsCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, policy.Ask, &probe{previews: new(atomic.Int32), stuck: make(chan struct{})})
+	defer b.approvals.Join(newHesitant())()
+	w, wake := b.submit("call_1", `{}`)
+	<-b.tool.stuck
+	w.Call().Cancel("enough")
+	wantError(t, final(t, w, wake), message.Cancelled, "enough")
+}

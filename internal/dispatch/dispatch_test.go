@@ -33,13 +33,18 @@ type probe struct {
 	prepare    func()   // what that does
 
 	previews *atomic.Int32 // of those that can be shown; nil: they cannot
+	stuck    chan struct{} // closed when it is shown, which then ends with the call; nil: it is shown at once
 }
 
 // shownProbe is a probe that says how often it was shown.
 type shownProbe struct{ *probe }
 
-func (p shownProbe) Preview() tools.Preview {
+func (p shownProbe) Preview(ctx context.Context) tools.Preview {
 	p.previews.Add(1)
+	if p.stuck != nil {
+		close(p.stuck)
+		<-ctx.Done()
+	}
 	return tools.Preview{Text: p.Text(), Diff: "what it would do now"}
 }
 

@@ -128,8 +128,8 @@ func (c *change) Effects() []policy.Effect { return c.effects }
 func (c *change) Text() string { return display.Visible(c.verb + " " + c.names()) }
 
 // Preview reads the files to show the change. Execute then refuses to make another.
-func (c *change) Preview() tools.Preview {
-	states, err := c.plan(context.Background())
+func (c *change) Preview(ctx context.Context) tools.Preview {
+	states, err := c.plan(ctx)
 	defer closeAll(states)
 	c.shown = fingerprint(states, err)
 	p := tools.Preview{Text: c.Text()}

@@ -331,7 +331,7 @@ func TestWhatWasShownIsWhatIsChanged(t *testing.T) {
 	w.put("f", "one\ntwo\n")
 	edit := args{"file_path": "f", "old_string": "two", "new_string": "TWO"}
 	inv := w.must("edit_file", edit)
-	preview := inv.(tools.Previewed).Preview()
+	preview := inv.(tools.Previewed).Preview(t.Context())
 	result := inv.Execute(t.Context(), tools.IO{})
 	if preview.Diff != result.Diff || preview.Diff != "--- f\n+++ f\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n" {
 		t.Errorf("shown %q, done %q", preview.Diff, result.Diff)
@@ -342,14 +342,14 @@ func TestWhatWasShownIsWhatIsChanged(t *testing.T) {
 	} {
 		w.put("f", "one\ntwo\n")
 		inv := w.must("edit_file", edit)
-		inv.(tools.Previewed).Preview()
+		inv.(tools.Previewed).Preview(t.Context())
 		between()
 		if got := inv.Execute(t.Context(), tools.IO{}); !got.IsError || !strings.Contains(got.Text, "changed since it was shown") {
 			t.Errorf("%s: %s", name, got.Text)
 		}
 	}
 	inv = w.must("write_file", args{"file_path": "new", "content": "x"})
-	if p := inv.(tools.Previewed).Preview(); !strings.Contains(p.Diff, "+x") || !strings.Contains(p.Text, "Write 1 byte to new") {
+	if p := inv.(tools.Previewed).Preview(t.Context()); !strings.Contains(p.Diff, "+x") || !strings.Contains(p.Text, "Write 1 byte to new") {
 		t.Errorf("%+v", p)
 	}
 	w.put("new", "appeared")

@@ -77,7 +77,7 @@ func TestAPatchOfSeveralFilesIsOneChange(t *testing.T) {
 	if diff := cmp.Diff(want, effects); diff != "" {
 		t.Error(diff)
 	}
-	shown := inv.(tools.Previewed).Preview()
+	shown := inv.(tools.Previewed).Preview(t.Context())
 	for _, part := range []string{"--- /dev/null\n+++ new/dir/file", "--- edited\n+++ edited", "--- tool.sh\n+++ bin/tool.sh", "--- gone\n+++ /dev/null"} {
 		if strings.Count(shown.Diff, part) != 1 {
 			t.Errorf("the preview %q does not show %q", shown.Diff, part)
@@ -237,7 +237,7 @@ func TestAPatchThatWasShownIsNotAppliedToAnotherFile(t *testing.T) {
 	w.put("a", "one\n")
 	w.put("b", "two\n")
 	inv := w.must("apply_patch", patchOf("*** Update File: a\n@@\n-one\n+1\n*** Update File: b\n@@\n-two\n+2"))
-	inv.(tools.Previewed).Preview()
+	inv.(tools.Previewed).Preview(t.Context())
 	w.put("b", "two\nmore\n")
 	if got := inv.Execute(t.Context(), tools.IO{}); !got.IsError || !strings.Contains(got.Text, "changed since it was shown") || w.content("a") != "one\n" {
 		t.Errorf("%+v", got)

@@ -72,7 +72,7 @@ func swapped(t *testing.T, w workspace, name string, reached map[string]int) {
 			continue
 		}
 		if p, ok := inv.(tools.Previewed); ok {
-			p.Preview()
+			p.Preview(t.Context())
 		}
 		got := inv.Execute(t.Context(), tools.IO{})
 		switch {

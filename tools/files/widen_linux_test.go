@@ -39,7 +39,7 @@ func TestAFileIsWrittenWhereAPersonAddsItsFolder(t *testing.T) {
 	path := filepath.Join(dir, "deep", "f")
 	inv := w.must("write_file", args{"file_path": path, "content": "new\n"})
 	// What is shown is what would be written, and that it would fail as it is.
-	if p := inv.(tools.Previewed).Preview(); !strings.Contains(p.Text, "As it is now this would fail") || !strings.Contains(p.Diff, "+new") {
+	if p := inv.(tools.Previewed).Preview(t.Context()); !strings.Contains(p.Text, "As it is now this would fail") || !strings.Contains(p.Diff, "+new") {
 		t.Errorf("shown is %+v", p)
 	}
 	if r := inv.Execute(t.Context(), tools.IO{}); !r.IsError || !strings.Contains(r.Text, "outside of the workspace") {
