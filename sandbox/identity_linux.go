@@ -42,8 +42,12 @@ func KillIdentity(identity string) (killed bool, err error) {
 		return false, ignoreGone(err)
 	}
 	err = helper.Proc{PID: pid, Start: start}.Signal(unix.SIGKILL)
-	sweepOrphans(pid, "") // an unconfined helper's children outlive it
-	return err == nil, ignoreGone(err)
+	killed = err == nil
+	err = ignoreGone(err)
+	if !sweepOrphans(pid, "") { // an unconfined helper's children outlive it
+		err = errors.Join(err, fmt.Errorf("cannot end what the call has left: list it with ps -s %d, and end it", pid))
+	}
+	return killed, err
 }
 
 func parseIdentity(s string) (pid int, start uint64, ok bool) {

@@ -8,13 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send reports to the daemon. One packet is one message, so threads need no lock.
+// send reports to the daemon. One packet is one message, so threads need no lock. What cannot be
+// sent ends the connection, or the daemon would wait for it: the helper counts as lost, and obey
+// ends the call.
 func send(e Event) {
 	b := e.Encode()
-	for {
-		if err := unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil); !errors.Is(err, unix.EINTR) {
-			return
-		}
+	err := unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Sendto(ControlFD, b, unix.MSG_NOSIGNAL, nil)
+	}
+	if err != nil {
+		_ = unix.Shutdown(ControlFD, unix.SHUT_RDWR) // it fails when the daemon is gone, which obey sees
 	}
 }
 
