@@ -22,9 +22,10 @@ type job struct {
 	leader int
 
 	mu     sync.Mutex
-	reaped bool         // the shell is gone: its number may be another's
-	over   bool         // and all of the job with it
-	seen   map[int]bool // members that were found before: their parents may have ended since
+	reaped bool              // the shell is gone: its number may be another's
+	reused bool              // it is: the session of that number is another's, too
+	over   bool              // and all of the job is gone
+	seen   map[int]time.Time // when members began that were found before: their parents may have ended since
 }
 
 // startJob starts the shell as the leader of a session.
@@ -46,45 +47,60 @@ func (j *job) gone() {
 type member struct {
 	pid, parent int
 	runs        bool // or waits for a disk
+	born        time.Time
 	command     string
+}
+
+// bornWithin is how far apart two looks at the start of one process may be: ps computes it from
+// the time of day, in seconds.
+const bornWithin = 2 * time.Second
+
+// known reports whether a process is one that was found before, not another that has its number.
+func (j *job) known(m member) bool {
+	born, seen := j.seen[m.pid]
+	return seen && m.born.Sub(born).Abs() <= bornWithin
 }
 
 // members are the processes of the job that live, apart from zombies.
 func (j *job) members() []member {
+	j.mu.Lock()
+	reaped := j.reaped
+	j.mu.Unlock()
 	all := processes()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over {
 		return nil
 	}
-	found := map[int]bool{j.leader: !j.reaped}
-	var mine []member
+	j.reused = j.reused || reaped && slices.ContainsFunc(all, func(m member) bool { return m.pid == j.leader })
+	found := map[int]time.Time{}
 	for grew := true; grew; {
 		grew = false
 		for _, m := range all {
-			if found[m.pid] {
-				continue
-			}
-			session, err := unix.Getsid(m.pid)
-			if j.seen[m.pid] || found[m.parent] || err == nil && session == j.leader {
-				found[m.pid], grew = true, true
+			if _, is := found[m.pid]; !is && j.has(m, found) {
+				found[m.pid], grew = m.born, true
 			}
 		}
 	}
-	for _, m := range all {
-		if found[m.pid] {
-			mine = append(mine, m)
-		}
-	}
+	mine := slices.DeleteFunc(all, func(m member) bool { return found[m.pid].IsZero() })
 	j.seen, j.over = found, j.reaped && len(mine) == 0
 	return mine
+}
+
+// has reports whether a process is of the job, of which some are found. Needs mu.
+func (j *job) has(m member, found map[int]time.Time) bool {
+	if _, child := found[m.parent]; child || j.known(m) {
+		return true
+	}
+	session, err := unix.Getsid(m.pid)
+	return !j.reused && err == nil && session == j.leader
 }
 
 // processes are those of the machine, read from ps(1), which every Unix has.
 func processes() []member {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	ps := exec.CommandContext(ctx, "/bin/ps", "-A", "-o", "pid=,ppid=,stat=,args=")
+	ps := exec.CommandContext(ctx, "/bin/ps", "-A", "-o", "pid=,ppid=,stat=,lstart=,args=")
 	ps.Env = []string{"LC_ALL=C"}
 	out, err := ps.Output()
 	if err != nil {
@@ -93,13 +109,14 @@ func processes() []member {
 	var all []member
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)
-		if len(words) < 4 || strings.HasPrefix(words[2], "Z") {
+		if len(words) < 9 || strings.HasPrefix(words[2], "Z") {
 			continue
 		}
 		pid, err := strconv.Atoi(words[0])
 		parent, err2 := strconv.Atoi(words[1])
-		if errors.Join(err, err2) == nil && pid != ps.Process.Pid {
-			all = append(all, member{pid, parent, strings.ContainsAny(words[2][:1], "RDU"), strings.Join(words[3:], " ")})
+		born, err3 := time.Parse("Jan 2 15:04:05 2006", strings.Join(words[4:8], " "))
+		if errors.Join(err, err2, err3) == nil && pid != ps.Process.Pid {
+			all = append(all, member{pid, parent, strings.ContainsAny(words[2][:1], "RDU"), born, strings.Join(words[8:], " ")})
 		}
 	}
 	return all

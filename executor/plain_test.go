@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,6 +81,31 @@ func TestAPlainCommandsLeftoversAreKilledAndTold(t *testing.T) {
 		t.Errorf("got %q, %+v", stdout, exit)
 	}
 	survives(t, sleep)
+}
+
+// TestAProcessThatGotTheNumberOfAnotherIsLeftAlone: of a member that ended, and of the shell.
+func TestAProcessThatGotTheNumberOfAnotherIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	other := exec.CommandContext(t.Context(), "sleep", "1000")
+	other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := other.Process.Pid
+	for name, j := range map[string]*job{
+		"of a member":  {leader: 1 << 30, reaped: true, seen: map[int]time.Time{pid: time.Now().Add(-24 * time.Hour)}},
+		"of the shell": {leader: pid, reaped: true},
+	} {
+		if left := j.end(); len(left) != 0 {
+			t.Errorf("a process with the number %s: %+v", name, left)
+		}
+	}
+	if err := other.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := other.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
+		t.Errorf("it has ended otherwise: %v", err)
+	}
 }
 
 func TestAPlainCommandHearsOutItsChildren(t *testing.T) {
