@@ -218,6 +218,9 @@ func (f *fixture) site(job worldJob) (*site, error) {
 	if job.Bwrap {
 		box["launcher"] = "bwrap"
 	}
+	if job.Case.takesMemory() {
+		box["limits"] = map[string]any{"memory_bytes": "1GiB"}
+	}
 	profile := job.Case.Profile
 	if job.Profile != "" {
 		profile = job.Profile
