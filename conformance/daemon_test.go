@@ -19,8 +19,13 @@ import (
 	"time"
 )
 
-// program is the daemon under test: TOOLD_BIN, or a fresh build, made once.
+// program is what a variable of the environment names, or a fresh build, made once. It is
+// built from the packages that the tests themselves are made of: another -trimpath would
+// compile all of them again.
 type program struct {
+	variable, source string
+	flags, env       []string
+
 	once sync.Once
 	dir  string // holds the build; empty when there is none
 	path string
@@ -33,27 +38,29 @@ func (p *program) get(ctx context.Context) (string, error) {
 }
 
 func (p *program) build(ctx context.Context) (string, error) {
-	if path := os.Getenv("TOOLD_BIN"); path != "" {
+	if path := os.Getenv(p.variable); path != "" {
 		return filepath.Abs(path)
 	}
 	dir, err := os.MkdirTemp("", "toold-conformance-")
 	if err != nil {
-		return "", fmt.Errorf("cannot build the daemon: %w", err)
+		return "", fmt.Errorf("cannot build %s: %w", p.source, err)
 	}
 	p.dir = dir
 	// Others may have to run it too: the suite is not always root's.
 	if err := os.Chmod(dir, 0o755); err != nil {
-		return "", fmt.Errorf("cannot build the daemon: %w", err)
+		return "", fmt.Errorf("cannot build %s: %w", p.source, err)
 	}
-	args := []string{"build", "-trimpath", "-ldflags=-s", "-o", filepath.Join(dir, "toold")}
-	if os.Getenv("GOCOVERDIR") != "" {
+	path := filepath.Join(dir, filepath.Base(p.source))
+	args := append([]string{"build", "-o", path}, p.flags...)
+	if os.Getenv("GOCOVERDIR") != "" && p.source == daemonSource {
 		args = append(args, "-cover")
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "../cmd/toold")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, p.source)...)
+	cmd.Env = append(cmd.Environ(), p.env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build the daemon: %w\n%s", err, out)
+		return "", fmt.Errorf("cannot build %s: %w\n%s", p.source, err, out)
 	}
-	return filepath.Join(dir, "toold"), nil
+	return path, nil
 }
 
 func (p *program) remove() {

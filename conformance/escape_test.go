@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -162,14 +161,12 @@ func playCase(t *testing.T, job worldJob) outcome {
 	return got
 }
 
-// escapeHelper builds the program that the attacks run.
+// escapeHelper returns the program that the attacks run.
 func escapeHelper(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "escape")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-trimpath", "-o", path, "./testdata/escape")
-	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build the attacks: %v\n%s", err, out)
+	path, err := attacker.get(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -23,11 +23,15 @@ import (
 
 // The state of a run of this test binary: the results are printed at its end.
 var (
-	underTest program
+	underTest = program{variable: "TOOLD_BIN", source: daemonSource, flags: []string{"-ldflags=-s"}}
+	attacker  = program{source: "./testdata/escape", env: []string{"CGO_ENABLED=0"}}
 	results   = tally{name: "wire"}
 	executed  = tally{name: "exec"}
 	unchecked notes
 )
+
+// daemonSource is the package of the daemon under test.
+const daemonSource = "../cmd/toold"
 
 func TestMain(m *testing.M) {
 	if world() || inNetwork() {
@@ -39,6 +43,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	underTest.remove()
+	attacker.remove()
 	if err := summarise(os.Getenv("TOOLD_CASES_RESULTS")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
