@@ -28,7 +28,7 @@ import (
 const (
 	maxFrame     = 256 << 20        // a page of a thousand messages can be large
 	silence      = 90 * time.Second // the daemon pings every 30 s
-	writeTimeout = 10 * time.Second
+	writeTimeout = 30 * time.Second
 	queued       = 256 // frames buffered for a slow callback before the reader blocks
 )
 

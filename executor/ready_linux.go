@@ -99,7 +99,7 @@ func ProbePool(ctx context.Context, c Command) error {
 type shown struct{ out, errs bytes.Buffer }
 
 func (s *shown) of(c Command) Command {
-	c.Script, c.Timeout, c.Stdout, c.Stderr = probeScript, 10*time.Second, &s.out, &s.errs
+	c.Script, c.Timeout, c.Stdout, c.Stderr = probeScript, time.Minute, &s.out, &s.errs
 	return c
 }
 

@@ -18,12 +18,13 @@ const (
 
 	// After the command has ended its children may still have something to say,
 	// as tee in a process substitution does. They are heard until so many looks in
-	// a row found that none of them runs or has written, but not longer than
-	// settleMax. Looks are counted, not time: a daemon that was kept from running
+	// a row found that none of them runs or has written, but not for more than
+	// settleMost looks. Looks are counted, not time: a daemon that was kept from running
 	// has not seen what its machine did meanwhile.
 	settleLooks = 3
+	settleMost  = 75
 	settleStep  = 20 * time.Millisecond // between two looks
-	settleMax   = 1500 * time.Millisecond
+	settleMax   = 10 * time.Second      // for a helper that does not answer
 
 	// In the grace what is stopped is woken, first after wakeFirst, then in longer
 	// and longer pauses.
@@ -267,7 +268,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 	looked := time.Now()
 	look := time.NewTimer(settleStep)
 	defer look.Stop()
-	for quiet := 0; quiet < settleLooks; look.Reset(settleStep) {
+	for quiet, looks := 0, 0; quiet < settleLooks && looks < settleMost; look.Reset(settleStep) {
 		select {
 		case <-r.process.Alone():
 			return
@@ -278,7 +279,7 @@ func (r *running) settle(ctx context.Context, eof <-chan struct{}) {
 		case <-look.C:
 		}
 		now := time.Now()
-		quiet++
+		quiet, looks = quiet+1, looks+1
 		if r.streams.idle(now) < now.Sub(looked) || r.streams.pending() || r.process.Runnable(ctx) {
 			quiet = 0
 		}

@@ -34,12 +34,11 @@ func (p *Process) Stuck() bool { return p.stuck }
 // nothing is left. It misses a process with a session of its own and an emptied environment.
 func sweepOrphans(pid int, cookie string) bool {
 	find := func() []helper.Proc { return helper.Orphans(pid, cookie) }
-	for range 100 {
+	for begun := time.Now(); time.Since(begun) < endWithin; time.Sleep(10 * time.Millisecond) {
 		helper.Sweep(find)
 		if len(find()) == 0 {
 			return true
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	return false
 }

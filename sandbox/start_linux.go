@@ -18,7 +18,7 @@ import (
 const masking = true
 
 // endWithin is how long a helper may take to end a call.
-const endWithin = 3 * time.Second
+const endWithin = 10 * time.Second
 
 // Process is a started command together with the helper that holds it. Its
 // methods may be called from several goroutines, End from one.

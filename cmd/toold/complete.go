@@ -10,7 +10,7 @@ import (
 )
 
 // completionTime is how long a shell waits at most for what could be typed.
-const completionTime = 2 * time.Second
+const completionTime = 10 * time.Second
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 

@@ -207,7 +207,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Config.Limits.Grace+10*time.Second)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Config.Limits.Grace+time.Minute)
 	defer cancel()
 	err = errors.Join(err, d.calls.Shutdown(limit))
 	d.mcp.Close(limit)

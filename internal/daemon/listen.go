@@ -19,7 +19,7 @@ import (
 // A process that was killed holds its locks and addresses a moment longer, as do its
 // children until they have executed their program.
 const (
-	releaseWithin = 2 * time.Second
+	releaseWithin = 5 * time.Second
 	releaseEvery  = 20 * time.Millisecond
 )
 

@@ -15,7 +15,7 @@ import (
 
 // asksWithin is how long Recover waits for the questions that are asked again: a workspace
 // that cannot be opened does not keep a daemon from starting.
-const asksWithin = 10 * time.Second
+const asksWithin = 30 * time.Second
 
 // Recover takes up what the journal has of earlier daemons: what was cancelled
 // before it came, and the calls that they left open. One that was kept goes on, as soon as

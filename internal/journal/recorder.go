@@ -24,7 +24,7 @@ const (
 const laterAfter = 20 * time.Millisecond
 
 // lookFor is how long a reader waits for a process that is writing.
-const lookFor = 100 * time.Millisecond
+const lookFor = 3 * time.Second
 
 // recorder appends what several callers want to record. Whoever has its turn writes what
 // all the others wait for as well: a write and a sync cost the same for one as for many.

@@ -238,6 +238,37 @@ func TestASlowReaderLosesOutputAndNeverTheReturn(t *testing.T) {
 	}
 }
 
+// A client may read nothing while it writes, so that the server is in the middle of a frame.
+func TestAFrameOverTheLimitIsRefusedBehindMuchOutput(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	ts := newLimitedServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		defer close(ended)
+		io.Started(tools.Started{PID: 1})
+		line := []byte(strings.Repeat("x", 64<<10))
+		for range 512 { // 32 MiB, far beyond what sockets hold
+			io.Output(tools.Stdout, line)
+		}
+		return tools.Result{}
+	}, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.MaxFrameBytes, o.OutboxBytes = 8<<20, 64<<20 })
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, call("call_1"))
+	<-ended // though nothing has been read
+	write(t, conn, strings.Repeat("x", 32<<20)) // and this is read only by a server that goes on to read
+	if e, _ := until(t, conn, "limits.max_frame_bytes"); !strings.Contains(e, `"invalid_frame"`) {
+		t.Errorf("it was answered by %.300s", e)
+	}
+	for {
+		_, _, err := conn.ReadMessage()
+		if websocket.IsCloseError(err, websocket.CloseMessageTooBig) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("the connection ended with %v, want 1009", err)
+		}
+	}
+}
+
 func TestAnApproverDecidesAndTheAgentDoesNot(t *testing.T) {
 	t.Parallel()
 	ts := newCallServer(t, policy.Ask, hello)

@@ -62,8 +62,8 @@ func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
 	if string(p) != bareTooBig {
 		return conn.Write(p)
 	}
-	why := fmt.Sprintf("a frame may have at most %d bytes (limits.max_frame_bytes)", limit)
-	answer, err := message.Encode(message.InvalidFrame.Errorf("%s; nothing of this one was read", why))
+	why := tooBig(limit)
+	answer, err := message.Encode(tooBigError(why))
 	if err != nil {
 		return 0, err
 	}
@@ -73,6 +73,14 @@ func writeWithReason(conn net.Conn, p []byte, limit int64) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+func tooBig(limit int64) string {
+	return fmt.Sprintf("a frame may have at most %d bytes (limits.max_frame_bytes)", limit)
+}
+
+func tooBigError(why string) *message.Error {
+	return message.InvalidFrame.Errorf("%s; nothing of this one was read", why)
 }
 
 // appendFrame appends a frame of a server (RFC 6455 section 5.2) of less than 64 KiB.

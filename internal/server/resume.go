@@ -13,8 +13,6 @@ const (
 	maxTrails = 256  // of ended connections that are remembered
 	maxPieces = 256  // of output, of a connection
 	maxEnds   = 1024 // of calls, of a connection
-
-	takeOver = 5 * time.Second // how long a connection may take to end for another that goes on in its place
 )
 
 // piece is a piece of output that a connection wrote.
@@ -148,16 +146,19 @@ func (s *Server) unpark(client, conn string) (trail, bool) {
 
 // hangUp waits for the trail of the connection in whose place a client goes on. A named one is
 // ended for that; another may be in use by another program, so it must be ending already.
+// Two connections that each want to go on in the other's place both end.
 func (s *Server) hangUp(client, conn string, but *session) {
-	// Two connections may each want to go on in the other's place.
-	guard := time.NewTimer(takeOver)
+	guard := time.NewTimer(s.opt.Idle) // as long as a client may take to read what it gets
 	defer guard.Stop()
 	for _, old := range s.earlier(client, conn, but) {
 		if conn != "" {
+			notify(old.hungUp)
 			old.conn.Close()
 		}
 		select {
 		case <-old.over:
+		case <-but.hungUp:
+			return
 		case <-guard.C:
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,7 +186,7 @@ func TestAConnectionGoesOnOnlyWhenTheEarlierOneHasEnded(t *testing.T) {
 		}
 		old, inUse, next := live("old"), live("in use"), live("next")
 		old.leaving.Store(true)
-		s := &Server{sessions: map[*session]struct{}{old: {}, inUse: {}, next: {}}}
+		s := &Server{opt: Options{Idle: time.Minute}, sessions: map[*session]struct{}{old: {}, inUse: {}, next: {}}}
 		waited := make(chan struct{})
 		go func() { s.hangUp("agent", "", next); close(waited) }() // ends when old is over
 		synctest.Wait()
@@ -199,6 +200,28 @@ func TestAConnectionGoesOnOnlyWhenTheEarlierOneHasEnded(t *testing.T) {
 		<-waited
 		if d := time.Since(start); d != 0 {
 			t.Errorf("waited %v for a connection that is in use", d)
+		}
+	})
+}
+
+// Two programs may each ask for the place of the other's connection.
+func TestTwoConnectionsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	_, ts := newTestServer(t, nil)
+	conns := []*websocket.Conn{dial(t, ts), dial(t, ts)}
+	synctest.Test(t, func(t *testing.T) {
+		live := func(id string, conn *websocket.Conn) *session {
+			return &session{id: id, who: Token{Name: "agent"}, conn: conn, over: make(chan struct{}), hungUp: make(chan struct{}, 1)}
+		}
+		a, b := live("a", conns[0]), live("b", conns[1])
+		s := &Server{opt: Options{Idle: time.Hour}, sessions: map[*session]struct{}{a: {}, b: {}}}
+		start := time.Now()
+		var both sync.WaitGroup
+		both.Go(func() { s.hangUp("agent", "b", a); close(a.over) }) // ends when it is hung up on itself
+		both.Go(func() { s.hangUp("agent", "a", b); close(b.over) })
+		both.Wait()
+		if d := time.Since(start); d != 0 {
+			t.Errorf("they waited %v", d)
 		}
 	})
 }

@@ -33,6 +33,7 @@ type session struct {
 
 	leaving atomic.Bool   // nothing more is read: the session is about to end
 	over    chan struct{} // closed when the session has ended and is parked
+	hungUp  chan struct{} // capacity 1: another connection of the client goes on in its place
 
 	charged    int64            // of the server's budget; the reader's alone
 	frame      []byte           // being handled; the reader's alone
@@ -56,7 +57,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 	ss := &session{
 		srv: srv, id: message.NewID("conn"), who: who, conn: conn,
 		dec:  &message.Decoder{MaxFragmentBytes: int(srv.opt.MaxFrameBytes)},
-		wake: make(chan struct{}, 1), over: make(chan struct{}), met: make(map[dispatch.Key]bool),
+		wake: make(chan struct{}, 1), over: make(chan struct{}), hungUp: make(chan struct{}, 1), met: make(map[dispatch.Key]bool),
 	}
 	ss.out, ss.take = newOutbox(ss.poke), ss.accept
 	return ss
@@ -122,9 +123,12 @@ func (ss *session) read() {
 		alive("")
 		kind, frame, err := ss.receive()
 		switch {
-		case errors.Is(err, websocket.ErrReadLimit): // the client has been sent a close frame
-			ss.endWriting()
-			ss.linger()
+		case errors.Is(err, websocket.ErrReadLimit):
+			// The library has sent the client a close frame, unless the writer was busy: a client
+			// may read nothing while it writes.
+			why := tooBig(ss.srv.opt.MaxFrameBytes)
+			ss.out.push(tooBigError(why))
+			ss.dismiss(websocket.CloseMessageTooBig, why)
 			return
 		case errors.Is(err, errBusy):
 			ss.dismiss(websocket.CloseTryAgainLater, "toold receives too much at once (limits.incoming_bytes); try again later")
@@ -167,13 +171,16 @@ func (ss *session) endWriting() {
 	}
 }
 
+// lingerFor is how long a client that is dismissed may take to read why.
+const lingerFor = 30 * time.Second
+
 // linger reads on for a while without looking, so that what was written is not lost
 // to a reset: closing a socket with unread data throws away what was sent. The writer
 // leaves the connection open meanwhile.
 func (ss *session) linger() {
 	defer ss.conn.Close() // ends a writer whose client does not read
 	raw := ss.conn.NetConn()
-	raw.SetReadDeadline(time.Now().Add(5 * time.Second))
+	raw.SetReadDeadline(time.Now().Add(lingerFor))
 	buf := make([]byte, 64<<10)
 	for left := 8 * ss.srv.opt.MaxFrameBytes; left > 0; {
 		n, err := raw.Read(buf)
@@ -234,8 +241,12 @@ func (ss *session) patient(bad bool) bool {
 }
 
 func (ss *session) farewell(code int, text string) {
-	deadline := time.Now().Add(time.Second)
-	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), deadline); err != nil && !errors.Is(err, net.ErrClosed) {
+	ss.sendClose(code, text, time.Second)
+}
+
+// sendClose sends a close frame to a client that may take some time to make room for it.
+func (ss *session) sendClose(code int, text string, within time.Duration) {
+	if err := ss.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, text), time.Now().Add(within)); err != nil && !errors.Is(err, net.ErrClosed) {
 		ss.srv.opt.Log.Debug("cannot send a close frame", zap.String("conn", ss.id), zap.Error(err))
 	}
 }

@@ -36,6 +36,7 @@ func (ss *session) write(gone <-chan struct{}) {
 			w.rest()
 		}
 		if errors.Is(err, websocket.ErrCloseSent) {
+			ss.endWriting()
 			<-gone // the reader waits for the client to close too, or is about to find that it has
 			return
 		}
@@ -128,8 +129,7 @@ func (w *writer) turn() (busy bool, err error) {
 		return false, errGivenUp
 	}
 	if bye, last := v.(goodbye); last {
-		w.ss.farewell(bye.code, bye.text)
-		w.ss.endWriting()
+		w.ss.sendClose(bye.code, bye.text, lingerFor)
 		return false, websocket.ErrCloseSent
 	}
 	if ok {

@@ -27,7 +27,7 @@ const (
 	maxBatch   = 256  // calls that are sent together
 	batchWait  = time.Second
 	sendWait   = 10 * time.Second
-	lastWait   = time.Second // for what is left when Run is to end
+	lastWait   = 5 * time.Second // for what is left when Run is to end
 )
 
 // An Exporter sends traces. A nil Exporter sends nothing.

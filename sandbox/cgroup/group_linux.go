@@ -144,7 +144,7 @@ func (g *Group) count(file, name string) int {
 	return 0
 }
 
-// End kills every process of the group, waits at most half a second until they are
+// End kills every process of the group, waits at most ten seconds until they are
 // gone, and removes the group. The error tells that there are some left, in the
 // kernel. What cannot be removed then Root.Close removes, or the next daemon.
 func (g *Group) End() error {
@@ -193,7 +193,7 @@ func holdsUs(dir string) bool {
 
 // rmdir removes a group. One whose last process has just ended takes a moment.
 func rmdir(dir string) error {
-	for range 250 {
+	for range 5000 {
 		err := os.Remove(dir)
 		if !errors.Is(err, unix.EBUSY) {
 			return err

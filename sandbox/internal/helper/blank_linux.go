@@ -76,7 +76,7 @@ func (w *blank) placeholder() string {
 // waitWithin bounds the start of a shell, which is looked at every lookAgain. Both
 // are long, since nobody waits for it.
 const (
-	waitWithin = 10 * time.Second
+	waitWithin = time.Minute
 	lookAgain  = time.Millisecond
 )
 

@@ -23,7 +23,7 @@ import (
 const addDescriptor = 0x40182103 // SECCOMP_IOCTL_NOTIF_ADDFD (linux/seccomp.h)
 
 // borrowWithin is how long the other helper may take.
-const borrowWithin = 2 * time.Second
+const borrowWithin = 30 * time.Second
 
 // serveLoopback makes connections in the network of this call for others that ask at
 // fd, until they are gone. A call that reaches hosts by name has none to lend: every
