@@ -194,7 +194,7 @@ func (c escapeCase) calls() (list []toolCall, times int, err error) {
 		return []toolCall{{"bash", map[string]any{"command": command, "cwd": dir}}}, 30, nil
 	}
 	if !strings.HasPrefix(command, "read_file {") && !strings.HasPrefix(command, "write_file {") && !strings.HasPrefix(command, "edit_file {") {
-		return []toolCall{{"bash", map[string]any{"command": command, "timeout": 60_000}}}, times, nil
+		return []toolCall{{"bash", map[string]any{"command": command, "timeout": 300_000}}}, times, nil
 	}
 	for _, m := range otherTools.FindAllStringSubmatch(command, -1) {
 		args := map[string]any{}

@@ -143,7 +143,7 @@ func (f *fixture) env(vars map[string]string) []string {
 // outside runs a script beside the sandbox, as the user would. What it leaves in the
 // background runs on until the world ends.
 func (f *fixture) outside(ctx context.Context, text string, vars map[string]string) (output string, code int) {
-	limit, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	if f.places != nil {
 		text = f.places.Replace(text)

@@ -32,7 +32,7 @@ type escapePlayer struct {
 
 // playEscape plays a case and judges it.
 func playEscape(ctx context.Context, job worldJob) outcome {
-	limit, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	limit, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	p := &escapePlayer{job: job, vars: map[string]string{"STARTED": "0", "STATUS": "", "RC": "", "GROWTH": "0", "INJECTED": "0", "OTHERTTY": "0"}}
 	got, err := p.play(limit)

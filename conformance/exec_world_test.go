@@ -137,9 +137,9 @@ const warmShells = 2
 // settledUsage is what a daemon holds when it has stopped to change: when its shells
 // are ready, unless it cannot keep any here.
 func settledUsage(ctx context.Context, pid int) usage {
-	within(10*time.Second, func() bool { return usageOf(pid).Children >= warmShells })
+	within(time.Minute, func() bool { return usageOf(pid).Children >= warmShells })
 	last, same := usageOf(pid), 0
-	for same < 5 && elapse(ctx, 50*time.Millisecond) == nil {
+	for same < 20 && elapse(ctx, 50*time.Millisecond) == nil {
 		now := usageOf(pid)
 		if same++; now != last {
 			last, same = now, 0
@@ -241,7 +241,7 @@ func (p *execPlayer) daemonCheck(ctx context.Context, name string, want json.Raw
 	now := usage{}
 	grown := ""
 	// What is left ends by itself soon, or never, as it does in a case that must fail.
-	limit := 30 * time.Second
+	limit := patience
 	if p.c.MustFail != "" {
 		limit = time.Second
 	}

@@ -87,7 +87,7 @@ func (p *player) poll(ctx context.Context, done func([]journal.Record) string) e
 // checkJournal checks how many calls ran, and the row of one.
 func (p *player) checkJournal(ctx context.Context, e expectation) (reasons []string) {
 	// No call is under way any more: only the mark of delivery may be missing.
-	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limit, cancel := context.WithTimeout(ctx, p.rest())
 	defer cancel()
 	if e.Exec != nil {
 		calls, err := p.calls(limit)

@@ -21,7 +21,7 @@ func TestStressConnectsThatChangeWhileTheyAreJudged(t *testing.T) {
 			bad := "@HOME@/.app/ipc.sock"
 			job.Case = escapeCase{
 				ID: fmt.Sprintf("race-%d", mode), Profile: "workspace-write", Setup: "cp @RACER@ @WS@/",
-				Command:       fmt.Sprintf("cd @WS@ && timeout 100 ./racer %d @WS@/g.sock %s 0 %d", mode, bad, tries),
+				Command:       fmt.Sprintf("cd @WS@ && timeout 250 ./racer %d @WS@/g.sock %s 0 %d", mode, bad, tries),
 				MustNotHappen: "grep -q 'RACEHIT\\|unix:.*ipc.sock' @LOG@", MustHappen: "grep -q 'mode' $SBOUT",
 			}
 			got := playCase(t, job)

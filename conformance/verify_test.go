@@ -31,12 +31,8 @@ func (p *player) verify(ctx context.Context) []string {
 	go func() {
 		all, reasons := p.settle(ctx)
 		settled <- reasons
-		last := 5 * time.Second // nothing more can come
-		if wantsClose(e) || slices.ContainsFunc(alternatives, wantsClose) {
-			last = 15 * time.Second // but the end
-		}
-		if all {
-			time.AfterFunc(last, cancel)
+		if all { // nothing more can come, but the end, or what another program makes of it
+			time.AfterFunc(p.rest(), cancel)
 		}
 	}()
 	held := p.arrive(limit, e, alternatives)
@@ -55,6 +51,15 @@ func (p *player) verify(ctx context.Context) []string {
 		reasons = append(reasons, p.invariant(ctx, text)...)
 	}
 	return append(reasons, p.rec.rules()...)
+}
+
+// rest is how long what must come may take when no call is under way any more. In a case that
+// must fail it does not come.
+func (p *player) rest() time.Duration {
+	if p.c.MustFail != "" {
+		return 5 * time.Second
+	}
+	return time.Minute
 }
 
 // none explains why no alternative holds.
