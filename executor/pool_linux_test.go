@@ -279,7 +279,7 @@ func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 // await looks again and again until something holds.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
