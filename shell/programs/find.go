@@ -180,7 +180,11 @@ func (f *findReader) exact(roots []Operand) (list []Operand) {
 
 func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
-		f.names = append(f.names, w.Text)
+		name := w.Text
+		if !exactly {
+			name = strings.ToLower(name) // as rules name files
+		}
+		f.names = append(f.names, name)
 	}
 	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {
