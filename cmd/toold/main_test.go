@@ -72,6 +72,7 @@ func scriptEnv(e *testscript.Env) error {
 	e.Setenv("TOOLD_LISTEN", fmt.Sprintf("127.0.0.1:%d", port))
 	e.Defer(func() { _, _, _ = service.Stop(context.Background(), filepath.Join(home, ".local/state/toold")) }) // of toold up
 	e.Setenv("NO_COLOR", "1")
+	e.Setenv("GORACE", "atexit_sleep_ms=0") // with -race, each command would sleep a second at its end
 	for _, name := range stockAgents() {
 		name = "TOOLD_" + strings.ToUpper(name)
 		e.Setenv(name, os.Getenv(name))

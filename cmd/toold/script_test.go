@@ -146,7 +146,7 @@ func toold(ts *testscript.TestScript, args ...string) (string, error) {
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "PATH", "TOOLD_LISTEN"} {
+	for _, name := range []string{"HOME", "PATH", "TOOLD_LISTEN", "GORACE"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	out, err := cmd.Output()
