@@ -253,7 +253,7 @@ func TestAFrameOverTheLimitIsRefusedBehindMuchOutput(t *testing.T) {
 	}, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.MaxFrameBytes, o.OutboxBytes = 8<<20, 64<<20 })
 	conn := dialAs(t, ts, agentSecret)
 	write(t, conn, call("call_1"))
-	<-ended // though nothing has been read
+	<-ended                                     // though nothing has been read
 	write(t, conn, strings.Repeat("x", 32<<20)) // and this is read only by a server that goes on to read
 	if e, _ := until(t, conn, "limits.max_frame_bytes"); !strings.Contains(e, `"invalid_frame"`) {
 		t.Errorf("it was answered by %.300s", e)
