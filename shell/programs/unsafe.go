@@ -63,9 +63,7 @@ func (r *reader) unnamed(c *Command, s *spec) {
 		r.targets(c, root)
 	}
 	if root.has("remotely") {
-		for _, at := range c.wordAt[min(1, len(c.wordAt)):] {
-			c.Unsafe = append(c.Unsafe, at)
-		}
+		c.Unsafe = append(c.Unsafe, c.wordAt[min(1, len(c.wordAt)):]...)
 	}
 	if said > 0 && said < len(words) {
 		c.Unsafe = append(c.Unsafe, said)
