@@ -180,11 +180,10 @@ func (f *findReader) exact(roots []Operand) (list []Operand) {
 
 func (f *findReader) name(w Word, exactly bool) (n findNames) {
 	if !w.Dynamic && len(f.names) < maxNested && !strings.ContainsAny(w.Text, "*?[\\/") {
-		name := w.Text
-		if !exactly {
-			name = strings.ToLower(name) // as rules name files
+		f.names = append(f.names, w.Text)
+		if folded := strings.ToLower(w.Text); !exactly && folded != w.Text {
+			f.names = append(f.names, folded) // as most files, and rules, name them
 		}
-		f.names = append(f.names, name)
 	}
 	n.extension, n.again = strings.HasPrefix(w.Text, "*."), exactly && !w.Dynamic && MadeAgain(w.Text)
 	for _, end := range nameEnds(w) {

@@ -109,7 +109,7 @@ type removal struct {
 }
 
 // again reports whether a path can be restored, with everything below it whose name ends
-// in part.
+// in part, in letters of either case: find's -iname may mean it.
 func (l *removal) again(path, part string) bool {
 	if l.tool.options.Profile.Scratch(path) && !onHost(path) {
 		return true
@@ -126,6 +126,7 @@ func (l *removal) again(path, part string) bool {
 		return true
 	}
 	failed := errors.New("something is lost")
+	part = strings.ToLower(part)
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		l.seen--
 		switch {
@@ -135,7 +136,7 @@ func (l *removal) again(path, part string) bool {
 			return failed
 		case d.IsDir() && at != path && isMade(at):
 			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(at, part):
+		case d.IsDir() || !strings.HasSuffix(strings.ToLower(at), part):
 			return nil
 		}
 		info, err := d.Info()

@@ -78,7 +78,7 @@ func TestRemovingWhatCanBeHadAgainIsMarked(t *testing.T) {
 		"tar --remove-files -cf /tmp/x.tar new": false, "tar cf /tmp/x.tar --remove-files new": false, "tar --remove-files -cf /dev/null new": false, "zip -rm /tmp/x.zip new": false,
 		"rsync -a --remove-source-files new/ /tmp/x/": false, "d=$(mktemp -d); mv new \"$d\"": false, "cd /tmp; mv " + ws + "/new .": false,
 		"find new -type f -exec mv {} /tmp/x/ \\;": false, "ls new | xargs mv -t /tmp/x": false, "d=$(mktemp -d); for f in *; do mv \"$f\" \"$d\"; done": false, "timeout 5 mv new /tmp/x": false,
-		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find held -delete": true, "find . -delete": false,
+		"find . -name '*.pyc' -delete": true, "find . -name '*.txt' -delete": false, "find . -iname '*.TXT' -delete": false, "find new -iname '*.TXT' -exec rm {} +": false, "find held -delete": true, "find . -delete": false,
 	} {
 		inv, err := tool.Build(json.RawMessage(fmt.Sprintf(`{"command":%q}`, script)))
 		if err != nil {
