@@ -134,6 +134,26 @@ func BenchmarkCheckpoint(b *testing.B) {
 	})
 }
 
+func TestALinkToNothingIsNoNote(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, err := open(t.Context(), dir, Self(), smallSegments(64<<10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, j, 10)
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(notesDir(dir), noteName)
+	if err := errors.Join(os.Rename(name, name+".moved"), os.Symlink(name+".elsewhere", name)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(t.Context(), dir, Link{}); !errors.Is(err, ErrTampered) {
+		t.Errorf("the note is a link to nothing: %v", err)
+	}
+}
+
 // TestALinkToNothingIsNoSegment, and none that was removed meanwhile: that is looked for again.
 func TestALinkToNothingIsNoSegment(t *testing.T) {
 	t.Parallel()
