@@ -4,12 +4,15 @@ package conformance
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -241,6 +244,30 @@ func TestCodexNeedsTheTokenOfAnAgent(t *testing.T) {
 			ws.Close()
 			t.Errorf("%s: %s", name, res.Status)
 		}
+	}
+}
+
+func TestCodexHearsThatAFrameIsTooLarge(t *testing.T) {
+	t.Parallel()
+	r := newCodexRig(t)
+	url := strings.TrimSuffix(r.daemon.ws, "/v1/ws") + "/v1/codex"
+	ws, _, err := websocket.DefaultDialer.DialContext(t.Context(), url, http.Header{"Authorization": {"Bearer " + r.daemon.tokens["agent"]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	defer ws.Close()
+	sending.Go(func() { _ = ws.WriteMessage(websocket.TextMessage, make([]byte, 64<<20)) }) // ends with the connection
+	ws.SetReadDeadline(time.Now().Add(patience))
+	for err == nil {
+		_, _, err = ws.ReadMessage()
+	}
+	if !websocket.IsCloseError(err, websocket.CloseMessageTooBig) {
+		t.Fatalf("the connection ended with %v, want 1009", err)
+	}
+	if _, err := io.Copy(io.Discard, ws.NetConn()); err != nil {
+		t.Errorf("after the close frame: %v, want the end of the connection", err)
 	}
 }
 

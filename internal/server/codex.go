@@ -23,6 +23,10 @@ func (ss *session) runCodex() {
 		ss.safely("", func() { c.Accept(frame) })
 		return true
 	}
+	ss.bye = func(code int, text string) {
+		ss.sendClose(code, text, lingerFor)
+		ss.endWriting()
+	}
 	written, gone := make(chan struct{}), make(chan struct{})
 	// Ends when the connection does, or when toold stops and nothing more is owed; then it
 	// ends the reader.

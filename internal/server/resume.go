@@ -13,6 +13,8 @@ const (
 	maxTrails = 256  // of ended connections that are remembered
 	maxPieces = 256  // of output, of a connection
 	maxEnds   = 1024 // of calls, of a connection
+
+	takeOver = 5 * time.Second // how long a connection that is ending may take, for another that may go on in its place
 )
 
 // piece is a piece of output that a connection wrote.
@@ -148,7 +150,11 @@ func (s *Server) unpark(client, conn string) (trail, bool) {
 // ended for that; another may be in use by another program, so it must be ending already.
 // Two connections that each want to go on in the other's place both end.
 func (s *Server) hangUp(client, conn string, but *session) {
-	guard := time.NewTimer(s.opt.Idle) // as long as a client may take to read what it gets
+	most := takeOver
+	if conn != "" {
+		most = s.opt.Idle // as long as a client may take to read what it gets
+	}
+	guard := time.NewTimer(most)
 	defer guard.Stop()
 	for _, old := range s.earlier(client, conn, but) {
 		if conn != "" {

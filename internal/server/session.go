@@ -30,6 +30,7 @@ type session struct {
 	out  *outbox
 	wake chan struct{}                     // capacity 1: there may be something to write
 	take func(kind int, frame []byte) bool // acts on a frame and reports whether the connection goes on
+	bye  func(code int, text string)       // has a close frame written after what is owed
 
 	leaving atomic.Bool   // nothing more is read: the session is about to end
 	over    chan struct{} // closed when the session has ended and is parked
@@ -49,6 +50,7 @@ type session struct {
 	met      map[dispatch.Key]bool // background calls that it follows or has followed
 	wants    output                // how live output is wanted
 	ending   bool                  // write what is owed, then close
+	lingers  bool                  // what the client sends is not looked at any more
 	left     bool                  // the connection has ended
 	badInRow int
 }
@@ -60,6 +62,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 		wake: make(chan struct{}, 1), over: make(chan struct{}), hungUp: make(chan struct{}, 1), met: make(map[dispatch.Key]bool),
 	}
 	ss.out, ss.take = newOutbox(ss.poke), ss.accept
+	ss.bye = func(code int, text string) { ss.out.push(goodbye{code, text}) }
 	return ss
 }
 
@@ -160,8 +163,10 @@ type goodbye struct {
 // dismiss ends a connection whose client does what it must not: what is owed to
 // it is written, then why. The reader calls it, and returns.
 func (ss *session) dismiss(code int, text string) {
-	ss.out.push(goodbye{code, text})
+	var saying sync.WaitGroup
+	saying.Go(func() { ss.bye(code, text) }) // ends with the connection at the latest
 	ss.linger()
+	saying.Wait()
 }
 
 // endWriting tells the client's system that nothing more comes.
@@ -174,13 +179,27 @@ func (ss *session) endWriting() {
 // lingerFor is how long a client that is dismissed may take to read why.
 const lingerFor = 30 * time.Second
 
+// limitLingering sets when lingering is over. The caller holds mu.
+func (ss *session) limitLingering() {
+	within := lingerFor
+	if ss.ending {
+		within = time.Second
+	}
+	if ss.lingers {
+		ss.conn.NetConn().SetReadDeadline(time.Now().Add(within))
+	}
+}
+
 // linger reads on for a while without looking, so that what was written is not lost
 // to a reset: closing a socket with unread data throws away what was sent. The writer
 // leaves the connection open meanwhile.
 func (ss *session) linger() {
 	defer ss.conn.Close() // ends a writer whose client does not read
 	raw := ss.conn.NetConn()
-	raw.SetReadDeadline(time.Now().Add(lingerFor))
+	ss.mu.Lock()
+	ss.lingers = true
+	ss.limitLingering()
+	ss.mu.Unlock()
 	buf := make([]byte, 64<<10)
 	for left := 8 * ss.srv.opt.MaxFrameBytes; left > 0; {
 		n, err := raw.Read(buf)
@@ -264,6 +283,7 @@ func (ss *session) dismissed() bool {
 func (ss *session) finish() {
 	ss.mu.Lock()
 	ss.ending = true
+	ss.limitLingering()
 	ss.mu.Unlock()
 	ss.poke()
 }
