@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// feed carries out Input until it is closed or the command ends. Signals overtake data.
+// feed carries out Input until it is closed and all of it is given, or the command ends. Signals
+// overtake data.
 func (r *running) feed(done <-chan struct{}) {
 	data := make(chan Input)
 	var writer sync.WaitGroup

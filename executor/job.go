@@ -101,7 +101,7 @@ func processes() []member {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	ps := exec.CommandContext(ctx, "/bin/ps", "-A", "-o", "pid=,ppid=,stat=,lstart=,args=")
-	ps.Env = []string{"LC_ALL=C"}
+	ps.Env = []string{"LC_ALL=C", "TZ=UTC"}
 	out, err := ps.Output()
 	if err != nil {
 		return nil
