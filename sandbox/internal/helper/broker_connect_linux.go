@@ -5,6 +5,7 @@ package helper
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -73,7 +74,7 @@ func (c *connection) try() (waits bool, err error) {
 	if bad := unix.SetsockoptTimeval(c.socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, usual); bad != nil {
 		return false, bad
 	}
-	if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EALREADY) {
+	if !underWay(err) {
 		return false, c.finish(err)
 	}
 	if c.begun.IsZero() {
@@ -83,6 +84,12 @@ func (c *connection) try() (waits bool, err error) {
 		return false, err
 	}
 	return true, nil
+}
+
+// underWay reports whether connect says that the connection may yet stand: a signal of the
+// helper's own interrupts it, too.
+func underWay(err error) bool {
+	return slices.ContainsFunc([]error{unix.EAGAIN, unix.EINPROGRESS, unix.EALREADY, unix.EINTR}, func(e error) bool { return errors.Is(err, e) })
 }
 
 func (c *connection) connect() error {

@@ -71,23 +71,39 @@ func dialLoopback(domain int, address []byte) (int, error) {
 	if _, ok := loopbackPort(domain, address); !ok {
 		return -1, unix.EACCES
 	}
-	socket, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	socket, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
-	limit := unix.NsecToTimeval((borrowWithin / 2).Nanoseconds())
 	c := connection{socket: socket, address: address}
-	err = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
-	if err == nil {
-		err = c.connect()
-	}
-	if err == nil {
-		err = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{})
+	if err = c.connect(); errors.Is(err, unix.EINPROGRESS) {
+		err = c.connected(borrowWithin / 2)
 	}
 	if err != nil {
 		unix.Close(socket)
 	}
 	return socket, err
+}
+
+// connected waits for a connection under way. A signal, of the runtime's or of a child's end,
+// would interrupt a connect that waits itself (signal(7)).
+func (c *connection) connected(within time.Duration) error {
+	for end := time.Now().Add(within); ; {
+		left := max(0, time.Until(end).Milliseconds())
+		switch n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.socket), Events: unix.POLLOUT}}, int(left)); {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return unix.ETIMEDOUT
+		}
+		failed, err := unix.GetsockoptInt(c.socket, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && failed != 0 {
+			err = unix.Errno(failed)
+		}
+		return err
+	}
 }
 
 // loopbackPort is the port of an address in the kernel's form if that is one of

@@ -1,0 +1,81 @@
+//go:build linux && (amd64 || arm64)
+
+package helper
+
+import (
+	"encoding/binary"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAConnectionForAnotherCallOutlivesSignals connects to a server that has no room yet, while
+// signals come to the thread that waits.
+func TestAConnectionForAnotherCallOutlivesSignals(t *testing.T) {
+	t.Parallel()
+	server, address := fullServer(t)
+	type result struct {
+		socket int
+		err    error
+	}
+	thread, dialed := make(chan int, 1), make(chan result, 1)
+	// Ends when the connection stands, or fails.
+	go func() {
+		runtime.LockOSThread()
+		thread <- unix.Gettid()
+		socket, err := dialLoopback(unix.AF_INET, address)
+		dialed <- result{socket, err}
+	}()
+	waits, tick := <-thread, time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for signals := 0; ; signals++ {
+		select {
+		case got := <-dialed:
+			if got.err != nil {
+				t.Fatalf("after %d signals: %v", signals, got.err)
+			}
+			unix.Close(got.socket)
+			return
+		case <-tick.C:
+		}
+		_ = unix.Tgkill(os.Getpid(), waits, unix.SIGURG)
+		if signals == 100 { // there is room from now on
+			if fd, _, err := unix.Accept(server); err == nil {
+				unix.Close(fd)
+			}
+		}
+	}
+}
+
+// fullServer listens on a port of loopback, and has no room for one more connection.
+func fullServer(t *testing.T) (server int, address []byte) {
+	t.Helper()
+	socket := func() int {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(fd) })
+		return fd
+	}
+	server = socket()
+	if err := unix.Bind(server, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(server, 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Connect(socket(), name); err != nil { // takes the only place
+		t.Fatal(err)
+	}
+	port := name.(*unix.SockaddrInet4).Port
+	address = binary.BigEndian.AppendUint16(binary.NativeEndian.AppendUint16(nil, unix.AF_INET), uint16(port))
+	return server, append(address, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+}
