@@ -34,7 +34,8 @@ func scriptsThatLook() []string {
 		"ls -l /proc/self/fd | sed 's/.* //'; :", "for fd in /dev/fd/*; do echo $fd; done", "exec 3</dev/null; exec {x}</dev/null; echo $x; echo /proc/$$/fd/*",
 		"cat /proc/self/cmdline", "cat /proc/self/cmdline; :", "cat /proc/self/environ", "cat /proc/self/environ; :",
 		"tr -d '\\0' </proc/$$/cmdline; :", "tr -d '\\0' </proc/$$/environ; :",
-		"while read -r k v; do case $k in Sig[BIC]*|Shd*|Cap*|NoNew*|Seccomp:|[UG]id*|Groups*|Umask*|Threads*) echo $k $v;; esac; done </proc/$$/status",
+		// Read at once: read -r goes back to the end of its line, and the text may have another length by then (SigQ).
+		"mapfile -t s </proc/$$/status; for l in \"${s[@]}\"; do case $l in Sig[BIC]*|Shd*|Cap*|NoNew*|Seccomp:*|[UG]id*|Groups*|Umask*|Threads*) echo \"$l\";; esac; done",
 		"grep -E 'Sig[BIC]|Shd|Cap|Umask' /proc/self/status",
 		"cat /proc/$$/limits /proc/self/oom_score_adj; readlink /proc/$$/exe /proc/$$/cwd /proc/$$/root", "cut -d' ' -f 5-8 /proc/$$/stat | tr -d 0-9",
 		"stty -a; stty size; tty; ps -o tpgid= -p $$ | sed 's/ *[0-9]\\+/N/'", "nice; chrt -p $$ | cut -d: -f2; ionice -p $$; taskset -p $$ | cut -d: -f2",
