@@ -64,7 +64,8 @@ var layers = []row{
 	{"internal/journal/legacy", nil, nil},
 	{"internal/journal/seal", nil, nil},
 	{"internal/journal", []string{"message", "internal/redact", "internal/statedir", "internal/journal/chain", "internal/journal/legacy", "internal/journal/seal"}, []string{"sqlite"}},
-	{"internal/anchor", []string{"internal/journal/seal"}, []string{"pgx"}},
+	{"internal/postgres", nil, []string{"pgx"}},
+	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},

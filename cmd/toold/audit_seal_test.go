@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,47 +145,9 @@ func TestAnAnchorInGit(t *testing.T) {
 	statement(t, original, exitFailed, "cannot anchor in git", "anchor", "--git", all)
 }
 
-// database starts PostgreSQL on a socket in a directory of its own, and returns its URL.
-func database(t *testing.T) string {
-	t.Helper()
-	programs, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	if len(programs) == 0 {
-		t.Skip("there is no PostgreSQL here: apt-get install postgresql")
-	}
-	bin := filepath.Dir(programs[len(programs)-1])
-	dir, err := os.MkdirTemp("/tmp", "pg") // the path of a socket is short
-	noError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	as := func(ctx context.Context, program string, args ...string) *exec.Cmd {
-		if os.Getuid() != 0 {
-			return exec.CommandContext(ctx, program, args...)
-		}
-		return exec.CommandContext(ctx, "setpriv", append([]string{"--reuid=65534", "--regid=65534", "--clear-groups", program}, args...)...)
-	}
-	if os.Getuid() == 0 { // it refuses to run as root
-		noError(t, os.Chown(dir, 65534, 65534))
-	}
-	data := filepath.Join(dir, "data")
-	if out, err := as(t.Context(), filepath.Join(bin, "initdb"), "-D", data, "-U", "toold", "-A", "trust", "--no-sync").CombinedOutput(); err != nil {
-		t.Skipf("PostgreSQL cannot be set up here: %v: %s", err, out)
-	}
-	ctl := filepath.Join(bin, "pg_ctl")
-	start := as(t.Context(), ctl, "-D", data, "-l", filepath.Join(dir, "log"), "-w", "-t", "600", "-o", "-c listen_addresses= -c fsync=off -k "+dir, "start")
-	if out, err := start.CombinedOutput(); err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		t.Fatalf("PostgreSQL does not start: %v: %s %s", err, out, log)
-	}
-	t.Cleanup(func() {
-		if out, err := as(context.WithoutCancel(t.Context()), ctl, "-D", data, "-m", "immediate", "-w", "stop").CombinedOutput(); err != nil {
-			t.Errorf("PostgreSQL does not stop: %v: %s", err, out)
-		}
-	})
-	return "postgres://toold@/postgres?host=" + url.QueryEscape(dir)
-}
-
 func TestAnAnchorInPostgreSQL(t *testing.T) {
 	t.Parallel()
-	at := database(t)
+	at := startPostgres(t).url("toold")
 	anchored(t, at, "--postgres", at)
 	original, _, _, _ := sealedStates(t)
 	statement(t, original, exitFailed, "cannot anchor in PostgreSQL", "anchor", "--postgres", at+"-none")
