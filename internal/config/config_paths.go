@@ -22,7 +22,7 @@ func secrets() []string {
 	return []string{
 		"~/.ssh", "~/.gnupg", "~/.aws", "~/.azure", "~/.kube", "~/.oci",
 		"~/.config/gh", "~/.config/gcloud", "~/.config/git/credentials", "~/.config/op", "~/.config/sops",
-		"~/.docker/config.json", "~/.git-credentials", "~/.netrc", "~/.npmrc", "~/.pypirc", "~/.pgpass", "~/.my.cnf",
+		"~/.docker/config.json", "~/.git-credentials", "~/.netrc", "~/.npmrc", "~/.pypirc", "~/.pgpass", "~/.pg_service.conf", "~/.postgresql", "~/.my.cnf",
 		"~/.cargo/credentials", "~/.cargo/credentials.toml", "~/.gem/credentials", "~/.m2/settings.xml",
 		"~/.password-store", "~/.vault-token", "~/.terraform.d/credentials.tfrc.json", "~/.local/share/keyrings",
 		"~/.config/hub", "~/.config/glab-cli", "~/.config/rclone", "~/.config/doctl", "~/.config/containers/auth.json", "~/.fly", "~/.s3cfg", "~/.boto",
@@ -279,13 +279,14 @@ func (l *loader) hidden(c *Config, list []scalar) []string {
 	return out
 }
 
-// Homes are the variables that move directories in which programs keep secrets, and where
+// Homes are the variables that move directories and files in which programs keep secrets, and where
 // these are otherwise.
 func Homes() map[string]string {
 	return map[string]string{
 		"XDG_CONFIG_HOME": "~/.config", "XDG_DATA_HOME": "~/.local/share", "XDG_CACHE_HOME": "~/.cache",
 		"CODEX_HOME": "~/.codex", "CLAUDE_CONFIG_DIR": "~/.claude", "GNUPGHOME": "~/.gnupg", "DOCKER_CONFIG": "~/.docker",
 		"CARGO_HOME": "~/.cargo", "AZURE_CONFIG_DIR": "~/.azure", "PASSWORD_STORE_DIR": "~/.password-store",
+		"PGPASSFILE": "~/.pgpass", "PGSERVICEFILE": "~/.pg_service.conf", "PGSSLKEY": "~/.postgresql",
 	}
 }
 

@@ -177,7 +177,7 @@ func TestSecretsAreHiddenWhereVariablesMoveThem(t *testing.T) {
 	m := newMachine(t)
 	elsewhere := t.TempDir()
 	for variable, secret := range map[string]string{
-		"CODEX_HOME": "environments.toml", "CLAUDE_CONFIG_DIR": ".credentials.json", "XDG_CONFIG_HOME": "gh", "GNUPGHOME": "",
+		"CODEX_HOME": "environments.toml", "CLAUDE_CONFIG_DIR": ".credentials.json", "XDG_CONFIG_HOME": "gh", "GNUPGHOME": "", "PGPASSFILE": "", "PGSERVICEFILE": "", "PGSSLKEY": "",
 	} {
 		m.env[variable] = filepath.Join(elsewhere, variable)
 		got, err := Load(m.options())
