@@ -224,7 +224,7 @@ func (s *siege) check() {
 		}
 	}
 	s.t.Logf("%d calls: %v; %d had not started before a crash and ran when they were sent again", len(s.sent), kinds, again)
-	if _, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Link{}); err != nil {
+	if _, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Checks{}); err != nil {
 		s.t.Error(err)
 	}
 }

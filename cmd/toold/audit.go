@@ -78,30 +78,27 @@ type verifyRun struct {
 // run checks the journal, and that it has a link that was noted.
 func (v *verifyRun) run(ctx context.Context, cfg config.Config, noted []string) error {
 	err := recorded(ctx, cfg)
-	var kept journal.Link
-	if err == nil && len(noted) == 1 {
-		kept, err = parseLink(noted[0])
-	}
 	var checks journal.Checks
 	if err == nil {
-		checks, err = v.checks(ctx)
+		checks, err = v.checks(ctx, noted)
 	}
 	if err != nil {
 		return err
 	}
-	r, err := journal.Verify(ctx, cfg.StateDir, kept)
-	var signed journal.Checkpoints
-	if err == nil {
-		signed, err = journal.VerifyCheckpoints(ctx, cfg.StateDir, checks)
-	}
+	r, err := journal.Verify(ctx, cfg.StateDir, checks)
 	if err != nil {
 		return tampered(err)
 	}
-	return v.found(r, signed)
+	return v.found(r)
 }
 
-// checks reads what checkpoints are compared with.
-func (v *verifyRun) checks(ctx context.Context) (c journal.Checks, err error) {
+// checks reads what the journal is compared with.
+func (v *verifyRun) checks(ctx context.Context, noted []string) (c journal.Checks, err error) {
+	if len(noted) == 1 {
+		if c.Kept, err = parseLink(noted[0]); err != nil {
+			return c, err
+		}
+	}
 	if v.key != "" {
 		text, err := os.ReadFile(v.key)
 		if err == nil {
@@ -128,9 +125,9 @@ func (v *verifyRun) checks(ctx context.Context) (c journal.Checks, err error) {
 	return c, nil
 }
 
-func (v *verifyRun) found(r journal.Report, signed journal.Checkpoints) error {
-	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: signed.Count, Signed: signed.Signed, Anchors: signed.Met}
-	for _, k := range signed.Keys {
+func (v *verifyRun) found(r journal.Report) error {
+	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
+	for _, k := range r.Keys {
 		found.Keys = append(found.Keys, seal.ID(k))
 	}
 	var text strings.Builder

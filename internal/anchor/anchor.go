@@ -3,7 +3,7 @@
 // kept there.
 //
 // An anchor is worth as much as the store is out of reach of those who can change the
-// journal. The package compares nothing; see journal.VerifyCheckpoints.
+// journal. The package compares nothing; see journal.Verify.
 package anchor
 
 import (

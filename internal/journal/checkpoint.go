@@ -1,9 +1,7 @@
 package journal
 
 import (
-	"context"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -90,8 +88,9 @@ func (j *Journal) checkpointAtEnd() {
 
 func keyPath(dir string) string { return filepath.Join(notesDir(dir), keyName) }
 
-// Checks are what VerifyCheckpoints compares checkpoints with.
+// Checks are what was kept elsewhere, with which Verify compares a journal.
 type Checks struct {
+	Kept    Link                // a record; zero: none
 	Keys    []ed25519.PublicKey // only these may have signed, and one must; none: any key
 	Anchors []seal.Checkpoint   // that were kept elsewhere, also of other journals; nil: none
 }
@@ -100,51 +99,22 @@ type Checks struct {
 type Checkpoints struct {
 	Count  int
 	Signed uint64              // number of the last record that a checkpoint covers
-	Last   uint64              // number of the last record
 	Keys   []ed25519.PublicKey // that have signed, in the order of their first checkpoint
 	Met    int                 // so many anchors are of this journal
 	Older  int                 // so many are of records that were removed since, with limits.record_keep for instance
 }
 
-// VerifyCheckpoints checks the signatures in the journal in dir, and that it has what
-// anchors say of it. Verify checks all else. The error is ErrTampered when one does not fit,
-// when nothing is signed by a key that was given, or no anchor is of this journal.
-func VerifyCheckpoints(ctx context.Context, dir string, checks Checks) (Checkpoints, error) {
-	f, err := openFiles(dir)
-	defer f.close()
-	if err != nil {
-		return Checkpoints{}, fmt.Errorf("cannot verify the checkpoints of the journal: %w", err)
-	}
-	for {
-		c, err := verifyCheckpoints(ctx, f, checks)
-		if !errors.Is(err, chain.ErrNoMark) { // else a part was removed meanwhile
-			return c, err
-		}
-	}
-}
-
-func verifyCheckpoints(ctx context.Context, f files, checks Checks) (Checkpoints, error) {
-	v := checkpoints{Checks: checks, anchors: map[uint64][]seal.Checkpoint{}, failed: map[string]seal.Checkpoint{}, met: map[string]int{}}
+func newCheckpoints(checks Checks) *checkpoints {
+	v := &checkpoints{Checks: checks, anchors: map[uint64][]seal.Checkpoint{}, failed: map[string]seal.Checkpoint{}, met: map[string]int{}}
 	for _, a := range checks.Anchors {
 		v.anchors[a.Number] = append(v.anchors[a.Number], a)
 	}
-	last, _, err := chain.Verify(f.options(func(rec chain.Record) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return v.add(rec)
-	}))
-	v.Last = last.Number
-	if err == nil {
-		err = v.end()
-	}
-	var damage *chain.DamageError
-	if errors.As(err, &damage) {
-		err = fmt.Errorf("%w: %w", ErrTampered, err)
-	}
-	return v.Checkpoints, err
+	return v
 }
 
+// checkpoints checks those of a log, and that it has what anchors say of it. The errors are
+// ErrTampered when one does not fit, when nothing is signed by a key that was given, or no
+// anchor is of this journal.
 type checkpoints struct {
 	Checks
 	Checkpoints

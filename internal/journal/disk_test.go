@@ -148,7 +148,7 @@ func TestACallIsBegunByOneOfSeveralProcesses(t *testing.T) {
 			t.Errorf("call %s was begun %d times", id, n)
 		}
 	}
-	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -87,7 +87,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	if calls, done, err := Import(t.Context(), dir, false); err != nil || done {
 		t.Errorf("again: %d calls, %v, %v", calls, done, err)
 	}
-	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
 		t.Error(err)
 	}
 	j, err := Open(t.Context(), dir, Identity{PID: 1, Boot: "x"})
@@ -105,7 +105,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 		t.Errorf("the next call is %+v, %v", rec, err)
 	}
 	must(t, j.Close())
-	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
 		t.Error(err)
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -240,7 +240,7 @@ func TestStrangePathsAreOpenedAsTheyAre(t *testing.T) {
 // verify checks that nothing of a journal was changed.
 func verify(t *testing.T, dir string) {
 	t.Helper()
-	_, err := journal.Verify(t.Context(), dir, journal.Link{})
+	_, err := journal.Verify(t.Context(), dir, journal.Checks{})
 	must(t, err)
 }
 

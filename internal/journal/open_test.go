@@ -83,14 +83,14 @@ func TestTheJournalIsReadBackwardsAndByItsLinks(t *testing.T) {
 	if diff := cmp.Diff([]string{"third", "second", "first"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	link, err := journal.Verify(ctx, dir, journal.Link{})
+	link, err := journal.Verify(ctx, dir, journal.Checks{})
 	must(t, err)
 	must(t, cycle(ctx, j, call("fourth")))
-	if later, err := journal.Verify(ctx, dir, link.Link); err != nil || later.Number <= link.Number {
+	if later, err := journal.Verify(ctx, dir, journal.Checks{Kept: link.Link}); err != nil || later.Number <= link.Number {
 		t.Errorf("it has link %d, %v", later.Number, err)
 	}
 	for _, other := range []journal.Link{{Number: link.Number + 1, Hash: link.Hash}, {Number: link.Number}, {Number: link.Number + 1000, Hash: link.Hash}} {
-		if _, err := journal.Verify(ctx, dir, other); !errors.Is(err, journal.ErrTampered) {
+		if _, err := journal.Verify(ctx, dir, journal.Checks{Kept: other}); !errors.Is(err, journal.ErrTampered) {
 			t.Errorf("link %d:%x: %v", other.Number, other.Hash, err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	}
 	lived(t, j, "second", 40)
 	last := j.Last()
-	before, err := Verify(t.Context(), dir, Link{})
+	before, err := Verify(t.Context(), dir, Checks{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +90,11 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 	if rec, err := j.Find(t.Context(), "agent", "open"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the call that ended: %+v, %v", rec, err)
 	}
-	r, err := Verify(t.Context(), dir, Link{})
+	r, err := Verify(t.Context(), dir, Checks{})
 	if err != nil || r.Gone == 0 {
 		t.Errorf("%d records are gone, %v", r.Gone, err)
 	}
-	if _, err := Verify(t.Context(), dir, before.Link); err != nil && (errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "was removed with its part")) {
+	if _, err := Verify(t.Context(), dir, Checks{Kept: before.Link}); err != nil && (errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), "was removed with its part")) {
 		t.Errorf("a link from before: %v", err)
 	}
 	is := dumped(t, j)
@@ -146,7 +146,7 @@ func TestAPartThatSomebodyRemovedIsMissed(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "journal", "00000001.log")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Verify(t.Context(), dir, Link{}); !errors.Is(err, ErrTampered) {
+	if _, err := Verify(t.Context(), dir, Checks{}); !errors.Is(err, ErrTampered) {
 		t.Errorf("verify: %v", err)
 	}
 	next, _ := openFaulty(t, dir)
@@ -202,7 +202,7 @@ func TestLargeTextsAreBesideTheLog(t *testing.T) {
 	if err != nil || found != nil || len(text) < largeText || len(rec.Result) < largeText {
 		t.Errorf("%d bytes of arguments, %v; %d bytes of result, %v", len(text), err, len(rec.Result), found)
 	}
-	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
 		t.Fatal(err)
 	}
 	lived(t, j, "more", 40)
@@ -230,7 +230,7 @@ func TestALostTextIsNamedWithItsCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := Verify(t.Context(), dir, Link{})
+	_, err := Verify(t.Context(), dir, Checks{})
 	if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), `of the tool call "two" of 2`) || strings.Contains(err.Error(), "other") {
 		t.Errorf("verify: %v", err)
 	}
@@ -265,7 +265,7 @@ func TestADamagedRecordIsNamedWithItsCallAndThoseAfterIt(t *testing.T) {
 		if err := os.WriteFile(path, edited, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Verify(t.Context(), dir, Link{})
+		_, err := Verify(t.Context(), dir, Checks{})
 		if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `cannot be trusted: "a-2" of 2`) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -289,7 +289,7 @@ func TestWhatWasCutOffIsReported(t *testing.T) {
 	}
 	j, _ = openFaulty(t, dir)
 	lived(t, j, "b", 1)
-	r, err := Verify(t.Context(), dir, Link{})
+	r, err := Verify(t.Context(), dir, Checks{})
 	if err != nil || len(r.Cuts) != 1 || string(r.Cuts[0].Text) != "half of a record" {
 		t.Errorf("%+v, %v", r.Cuts, err)
 	}
@@ -352,7 +352,7 @@ func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
 		default:
 		}
 		removed += removeAll(t, j)
-		if _, err := Verify(t.Context(), dir, Link{}); err != nil && !strings.Contains(err.Error(), "bytes follow record") { // what is being written
+		if _, err := Verify(t.Context(), dir, Checks{}); err != nil && !strings.Contains(err.Error(), "bytes follow record") { // what is being written
 			t.Fatal(err)
 		}
 	}
@@ -383,7 +383,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	if done, err := j.Remove(t.Context(), list[len(list)-1]); err == nil {
 		t.Errorf("removed: %v", done)
 	}
-	if _, err := Verify(t.Context(), dir, Link{}); err != nil {
+	if _, err := Verify(t.Context(), dir, Checks{}); err != nil {
 		t.Error(err)
 	}
 	lived(t, j, "b", 5)
@@ -391,7 +391,7 @@ func TestARemovalThatFailsIsDoneAgain(t *testing.T) {
 	if n := removeAll(t, j); n == 0 {
 		t.Error("nothing was removed")
 	}
-	if r, err := Verify(t.Context(), dir, Link{}); err != nil || r.Gone == 0 {
+	if r, err := Verify(t.Context(), dir, Checks{}); err != nil || r.Gone == 0 {
 		t.Errorf("%d records are gone, %v", r.Gone, err)
 	}
 	if n, err := j.Calls(t.Context(), 0, 100); err != nil || len(n) == 0 || n[len(n)-1].ID != "b-4" {

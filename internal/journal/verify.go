@@ -36,17 +36,17 @@ type Link struct {
 }
 
 // Verify checks that nothing of the journal in dir was changed, added or removed, its index
-// included, and that it has the link kept unless that is zero. It returns the last link. The
-// error is ErrTampered and names the first record that does not fit. Only a link kept elsewhere
-// shows that all files were made anew.
-func Verify(ctx context.Context, dir string, kept Link) (Report, error) {
+// included, its signatures, and that it has what was kept elsewhere. The error is ErrTampered
+// and names the first record that does not fit. Only what was kept elsewhere shows that all
+// files were made anew.
+func Verify(ctx context.Context, dir string, checks Checks) (Report, error) {
 	f, err := openFiles(dir)
 	defer f.close()
 	if err != nil {
 		return Report{}, fmt.Errorf("cannot verify the journal: %w", err)
 	}
 	for {
-		r, err := verify(ctx, &f, kept)
+		r, err := verify(ctx, &f, checks)
 		switch {
 		case errors.Is(err, chain.ErrNoMark):
 			continue // a part was removed meanwhile
@@ -62,6 +62,7 @@ type Report struct {
 	Link        // the last
 	Gone uint64 // so many records before were removed with their part of the journal
 	Cuts []Cut
+	Checkpoints
 }
 
 // Cut is what toold has removed from the end of the log, because it was no whole record: a
@@ -73,8 +74,9 @@ type Cut struct {
 	Text   []byte // the first of them
 }
 
-func verify(ctx context.Context, f *files, kept Link) (Report, error) {
-	v := verification{kept: kept, met: kept == Link{}, texts: texts{dir: f.log, strict: true}}
+func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
+	kept := checks.Kept
+	v := verification{kept: kept, met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
@@ -91,7 +93,9 @@ func verify(ctx context.Context, f *files, kept Link) (Report, error) {
 		return Report{}, tampered("record number %d is not the one that was noted", kept.Number)
 	}
 	v.report.Link = Link{mark.Number, mark.Hash}
-	return v.report, nil
+	err = v.signed.end()
+	v.report.Checkpoints = v.signed.Checkpoints
+	return v.report, err
 }
 
 func tampered(format string, args ...any) error {
@@ -102,6 +106,7 @@ func tampered(format string, args ...any) error {
 type verification struct {
 	kept   Link
 	met    bool
+	signed *checkpoints
 	texts  texts
 	lost   bool   // a text beside the log is lost, and all records are whole
 	gone   uint64 // the last record that says that a part was removed
@@ -194,6 +199,9 @@ func (v *verification) meet(rec chain.Record) {
 
 func (v *verification) add(rec chain.Record) error {
 	v.meet(rec)
+	if err := v.signed.add(rec); err != nil {
+		return err
+	}
 	e, err := decodeRecord(rec, v.texts)
 	if v.lost = errors.Is(err, chain.ErrBlob); v.lost {
 		return &chain.DamageError{Mark: rec.Mark, Why: err.Error()}
