@@ -78,10 +78,9 @@ func (j *Journal) checkpointWhenDue() {
 	}
 }
 
-// checkpointAtEnd signs what this process has recorded.
-func (j *Journal) checkpointAtEnd() {
+// CheckpointRest signs what this process has recorded, unless it is signed. Close does so, too.
+func (j *Journal) CheckpointRest() {
 	if j.write.appended.Load() && j.write.end.Load().Number > j.write.signed.Load().Number {
-		j.WaitForLock(lookFor)
 		_, _ = j.checkpoint(soon) // the next one that stops does it
 	}
 }

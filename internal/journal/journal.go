@@ -63,14 +63,17 @@ type Journal struct {
 
 	misses  int // ids that were new; of one that has the lock of the table
 	closing atomic.Bool
+	hold    atomic.Uint32  // of Hold
+	grown   chan struct{}  // of Grown; capacity 1
 	beside  sync.WaitGroup // of what reads the index for a filter
 	key     seal.Key
 }
 
 type files struct {
 	log, notes chain.Dir
-	path       string // of log
-	segment    int64  // how large one becomes
+	path       string     // of log; "" = a copy elsewhere, without an index
+	segment    int64      // how large one becomes
+	last       chain.Mark // of a copy, which has no notes
 }
 
 const (
@@ -120,10 +123,16 @@ func HeadInside(dir string) bool {
 
 func logDir(dir string) string { return filepath.Join(dir, "journal") }
 
-func (f *files) indexPath() string { return filepath.Join(f.path, indexName) }
+// indexPath is "" without an index.
+func (f *files) indexPath() string {
+	if f.path == "" {
+		return ""
+	}
+	return filepath.Join(f.path, indexName)
+}
 
 func (f *files) options(seen func(chain.Record) error) chain.Options {
-	return chain.Options{Dir: f.log, Notes: f.notes, Note: noteName, SegmentBytes: f.segment, Wait: lockWait, Seen: seen}
+	return chain.Options{Dir: f.log, Notes: f.notes, Note: noteName, Noted: f.last, SegmentBytes: f.segment, Wait: lockWait, Seen: seen}
 }
 
 func (f *files) close() error {
@@ -143,7 +152,7 @@ func Open(ctx context.Context, dir string, daemon Identity) (*Journal, error) {
 }
 
 func open(ctx context.Context, dir string, daemon Identity, files func(dir string) (files, error)) (*Journal, error) {
-	j := &Journal{daemon: daemon}
+	j := &Journal{daemon: daemon, grown: make(chan struct{}, 1)}
 	if err := j.open(ctx, dir, files); err != nil {
 		return nil, fmt.Errorf("cannot open the journal in %q: %w", dir, errors.Join(err, j.Close()))
 	}
@@ -181,6 +190,10 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	j.filling.after, j.filling.do = fillAfter, func() {
 		_ = j.fill(context.Background()) // a query meets the same error
 		j.checkpointWhenDue()
+		select {
+		case j.grown <- struct{}{}:
+		default:
+		}
 	}
 	j.write.changed = j.filling.set
 	return nil
@@ -297,7 +310,10 @@ func (j *Journal) Close() error {
 		j.write.alarm.close()
 		j.write.flush()
 		j.filling.close()
-		j.checkpointAtEnd()
+		if j.write.log != nil {
+			j.WaitForLock(lookFor)
+		}
+		j.CheckpointRest()
 		_ = j.fill(context.Background()) // else the next one does it
 	}
 	if j.write != nil && j.write.log != nil {

@@ -32,7 +32,7 @@ func (j *Journal) Parts() (list []Part, err error) {
 }
 
 // Remove removes a part, and those before it. It reports false when a call that is open was
-// recorded there, or the part is gone. That it was removed is recorded; an id of its calls is
+// recorded there, Hold keeps it, or it is gone. That it was removed is recorded; an id of its calls is
 // new again.
 func (j *Journal) Remove(ctx context.Context, p Part) (removed bool, err error) {
 	if err := j.settle(ctx); err != nil {
@@ -49,8 +49,10 @@ func (j *Journal) Remove(ctx context.Context, p Part) (removed bool, err error) 
 			return 0, err
 		}
 		stays := min(p.segment+1, at.Segment, last)
-		if open > 0 {
-			stays = min(stays, open)
+		for _, needed := range []uint32{open, j.hold.Load()} {
+			if needed > 0 {
+				stays = min(stays, needed)
+			}
 		}
 		removed = stays > p.segment && stays > first
 		if !removed {

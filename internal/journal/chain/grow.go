@@ -111,7 +111,7 @@ func (l *Log) goOn() (moved bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	h, s, err := begin(f, l.last.Segment+1, l.last, size)
+	h, first, s, err := begin(f, l.last.Segment+1, l.last, size)
 	switch {
 	case errors.Is(err, errBroken) && noted.Number <= l.last.Number:
 		return false, f.Close() // who made it did not finish; it is made anew
@@ -121,10 +121,8 @@ func (l *Log) goOn() (moved bool, err error) {
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	mark := s.at
-	mark.Offset = 0
-	if err = rewrite(f, noted, mark.Segment, size); err == nil {
-		err = l.change(f, h.limit, mark, s.at.Offset)
+	if err = rewrite(f, noted, first.Segment, size); err == nil {
+		err = l.change(f, h.limit, first.Mark, s.at.Offset)
 	}
 	if err != nil {
 		return false, errors.Join(err, f.Close())

@@ -45,8 +45,9 @@ func (e *DamageError) Error() string {
 // Options is what a Log works with.
 type Options struct {
 	Dir   Dir
-	Notes Dir    // where the note is
+	Notes Dir    // where the note is; nil, for Verify only, when Noted says what it would
 	Note  string // the name of its file
+	Noted Mark
 	// SegmentBytes is how large a segment becomes before the next one begins. It is
 	// chosen when a segment is made.
 	SegmentBytes int64
@@ -259,14 +260,22 @@ func (l *Log) Begin(segmentBytes int64) { l.opt.SegmentBytes = segmentBytes }
 // that the log has; the zero Mark is before the first. It may be called at any time. The
 // error is ErrNoMark when the log has another record at after, or none.
 func (l *Log) Read(after, to Mark, seen func(Record) error) error {
-	if after.Number >= to.Number {
+	return l.read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number})
+}
+
+// Copy is Read, and passes on the log's own records, too. What it passes on is all of the log.
+func (l *Log) Copy(after, to Mark, seen func(Record) error) error {
+	return l.read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number, whole: true})
+}
+
+func (l *Log) read(after Mark, w walk) error {
+	if after.Number >= w.stop {
 		return nil
 	}
 	list, err := segments(l.opt.Dir)
 	if err != nil {
 		return err
 	}
-	w := walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number}
 	defer w.close()
 	if after == (Mark{}) {
 		return w.all(list)

@@ -20,6 +20,7 @@ type Record struct {
 	Kind   byte
 	Time   time.Time
 	Body   []byte
+	Text   []byte // the whole record, as it is in the file
 }
 
 // Mark is where a record is, and its hash.
@@ -117,7 +118,7 @@ func (s *scanner) next() (Record, error) {
 	}
 	r := Record{
 		Mark:   Mark{s.at.Number + 1, s.at.Segment, s.at.Offset, sha256.Sum256(text)},
-		Before: s.at.Hash, Kind: text[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(text[timeAt:]))).UTC(), Body: text[bodyAt:],
+		Before: s.at.Hash, Kind: text[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(text[timeAt:]))).UTC(), Body: text[bodyAt:], Text: text,
 	}
 	if Hash(text[beforeAt:numberAt]) != s.at.Hash || binary.BigEndian.Uint64(text[numberAt:]) != r.Number {
 		return Record{}, errChain

@@ -57,26 +57,30 @@ func decodeSegment(r Record) (h segmentHeader, err error) {
 	return h, nil
 }
 
-// begin reads the first record of a segment that has size bytes and follows a record.
-func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segmentHeader, s *scanner, err error) {
+// begin reads the first record of a segment that has size bytes and follows a record. s reads
+// those behind it.
+func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segmentHeader, first Record, s *scanner, err error) {
 	s = scan(file, Mark{Number: before.Number, Segment: segment, Hash: before.Hash}, size)
-	r, err := s.next()
+	first, err = s.next()
 	if errors.Is(err, io.EOF) {
-		return h, nil, errBroken
+		err = errBroken
 	}
-	if err != nil {
-		return h, nil, err
+	if err == nil {
+		h, err = decodeSegment(first)
 	}
-	if h, err = decodeSegment(r); err != nil {
-		return h, nil, err
+	if err == nil && h.segment != segment {
+		err = errChain
 	}
-	if h.segment != segment {
-		return h, nil, errChain
-	}
-	return h, s, nil
+	return h, first, s, err
 }
 
 func segmentName(n uint32) string { return fmt.Sprintf("%08d.log", n) }
+
+// segmentNumber is that of a segment's file; 0 for another one.
+func segmentNumber(name string) (n uint32) {
+	_, _ = fmt.Sscanf(strings.TrimLeft(name, "0"), "%d.log", &n)
+	return n
+}
 
 func segments(dir Dir) ([]uint32, error) {
 	list, err := segmentsLeft(dir)
@@ -95,8 +99,7 @@ func segmentsLeft(dir Dir) (list []uint32, err error) {
 		return nil, fmt.Errorf("cannot list the log's segments: %w", err)
 	}
 	for _, name := range names {
-		var n uint32
-		if _, err := fmt.Sscanf(strings.TrimLeft(name, "0"), "%d.log", &n); err == nil && name == segmentName(n) {
+		if n := segmentNumber(name); n > 0 && name == segmentName(n) {
 			list = append(list, n)
 		}
 	}

@@ -16,6 +16,7 @@ type walk struct {
 	upTo  int64        // how much of the last segment is read; 0 = all
 	stop  uint64       // the number of the last record that is read; 0 = none
 	own   func(Record) // is called for the log's own records; may be nil
+	whole bool         // seen is called for them, too
 	base  removal      // where the log begins, when its first segments were removed
 
 	header segmentHeader // of the current segment
@@ -180,7 +181,7 @@ func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 	if last && w.upTo > 0 {
 		size = min(size, w.upTo)
 	}
-	h, s, err := begin(f, n, w.last, size)
+	h, first, s, err := begin(f, n, w.last, size)
 	switch {
 	case err != nil && last && w.incomplete(err):
 		return false, f.Close()
@@ -188,16 +189,16 @@ func (w *walk) segment(n uint32, last bool) (begun bool, err error) {
 		err = &DamageError{Mark{Number: w.last.Number + 1, Segment: n}, "the segment does not follow the one before"}
 	}
 	if err == nil {
-		err = w.check(Mark{s.at.Number, n, 0, s.at.Hash})
+		err = w.check(first.Mark)
 	}
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
 	w.close()
 	w.header, w.file, w.size = h, f, size
-	w.last, w.end = Mark{s.at.Number, n, 0, s.at.Hash}, s.at.Offset
-	if w.own != nil {
-		w.own(Record{Mark: w.last, Kind: KindSegment})
+	w.last, w.end = first.Mark, s.at.Offset
+	if err := w.pass(first); err != nil {
+		return true, err
 	}
 	return true, w.records(s)
 }
@@ -238,16 +239,16 @@ func (w *walk) records(s *scanner) error {
 }
 
 func (w *walk) pass(r Record) error {
-	if !own(r.Kind) {
-		return w.seen(r)
-	}
 	if r.Kind == KindRemoved && w.base.allows(r.Body) {
 		w.base = removal{}
 	}
-	if w.own != nil {
+	if own(r.Kind) && w.own != nil {
 		w.own(r)
 	}
-	return nil
+	if own(r.Kind) && !w.whole {
+		return nil
+	}
+	return w.seen(r)
 }
 
 // stopped reports whether no more is to be read.
@@ -287,12 +288,7 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 		return nil, err
 	}
 	defer unlock()
-	n, err := openNote(o, false)
-	if err != nil {
-		return nil, err
-	}
-	defer n.file.Close()
-	if w.noted, err = n.read(true); err != nil {
+	if w.noted, err = noted(o); err != nil {
 		return nil, err
 	}
 	if list, err = segments(o.Dir); err != nil || len(list) == 0 {
@@ -304,6 +300,19 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	}
 	w.upTo, err = f.Size()
 	return list, errors.Join(err, f.Close())
+}
+
+// noted is the last record of a log, as its note says.
+func noted(o Options) (Mark, error) {
+	if o.Notes == nil {
+		return o.Noted, nil
+	}
+	n, err := openNote(o, false)
+	if err != nil {
+		return Mark{}, err
+	}
+	defer n.file.Close()
+	return n.read(true)
 }
 
 // Accept notes a log as it is, up to the first record that does not follow the one before,

@@ -1,0 +1,179 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+// KindCall is the kind of the record that a call was received, the first of each call.
+const KindCall = kindCall
+
+// Copied is a record as another store keeps it.
+type Copied struct {
+	chain.Record
+	About
+	Beside map[chain.Hash][]byte // the texts that it names and that are beside the log
+}
+
+// About is what a record says of a call or a message, to find it by. What it does not say is
+// empty.
+type About struct {
+	Call                                       Key
+	Client, Agent, Conversation, Run, ToolCall string
+	Workspace, Tool, Type, Status              string
+	Action, By                                 string // of a decision
+}
+
+// ID returns the name of the journal, which it was given by chance.
+func (j *Journal) ID() (string, error) {
+	if j.write.log == nil {
+		return "", j.write.tampered
+	}
+	id := j.write.log.ID()
+	return hex.EncodeToString(id[:]), nil
+}
+
+// Grown delivers after records were added, by this process or others as far as it knows.
+func (j *Journal) Grown() <-chan struct{} { return j.grown }
+
+// Hold has Remove keep the parts of the log from a segment on; 0 = it may remove all.
+func (j *Journal) Hold(segment uint32) { j.hold.Store(segment) }
+
+// Copy returns the records behind one that was copied before, at the beginning the zero Mark:
+// not more than a number of them, and than of bytes but for one. All of them are on the disk.
+// left is how many the journal has behind those. The error is chain.ErrNoMark when the journal
+// has another record there, or none.
+func (j *Journal) Copy(after chain.Mark, most int, size int) (list []Copied, left uint64, err error) {
+	w := j.write
+	if err := w.look(); err != nil {
+		return nil, 0, err
+	}
+	end := *w.end.Load()
+	if after.Number >= end.Number && after != end {
+		return nil, 0, chain.ErrNoMark
+	}
+	if err = w.sync(end.Number); err == nil {
+		err = w.log.Copy(after, end, func(rec chain.Record) error {
+			if len(list) == most || size <= 0 {
+				return errEnough
+			}
+			c, err := copied(rec, texts{dir: w.texts.dir, strict: true}.of(rec.Segment))
+			size -= len(rec.Text)
+			for _, text := range c.Beside {
+				size -= len(text)
+			}
+			list, after = append(list, c), rec.Mark
+			return err
+		})
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, 0, fmt.Errorf("cannot copy the journal: %w", err)
+	}
+	return list, end.Number - after.Number, nil
+}
+
+// SaysOf returns what a record says to find it by.
+func SaysOf(rec chain.Record) (About, error) {
+	c, err := copied(rec, unread)
+	return c.About, err
+}
+
+// copied reads what a record says, and what is beside it. A text that was lost stays lost.
+func copied(rec chain.Record, fetch func(chain.Hash, int64) ([]byte, error)) (Copied, error) {
+	c := Copied{Record: rec, Beside: map[chain.Hash][]byte{}}
+	e := newEvent(rec.Kind)
+	if e == nil {
+		return c, nil // the log's own
+	}
+	err := decode(rec.Body, e, func(h chain.Hash, size int64) ([]byte, error) {
+		text, err := fetch(h, size)
+		if err == nil {
+			c.Beside[h] = text
+		} else if errors.Is(err, chain.ErrBlob) {
+			err = nil
+		}
+		return nil, err
+	})
+	c.About = about(e)
+	return c, err
+}
+
+func about(e event) (a About) {
+	switch e := e.(type) {
+	case *callEvent:
+		k := &e.call
+		a = About{
+			Call: Key(e.key), Client: k.Client, Agent: k.AgentID, Conversation: k.ConversationID, Run: k.RunID, ToolCall: k.ID,
+			Workspace: k.Workspace, Tool: cmp.Or(k.Canonical, k.Tool), Type: k.MessageType,
+		}
+		a.decided(e.decision)
+		if e.answered {
+			a.returned(&e.answer)
+		}
+	case *decisionEvent:
+		a.decided(e.decision)
+	case *returnEvent:
+		a.returned(e)
+	case *messageEvent:
+		m := &e.m
+		a = About{Client: m.Client, Agent: m.AgentID, Conversation: m.ConversationID, Run: m.RunID, ToolCall: m.CallID, Type: m.Type, Status: m.Status}
+	}
+	a.Call = cmp.Or(a.Call, callOf(e))
+	return a
+}
+
+func (a *About) decided(d Decision) {
+	if d.Action != "" {
+		a.Action, a.By = d.Action, d.By
+	}
+}
+
+func (a *About) returned(e *returnEvent) {
+	a.decided(e.outcome.Decision)
+	a.Status, a.Tool = e.outcome.Status, cmp.Or(e.outcome.Canonical, a.Tool)
+}
+
+// Gather makes a call, with its Arguments, of all its records in the order of the log; dir has
+// what is beside that.
+func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
+	t := newTable()
+	var arguments []byte
+	for _, rec := range records {
+		e, err := decodeRecord(rec, texts{dir: dir})
+		if err != nil {
+			return r, err
+		}
+		if e, is := e.(*callEvent); is {
+			r.Key, arguments = Key(e.key), e.call.Arguments
+		}
+		t.apply(e, rec.Number, rec.Time)
+	}
+	known := t.calls[r.Key]
+	if known == nil {
+		return r, errors.New("its first record is missing")
+	}
+	r = known.Record
+	r.Arguments = arguments
+	return r, nil
+}
+
+// Fits reports whether a query selects a call that was gathered, but for its keys and its Text.
+func (q CallQuery) Fits(r *Record) bool {
+	is := func(want, has string) bool { return want == "" || want == has }
+	if !is(q.Agent, r.AgentID) || !is(q.Workspace, r.Workspace) || !is(q.Tool, r.Canonical) {
+		return false
+	}
+	asked := !q.Asked || r.Decision.Action == "ask" || slices.Contains([]string{"person", "beforehand", "deadline"}, r.Decision.By)
+	return asked && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
+}
+
+// VerifyCopy is Verify for a copy of a journal, which ends with a record. It has no index.
+func VerifyCopy(ctx context.Context, log chain.Dir, last chain.Mark, checks Checks) (Report, error) {
+	return verify(ctx, &files{log: log, last: last}, checks)
+}
