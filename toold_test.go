@@ -66,6 +66,7 @@ var layers = []row{
 	{"internal/journal", []string{"message", "internal/redact", "internal/statedir", "internal/journal/chain", "internal/journal/legacy", "internal/journal/seal"}, []string{"sqlite"}},
 	{"internal/postgres", nil, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
+	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},
@@ -89,11 +90,11 @@ var layers = []row{
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},
 	{"internal/daemon", []string{
 		"internal/paths", "client", "interop/mcp", "message", "policy", "sandbox", "sandbox/cgroup", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/quarantine", "executor", "tools", "tools/bash", "tools/calls", "tools/files", "tools/elsewhere", "tools/spool",
-		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/tokens", "internal/trace", "internal/workspaces",
+		"internal/approval", "internal/codex", "internal/config", "internal/dispatch", "internal/journal", "internal/loopback", "internal/metrics", "internal/server", "internal/statedir", "internal/store", "internal/tokens", "internal/trace", "internal/workspaces",
 	}, []string{"fsnotify", "x/sys", "zap"}},
 	{"cmd/toold", []string{
 		"internal/paths", "message", "policy", "policy/check", "sandbox", "sandbox/cgroup", "sandbox/protect", "sandbox/quarantine", "sandbox/widen", "executor", "tools", "client",
-		"internal/anchor", "internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/tokens", "internal/workspaces",
+		"internal/anchor", "internal/config", "internal/daemon", "internal/dispatch", "internal/display", "internal/journal", "internal/journal/seal", "internal/loopback", "internal/server", "internal/service", "internal/statedir", "internal/store", "internal/tokens", "internal/workspaces",
 		"interop/claude", "interop/connect", "interop/hook", "interop/letta", "interop/mcp",
 	}, []string{"cobra", "zap"}},
 

@@ -32,18 +32,22 @@ func auditCommand(g *global) *cobra.Command {
 			"Whoever owns the machine can make all hashes and, with the key, all signatures anew: keep\n" +
 			"what is printed elsewhere and name it later, or anchor checkpoints elsewhere (toold audit\n" +
 			"anchor), to see that too. Ends with exit code 6 at the first record that does not fit. A\n" +
-			"daemon may run meanwhile.",
-		RunE: g.remotely(v.run),
+			"daemon may run meanwhile. With --postgres it checks what a team store has, of all daemons\n" +
+			"or of those that --daemon names; there is no index there, and each row has to say what its\n" +
+			"record says.",
+		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), args) },
 	}
 	verify.Flags().StringVar(&v.key, "key", "", "`file` of public keys that were kept elsewhere; only these may have signed checkpoints")
 	verify.Flags().StringArrayVar(&v.anchors, "anchor", nil, "`place` of checkpoints that were kept elsewhere: file:PATH, git:REPOSITORY or postgres://HOST/DATABASE")
+	verify.Flags().StringVar(&v.store, "postgres", "", "`URL` of a team store, which is checked instead of the journal here")
+	verify.Flags().StringVar(&v.daemon, "daemon", "", "only a daemon in the store: `OWNER` or OWNER/ID")
 	cmd.AddCommand(verify, &cobra.Command{
 		Use: "accept", Short: "Note the end of the journal as it is now, for instance after restoring a backup", Args: cobra.NoArgs,
 		RunE: g.remotely(g.accept),
 	}, &cobra.Command{
 		Use: "key", Short: "Print the public key that checkpoints are signed with", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return g.withRecord(cmd.Context(), g.publicKey) },
-	}, anchorCommand(g), exportCommand(g))
+	}, anchorCommand(g), exportCommand(g), storeCommand(g))
 	return cmd
 }
 
@@ -73,14 +77,24 @@ type verifyRun struct {
 	*global
 	key     string
 	anchors []string
+	store   string // the connection string of a team store; "" = the journal here
+	daemon  string // in the store; "" = all
 }
 
 // run checks the journal, and that it has a link that was noted.
-func (v *verifyRun) run(ctx context.Context, cfg config.Config, noted []string) error {
-	err := recorded(ctx, cfg)
-	var checks journal.Checks
+func (v *verifyRun) run(ctx context.Context, noted []string) error {
+	checks, err := v.checks(ctx, noted)
+	switch {
+	case err != nil:
+		return err
+	case v.store != "":
+		return v.inStore(ctx, checks)
+	case v.daemon != "":
+		return &exitError{exitUsage, errNoStore}
+	}
+	cfg, err := v.remote()
 	if err == nil {
-		checks, err = v.checks(ctx, noted)
+		err = recorded(ctx, cfg)
 	}
 	if err != nil {
 		return err
@@ -89,7 +103,7 @@ func (v *verifyRun) run(ctx context.Context, cfg config.Config, noted []string) 
 	if err != nil {
 		return tampered(err)
 	}
-	return v.found(r)
+	return v.found("", r)
 }
 
 // checks reads what the journal is compared with.
@@ -125,12 +139,16 @@ func (v *verifyRun) checks(ctx context.Context, noted []string) (c journal.Check
 	return c, nil
 }
 
-func (v *verifyRun) found(r journal.Report) error {
-	found := verified{Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
+// found prints what is sound, of a daemon in a store or, without a name, of the journal here.
+func (v *verifyRun) found(daemon string, r journal.Report) error {
+	found := verified{Daemon: daemon, Records: r.Number, Hash: hex.EncodeToString(r.Hash[:]), Removed: r.Gone, Checkpoints: r.Count, Signed: r.Signed, Anchors: r.Met}
 	for _, k := range r.Keys {
 		found.Keys = append(found.Keys, seal.ID(k))
 	}
 	var text strings.Builder
+	if daemon != "" {
+		text.WriteString(oneLine(daemon) + " ")
+	}
 	fmt.Fprintf(&text, "%d:%s\n", found.Records, found.Hash)
 	if r.Gone > 0 {
 		fmt.Fprintf(&text, "the first %d records were removed, as the configuration says (limits.state_bytes, limits.record_keep)\n", r.Gone)
@@ -159,6 +177,7 @@ func (v *verifyRun) note(found verified) {
 }
 
 type verified struct {
+	Daemon      string        `json:"daemon,omitempty"` // in a team store
 	Hash        string        `json:"hash"`
 	Records     uint64        `json:"records"`
 	Checkpoints int           `json:"checkpoints"`
@@ -195,5 +214,5 @@ func (g *global) accept(ctx context.Context, cfg config.Config, _ []string) erro
 	if err := journal.Accept(cfg.StateDir); err != nil {
 		return err
 	}
-	return (&verifyRun{global: g}).run(ctx, cfg, nil)
+	return (&verifyRun{global: g}).run(ctx, nil)
 }

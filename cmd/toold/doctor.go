@@ -52,6 +52,7 @@ func (g *global) doctor(ctx context.Context) error {
 		findings = append(findings, terminalFinding(cfg), held, policyFinding(cfg), warmFinding(ctx, cfg),
 			stateFinding(cfg), cacheFinding(ctx, cfg), g.portFinding(ctx, cfg), quarantineFinding(cfg))
 		findings = append(findings, g.runningPolicyFinding(ctx, cfg)...)
+		findings = append(findings, storeFinding(ctx, cfg)...)
 		findings = append(findings, g.agentFindings(ctx, cfg)...)
 	}
 	return g.printFindings(findings)

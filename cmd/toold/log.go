@@ -48,6 +48,8 @@ type logRun struct {
 	action, text string // the same
 	workspace    string // the same; a canonical path
 	follow       bool
+	store        string // the connection string of a team store; "" = the journal here
+	daemon       string // in the store; "" = any
 }
 
 // wasAsked is the --decision for calls on which a person was to decide.
@@ -60,13 +62,17 @@ func logCommand(g *global) *cobra.Command {
 		Long: "Lists the calls of the journal: when each was asked, what was decided, how it ended and\n" +
 			"what it was. toold show ID prints all of one. No daemon is needed. With --json each call is\n" +
 			"a line, as of toold show. With --workspace only calls in that one are listed. With --follow\n" +
-			"it goes on, and lists each further call when it has ended.",
+			"it goes on, and lists each further call when it has ended. With --postgres it lists the\n" +
+			"calls of all daemons that write to a team store, or of those that --daemon names.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("workspace") {
 				l.workspace = l.options.Workspace
 			}
 			if err := l.check(); err != nil {
 				return &exitError{exitUsage, err}
+			}
+			if l.store != "" {
+				return l.run(cmd.Context(), nil)
 			}
 			return l.withRecord(cmd.Context(), l.run)
 		},
@@ -79,6 +85,8 @@ func logCommand(g *global) *cobra.Command {
 	flags.StringVar(&l.action, "decision", "", "only calls that were decided so: allow, ask (waits), deny; or asked: a person was to decide")
 	flags.StringVar(&l.text, "grep", "", "only calls whose line, arguments or result contain a `text`")
 	flags.BoolVarP(&l.follow, "follow", "f", false, "go on with calls as they end")
+	flags.StringVar(&l.store, "postgres", "", "`URL` of a team store, which is read instead of the journal here")
+	flags.StringVar(&l.daemon, "daemon", "", "only calls of a daemon in the store: `OWNER` or OWNER/ID")
 	return cmd
 }
 
@@ -90,6 +98,12 @@ func (l *logRun) check() (err error) {
 		if real, err := filepath.EvalSymlinks(l.workspace); err == nil { // else it is gone, and recorded as it was
 			l.workspace = real
 		}
+	}
+	switch {
+	case l.daemon != "" && l.store == "":
+		return errNoStore
+	case l.follow && l.store != "":
+		return errors.New("--follow is for the journal here: leave out --postgres")
 	}
 	if l.most < 1 {
 		return fmt.Errorf("--lines %d: expected 1 or more", l.most)
@@ -125,7 +139,8 @@ func (l *logRun) ownName() (unknown, err error) {
 
 type logged struct {
 	journal.Record
-	text string
+	text   string
+	daemon string // in a team store; "" for the journal here
 }
 
 func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
@@ -164,7 +179,10 @@ func (l *logRun) print(calls []logged) error {
 	several := slices.ContainsFunc(calls, func(c logged) bool { return c.Workspace != calls[0].Workspace })
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
-		rows[n] = []string{c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record)}
+		if c.daemon != "" {
+			rows[n] = []string{oneLine(shortDaemon(c.daemon))}
+		}
+		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
 		if several {
 			rows[n] = append(rows[n], oneLine(cmp.Or(c.Workspace, "-")))
 		}
@@ -186,6 +204,9 @@ func (l *logRun) query() journal.CallQuery {
 func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since
+	if l.store != "" {
+		return l.collectStore(ctx, q)
+	}
 	for {
 		page, err := record.Select(ctx, q)
 		if err != nil || len(page) == 0 {
@@ -203,7 +224,7 @@ func (l *logRun) collect(ctx context.Context, record *journal.Journal, since tim
 }
 
 func newLogged(rec journal.Record) logged {
-	return logged{rec, dispatch.CallText(rec.Tool, rec.Arguments)}
+	return logged{Record: rec, text: dispatch.CallText(rec.Tool, rec.Arguments)}
 }
 
 func (l *logRun) wants(rec journal.Record) bool {
@@ -217,7 +238,7 @@ func (l *logRun) wants(rec journal.Record) bool {
 func (l *logRun) lines(calls []logged) error {
 	for _, c := range calls {
 		s, err := shown(c.Record, c.Arguments)
-		if err == nil {
+		if s.Daemon = c.daemon; err == nil {
 			err = l.emit(s)
 		}
 		if err != nil {

@@ -25,6 +25,7 @@ func showCommand(g *global) *cobra.Command {
 }
 
 type shownCall struct {
+	Daemon       string              `json:"daemon,omitempty"` // in a team store
 	CallID       string              `json:"tool_call_id"`
 	Client       string              `json:"client"`
 	AgentID      string              `json:"agent_id,omitempty"`

@@ -38,6 +38,7 @@ type Config struct {
 	Redact         []string // texts that are never shown nor kept
 	LogLevel       string   // "debug", "info", "warn" or "error"
 	Traces         string   // where traces are sent, an OTLP/HTTP URL with its path; empty = nowhere
+	Store          string   // the connection string of the team store; empty = none
 	Warnings       []string // for the person who starts the daemon: allowed, but worth a thought
 
 	Widen  widen.Bounds // what an approver may add to the sandbox of one call

@@ -79,6 +79,7 @@ func (l *loader) build(raw file) Config {
 	l.count(&c.WarmShells, raw.WarmShells, "warm_shells", bounds{0, 64})
 	c.Redact = l.redact(raw.Redact)
 	l.word(&c.LogLevel, raw.Log.Level, "log.level", "debug", "info", "warn", "error")
+	l.store(&c.Store, raw.Audit.Store)
 	l.endpoint(&c.Traces, raw.Telemetry.Endpoint)
 	c.Warnings = l.warnings
 	return c
@@ -179,6 +180,16 @@ func (l *loader) endpoint(dst *string, s scalar) {
 		return
 	}
 	*dst = u.JoinPath("v1/traces").String()
+}
+
+// store settles the team store. Calls cannot read the files that the variables name.
+func (l *loader) store(dst *string, s scalar) {
+	for word, variable := range map[string]string{"passfile": "PGPASSFILE", "servicefile": "PGSERVICEFILE", "sslkey": "PGSSLKEY"} {
+		if strings.Contains(s.text, word) {
+			l.fail(s, "audit.store: name the file of %s in the variable %s instead, with its full path: calls cannot read it then", word, variable)
+		}
+	}
+	l.text(dst, s, "audit.store")
 }
 
 var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)

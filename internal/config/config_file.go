@@ -92,6 +92,9 @@ type file struct {
 	Log        struct {
 		Level scalar `yaml:"level"`
 	} `yaml:"log"`
+	Audit struct {
+		Store scalar `yaml:"store"`
+	} `yaml:"audit"`
 	Telemetry struct {
 		Endpoint scalar `yaml:"otlp_endpoint"`
 	} `yaml:"telemetry"`

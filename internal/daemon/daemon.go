@@ -26,6 +26,7 @@ import (
 	"github.com/toold/toold/internal/loopback"
 	"github.com/toold/toold/internal/metrics"
 	"github.com/toold/toold/internal/server"
+	"github.com/toold/toold/internal/store"
 	"github.com/toold/toold/internal/trace"
 	"github.com/toold/toold/internal/workspaces"
 	"github.com/toold/toold/interop/mcp"
@@ -78,6 +79,7 @@ type Daemon struct {
 	mcp       *mcp.Handler
 	server    *server.Server
 	traces    *trace.Exporter
+	store     *store.Store
 	listeners []net.Listener
 	inside    *loopback.Pipe // one of them, for parts of this process that are clients
 
@@ -132,17 +134,9 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	if err = d.listen(ctx); err != nil {
 		return err
 	}
-	calls, imported, err := journal.Import(ctx, d.Config.StateDir, false)
-	if err != nil {
+	if err = d.openJournal(ctx); err != nil {
 		return err
 	}
-	if imported {
-		d.Log.Info("imported the journal of 0.1.0-dev; the old one is kept as journal.db.imported", zap.Int("calls", calls))
-	}
-	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
-		return err
-	}
-	d.keeper = newKeeper(d.Config, d.journal)
 	secrets, err := d.Tokens()
 	if err != nil {
 		return err
@@ -164,7 +158,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	d.server = server.New(server.Options{
 		Reload:  d.policies.reload,
 		Policy:  d.policies.state,
-		Metrics: meter, Refused: meter.Refused,
+		Metrics: meter, Refused: meter.Refused, Store: d.store.Behind,
 		Dispatch: d.calls, Codex: d.codex, MCP: d.serveMCP, Approvals: approvals, Journal: d.journal, Log: d.Log, Tokens: secrets,
 		Greet: d.greet, Question: d.Question,
 		AllowedHosts: d.Config.AllowedHosts, AllowedOrigins: d.Config.AllowedOrigins, OwnOrigins: []string{d.Origin()},
@@ -174,6 +168,22 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		Ping: d.Config.Limits.Ping, Idle: d.Config.Limits.Idle, Linger: d.Config.Limits.Linger,
 	})
 	return nil
+}
+
+// openJournal opens the journal, what bounds it and what copies it.
+func (d *Daemon) openJournal(ctx context.Context) error {
+	calls, imported, err := journal.Import(ctx, d.Config.StateDir, false)
+	if err != nil {
+		return err
+	}
+	if imported {
+		d.Log.Info("imported the journal of 0.1.0-dev; the old one is kept as journal.db.imported", zap.Int("calls", calls))
+	}
+	if d.journal, err = journal.Open(ctx, d.Config.StateDir, journal.Self()); err != nil {
+		return err
+	}
+	d.keeper = newKeeper(d.Config, d.journal)
+	return d.openStore()
 }
 
 // fault logs a panic and returns what its client reads.
@@ -193,6 +203,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	tasks.Go(func() { d.calls.Tend(beside) })
 	tasks.Go(func() { d.prune(beside) })
 	tasks.Go(func() { d.traces.Run(beside) })
+	tasks.Go(func() { d.store.Run(beside) })
 	if d.Follow {
 		tasks.Go(func() { d.policies.watch(beside, d.Reload, d.policyFiles) })
 	}

@@ -125,10 +125,18 @@ func (k *keeper) prune(ctx context.Context) error {
 	}
 	var full error
 	if total > most {
-		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while calls use it: raise the limit, or wait until calls have ended", total, most)
+		full = fmt.Errorf("toold keeps %d bytes, at most %d may be (limits.state_bytes), and nothing more can be removed while %s: raise the limit, or wait", total, most, k.needs())
 	}
 	k.journal.Refuse(full)
 	return errors.Join(err, full)
+}
+
+// needs says what keeps all from being removed.
+func (k *keeper) needs() string {
+	if k.cfg.Store == "" {
+		return "calls use it"
+	}
+	return "calls use it or the team store lacks it (see toold doctor)"
 }
 
 // list lists what can be removed, and how much is kept in all.

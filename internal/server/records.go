@@ -47,7 +47,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ Token) {
 	w.Write([]byte("ok\n"))
 }
 
-// serveReady reports whether new calls are taken and can be recorded.
+// serveReady reports whether new calls are taken and can be recorded. They are without the
+// team store, too.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	s.mu.Lock()
 	closing := s.closing
@@ -61,6 +62,12 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 		return
 	}
 	w.Write([]byte("ready\n"))
+	if s.opt.Store == nil {
+		return
+	}
+	if behind := s.opt.Store(); behind != "" {
+		w.Write([]byte("the team store " + behind + "\n"))
+	}
 }
 
 // serveMessages is list_messages over HTTP.

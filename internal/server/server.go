@@ -44,6 +44,9 @@ type Options struct {
 	Reload func() (Reloaded, error)
 	// Policy tells what the last reload came to.
 	Policy func() Reloaded
+	// Store says why the team store has not all records, in words that anybody may read; "" =
+	// it has. nil = there is none.
+	Store func() string
 	// Metrics answers those who may observe; nil = there are none.
 	Metrics http.Handler
 	// Refused is called for each connection and request that is refused, with one of a few

@@ -1,0 +1,34 @@
+package daemon
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/toold/toold/internal/store"
+)
+
+// openStore opens the copy of the journal that a team shares, if there is to be one. A private
+// daemon leaves its calls to the next one that stays, and removes nothing of the journal.
+func (d *Daemon) openStore() (err error) {
+	if d.Config.Store == "" {
+		return nil
+	}
+	d.journal.Hold(1)
+	if d.Single {
+		return nil
+	}
+	if d.store, err = store.New(d.Config.Store, d.journal, d.stored); err != nil {
+		return &ConfigurationError{fmt.Errorf("audit.store: %w", err)}
+	}
+	return nil
+}
+
+// stored says how copying goes, when that changes.
+func (d *Daemon) stored(err error) {
+	if err == nil {
+		d.Log.Info("the team store has the whole journal")
+		return
+	}
+	d.Log.Warn("cannot copy the journal to the team store; calls go on, and it gets what it lacks later", zap.Error(err))
+}

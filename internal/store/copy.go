@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/postgres"
+)
+
+// One transaction has so many records, and bytes but for one record.
+const (
+	batchRecords = 1000
+	batchBytes   = 8 << 20
+)
+
+const (
+	batchTime = time.Minute // for one transaction
+	lastTime  = 2 * time.Second
+	lookEvery = time.Minute // for what other processes have recorded
+	firstWait = time.Second // after a failure; then twice as long each time
+	lastWait  = time.Minute
+)
+
+// A Store keeps a copy of a journal. A nil Store keeps none.
+type Store struct {
+	address string
+	journal *journal.Journal
+	changed func(error)
+	behind  atomic.Pointer[string] // of Behind
+}
+
+// New returns a Store at a connection string. changed is called when copying fails that did
+// not fail before, or in another way, and when it succeeds again, with nil. Until the Store
+// has a part of the journal, that is not removed. The caller calls Run.
+func New(address string, j *journal.Journal, changed func(error)) (*Store, error) {
+	if err := postgres.Check(address); err != nil {
+		return nil, err
+	}
+	s := &Store{address: address, journal: j, changed: changed}
+	text := "was not reached yet"
+	s.behind.Store(&text)
+	return s, nil
+}
+
+// Behind says for anybody why the store has not all; "" while it has, as far as is known.
+func (s *Store) Behind() string {
+	if s == nil {
+		return ""
+	}
+	return *s.behind.Load()
+}
+
+// Run copies what the journal has and gets, until ctx ends, and then what is left, signed, for a
+// moment.
+func (s *Store) Run(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, lastWait) {
+		err := s.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.Behind() == "" {
+			wait = firstWait // it worked until now
+		}
+		s.report(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait + rand.N(wait)): // the daemons of a team do not come back as one
+		}
+	}
+}
+
+// report takes note of how an attempt went.
+func (s *Store) report(err error) {
+	text := ""
+	switch {
+	case errors.Is(err, chain.ErrNoMark):
+		text = "has another history of this journal"
+	case err != nil:
+		text = "cannot be written, and gets what it lacks later"
+	}
+	if before := s.behind.Swap(&text); *before != text {
+		s.changed(err)
+	}
+}
+
+// follow copies over one connection, until that fails or ctx ends.
+func (s *Store) follow(ctx context.Context) error {
+	db, err := connect(ctx, s.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for {
+		if err := s.all(ctx, db); err != nil {
+			return err
+		}
+		s.report(nil)
+		select {
+		case <-ctx.Done():
+			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+			defer cancel()
+			s.journal.CheckpointRest()
+			return s.all(soon, db)
+		case <-s.journal.Grown():
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// all copies what the store lacks.
+func (s *Store) all(ctx context.Context, db *postgres.DB) error {
+	for {
+		left, err := s.some(ctx, db)
+		if err != nil || left == 0 {
+			return err
+		}
+	}
+}
+
+// some copies as much as one transaction takes, and returns how many records are left.
+func (s *Store) some(ctx context.Context, db *postgres.DB) (left uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, batchTime)
+	defer cancel()
+	id, list, left, err := next(ctx, db, s.journal, batchRecords)
+	if err == nil && len(list) > 0 {
+		err = put(ctx, db, id, list)
+	}
+	return left, err
+}
+
+// next returns the records that follow the last one in the store, and how many more there
+// are.
+func next(ctx context.Context, db *postgres.DB, j *journal.Journal, most int) (id string, list []journal.Copied, left uint64, err error) {
+	if id, err = j.ID(); err != nil {
+		return "", nil, 0, err
+	}
+	rows, err := db.Query(ctx, lastRecord, id)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	var at chain.Mark
+	if len(rows) > 0 {
+		at = mark(rows[0])
+	}
+	list, left, err = j.Copy(at, most, batchBytes)
+	if errors.Is(err, chain.ErrNoMark) {
+		err = fmt.Errorf("the store has another history of this journal: it ends with record number %d there, and the journal has another one in that place, or none, or has removed what follows. Either was restored or changed, or two daemons have the same journal. "+
+			"The store is left as it is. Compare `toold audit verify` with `toold audit verify --postgres URL`; to begin anew there, connect as another user of the database (%w)", at.Number, err)
+	}
+	if err == nil {
+		j.Hold(max(1, at.Segment))
+	}
+	return id, list, left, err
+}
+
+// The columns of toold_records that say what is in record, all but the id of the journal.
+const columns = `segment, start, number, kind, time, call, client, agent, conversation, run, tool_call, workspace, tool, type, status, decision, decided_by`
+
+const (
+	addRecord = `INSERT INTO toold_records (daemon, record, ` + columns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+	addText   = `INSERT INTO toold_texts (daemon, segment, hash, text) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+)
+
+// put adds records, all or none of them.
+func put(ctx context.Context, db *postgres.DB, id string, list []journal.Copied) error {
+	var all []postgres.Statement
+	for _, r := range list {
+		for hash, text := range r.Beside {
+			all = append(all, postgres.Statement{SQL: addText, Args: []any{id, r.Segment, hash[:], text}})
+		}
+		args := []any{id, r.Text}
+		for _, value := range values(r.Record, r.About) {
+			args = append(args, value)
+		}
+		all = append(all, postgres.Statement{SQL: addRecord, Args: args})
+	}
+	return db.Exec(ctx, all...)
+}
+
+// values are those of the columns, as texts.
+func values(r chain.Record, a journal.About) []string {
+	list := strings.Fields(fmt.Sprintln(r.Segment, r.Offset, r.Number, r.Kind, r.Time.UnixNano(), int64(a.Call)))
+	for _, text := range []string{a.Client, a.Agent, a.Conversation, a.Run, a.ToolCall, a.Workspace, a.Tool, a.Type, a.Status, a.Action, a.By} {
+		list = append(list, column(text))
+	}
+	return list
+}
+
+// columnBytes is how much of a text is in a column: clients choose them, and an index takes no
+// long ones.
+const columnBytes = 256
+
+// column is a text as the database takes it.
+func column(text string) string {
+	text = strings.ReplaceAll(text[:min(len(text), columnBytes)], "\x00", "")
+	return strings.ToValidUTF8(text, "")
+}
