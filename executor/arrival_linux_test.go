@@ -121,7 +121,7 @@ func TestWithoutInotifyLinesComeAsTheyArrive(t *testing.T) {
 		syscall.Close(fd)
 		t.Skip("this kernel gives inotify in spite of user.max_inotify_instances")
 	}
-	pool := executor.NewPool(1)
+	pool := executor.NewPool(1, nil)
 	defer pool.Close()
 	for name, from := range map[string]*executor.Pool{"no pool": nil, "pool": pool} {
 		t.Run(name, func(t *testing.T) {

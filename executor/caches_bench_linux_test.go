@@ -23,7 +23,7 @@ func BenchmarkCaches(b *testing.B) {
 			func() error { _, err := executor.Run(b.Context(), with); return err })
 	})
 	b.Run("warm", func(b *testing.B) {
-		plain, ours := executor.NewPool(1), executor.NewPool(1)
+		plain, ours := executor.NewPool(1, nil), executor.NewPool(1, nil)
 		defer plain.Close()
 		defer ours.Close()
 		plain.Prepare(without)

@@ -215,7 +215,7 @@ func TestWaitingShellsHaveCaches(t *testing.T) {
 	h := newCacheHome(t)
 	c := in(t, executor.Off, `echo x >>`+h.cache+`/f; wc -l <`+h.cache+`/f`)
 	c.Sandbox.Caches = h.open(t)
-	pool := executor.NewPool(2)
+	pool := executor.NewPool(2, nil)
 	defer pool.Close()
 	for _, want := range []string{"1\n", "2\n", "3\n", "4\n"} {
 		var out bytes.Buffer

@@ -29,12 +29,13 @@ func (p *Pool) Hold(c Command) *Held {
 	if h.err = c.check(); h.err != nil {
 		return h
 	}
-	if s := p.take(c); s != nil && h.give(s) == nil {
+	s := p.take(c)
+	if s == nil {
+		h.begin(c)
+	} else if h.err = h.give(s); h.err == nil {
 		h.waited = true
 		p.counts.hits.Add(1)
-		return h
 	}
-	h.begin(c)
 	return h
 }
 
@@ -94,13 +95,6 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 		return c.neverRan(), nil
 	}
 	err := h.release(ctx, c)
-	if err != nil && h.waited { // something has changed since that shell was started
-		h.Drop()
-		if h.begin(c); h.err != nil {
-			return Exit{}, h.err
-		}
-		err = h.release(ctx, c)
-	}
 	if err != nil && ctx.Err() != nil {
 		return c.neverRan(), nil
 	}
@@ -116,14 +110,26 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 	return exit, nil
 }
 
-// release lets the command run, once its writes will be reported.
+// release lets the command run, once its writes will be reported. Where a shell that waited is not
+// to be used, since something has changed, or is gone, a fresh one runs the script.
 func (h *Held) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(h.pool)
 	h.process.Borrow(c.Loopback)
 	if err := c.starting(h.process.Identity()); err != nil {
 		return err
 	}
-	return h.process.Release(ctx)
+	err := h.process.Release(ctx)
+	switch {
+	case h.waited && errors.Is(err, sandbox.ErrGone):
+		h.pool.fail(ctx, "a shell that waited is not used", err)
+	case !h.waited || !errors.Is(err, sandbox.ErrChanged):
+		return err
+	}
+	h.Drop()
+	if h.begin(c); h.err != nil {
+		return h.err
+	}
+	return h.release(ctx, c)
 }
 
 // holds reports whether c is the command that was made ready.

@@ -20,7 +20,7 @@ func holding(t *testing.T, n int, mode Terminal, profile sandbox.Mode) (*Pool, C
 	if n > 0 {
 		return filled(t, n, c), c
 	}
-	p := NewPool(0)
+	p := NewPool(0, nil)
 	t.Cleanup(p.Close)
 	return p, c
 }
@@ -118,5 +118,42 @@ func TestACommandIsAnnouncedBeforeItStarts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestAWaitingShellThatFailsIsReported(t *testing.T) {
+	t.Parallel()
+	p, c := holding(t, 1, Off, sandbox.WorkspaceWrite)
+	failed, reported := reporting()
+	p.failed = failed
+	h := p.Hold(c)
+	if h.err != nil || !h.waited {
+		t.Fatalf("%v, of a waiting shell: %t", h.err, h.waited)
+	}
+	_ = syscall.Kill(h.process.PID(), syscall.SIGKILL)
+	<-h.process.Exited()
+	if exit, err := h.Run(t.Context(), c); err != nil || exit.Code != 0 || !ran(c) {
+		t.Errorf("%v, %+v", err, exit)
+	}
+	if err := <-reported; !strings.Contains(err.Error(), "is gone") {
+		t.Error(err)
+	}
+}
+
+// TestACallThatCannotBeRecordedIsNotTriedAgain: the shell is not to blame.
+func TestACallThatCannotBeRecordedIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	p, c := holding(t, 1, Off, sandbox.WorkspaceWrite)
+	h := p.Hold(c)
+	if h.err != nil || !h.waited {
+		t.Fatalf("%v, of a waiting shell: %t", h.err, h.waited)
+	}
+	full, tries := errors.New("the disk is full"), 0
+	c.Starting = func(string) error {
+		tries++
+		return full
+	}
+	if _, err := h.Run(t.Context(), c); !errors.Is(err, full) || tries != 1 || ran(c) {
+		t.Errorf("%v, after %d tries", err, tries)
 	}
 }

@@ -60,7 +60,7 @@ func TestABackgroundServerIsReachedFromALaterCall(t *testing.T) {
 	t.Parallel()
 	var l sandbox.Loopback
 	port, end := lend(t, &l, nil)
-	pool := executor.NewPool(1)
+	pool := executor.NewPool(1, nil)
 	defer pool.Close()
 	c := in(t, executor.Off, `cat </dev/tcp/127.0.0.1/`+port+`; python3 -c '
 import asyncio, socket

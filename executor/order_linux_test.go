@@ -88,7 +88,7 @@ func TestLinesOfBothStreamsComeInTheOrderOfTheirWrites(t *testing.T) {
 			t.Run(a.name+"/"+mode.String(), func(t *testing.T) {
 				t.Parallel()
 				requireProgram(t, a.program)
-				pool := executor.NewPool(1)
+				pool := executor.NewPool(1, nil)
 				defer pool.Close()
 				right := 0
 				for n := 0; n < runs || right == 0 && n < 10*runs; n++ {
@@ -119,7 +119,7 @@ func TestStressOrder(t *testing.T) {
 		for _, a := range alternating {
 			t.Run(a.name+"/"+mode.String(), func(t *testing.T) {
 				requireProgram(t, a.program)
-				pool := executor.NewPool(1)
+				pool := executor.NewPool(1, nil)
 				defer pool.Close()
 				count := 0
 				for range runs {

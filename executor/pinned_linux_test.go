@@ -102,7 +102,7 @@ func TestACommandRunsInTheFolderThatWasJudged(t *testing.T) {
 // swap, or not at all.
 func TestAWaitingShellIsNotUsedInAFolderThatWasReplaced(t *testing.T) {
 	t.Parallel()
-	pool := executor.NewPool(1)
+	pool := executor.NewPool(1, nil)
 	defer pool.Close()
 	c := in(t, executor.Off, "pwd -P")
 	dir := filepath.Join(c.Dir, "dir")

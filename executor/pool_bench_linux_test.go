@@ -27,7 +27,7 @@ func BenchmarkPool(b *testing.B) {
 				{"warm-think", 2, 25 * time.Millisecond},
 			} {
 				b.Run(profile.String()+"/"+mode.String()+"/"+kind.name, func(b *testing.B) {
-					pool := executor.NewPool(kind.size)
+					pool := executor.NewPool(kind.size, nil)
 					defer pool.Close()
 					c := in(b, mode, "true")
 					c.Sandbox.Mode = profile

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,11 @@ const (
 
 	// renewEvery is how old a waiting shell may get, and at most twice that.
 	renewEvery = 5 * time.Minute
+
+	// Where no shell could wait, that is tried again after tryAgain, then after twice as long,
+	// and so on up to tryAgainMost.
+	tryAgain     = time.Minute
+	tryAgainMost = time.Hour
 )
 
 // Pool runs commands as Run does, but keeps a few shells started, each in its own
@@ -32,10 +38,11 @@ const (
 //
 // A nil Pool keeps none. The methods may be called from several goroutines.
 type Pool struct {
-	size int
-	wake chan struct{} // one signal for the keeper
-	stop context.CancelFunc
-	work sync.WaitGroup // the keeper, and helpers on their way out
+	size   int
+	failed func(error)
+	wake   chan struct{} // one signal for the keeper
+	stop   context.CancelFunc
+	work   sync.WaitGroup // the keeper, and helpers on their way out
 
 	reports reportPool
 	counts  counts
@@ -46,22 +53,28 @@ type Pool struct {
 	shape  *Command           // of the last call
 	last   time.Time          // when a call began or ended
 	epoch  int                // counts Flush
-	off    bool               // this machine's bash cannot wait
 	closed bool
 }
 
 // counts are those of PoolCounts that only grow.
 type counts struct{ hits, started, ahead atomic.Int64 }
 
-// NewPool returns a pool that keeps at most size shells. Close ends it.
-func NewPool(size int) *Pool {
+// NewPool returns a pool that keeps at most size shells. Close ends it. failed, which may be nil, is
+// called with why a shell could not wait, or not be used although nothing had changed under it.
+func NewPool(size int, failed func(error)) *Pool {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Pool{size: size, wake: make(chan struct{}, 1), stop: stop}
+	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
 	if size > 0 {
 		// Ends with Close.
-		p.work.Go(func() { p.keep(ctx) })
+		p.work.Go(func() { p.keep(ctx, tryAgain) })
 	}
 	return p
+}
+
+func (p *Pool) fail(ctx context.Context, what string, err error) {
+	if p.failed != nil && ctx.Err() == nil {
+		p.failed(fmt.Errorf("%s: %w", what, err))
+	}
 }
 
 // Counts returns what the pool has done.
@@ -199,7 +212,7 @@ func (p *Pool) retire(helper *sandbox.Process) {
 	p.mu.Lock()
 	p.empty = append(p.empty, helper)
 	most := p.size
-	if p.off || p.closed { // there is no keeper
+	if p.closed { // there is no keeper
 		most = 0
 	}
 	over := p.idle(most)
@@ -254,38 +267,35 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep starts what is missing until ctx ends.
-func (p *Pool) keep(ctx context.Context) {
+// keep starts what is missing until ctx ends, once a shell has been able to wait.
+func (p *Pool) keep(ctx context.Context, pause time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
+	var again <-chan time.Time // not nil: no shell could wait until then
 	proven := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.wake:
+		case <-again:
+			again = nil
 		case now := <-renew.C:
 			p.expire(now.Add(-renewEvery))
 		}
-		if !proven && p.disproven(ctx) {
-			return
+		if c, _ := p.wanted(); c != nil && !proven && again == nil {
+			err := ProbePool(ctx, *c)
+			if proven = err == nil; !proven {
+				p.fail(ctx, "no shell waits for calls until this is tried again", err)
+				again, pause = time.After(pause), min(2*pause, tryAgainMost)
+			}
 		}
-		proven = true
-		p.refill(ctx)
+		if proven {
+			p.refill(ctx)
+		} else {
+			p.dismissAll()
+		}
 	}
-}
-
-// disproven tries whether shells can wait here, and turns the pool off if not.
-func (p *Pool) disproven(ctx context.Context) bool {
-	c, _ := p.wanted()
-	if c == nil || ProbePool(ctx, *c) == nil {
-		return false
-	}
-	p.mu.Lock()
-	p.off = true
-	p.mu.Unlock()
-	p.dismissAll()
-	return true
 }
 
 // quiet waits until no call begins or ends for a moment, or ctx ends.
@@ -332,6 +342,7 @@ func (p *Pool) refill(ctx context.Context) {
 		p.counts.ahead.Add(1)
 		s, err := startReady(ctx, *c)
 		if err != nil {
+			p.fail(ctx, "cannot start a shell that waits for a call", err)
 			return
 		}
 		p.put(s, epoch)
@@ -342,7 +353,7 @@ func (p *Pool) refill(ctx context.Context) {
 func (p *Pool) wanted() (c *Command, epoch int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.off || p.closed || p.shape == nil {
+	if p.closed || p.shape == nil {
 		return nil, 0
 	}
 	alike := slices.ContainsFunc(p.ready, func(s *readyShell) bool { return s.fits(*p.shape) })

@@ -21,7 +21,7 @@ import (
 // filled is a pool that starts nothing by itself and holds n shells for c.
 func filled(t *testing.T, n int, c Command) *Pool {
 	t.Helper()
-	p := NewPool(0)
+	p := NewPool(0, nil)
 	p.size = n
 	t.Cleanup(p.Close)
 	p.Prepare(c)
@@ -219,10 +219,52 @@ func TestAShellThatDiedWhileItWaitedIsNotMissed(t *testing.T) {
 	}
 }
 
+// reporting is a function for NewPool, and what it was called with.
+func reporting() (failed func(error), reported chan error) {
+	reported = make(chan error, 1000)
+	return func(err error) { reported <- err }, reported
+}
+
+func TestAPoolThatCouldNotMakeItsFirstShellSaysWhyAndTriesAgain(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
+	c.Dir += "/missing"
+	failed, reported := reporting()
+	p := NewPool(0, failed)
+	defer p.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	p.size, p.stop = 1, stop
+	p.work.Go(func() { p.keep(ctx, time.Millisecond) })
+	p.Prepare(c)
+	for range 3 {
+		if err := <-reported; !strings.Contains(err.Error(), "no shell waits") || !strings.Contains(err.Error(), "missing") {
+			t.Error(err)
+		}
+	}
+	if err := os.Mkdir(c.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return p.Counts().Waiting == 1 })
+}
+
+func TestAShellThatCannotBeReplacedIsReported(t *testing.T) {
+	t.Parallel()
+	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
+	p := filled(t, 1, c)
+	failed, reported := reporting()
+	p.failed = failed
+	c.Dir += "/missing"
+	p.Prepare(c)
+	p.refill(t.Context())
+	if err := <-reported; !strings.Contains(err.Error(), "missing") {
+		t.Error(err)
+	}
+}
+
 func TestManyCallsShareAPool(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
-	p := NewPool(2)
+	p := NewPool(2, nil)
 	defer p.Close()
 	p.Prepare(c)
 	var callers sync.WaitGroup
@@ -245,7 +287,7 @@ func TestManyCallsShareAPool(t *testing.T) {
 func TestAPoolRefillsItselfAndCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Split, sandbox.WorkspaceWrite)
-	p := NewPool(2)
+	p := NewPool(2, nil)
 	p.Prepare(c)
 	all := func() []*readyShell {
 		p.mu.Lock()

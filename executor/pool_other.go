@@ -8,7 +8,7 @@ import "context"
 type Pool struct{}
 
 // NewPool returns a pool that keeps no shells.
-func NewPool(int) *Pool { return nil }
+func NewPool(int, func(error)) *Pool { return nil }
 
 // Run is the function Run.
 func (*Pool) Run(ctx context.Context, c Command) (Exit, error) { return Run(ctx, c) }

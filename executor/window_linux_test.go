@@ -95,7 +95,7 @@ type outcome struct {
 // "ran" and the helper has not said so.
 func inWindow(t *testing.T, ctx context.Context, c Command) (*tracer, *Held, <-chan outcome) {
 	t.Helper()
-	p := NewPool(0)
+	p := NewPool(0, nil)
 	t.Cleanup(p.Close)
 	h := p.Hold(c)
 	if h.err != nil {
@@ -163,7 +163,7 @@ func TestACommandWhoseHelperEndsBeforeItsFirstWordMayHaveRun(t *testing.T) {
 func TestACancelBeforeTheCommandMayStartLeavesNothing(t *testing.T) {
 	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
 	c.Script = "echo ran >ran"
-	p := NewPool(0)
+	p := NewPool(0, nil)
 	t.Cleanup(p.Close)
 	h := p.Hold(c)
 	if h.err != nil {

@@ -65,6 +65,10 @@ func (f *Files) Replace(ctx context.Context, p Profile, canonical string, r Repl
 	return f.workers.replace(ctx, p, canonical, r)
 }
 
+// Report has failed called with why a process was lost that another one took the place of. It is
+// called before any other method.
+func (f *Files) Report(failed func(error)) { f.workers.failed = failed }
+
 // Close ends the processes and waits until they are gone. Nothing is opened
 // by one afterwards.
 func (f *Files) Close() {

@@ -87,12 +87,18 @@ func (p *Process) Give(script string) error {
 	return nil
 }
 
+// Why Release does not use a shell that waited, of which nothing has run.
+var (
+	ErrChanged = errors.New("cannot run a script: what the sandbox was made from has changed")
+	ErrGone    = errors.New("cannot run a script: the shell that waited is gone")
+)
+
 // Release lets the command run that Hold has kept, or the script that Give has
 // brought. It is called at most once. Once the command may start, the end of ctx does not
 // end it: that is the caller's to do. An error means that nothing of it ran or ever
-// will: for a held command it is that of Start; else what the sandbox was made from
-// had changed by the time of Give (a folder replaced, a hidden file that has come, a
-// mount), or the shell is gone. The caller then calls End.
+// will: for a held command it is that of Start; else ErrChanged when what the sandbox was made
+// from had changed by the time of Give (a folder replaced, a hidden file that has come, a
+// mount), ErrGone, or why the shell could not be given its script. The caller then calls End.
 //
 // A shell that is killed in the moment of its release ends as one that was killed
 // while it ran its script.
@@ -105,7 +111,12 @@ func (p *Process) Release(ctx context.Context) error {
 		return errors.New("cannot run a script: none was given")
 	}
 	if !p.blank.unchanged() {
-		return errors.New("cannot run a script: what the sandbox was made from has changed")
+		return ErrChanged
+	}
+	select {
+	case <-p.exited:
+		return ErrGone
+	default:
 	}
 	// The helper carries out one order after the other: where giving fails, it ends.
 	p.goAhead()
@@ -130,6 +141,6 @@ func (p *Process) given() error {
 	case err := <-p.blank.answer: // it came before the end
 		return err
 	default:
-		return errors.New("cannot give a script: the helper is gone")
+		return ErrGone
 	}
 }

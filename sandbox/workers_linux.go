@@ -33,6 +33,7 @@ const (
 
 // workers are the processes that open files, one for each profile in use.
 type workers struct {
+	failed  func(error)    // see Files.Report; nil: no one wants to know
 	running sync.WaitGroup // as many as there are workers, in service or on their way out
 
 	mu     sync.Mutex
@@ -163,6 +164,9 @@ func (s *workers) ask(ctx context.Context, p Profile, reads bool, do func(*worke
 		stale := errors.Is(err, errStale) && tries < mostStale
 		if !fresh || tries > 1 && !stale {
 			return report, err
+		}
+		if s.failed != nil && !stale {
+			s.failed(err)
 		}
 	}
 }

@@ -195,7 +195,8 @@ func TestAWorkerThatDiesIsReplacedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	died := 0
+	died, reported := 0, []error{}
+	f.Report(func(err error) { reported = append(reported, err) })
 	_, err := f.workers.ask(t.Context(), p, true, func(w *worker, c *regular.Conn) error {
 		died++
 		kill(w)
@@ -204,6 +205,9 @@ func TestAWorkerThatDiesIsReplacedOnce(t *testing.T) {
 	})
 	if !errors.Is(err, regular.ErrLost) || died != 2 {
 		t.Errorf("%d died, then %v", died, err)
+	}
+	if len(reported) != 1 || !errors.Is(reported[0], regular.ErrLost) {
+		t.Errorf("reported: %v", reported)
 	}
 	only(t, p.Workspace, "f")
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // workers are none: the daemon opens files itself, limited by its checks of the path.
-type workers struct{}
+type workers struct{ failed func(error) }
 
 func (w *workers) open(_ context.Context, p Profile, canonical string) (*os.File, Report, error) {
 	return w.opened(p, canonical, openPortable)

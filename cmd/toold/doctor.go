@@ -49,7 +49,7 @@ func (g *global) doctor(ctx context.Context) error {
 	}
 	if err == nil {
 		held := tierFinding(ctx, &cfg)
-		findings = append(findings, terminalFinding(cfg), held, policyFinding(cfg), warmFinding(ctx, cfg),
+		findings = append(findings, terminalFinding(cfg), held, policyFinding(cfg), g.warmFinding(ctx, cfg),
 			stateFinding(cfg), cacheFinding(ctx, cfg), g.portFinding(ctx, cfg), quarantineFinding(cfg))
 		findings = append(findings, g.runningPolicyFinding(ctx, cfg)...)
 		findings = append(findings, storeFinding(ctx, cfg)...)
@@ -120,7 +120,7 @@ func terminalFinding(cfg config.Config) finding {
 }
 
 // warmFinding reports whether shells can wait for their script, which saves time alone.
-func warmFinding(ctx context.Context, cfg config.Config) finding {
+func (g *global) warmFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "warm shells", OK: true, Is: fmt.Sprintf("%d wait for the next commands", cfg.WarmShells)}
 	usual := daemon.Command(cfg)
 	if cfg.WarmShells == 0 {
@@ -129,6 +129,11 @@ func warmFinding(ctx context.Context, cfg config.Config) finding {
 		f.Is = "none without the sandbox"
 	} else if err != nil {
 		f.Is = fmt.Sprintf("none: %v; each command starts its own shell", err)
+	}
+	counts, _ := g.askDaemon(ctx, cfg, "observer", http.MethodGet, "/metrics") // or there is no daemon
+	if _, n, _ := strings.Cut(string(counts), "\ntoold_sandbox_failures_total "); n != "" && n[0] != '0' {
+		n, _, _ = strings.Cut(n, "\n")
+		f.Is += fmt.Sprintf("; of the running daemon %s failed, of which its log says why (shells, and processes that open files)", n)
 	}
 	return f
 }

@@ -50,33 +50,42 @@ func (g *global) reload(ctx context.Context, cfg config.Config, _ []string) erro
 
 // askReload sends a reload (POST), or asks how the last one went (GET).
 func (g *global) askReload(ctx context.Context, cfg config.Config, method string) (answer server.Reloaded, err error) {
-	secret, err := secretOnDisk(cfg, "approver")
+	body, err := g.askDaemon(ctx, cfg, "approver", method, "/v1/reload")
 	if err != nil {
 		return answer, err
+	}
+	return answer, json.Unmarshal(body, &answer)
+}
+
+// askDaemon sends a request to the running daemon, and returns the body of its answer.
+func (g *global) askDaemon(ctx context.Context, cfg config.Config, role, method, path string) ([]byte, error) {
+	secret, err := secretOnDisk(cfg, role)
+	if err != nil {
+		return nil, err
 	}
 	at, err := g.endpoint(cfg)
 	if err != nil {
-		return answer, err
+		return nil, err
 	}
 	// The address of the socket, as a web address.
-	url := "http" + strings.TrimPrefix(strings.TrimSuffix(at.URL, "/v1/ws"), "ws") + "/v1/reload"
+	url := "http" + strings.TrimPrefix(strings.TrimSuffix(at.URL, "/v1/ws"), "ws") + path
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return answer, err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+secret)
 	web := http.Client{Transport: &http.Transport{DialContext: loopback.Dial, TLSClientConfig: at.TLS, DisableKeepAlives: true}}
 	res, err := web.Do(req)
 	if err != nil {
-		return answer, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)
+		return nil, fmt.Errorf("no daemon answers: %w; start one with `toold serve`, or name another with --listen", err)
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if err != nil {
-		return answer, fmt.Errorf("cannot read the daemon's answer: %w", err)
+		return nil, fmt.Errorf("cannot read the daemon's answer: %w", err)
 	}
 	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusUnprocessableEntity {
-		return answer, errors.New(string(bytes.TrimSpace(body)))
+		return nil, errors.New(string(bytes.TrimSpace(body)))
 	}
-	return answer, json.Unmarshal(body, &answer)
+	return body, nil
 }

@@ -88,6 +88,7 @@ type Daemon struct {
 	ungrouped  error // why calls have no control groups
 	workspaces served
 	home       *workspace // of Config
+	failures   failures
 }
 
 // shared is what the tools of all workspaces share.
@@ -117,7 +118,7 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.groups, d.ungrouped = cgroup.Open()
-	d.shared = shared{executor.NewPool(int(d.Config.WarmShells)), egress.NewPlaces(connectionPlaces())}
+	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.failed), egress.NewPlaces(connectionPlaces())}
 	d.book = rulebookIn(d.Config.StateDir)
 	d.policies = &policies{load: d.reloadAll, name: PolicyName(d.Config), log: d.Log, more: make(chan struct{}, 1)}
 	d.workspaces = served{workspaces.NewSet(workspaces.SetOptions[*workspace]{

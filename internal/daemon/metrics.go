@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"sync/atomic"
+
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/metrics"
@@ -15,6 +17,7 @@ func (d *Daemon) sources() metrics.Source {
 		Hits:    func() int64 { return d.shells.Counts().Hits },
 		Started: func() int64 { return d.shells.Counts().Started },
 		Ahead:   func() int64 { return d.shells.Counts().Ahead },
+		Failed:  d.failures.count.Load,
 	}
 }
 
@@ -27,6 +30,20 @@ func (d *Daemon) masked() (n int) {
 		return nil
 	})
 	return n
+}
+
+// failures are those of warm shells and of processes that open files, which calls do not see.
+type failures struct {
+	count atomic.Int64
+	last  atomic.Value // the text of the last one
+}
+
+// failed counts a failure, and logs it unless it is the same again.
+func (d *Daemon) failed(err error) {
+	d.failures.count.Add(1)
+	if last := d.failures.last.Swap(err.Error()); last != err.Error() {
+		d.Log.Warn("a warm shell or a process that opens files failed; calls go on without it", zap.Error(err))
+	}
 }
 
 // untraced says that traces cannot be sent, once until one is sent again.

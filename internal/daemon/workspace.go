@@ -58,6 +58,7 @@ func (d *Daemon) openWorkspace(ctx context.Context, root string) (*workspace, er
 		}
 	}
 	w := &workspace{cfg: cfg}
+	w.files.Report(d.failed)
 	if err := w.open(ctx, d); err != nil {
 		w.close()
 		return nil, err

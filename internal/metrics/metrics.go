@@ -29,6 +29,7 @@ type Source struct {
 	Hits    func() int64              // calls for which one waited
 	Started func() int64              // sandboxes started for a call
 	Ahead   func() int64              // sandboxes started before there was a call
+	Failed  func() int64              // shells that waited, and processes that open files, that failed
 	Dropped func() int64              // traces that were dropped
 }
 

@@ -19,7 +19,7 @@ func exported(t *testing.T) string {
 	m := New(Source{
 		Version: "test", States: func() map[string]int { return nil }, Clients: func() int { return 0 },
 		Journal: func() (log, index int64) { return 0, 0 }, Masks: func() int { return 0 },
-		Warm: none, Hits: none, Started: none, Ahead: none, Dropped: none,
+		Warm: none, Hits: none, Started: none, Ahead: none, Failed: none, Dropped: none,
 	})
 	m.calls.WithLabelValues("bash", "allow", "policy", "success").Inc()
 	m.seconds.WithLabelValues("bash").Observe(1)

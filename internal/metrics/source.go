@@ -23,6 +23,7 @@ func (s Source) register(r *prometheus.Registry) {
 		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(read()) }))
 	}
 	counter("toold_pool_hits_total", "Commands that found a warm shell.", s.Hits)
+	counter("toold_sandbox_failures_total", "Warm shells, and processes that open files, that failed; calls went on without them.", s.Failed)
 	counter("toold_traces_dropped_total", "Traces of calls that could not be sent.", s.Dropped)
 	gauge("toold_warm_shells", "Shells that wait for a command.", func() float64 { return float64(s.Warm()) })
 	gauge("toold_clients", "Connections of clients.", func() float64 { return float64(s.Clients()) })

@@ -71,7 +71,7 @@ func newVaultOf(t testing.TB, setup string, names []string) *vault {
 		t.Fatal(err)
 	}
 	t.Cleanup(watcher.Close)
-	pool := executor.NewPool(1)
+	pool := executor.NewPool(1, nil)
 	t.Cleanup(pool.Close)
 	v.tool = bash.Options{
 		Workspace: v.ws, Terminal: executor.Off, Protect: watcher, Masks: tracker, Pool: pool,

@@ -234,7 +234,7 @@ func TestAQuestionEndsWithTheCall(t *testing.T) {
 func TestWaitingShellsReachHosts(t *testing.T) {
 	t.Parallel()
 	i := newInternet(t)
-	pool := executor.NewPool(1)
+	pool := executor.NewPool(1, nil)
 	defer pool.Close()
 	for range 3 {
 		if r, out := i.run(t, "get pkg.example", pool, nil); out != "hello pkg.example\n" || r.IsError {

@@ -41,7 +41,7 @@ func newSite(t *testing.T) site {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	pool := executor.NewPool(1)
+	pool := executor.NewPool(1, nil)
 	t.Cleanup(pool.Close)
 	s.o = bash.Options{
 		Workspace: s.ws, Terminal: executor.Off, Env: executor.BaseEnv(executor.EnvOptions{From: os.Environ()}), Protect: g, Pool: pool,
