@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/toold/toold/internal/redact"
 )
 
 const maxShown = 120
@@ -105,7 +107,7 @@ func shorten(s string) string {
 		return r
 	}, s)
 	if r := []rune(s); len(r) > maxShown {
-		return string(r[:maxShown]) + "…"
+		return redact.Beginning(s, len(string(r[:maxShown]))) + "…"
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/internal/spell"
 	"github.com/toold/toold/internal/strict"
 )
@@ -227,7 +228,7 @@ func shorten(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return redact.Beginning(s, most) + "…"
 }
 
 func unknownArgument(arguments []*argument, name string) error {

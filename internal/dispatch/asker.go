@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"encoding/json"
-	"strings"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/message"
 )
 
@@ -33,5 +33,5 @@ func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return redact.Beginning(text, most) + "…"
 }

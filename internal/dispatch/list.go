@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal"
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/message"
 )
 
@@ -87,7 +88,7 @@ func beginning(text string) string {
 	const most = 120
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	if len(line) > most {
-		line, more = strings.ToValidUTF8(line[:most], ""), true
+		line, more = redact.Beginning(line, most), true
 	}
 	if more {
 		line += " …"

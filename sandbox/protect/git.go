@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toold/toold/internal/redact"
 )
 
 var (
@@ -152,7 +154,7 @@ func checkHgrc(text string) string {
 
 func brief(line string) string {
 	if len(line) > 60 {
-		line = strings.ToValidUTF8(line[:60], "") + "…"
+		line = redact.Beginning(line, 60) + "…"
 	}
 	return line
 }

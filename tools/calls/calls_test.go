@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -83,6 +85,23 @@ func TestAPieceOfOutputEndsWithALineOrACharacter(t *testing.T) {
 	} {
 		if got, failure := run(t, "bash_output", tc.args, tc.of); got != tc.want || failure != "" {
 			t.Errorf("%s: got %q, %s; want %q", tc.args, got, failure, tc.want)
+		}
+	}
+}
+
+func TestATokenIsMaskedThatAPieceOfOutputCuts(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	output := one{"a " + token + " b\n"}
+	for offset := range len(output.output) {
+		for _, limit := range []int{10, 20, 100} {
+			got, failure := run(t, "bash_output", fmt.Sprintf(`{"call_id":"call_1","offset":%d,"limit":%d}`, offset, limit), output)
+			recorded := string(redact.Mask([]byte(got)))
+			for n := 0; n+6 <= len(token); n++ {
+				if failure != "" || strings.Contains(recorded, token[n:n+6]) {
+					t.Fatalf("%d bytes from %d on: %q is left in %q %s", limit, offset, token[n:n+6], recorded, failure)
+				}
+			}
 		}
 	}
 }

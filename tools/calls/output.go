@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
 )
 
@@ -102,7 +104,22 @@ func (p piece) run(ctx context.Context, io tools.IO) (tools.Result, error) {
 	if p.offset < 0 && from > 0 {
 		data, from = fromLine(data, from)
 	}
+	data = p.recordable(call, data, from)
 	return tools.Result{Text: p.header(s, from, from+int64(len(data))) + "\n" + display.Clean(data)}, nil
+}
+
+// recordable is a piece of output in which secrets are masked that its ends hide.
+func (p piece) recordable(call tools.OtherCall, data []byte, from int64) []byte {
+	before, at := call.ReadAt(p.stream, max(0, from-redact.Reach), int(min(from, redact.Reach)))
+	if at+int64(len(before)) != from {
+		before = nil // not all is kept
+	}
+	end := from + int64(len(data))
+	after, at := call.ReadAt(p.stream, end, redact.Reach)
+	if at != end {
+		after = nil
+	}
+	return redact.Part(slices.Concat(before, data, after), len(before), len(before)+len(data))
 }
 
 // await waits for output, the end of the call or the timeout.

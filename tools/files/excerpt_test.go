@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/tools"
 )
@@ -55,6 +56,36 @@ func TestAReadIsBoundedAndSaysWhatFollows(t *testing.T) {
 	}
 	if got := w.run("read_file", args{"file_path": "long", "limit": 60000}); got.Text != long.String() {
 		t.Errorf("with a limit: %d bytes", len(got.Text))
+	}
+}
+
+// TestASecretIsMaskedOfWhichAPartIsRead, in what is recorded of the return.
+func TestASecretIsMaskedOfWhichAPartIsRead(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	token, digits := "gh"+"p_"+strings.Repeat("aB3dE6", 6), strings.Repeat("aB3dE6gH", 8)
+	w.put("key", "-----BEGIN PRIVATE KEY-----\n"+strings.Repeat(digits+"\n", 30)+"-----END PRIVATE KEY-----\nthe end\n")
+	check := func(tool string, a args) {
+		got := w.run(tool, a)
+		recorded := string(redact.Mask([]byte(got.Text)))
+		for _, secret := range []string{token, digits} {
+			for n := 0; n+6 <= len(secret); n++ {
+				if strings.Contains(recorded, secret[n:n+6]) {
+					t.Fatalf("%s %v: %q is left in %q", tool, a, secret[n:n+6], recorded)
+				}
+			}
+		}
+	}
+	for n := range 31 {
+		check("read_file", args{"file_path": "key", "offset": n + 1, "limit": 5})
+	}
+	for cut := range len(token) {
+		w.put("long", strings.Repeat("x", shownOfLine-cut-1)+" "+token+strings.Repeat(" y", usualLine))
+		check("read_file", args{"file_path": "long"})
+		w.put("long", strings.Repeat("x", shownOfHit-cut-1)+" "+token+strings.Repeat(" y", usualLine))
+		check("grep", args{"pattern": "xxx", "path": "long", "output_mode": "content"})
+		w.put("long", strings.Repeat("x", 399-cut)+" "+token+" y\n")
+		check("edit_file", args{"file_path": "long", "old_string": strings.Repeat("x", 399-cut) + " z", "new_string": "y"})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/toold/toold/internal/redact"
 )
 
 // notFound describes for the model what is most like a text that is missing. It inspects
@@ -41,7 +43,7 @@ func quote(lines []string) string {
 	const most = 400
 	text := strings.Join(lines, "\n")
 	if len(text) > most {
-		return fmt.Sprintf("%q…", strings.ToValidUTF8(text[:most], ""))
+		return fmt.Sprintf("%q…", redact.Beginning(text, most))
 	}
 	return fmt.Sprintf("%q", text)
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"math"
 
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -151,8 +153,12 @@ func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sand
 // excerpt reads the requested lines of a file.
 func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err error) {
 	err = lines.skip(ctx, r.offset-1)
+	past := bytes.Clone(lines.past)
 	if err == nil {
 		e, err = lines.excerpt(ctx, r.bounds(), r.numbered)
+	}
+	if len(past) > 0 && !r.base64 {
+		e.text = redact.Part(append(past, e.text...), len(past), len(past)+len(e.text))
 	}
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/toold/toold/internal/redact"
 )
 
 // plural formats a count: "1 byte", "2 bytes".
@@ -38,13 +40,13 @@ func countLines(data []byte) int64 {
 	return n
 }
 
-// beginning returns at most most bytes of a longer text, cut between characters.
+// beginning returns at most most bytes of a longer text, cut between characters; see redact.Part.
 func beginning(text []byte, most int) []byte {
 	n := min(most, max(len(text)-1, 0))
 	for back := 0; back < utf8.UTFMax-1 && n > back; back++ {
 		if utf8.RuneStart(text[n-back]) {
-			return text[:n-back]
+			return redact.Part(text, 0, n-back)
 		}
 	}
-	return text[:n]
+	return redact.Part(text, 0, n)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/tools"
 )
 
@@ -250,6 +251,34 @@ func TestATokenIsMaskedThatTheLimitCuts(t *testing.T) {
 		p, _ := sp.ReadAt(tools.Stdout, 0, 1000)
 		if want := "a [redacted]" + strings.Repeat("*", len(token)); string(p) != want[:limit] {
 			t.Errorf("%d bytes may be recorded: %q", limit, p)
+		}
+	}
+}
+
+// TestATokenIsMaskedThatTheLimitOfAReturnCuts, in what is recorded of the return.
+func TestATokenIsMaskedThatTheLimitOfAReturnCuts(t *testing.T) {
+	t.Parallel()
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
+	for _, keep := range []int{1000, 1 << 10 << 6} {
+		for cut := range len(token) + 1 {
+			for _, lines := range [][2]string{
+				{strings.Repeat("x", 99-cut) + " " + token + "\n", strings.Repeat("y\n", keep)},
+				{strings.Repeat("x\n", keep), token + " " + strings.Repeat("y", 99-cut)},
+			} {
+				c := NewCapture(Options{Keep: keep})
+				c.Write(tools.Stdout, []byte(lines[0]))
+				c.Write(tools.Stdout, []byte(lines[1]))
+				c.Close()
+				for _, s := range []tools.Stream{tools.Stdout, tools.Combined} {
+					text, truncated := c.Text(s, 200)
+					recorded := string(redact.Mask(text))
+					for n := 0; n+6 <= len(token); n++ {
+						if !truncated || strings.Contains(recorded, token[n:n+6]) {
+							t.Fatalf("cut at %d: %q is left in %q", cut, token[n:n+6], recorded)
+						}
+					}
+				}
+			}
 		}
 	}
 }

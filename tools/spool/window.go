@@ -1,6 +1,11 @@
 package spool
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/toold/toold/internal/redact"
+)
 
 // window contains the head and the tail of a stream.
 type window struct {
@@ -56,20 +61,22 @@ func (w *window) appendTail(p []byte, from, n int) []byte {
 	return append(p, w.tail[:n-len(first)]...)
 }
 
-// cut returns the stream within a limit: all of it, or two halves cut between characters,
+// cut returns the stream within a limit: all of it, or two halves cut between characters
+// (secrets that the cut hides are masked),
 // and how many bytes are missing between them.
 func (w *window) cut(limit int) (head, tail []byte, missing int64) {
 	if w.whole() && w.total <= int64(limit) {
 		head = w.appendAt(make([]byte, 0, w.total), 0, w.keep)
 		return w.appendAt(head, int64(len(w.head)), w.keep), nil, 0
 	}
-	half := min(limit/2, w.keep)
-	head = w.appendAt(nil, 0, half)
+	half := min(limit/2, w.keep-w.keep/16) // less than is kept, to see secrets that are cut
+	head = redact.Part(w.head, 0, half)
 	head = head[:len(head)-unfinished(head)]
-	from := w.total - int64(half)
-	for len(tail) < half { // twice if the tail begins in the head
-		tail = w.appendAt(tail, from+int64(len(tail)), half-len(tail))
+	rest := w.appendAt(nil, w.oldest(), w.keep)
+	if w.whole() {
+		rest = append(bytes.Clone(w.head), rest...)
 	}
+	tail = redact.Part(rest, len(rest)-half, len(rest))
 	tail = tail[continued(tail):]
 	return head, tail, w.total - int64(len(head)) - int64(len(tail))
 }
