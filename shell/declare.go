@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toold/toold/policy"
 )
 
 type declaration struct {
@@ -56,6 +58,7 @@ func (w *walker) declareArg(d *declaration, as *syntax.Assign, s *state, source 
 				w.opaque("a declaration that prints may assign nothing", source)
 			}
 			w.enterScope(&d, name, s)
+			w.mark(&declaration{integer: d.integer}, name, s)
 			w.assign(as, s, d.export)
 			w.mark(&d, name, s)
 		}
@@ -165,7 +168,9 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 	if d.export || d.builtin == "export" && !d.remove {
 		w.setVar(name, old.value, s, true)
 	} else if scoped {
-		w.changes++
+		if w.changes++; policy.IsDangerousEnv(name) { // it is empty, as after unset
+			w.setVar(name, value{}, s, false)
+		}
 		w.put(s, name, variable{value: old.value.or(value{}), exported: old.exported})
 	}
 	w.mark(d, name, s)
@@ -175,6 +180,9 @@ func (w *walker) declareName(d *declaration, name string, s *state) {
 }
 
 func (w *walker) mark(d *declaration, name string, s *state) {
+	if d.integer && listed(shellNames, name) {
+		w.opaque("the shell evaluates what it sets "+name+" to", name)
+	}
 	v := s.get(name)
 	v.readonly = v.readonly || d.readonly || d.builtin == "readonly"
 	v.array = v.array || d.array
