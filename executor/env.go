@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func BaseEnv(o EnvOptions) []string {
 	}
 	for _, entry := range o.From {
 		name, value, ok := strings.Cut(entry, "=")
-		if ok && !isDaemons(name) && Passes(name, o.Pass) {
+		if ok && !isDaemons(name) && Passes(name, o.Pass) && !misread(name, value) {
 			env[name] = value
 		}
 	}
@@ -49,6 +50,14 @@ func BaseEnv(o EnvOptions) []string {
 	}
 	return list
 }
+
+// misread reports whether a variable has the shell read a script in another set of characters than
+// UTF-8: in some, half of a letter takes the backslash behind it.
+func misread(name, value string) bool {
+	return slices.Contains([]string{"LANG", "LC_ALL", "LC_CTYPE"}, name) && value != "" && !unicodeLocale.MatchString(value)
+}
+
+var unicodeLocale = regexp.MustCompile(`^(?i:C|POSIX|en_[A-Z]+|.*\.utf-?8(@.*)?)$`)
 
 // defaults keep programs from waiting for a person: no pager, no editor, no
 // questions.

@@ -15,7 +15,7 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 	t.Parallel()
 	got := executor.BaseEnv(executor.EnvOptions{
 		From: []string{
-			"PATH=/usr/bin", "HOME=/home/u", "LC_TIME=de_DE.UTF-8", "LANG=fr", "TZ=UTC", "AWS_SECRET_ACCESS_KEY=x",
+			"PATH=/usr/bin", "HOME=/home/u", "LC_TIME=de_DE.UTF-8", "LANG=fr_FR.UTF-8", "TZ=UTC", "AWS_SECRET_ACCESS_KEY=x",
 			"GOPATH=/go", "GOFLAGS=-v", "NPM_TOKEN=x", "EMPTY=", "broken", "=C:=x", "USER=u", "LOGNAME=u",
 			"NO_COLOR=1", "VISUAL=vi",
 		},
@@ -28,11 +28,26 @@ func TestOnlyListedVariablesPass(t *testing.T) {
 		"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_KEY_1=core.pager", "GIT_CONFIG_KEY_2=safe.bareRepository",
 		"GIT_CONFIG_VALUE_0=false", "GIT_CONFIG_VALUE_1=cat", "GIT_CONFIG_VALUE_2=explicit",
 		"GIT_EDITOR=false", "GIT_MERGE_AUTOEDIT=no", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GOFLAGS=-x", "GOPATH=/go",
-		"HOME=/home/u", "LANG=fr", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "NO_COLOR=1", "PAGER=cat",
+		"HOME=/home/u", "LANG=fr_FR.UTF-8", "LC_TIME=de_DE.UTF-8", "LOGNAME=u", "MANPAGER=cat", "NO_COLOR=1", "PAGER=cat",
 		"PATH=/usr/bin", "SSH_ASKPASS_REQUIRE=never", "TERM=dumb", "TMPDIR=/tmp", "TZ=UTC", "USER=u", "VISUAL=false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestScriptsAreReadAsUnicode(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []string{"LC_ALL=zh_CN.GBK", "LANG=zh_TW", "LC_CTYPE=ja_JP.SJIS", "LC_ALL=japanese"} {
+		env := executor.BaseEnv(executor.EnvOptions{From: []string{entry}})
+		if slices.Contains(env, entry) || !slices.Contains(env, "LANG=C.UTF-8") {
+			t.Errorf("with %s a shell would take `\u4e2d\\;` for the end of a command: %q", entry, env)
+		}
+	}
+	for _, entry := range []string{"LC_ALL=zh_CN.UTF-8", "LANG=de_DE.utf8", "LC_CTYPE=C", "LC_ALL=sr_RS.UTF-8@latin", "LC_TIME=zh_TW"} {
+		if env := executor.BaseEnv(executor.EnvOptions{From: []string{entry}}); !slices.Contains(env, entry) {
+			t.Errorf("%s does not pass: %q", entry, env)
+		}
 	}
 }
 
