@@ -103,7 +103,12 @@ func (s *spec) coversNone(c *Command) bool {
 	if s == nil || c.Opaque != "" || len(c.Runs) > 0 && s.special == "" {
 		return true
 	}
-	return s.has("git") && !harmlessGlobals(s, c)
+	if s.has("git") {
+		return !harmlessGlobals(s, c)
+	}
+	return len(c.Sub) > 0 && slices.ContainsFunc(c.Flags[:c.before], func(f Flag) bool {
+		return (f.HasValue || f.spec == nil) && !IsField(s.harmless, f.Name)
+	})
 }
 
 // byForm describes a command by the forms of its specification.

@@ -126,4 +126,5 @@ type Command struct {
 
 	wordAt []int // the indexes of the operands in argv
 	spec   *spec
+	before int // how many of the flags stand before the subcommand
 }

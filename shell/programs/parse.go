@@ -207,6 +207,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 		c.Name = c.Base
 	}
 	g.read(r.words[:start], len(r.argv)-len(r.words))
+	c.before = len(c.Flags)
 	c.Words, g.operands = c.Words[:0], 0 // they belong to options that are not known
 	if slices.ContainsFunc(r.words[:start], func(w Word) bool { return w.Many }) {
 		c.Opaque, c.Anything = "the subcommand of "+s.name+" is known only when it runs", true
