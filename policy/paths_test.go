@@ -189,7 +189,11 @@ func TestBuiltInRulesProtect(t *testing.T) {
 		{write("/w/.git/config"), "builtin:git-config"},
 		{write("/w/.git/hooks/x"), "builtin:git-config"},
 		{write("/w/a/rust-toolchain.toml"), "builtin:build"},
+		{write("/w/.git/rebase-merge/git-rebase-todo"), "builtin:git-data"},
+		{write("/w/.git/worktrees/x/sequencer/todo"), "builtin:git-data"},
 		{write("/w/.cargo/config"), "builtin:run-later"},
+		{write("/w/sub/crush.json"), "builtin:run-later"},
+		{write("/w/mise/config.toml"), "builtin:run-later"},
 	} {
 		if d := p.Decide([]Effect{c.effect}); d.Rule != c.rule {
 			t.Errorf("%v: %v by %s, want %s", c.effect, d.Action, d.Rule, c.rule)
