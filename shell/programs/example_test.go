@@ -94,7 +94,7 @@ func facts(argv []Word, c Command) (out []string) {
 
 func TestTheExamplesOfAllSpecificationsHold(t *testing.T) {
 	t.Parallel()
-	for _, s := range library() {
+	for _, s := range everyProgram() {
 		checkExamples(t, s)
 	}
 }

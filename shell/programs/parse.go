@@ -105,26 +105,26 @@ func Classed(program string) bool {
 // find returns the specification of a program, and its words. A name that means
 // another program with its subcommand is written out.
 func find(argv []Word) (*spec, []Word) {
-	all, words := library(), argv[1:]
+	words := argv[1:]
 	name := baseName(argv[0].Text)
 	if argv[0].Dynamic {
 		return nil, words
 	}
-	s := all[name]
+	s := program(name)
 	if s == nil {
 		if sub, ok := strings.CutPrefix(name, "git-"); ok {
-			return all["git"], append([]Word{{Text: sub}}, words...)
+			return program("git"), append([]Word{{Text: sub}}, words...)
 		}
-		s = all[strings.TrimRight(name, "0123456789.")]
+		s = program(strings.TrimRight(name, "0123456789."))
 		if !s.has("script") && !s.has("versions") {
 			return nil, words
 		}
 	}
-	for s.as != nil && all[s.as[0]] != nil {
+	for s.as != nil && program(s.as[0]) != nil {
 		for _, word := range slices.Backward(s.as[1:]) {
 			words = append([]Word{{Text: word}}, words...)
 		}
-		s = all[s.as[0]]
+		s = program(s.as[0])
 	}
 	return s, words
 }
@@ -246,7 +246,7 @@ func (r *reader) at(s *spec, start int, m *memory) Command {
 func (g *getopt) subcommand(s *spec, words []Word) (*spec, []Word) {
 	for s, words = g.descend(s, words); s.as != nil; s, words = g.descend(s, words) {
 		path := s.as[1:]
-		s = library()[s.as[0]]
+		s = program(s.as[0])
 		if g.c.Base = s.name; g.c.Name != "" {
 			g.c.Name = s.name
 		}

@@ -11,8 +11,17 @@ import (
 //go:embed specs/*.txt
 var texts embed.FS
 
-// library is parsed once; it never changes.
-var library = sync.OnceValue(func() map[string]*spec { return parseAll(texts) })
+// library has the specifications by the names of their programs. Each is parsed when it is
+// first needed, and never changes.
+var library = sync.OnceValue(func() map[string]func() *spec { return readAll(texts) })
+
+// program returns the specification of a program, nil if there is none.
+func program(name string) *spec {
+	if parse := library()[name]; parse != nil {
+		return parse()
+	}
+	return nil
+}
 
 // spec is the specification of a program, or of one of its subcommands.
 type spec struct {
@@ -72,63 +81,62 @@ type mark struct {
 	text    string
 }
 
-func parseAll(fs embed.FS) map[string]*spec {
-	all := make(map[string]*spec)
+// stanza is what a file says of some programs: the lines up to those of the next ones.
+type stanza struct{ file, text string }
+
+func readAll(fs embed.FS) map[string]func() *spec {
+	stanzas := make(map[string][]stanza)
+	all := make(map[string]func() *spec)
 	entries, _ := fs.ReadDir("specs")
 	for _, e := range entries {
 		text, _ := fs.ReadFile("specs/" + e.Name())
-		r := specReader{all: all, file: e.Name()}
-		for line := range strings.Lines(string(text)) {
-			r.line(strings.TrimSpace(line))
+		_, rest, found := strings.Cut("\n"+string(text), "\nprogram ")
+		for found {
+			var this string
+			this, rest, found = strings.Cut(rest, "\nprogram ")
+			heading, lines, _ := strings.Cut(this, "\n")
+			names := strings.Split(strings.TrimSpace(heading), ",")
+			for _, name := range names {
+				stanzas[name] = append(stanzas[name], stanza{e.Name(), lines})
+			}
+			for line := range strings.Lines(lines) {
+				if others, ok := strings.CutPrefix(line, "alias "); ok {
+					for name := range strings.FieldsSeq(others) {
+						all[name] = func() *spec { return &spec{name: name, as: names[:1]} }
+					}
+				}
+			}
 		}
 	}
-	for _, s := range all {
-		s.settle()
+	for name, of := range stanzas {
+		all[name] = sync.OnceValue(func() *spec { return parseSpec(name, of) })
 	}
 	return all
 }
 
-type specReader struct {
-	all   map[string]*spec
-	file  string
-	progs []*spec
-	open  []*spec // to which the next lines belong
-}
-
-func (r *specReader) line(line string) {
-	key, rest, _ := strings.Cut(line, " ")
-	switch rest = strings.TrimSpace(rest); key {
-	case "", "#":
-	case "program":
-		r.progs = r.programs(rest)
-		r.open = r.progs
-	case "sub":
-		r.open = nil
-		for _, p := range r.progs {
-			for path := range strings.SplitSeq(rest, ",") {
-				r.open = append(r.open, p.sub(strings.Fields(path)))
+// parseSpec reads the specification of a program.
+func parseSpec(name string, stanzas []stanza) *spec {
+	s := newSpec(name, nil)
+	for _, st := range stanzas {
+		open := []*spec{s} // to which the next lines belong
+		for line := range strings.Lines(st.text) {
+			key, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch rest = strings.TrimSpace(rest); key {
+			case "", "#", "alias":
+			case "sub":
+				open = nil
+				for path := range strings.SplitSeq(rest, ",") {
+					open = append(open, s.sub(strings.Fields(path)))
+				}
+			default:
+				for _, s := range open {
+					s.directive(st.file, key, rest)
+				}
 			}
 		}
-	case "alias":
-		for name := range strings.FieldsSeq(rest) {
-			r.all[name] = &spec{name: name, as: []string{r.progs[0].name}}
-		}
-	default:
-		for _, s := range r.open {
-			s.directive(r.file, key, rest)
-		}
 	}
-}
-
-// programs opens the specifications of some programs.
-func (r *specReader) programs(names string) (out []*spec) {
-	for name := range strings.SplitSeq(names, ",") {
-		if r.all[name] == nil {
-			r.all[name] = newSpec(name, nil)
-		}
-		out = append(out, r.all[name])
-	}
-	return out
+	s.settle()
+	return s
 }
 
 func newSpec(name string, parent *spec) *spec {

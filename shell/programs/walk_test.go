@@ -9,11 +9,20 @@ import (
 
 func TestEverySpecificationHasAnExample(t *testing.T) {
 	t.Parallel()
-	for name, s := range library() {
+	for name, s := range everyProgram() {
 		if s.as == nil && !exemplified(s) {
 			t.Errorf("%s has no example", name)
 		}
 	}
+}
+
+// everyProgram returns the specifications by the names of their programs.
+func everyProgram() map[string]*spec {
+	all := make(map[string]*spec)
+	for name := range library() {
+		all[name] = program(name)
+	}
+	return all
 }
 
 func exemplified(s *spec) bool {
@@ -26,7 +35,7 @@ func exemplified(s *spec) bool {
 // may read anything is said.
 func TestUnknownWordsAreNoStructure(t *testing.T) {
 	t.Parallel()
-	for name, s := range library() {
+	for name, s := range everyProgram() {
 		if s.as == nil {
 			walk(t, s, []string{name})
 		}
@@ -76,7 +85,7 @@ func isFile(role string) bool { return !strings.HasPrefix(role, "word") }
 // and what is attached is not taken for its value, but may be a file that is written.
 func TestLongFlagsOfOneDashAreNoBundles(t *testing.T) {
 	t.Parallel()
-	for name, s := range library() {
+	for name, s := range everyProgram() {
 		if s.has("go") && s.special == "" {
 			walkOneDash(t, s, []string{name})
 		}
@@ -124,7 +133,7 @@ func checkOneDash(t *testing.T, s *spec, argv []string, long, file string) {
 // mean code in these.
 func TestFlagsBeforeCodeMustBeNamed(t *testing.T) {
 	t.Parallel()
-	for name, s := range library() {
+	for name, s := range everyProgram() {
 		for flag := range strings.FieldsSeq(s.inline) {
 			c := Parse(Words([]string{name, flag, "1+1"}))
 			if flag != "-" && !s.has("shell") && !slices.Contains(c.Unsafe, 1) {
