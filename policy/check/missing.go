@@ -32,8 +32,11 @@ func (j *Judge) Missing(effects []policy.Effect) (m Missing) {
 			return m
 		}
 		added := m.add(tried, found)
+		if len(added) == 0 {
+			return m
+		}
 		next, err := tried.With(added...)
-		if len(added) == 0 || err != nil {
+		if err != nil {
 			return m
 		}
 		tried = next
