@@ -6,38 +6,78 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// BenchmarkCallCycle is the whole life of a call in the journal, laid beside
-// two appends with fsync of the same size ("x-fsync2") and beside the start of bash
-// ("x-F1") in the same run.
+// BenchmarkCallCycle is the whole life of a call in the journal, laid beside two appends with
+// fsync of the same size ("x-fsync2") and beside the start of bash ("x-F1") in the same run:
+// medians, one after the other and with pauses between them.
 func BenchmarkCallCycle(b *testing.B) {
+	for name, pause := range map[string]time.Duration{"in-turn": 0, "after-a-pause": 10 * time.Millisecond} {
+		b.Run(name, func(b *testing.B) { benchmarkCycle(b, pause) })
+	}
+}
+
+func benchmarkCycle(b *testing.B, pause time.Duration) {
 	j := open(b, b.TempDir())
+	var syncs, syncing atomic.Int64
+	j.Measure(func(took time.Duration, _ error) { syncs.Add(1); syncing.Add(int64(took)) })
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	must(b, err)
 	defer f.Close()
 	line := make([]byte, 600)
 	ctx := context.WithoutCancel(b.Context()) // as the daemon has it; one that can end costs a goroutine a statement
-	var ours, floor, starts time.Duration
-	for i := 0; b.Loop(); i++ {
-		start := time.Now()
-		must(b, cycle(ctx, j, call(fmt.Sprint(i))))
-		mid := time.Now()
-		for range 2 {
-			if _, err := f.Write(line); err != nil {
-				b.Fatal(err)
-			}
-			must(b, f.Sync())
+	var took [3][]time.Duration
+	for n := 0; b.Loop(); n++ {
+		for i, do := range []func(){
+			func() { must(b, cycle(ctx, j, call(fmt.Sprint(n)))) },
+			func() {
+				for range 2 {
+					if _, err := f.Write(line); err != nil {
+						b.Fatal(err)
+					}
+					must(b, f.Sync())
+				}
+			},
+			func() {
+				if _, err := exec.Command("bash", "-c", "true").Output(); err != nil {
+					b.Fatal(err)
+				}
+			},
+		} {
+			<-time.After(pause) // what is measured
+			begun := time.Now()
+			do()
+			took[i] = append(took[i], time.Since(begun))
 		}
-		end := time.Now()
-		if _, err := exec.Command("bash", "-c", "true").Output(); err != nil {
-			b.Fatal(err)
-		}
-		ours, floor, starts = ours+mid.Sub(start), floor+end.Sub(mid), starts+time.Since(end)
 	}
-	b.ReportMetric(float64(ours.Microseconds())/float64(b.N), "us/call")
-	b.ReportMetric(float64(ours)/float64(floor), "x-fsync2")
-	b.ReportMetric(float64(ours)/float64(starts), "x-F1")
+	ours := float64(median(took[0]))
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ours/1000, "us/call")
+	b.ReportMetric(float64(syncing.Load()/syncs.Load())/1000, "us/sync")
+	b.ReportMetric(ours/float64(median(took[1])), "x-fsync2")
+	b.ReportMetric(ours/float64(median(took[2])), "x-F1")
+}
+
+// BenchmarkWriters is how many lives of calls a second 64 callers get through.
+func BenchmarkWriters(b *testing.B) {
+	j := open(b, b.TempDir())
+	var syncs, next atomic.Int64
+	j.Measure(func(time.Duration, error) { syncs.Add(1) })
+	ctx := context.WithoutCancel(b.Context())
+	b.ResetTimer()
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				must(b, cycle(ctx, j, call(fmt.Sprint(n))))
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+	b.ReportMetric(float64(b.N)/float64(syncs.Load()), "cycles/sync")
 }
