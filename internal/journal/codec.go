@@ -131,9 +131,9 @@ func (d *decoder) when(t *time.Time) {
 	}
 }
 
-// encode is the body of the record of an event. keep is called for what is not in it.
-func encode(e event, keep func([]byte) (chain.Hash, error)) ([]byte, error) {
-	c := encoder{keep: keep}
+// encode appends the body of the record of an event. keep is called for what is not in it.
+func encode(p []byte, e event, keep func([]byte) (chain.Hash, error)) ([]byte, error) {
+	c := encoder{p: p, keep: keep}
 	e.fields(&c)
 	return c.p, c.err
 }

@@ -89,7 +89,7 @@ func TestArgumentsAreKeptOnce(t *testing.T) {
 
 // encoded is an event as it is in the log when nothing is beside it.
 func encoded(e event) []byte {
-	body, err := encode(e, nil)
+	body, err := encode(nil, e, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -61,7 +61,7 @@ func (d *faultyDir) wrap(f chain.File, err error) (chain.File, error) {
 	return faultyFile{f, d}, nil
 }
 
-func (d *faultyDir) Same(name string, f chain.File) (bool, error) {
+func (d *faultyDir) Same(name string, f chain.File) (int64, bool, error) {
 	return d.Dir.Same(name, f.(faultyFile).File)
 }
 

@@ -284,7 +284,7 @@ func (m *importer) flush() error {
 	err := m.log.Update(func(b *chain.Batch) error {
 		for _, e := range m.waiting {
 			b.SetTime(e.at)
-			body, err := encode(e.event, b.Blob)
+			body, err := encode(nil, e.event, b.Blob)
 			if err == nil {
 				_, err = b.Append(e.kind, body)
 			}

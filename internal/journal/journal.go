@@ -244,6 +244,7 @@ func (j *Journal) openTable(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(behind, err)
 	}
+	t.commit()
 	if w.table = t; w.log != nil {
 		err = w.log.Read(at, w.log.Last(), w.see)
 		w.ended()

@@ -67,6 +67,7 @@ type batch struct {
 	log   *chain.Batch
 	fresh []Message
 	wrote bool
+	body  []byte // of the last record
 
 	replace func(string) string
 }
@@ -142,10 +143,11 @@ func (b *batch) append(kind byte, e event) error {
 		return err
 	}
 	redacted(e, b.replace)
-	body, err := encode(e, b.log.Blob)
+	body, err := encode(b.body[:0], e, b.log.Blob)
 	if err != nil {
 		return err
 	}
+	b.body = body
 	mark, err := b.log.Append(kind, body)
 	if err == nil {
 		b.wrote = true

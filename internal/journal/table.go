@@ -13,19 +13,35 @@ type identity struct{ client, agent, id string }
 // the order of the log, so that each process has the same. What changed since the last commit
 // can be taken back.
 type table struct {
-	number  uint64 // of the last record
-	calls   map[Key]*entry
-	ids     map[identity]Key
-	fences  map[string][]string // by client, the oldest first
-	lastKey Key
-	lastSeq int64
-	begins  int64 // the first segment that stays after the last removal; 0 = all are there
+	numbers
+	calls  map[Key]*entry
+	ids    map[identity]Key
+	fences map[string][]string // by client, the oldest first
 
 	// load finds a call that has ended long ago; nil without one.
 	load   func(Key) (*Record, error)
-	filter *filter  // nil without one; knows more calls
-	undo   []func() // what takes back the changes, in their order
+	filter *filter // nil without one; knows more calls
+
+	// What takes back the changes since the last commit.
+	before  numbers
+	changed []changed // in their order
+	undo    []func()  // all else, in their order
 }
+
+type numbers struct {
+	number  uint64 // of the last record
+	lastKey Key
+	lastSeq int64
+	begins  int64 // the first segment that stays after the last removal; 0 = all are there
+}
+
+// changed is a call as it was before. What held it is used again, up to changedMost.
+type changed struct {
+	call *entry
+	was  entry
+}
+
+const changedMost = 256
 
 type entry struct {
 	Record
@@ -41,14 +57,23 @@ func newTable() *table {
 	}
 }
 
-func (t *table) commit() { t.undo = nil }
+func (t *table) commit() {
+	clear(t.changed)
+	if t.before, t.undo, t.changed = t.numbers, nil, t.changed[:0]; cap(t.changed) > changedMost {
+		t.changed = nil
+	}
+}
 
 // rollback takes back what was applied since the last commit.
 func (t *table) rollback() {
+	for _, c := range slices.Backward(t.changed) {
+		*c.call = c.was
+	}
 	for _, undo := range slices.Backward(t.undo) {
 		undo()
 	}
-	t.undo = nil
+	t.numbers = t.before
+	t.commit()
 }
 
 // find returns a call by its identity; nil when the table has none.
@@ -113,9 +138,7 @@ func may(rec *Record, e event) error {
 // apply takes up an event, which may follow what is known, and the number and time of its
 // record. It returns the messages that the event has added.
 func (t *table) apply(e event, number uint64, at time.Time) (added []Message) {
-	before := t.number
 	t.number = number
-	t.undo = append(t.undo, func() { t.number = before })
 	switch e := e.(type) {
 	case *callEvent:
 		return t.received(e, at)
@@ -184,15 +207,15 @@ func (t *table) received(e *callEvent, at time.Time) (added []Message) {
 	if e.intended || e.decision != (Decision{}) {
 		r.DecidedAt = at
 	}
-	id, last := identity{r.Client, r.AgentID, r.ID}, t.lastKey
+	id := identity{r.Client, r.AgentID, r.ID}
 	earlier := t.ids[id] // 0, unless that did not start
-	t.calls[k], t.ids[id], t.lastKey = r, k, max(last, k)
+	t.calls[k], t.ids[id], t.lastKey = r, k, max(t.lastKey, k)
 	if t.filter != nil {
 		t.filter.add(id)
 	}
 	t.undo = append(t.undo, func() {
 		delete(t.calls, k)
-		if t.ids[id], t.lastKey = earlier, last; earlier == 0 {
+		if t.ids[id] = earlier; earlier == 0 {
 			delete(t.ids, id)
 		}
 	})
@@ -218,25 +241,19 @@ func (t *table) change(k Key, do func(*entry)) {
 	if r == nil {
 		return
 	}
-	before := *r
+	t.changed = append(t.changed, changed{r, *r})
 	r.last = t.number
 	do(r)
-	t.undo = append(t.undo, func() { *r = before })
 }
 
 // count takes up the number of a message.
-func (t *table) count(seq int64) {
-	last := t.lastSeq
-	t.lastSeq = max(last, seq)
-	t.undo = append(t.undo, func() { t.lastSeq = last })
-}
+func (t *table) count(seq int64) { t.lastSeq = max(t.lastSeq, seq) }
 
 // removed takes up what is to be known without the segments that were removed.
 func (t *table) removed(e *removedEvent) {
-	key, fences, begins := t.lastKey, t.fences, t.begins
-	t.undo = append(t.undo, func() { t.lastKey, t.fences, t.begins = key, fences, begins })
-	t.begins = e.stays
-	t.lastKey, t.fences = max(key, Key(e.lastKey)), map[string][]string{}
+	fences := t.fences
+	t.undo = append(t.undo, func() { t.fences = fences })
+	t.begins, t.lastKey, t.fences = e.stays, max(t.lastKey, Key(e.lastKey)), map[string][]string{}
 	t.count(e.lastSeq)
 	for _, f := range e.fences {
 		t.fences[f.client] = append(t.fences[f.client], f.id)

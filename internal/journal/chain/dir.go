@@ -26,8 +26,8 @@ type Dir interface {
 	Sub(name string, create bool) (Dir, error)
 	// Sync returns when the names of all files are on the disk.
 	Sync() error
-	// Same reports whether a name is still that of an open file.
-	Same(name string, f File) (bool, error)
+	// Same reports whether a name is still that of an open file, and the size of that.
+	Same(name string, f File) (size int64, same bool, err error)
 	// Lock keeps out all others, of this process and of others, until unlock is called.
 	// It gives up with ErrBusy.
 	Lock(wait time.Duration) (unlock func(), err error)
@@ -82,7 +82,11 @@ func (d *directory) open(name string, flags int) (File, error) {
 	path := filepath.Join(d.path, name)
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err == nil {
-		return diskFile{f}, nil
+		info, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return diskFile{f, info}, nil
 	}
 	if info, there := os.Lstat(path); errors.Is(err, fs.ErrNotExist) && there == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil, errDangling
@@ -129,16 +133,15 @@ func (d *directory) Sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (d *directory) Same(name string, f File) (bool, error) {
+func (d *directory) Same(name string, f File) (size int64, same bool, err error) {
 	now, err := os.Stat(filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return 0, false, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
-	opened, err := f.(diskFile).Stat()
-	return err == nil && os.SameFile(now, opened), err
+	return now.Size(), os.SameFile(now, f.(diskFile).opened), nil
 }
 
 // Another process has the lock for as long as a write of some kilobytes takes.
@@ -166,7 +169,10 @@ func (d *directory) Lock(wait time.Duration) (unlock func(), err error) {
 	}
 }
 
-type diskFile struct{ *os.File }
+type diskFile struct {
+	*os.File
+	opened fs.FileInfo // when it was opened
+}
 
 func (f diskFile) Size() (int64, error) {
 	info, err := f.Stat()

@@ -225,8 +225,9 @@ func (m *memory) Sync() error {
 	return nil
 }
 
-func (m *memory) Same(name string, f chain.File) (bool, error) {
-	return m.names[name] == f.(*handle).c, m.fails()
+func (m *memory) Same(name string, f chain.File) (size int64, same bool, err error) {
+	c := f.(*handle).c
+	return int64(len(c.now)), m.names[name] == c, m.fails()
 }
 
 func (m *memory) Lock(time.Duration) (func(), error) {

@@ -11,12 +11,12 @@ import (
 // catchUp reads what other processes have appended. The caller has the lock.
 func (l *Log) catchUp() error {
 	for {
-		if err := l.present(); err != nil {
-			return err
-		}
-		size, err := l.file.Size()
+		size, same, err := l.opt.Dir.Same(segmentName(l.last.Segment), l.file)
 		if err != nil {
 			return err
+		}
+		if !same {
+			return ErrGone
 		}
 		if size < l.end {
 			return l.damage("the end of the segment was cut off")
@@ -40,16 +40,7 @@ func (l *Log) Present() error {
 	d := &l.disk
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()
-	same, err := l.opt.Dir.Same(segmentName(d.written.Load().Segment), d.file)
-	if err == nil && !same {
-		return ErrGone
-	}
-	return err
-}
-
-// present returns an error unless the open segment is still the one that others find.
-func (l *Log) present() error {
-	same, err := l.opt.Dir.Same(segmentName(l.last.Segment), l.file)
+	_, same, err := l.opt.Dir.Same(segmentName(d.written.Load().Segment), d.file)
 	if err == nil && !same {
 		return ErrGone
 	}

@@ -76,8 +76,9 @@ type Log struct {
 	id    ID
 	file  File // the current segment
 	limit int64
-	last  Mark  // of the last record
-	end   int64 // of it
+	last  Mark   // of the last record
+	end   int64  // of it
+	text  []byte // of an earlier batch, to be used again
 	disk  disk
 }
 
@@ -192,7 +193,7 @@ func (l *Log) update(do func(*Batch) error) error {
 
 // batch begins a batch behind the last record.
 func (l *Log) batch() Batch {
-	return Batch{dir: l.opt.Dir, last: l.last, end: l.end, now: time.Unix(0, time.Now().UnixNano()).UTC()}
+	return Batch{dir: l.opt.Dir, text: l.text[:0], last: l.last, end: l.end, now: time.Unix(0, time.Now().UnixNano()).UTC()}
 }
 
 func (l *Log) write(b *Batch) error {
@@ -202,10 +203,15 @@ func (l *Log) write(b *Batch) error {
 		}
 		return fmt.Errorf("cannot write to the log: %w", err)
 	}
-	l.last, l.end = b.last, b.end
+	if l.last, l.end = b.last, b.end; cap(b.text) <= keptText {
+		l.text = b.text
+	}
 	l.disk.written.Store(&b.last)
 	return nil
 }
+
+// keptText is how large a buffer is kept for the next batch.
+const keptText = 256 << 10
 
 // Batch is the records that one Update appends.
 type Batch struct {
