@@ -264,6 +264,7 @@ func edits(t *testing.T, s *postgresServer, m *member, team func(...string) []st
 	}
 	// Rows that are none of toold's are not listed as calls, and hide none.
 	do(`INSERT INTO toold_records SELECT 'bob', daemon, number + 9000, segment, start, '\x00', now(), kind, time + 1, call + 9000, client, agent, conversation, run, tool_call, workspace, tool, type, status, decision, decided_by FROM toold_records` + some)
+	do(`INSERT INTO toold_records SELECT 'bob', daemon, number + 20000 + n, segment, start, record, now(), 1, 4000000000000000000, 0, client, agent, conversation, run, tool_call, workspace, tool, type, status, decision, decided_by FROM generate_series(1, 150) n, toold_records` + some)
 	printed := m.says(0, "cannot be read", team("log", "-n", "4")...)
 	if strings.Count(printed, "\n") != 5 || !strings.Contains(printed, "echo two") {
 		t.Errorf("a listing with a row that is no record: %s", printed)

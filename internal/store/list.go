@@ -64,7 +64,7 @@ const pageCalls = 100
 // somePage has all records of some calls, the latest call first.
 const somePage = `WITH found AS (
 	SELECT c.time, c.owner, c.daemon, c.number, c.call FROM toold_records c
-	WHERE c.kind = 1 AND (c.time, c.owner, c.daemon, c.number) < ($1, $2, $3, $4) %s
+	WHERE c.kind = 1 AND c.call > 0 AND (c.time, c.owner, c.daemon, c.number) < ($1, $2, $3, $4) %s
 	ORDER BY c.time DESC, c.owner DESC, c.daemon DESC, c.number DESC LIMIT %d)
 SELECT f.time, f.owner, f.daemon, f.number, r.segment, r.start, r.record FROM found f
 JOIN toold_records r ON r.owner = f.owner AND r.daemon = f.daemon AND r.call = f.call AND r.call > 0
