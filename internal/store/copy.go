@@ -109,6 +109,7 @@ func (s *Store) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
 			defer cancel()
+			s.journal.WaitForLock(lastTime)
 			s.journal.CheckpointRest()
 			return s.all(soon, db)
 		case <-s.journal.Grown():
