@@ -63,21 +63,15 @@ func TestAReadIsBoundedAndSaysWhatFollows(t *testing.T) {
 func TestASecretIsMaskedOfWhichAPartIsRead(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
-	token, digits := "gh"+"p_"+strings.Repeat("aB3dE6", 6), strings.Repeat("aB3dE6gH", 8)
-	w.put("key", "-----BEGIN PRIVATE KEY-----\n"+strings.Repeat(digits+"\n", 30)+"-----END PRIVATE KEY-----\nthe end\n")
+	token := "gh" + "p_" + strings.Repeat("aB3dE6", 6)
 	check := func(tool string, a args) {
 		got := w.run(tool, a)
 		recorded := string(redact.Mask([]byte(got.Text)))
-		for _, secret := range []string{token, digits} {
-			for n := 0; n+6 <= len(secret); n++ {
-				if strings.Contains(recorded, secret[n:n+6]) {
-					t.Fatalf("%s %v: %q is left in %q", tool, a, secret[n:n+6], recorded)
-				}
+		for n := 0; n+6 <= len(token); n++ {
+			if strings.Contains(recorded, token[n:n+6]) {
+				t.Fatalf("%s %v: %q is left in %q", tool, a, token[n:n+6], recorded)
 			}
 		}
-	}
-	for n := range 31 {
-		check("read_file", args{"file_path": "key", "offset": n + 1, "limit": 5})
 	}
 	for cut := range len(token) {
 		w.put("long", strings.Repeat("x", shownOfLine-cut-1)+" "+token+strings.Repeat(" y", usualLine))

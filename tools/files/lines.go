@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/toold/toold/internal/redact"
 )
 
 const (
@@ -63,7 +61,6 @@ type lineReader struct {
 	in   *bufio.Reader
 	kept []byte // of the last line read
 	done int64  // lines read; an unterminated last line counts
-	past []byte // the end of what was skipped
 	work int
 }
 
@@ -177,7 +174,6 @@ func (l *lineReader) skip(ctx context.Context, n int64) error {
 		within = block[len(block)-1] != '\n'
 		n -= lines
 		l.done += lines
-		l.past = append(append(l.past[:0], l.past[max(0, len(l.past)-redact.Reach):]...), block...)
 		_, _ = l.in.Discard(len(block)) // cannot fail
 	}
 	return nil

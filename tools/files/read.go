@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"math"
 
 	"github.com/toold/toold/internal/display"
-	"github.com/toold/toold/internal/redact"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -153,12 +151,8 @@ func (r read) content(ctx context.Context, calls tools.IO) (e excerpt, held sand
 // excerpt reads the requested lines of a file.
 func (r read) excerpt(ctx context.Context, lines *lineReader) (e excerpt, err error) {
 	err = lines.skip(ctx, r.offset-1)
-	past := bytes.Clone(lines.past)
 	if err == nil {
 		e, err = lines.excerpt(ctx, r.bounds(), r.numbered)
-	}
-	if len(past) > 0 && !r.base64 {
-		e.text = redact.Part(append(past, e.text...), len(past), len(past)+len(e.text))
 	}
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
