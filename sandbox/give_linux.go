@@ -33,7 +33,7 @@ func newBlankShell(c Command) *blankShell {
 func (b *blankShell) answered(e helper.Event) {
 	var err error
 	if e.Kind == helper.EventFailed {
-		err = fmt.Errorf("cannot %s: %w", e.Stage, failureOf(e))
+		err = fmt.Errorf("%w: cannot %s: %w", ErrGone, e.Stage, failureOf(e)) // the helper ends then
 	}
 	if b == nil {
 		return
@@ -97,8 +97,8 @@ var (
 // brought. It is called at most once. Once the command may start, the end of ctx does not
 // end it: that is the caller's to do. An error means that nothing of it ran or ever
 // will: for a held command it is that of Start; else ErrChanged when what the sandbox was made
-// from had changed by the time of Give (a folder replaced, a hidden file that has come, a
-// mount), ErrGone, or why the shell could not be given its script. The caller then calls End.
+// from had changed by the time of Give (a directory replaced, a hidden file that has come, a
+// mount), or ErrGone when the shell is gone or could not be given its script. The caller then calls End.
 //
 // A shell that is killed in the moment of its release ends as one that was killed
 // while it ran its script.
