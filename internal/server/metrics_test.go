@@ -20,7 +20,7 @@ func measured(o *Options) {
 	none := func() int64 { return 0 }
 	m := metrics.New(metrics.Source{
 		States: o.Dispatch.States, Journal: o.Journal.Bytes, Clients: func() int { return 0 }, Masks: func() int { return 0 },
-		Warm: none, Hits: none, Started: none, Ahead: none, Dropped: none,
+		Warm: none, Hits: none, Started: none, Ahead: none, Failed: none, Dropped: none,
 	})
 	o.Dispatch.Observe(m.Seen)
 	o.Metrics, o.Refused = m, m.Refused
@@ -167,7 +167,7 @@ func BenchmarkObserving(b *testing.B) {
 	none := func() int64 { return 0 }
 	m := metrics.New(metrics.Source{
 		States: func() map[string]int { return nil }, Journal: func() (log, index int64) { return 0, 0 }, Clients: func() int { return 0 }, Masks: func() int { return 0 },
-		Warm: none, Hits: none, Started: none, Ahead: none, Dropped: none,
+		Warm: none, Hits: none, Started: none, Ahead: none, Failed: none, Dropped: none,
 	})
 	e, err := trace.New("http://127.0.0.1:9/v1/traces", "test", func(error) {})
 	if err != nil {
