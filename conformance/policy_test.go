@@ -172,6 +172,8 @@ func (c *court) site(policy string) (*site, error) {
 	s := &site{
 		home: c.home, workspace: c.ws, ping: time.Minute,
 		state: filepath.Join(dir, "state"), config: filepath.Join(dir, "config.yaml"),
+		// Calls may write there, so that no program counts as missing, whatever is installed.
+		env: []string{"PATH=" + os.Getenv("PATH") + ":" + c.base},
 	}
 	file := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte(c.fill(string(rules))), 0o600); err != nil {
