@@ -99,7 +99,7 @@ func (d Decision) frame() any {
 // approval's own id can get an error that names nothing.
 func (d Decision) answers(f *frame) bool {
 	mine := d.CallID != "" && f.CallID == d.CallID ||
-		d.CallID == "" && (f.ID == d.ApprovalID || f.CallID == d.ApprovalID)
+		d.CallID == "" && message.ApprovalRequest{ID: f.ID, CallID: f.CallID}.Named(d.ApprovalID)
 	switch f.Type {
 	case "approval_resolved":
 		return mine

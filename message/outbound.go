@@ -3,6 +3,7 @@ package message
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // ToolReturn is the terminal answer to a call, with the fields of every dialect
@@ -149,6 +150,12 @@ type ApprovalRequest struct {
 // the way that remember says.
 func (r ApprovalRequest) Remembers(remember string) bool {
 	return slices.ContainsFunc(r.Suggestions, func(s Suggestion) bool { return s.Remember == remember })
+}
+
+// Named reports whether an answer under id is about the request: id is its own, or that of its
+// call. Agents choose the latter, so one that looks like an approval's names no call.
+func (r ApprovalRequest) Named(id string) bool {
+	return r.ID == id || r.CallID == id && !strings.HasPrefix(id, "approval-")
 }
 
 // Suggestion is a way to remember a yes. A change of the policy file is offered only

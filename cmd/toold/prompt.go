@@ -34,7 +34,7 @@ func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	go func() {
 		defer p.answering.Done()
 		p.person.Approvals(ctx, client.ApprovalEvents{Requested: func(r message.ApprovalRequest) {
-			if r.CallID == c.id {
+			if r.CallID == c.id && r.AgentID == "" { // agents with the same token may use the id under a name of theirs
 				c.answer(ctx, p, r)
 			}
 		}})

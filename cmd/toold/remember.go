@@ -114,7 +114,7 @@ func (f answerFlags) add(d *client.Decision, waiting []message.ApprovalRequest) 
 		return nil
 	}
 	for _, r := range waiting {
-		if r.ID == d.ApprovalID || r.CallID == d.ApprovalID {
+		if r.Named(d.ApprovalID) {
 			if edited, ok := editedArguments(r, f.command); ok {
 				d.Arguments = edited
 				return nil

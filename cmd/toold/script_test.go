@@ -32,6 +32,7 @@ import (
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"call-as":        callAs,
+		"call-same-id":   callSameID,
 		"await":          awaitSuccess,
 		"await-daemon":   awaitDaemon,
 		"await-file":     awaitFile,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -23,6 +24,25 @@ func callAs(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	defer c.Close()
 	ret, err := c.Call(context.Background(), client.Call{Tool: "bash", Arguments: map[string]any{"command": args[1]}}, client.Events{})
+	ts.Check(err)
+	_, err = ts.Stdout().Write([]byte(ret.Result))
+	ts.Check(err)
+}
+
+// callSameID makes a call with the token agent, under the id of the call that runs and as another
+// agent: call-same-id COMMAND.
+func callSameID(ts *testscript.TestScript, _ bool, args []string) {
+	secret, err := toold(ts, "token", "show", "agent")
+	ts.Check(err)
+	c, err := client.Dial(context.Background(), client.Options{URL: "ws://" + ts.Getenv("TOOLD_LISTEN") + "/v1/ws", Token: strings.TrimSpace(secret)})
+	ts.Check(err)
+	defer c.Close()
+	list, err := c.ListCalls(context.Background(), false)
+	ts.Check(err)
+	if len(list) != 1 {
+		ts.Fatalf("%d calls run", len(list))
+	}
+	ret, err := c.Call(context.Background(), client.Call{ID: list[0].CallID, AgentID: "another", Tool: "bash", Arguments: map[string]any{"command": args[0]}}, client.Events{})
 	ts.Check(err)
 	_, err = ts.Stdout().Write([]byte(ret.Result))
 	ts.Check(err)

@@ -125,16 +125,14 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse) *message.Error {
 	id := a.ApprovalID
 	pending := ss.srv.opt.Approvals.Find(a.CallID)
+	if a.CallID == "" {
+		pending = slices.DeleteFunc(ss.srv.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool { return !r.Show.Named(id) })
+	}
 	switch {
-	case id != "" && a.CallID == "":
-		// The deprecated field carries the approval's id, or the call's.
-		if asCall := ss.srv.opt.Approvals.Find(id); len(asCall) == 1 {
-			id = asCall[0].ID
-		}
-	case id == "" && len(pending) > 1:
-		return message.InvalidArguments.Errorf("%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), a.CallID)
-	case id == "" && len(pending) == 1:
+	case len(pending) == 1:
 		id = pending[0].ID
+	case len(pending) > 1:
+		return message.InvalidArguments.Errorf("%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), pending[0].CallID)
 	}
 	verdict := approval.Verdict{
 		Approve: a.Approve, By: ss.who.Name, Before: m.Beforehand, Reason: a.Reason, Widen: approval.Widening(a.Widen),

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toold/toold/policy"
+)
+
+// An agent can compute the id of the question about a call of its own. A call that has it as
+// its tool_call_id gets no answer that was meant for the other.
+func TestAnAnswerToAQuestionReachesNoCallThatIsNamedAfterIt(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Ask, hello)
+	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
+	until(t, approver, `"there"`)
+	question := func(id string) string {
+		write(t, agent, call(id))
+		frame, _ := until(t, approver, `"approval_request_message"`)
+		_, rest, _ := strings.Cut(frame, `"id":"`)
+		own, _, _ := strings.Cut(rest, `"`)
+		return own
+	}
+	yes := func(id string) {
+		write(t, approver, `{"message_type":"approval_response_message","approval_request_id":"`+id+`","approve":true}`)
+	}
+	shown := question("call_1")
+	stealing := question(shown)
+	yes(shown)
+	if resolved, before := until(t, approver, `"approval_resolved"`); !strings.Contains(resolved, `"tool_call_id":"call_1"`) || len(before) > 0 {
+		t.Errorf("the yes to call_1 is that to %s after %q", resolved, before)
+	}
+	until(t, agent, `"tool_return_message"`)
+	yes(shown) // once more, when nothing waits under it but the other call
+	if refusal, before := until(t, approver, `"error_message"`); !strings.Contains(refusal, `"approval_not_pending"`) || len(before) > 0 {
+		t.Errorf("the second yes: %s after %q", refusal, before)
+	}
+	yes(stealing)
+	if resolved, _ := until(t, approver, `"approval_resolved"`); !strings.Contains(resolved, `"tool_call_id":"`+shown+`"`) {
+		t.Errorf("its own answer: %s", resolved)
+	}
+}
