@@ -39,21 +39,28 @@ func (ss *session) receive() (kind int, frame []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	for frame = make([]byte, 0, firstBytes); ; {
-		if len(frame) == cap(frame) {
-			wants := 2 * cap(frame)
-			if !ss.srv.incoming.take(&ss.charged, int64(wants+ss.dec.Held())) {
-				return 0, nil, errBusy
+	frame, err = ss.srv.incoming.read(r, &ss.charged, ss.dec.Held())
+	return kind, frame, err
+}
+
+// read reads r to its end for a holder that has other bytes besides. What is announced and does
+// not come takes nothing.
+func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
+	for all = make([]byte, 0, firstBytes); ; {
+		if len(all) == cap(all) {
+			wants := 2 * cap(all)
+			if !b.take(held, int64(wants+other)) {
+				return nil, errBusy
 			}
-			frame = append(make([]byte, 0, wants), frame...)
+			all = append(make([]byte, 0, wants), all...)
 		}
-		n, err := r.Read(frame[len(frame):cap(frame)])
-		frame = frame[:len(frame)+n]
+		n, err := r.Read(all[len(all):cap(all)])
+		all = all[:len(all)+n]
 		if errors.Is(err, io.EOF) {
-			return kind, frame, nil
+			return all, nil
 		}
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -85,17 +84,17 @@ func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 }
 
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, *message.Error) {
-	var charged int64
-	if !s.incoming.take(&charged, max(r.ContentLength, freeBytes)) {
-		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("toold receives too much at once (limits.incoming_bytes); try again later")
-	}
-	defer s.incoming.take(&charged, 0)
 	if r.ContentLength < 0 {
 		return nil, http.StatusLengthRequired, message.InvalidFrame.Errorf("send the length of the body in Content-Length")
 	}
-	frame, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opt.MaxFrameBytes))
+	var charged int64
+	defer s.incoming.take(&charged, 0)
+	frame, err := s.incoming.read(http.MaxBytesReader(w, r.Body, s.opt.MaxFrameBytes), &charged, 0)
+	if errors.Is(err, errBusy) {
+		return nil, http.StatusServiceUnavailable, message.TooManyCalls.Errorf("toold receives too much at once (limits.incoming_bytes); try again later")
+	}
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return nil, http.StatusRequestEntityTooLarge, message.InvalidFrame.Errorf("the body has more than %d bytes (limits.frame_bytes)", s.opt.MaxFrameBytes)
+		return nil, http.StatusRequestEntityTooLarge, message.InvalidFrame.Errorf("the body has more than %d bytes (limits.max_frame_bytes)", s.opt.MaxFrameBytes)
 	}
 	if err != nil {
 		return nil, http.StatusBadRequest, message.InvalidFrame.Errorf("the body cannot be read: %v", err)

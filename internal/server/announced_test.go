@@ -1,0 +1,58 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// announce begins a request whose body never comes, and returns when it is awaited.
+func announce(t *testing.T, addr, path string, bytes int64) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", path, agentSecret, bytes)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("the body is not awaited: %q, %v", line, err)
+	}
+	return conn
+}
+
+func TestABodyThatIsOnlyAnnouncedTakesNothingFromOthers(t *testing.T) {
+	t.Parallel()
+	_, ts := newTestServer(t, func(o *Options) { o.IncomingBytes = 1 << 20 })
+	announce(t, ts.Listener.Addr().String(), "/v1/calls", 1<<20)
+	conn := dialAs(t, ts, agentSecret)
+	write(t, conn, `{"message_type":"ping","nonce":"1","padding":"`+strings.Repeat("x", 200<<10)+`"}`)
+	if frame := read(t, conn); !strings.Contains(frame, `"pong"`) {
+		t.Errorf("a ping of 200 KiB got %.200s", frame)
+	}
+}
+
+func TestABodyThatDoesNotComeIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestServer(t, func(o *Options) { o.Idle = 50 * time.Millisecond })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }() // ends with the listener
+	t.Cleanup(func() { l.Close(); <-served })
+	for _, path := range []string{"/v1/calls", "/mcp", "/approvals/approval-1"} {
+		conn := announce(t, l.Addr().String(), path, 1000)
+		conn.SetReadDeadline(time.Now().Add(5 * time.Minute)) // a guard against a server that waits for ever
+		rest, err := io.ReadAll(conn)
+		if text := string(rest); err != nil || !strings.Contains(text, http.StatusText(http.StatusBadRequest)) && !strings.Contains(text, http.StatusText(http.StatusUnauthorized)) {
+			t.Errorf("%s: %q, %v", path, rest, err)
+		}
+	}
+}
