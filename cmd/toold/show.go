@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ import (
 func showCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Print what the journal knows of a call", Args: one,
-		Long: "Prints a call as it is in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, when each of that was, the answers of people, and what came of\nit. No daemon is needed.",
+		Long: "Prints a call as it is in the journal, by its tool_call_id: what was asked, who let it\nrun and with which sandbox, when each of that was, the answers of people, and what came of\nit. Of several with the same id, of other agents, each is printed, and with --json is a line.\nNo daemon is needed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.withRecord(cmd.Context(), func(ctx context.Context, log *journal.Journal) error { return g.show(ctx, log, args[0]) })
 		},
@@ -46,25 +47,21 @@ type shownCall struct {
 }
 
 func (g *global) show(ctx context.Context, log *journal.Journal, id string) error {
-	rec, err := log.FindAny(ctx, id)
-	if errors.Is(err, journal.ErrNotFound) {
-		return fmt.Errorf("the journal has no call %q; toold log lists what it has", id)
+	calls, err := log.Select(ctx, journal.CallQuery{ID: id, Ascending: true, Limit: math.MaxInt32})
+	if err == nil && len(calls) == 0 {
+		err = fmt.Errorf("the journal has no call %q; toold log lists what it has", id)
 	}
-	if err != nil {
-		return err
+	for _, rec := range calls {
+		s, failed := shown(rec, rec.Arguments)
+		if failed == nil {
+			s.Messages, failed = messagesAbout(ctx, log, rec)
+		}
+		if failed == nil {
+			failed = g.print(s, s.String())
+		}
+		err = errors.Join(err, failed)
 	}
-	arguments, err := log.Arguments(ctx, rec.Key)
-	if err != nil {
-		return err
-	}
-	s, err := shown(rec, arguments)
-	if err == nil {
-		s.Messages, err = messagesAbout(ctx, log, rec)
-	}
-	if err != nil {
-		return err
-	}
-	return g.print(s, s.String())
+	return err
 }
 
 // messagesAbout are the answers of people and the decisions on connections of a call.

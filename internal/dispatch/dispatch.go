@@ -243,7 +243,7 @@ func (d *Dispatcher) notWaiting() {
 }
 
 // Find returns the unanswered calls with a tool_call_id. An empty client means
-// any client's, an empty id any id.
+// any client's, an empty id any id. The oldest come first.
 func (d *Dispatcher) Find(client, id string) []*Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -253,6 +253,7 @@ func (d *Dispatcher) Find(client, id string) []*Call {
 			found = append(found, c)
 		}
 	}
+	slices.SortFunc(found, func(a, b *Call) int { return a.born.Compare(b.born) })
 	return found
 }
 

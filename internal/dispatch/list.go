@@ -20,7 +20,6 @@ const endedShown = 100
 // them.
 func (d *Dispatcher) List(ctx context.Context, client string, ended bool) ([]message.CallInfo, error) {
 	calls := d.Find(client, "")
-	slices.SortFunc(calls, func(a, b *Call) int { return a.born.Compare(b.born) })
 	list := []message.CallInfo{}
 	if ended {
 		records, err := d.opt.Journal.Ended(ctx, client, endedShown)

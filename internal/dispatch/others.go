@@ -60,9 +60,7 @@ func (o others) List(ctx context.Context, ended bool) ([]tools.CallStatus, error
 			list = append(list, newEndedCall(rec).status)
 		}
 	}
-	live := o.live("")
-	slices.SortFunc(live, func(a, b *Call) int { return a.born.Compare(b.born) })
-	for _, c := range live {
+	for _, c := range o.live("") {
 		list = append(list, liveCall{c}.Status())
 	}
 	return list, nil

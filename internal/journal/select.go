@@ -14,7 +14,7 @@ import (
 type CallQuery struct {
 	After, Before Key // recorded after and before these
 	Since         time.Time
-	Agent         string
+	ID, Agent     string
 	Workspace     string // canonical
 	Tool          string // its own name
 	Action        string // of the decision
@@ -82,6 +82,7 @@ func (q CallQuery) conditions() (where string, args []any) {
 			all, args = append(all, column+" = ?"), append(args, value)
 		}
 	}
+	add("c.tool_call_id", q.ID)
 	add("c.agent_id", q.Agent)
 	add("c.workspace", q.Workspace)
 	if q.Action == "deny" {

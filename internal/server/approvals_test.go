@@ -1,10 +1,14 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/tools"
 )
 
 // An agent can compute the id of the question about a call of its own. A call that has it as
@@ -39,5 +43,34 @@ func TestAnAnswerToAQuestionReachesNoCallThatIsNamedAfterIt(t *testing.T) {
 	yes(stealing)
 	if resolved, _ := until(t, approver, `"approval_resolved"`); !strings.Contains(resolved, `"tool_call_id":"`+shown+`"`) {
 		t.Errorf("its own answer: %s", resolved)
+	}
+}
+
+// Agents may choose the same id: who cancels it as a person stops all that have it, and input
+// for one of them goes to no other.
+func TestAPersonWhoNamesAnIDReachesEachCallThatHasIt(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Allow, func(ctx context.Context, io tools.IO) tools.Result {
+		io.Started(tools.Started{PID: 1, Terminal: "split"})
+		<-ctx.Done()
+		return tools.Result{Failure: tools.Cancelled}
+	})
+	person := dialAs(t, ts, approverSecret)
+	var agents []*websocket.Conn
+	for _, name := range []string{"a", "b"} {
+		agent := dialAs(t, ts, agentSecret)
+		agents = append(agents, agent)
+		write(t, agent, strings.Replace(call("call_1"), "{", `{"agent_id":"`+name+`",`, 1))
+		until(t, agent, `"tool_started"`)
+	}
+	write(t, person, `{"message_type":"tool_input","tool_call_id":"call_1","data":"x"}`)
+	if e, _ := until(t, person, `"error_message"`); !strings.Contains(e, `"invalid_arguments"`) {
+		t.Errorf("the input got %s", e)
+	}
+	write(t, person, `{"message_type":"cancel","tool_call_id":"call_1"}`)
+	for _, agent := range agents {
+		if ret, _ := until(t, agent, `"tool_return_message"`); !strings.Contains(ret, `"error_type":"cancelled"`) {
+			t.Errorf("got %s", ret)
+		}
 	}
 }

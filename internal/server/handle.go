@@ -152,22 +152,20 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
 }
 
-// named returns the unanswered call that a frame names: of several, the one that
-// this session follows. It is nil when there is none.
-func (ss *session) named(callID string) *dispatch.Call {
+// named returns the unanswered calls that a frame names: the one that this session follows, else
+// all, since agents may have chosen the same id.
+func (ss *session) named(callID string) []*dispatch.Call {
 	if it := ss.findItem(func(it *item) bool { return it.sub.Request.Item == callID }); it != nil {
 		callID = it.key().ID
 	}
-	calls := ss.srv.opt.Dispatch.Find(ss.client(), callID)
-	if callID == "" || len(calls) == 0 {
+	if callID == "" {
 		return nil
 	}
-	for _, c := range calls {
-		if ss.follows(c) {
-			return c
-		}
+	calls := ss.srv.opt.Dispatch.Find(ss.client(), callID)
+	if i := slices.IndexFunc(calls, ss.follows); i >= 0 {
+		return calls[i : i+1]
 	}
-	return calls[0]
+	return calls
 }
 
 func (ss *session) cancel(m *message.Cancel) {
@@ -178,8 +176,11 @@ func (ss *session) cancel(m *message.Cancel) {
 		ss.srv.opt.Dispatch.CancelAll(ss.client(), m.Reason)
 		return
 	}
-	if c := ss.named(m.CallID); c != nil {
+	calls := ss.named(m.CallID)
+	for _, c := range calls {
 		c.Cancel(m.Reason)
+	}
+	if len(calls) > 0 {
 		return
 	}
 	why := ""
@@ -194,13 +195,17 @@ func (ss *session) input(m *message.ToolInput) {
 	if !ss.may("send input", m.CallID, Agent, Approver, Admin) {
 		return
 	}
-	c := ss.named(m.CallID)
-	if c == nil {
+	calls := ss.named(m.CallID)
+	switch {
+	case len(calls) == 0:
 		ss.refuse(message.NotRunning, m.CallID, "no call of yours with this tool_call_id is running; it has ended, or its id is unknown")
+		return
+	case len(calls) > 1:
+		ss.refuse(message.InvalidArguments, m.CallID, fmt.Sprintf("%d calls with this tool_call_id run, of several agents; send the input on the connection that made the call", len(calls)))
 		return
 	}
 	in := tools.Input{Data: m.Data, EOF: m.EOF, Signal: m.Signal, ToShell: m.Leader, Rows: m.Rows, Cols: m.Cols}
-	if e := c.Input(in, ss.taken(m)); e != nil {
+	if e := calls[0].Input(in, ss.taken(m)); e != nil {
 		ss.reply(e)
 	}
 }
