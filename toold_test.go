@@ -64,7 +64,7 @@ var layers = []row{
 	{"internal/journal/legacy", nil, nil},
 	{"internal/journal/seal", nil, nil},
 	{"internal/journal", []string{"message", "internal/redact", "internal/statedir", "internal/journal/chain", "internal/journal/legacy", "internal/journal/seal"}, []string{"sqlite"}},
-	{"internal/postgres", nil, []string{"pgx"}},
+	{"internal/postgres", []string{"internal/display"}, []string{"pgx"}},
 	{"internal/anchor", []string{"internal/journal/seal", "internal/postgres"}, nil},
 	{"internal/store", []string{"internal/journal", "internal/journal/chain", "internal/postgres"}, nil},
 	{"internal/config", []string{"internal/paths", "internal/spell", "internal/statedir", "policy", "sandbox", "sandbox/egress", "sandbox/widen"}, []string{"go-yaml"}},

@@ -70,11 +70,18 @@ func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 	return tampered(failed)
 }
 
+// mostUnread is how many calls that cannot be read are named: whoever may write to a store can
+// add any number.
+const mostUnread = 10
+
 // collectStore reads a team store backwards.
 func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls []logged, err error) {
+	unread := 0
 	err = store.List(ctx, l.store, l.daemon, q, func(c store.Call) bool {
 		if c.Err != nil {
-			fmt.Fprintf(l.std.err, "toold: a call of %s cannot be read: %v; toold audit verify --postgres looks at all of it\n", oneLine(c.Daemon), c.Err)
+			if unread++; unread <= mostUnread {
+				fmt.Fprintf(l.std.err, "toold: a call of %s cannot be read: %s; toold audit verify --postgres looks at all of it\n", oneLine(c.Daemon), oneLine(c.Err.Error()))
+			}
 		} else if l.wants(c.Record) {
 			found := newLogged(c.Record)
 			found.daemon = c.Daemon
@@ -82,6 +89,9 @@ func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls [
 		}
 		return len(calls) < l.most
 	})
+	if more := unread - mostUnread; more > 0 {
+		fmt.Fprintf(l.std.err, "toold: %d more calls cannot be read\n", more)
+	}
 	return calls, err
 }
 

@@ -2,7 +2,8 @@
 // for other programs: a URL or NAME=VALUE words, completed by the PG* variables, the service
 // file and ~/.pgpass.
 //
-// The package knows no table. Errors have no password in them.
+// The package knows no table. Errors have no password in them, and what a server says is on
+// one line, without control characters.
 package postgres
 
 import (
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/toold/toold/internal/display"
 )
 
 const (
@@ -78,7 +81,21 @@ func local(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "localhost"
 }
 
-// Open connects.
+// said is an error that may have the words of a server.
+type said struct{ error }
+
+func (e said) Error() string { return display.Line(strings.Join(strings.Fields(e.error.Error()), " ")) }
+func (e said) Unwrap() error { return e.error }
+
+// printable is err with a text that is safe to show.
+func printable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return said{err}
+}
+
+// Open connects. Texts are UTF-8, whatever the user prefers for other programs.
 func Open(ctx context.Context, address string) (*DB, error) {
 	cfg, err := parse(address)
 	if err != nil {
@@ -86,6 +103,7 @@ func Open(ctx context.Context, address string) (*DB, error) {
 	}
 	db := &DB{left: new(atomic.Int64)}
 	db.left.Store(answerBytes)
+	cfg.RuntimeParams["client_encoding"] = "UTF8"
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -94,10 +112,13 @@ func Open(ctx context.Context, address string) (*DB, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	if db.conn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {
-		return nil, err
+		return nil, printable(err)
 	}
 	return db, nil
 }
+
+// Encoding is that of the database, as PostgreSQL calls it; any text, since the server says it.
+func (db *DB) Encoding() string { return db.conn.ParameterStatus("server_encoding") }
 
 // Close ends the connection.
 func (db *DB) Close() {
@@ -164,7 +185,7 @@ func (db *DB) Query(ctx context.Context, sql string, args ...any) (rows []Row, e
 	for _, row := range result.Rows {
 		rows = append(rows, Row{row})
 	}
-	return rows, result.Err
+	return rows, printable(result.Err)
 }
 
 // Has reports whether there is a table that the user may use.
@@ -181,11 +202,11 @@ func (db *DB) Exec(ctx context.Context, list ...Statement) error {
 		b.ExecParams(s.SQL, values, nil, formats, nil)
 	}
 	db.left.Store(answerBytes)
-	return db.conn.ExecBatch(ctx, &b).Close()
+	return printable(db.conn.ExecBatch(ctx, &b).Close())
 }
 
 // Script runs the statements of a text together, as Exec does.
 func (db *DB) Script(ctx context.Context, text string) error {
 	db.left.Store(answerBytes)
-	return db.conn.Exec(ctx, text).Close()
+	return printable(db.conn.Exec(ctx, text).Close())
 }

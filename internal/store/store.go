@@ -41,9 +41,23 @@ const eachDaemon = `WITH RECURSIVE d AS (
 		WHERE (r.owner, r.daemon) < (d.owner, d.daemon) ORDER BY r.owner DESC, r.daemon DESC, r.number DESC LIMIT 1) n)
 SELECT * FROM d ORDER BY owner, daemon`
 
+// open opens a database that takes all texts: one of another encoding refuses some, and so all
+// that comes behind them.
+func open(ctx context.Context, address string) (*postgres.DB, error) {
+	db, err := postgres.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	if is := db.Encoding(); is != "UTF8" {
+		db.Close()
+		return nil, fmt.Errorf("the database has the encoding %.20q, and the record needs UTF8: make another one, with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", is)
+	}
+	return db, nil
+}
+
 // connect opens a database that has the tables.
 func connect(ctx context.Context, address string) (*postgres.DB, error) {
-	db, err := postgres.Open(ctx, address)
+	db, err := open(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +89,7 @@ func with(ctx context.Context, address string, do func(*postgres.DB) error) erro
 
 // Prepare makes the tables, unless they are there.
 func Prepare(ctx context.Context, address string) error {
-	db, err := postgres.Open(ctx, address)
+	db, err := open(ctx, address)
 	if err == nil {
 		defer db.Close()
 		var there bool
