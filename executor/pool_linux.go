@@ -20,8 +20,8 @@ const (
 	// renewEvery is how old a waiting shell may get, and at most twice that.
 	renewEvery = 5 * time.Minute
 
-	// Where no shell could wait, that is tried again after tryAgain, then after twice as long,
-	// and so on up to tryAgainMost.
+	// Where a shell cannot start or wait, that is tried again after tryAgain, then after twice as
+	// long, and so on up to tryAgainMost.
 	tryAgain     = time.Minute
 	tryAgainMost = time.Hour
 )
@@ -43,6 +43,7 @@ type Pool struct {
 	wake   chan struct{} // one signal for the keeper
 	stop   context.CancelFunc
 	work   sync.WaitGroup // the keeper, and helpers on their way out
+	proven bool           // a shell has been able to wait; the keeper's
 
 	reports reportPool
 	counts  counts
@@ -66,7 +67,7 @@ func NewPool(size int, failed func(error)) *Pool {
 	p := &Pool{size: size, failed: failed, wake: make(chan struct{}, 1), stop: stop}
 	if size > 0 {
 		// Ends with Close.
-		p.work.Go(func() { p.keep(ctx, tryAgain) })
+		p.work.Go(func() { p.keep(ctx, p.provide, tryAgain) })
 	}
 	return p
 }
@@ -267,12 +268,13 @@ func (p *Pool) aside(do func()) {
 	}
 }
 
-// keep starts what is missing until ctx ends, once a shell has been able to wait.
-func (p *Pool) keep(ctx context.Context, pause time.Duration) {
+// keep has provide start what is missing until ctx ends. After a failure it pauses, and longer
+// after each further one.
+func (p *Pool) keep(ctx context.Context, provide func(context.Context) error, first time.Duration) {
 	renew := time.NewTicker(renewEvery)
 	defer renew.Stop()
-	var again <-chan time.Time // not nil: no shell could wait until then
-	proven := false
+	var again <-chan time.Time // not nil: nothing is started until then
+	pause := first
 	for {
 		select {
 		case <-ctx.Done():
@@ -283,19 +285,30 @@ func (p *Pool) keep(ctx context.Context, pause time.Duration) {
 		case now := <-renew.C:
 			p.expire(now.Add(-renewEvery))
 		}
-		if c, _ := p.wanted(); c != nil && !proven && again == nil {
-			err := ProbePool(ctx, *c)
-			if proven = err == nil; !proven {
-				p.fail(ctx, "no shell waits for calls until this is tried again", err)
-				again, pause = time.After(pause), min(2*pause, tryAgainMost)
-			}
-		}
-		if proven {
-			p.refill(ctx)
-		} else {
+		if again != nil {
 			p.dismissAll()
+			continue
+		}
+		if err := provide(ctx); err != nil {
+			p.fail(ctx, "no further shell waits for calls until this is tried again", err)
+			again, pause = time.After(pause), min(2*pause, tryAgainMost)
+			p.dismissAll()
+		} else {
+			pause = first
 		}
 	}
+}
+
+// provide starts what is missing, once a shell has been able to wait.
+func (p *Pool) provide(ctx context.Context) error {
+	c, _ := p.wanted()
+	if c != nil && !p.proven {
+		if err := ProbePool(ctx, *c); err != nil {
+			return err
+		}
+		p.proven = true
+	}
+	return p.refill(ctx)
 }
 
 // quiet waits until no call begins or ends for a moment, or ctx ends.
@@ -332,21 +345,21 @@ func (p *Pool) expire(before time.Time) {
 }
 
 // refill starts shells until there are enough, or one fails.
-func (p *Pool) refill(ctx context.Context) {
+func (p *Pool) refill(ctx context.Context) error {
 	for p.quiet(ctx) {
 		p.dismissAll()
 		c, epoch := p.wanted()
 		if c == nil {
-			return
+			return nil
 		}
 		p.counts.ahead.Add(1)
 		s, err := startReady(ctx, *c)
 		if err != nil {
-			p.fail(ctx, "cannot start a shell that waits for a call", err)
-			return
+			return err
 		}
 		p.put(s, epoch)
 	}
+	return nil
 }
 
 // wanted is the kind of shell to start now, if any.

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -234,10 +236,10 @@ func TestAPoolThatCouldNotMakeItsFirstShellSaysWhyAndTriesAgain(t *testing.T) {
 	defer p.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	p.size, p.stop = 1, stop
-	p.work.Go(func() { p.keep(ctx, time.Millisecond) })
+	p.work.Go(func() { p.keep(ctx, p.provide, time.Millisecond) })
 	p.Prepare(c)
 	for range 3 {
-		if err := <-reported; !strings.Contains(err.Error(), "no shell waits") || !strings.Contains(err.Error(), "missing") {
+		if err := <-reported; !strings.Contains(err.Error(), "no further shell waits") || !strings.Contains(err.Error(), "missing") {
 			t.Error(err)
 		}
 	}
@@ -250,15 +252,49 @@ func TestAPoolThatCouldNotMakeItsFirstShellSaysWhyAndTriesAgain(t *testing.T) {
 func TestAShellThatCannotBeReplacedIsReported(t *testing.T) {
 	t.Parallel()
 	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
-	p := filled(t, 1, c)
 	failed, reported := reporting()
-	p.failed = failed
+	p := NewPool(1, failed)
+	defer p.Close()
+	p.Prepare(c)
+	await(t, func() bool { return p.Counts().Waiting == 1 })
 	c.Dir += "/missing"
 	p.Prepare(c)
-	p.refill(t.Context())
 	if err := <-reported; !strings.Contains(err.Error(), "missing") {
 		t.Error(err)
 	}
+}
+
+// However many calls begin meanwhile, what fails is tried after 1, 2, 4 … minutes.
+func TestAShellThatCannotStartIsTriedMoreAndMoreSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		var tried, failed []time.Duration
+		p := &Pool{size: 1, wake: make(chan struct{}, 1), failed: func(error) { failed = append(failed, time.Since(begun)) }}
+		ctx, stop := context.WithCancel(t.Context())
+		p.work.Go(func() {
+			p.keep(ctx, func(context.Context) error {
+				if tried = append(tried, time.Since(begun)); len(tried) > 4 {
+					return nil
+				}
+				return errors.New("no room")
+			}, tryAgain)
+		})
+		for range 15*60 + 30 { // until the fifth attempt, which succeeds
+			p.nudge()
+			synctest.Wait()
+			<-time.After(time.Second)
+		}
+		stop()
+		p.work.Wait()
+		want := []time.Duration{0, time.Minute, 3 * time.Minute, 7 * time.Minute}
+		if !slices.Equal(failed, want) {
+			t.Errorf("it failed after %v, want %v", failed, want)
+		}
+		if len(tried) < 6 || tried[4] != 15*time.Minute || tried[5] > tried[4]+time.Second {
+			t.Errorf("it was tried after %v", tried)
+		}
+	})
 }
 
 func TestManyCallsShareAPool(t *testing.T) {
