@@ -35,7 +35,7 @@ const (
 type keeper struct {
 	cfg     config.Config
 	journal *journal.Journal
-	grown   atomic.Int64  // bytes of output since it looked
+	grown   atomic.Int64  // bytes of output and journal since it looked
 	wake    chan struct{} // capacity 1: that is much
 
 	stores []sandbox.CacheStore // those that are left, as they were then
@@ -43,10 +43,12 @@ type keeper struct {
 }
 
 func newKeeper(cfg config.Config, j *journal.Journal) *keeper {
-	j.Bound(cfg.Limits.StateBytes)
-	return &keeper{cfg: cfg, journal: j, wake: make(chan struct{}, 1)}
+	k := &keeper{cfg: cfg, journal: j, wake: make(chan struct{}, 1)}
+	j.Bound(cfg.Limits.StateBytes, k.recorded)
+	return k
 }
 
+// recorded counts output and what is added to the journal.
 func (k *keeper) recorded(bytes int64) {
 	if k.grown.Add(bytes) > k.cfg.Limits.StateBytes/64 {
 		select {

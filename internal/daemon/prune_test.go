@@ -162,6 +162,33 @@ func fillPart(t *testing.T, j *journal.Journal) {
 	}
 }
 
+// What calls record is removed as it grows, whether or not they print anything.
+func TestTheGrowthOfTheRecordAloneIsBounded(t *testing.T) {
+	t.Parallel()
+	cfg, _ := keptCaches(t)
+	cfg.Limits.StateBytes = 32 << 20
+	j := keptJournal(t, cfg)
+	k := newKeeper(cfg, j)
+	text := strings.Repeat("x", 50<<10)
+	for i := range 700 {
+		rec, _, err := j.Begin(t.Context(), journal.Call{Client: "agent", ID: fmt.Sprint(i), Message: []byte(`{"text":"` + text + `"}`)}, journal.Decision{Action: "allow"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended(t, j, rec.Key)
+		select {
+		case <-k.wake:
+			if err := k.prune(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+	}
+	if kept := keptBytes(t, cfg); kept > cfg.Limits.StateBytes*9/8 {
+		t.Errorf("%d bytes are kept, of at most %d", kept, cfg.Limits.StateBytes)
+	}
+}
+
 // What calls print and keep in caches does not push out the record of calls before them.
 func TestTheRecordGoesLast(t *testing.T) {
 	t.Parallel()

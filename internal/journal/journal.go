@@ -78,6 +78,7 @@ type files struct {
 
 const (
 	segmentBytes = 64 << 20
+	leastSegment = 1 << 20          // also the first: Bound comes later
 	lockWait     = 10 * time.Second // another process has the lock while it writes once
 	noteName     = "head"
 	indexName    = "index.db"
@@ -87,7 +88,7 @@ func openFiles(dir string) (f files, err error) {
 	if _, err := os.Stat(oldPath(dir)); err == nil {
 		return f, errors.New("journal.db there is that of an older toold: run `toold journal import`")
 	}
-	f = files{path: logDir(dir), segment: segmentBytes}
+	f = files{path: logDir(dir), segment: leastSegment}
 	if f.log, err = chain.Directory(f.path); err != nil {
 		return f, err
 	}

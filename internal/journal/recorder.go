@@ -41,6 +41,7 @@ type recorder struct {
 	known sync.RWMutex // of what is recorded; taken by one that has the turn, or by a reader
 	table *table
 	tell  func(added Message) // nil: no one
+	grew  func(bytes int64)   // of Bound; called by one that has the turn
 
 	replace func(string) string // texts that are not recorded; nil: none
 
@@ -79,7 +80,7 @@ type unsyncedError struct{ error }
 func (e *unsyncedError) Unwrap() error { return e.error }
 
 func newRecorder() *recorder {
-	r := &recorder{turn: make(chan struct{}, 1), changed: func() {}}
+	r := &recorder{turn: make(chan struct{}, 1), changed: func() {}, grew: func(int64) {}}
 	r.alarm.after = laterAfter
 	r.alarm.do = func() {
 		r.flush()
@@ -323,6 +324,7 @@ func (r *recorder) wrote(b *batch, err error) error {
 	r.table.commit()
 	if b.wrote {
 		r.appended.Store(true)
+		r.grew(b.log.Bytes())
 	}
 	r.passOn(b.fresh)
 	return gone(err)

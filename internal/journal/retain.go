@@ -77,11 +77,13 @@ func (t *table) forgets(stays uint32) *removedEvent {
 }
 
 // Bound sets how large a journal and what is kept with it should become: the parts that are
-// begun from now on are small enough that removing one makes some room.
-func (j *Journal) Bound(bytes int64) {
+// begun from now on are small enough that removing one makes some room. grew is called with how
+// much this process adds; it must not use the journal.
+func (j *Journal) Bound(bytes int64, grew func(bytes int64)) {
 	j.write.turn <- struct{}{}
 	defer func() { <-j.write.turn }()
+	j.write.grew = grew
 	if j.write.log != nil {
-		j.write.log.Begin(min(segmentBytes, max(bytes/64, 1<<20)))
+		j.write.log.Begin(min(segmentBytes, max(bytes/64, leastSegment)))
 	}
 }

@@ -51,6 +51,7 @@ func (b *Batch) Blob(text []byte) (Hash, error) {
 	if err != nil {
 		return h, fmt.Errorf("cannot keep a text of %d bytes beside the log: %w", len(text), err)
 	}
+	b.beside += int64(len(text))
 	return h, nil
 }
 

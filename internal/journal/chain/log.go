@@ -220,7 +220,12 @@ type Batch struct {
 	last Mark
 	end  int64
 	now  time.Time
+
+	beside int64 // bytes of its blobs
 }
+
+// Bytes is how much it adds to the log, with what is kept beside it.
+func (b *Batch) Bytes() int64 { return int64(len(b.text)) + b.beside }
 
 // Time is that of its records, as it is read from them.
 func (b *Batch) Time() time.Time { return b.now }
