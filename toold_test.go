@@ -48,7 +48,7 @@ var layers = []row{
 	{"sandbox/egress", []string{"internal/loopback"}, []string{"x/net/dns"}},
 	{"sandbox/quarantine", []string{"sandbox/internal/nofollow"}, []string{"x/sys"}},
 	{"sandbox/protect", []string{"internal/redact", "sandbox/internal/nofollow", "sandbox/quarantine"}, []string{"x/sys"}},
-	{"sandbox/masks", []string{"internal/paths", "policy", "sandbox", "sandbox/protect"}, []string{"x/sys"}},
+	{"sandbox/masks", []string{"internal/paths", "policy", "sandbox", "sandbox/internal/nofollow", "sandbox/protect"}, []string{"x/sys"}},
 	{"sandbox/widen", []string{"internal/paths", "sandbox", "sandbox/egress"}, nil},
 	{"internal/approval", nil, nil},
 	{"internal/statedir", nil, []string{"x/sys"}},

@@ -1,12 +1,13 @@
 package masks
 
 import (
-	"io"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // held is what is known of a file's bytes: whether a person has given them to git under this
@@ -17,17 +18,27 @@ type held struct {
 	by  int   // index.version then
 }
 
-// state tells whether a file is the same, with the same content, as it was. No program can
-// set the time of the latest change (inode(7)).
+// state identifies a file and its content; zero = there is none.
 type state struct {
-	file string // which file it is; "" = there is none
-	at   string // when it was changed last, and its size
-
+	file    string // which file it is
+	changed int64
+	size    int64
 	links   uint32 // how many names it has
 	special bool   // it is neither a regular file nor a directory
 }
 
-func (s state) identity() string { return s.file }
+// stateOf is the state of what is at a path, no link followed at its end.
+func stateOf(path string) state {
+	in, err := nofollow.Lstat(path)
+	if err != nil {
+		return state{}
+	}
+	return state{
+		file:    fmt.Sprintf("%x:%x:%d", in.Device, in.Inode, in.Born.UnixNano()),
+		changed: in.Changed.UnixNano(), size: in.Size,
+		links: in.Links, special: !in.Mode.IsRegular() && !in.Mode.IsDir(),
+	}
+}
 
 // repository is where git keeps what belongs to a directory.
 type repository struct {
@@ -161,12 +172,7 @@ func against(dir, path string) string {
 
 // readShort reads a short file of git's; "" when it cannot.
 func readShort(path string) string {
-	f, err := openQuietly(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	text, err := nofollow.ReadFile(path, 1<<20)
 	if err != nil {
 		return ""
 	}

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
-	"io"
 	"strings"
+
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // An index is what is known of the index of a repository. Calls can write it, and the blobs
@@ -92,13 +93,8 @@ func (i *index) vouches(r *repository, path string, seen state) bool {
 // list returns the files in the index (gitformat-index(5)); nil when it cannot be read, is
 // out of order, or leaves entries to another file.
 func (i *index) list() blobs {
-	f, err := openQuietly(i.path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostIndex+1))
-	if err != nil || len(text) < 12 || len(text) > mostIndex || string(text[:4]) != "DIRC" {
+	text, err := nofollow.ReadFile(i.path, mostIndex)
+	if err != nil || len(text) < 12 || string(text[:4]) != "DIRC" {
 		return nil
 	}
 	version, count := binary.BigEndian.Uint32(text[4:]), binary.BigEndian.Uint32(text[8:])

@@ -28,7 +28,7 @@ type Tracker struct {
 	names   names
 	lost    names                  // in directories that are not where they were
 	ghosts  map[string]*name       // links that calls may have replaced, by what they led to
-	kept    string                 // the file that lists them; "" = none
+	note    protect.Note           // lists them
 	linked  map[string]linked      // files of several names, by identity
 	repos   map[string]*repository // by directory; nil = it is in none
 	active  map[*Call]struct{}

@@ -71,7 +71,7 @@ func (b *builder) cover(c *compiled, dir string) {
 	reads, hidden := rest(b.reads)
 	fixed, _ := rest(b.fixed)
 	m := sandbox.Mask{
-		Path: dir, Is: stateOf(dir).identity(), Rule: over.Rule, Ask: over.Ask,
+		Path: dir, Is: stateOf(dir).file, Rule: over.Rule, Ask: over.Ask,
 		Reason: "rules are about so many files that this directory is kept as a whole",
 	}
 	if b.reads, b.fixed = reads, fixed; hidden {

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
 // mostHashed bounds the files that are compared with a repository's blobs.
@@ -48,13 +49,8 @@ func (t *Tracker) secret(path string) bool {
 
 // readContent reads a file in the state in which it was seen.
 func readContent(path string, seen state) (content []byte, ok bool) {
-	f, err := openQuietly(path)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
-	content, err = io.ReadAll(io.LimitReader(f, mostHashed+1))
-	return content, err == nil && len(content) <= mostHashed && stateOf(path) == seen
+	content, err := nofollow.ReadFile(path, mostHashed)
+	return content, err == nil && stateOf(path) == seen
 }
 
 // holds reports whether the repository has the bytes of a file.
@@ -90,7 +86,7 @@ type store struct {
 // blob reads a blob, loose or packed.
 func (s store) blob(name []byte) (content []byte, ok bool) {
 	text := hex.EncodeToString(name)
-	if f, err := openQuietly(filepath.Join(s.dir, text[:2], text[2:])); err == nil {
+	if f, err := nofollow.OpenFile(filepath.Join(s.dir, text[:2], text[2:])); err == nil {
 		content, ok = s.inflate(f, mostHashed+64)
 		f.Close()
 		head, rest, _ := bytes.Cut(content, []byte{0})
@@ -222,12 +218,12 @@ const (
 )
 
 func openPack(path string, name int) (*pack, error) {
-	index, err := openQuietly(path)
+	index, err := nofollow.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
 	p := &pack{index: index, name: name, head: make([]byte, idxHeader+idxFanout)}
-	if p.data, err = openQuietly(strings.TrimSuffix(path, ".idx") + ".pack"); err != nil {
+	if p.data, err = nofollow.OpenFile(strings.TrimSuffix(path, ".idx") + ".pack"); err != nil {
 		index.Close()
 		return nil, err
 	}

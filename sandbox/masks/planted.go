@@ -2,9 +2,6 @@ package masks
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -142,36 +139,24 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 // ghost is a link that a call may have replaced, as it is written down.
 type ghost struct{ Path, Target string }
 
-// store writes down which links calls may have replaced. The caller holds mu.
+// store records which links calls may have replaced. The caller holds mu.
 func (t *Tracker) store() {
 	t.last = nil
-	if t.kept == "" {
-		return
-	}
 	list := []ghost{}
 	for target, n := range t.ghosts {
 		list = append(list, ghost{n.path, target})
 	}
-	text, err := json.Marshal(list)
-	if err == nil && os.MkdirAll(filepath.Dir(t.kept), 0o700) == nil && os.WriteFile(t.kept+".new", text, 0o600) == nil {
-		_ = os.Rename(t.kept+".new", t.kept) // without it only the next start knows less
-	}
+	t.note.Store(list)
 }
 
-// restore reads what store has written for these roots.
+// restore takes up what store has recorded for these roots.
 func (t *Tracker) restore(o protect.Options) {
-	if o.Quarantine == "" {
-		return
-	}
-	sum := sha256.Sum256([]byte(strings.Join(o.Roots, "\x00")))
-	t.kept = filepath.Join(o.Quarantine, "links-"+hex.EncodeToString(sum[:6]))
+	t.note = o.Note("links")
 	var list []ghost
-	if text, err := os.ReadFile(t.kept); err != nil || json.Unmarshal(text, &list) != nil {
-		return
-	}
+	t.note.Load(&list)
 	for _, g := range list {
 		if info, err := os.Lstat(g.Target); err == nil && t.root(g.Target) != "" {
-			t.ghosts[g.Target] = &name{path: g.Path, target: g.Target, link: true, dir: info.IsDir(), is: stateOf(g.Target).identity()}
+			t.ghosts[g.Target] = &name{path: g.Path, target: g.Target, link: true, dir: info.IsDir(), is: stateOf(g.Target).file}
 		}
 	}
 }

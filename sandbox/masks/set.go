@@ -92,7 +92,7 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 	}
 	old := map[string]bool{}
 	for _, m := range slices.Concat(set.masks.Hidden, set.masks.Fixed) {
-		old[m.Path] = stateOf(m.Path).identity() != m.Is
+		old[m.Path] = stateOf(m.Path).file != m.Is
 		stale = stale || old[m.Path]
 	}
 	if !stale {
@@ -106,7 +106,7 @@ func (t *Tracker) renew(set *compiled) (stale bool) {
 		}
 	}
 	for target, n := range t.ghosts {
-		if n.is = stateOf(target).identity(); n.is == "" {
+		if n.is = stateOf(target).file; n.is == "" {
 			delete(t.ghosts, target)
 			t.store()
 		}

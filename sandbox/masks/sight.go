@@ -146,7 +146,7 @@ func (t *Tracker) see(path string) *name {
 	}
 	if err == nil && t.root(n.target) != "" { // what is elsewhere the configuration hides
 		info, err = os.Lstat(n.target)
-		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).identity()
+		n.dir, n.is = err == nil && info.IsDir(), stateOf(n.target).file
 	}
 	if n.is == "" {
 		n.target = path

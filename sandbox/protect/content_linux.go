@@ -1,9 +1,7 @@
 package protect
 
 import (
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,22 +59,9 @@ func modeOf(path string) (fs.FileMode, bool) {
 	return in.Mode, err == nil
 }
 
-// readText reads a regular file without following a link or waiting.
 func readText(path string) (string, error) {
-	fd, err := nofollow.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err != nil {
-		return "", err
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	if in, err := nofollow.Stat(fd, ""); err != nil || !in.Mode.IsRegular() {
-		return "", fs.ErrInvalid
-	}
-	b, err := io.ReadAll(io.LimitReader(f, mostText+1))
-	if err == nil && len(b) > mostText {
-		err = fs.ErrInvalid
-	}
-	return string(b), err
+	text, err := nofollow.ReadFile(path, mostText)
+	return string(text), err
 }
 
 // checkGitFile says why a .git file in dir leads astray: it may lead to the git directory

@@ -163,7 +163,7 @@ func (w *Watcher) renamed(f *directory, e event) bool {
 		return false
 	}
 	if !w.tree.exact(f) {
-		if in, err := nofollow.Stat(unix.AT_FDCWD, to); err != nil || !d.is(in) {
+		if in, err := nofollow.Lstat(to); err != nil || !d.is(in) {
 			return false
 		}
 	}

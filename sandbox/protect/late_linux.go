@@ -1,16 +1,9 @@
 package protect
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +40,7 @@ func (u *unswept) made(path string) bool {
 // timesOf returns when a file was last changed in any way, which no program can set, and
 // when it was made, or changed where the file system does not record that.
 func timesOf(path string) (changed, born time.Time, ok bool) {
-	in, err := nofollow.Stat(unix.AT_FDCWD, path)
+	in, err := nofollow.Lstat(path)
 	if in.Born.IsZero() {
 		in.Born = in.Changed
 	}
@@ -72,7 +65,7 @@ func (w *Watcher) leave(c *Call) {
 		u.reach = old.join(c.reach)
 	}
 	w.late = u
-	w.options.remember(u)
+	w.options.Note("unseen").Store(record{u.until, u.reach})
 	if !w.sweeping && !w.closed {
 		w.sweeping = true
 		// Ends when nothing is left to be searched, or with Close.
@@ -140,45 +133,21 @@ func (w *Watcher) swept() {
 			return // there is more
 		}
 		w.late = nil
-		w.options.forget()
+		w.options.Note("unseen").Remove()
 	}
 }
 
-// note is unswept as it is written down.
-type note struct {
+// A record is unswept as it is stored.
+type record struct {
 	Until time.Time
 	Reach reach
 }
 
-// note is the file that records what this Watcher could not search.
-func (o Options) note() string {
-	sum := sha256.Sum256([]byte(strings.Join(o.Roots, "\x00")))
-	return filepath.Join(o.Quarantine, "unseen-"+hex.EncodeToString(sum[:6]))
-}
-
-// remember writes the note. Without it only the next start knows less.
-func (o Options) remember(u *unswept) {
-	text, err := json.Marshal(note{u.until, u.reach})
-	if err == nil && os.MkdirAll(o.Quarantine, 0o700) == nil {
-		fresh := o.note() + ".new"
-		if os.WriteFile(fresh, text, 0o600) == nil {
-			_ = os.Rename(fresh, o.note())
-		}
-	}
-}
-
-// remembered reads the note; nil when there is none.
+// remembered reads the record that another Watcher of these roots has left; nil without one.
 func (o Options) remembered() *unswept {
-	var n note
-	text, err := os.ReadFile(o.note())
-	if err != nil || json.Unmarshal(text, &n) != nil {
+	var r record
+	if !o.Note("unseen").Load(&r) || r.Until.IsZero() {
 		return nil
 	}
-	return &unswept{n.Until, n.Reach}
-}
-
-func (o Options) forget() {
-	if err := os.Remove(o.note()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		_ = os.Truncate(o.note(), 0) // an empty note is none
-	}
+	return &unswept{r.Until, r.Reach}
 }

@@ -188,7 +188,7 @@ func TestTheNextWatcherFindsWhatWasLeft(t *testing.T) {
 	if !strings.Contains(got, "post-checkout") || !strings.Contains(got, "old/.envrc") {
 		t.Errorf("the first call reports %q", got)
 	}
-	if _, err := os.Lstat(g.options.note()); !os.IsNotExist(err) {
+	if _, err := os.Lstat(string(g.options.Note("unseen"))); !os.IsNotExist(err) {
 		t.Errorf("the note is still there: %v", err)
 	}
 }

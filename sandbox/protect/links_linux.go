@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -21,7 +19,7 @@ func (w *Watcher) real(path string, named bool) string {
 	at, ahead := "/", parts(path)
 	for links := 0; len(ahead) > 0; {
 		next := filepath.Join(at, ahead[0])
-		in, err := nofollow.Stat(unix.AT_FDCWD, next)
+		in, err := nofollow.Lstat(next)
 		switch {
 		case err != nil && (links > 0 || !named):
 			w.misses(next, filepath.Join(append([]string{next}, ahead[1:]...)...))

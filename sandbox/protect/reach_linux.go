@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
@@ -43,7 +41,7 @@ func (r *reach) could(path string, late bool) bool {
 		return false
 	}
 	if was, linked := r.Links[path]; linked {
-		in, err := nofollow.Stat(unix.AT_FDCWD, path)
+		in, err := nofollow.Lstat(path)
 		return err != nil || linkOf(in) != was
 	}
 	if late && !r.after(path) {

@@ -1,5 +1,3 @@
-// Package nofollow opens and examines files in directories that other processes change:
-// by descriptors, following no link.
 package nofollow
 
 import (
@@ -17,19 +15,8 @@ const (
 	beneath  = unlinked | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV
 )
 
-// ID identifies a file while it exists.
-type ID struct{ Device, Inode uint64 }
-
-// Info is what is known of a file. No program can set the times.
-type Info struct {
-	ID
-	Mode    fs.FileMode // its type
-	Bits    uint32      // its permissions
-	UID     int
-	Size    int64
-	Changed time.Time // in any way
-	Born    time.Time // zero where the file system does not know
-}
+// Lstat looks at a path. Links above its end are followed.
+func Lstat(path string) (Info, error) { return Stat(unix.AT_FDCWD, path) }
 
 // Stat looks at a name in an open directory, or at what is open when name is empty.
 func Stat(dir int, name string) (Info, error) {
@@ -43,7 +30,7 @@ func Stat(dir int, name string) (Info, error) {
 	}
 	in := Info{
 		ID: ID{uint64(st.Dev_major)<<32 | uint64(st.Dev_minor), st.Ino}, Mode: typeOf(uint32(st.Mode)), Bits: uint32(st.Mode) & 0o7777,
-		UID: int(st.Uid), Size: int64(st.Size), Changed: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
+		Links: st.Nlink, UID: int(st.Uid), Size: int64(st.Size), Changed: time.Unix(st.Ctime.Sec, int64(st.Ctime.Nsec)),
 	}
 	if st.Mask&unix.STATX_BTIME != 0 {
 		in.Born = time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
@@ -87,6 +74,19 @@ func Open(path string, flags uint64) (int, error) {
 		unix.Close(dir)
 	}
 	return fd, err
+}
+
+// OpenFile opens a regular file for reading, without waiting.
+func OpenFile(path string) (*os.File, error) {
+	fd, err := Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return nil, err
+	}
+	if in, err := Stat(fd, ""); err != nil || !in.Mode.IsRegular() {
+		unix.Close(fd)
+		return nil, fs.ErrInvalid
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // OpenAt opens a name in an open directory, also where another file system begins.
