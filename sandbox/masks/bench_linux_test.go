@@ -49,8 +49,8 @@ func BenchmarkBeginBesideRenames(b *testing.B) {
 			defer watcher.Close()
 			begin := func() time.Duration {
 				start := time.Now()
-				c := watcher.Begin(nil)
-				m, err := tracker.Begin(p, nil, false)
+				c := watcher.Begin(nil, nil)
+				m, err := tracker.Begin(p, nil, false, func() {})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -59,7 +59,7 @@ func BenchmarkBeginBesideRenames(b *testing.B) {
 				return time.Since(start)
 			}
 			begin() // waits until all has been read
-			busy := watcher.Begin(nil)
+			busy := watcher.Begin(nil, nil)
 			defer busy.End()
 			stop := renames(b, ws, c.directories, c.parents)
 			defer stop()

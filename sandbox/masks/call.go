@@ -14,14 +14,16 @@ type Call struct {
 	set      *compiled
 	makes    bool             // guarded by Tracker.mu
 	began    map[string]state // of the names that it can read, though rules are about them, and of links on the ways to others
-	violated chan struct{}
+	violated func()
 	replaced []sandbox.Mask // guarded by Tracker.mu
 	fresh    int            // how many names came; guarded by Tracker.mu
 }
 
 // Begin makes the masks of a call under a policy. opened are its effects that a person approved.
-// makes: what comes under a name while the call runs counts as made by it.
-func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*Call, error) {
+// makes: what comes under a name while the call runs counts as made by it. violated is called
+// when a masked file was replaced, so that it is masked no longer: the call has to be ended at
+// once. It may be called often, and must not block.
+func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool, violated func()) (*Call, error) {
 	if t == nil || p == nil {
 		return nil, nil
 	}
@@ -32,7 +34,7 @@ func (t *Tracker) Begin(p *policy.Policy, opened []policy.Effect, makes bool) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{tracker: t, set: set, makes: makes && !set.lifted, violated: make(chan struct{}), began: map[string]state{}}
+	c := &Call{tracker: t, set: set, makes: makes && !set.lifted, violated: violated, began: map[string]state{}}
 	for path := range set.open {
 		c.began[path] = stateOf(path)
 	}
@@ -57,24 +59,6 @@ func (c *Call) Masks() *sandbox.MaskSet {
 		return nil
 	}
 	return c.set.masks
-}
-
-// Violated is closed when a masked file was replaced while the call runs, so that it is
-// masked no longer: the call has to be ended at once.
-func (c *Call) Violated() <-chan struct{} {
-	if c == nil {
-		return nil
-	}
-	return c.violated
-}
-
-// violate has the call ended. The caller holds Tracker.mu.
-func (c *Call) violate() {
-	select {
-	case <-c.violated:
-	default:
-		close(c.violated)
-	}
 }
 
 // End ends the call and returns what of its masks was replaced, and what it planted under
@@ -139,6 +123,6 @@ func (t *Tracker) replaced(n *name) {
 			continue
 		}
 		c.replaced = []sandbox.Mask{c.set.mask(n.target)}
-		c.violate()
+		c.violated()
 	}
 }

@@ -52,7 +52,7 @@ func newProject(t *testing.T, f policy.File, files ...string) project {
 // masked lists what a policy keeps from a call: what is only read-only with a + before it.
 func (p project) masked(rules *policy.Policy, opened ...policy.Effect) []string {
 	p.t.Helper()
-	call, err := p.Begin(rules, opened, false)
+	call, err := p.Begin(rules, opened, false, func() {})
 	if err != nil {
 		p.t.Fatal(err)
 	}

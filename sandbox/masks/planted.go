@@ -40,7 +40,7 @@ func (t *Tracker) planted(n *name, fresh bool) {
 	}
 	if crowded || n.reads && stateOf(n.path).special && !n.link {
 		for c := range t.active {
-			c.violate()
+			c.violated()
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestALinkOnTheWayToWhatARuleIsAboutIsRemoved(t *testing.T) {
 		rule("exact", policy.Deny, nil, "${workspace}/conf/deep/key"), rule("named", policy.Deny, nil, "**/secrets/*.pem"), rule("dotenv", policy.Ask, nil, "**/.env"),
 	}}, "mine/deep/x", "old/deep/x", "swapped/deep/x", "file")
 	p.link("mine", "users/secrets")
-	c, err := p.Begin(p.policy, nil, true)
+	c, err := p.Begin(p.policy, nil, true, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestALinkOnTheWayToWhatARuleIsAboutIsRemoved(t *testing.T) {
 func TestALinkInThePlaceOfADirectoryOnTheWayIsRemoved(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, policy.File{Paths: []policy.Rule{rule("exact", policy.Deny, nil, "${workspace}/conf/deep/key")}}, "mine/x", "conf/deep/x")
-	c, err := p.Begin(p.policy, nil, true)
+	c, err := p.Begin(p.policy, nil, true, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

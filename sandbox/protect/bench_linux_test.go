@@ -39,16 +39,16 @@ func BenchmarkAWorkspaceOf10000Directories(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			g := open()
-			g.Begin(nil).End()
+			g.Begin(nil, nil).End()
 			g.Close()
 		}
 	})
 	b.Run("call", func(b *testing.B) {
 		g := open()
 		defer g.Close()
-		g.Begin(nil).End() // waits for the first look
+		g.Begin(nil, nil).End() // waits for the first look
 		for b.Loop() {
-			g.Begin(nil).End()
+			g.Begin(nil, nil).End()
 		}
 	})
 }
@@ -65,7 +65,7 @@ func BenchmarkTripwire(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	run := g.Begin(nil)
+	run := g.Begin(nil, nil)
 	defer run.End()
 	path := filepath.Join(base, ".envrc")
 	var times []time.Duration
@@ -108,19 +108,19 @@ func BenchmarkCallsBesideRenames(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer w.Close()
-	w.Begin(nil).End() // waits until all has been read
+	w.Begin(nil, nil).End() // waits until all has been read
 	measure := func(b *testing.B) {
 		var times []time.Duration
 		for b.Loop() {
 			begin := time.Now()
-			w.Begin(nil).End()
+			w.Begin(nil, nil).End()
 			times = append(times, time.Since(begin))
 		}
 		slices.Sort(times)
 		b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
 		b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 	}
-	busy := w.Begin(nil)
+	busy := w.Begin(nil, nil)
 	defer busy.End()
 	b.Run("quiet", measure)
 	b.Run("renames", func(b *testing.B) {

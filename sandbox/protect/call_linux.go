@@ -14,7 +14,7 @@ type Call struct {
 	existing []string
 	number   uint64
 	trusted  bool
-	violated chan struct{}
+	violated func()
 	own      []string // protected names in projects that it may have made
 	reach
 }
@@ -24,9 +24,14 @@ const mostPending = 2000
 
 // Begin notes what exists, which has to stay as it is. granted is nil for a command. A
 // call with a list, be it empty, changes nothing else under a protected name than these
-// paths and what is in them; of them those that no name protects do not count.
-func (w *Watcher) Begin(granted []string) *Call {
-	c := &Call{watcher: w, trusted: granted != nil, violated: make(chan struct{}), reach: reach{Since: stamp()}}
+// paths and what is in them; of them those that no name protects do not count. violated is
+// called when it, or one that runs beside it, has made something that it may not make: it has to
+// be ended at once. It may be called often, and must not block; nil = a call that goes on.
+func (w *Watcher) Begin(granted []string, violated func()) *Call {
+	if violated == nil {
+		violated = func() {}
+	}
+	c := &Call{watcher: w, trusted: granted != nil, violated: violated, reach: reach{Since: stamp()}}
 	if w == nil {
 		return c
 	}
@@ -61,24 +66,6 @@ func (w *Watcher) pending() int {
 // Existing lists what is protected and exists, canonical and sorted. The slice must not
 // be changed.
 func (c *Call) Existing() []string { return c.existing }
-
-// Violated is closed when the call, or one that runs beside it, has made something that
-// it may not make: it has to be ended at once. What it was End returns. A nil Call has
-// none.
-func (c *Call) Violated() <-chan struct{} {
-	if c == nil {
-		return nil
-	}
-	return c.violated
-}
-
-func (c *Call) violate() {
-	select {
-	case <-c.violated:
-	default:
-		close(c.violated)
-	}
-}
 
 // made reports whether the call may have made a directory, and it has not taken the place
 // of one that the call found: people work there.

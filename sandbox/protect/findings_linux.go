@@ -89,7 +89,7 @@ func (w *Watcher) accuse(f *directory, name, why string, strict bool) {
 	w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: entry{f, name}, by: by, wait: !own, late: late})
 	if !own && !w.options.Report {
 		for c := range by {
-			c.violate()
+			c.violated()
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (w *Watcher) find(n *finding) {
 	}
 	w.more = !w.options.Report
 	for c := range n.by {
-		c.violate()
+		c.violated()
 	}
 }
 

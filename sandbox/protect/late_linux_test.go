@@ -44,7 +44,7 @@ func put(t *testing.T, path string) {
 // returns what was found at its end.
 func attack(t *testing.T, g *Watcher, ws string) []Incident {
 	t.Helper()
-	c := g.Begin(nil)
+	c := g.Begin(nil, nil)
 	put(t, ws+"/a/b/c/.git/hooks/post-checkout")
 	put(t, ws+"/old/.envrc")
 	return c.End()
@@ -124,7 +124,7 @@ func TestWhatACallLeavesUnseenIsFoundWhenNoneRuns(t *testing.T) {
 	if blind, unseen := g.Blind(); unseen || !strings.Contains(blind, "searched at the end") {
 		t.Errorf("Blind still says %q", blind)
 	}
-	if got := paths(g.Begin(nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
+	if got := paths(g.Begin(nil, nil).End(), ws); got != "a/b/c/.git/hooks/post-checkout old/.envrc" && got != "old/.envrc a/b/c/.git/hooks/post-checkout" {
 		t.Errorf("the next call reports %q", got)
 	}
 }
@@ -137,12 +137,12 @@ func TestWhatIsNotWatchedAndWasThereStays(t *testing.T) {
 	g.mu.Lock()
 	g.looks = mostDark
 	g.mu.Unlock()
-	c := g.Begin(nil)
+	c := g.Begin(nil, nil)
 	put(t, ws+"/mine/file")
 	if got := paths(c.End(), ws); got != "" {
 		t.Errorf("it was taken away: %s", got)
 	}
-	c = g.Begin(nil)
+	c = g.Begin(nil, nil)
 	if err := os.Remove(ws + "/mine/.envrc"); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestTheNextWatcherFindsWhatWasLeft(t *testing.T) {
 	g.mu.Lock()
 	g.looks = mostDark
 	g.mu.Unlock()
-	got := paths(g.Begin(nil).End(), ws)
+	got := paths(g.Begin(nil, nil).End(), ws)
 	if diff := cmp.Diff(kept, below(t, ws)); diff != "" {
 		t.Errorf("(-want +got)\n%s\ntold: %s", diff, got)
 	}

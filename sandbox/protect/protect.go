@@ -3,7 +3,7 @@
 //
 // What exists when a call begins is listed by Call.Existing, and the sandbox makes it
 // read-only. What is missing is watched for (inotify(7)): when it appears in a directory
-// that existed before, Call.Violated ends the call. In a directory that the call made,
+// that existed before, the call is ended. In a directory that the call made,
 // the call goes on. What is not allowed is removed when the call has ended, after a copy
 // of it was put into the quarantine. Nothing is moved, and everything is opened by
 // descriptors, following no link: other calls may still hold what is removed.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,19 @@ func newProject(t *testing.T, setup string) project {
 	}
 	t.Cleanup(p.Close)
 	return p
+}
+
+// run is a call, and what is closed when it has to end.
+type run struct {
+	*protect.Call
+	violated chan struct{}
+}
+
+func (p project) Begin(granted []string) run { return begin(p.Watcher, granted) }
+
+func begin(w *protect.Watcher, granted []string) run {
+	violated := make(chan struct{})
+	return run{w.Begin(granted, sync.OnceFunc(func() { close(violated) })), violated}
 }
 
 // sh runs a script in the workspace.
@@ -247,8 +261,8 @@ func TestEveryCallThatRanIsTold(t *testing.T) {
 	before, one, two := p.Begin(nil), p.Begin(nil), p.Begin(nil)
 	before.End()
 	p.sh("echo x >.envrc")
-	<-one.Violated()
-	<-two.Violated()
+	<-one.violated
+	<-two.violated
 	found := one.End()
 	if len(found) != 1 || !found[0].Later || found[0].Path != p.dir+"/.envrc" {
 		t.Errorf("while the other runs: %+v", found)

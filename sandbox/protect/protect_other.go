@@ -44,13 +44,10 @@ func Survey(Options) (directories int, why string, unseen bool) { return 0, "", 
 type Call struct{}
 
 // Begin does nothing.
-func (w *Watcher) Begin([]string) *Call { return &Call{} }
+func (w *Watcher) Begin([]string, func()) *Call { return &Call{} }
 
 // Existing is empty.
 func (c *Call) Existing() []string { return nil }
-
-// Violated never ends.
-func (c *Call) Violated() <-chan struct{} { return nil }
 
 // End finds nothing.
 func (c *Call) End() []Incident { return nil }

@@ -15,9 +15,9 @@ import (
 )
 
 // ended reports whether a call has to be ended.
-func ended(c *protect.Call) bool {
+func ended(c run) bool {
 	select {
-	case <-c.Violated():
+	case <-c.violated:
 		return true
 	default:
 		return false
@@ -56,7 +56,7 @@ func TestAProtectedNameEndsTheCallAtOnce(t *testing.T) {
 			p := newProject(t, `git init -q r; rm -r r/.git/hooks; mkdir -p old/pkg node_modules`)
 			c := p.Begin(nil)
 			p.sh(script)
-			<-c.Violated()
+			<-c.violated
 			if got := p.taken(c.End()); len(got) == 0 {
 				t.Error("nothing was removed")
 			}
@@ -144,7 +144,7 @@ func TestWhatACallMadeIsProtectedFromTheNextCallOn(t *testing.T) {
 	t.Parallel()
 	for _, beside := range []bool{false, true} {
 		p := newProject(t, "")
-		var other *protect.Call
+		var other run
 		if beside {
 			other = p.Begin(nil)
 		}
@@ -157,7 +157,7 @@ func TestWhatACallMadeIsProtectedFromTheNextCallOn(t *testing.T) {
 		}
 		if !beside {
 			p.sh(`echo x >n/.npmrc`)
-			<-c.Violated()
+			<-c.violated
 		}
 		p.taken(c.End())
 		other.End()
@@ -192,7 +192,7 @@ func TestReportEndsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	c := w.Begin(nil)
+	c := begin(w, nil)
 	if err := os.WriteFile(base+"/.envrc", []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestWhatIsTooMuchIsRemovedAsWell(t *testing.T) {
 	p := newProject(t, "")
 	c := p.Begin(nil)
 	p.sh(`for r in a b c; do git init -q $r; mkdir -p $r/.git/hooks; (cd $r/.git/hooks; for i in {1..1500}; do : >$i; done); done`)
-	<-c.Violated()
+	<-c.violated
 	if got := len(p.taken(c.End()[:200])); got != 200 {
 		t.Errorf("%d were reported", got)
 	}

@@ -50,14 +50,12 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 	if v.failure != nil {
 		return v.failed(tools.Result{Terminal: v.terminal.String()}, v.failure)
 	}
-	ctx, stop := context.WithCancel(ctx)
 	command := v.command()
 	command.Starting = io.Starting
 	command.Started, command.Waiting, command.Input = v.started(io), io.Waiting, io.Input
 	out, complaints := &tail{output: output{io, tools.Stdout}}, &tail{output: output{io, tools.Stderr}}
 	command.Stdout, command.Stderr = out, complaints
-	abort, watched := v.guarded.violated(ctx)
-	command.Abort = abort
+	command.Abort = v.guarded.violated
 	network := v.network(io)
 	command.Connect = network.Serve
 	command.Loopback, command.Lends = io.Loopback, io.Lends
@@ -69,8 +67,6 @@ func (v *invocation) Execute(ctx context.Context, io tools.IO) (r tools.Result) 
 		v.addBlind(&r)
 	}()
 	exit, err := v.held.Run(ctx, command)
-	stop()
-	<-watched
 	return v.result(exit, err)
 }
 

@@ -1,9 +1,8 @@
 package bash
 
 import (
-	"context"
 	"fmt"
-	"slices"
+	"sync"
 
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/sandbox/masks"
@@ -14,12 +13,11 @@ import (
 // watch observes the protected and masked paths while one call runs: in what every call may
 // write, and in the directory that was added for this one.
 type watch struct {
-	existing []string         // protected paths that exist
-	usual    *protect.Call    // nil: nothing is watched
-	beside   *protect.Watcher // of the added directory; nil: none
-	added    *protect.Call    // of beside
-	masked   *masks.Call
-	addition *masks.Call // of the added directory
+	existing  []string         // protected paths that exist
+	violated  <-chan struct{}  // closed when the call must end
+	beside    *protect.Watcher // of the added directory; nil: none
+	protected []*protect.Call
+	masked    []*masks.Call
 }
 
 // watch starts to watch over a call and fills in what its profile protects and masks. If it
@@ -38,25 +36,28 @@ func (o Options) watch(p *sandbox.Profile, io tools.IO, makes bool) (w watch, er
 	if err != nil {
 		return w, err
 	}
+	abort := make(chan struct{})
+	end := sync.OnceFunc(func() { close(abort) })
+	w.violated = abort
 	if o.guarded(*p) {
-		w.usual = o.Protect.Begin(nil) // no exceptions: a script may do more than it shows
-		w.existing = w.usual.Existing()
-		if w.beside != nil {
-			w.added = w.beside.Begin(nil)
-			w.existing = slices.Concat(w.existing, w.added.Existing())
+		w.existing = []string{}
+		for _, watcher := range []*protect.Watcher{o.Protect, w.beside} {
+			c := watcher.Begin(nil, end) // no exceptions: a script may do more than it shows
+			w.protected, w.existing = append(w.protected, c), append(w.existing, c.Existing()...)
 		}
 	}
 	p.Protect = w.existing
 	if p.Tier == sandbox.TierC { // which has no mounts
 		return w, nil
 	}
-	if w.masked, err = o.Masks.Begin(io.Policy, io.Opened, makes); err == nil {
-		w.addition, err = tracker.Begin(io.Policy, io.Opened, makes)
+	p.Masks = nil
+	for _, t := range []*masks.Tracker{o.Masks, tracker} {
+		c, err := t.Begin(io.Policy, io.Opened, makes, end)
+		if err != nil {
+			return w, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
+		}
+		w.masked, p.Masks = append(w.masked, c), p.Masks.With(c.Masks())
 	}
-	if err != nil {
-		return w, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
-	}
-	p.Masks = w.masked.Masks().With(w.addition.Masks())
 	return w, nil
 }
 
@@ -71,26 +72,6 @@ func (w *watch) addDirectory(o Options, directory string) (tracker *masks.Tracke
 	return tracker, nil
 }
 
-// violated returns a channel that is closed when the call must end, and one that is closed
-// when the watching ended, with ctx at the latest.
-func (w watch) violated(ctx context.Context) (abort <-chan struct{}, done <-chan struct{}) {
-	stop, ended := make(chan struct{}), make(chan struct{})
-	// Ends with ctx.
-	go func() {
-		defer close(ended)
-		select {
-		case <-w.usual.Violated():
-		case <-w.added.Violated():
-		case <-w.masked.Violated():
-		case <-w.addition.Violated():
-		case <-ctx.Done():
-			return
-		}
-		close(stop)
-	}()
-	return stop, ended
-}
-
 type seen struct {
 	taken    []protect.Incident
 	replaced []sandbox.Mask // masked files that were replaced
@@ -98,8 +79,10 @@ type seen struct {
 }
 
 func (w watch) end() (s seen) {
-	s.taken = append(w.usual.End(), w.added.End()...)
-	for _, c := range []*masks.Call{w.masked, w.addition} {
+	for _, c := range w.protected {
+		s.taken = append(s.taken, c.End()...)
+	}
+	for _, c := range w.masked {
 		replaced, removed := c.End()
 		s.replaced, s.taken = append(s.replaced, replaced...), append(s.taken, removed...)
 	}

@@ -224,7 +224,7 @@ func (c *change) carryOut(ctx context.Context, io tools.IO) (states []state, err
 		return nil, err
 	}
 	// Protection must not undo what a person granted to this call.
-	watch := c.o.Protect.Begin(append([]string{}, io.Granted...))
+	watch := c.o.Protect.Begin(append([]string{}, io.Granted...), nil)
 	defer watch.End()
 	release, err := c.acquire(ctx)
 	if err != nil {
