@@ -90,23 +90,20 @@ func (t *Tracker) Use(p *policy.Policy) {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	if p = p.Root(); t.base == p {
-		listed := t.listed
-		t.mu.Unlock()
-		t.watcher.Sync()
-		<-listed
-		return
-	}
-	t.mu.Unlock()
 	t.watcher.Sync() // what calls have done to links is known by the names
 	t.mu.Lock()
-	t.relink()
-	t.reset(p)
+	fresh := t.base != p.Root()
+	if fresh {
+		t.relink()
+		t.reset(p)
+	}
 	listed := t.listed
 	t.mu.Unlock()
-	t.watcher.List()
-	close(listed)
+	if fresh {
+		t.watcher.List()
+		close(listed)
+	}
+	<-listed
 }
 
 // lockUnder locks mu once the names are those of a policy.
@@ -122,9 +119,6 @@ func (t *Tracker) lockUnder(p *policy.Policy) {
 func (t *Tracker) Set(p *policy.Policy, opened []policy.Effect) (*sandbox.MaskSet, error) {
 	if t == nil || p == nil {
 		return nil, nil
-	}
-	if t.policy() != p.Root() {
-		t.Use(p)
 	}
 	t.lockUnder(p)
 	defer t.mu.Unlock()

@@ -26,19 +26,17 @@ const often = 256
 // read at once what a person writes into a pipe, and too many names would stop other calls.
 // The caller holds mu.
 func (t *Tracker) planted(n *name, fresh bool) {
-	crowded, counted := false, false
+	if n.way {
+		return
+	}
+	many := false
 	for c := range t.active {
-		if n.way {
-			continue
-		}
 		if fresh {
 			c.fresh++
-		}
-		if fresh && c.fresh >= Most && c.fresh%often == 0 && !counted {
-			counted, crowded = true, !t.fits()
+			many = many || c.fresh >= Most && c.fresh%often == 0
 		}
 	}
-	if crowded || n.reads && stateOf(n.path).special && !n.link {
+	if n.reads && !n.link && stateOf(n.path).special || many && !t.fits() {
 		for c := range t.active {
 			c.violated()
 		}

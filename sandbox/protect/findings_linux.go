@@ -134,10 +134,14 @@ func (c *Call) projects() (list []Incident) {
 // command runs, so nothing is half written.
 func (w *Watcher) judgeContents(last bool) {
 	for f := range w.tree.holders {
-		if f.kind == unfinished && !f.lost {
-			w.opened(f)
-			for _, name := range resumed {
-				w.judgeResumed(f, name, last)
+		if f.kind != unfinished || f.lost {
+			continue
+		}
+		w.opened(f)
+		for _, name := range resumed { // what an operation would continue, once its calls have ended
+			e := entry{f, name}
+			if why := w.content(f, name, last); w.findings[e] == nil && why != "" {
+				w.convict(e, why, true)
 			}
 		}
 	}
@@ -147,28 +151,18 @@ func (w *Watcher) judgeContents(last bool) {
 			continue
 		}
 		w.opened(e.directory)
-		why := w.content(e.directory, e.name, last)
-		if why == "" {
-			continue
-		}
-		delete(w.unproven, e)
-		path := e.directory.path() + "/" + e.name
-		if by, _, late := w.suspects(e.directory, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: e, by: by, late: late})
+		if why := w.content(e.directory, e.name, last); why != "" {
+			delete(w.unproven, e)
+			w.convict(e, why, false)
 		}
 	}
 }
 
-// judgeResumed judges what an operation would continue, once its calls have ended.
-func (w *Watcher) judgeResumed(f *directory, name string, last bool) {
-	if w.findings[entry{f, name}] != nil {
-		return
-	}
-	path := f.path() + "/" + name
-	if why := w.content(f, name, last); why != "" {
-		if by, _, late := w.suspects(f, path); by != nil {
-			w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: entry{f, name}, by: by, wait: true, late: late})
-		}
+// convict records what is to be removed for its content.
+func (w *Watcher) convict(e entry, why string, wait bool) {
+	path := e.directory.path() + "/" + e.name
+	if by, _, late := w.suspects(e.directory, path); by != nil {
+		w.find(&finding{Incident: Incident{Path: path, Why: why}, entry: e, by: by, wait: wait, late: late})
 	}
 }
 
