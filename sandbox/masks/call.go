@@ -105,7 +105,6 @@ func (t *Tracker) take(c *Call) {
 	}
 }
 
-// isMasked reports whether a path was masked for the call, or is in a directory that was.
 func (c *Call) isMasked(path string) bool {
 	for ; path != "/"; path = filepath.Dir(path) {
 		if c.set.is[path] != "" {

@@ -108,7 +108,6 @@ func (t *Tracker) refreshHeld(n *name) {
 	n.held = now
 }
 
-// forgetRepositories has every repository looked for again.
 func (t *Tracker) forgetRepositories() { clear(t.repos) }
 
 // repository finds the one that a directory is in; nil when it is in none.
@@ -170,7 +169,6 @@ func against(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// readShort reads a short file of git's; "" when it cannot.
 func readShort(path string) string {
 	text, err := nofollow.ReadFile(path, 1<<20)
 	if err != nil {

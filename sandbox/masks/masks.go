@@ -72,7 +72,6 @@ func Beside(t *Tracker, w *protect.Watcher, root string) (*Tracker, *protect.Wat
 	return beside, beside.watcher, err
 }
 
-// policy is the one whose rules the names were looked for by.
 func (t *Tracker) policy() *policy.Policy {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +140,6 @@ func (t *Tracker) Usual() *sandbox.MaskSet {
 	return c.set()
 }
 
-// root is the root that a path is below; "" when it is below none.
 func (t *Tracker) root(path string) string {
 	for _, root := range t.roots {
 		if paths.Below(path, root) {

@@ -7,9 +7,8 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// merge masks whole directories while there are too many masks: otherwise a call that makes
-// many files of such names would stop all later ones. It reports whether that was enough. A
-// root is never masked.
+// merge masks whole directories, never a root, while there are too many masks, and reports whether
+// that was enough. Otherwise a call that makes many such files would stop all later ones.
 func (b *builder) merge(c *compiled) bool {
 	for total := len(b.reads) + len(b.fixed); total > Most; total = len(b.reads) + len(b.fixed) {
 		dir := b.fullest(total - Most)
@@ -21,9 +20,8 @@ func (b *builder) merge(c *compiled) bool {
 	return true
 }
 
-// fullest returns the directory with the fewest masks of those that have more than excess,
-// or that with the most where none has so many; of equal ones the innermost. "" = none has
-// two.
+// fullest returns the innermost directory with the fewest masks above excess, else with the
+// most; "" when none has two.
 func (b *builder) fullest(excess int) (best string) {
 	count := map[string]int{}
 	for _, list := range [][]sandbox.Mask{b.reads, b.fixed} {

@@ -19,12 +19,10 @@ const (
 	tooMany   = "rules are about so many names that the others could not be kept from calls"
 )
 
-// often is after how many new names it is tried whether all can be masked.
 const often = 256
 
-// planted ends the calls that run when what has come under a name must not stay: they could
-// read at once what a person writes into a pipe, and too many names would stop other calls.
-// The caller holds mu.
+// planted ends the running calls when something new must not stay: a pipe, from which they could
+// read at once, or so many names that other calls could not start. Needs mu.
 func (t *Tracker) planted(n *name, fresh bool) {
 	if n.way {
 		return
@@ -55,9 +53,8 @@ func (t *Tracker) fits() bool {
 	return err == nil
 }
 
-// plantedBy lists what a call has left under names that rules are about, and must not stay:
-// files that have other names, or are none. When not all that rules are about could be masked,
-// everything that came while the call ran. The caller holds mu.
+// plantedBy lists what a call has left under names that rules are about, and must not stay: files
+// with other names, what is no file, and everything new when not all could be masked. Needs mu.
 func (t *Tracker) plantedBy(c *Call) (list []protect.Removal) {
 	all := c.fresh > 0 && !t.fits()
 	for _, some := range t.names {
@@ -134,7 +131,6 @@ func (t *Tracker) findLinked(files map[string]uint32) {
 	}
 }
 
-// ghost is a link that a call may have replaced, as it is written down.
 type ghost struct{ Path, Target string }
 
 // store records which links calls may have replaced. The caller holds mu.

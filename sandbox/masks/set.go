@@ -35,7 +35,6 @@ func (c *compiled) set() *sandbox.MaskSet {
 	return c.masks
 }
 
-// mask is that of a hidden path.
 func (c *compiled) mask(path string) sandbox.Mask {
 	for _, m := range c.masks.Hidden {
 		if m.Path == path {
@@ -138,7 +137,6 @@ func (c cut) add(path, root string, masked bool) {
 	}
 }
 
-// judge decides about one name.
 func (b *builder) judge(n *name) {
 	own := *n
 	if n.is == "" || b.by != b.t.anyone && !own.judge(b.t, b.by) {
@@ -229,7 +227,6 @@ func (b *builder) whole(n *name, of cut, by policy.Block) bool {
 	return by.Tree && (linked || in.some && !in.open)
 }
 
-// within reports whether a path is one of those, or is in one.
 func within(path, root string, set map[string]bool) bool {
 	for ; paths.Below(path, root); path = filepath.Dir(path) {
 		if set[path] {

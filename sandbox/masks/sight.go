@@ -93,8 +93,7 @@ func (t *Tracker) Moved(from, to string) bool {
 	return more || t.isWay(to)
 }
 
-// isWay reports whether a rule is about something in a directory of this path because of the
-// path.
+// isWay reports whether a rule names something in a directory by its path.
 func (t *Tracker) isWay(path string) bool {
 	_, ok := t.anyone.BlocksBelow(path)
 	return ok && t.root(path) != ""
@@ -175,7 +174,6 @@ func (t *Tracker) relink() {
 	}
 }
 
-// forget takes a name away. The caller holds mu.
 func (t *Tracker) forget(path string) {
 	if n := t.names.at(path); n != nil {
 		t.names.remove(path)
@@ -184,9 +182,8 @@ func (t *Tracker) forget(path string) {
 	}
 }
 
-// haunt has what a link led to stay masked: a call can replace a link, which is no mount,
-// and what it led to can be read by another name. What a call has linked, and no one changed
-// since, is as it was before.
+// haunt keeps masked what a link led to: a call can replace a link, which is no mount, and read
+// its target by another name. A target that has not changed since a call linked it is not masked.
 func (t *Tracker) haunt(n *name) {
 	if n.target == n.path || n.calm == stateOf(n.target) || len(t.active) == 0 {
 		return
@@ -242,7 +239,6 @@ func (s names) remove(path string) {
 	}
 }
 
-// below returns those that are in a directory, at any depth.
 func (s names) below(dir string) (list []*name) {
 	for in, some := range s {
 		if in != dir && !paths.Below(in, dir) {

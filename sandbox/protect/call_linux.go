@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A Call is the time in which a call may run. Begin it before anything of the call runs,
-// and End it when nothing of it does any more.
+// A Call lasts from before the first process of a call starts until after the last has ended.
 type Call struct {
 	watcher  *Watcher
 	existing []string
@@ -55,7 +54,6 @@ func (w *Watcher) Begin(granted []string, violated func()) *Call {
 	return c
 }
 
-// pending is how many events are handled while a call waits.
 func (w *Watcher) pending() int {
 	if len(w.active) > 0 {
 		return mostPending
@@ -103,8 +101,7 @@ func (w *Watcher) mayBeOwn(f *directory) bool {
 	return false
 }
 
-// succeeds reports whether a path, or a directory above it, was one of another directory
-// before.
+// succeeds reports whether another directory was at a path, or above it, before.
 func (t *tree) succeeds(path string, other func(former) bool) bool {
 	for ; len(t.former) > 0 && len(path) > 1; path = filepath.Dir(path) {
 		if was, ok := t.former[path]; ok && other(was) {
@@ -114,8 +111,7 @@ func (t *tree) succeeds(path string, other func(former) bool) bool {
 	return false
 }
 
-// depart notes that a directory is no longer under its path, unless each call that runs may
-// have made it.
+// depart records that a directory has left its path, unless every running call may have made it.
 func (w *Watcher) depart(f *directory) {
 	own := w.late == nil
 	for c := range w.active {

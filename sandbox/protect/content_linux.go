@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// mostText is how long a file may be that is judged by its content.
 const mostText = 1 << 20
 
 // resumed are the files of an operation by which git decides what it runs when it goes on.
@@ -91,7 +90,6 @@ func (w *Watcher) isWorktree(f *directory, value string) bool {
 	return err == nil && w.inRoot(dir) && leadsTo(dir, text) == module
 }
 
-// running lists the files of an operation of git that run something.
 func running(dir string) []string {
 	return slices.DeleteFunc(slices.Clone(resumed), func(name string) bool {
 		text, err := readText(dir + "/" + name)

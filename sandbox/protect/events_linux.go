@@ -206,7 +206,6 @@ func (w *Watcher) at(f *directory) (int, error) {
 	return fd, nil
 }
 
-// visit looks at what is under a name now.
 func (w *Watcher) visit(f *directory, name string, mask uint32) {
 	if mask&replaced != 0 {
 		w.changed(f, name, mask&unix.IN_ISDIR != 0 || f.children[name] != nil)
@@ -255,7 +254,6 @@ func (w *Watcher) returned(f *directory) {
 	}
 }
 
-// arrived judges what is under a name.
 func (w *Watcher) arrived(f *directory, name string, in nofollow.Info, noted bool) {
 	if noted {
 		w.existing = nil
@@ -268,7 +266,6 @@ func (w *Watcher) arrived(f *directory, name string, in nofollow.Info, noted boo
 	}
 }
 
-// place brings the directory of a name up to date.
 func (w *Watcher) place(f *directory, name string, in nofollow.Info) {
 	old := f.children[name]
 	switch {
@@ -316,7 +313,6 @@ func (w *Watcher) isThere(f *directory) bool {
 	return err == nil
 }
 
-// vanished notes that nothing is under a name.
 func (w *Watcher) vanished(f *directory, name string) {
 	if old := f.children[name]; old != nil {
 		w.lose(old)
@@ -335,7 +331,6 @@ func (w *Watcher) matters(f *directory, name string) bool {
 	return f.kind != plain || f.bare || name == ".git" || bareName(name) || w.counts(f, name) || w.names.nested[name] != nil
 }
 
-// settleTree ends what had to wait for the last event.
 func (w *Watcher) settleTree() {
 	for rounds := 0; len(w.tree.again) > 0 && rounds < 3; rounds++ {
 		again := w.tree.again

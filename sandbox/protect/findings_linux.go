@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/sandbox/quarantine"
 )
 
-// finding is something that is to be removed when the calls that may have made it have
-// ended, or when one of them has, if the call made the directory that it is in.
+// finding is to be removed when one of the calls that may have made it has ended, or all.
 type finding struct {
 	Incident
 	entry
@@ -61,8 +60,7 @@ func (w *Watcher) cover(path string) {
 	}
 }
 
-// uncover notes that a path has been replaced, from outside where it was covered: the
-// kernel takes a mount away with what it covers. Calls can change it now.
+// uncover records that a covered path was replaced: the kernel has removed the mount with it.
 func (w *Watcher) uncover(path string) {
 	for c := range w.active {
 		delete(c.Covered, path)
@@ -110,7 +108,6 @@ func (w *Watcher) find(n *finding) {
 	}
 }
 
-// mostOwn bounds the names in projects of a call that are reported.
 const mostOwn = 16
 
 // note notes a protected name in a project that the call made.
@@ -120,7 +117,6 @@ func (c *Call) note(path string) {
 	}
 }
 
-// projects are the protected names that stay in projects which the call made.
 func (c *Call) projects() (list []Incident) {
 	for _, path := range c.own {
 		if _, ok := modeOf(path); ok {
@@ -184,7 +180,6 @@ func (w *Watcher) due(c *Call) (list []*finding) {
 	return list
 }
 
-// mostReported bounds the incidents of one return.
 const mostReported = 200
 
 // clean removes what is due and returns the outcome. It gives up the lock meanwhile.

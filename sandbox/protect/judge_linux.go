@@ -42,7 +42,6 @@ func (w *Watcher) judge(f *directory, name string, mode fs.FileMode) {
 	}
 }
 
-// counts reports whether a name is protected in a directory.
 func (w *Watcher) counts(f *directory, name string) bool {
 	return !f.library && w.names.has(f.name, name)
 }
@@ -82,7 +81,6 @@ func (w *Watcher) prove(f *directory, name string) {
 	}
 }
 
-// linkable reports whether a name in a git directory decides what runs.
 func linkable(name string) bool {
 	switch name {
 	case "hooks", "info", "modules", "worktrees", "config", "config.worktree", "commondir", "rebase-merge", "rebase-apply", "sequencer":
@@ -91,7 +89,6 @@ func linkable(name string) bool {
 	return false
 }
 
-// judgeRepository looks at a .git that is no directory.
 func (w *Watcher) judgeRepository(f *directory, mode fs.FileMode) {
 	switch {
 	case mode.IsDir():

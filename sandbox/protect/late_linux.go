@@ -11,15 +11,13 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// unswept are calls that have ended while not every directory could be looked through.
-// What they may have left is found later, by this Watcher or by the next one of these
-// roots. The zero value, and nil, blame no call.
+// unswept are calls that ended before every directory was searched. What they have left is
+// found later, by this Watcher or the next one of these roots. nil blames no call.
 type unswept struct {
 	until time.Time // when the last of them ended: what came later is not theirs
 	reach           // since the first of them began
 }
 
-// blames reports whether they may have made what is at a path without permission.
 func (u *unswept) blames(path string) bool {
 	if u == nil || u.may(path) || !u.could(path, false) {
 		return false
@@ -92,7 +90,6 @@ func (w *Watcher) sweep() {
 	w.notify()
 }
 
-// yield lets others have the lock for a moment.
 func (w *Watcher) yield() {
 	w.mu.Unlock()
 	runtime.Gosched()

@@ -48,8 +48,7 @@ func (w *Watcher) real(path string, named bool) string {
 	return at
 }
 
-// leads reports whether a path, or one in it, is on the way to what existing lists, or
-// whether that list is out of date anyway.
+// leads reports whether a path is on the way to something in existing, or that is out of date.
 func (w *Watcher) leads(path string) bool {
 	if w.existing == nil {
 		return true
@@ -58,7 +57,6 @@ func (w *Watcher) leads(path string) bool {
 	return found || w.passes(path)
 }
 
-// passes reports whether a way goes through a directory.
 func (w *Watcher) passes(dir string) bool {
 	i, _ := slices.BinarySearch(w.ways, dir+"/")
 	return i < len(w.ways) && strings.HasPrefix(w.ways[i], dir+"/")
@@ -97,9 +95,8 @@ func (w *Watcher) misses(next, end string) {
 	}
 }
 
-// astray reports whether what has come at a path leads a protected name elsewhere: it
-// replaces a link, or is where one leads, or it is a link on the way to there, also where
-// no more than what is above it was missing.
+// astray reports whether a new entry leads a protected name elsewhere: it replaces a link, is
+// where one leads, or is a link on the way to there.
 func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	path := f.path() + "/" + name
 	was, noted := w.links[path]
@@ -112,7 +109,6 @@ func (w *Watcher) astray(f *directory, name string, mode fs.FileMode) bool {
 	return !w.linksBelow(path) // else it is a directory on the way
 }
 
-// linksBelow reports whether links has something that is in a directory.
 func (w *Watcher) linksBelow(dir string) bool {
 	for path := range w.links {
 		if strings.HasPrefix(path, dir+"/") {
@@ -122,9 +118,8 @@ func (w *Watcher) linksBelow(dir string) bool {
 	return false
 }
 
-// elsewhere lists what git obeys as it obeys what is in a git directory at dir, but which
-// is elsewhere: the directory of hooks and the configurations that its own names, and what
-// its hooks are links to.
+// elsewhere lists what git obeys outside its directory at dir: hooks and configurations that
+// its own configuration names, and what its hooks link to.
 func (w *Watcher) elsewhere(f *directory, dir string) (list []string) {
 	if !f.isGit() || w.ownToSome(f) { // a call's own is judged when it ends
 		return nil

@@ -33,9 +33,8 @@ func (r *reach) may(path string) bool {
 	})
 }
 
-// could reports whether the call can have put there what is at a path. What is in a
-// covered directory was there before, unless it has changed since; so was, where late is
-// set, what has not changed.
+// could reports whether the call may have put something at a path. What has not changed since
+// it began was there before, if it is in a covered directory or late is set.
 func (r *reach) could(path string, late bool) bool {
 	if r.Covered[path] {
 		return false

@@ -33,8 +33,7 @@ func (w *Watcher) scan(next []*directory) {
 	w.here.close()
 }
 
-// read watches a directory, judges what is in it and returns the directories in it that are
-// new. What comes after the listing comes as an event.
+// read watches a directory, then judges its entries, and returns the new directories in it.
 func (w *Watcher) read(f *directory) []*directory {
 	if f.kind == forgotten {
 		return nil
@@ -68,9 +67,8 @@ func (w *Watcher) read(f *directory) []*directory {
 	return found
 }
 
-// openFolder opens a directory for reading, through the very one that it is known to be in: what
-// has the same path may be another. One that is closed to us is read when the call that closed
-// it has ended.
+// openFolder opens a directory for reading through its known parent: another may have its path.
+// One without permission is read when the call that closed it has ended.
 func (w *Watcher) openFolder(f *directory) (*os.File, nofollow.Info, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY
 	if f.lost {
@@ -112,7 +110,6 @@ func (w *Watcher) exchange(f *directory, in nofollow.Info) []*directory {
 	return w.enter(parent, f.name, in)
 }
 
-// know notes which directory a directory is.
 func (w *Watcher) know(f *directory, in nofollow.Info) {
 	f.id, f.born = in.ID, in.Born
 	if w.tree.byID[f.id] == nil {
@@ -212,7 +209,6 @@ func (w *Watcher) hold(f *directory) {
 	w.existing = nil
 }
 
-// release notes that a protected name is gone from a directory.
 func (w *Watcher) release(f *directory, name string) {
 	if f.held[name] {
 		delete(f.held, name)

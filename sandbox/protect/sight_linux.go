@@ -9,8 +9,7 @@ import (
 	"github.com/toold/toold/sandbox/internal/nofollow"
 )
 
-// Sync shows the Sight everything that has changed until now, however much that is: the
-// kernel bounds what waits. It waits until all roots have been read.
+// Sync handles all events so far, which the kernel bounds, once the roots have been read.
 func (w *Watcher) Sync() {
 	if w == nil {
 		return
@@ -25,7 +24,6 @@ func (w *Watcher) Sync() {
 	w.searchLost()
 }
 
-// waiting is how many bytes of events have not been read.
 func (w *Watcher) waiting() uint64 {
 	if w.closed {
 		return 0
@@ -45,16 +43,15 @@ func (w *Watcher) sync() {
 	w.searchLost()
 }
 
-// searchLost reads all directories for the Sight when the queue was too short for all events.
-// It handles what comes meanwhile, or the queue would be too short again.
+// searchLost scans again for the Sight after the queue has overflowed. It handles the events
+// that come meanwhile, or the queue would overflow again.
 func (w *Watcher) searchLost() {
 	for left := w.looks; w.options.Sight != nil && w.tree.full && left > 0 && w.search(piece); left -= piece {
 		w.pump(1 << 14)
 	}
 }
 
-// List shows every directory to the Sight again. It returns once all of them have been
-// read for the first time, and listed.
+// List shows every directory to the Sight again.
 func (w *Watcher) List() {
 	if w == nil || w.options.Sight == nil {
 		return
@@ -68,7 +65,6 @@ func (w *Watcher) List() {
 	}
 }
 
-// list shows the Sight a directory that was read.
 func (w *Watcher) list(f *directory, entries []fs.DirEntry) {
 	if w.options.Sight != nil && w.options.Sight.Listed(f.path(), entries) {
 		f.see()
@@ -117,7 +113,6 @@ func (w *Watcher) changed(f *directory, name string, dir bool) {
 	w.options.Sight.Changed(path)
 }
 
-// moved shows the Sight that a directory was renamed.
 func (w *Watcher) moved(f *directory, from string) {
 	if w.options.Sight == nil {
 		return

@@ -82,7 +82,6 @@ type directory struct {
 	held map[string]bool
 }
 
-// path is built from the names, since what is above a directory may be renamed.
 func (f *directory) path() string {
 	parts := []string{f.name}
 	for p := f.parent; p != nil; p = p.parent {
@@ -153,7 +152,6 @@ func newTree(most int) tree {
 	}
 }
 
-// is reports whether in is of the directory.
 func (f *directory) is(in nofollow.Info) bool { return f.id == in.ID && f.born.Equal(in.Born) }
 
 // look notes that names in a directory are looked at, after the events that wait.

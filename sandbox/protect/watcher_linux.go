@@ -69,7 +69,6 @@ func newWatcher(o Options, looks int) (*Watcher, error) {
 	return w, nil
 }
 
-// unwatched is a Watcher that has seen nothing yet.
 func unwatched(o Options) *Watcher {
 	return &Watcher{
 		options: o, names: newNames(o.Names), tree: newTree(o.watches()),
@@ -139,7 +138,6 @@ func (w *Watcher) Follow(f func(existing []string)) {
 	w.work.Go(w.notify)
 }
 
-// notify calls the follower when something has changed.
 func (w *Watcher) notify() {
 	f := w.follow.Load()
 	if f == nil {

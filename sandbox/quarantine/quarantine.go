@@ -51,7 +51,6 @@ func Items(quarantine string) ([]Item, error) {
 	return list, nil
 }
 
-// item reads one item; false for what is none.
 func item(quarantine, id string) (Item, bool) {
 	stamp, _, ok := strings.Cut(id, "-")
 	at, err := time.Parse(cellLayout, stamp)

@@ -55,7 +55,6 @@ func (i Item) putBack() error {
 	return nil
 }
 
-// removeCell removes an item, whatever is in it.
 func removeCell(quarantine, id string) error {
 	dir, err := unix.Open(quarantine, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

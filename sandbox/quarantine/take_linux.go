@@ -24,7 +24,6 @@ type Batch struct {
 	items      int
 }
 
-// mostDeep is how deep a tree is copied.
 const mostDeep = 64
 
 // NewBatch begins a batch of a quarantine.
@@ -84,7 +83,6 @@ type copier struct {
 	omitted []string
 }
 
-// omit lists what is not copied.
 func (k *copier) omit(path []string, name, why string) {
 	if len(k.omitted) < 100 {
 		k.omitted = append(k.omitted, fmt.Sprintf("%q: %s", strings.Join(append(path, name), "/"), why))
