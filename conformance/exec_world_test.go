@@ -151,18 +151,10 @@ func settledUsage(ctx context.Context, pid int) usage {
 func usageOf(pid int) usage {
 	u := usage{}
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	files := map[string]bool{}
 	for _, link := range links {
 		to, _ := os.Readlink(link)
 		if strings.HasPrefix(to, "/dev/pts/") || to == "/dev/ptmx" {
 			u.Ptys++
-		}
-		if strings.Contains(filepath.Base(to), "index.db") {
-			// Connections to the journal are a pool: its files count once.
-			if files[to] {
-				continue
-			}
-			files[to] = true
 		}
 		u.FDs++
 	}

@@ -41,7 +41,7 @@ func BenchmarkQueries(b *testing.B) {
 	must(b, reopen().Close())
 	timed("open with a current index", 5, func() { must(b, reopen().Close()) })
 	if os.Getenv("TOOLD_REBUILD") != "" {
-		must(b, os.Remove(filepath.Join(dir, "journal", "index.db")))
+		must(b, os.RemoveAll(filepath.Join(dir, "journal", "index")))
 		begun := time.Now()
 		j := reopen()
 		took := time.Since(begun)

@@ -45,6 +45,8 @@ func (j *Journal) Grown() <-chan struct{} { return j.grown }
 // Hold has Remove keep the parts of the log from a segment on; 0 = it may remove all.
 func (j *Journal) Hold(segment uint32) { j.hold.Store(segment) }
 
+var errEnough = errors.New("enough at once")
+
 // Copy returns the records behind one that was copied before, at the beginning the zero Mark:
 // not more than a number of them, and than of bytes but for one. All of them are on the disk.
 // left is how many the journal has behind those. The error is chain.ErrNoMark when the journal
@@ -166,11 +168,16 @@ func Gather(records []chain.Record, dir chain.Dir) (r Record, err error) {
 // Fits reports whether a query selects a call that was gathered, but for its keys and its Text.
 func (q CallQuery) Fits(r *Record) bool {
 	is := func(want, has string) bool { return want == "" || want == has }
-	if !is(q.Agent, r.AgentID) || !is(q.Workspace, r.Workspace) || !is(q.Tool, r.Canonical) {
+	named := is(q.ID, r.ID) && is(q.Agent, r.AgentID) && is(q.Workspace, r.Workspace)
+	if !named || !is(q.Tool, r.Canonical) {
 		return false
 	}
-	asked := !q.Asked || r.Decision.Action == "ask" || slices.Contains([]string{"person", "beforehand", "deadline"}, r.Decision.By)
-	return asked && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
+	return (!q.Asked || r.Decision.asked()) && is(q.Action, r.Decision.Action) && !r.ReceivedAt.Before(q.Since)
+}
+
+// asked reports whether a person was to decide.
+func (d *Decision) asked() bool {
+	return d.Action == "ask" || slices.Contains([]string{"person", "beforehand", "deadline"}, d.By)
 }
 
 // VerifyCopy is Verify for a copy of a journal, which ends with a record. It has no index.

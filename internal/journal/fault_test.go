@@ -93,7 +93,7 @@ func openFaulty(t *testing.T, dir string) (*Journal, *faultyDir) {
 	j, err := open(t.Context(), dir, Self(), func(dir string) (files, error) {
 		f, err := openFiles(dir)
 		disk.Dir = f.log
-		f.log, f.segment = &disk, 4000
+		f.log, f.segment, f.chunk = &disk, 4000, 16
 		return f, err
 	})
 	if err != nil {

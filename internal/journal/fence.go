@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,8 @@ func (j *Journal) Fence(ctx context.Context, client, callID string, most int) (f
 	err = j.write.record(synced, func(b *batch) error {
 		used := b.table.latest(func(r *Record) bool { return r.Client == client && r.ID == callID }) != nil
 		if !used {
-			if used, err = j.index.uses(ctx, client, callID); err != nil {
+			_, err := j.index.find(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.Client == client && c.ID == callID })
+			if used = err == nil; !used && !errors.Is(err, ErrNotFound) {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"hash/maphash"
 	"sync/atomic"
 )
 
@@ -10,7 +9,7 @@ import (
 // It has all that were: those of the table when it was made and those recorded since then,
 // and the index's once it is whole.
 type filter struct {
-	seed  maphash.Seed
+	hash  hasher
 	bits  []atomic.Uint64
 	whole atomic.Bool
 	room  atomic.Int64 // so many more may be added
@@ -22,16 +21,16 @@ const (
 	filterSteps = 6
 )
 
-func newFilter(calls int64) *filter {
+func newFilter(hash hasher, calls int64) *filter {
 	room := 2*calls + 1<<16
-	f := &filter{seed: maphash.MakeSeed(), bits: make([]atomic.Uint64, room*filterBits/64)}
+	f := &filter{hash: hash, bits: make([]atomic.Uint64, room*filterBits/64)}
 	f.room.Store(room)
 	return f
 }
 
-// each calls do for each bit of an identity, as long as that returns true.
-func (f *filter) each(id identity, do func(word *atomic.Uint64, bit uint64) bool) bool {
-	h := maphash.Comparable(f.seed, id)
+// each calls do for each bit of the hash of an identity, as long as that returns true.
+func (f *filter) each(hash uint32, do func(word *atomic.Uint64, bit uint64) bool) bool {
+	h := uint64(hash) * 0x9e3779b97f4a7c15 // each bit of it has to do with many
 	step := h>>32 | 1
 	for range filterSteps {
 		if at := h % uint64(len(f.bits)*64); !do(&f.bits[at/64], 1<<(at%64)) {
@@ -42,14 +41,16 @@ func (f *filter) each(id identity, do func(word *atomic.Uint64, bit uint64) bool
 	return true
 }
 
-func (f *filter) add(id identity) {
+func (f *filter) add(id identity) { f.set(f.hash.identity(id)) }
+
+func (f *filter) set(hash uint32) {
 	f.room.Add(-1)
-	f.each(id, func(word *atomic.Uint64, bit uint64) bool { word.Or(bit); return true })
+	f.each(hash, func(word *atomic.Uint64, bit uint64) bool { word.Or(bit); return true })
 }
 
 // lacks reports whether an identity certainly was never recorded.
 func (f *filter) lacks(id identity) bool {
-	return f != nil && f.whole.Load() && !f.each(id, func(word *atomic.Uint64, bit uint64) bool { return word.Load()&bit != 0 })
+	return f != nil && f.whole.Load() && !f.each(f.hash.identity(id), func(word *atomic.Uint64, bit uint64) bool { return word.Load()&bit != 0 })
 }
 
 // seldom makes a filter once enough identities were looked up in vain, and a larger one when
@@ -59,36 +60,36 @@ func (j *Journal) seldom(t *table) {
 		return
 	}
 	j.misses = 0
-	f := newFilter(int64(t.lastKey))
+	f := newFilter(j.index.hash, int64(t.lastKey))
 	for id := range t.ids {
 		f.add(id)
 	}
 	t.filter = f
 	// Ends when the index is read, or the journal is closed.
 	j.beside.Go(func() {
-		err := j.index.identities(func(id identity) bool {
-			f.add(id)
+		err := j.index.identities(func(hash uint32) bool {
+			f.set(hash)
 			return !j.closing.Load()
 		})
 		f.whole.Store(err == nil && !j.closing.Load())
 	})
 }
 
-// identities passes on those of all calls, as long as more returns true.
-func (x *index) identities(more func(identity) bool) error {
-	rows, err := x.read.QueryContext(context.Background(), "SELECT client, agent_id, tool_call_id FROM calls")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id identity
-		if err := rows.Scan(&id.client, &id.agent, &id.id); err != nil {
-			return err
+// identities passes on the hashes of those of all calls, as long as more returns true.
+func (x *index) identities(more func(hash uint32) bool) error {
+	v := x.view()
+	defer v.close()
+	all := func(p *part) (bool, error) {
+		h, err := p.hash(callRows, cIdentity)
+		for row := 0; err == nil && row < p.rows(callRows); row++ {
+			if !more(h.At(row)) {
+				return false, nil
+			}
 		}
-		if !more(id) {
-			break
-		}
+		return true, err
 	}
-	return rows.Err()
+	return v.each(context.Background(), true, func(s *summary) bool { return s.most == 0 }, func(c *chunk, _ []Key) (bool, error) { return all(v.part(c)) }, func(p *part) func() (bool, error) {
+		_, err := all(p)
+		return func() (bool, error) { return false, err }
+	})
 }

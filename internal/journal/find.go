@@ -3,122 +3,110 @@ package journal
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/statedir"
 )
 
-// callColumns are what scanRecord reads, from callTables.
-const (
-	callColumns = `c.id, c.client, c.tool_call_id, c.agent_id, c.conversation_id, c.run_id, c.step_id, c.otid, c.group_id, c.sender_id, c.workspace,
-	c.request_message_id, c.dialect, c.tool_name, c.canonical_tool, c.args_hash, c.background_of, c.kept, c.state,
-	c.decision_action, c.decision_by, c.decision_rule, c.decision_source, c.decision_reason, c.decision_person, c.decision_widened,
-	c.daemon, c.process, c.spool_dir, c.status, c.error_type, c.exit_code, c.signal, c.sandbox, m.body,
-	c.received_at, c.decided_at, c.intended_at, c.started_at, c.returned_at, c.delivered_at`
-	callTables = ` FROM calls c LEFT JOIN messages m ON m.seq = c.return_seq `
-
-	findKey    = "SELECT " + callColumns + callTables + "WHERE c.id = ?"
-	findCall   = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.agent_id = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
-	findNamed  = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
-	findLatest = "SELECT " + callColumns + callTables + "WHERE c.tool_call_id = ? ORDER BY c.id DESC LIMIT 1"
-	listCalls  = "SELECT " + callColumns + callTables + "WHERE c.id > ? ORDER BY c.id LIMIT ?"
-	listUntold = "SELECT " + callColumns + callTables + "WHERE c.client = ? AND c.background_of <> '' AND c.state = 'returned' ORDER BY c.id LIMIT ?"
-	listLatest = "SELECT " + callColumns + callTables + "WHERE c.id < ? ORDER BY c.id DESC LIMIT ?"
-	listRan    = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? AND c.agent_id = ? AND c.conversation_id = ? AND c.spool_dir <> '' ORDER BY c.id DESC LIMIT ?"
-	listOpen   = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NULL ORDER BY c.id"
-	listEnded  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL ORDER BY c.id DESC LIMIT ?"
-	listEndOf  = "SELECT " + callColumns + callTables + "WHERE c.return_seq IS NOT NULL AND c.client = ? ORDER BY c.id DESC LIMIT ?"
-)
-
 // Find returns a client's call, of several the latest. The error is ErrNotFound if there is none.
 func (j *Journal) Find(ctx context.Context, client, callID string) (Record, error) {
-	return j.latest(ctx, func(r *Record) bool { return r.Client == client && r.ID == callID }, findNamed, client, callID)
+	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.Client == client && c.ID == callID })
 }
 
 // FindAs returns the call of one agent of a client, of several the latest. The error is ErrNotFound if there is
 // none.
 func (j *Journal) FindAs(ctx context.Context, client, agent, callID string) (Record, error) {
-	return j.latest(ctx, func(r *Record) bool {
-		return r.Client == client && r.AgentID == agent && r.ID == callID
-	}, findCall, client, agent, callID)
+	return j.latest(ctx, cIdentity, j.index.hash.identity(identity{client, agent, callID}), func(c *Call) bool {
+		return c.Client == client && c.AgentID == agent && c.ID == callID
+	})
 }
 
 // FindAny returns the latest call with this id, whoever made it. The error is
 // ErrNotFound if there is none.
 func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
-	return j.latest(ctx, func(r *Record) bool { return r.ID == callID }, findLatest, callID)
+	return j.latest(ctx, cID, j.index.hash.of(callID), func(c *Call) bool { return c.ID == callID })
 }
 
-// latest looks for a call in the table and, by a query, in the index, which need not be at
-// the end of the log: what it has not is in the table.
-func (j *Journal) latest(ctx context.Context, fits func(*Record) bool, query string, args ...any) (Record, error) {
+// latest looks for a call with a hash.
+func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (Record, error) {
 	_ = j.write.look() // what was read before has to do
-	var recent Record
-	j.write.known.RLock()
-	if r := j.write.table.latest(fits); r != nil {
-		recent = *r
-	}
-	j.write.known.RUnlock()
-	r, err := scanRecord(j.index.read.QueryRowContext(ctx, query, args...))
-	if recent.Key != 0 && (err != nil || recent.Key >= r.Key) {
-		return recent, nil
-	}
+	r, err := j.index.find(ctx, column, hash, fits)
+	r.Arguments = nil
 	return r, err
 }
 
 // Arguments returns a call's arguments, byte for byte as they came. The error is
 // ErrNotFound if there is no such call.
 func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
-	if err := j.settle(ctx); err != nil {
+	_ = j.write.look() // what was read before has to do
+	v := j.index.view()
+	defer v.close()
+	e, err := v.asked(k)
+	if err != nil {
 		return nil, err
 	}
-	err = j.index.read.QueryRowContext(ctx, "SELECT text FROM arguments WHERE call = ?", k).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, ErrNotFound
-	}
-	return text, err
+	return e.call.Arguments, nil
 }
 
 // Calls returns at most limit calls recorded after the one with key after, in
 // their order; the zero Key starts at the first.
 func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, error) {
-	return j.records(ctx, listCalls, after, limit)
+	return j.records(ctx, callScan{between: between{after: int64(after)}, ascending: true}, limit, nil)
 }
 
 // Latest returns at most limit calls recorded before the one with key before, the
 // latest first; the zero Key starts at the last.
 func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, error) {
-	if before == 0 {
-		before = math.MaxInt64
-	}
-	return j.records(ctx, listLatest, before, limit)
+	return j.records(ctx, callScan{between: between{before: int64(before)}}, limit, nil)
 }
 
 // Ended returns at most limit calls that have their return, the latest first. An
 // empty client means anybody's.
 func (j *Journal) Ended(ctx context.Context, client string, limit int) ([]Record, error) {
-	if client == "" {
-		return j.records(ctx, listEnded, limit)
+	q := callScan{changing: flags(hasEnded, 0)}
+	if client != "" {
+		q.static = j.index.are(cClient, client)
 	}
-	return j.records(ctx, listEndOf, client, limit)
+	return j.records(ctx, q, limit, func(r *Record) bool { return client == "" || r.Client == client })
 }
 
 // Ran returns at most limit calls of one conversation that have their return and may have
 // printed something, the latest first.
 func (j *Journal) Ran(ctx context.Context, client, agent, conversation string, limit int) ([]Record, error) {
-	return j.records(ctx, listRan, client, agent, conversation, limit)
+	x := j.index
+	q := callScan{
+		static:   slices.Concat(x.are(cConversation, conversation), x.are(cAgent, agent), x.are(cClient, client)),
+		changing: flags(hasEnded|hasOutput, 0),
+	}
+	return j.records(ctx, q, limit, func(r *Record) bool {
+		return r.Client == client && r.AgentID == agent && r.ConversationID == conversation
+	})
 }
 
 // Untold returns at most limit background calls of a client that have their return,
 // which no connection has been told, the oldest first.
 func (j *Journal) Untold(ctx context.Context, client string, limit int) ([]Record, error) {
-	return j.records(ctx, listUntold, client, limit)
+	q := callScan{static: j.index.are(cClient, client), changing: flags(isBackground|hasEnded, isDelivered), ascending: true}
+	return j.records(ctx, q, limit, func(r *Record) bool { return r.Client == client })
+}
+
+// are is the condition that a column has a text.
+func (x *index) are(column int, text string) []condition {
+	return []condition{{column, []uint32{x.hash.of(text)}}}
+}
+
+// flags is the condition that a call has some flags and not others.
+func flags(all, not uint32) []condition {
+	var want []uint32
+	for f := range uint32(allFlags) {
+		if f&all == all && f&not == 0 {
+			want = append(want, f)
+		}
+	}
+	return []condition{{cFlags, want}}
 }
 
 // OpenCalls returns the calls that have no return, of whichever daemon. The error is ErrBusy
@@ -142,16 +130,43 @@ func (j *Journal) OpenCalls() (map[Key]bool, error) {
 	return open, nil
 }
 
-func (j *Journal) records(ctx context.Context, query string, args ...any) ([]Record, error) {
-	err := j.settle(ctx)
-	var rows *sql.Rows
-	if err == nil {
-		rows, err = j.index.read.QueryContext(ctx, query, args...)
+// records returns at most limit calls that a query selects, and that really fit.
+func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
+	list, err = j.whole(ctx, q, limit, fits)
+	for i := range list {
+		list[i].Arguments = nil
 	}
+	return list, err
+}
+
+// whole is records, with their Arguments.
+func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
+	_ = j.write.look() // what was read before has to do
+	v := j.index.view()
+	defer v.close()
+	err = v.calls(ctx, q, func(k Key) (bool, error) {
+		if len(list) >= limit {
+			return false, nil
+		}
+		r, err := v.record(k)
+		if j.passes(err) {
+			return true, nil
+		}
+		if err == nil && (fits == nil || fits(&r)) {
+			list = append(list, r)
+		}
+		return len(list) < limit, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
 	}
-	return scanRecords(rows)
+	return list, nil
+}
+
+// passes reports whether a query goes on without what it could not read: it was removed meanwhile,
+// or the journal is known to be damaged.
+func (j *Journal) passes(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, chain.ErrNoMark) || err != nil && j.write.tampered != nil
 }
 
 // Unfinished returns the calls without a return whose daemon is dead and that the caller wants
@@ -201,53 +216,4 @@ func (j *Journal) abandoned(t *table, wanted func(*Record) bool) (list []Record,
 	}
 	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Key, b.Key) })
 	return list, nil
-}
-
-// scanRecords reads all rows of callColumns, and closes them.
-func scanRecords(rows *sql.Rows) (list []Record, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		r, err := scanRecord(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
-	return list, rows.Err()
-}
-
-func scanRecord(row scanner) (Record, error) {
-	var r Record
-	var daemon string
-	var received int64
-	var exit, decided, intended, started, returned, delivered sql.NullInt64
-	d := &r.Decision
-	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID, &r.Workspace,
-		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.Kept, &r.State,
-		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
-		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox, &r.Result,
-		&received, &decided, &intended, &started, &returned, &delivered)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Record{}, ErrNotFound
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("cannot read a call: %w", err)
-	}
-	r.Daemon = parseIdentity(daemon)
-	if exit.Valid {
-		code := int(exit.Int64)
-		r.ExitCode = &code
-	}
-	r.ReceivedAt = time.Unix(0, received).UTC()
-	r.DecidedAt, r.IntendedAt, r.StartedAt = instant(decided), instant(intended), instant(started)
-	r.ReturnedAt, r.DeliveredAt = instant(returned), instant(delivered)
-	return r, nil
-}
-
-// instant is a stored time, or the zero time for NULL.
-func instant(ns sql.NullInt64) time.Time {
-	if !ns.Valid {
-		return time.Time{}
-	}
-	return time.Unix(0, ns.Int64).UTC()
 }

@@ -119,7 +119,7 @@ func TestCallsOfADeadDaemonAreTakenOverOnAFullDisk(t *testing.T) {
 		if !started {
 			j = open(t, dir)
 		}
-		for i := 0; started; i++ { // until the room in the last block is used up too
+		for i := 0; ; i++ { // until the room in the last block is used up too
 			if _, err := j.Append(t.Context(), journal.Message{ID: fmt.Sprint(i), Direction: journal.Out, Body: []byte(`{}`)}); err != nil {
 				break
 			}

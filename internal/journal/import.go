@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
@@ -106,19 +105,12 @@ func importOld(ctx context.Context, dir string, accept bool) (calls int, err err
 
 // copyOld verifies the old journal and writes its calls and messages into a new log.
 func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, err error) {
-	db, err := sql.Open("sqlite", address(oldPath(dir), ""))
+	db, err := legacy.Open(ctx, oldPath(dir))
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
-	var schema int
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&schema); err != nil {
-		return 0, err
-	}
-	if schema != legacy.Schema {
-		return 0, fmt.Errorf("it has schema %d, and only %d can be imported: start the last 0.1.0-dev with it once", schema, legacy.Schema)
-	}
-	err = legacy.Verify(ctx, db, dir)
+	err = db.Verify(ctx, dir)
 	if errors.Is(err, legacy.ErrTampered) && accept {
 		err = nil
 	}
@@ -141,14 +133,14 @@ func copyOld(ctx context.Context, dir, fresh string, accept bool) (calls int, er
 	m := importer{db: db, log: log, known: map[identity]*oldCall{}}
 	err = m.all(ctx)
 	if err == nil {
-		_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the file alone is kept
+		err = db.Complete(ctx) // the file alone is kept
 	}
 	return m.calls, errors.Join(err, log.Close())
 }
 
 // importer copies an old journal, message after message.
 type importer struct {
-	db    *sql.DB
+	db    *legacy.Journal
 	log   *chain.Log
 	known map[identity]*oldCall
 	calls int
@@ -169,21 +161,14 @@ type datedEvent struct {
 }
 
 func (m *importer) all(ctx context.Context) error {
-	rows, err := m.db.QueryContext(ctx, "SELECT "+messageColumns+" FROM messages ORDER BY seq")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		msg, err := scanMessage(rows)
+	err := m.db.Messages(ctx, func(row legacy.Row) error {
+		msg, err := oldMessage(row)
 		if err == nil {
 			err = m.message(ctx, msg)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := m.fences(ctx); err != nil {
@@ -191,6 +176,12 @@ func (m *importer) all(ctx context.Context) error {
 	}
 	return m.flush()
 }
+
+// So much is written at once.
+const (
+	importRecords = 5000
+	importBytes   = 8 << 20
+)
 
 // message copies one message. The first of a call is its request.
 func (m *importer) message(ctx context.Context, msg Message) error {
@@ -206,7 +197,7 @@ func (m *importer) message(ctx context.Context, msg Message) error {
 	default:
 		m.add(kindMessage, msg.Time, &messageEvent{msg})
 	}
-	if m.bytes += len(msg.Body); len(m.waiting) < fillRecords && m.bytes < fillBytes {
+	if m.bytes += len(msg.Body); len(m.waiting) < importRecords && m.bytes < importBytes {
 		return nil
 	}
 	return m.flush()
@@ -214,20 +205,15 @@ func (m *importer) message(ctx context.Context, msg Message) error {
 
 // request copies a call up to the start of its process.
 func (m *importer) request(ctx context.Context, id identity, msg Message) error {
-	query := strings.Replace(findCall, "c.kept", "''", 1) // nothing was
-	r, err := scanRecord(m.db.QueryRowContext(ctx, query, id.client, id.agent, id.id))
-	if errors.Is(err, ErrNotFound) {
+	c, arguments, err := oldRecord(m.db.Call(ctx, id.client, id.agent, id.id))
+	if errors.Is(err, sql.ErrNoRows) {
 		m.add(kindMessage, msg.Time, &messageEvent{msg})
 		return nil
-	}
-	c := &oldCall{rec: r}
-	var arguments []byte
-	if err == nil {
-		err = m.db.QueryRowContext(ctx, "SELECT coalesce(c.return_seq, 0), a.text FROM calls c JOIN arguments a ON a.call = c.id WHERE c.id = ?", r.Key).Scan(&c.returned, &arguments)
 	}
 	if err != nil {
 		return fmt.Errorf("call %q: %w", id.id, err)
 	}
+	r := &c.rec
 	m.known[id] = c
 	m.calls++
 	e := &callEvent{key: int64(r.Key), daemon: r.Daemon.String(), state: string(Received), call: r.Call, request: msg}
@@ -249,6 +235,51 @@ func (m *importer) request(ctx context.Context, id identity, msg Message) error 
 	return nil
 }
 
+// oldRecord reads a call, but for its Result.
+func oldRecord(row legacy.Row) (*oldCall, []byte, error) {
+	var c oldCall
+	var arguments []byte
+	var daemon string
+	var received int64
+	var exit, decided, intended, started, returned, delivered sql.NullInt64
+	r, d := &c.rec, &c.rec.Decision
+	err := row.Scan(&r.Key, &r.Client, &r.ID, &r.AgentID, &r.ConversationID, &r.RunID, &r.StepID, &r.OTID, &r.GroupID, &r.SenderID, &r.Workspace,
+		&r.RequestID, &r.Dialect, &r.Tool, &r.Canonical, &r.ArgsHash, &r.BackgroundOf, &r.State,
+		&d.Action, &d.By, &d.Rule, &d.Source, &d.Reason, &d.Person, &d.Widened,
+		&daemon, &r.Process, &r.SpoolDir, &r.Status, &r.ErrorType, &exit, &r.Signal, &r.Sandbox,
+		&received, &decided, &intended, &started, &returned, &delivered, &c.returned, &arguments)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Daemon = parseIdentity(daemon)
+	if exit.Valid {
+		code := int(exit.Int64)
+		r.ExitCode = &code
+	}
+	r.ReceivedAt = time.Unix(0, received).UTC()
+	r.DecidedAt, r.IntendedAt, r.StartedAt = instant(decided), instant(intended), instant(started)
+	r.ReturnedAt, r.DeliveredAt = instant(returned), instant(delivered)
+	return &c, arguments, nil
+}
+
+// instant is a stored time, or the zero time for NULL.
+func instant(ns sql.NullInt64) time.Time {
+	if !ns.Valid {
+		return time.Time{}
+	}
+	return time.Unix(0, ns.Int64).UTC()
+}
+
+func oldMessage(row legacy.Row) (m Message, err error) {
+	var at int64
+	err = row.Scan(
+		&m.Seq, &m.ID, &at, &m.Type, &m.Direction, &m.Client, &m.AgentID, &m.ConversationID,
+		&m.RunID, &m.StepID, &m.OTID, &m.CallID, &m.Status, &m.Body, &m.GroupID, &m.SenderID,
+	)
+	m.Time = time.Unix(0, at).UTC()
+	return m, err
+}
+
 func (m *importer) answer(c *oldCall, msg Message) {
 	r := c.rec
 	m.add(kindReturn, msg.Time, &returnEvent{key: int64(r.Key), seq: msg.Seq, id: msg.ID, body: msg.Body, outcome: Outcome{
@@ -261,17 +292,12 @@ func (m *importer) answer(c *oldCall, msg Message) {
 }
 
 func (m *importer) fences(ctx context.Context) error {
-	t := newTable()
-	rows, err := m.db.QueryContext(ctx, queryFences)
-	if err == nil {
-		err = scanFences(rows, t)
-	}
-	for client, ids := range t.fences {
-		for _, id := range ids {
-			m.add(kindFence, time.Now(), &fenceEvent{client, id, math.MaxInt32})
-		}
-	}
-	return err
+	return m.db.Fences(ctx, func(row legacy.Row) error {
+		var client, id string
+		err := row.Scan(&client, &id)
+		m.add(kindFence, time.Now(), &fenceEvent{client, id, math.MaxInt32})
+		return err
+	})
 }
 
 func (m *importer) add(kind byte, at time.Time, e event) {

@@ -9,8 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/toold/toold/internal/journal/legacy"
 )
 
 // oldJournal makes a state directory as 0.1.0-dev left it.
@@ -23,12 +27,12 @@ func oldJournal(t *testing.T) (dir string) {
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, "head"), []byte(head+"\n"), 0o600))
 	must(t, os.WriteFile(oldPath(dir), nil, 0o600))
-	change(t, dir, "PRAGMA journal_mode = wal; "+string(text))
+	edit(t, dir, "PRAGMA journal_mode = wal; "+string(text))
 	return dir
 }
 
-// change edits the old journal.
-func change(t *testing.T, dir, statements string) {
+// edit changes the old journal.
+func edit(t *testing.T, dir, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", oldPath(dir))
 	must(t, err)
@@ -43,40 +47,41 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// contents is what both kinds of databases have.
-func contents(t *testing.T, path string) (all []string) {
+// oldContents is what an old journal has.
+func oldContents(t *testing.T, path string) (c contents) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	db, err := legacy.Open(t.Context(), path)
 	must(t, err)
 	defer db.Close()
-	columns := strings.TrimSuffix(strings.Replace(callNames, "returned_at, ", "", 1), ", segment") // returned_at is that of the message now
-	columns = strings.Replace(columns, "kept, ", "", 1)
-	for _, query := range []string{
-		"SELECT " + columns + " FROM calls ORDER BY id", "SELECT call, text FROM arguments ORDER BY call",
-		"SELECT " + messageColumns + " FROM messages ORDER BY seq", "SELECT client, tool_call_id FROM fences ORDER BY id",
-	} {
-		rows, err := db.QueryContext(t.Context(), query)
-		must(t, err)
-		names, err := rows.Columns()
-		must(t, err)
-		for {
-			row, err := nextRow(rows, len(names))
-			must(t, err)
-			if row == nil {
-				break
+	must(t, db.Messages(t.Context(), func(row legacy.Row) error {
+		m, err := oldMessage(row)
+		c.Messages = append(c.Messages, m)
+		if err == nil && m.Direction == In && m.CallID != "" {
+			old, arguments, err := oldRecord(db.Call(t.Context(), m.Client, m.AgentID, m.CallID))
+			if err != nil {
+				return nil // it is of no call
 			}
-			for i, v := range row {
-				all = append(all, names[i]+" "+v.(string))
-			}
+			old.rec.Arguments = arguments
+			c.Calls = append(c.Calls, old.rec)
 		}
-	}
-	return all
+		return err
+	}))
+	c.Fences = map[string][]string{}
+	must(t, db.Fences(t.Context(), func(row legacy.Row) error {
+		var client, id string
+		err := row.Scan(&client, &id)
+		c.Fences[client] = append(c.Fences[client], id)
+		return err
+	}))
+	slices.SortFunc(c.Calls, func(a, b Record) int { return int(a.Key - b.Key) })
+	c.Calls = slices.CompactFunc(c.Calls, func(a, b Record) bool { return a.Key == b.Key })
+	return c
 }
 
 func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	t.Parallel()
 	dir := oldJournal(t)
-	want := contents(t, oldPath(dir))
+	want := oldContents(t, oldPath(dir))
 	if _, err := Open(t.Context(), dir, Self()); err == nil || !strings.Contains(err.Error(), "toold journal import") {
 		t.Errorf("before it is imported: %v", err)
 	}
@@ -92,8 +97,11 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 	}
 	j, err := Open(t.Context(), dir, Identity{PID: 1, Boot: "x"})
 	must(t, err)
-	must(t, j.settle(t.Context()))
-	if diff := cmp.Diff(want, contents(t, j.files.indexPath())); diff != "" {
+	is := dump(t, j)
+	for i := range is.Calls { // these were in the message only, or are in it now
+		is.Calls[i].Result, is.Calls[i].ReturnedAt, want.Calls[i].ReturnedAt = nil, time.Time{}, time.Time{}
+	}
+	if diff := cmp.Diff(want, is, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-old +new):\n%s", diff)
 	}
 	open, err := j.Unfinished(nil)
@@ -120,7 +128,7 @@ func TestAnOldJournalIsImportedWhole(t *testing.T) {
 
 func TestAnOldJournalThatWasChangedIsImportedWhenAPersonSaysSo(t *testing.T) {
 	t.Parallel()
-	for _, edit := range []string{
+	for _, statement := range []string{
 		`UPDATE calls SET decision_by = 'person' WHERE id = 3`,
 		`UPDATE arguments SET text = '{}' WHERE call = 2`,
 		`UPDATE messages SET body = '{}' WHERE seq = 4`,
@@ -130,12 +138,12 @@ func TestAnOldJournalThatWasChangedIsImportedWhenAPersonSaysSo(t *testing.T) {
 		`UPDATE seals SET body = replace(body, '"calls"', '"Calls"') WHERE seq = 2`,
 	} {
 		dir := oldJournal(t)
-		change(t, dir, edit)
+		edit(t, dir, statement)
 		if _, _, err := Import(t.Context(), dir, false); !errors.Is(err, ErrTampered) {
-			t.Errorf("%s: %v", edit, err)
+			t.Errorf("%s: %v", statement, err)
 		}
 		if _, done, err := Import(t.Context(), dir, true); err != nil || !done {
-			t.Errorf("%s, accepted: %v", edit, err)
+			t.Errorf("%s, accepted: %v", statement, err)
 		}
 		j, err := Open(t.Context(), dir, Self())
 		must(t, err)
@@ -148,7 +156,7 @@ func TestSecretsInAnOldJournalAreMasked(t *testing.T) {
 	t.Parallel()
 	dir := oldJournal(t)
 	secret := "gh" + "p_" + strings.Repeat("aB3dE6gH9", 4)
-	change(t, dir, `UPDATE arguments SET text = '{"command":"TOKEN=`+secret+` x"}' WHERE call = 1;
+	edit(t, dir, `UPDATE arguments SET text = '{"command":"TOKEN=`+secret+` x"}' WHERE call = 1;
 		UPDATE messages SET body = '{"text":"`+secret+`"}' WHERE seq < 5; UPDATE calls SET decision_reason = '`+secret+`' WHERE id = 2`)
 	_, done, err := Import(t.Context(), dir, true)
 	if err != nil || !done {

@@ -1,339 +1,496 @@
 package journal
 
 import (
-	"context"
-	"database/sql"
-	_ "embed" // the schema
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
-	"modernc.org/sqlite" // also the database/sql driver "sqlite"
-
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/columns"
 )
 
-//go:embed index.sql
-var indexSchema string
-
-// indexSearch is what makes queries fast.
-//
-//go:embed index_search.sql
-var indexSearch string
-
-// lastSearch is the last that indexSearch makes; hasSearch looks for it.
-const (
-	lastSearch = "messages_by_status"
-	hasSearch  = "SELECT count(*) FROM sqlite_master WHERE name = '" + lastSearch + "'"
-)
-
-// indexVersion is that of indexSchema. An index of another version is made anew.
-const indexVersion = 2
-
-var errUseless = errors.New("it is of another version")
-
-// index is a SQLite database of what the log says, for queries. All of it is made from the
-// log, record after record, so it is right up to its position, whoever has filled it.
+// index is what queries look in: the columns of all records of the log, in chunks, and of the
+// newest in a tail. It says where in the log the records are that a query wants, and the records
+// what they say. All of it is made from the log; a chunk that cannot be written stays in memory.
 type index struct {
-	read  *sql.DB
-	known *sql.Conn // one of read, for lookups that must work when no file can be opened
-	named *sql.Stmt // findCall on known
+	log     chain.Dir
+	dir     chain.Dir // of the chunks; nil = there is none
+	hash    hasher
+	texts   texts
+	records uint64 // of a chunk, at most
 
-	mu    sync.Mutex // of what writes
-	db    *sql.DB    // of one connection
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt // by their text
-	full  uint64               // number of a record that it certainly has
-	fast  bool                 // whether indexSearch was made
-	texts texts
+	saving sync.Mutex
+	mu     sync.RWMutex
+	chunks []*chunk // the oldest first
+	tail   *tail    // nil before the first record
+	saved  uint64   // the last record of the tail that is in its file
+	begins int64    // the first segment that stays after the last removal
+	moved  map[Key]*moved
+	origin map[Key]origin // of calls that returned in another chunk than theirs
 }
 
-// openIndex opens the index in a file, and makes it anew when it is missing or useless.
-func openIndex(ctx context.Context, path string) (*index, error) {
-	x, err := connect(ctx, path)
-	if useless(err) {
-		return makeIndex(ctx, path)
+// chunk is one that is complete.
+type chunk struct {
+	summary
+	name  string
+	moved []Key // calls that records of later chunks have changed; guarded by index.mu
+
+	mu     sync.Mutex
+	memory *tail // sealed; nil when it is in its file
+	file   *columns.File
+}
+
+// moved is what records of later chunks have changed in a call.
+type moved struct {
+	change
+	places []place
+}
+
+// place is where a record is.
+type place struct {
+	segment uint32
+	at      int64
+}
+
+const (
+	indexName  = "index" // the directory of the chunks
+	oldIndex   = "index.db"
+	unfinished = ".new"
+)
+
+// openIndex reads what is there of an index, as far as one chunk follows the other.
+func openIndex(f *files) (*index, error) {
+	x := &index{log: f.log, texts: texts{dir: f.log}, records: f.chunk, moved: map[Key]*moved{}, origin: map[Key]origin{}}
+	if f.path != "" {
+		for _, name := range []string{oldIndex, oldIndex + "-wal", oldIndex + "-shm"} {
+			_ = os.Remove(filepath.Join(f.path, name)) // what stays takes room, and no more
+		}
 	}
-	return x, err
-}
-
-func makeIndex(ctx context.Context, path string) (*index, error) {
-	if err := removeIndex(path); err != nil {
-		return nil, fmt.Errorf("cannot make the index of the journal anew: %w", err)
+	id, first, err := chain.Identify(f.log)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the index of the journal: %w", err)
 	}
-	return connect(ctx, path)
+	x.hash = hasher{id, f.hashMask}
+	if x.dir, err = f.log.Sub(indexName, true); err != nil {
+		x.dir = nil
+		return x, nil
+	}
+	list, err := x.files(first)
+	if err != nil {
+		return x, nil
+	}
+	for _, c := range list {
+		if !x.follows(c) {
+			break
+		}
+		x.chunks = append(x.chunks, c)
+	}
+	return x, nil
 }
 
-// removeIndex removes an index. Processes that have it open go on with it.
-func removeIndex(path string) error {
-	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+// files returns the chunks that can be read, in their order, and removes what no one uses: what is
+// before the first segment, or was not completed.
+func (x *index) files(first uint32) (list []*chunk, err error) {
+	names, err := x.dir.Names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		var segment uint32
+		_, _ = fmt.Sscanf(strings.TrimLeft(name, "0"), "%d-", &segment)
+		if segment < first || strings.HasSuffix(name, unfinished) {
+			_ = x.dir.Remove(name) // whoever makes it makes it again
+			continue
+		}
+		c, err := x.open(name)
+		if err == nil {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *chunk) int { return cmp.Compare(a.first.Number, b.first.Number) })
+	return list, nil
+}
+
+var errForeign = errors.New("it is of another journal")
+
+func (x *index) open(name string) (*chunk, error) {
+	f, err := x.dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	s, file, err := parseChunk(f, size)
+	if err == nil && (s.id != x.hash.id || s.records != int64(x.records) || s.mask != int64(x.hash.mask) || name != s.chunkName()) {
+		err = errForeign
+	}
+	return &chunk{summary: s, name: name, file: file}, err
+}
+
+// follows reports whether a chunk is the next one.
+func (x *index) follows(c *chunk) bool {
+	var last chain.Mark
+	if n := len(x.chunks); n > 0 {
+		last = x.chunks[n-1].last
+		if last.Number+1 == c.first.Number {
+			return last.Hash == c.before
+		}
+	}
+	if c.first.Number <= last.Number {
+		return false
+	}
+	met := false // records of the log itself may be between the two
+	err := chain.Read(x.log, last, c.first, func(rec chain.Record) error {
+		if rec.Mark != c.first {
+			return errForeign
+		}
+		met = true
+		return nil
+	})
+	return err == nil && met
+}
+
+// restore has a table know what the index has: the calls that are open, the fences, and the
+// last numbers. The last chunk becomes the tail. It returns the last record of the index.
+func (x *index) restore(t *table) (at chain.Mark, err error) {
+	x.tail, x.saved, x.begins = nil, 0, 0
+	clear(x.moved)
+	clear(x.origin)
+	open := map[Key]bool{}
+	for _, c := range x.chunks {
+		c.moved = nil
+		at = c.last
+		t.lastKey, t.begins = max(t.lastKey, c.lastKey), max(t.begins, c.begins)
+		t.count(c.lastSeq)
+		for _, k := range c.open {
+			open[Key(k)] = true
+		}
+		for _, f := range c.foreign {
+			if f.set&hasEnded != 0 {
+				delete(open, Key(f.key))
+			}
+		}
+		for i := range c.fences {
+			if c.fences[i].reset {
+				clear(t.fences)
+			} else {
+				t.fence(&c.fences[i].fenceEvent)
+			}
+		}
+		x.meet(c.foreign, c.first.Segment) // of chunks before
+	}
+	t.number = at.Number
+	if err := x.reopen(); err != nil {
+		return at, err
+	}
+	x.remove(t.begins)
+	v := x.view()
+	defer v.close()
+	for k := range open {
+		if x.home(k) == nil && !x.inTail(k) {
+			continue
+		}
+		r, err := v.record(k)
+		if err != nil {
+			return at, err
+		}
+		r.Arguments = nil
+		t.restore(&r)
+	}
+	t.commit()
+	return at, nil
+}
+
+// reopen makes the tail of the last chunk, which may grow.
+func (x *index) reopen() error {
+	n := len(x.chunks)
+	if n == 0 {
+		return nil
+	}
+	c := x.chunks[n-1]
+	f, err := x.dir.Open(c.name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	t, err := resume(x.hash, c.summary, c.file, f)
+	if err != nil {
+		return err
+	}
+	x.chunks, x.tail, x.saved = x.chunks[:n-1], t, c.last.Number
+	v := x.view()
+	defer v.close()
+	for _, f := range c.foreign {
+		if f.row > 0 {
+			if _, err := v.origin(Key(f.key)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// useless reports whether an error says that a file is no index of this version.
-func useless(err error) bool {
-	var e *sqlite.Error
-	const corrupt, noDatabase = 11, 26
-	if errors.As(err, &e) {
-		return e.Code()&0xff == corrupt || e.Code()&0xff == noDatabase
+// drop forgets the last chunk, because the log does not have its records, or it cannot be read.
+func (x *index) drop() {
+	name := ""
+	switch n := len(x.chunks); {
+	case x.tail != nil:
+		name, x.tail = x.tail.chunkName(), nil
+	case n > 0:
+		name, x.chunks = x.chunks[n-1].name, x.chunks[:n-1]
+	default:
+		return
 	}
-	return errors.Is(err, errUseless)
+	_ = x.dir.Remove(name) // it is made again
 }
 
-// isSQLite reports whether SQLite itself has refused something, other than for a while.
-func isSQLite(err error) bool {
-	var e *sqlite.Error
-	const busy = 5
-	return errors.As(err, &e) && e.Code()&0xff != busy
+// meet notes the records of a segment that change calls of earlier chunks.
+func (x *index) meet(list []foreign, segment uint32) {
+	for _, f := range list {
+		home := x.home(Key(f.key))
+		if home == nil {
+			continue // it was removed
+		}
+		m := x.moved[Key(f.key)]
+		if m == nil {
+			m = &moved{}
+			x.moved[Key(f.key)] = m
+			home.moved = append(home.moved, Key(f.key))
+		}
+		m.and(f.change)
+		m.places = append(m.places, place{segment, f.at})
+	}
 }
 
-func connect(ctx context.Context, path string) (*index, error) {
-	x := &index{stmts: map[string]*sql.Stmt{}}
-	if err := x.connect(ctx, path); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot open the index of the journal: %w", err), x.close())
+// home is the chunk of a call that is not in the tail; nil when there is none.
+func (x *index) home(k Key) *chunk {
+	for _, c := range slices.Backward(x.chunks) {
+		if c.least <= k && k <= c.most && c.most > 0 {
+			return c
+		}
 	}
-	return x, nil
+	return nil
 }
 
-func (x *index) connect(ctx context.Context, path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // side files get the same mode
-	if err != nil {
-		return err
+// any reports whether it has records.
+func (x *index) any() bool { return x.tail != nil || len(x.chunks) > 0 }
+
+// last is the last record that the index has.
+func (x *index) last() (m chain.Mark) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	switch n := len(x.chunks); {
+	case x.tail != nil:
+		return x.tail.last
+	case n > 0:
+		return x.chunks[n-1].last
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := x.writer(ctx, address(path, "_pragma=auto_vacuum(full)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)")); err != nil {
-		return err
-	}
-	if x.read, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
-		return err
-	}
-	x.read.SetMaxOpenConns(5)
-	x.read.SetMaxIdleConns(5)
-	if x.known, err = x.read.Conn(ctx); err != nil {
-		return err
-	}
-	x.named, err = x.known.PrepareContext(ctx, findCall)
-	return err
+	return m
 }
 
-// search makes what makes queries fast, unless it is there. The caller is in a transaction.
-func (x *index) search() error {
-	var is int
-	err := x.row(hasSearch).Scan(&is)
-	if err == nil && is == 0 {
-		_, err = x.conn.ExecContext(context.Background(), indexSearch)
+// segment is that in which a call was received.
+func (x *index) segment(k Key) uint32 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if c := x.home(k); c != nil {
+		return c.first.Segment
 	}
-	x.fast = err == nil
-	return err
+	return x.tail.first.Segment
 }
 
-// writer opens what writes, and makes the tables.
-func (x *index) writer(ctx context.Context, address string) (err error) {
-	if x.db, err = sql.Open("sqlite", address); err != nil {
-		return err
+func (x *index) inTail(k Key) bool { return x.tail != nil && x.tail.rows[k] != nil }
+
+// add takes up a record. call is the one that it changes, or nil.
+func (x *index) add(r taken, call *Call) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.tail != nil && r.Number <= x.tail.last.Number {
+		return
 	}
-	x.db.SetMaxOpenConns(1)
-	if x.conn, err = x.db.Conn(ctx); err != nil {
-		return err
+	if x.tail != nil && !x.tail.has(r.Mark) {
+		x.tail.seal()
+		c := &chunk{summary: x.tail.summary, name: x.tail.chunkName(), memory: x.tail}
+		x.tail.rows, x.tail.places, x.tail.events = nil, nil, nil
+		x.chunks, x.tail, x.saved = append(x.chunks, c), nil, 0
 	}
-	return x.tx(func() error {
-		var have, tables int
-		if err := x.row("SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version").Scan(&have, &tables); err != nil {
+	if x.tail == nil {
+		x.tail = newTail(x.hash, x.records)
+	}
+	n := len(x.tail.foreign)
+	x.tail.add(r)
+	for _, f := range x.tail.foreign[n:] {
+		if f.row > 0 && call != nil {
+			x.origin[Key(f.key)] = x.hash.origin(call)
+		}
+	}
+	x.meet(x.tail.foreign[n:], r.Segment)
+	if e, is := r.event.(*removedEvent); is {
+		x.remove(e.stays)
+	}
+}
+
+// remove forgets what is in the segments before one.
+func (x *index) remove(stays int64) {
+	if stays <= x.begins {
+		return
+	}
+	x.begins = stays
+	n := 0
+	for n < len(x.chunks) && int64(x.chunks[n].first.Segment) < stays {
+		if x.dir != nil {
+			_ = x.dir.Remove(x.chunks[n].name) // what stays is not used
+		}
+		n++
+	}
+	x.chunks = slices.Clone(x.chunks[n:])
+	for k := range x.moved {
+		if x.home(k) == nil {
+			delete(x.moved, k)
+		}
+	}
+	for k := range x.origin {
+		if x.home(k) == nil && !x.inTail(k) {
+			delete(x.origin, k)
+		}
+	}
+}
+
+// save writes what is worth it into files.
+func (x *index) save() error {
+	x.saving.Lock()
+	defer x.saving.Unlock()
+	if x.dir == nil {
+		return nil
+	}
+	x.mu.RLock()
+	var growing *tail
+	if t := x.tail; t != nil {
+		had := uint64(0)
+		if x.saved > 0 {
+			had = x.saved - t.first.Number + 1
+		}
+		if t.last.Number-t.first.Number+1-had >= max(x.records/16, had/2) {
+			growing = t.freeze()
+		}
+	}
+	chunks := x.chunks
+	x.mu.RUnlock()
+	for _, c := range slices.Backward(chunks) {
+		c.mu.Lock()
+		full := c.memory
+		c.mu.Unlock()
+		if full == nil {
+			continue
+		}
+		file, err := x.write(c.name, full)
+		if err != nil {
 			return err
 		}
-		switch {
-		case have == indexVersion:
-			return nil
-		case have != 0 || tables != 0:
-			return errUseless
-		}
-		_, err := x.conn.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA user_version = %d", indexSchema, indexVersion))
-		return err
-	})
-}
-
-// address is the driver's name for the file. Another process may have the lock for as long
-// as it writes, hence the time to wait (milliseconds).
-func address(path, options string) string {
-	u := url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=busy_timeout(5000)&" + options}
-	return u.String()
-}
-
-// position is the last record that the index has; zero for none.
-func (x *index) position(ctx context.Context) (chain.Mark, error) {
-	return scanPosition(x.known.QueryRowContext(ctx, queryPosition))
-}
-
-// begins is the segment before which all were removed, as far as the index knows.
-func (x *index) begins(ctx context.Context) (segment uint32, err error) {
-	err = x.known.QueryRowContext(ctx, "SELECT coalesce(max(begins), 0) FROM position").Scan(&segment)
-	return segment, err
-}
-
-const queryPosition = "SELECT number, segment, start, hash FROM position"
-
-func scanPosition(row scanner) (m chain.Mark, err error) {
-	var hash []byte
-	err = row.Scan(&m.Number, &m.Segment, &m.Offset, &hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		return chain.Mark{}, nil
+		c.mu.Lock()
+		c.memory, c.file = nil, file
+		c.mu.Unlock()
 	}
-	copy(m.Hash[:], hash)
-	return m, err
-}
-
-func (x *index) find(ctx context.Context, c *Call) (Record, error) {
-	return scanRecord(x.named.QueryRowContext(ctx, c.Client, c.AgentID, c.ID))
-}
-
-func (x *index) call(k Key) (Record, error) {
-	return scanRecord(x.known.QueryRowContext(context.Background(), findKey, k))
-}
-
-func (x *index) uses(ctx context.Context, client, callID string) (bool, error) {
-	_, err := scanRecord(x.known.QueryRowContext(ctx, findNamed, client, callID))
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
+	if growing == nil {
+		return nil
 	}
-	return err == nil, err
-}
-
-// restore has a table know what the index has: the calls that are open, the fences, and the
-// last numbers. It returns the last record that is in all that.
-func (x *index) restore(ctx context.Context, t *table) (at chain.Mark, err error) {
-	tx, err := x.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // all as of one position
-	if err != nil {
-		return at, err
-	}
-	defer tx.Rollback() //nolint:errcheck // nothing was written
-	if at, err = scanPosition(tx.QueryRowContext(ctx, queryPosition)); err != nil {
-		return at, err
-	}
-	t.number = at.Number
-	if err := tx.QueryRowContext(ctx, queryLast).Scan(&t.lastKey, &t.lastSeq, &t.begins); err != nil {
-		return at, err
-	}
-	rows, err := tx.QueryContext(ctx, listOpen)
-	if err != nil {
-		return at, err
-	}
-	list, err := scanRecords(rows)
-	if err != nil {
-		return at, err
-	}
-	for i := range list {
-		t.restore(&list[i])
-	}
-	if rows, err = tx.QueryContext(ctx, queryFences); err != nil {
-		return at, err
-	}
-	return at, scanFences(rows, t)
-}
-
-// oldestOpen is the segment of the oldest open call; 0 without one.
-func (x *index) oldestOpen(ctx context.Context) (segment uint32, err error) {
-	err = x.known.QueryRowContext(ctx, "SELECT coalesce(min(segment), 0) FROM calls WHERE return_seq IS NULL").Scan(&segment)
-	return segment, err
-}
-
-const queryLast = "SELECT coalesce(max(last_key), 0), coalesce(max(last_seq), 0), coalesce(max(begins), 0) FROM position"
-
-const queryFences = "SELECT client, tool_call_id FROM fences ORDER BY id"
-
-// scanFences reads the fenced ids into a table, and closes them.
-func scanFences(rows *sql.Rows, t *table) error {
-	defer rows.Close()
-	for rows.Next() {
-		var client, id string
-		if err := rows.Scan(&client, &id); err != nil {
-			return err
-		}
-		t.fences[client] = append(t.fences[client], id)
-	}
-	return rows.Err()
-}
-
-// tx runs do in a transaction that has the lock of the database from its start. Statements in
-// it are not aborted: that would cost a goroutine each.
-func (x *index) tx(do func() error) error {
-	_, err := x.exec("BEGIN IMMEDIATE")
-	if err != nil {
+	if _, err := x.write(growing.chunkName(), growing); err != nil {
 		return err
 	}
-	if err = do(); err == nil {
-		_, err = x.exec("COMMIT")
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.tail != nil && x.tail.first == growing.first {
+		x.saved = growing.last.Number
 	}
-	if err != nil {
-		// It fails when SQLite has rolled back by itself, for instance on a full disk;
-		// that is no second error.
-		_, _ = x.exec("ROLLBACK")
-	}
-	return err
+	return nil
 }
 
-// exec runs a statement. The caller is in a transaction.
-func (x *index) exec(query string, args ...any) (sql.Result, error) {
-	s, err := x.prepare(query)
+// write writes a sealed chunk into its file, unless another process has written more of it.
+func (x *index) write(name string, t *tail) (*columns.File, error) {
+	text, err := t.encode()
 	if err != nil {
 		return nil, err
 	}
-	return s.ExecContext(context.Background(), args...)
-}
-
-// row runs a query for one row. The caller is in a transaction.
-func (x *index) row(query string, args ...any) scanner {
-	s, err := x.prepare(query)
+	_, file, err := parseChunk(strings.NewReader(string(text)), int64(len(text)))
 	if err != nil {
-		return failed{err}
+		return nil, err
 	}
-	return s.QueryRowContext(context.Background(), args...)
-}
-
-// prepare prepares each text once.
-func (x *index) prepare(query string) (*sql.Stmt, error) {
-	if s, ok := x.stmts[query]; ok {
-		return s, nil
+	if there, err := x.open(name); err == nil && there.first == t.first && there.last.Number > t.last.Number {
+		return file, nil
 	}
-	s, err := x.conn.PrepareContext(context.Background(), query)
+	// Not on the disk: one that a power cut tears is made again.
+	temporary := fmt.Sprintf("%s.%016x%s", name, rand.Uint64(), unfinished)
+	f, err := x.dir.Create(temporary)
 	if err == nil {
-		x.stmts[query] = s
+		_, err = f.WriteAt(text, 0)
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = x.dir.Rename(temporary, name)
+		}
+		if err != nil {
+			_ = x.dir.Remove(temporary) // it takes room
+		}
 	}
-	return s, err
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the index of the journal: %w", err)
+	}
+	return file, nil
 }
 
+// again makes a chunk whose file is of no use from the log.
+func (x *index) again(c *chunk) (*tail, error) {
+	x.mu.RLock()
+	i := slices.Index(x.chunks, c)
+	var after chain.Mark
+	if i > 0 {
+		after = x.chunks[i-1].last
+	}
+	x.mu.RUnlock()
+	if i < 0 {
+		return nil, fs.ErrNotExist // it was removed meanwhile
+	}
+	t := newTail(x.hash, x.records)
+	err := chain.Read(x.log, after, c.last, func(rec chain.Record) error {
+		if rec.Number < c.first.Number {
+			return nil
+		}
+		e, err := decodeRecord(rec, x.texts)
+		if err == nil {
+			t.add(taken{e, rec.Mark, rec.Before, rec.Time})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the index of the journal again: %w", err)
+	}
+	t.seal()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = t
+	return t, nil
+}
+
+// removeIndex removes the index of a journal. Processes that have it open go on without it.
+func removeIndex(dir string) error {
+	if err := os.RemoveAll(filepath.Join(dir, indexName)); err != nil {
+		return fmt.Errorf("cannot remove the index of the journal: %w", err)
+	}
+	return nil
+}
+
+// close closes the directory.
 func (x *index) close() error {
-	var errs []error
-	for _, s := range x.stmts {
-		errs = append(errs, s.Close())
+	if x.dir == nil {
+		return nil
 	}
-	if x.named != nil {
-		errs = append(errs, x.named.Close())
-	}
-	for _, c := range []*sql.Conn{x.known, x.conn} {
-		if c != nil {
-			errs = append(errs, c.Close())
-		}
-	}
-	for _, db := range []*sql.DB{x.read, x.db} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return x.dir.Close()
 }
-
-type scanner interface{ Scan(dest ...any) error }
-
-// failed is the row of a query that could not be run.
-type failed struct{ err error }
-
-func (f failed) Scan(...any) error { return f.err }

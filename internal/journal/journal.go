@@ -58,7 +58,7 @@ type Journal struct {
 	files   files
 	write   *recorder
 	index   *index
-	filling alarm // brings the index up to date
+	filling alarm // does what no one waits for
 	ballast ballast
 
 	misses  int // ids that were new; of one that has the lock of the table
@@ -73,22 +73,24 @@ type files struct {
 	log, notes chain.Dir
 	path       string     // of log; "" = a copy elsewhere, without an index
 	segment    int64      // how large one becomes
+	chunk      uint64     // so many records has a part of the index
+	hashMask   uint32     // of hasher
 	last       chain.Mark // of a copy, which has no notes
 }
 
 const (
 	segmentBytes = 64 << 20
-	leastSegment = 1 << 20          // also the first: Bound comes later
-	lockWait     = 10 * time.Second // another process has the lock while it writes once
+	leastSegment = 1 << 20                // also the first: Bound comes later
+	settleAfter  = 250 * time.Millisecond // after something was recorded, while no one waits
+	lockWait     = 10 * time.Second       // another process has the lock while it writes once
 	noteName     = "head"
-	indexName    = "index.db"
 )
 
 func openFiles(dir string) (f files, err error) {
 	if _, err := os.Stat(oldPath(dir)); err == nil {
 		return f, errors.New("journal.db there is that of an older toold: run `toold journal import`")
 	}
-	f = files{path: logDir(dir), segment: leastSegment}
+	f = files{path: logDir(dir), segment: leastSegment, chunk: chunkRecords}
 	if f.log, err = chain.Directory(f.path); err != nil {
 		return f, err
 	}
@@ -123,14 +125,6 @@ func HeadInside(dir string) bool {
 }
 
 func logDir(dir string) string { return filepath.Join(dir, "journal") }
-
-// indexPath is "" without an index.
-func (f *files) indexPath() string {
-	if f.path == "" {
-		return ""
-	}
-	return filepath.Join(f.path, indexName)
-}
 
 func (f *files) options(seen func(chain.Record) error) chain.Options {
 	return chain.Options{Dir: f.log, Notes: f.notes, Note: noteName, Noted: f.last, SegmentBytes: f.segment, Wait: lockWait, Seen: seen}
@@ -171,25 +165,20 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 		return err
 	}
 	j.ballast.path = filepath.Join(j.files.path, ballastName)
-	open := func() (err error) {
-		if j.key, err = seal.Open(keyPath(j.dir)); err == nil {
-			j.index, err = openIndex(ctx, j.files.indexPath())
-		}
+	err = statedir.Alone(ctx, j.dir, "index", func() (err error) {
+		j.key, err = seal.Open(keyPath(j.dir))
 		return err
-	}
-	if err = statedir.Alone(ctx, j.dir, "index", open); isSQLite(err) && j.ballast.release() {
-		err = statedir.Alone(ctx, j.dir, "index", open) // it needs some room to be read
-	}
+	})
 	if err != nil {
 		return err
 	}
 	j.write = newRecorder()
-	if err := j.openLog(ctx); err != nil {
+	if err := j.openLog(); err != nil {
 		return err
 	}
 	j.ballast.open()
-	j.filling.after, j.filling.do = fillAfter, func() {
-		_ = j.fill(context.Background()) // a query meets the same error
+	j.filling.after, j.filling.do = settleAfter, func() {
+		j.settle()
 		j.checkpointWhenDue()
 		select {
 		case j.grown <- struct{}{}:
@@ -200,26 +189,33 @@ func (j *Journal) open(ctx context.Context, dir string, files func(string) (file
 	return nil
 }
 
-// openLog opens the log, and brings the index and the table to its end.
-func (j *Journal) openLog(ctx context.Context) error {
-	at, err := j.index.position(ctx)
+// openLog opens the index and the log, and brings the index and the table to its end.
+func (j *Journal) openLog() error {
+	w := j.write
+	w.texts = texts{dir: j.files.log}
+	x, err := openIndex(&j.files)
 	if err != nil {
 		return err
 	}
-	w := j.write
-	w.texts = texts{dir: j.files.log}
-	j.index.texts = w.texts
+	j.index, w.index = x, x
 	o := j.files.options(w.see)
-	if o.Begins, err = j.index.begins(ctx); err != nil {
-		return err
-	}
 	o.Synced = w.measure
-	o.From = at
-	if w.log, err = chain.Open(o); errors.Is(err, chain.ErrNoMark) {
-		o.From, o.Begins = chain.Mark{}, 0
-		if w.log, err = chain.Open(o); err == nil {
-			err = j.remakeIndex(ctx)
+	for {
+		w.table = newTable()
+		w.table.load = x.call
+		if o.From, err = x.restore(w.table); err != nil && x.any() {
+			x.drop()
+			continue
 		}
+		if err == nil {
+			o.Begins = uint32(w.table.begins)
+			w.last.Store(w.table.lastSeq)
+			w.log, err = chain.Open(o)
+		}
+		if !errors.Is(err, chain.ErrNoMark) || !x.any() {
+			break
+		}
+		x.drop() // the log does not have that
 	}
 	var damage *chain.DamageError
 	if errors.As(err, &damage) {
@@ -229,47 +225,15 @@ func (j *Journal) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return j.openTable(ctx)
-}
-
-// openTable brings the index as far as it can be, and the table to the end of the log.
-func (j *Journal) openTable(ctx context.Context) error {
-	w := j.write
-	var behind error
-	if w.log != nil {
-		behind = j.index.fill(ctx, w.log, w.log.Last()) // on a full disk the rest is read below
-	}
-	t := newTable()
-	t.load = func(k Key) (*Record, error) { return loaded(j.index.call(k)) }
-	at, err := j.index.restore(ctx, t)
-	if err != nil {
-		return errors.Join(behind, err)
-	}
-	t.commit()
-	if w.table = t; w.log != nil {
-		err = w.log.Read(at, w.log.Last(), w.see)
-		w.ended()
+	if w.log == nil {
+		last := x.last()
+		w.end.Store(&last)
 	} else {
-		w.end.Store(&at)
+		x.hash.id = w.log.ID()
+		w.ended()
 	}
-	w.last.Store(t.lastSeq)
 	w.signed.CompareAndSwap(nil, &signed{*w.end.Load(), time.Now()})
-	return err
-}
-
-// remakeIndex replaces an index that is of another log, or ahead of this one.
-func (j *Journal) remakeIndex(ctx context.Context) error {
-	err := j.index.close()
-	j.index = nil
-	if err != nil {
-		return err
-	}
-	return statedir.Alone(ctx, j.dir, "index", func() (err error) {
-		if j.index, err = makeIndex(ctx, j.files.indexPath()); err == nil {
-			j.index.texts = j.write.texts
-		}
-		return err
-	})
+	return nil
 }
 
 // prepare makes a directory that keeps others out.
@@ -316,7 +280,7 @@ func (j *Journal) Close() error {
 			j.WaitForLock(lookFor)
 		}
 		j.CheckpointRest()
-		_ = j.fill(context.Background()) // else the next one does it
+		_ = j.index.save() // else the next one does it
 	}
 	if j.write != nil && j.write.log != nil {
 		errs = append(errs, j.write.log.Close())
@@ -331,24 +295,12 @@ func (j *Journal) Close() error {
 	return errors.Join(errs...)
 }
 
-// fill brings the index to the end of the log. The table forgets what only queries need.
-func (j *Journal) fill(ctx context.Context) error {
+// settle has the table forget what only queries need, and keeps what the index has. What cannot be
+// kept is in memory, and read again from the log by the next one that opens it.
+func (j *Journal) settle() {
 	w := j.write
-	if w.log == nil {
-		return nil
-	}
-	end := *w.end.Load()
-	if err := j.index.fill(ctx, w.log, end); err != nil {
-		return err
-	}
 	w.known.Lock()
-	w.table.forget(end.Number)
+	w.table.forget(w.table.number)
 	w.known.Unlock()
-	return nil
-}
-
-// settle has queries find all that was recorded.
-func (j *Journal) settle(ctx context.Context) error {
-	_ = j.write.look() // what was read before has to do
-	return j.fill(ctx)
+	_ = j.index.save()
 }

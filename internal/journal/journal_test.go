@@ -3,7 +3,6 @@ package journal_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -212,7 +211,7 @@ func TestOthersCannotReadTheJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "toold")
 	receive(t, open(t, dir), call("c1"))
 	for name, want := range map[string]os.FileMode{
-		".": 0o700, "journal": 0o700, "journal/00000001.log": 0o600, "journal/index.db": 0o600, "journal/index.db-wal": 0o600, "../toold.head": 0o700, "../toold.head/head": 0o600,
+		".": 0o700, "journal": 0o700, "journal/00000001.log": 0o600, "journal/index": 0o700, "../toold.head": 0o700, "../toold.head/head": 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		must(t, err)
@@ -232,7 +231,7 @@ func TestStrangePathsAreOpenedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a b?c=d#e%41&_pragma=x")
 	receive(t, open(t, dir), call("c1"))
-	if _, err := os.Stat(filepath.Join(dir, "journal", "index.db-wal")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "journal", "index")); err != nil {
 		t.Error(err)
 	}
 }
@@ -270,53 +269,6 @@ func openLog(t *testing.T, dir string) *chain.Log {
 	log, err := chain.Open(chain.Options{Dir: files, Notes: notes, Note: "head", SegmentBytes: 1 << 20, Seen: func(chain.Record) error { return nil }})
 	must(t, err)
 	return log
-}
-
-// An index that is missing, of another version, damaged, or of another log is made anew.
-func TestAnIndexIsMadeAnew(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(t *testing.T, index string){
-		"missing": func(t *testing.T, index string) { must(t, os.Remove(index)) },
-		"no database": func(t *testing.T, index string) {
-			must(t, os.WriteFile(index, bytes.Repeat([]byte("no database\n"), 1000), 0o600))
-		},
-		"empty":         func(t *testing.T, index string) { must(t, os.WriteFile(index, nil, 0o600)) },
-		"other version": func(t *testing.T, index string) { sqlite(t, index, "PRAGMA user_version = 99") },
-		"ahead":         func(t *testing.T, index string) { sqlite(t, index, "UPDATE position SET number = number + 5") },
-		"other log":     func(t *testing.T, index string) { sqlite(t, index, "UPDATE position SET hash = zeroblob(32)") },
-		"older": func(t *testing.T, index string) {
-			sqlite(t, index, "DELETE FROM position; DELETE FROM calls; DELETE FROM arguments; DELETE FROM messages")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			j, err := journal.Open(t.Context(), dir, journal.Self())
-			must(t, err)
-			must(t, cycle(t.Context(), j, call("ended")))
-			receive(t, j, call("open"))
-			must(t, j.Close())
-			spoil(t, filepath.Join(dir, "journal", "index.db"))
-			j = open(t, dir)
-			if _, fresh, err := j.Begin(t.Context(), call("ended"), allow); err != nil || fresh {
-				t.Errorf("a repeat: fresh %v, %v", fresh, err)
-			}
-			receive(t, j, call("new"))
-			if list, err := j.Calls(t.Context(), 0, 10); err != nil || len(list) != 3 {
-				t.Errorf("%d calls, %v", len(list), err)
-			}
-			verify(t, dir)
-		})
-	}
-}
-
-// sqlite changes the index of a journal from outside.
-func sqlite(t *testing.T, file, statement string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", file)
-	must(t, err)
-	_, err = db.ExecContext(t.Context(), statement)
-	must(t, errors.Join(err, db.Close()))
 }
 
 // Under the race detector: calls of many goroutines through two handles of the

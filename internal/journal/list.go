@@ -2,12 +2,12 @@ package journal
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
-	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
 )
 
 // pageBytes bounds the bodies of a page's messages, of which a client could
@@ -52,18 +52,10 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	if q.Limit > 0 {
 		limit = min(q.Limit, 1000)
 	}
-	if err := j.settle(ctx); err != nil {
-		return Page{}, fmt.Errorf("cannot list messages: %w", err)
-	}
-	where, args, err := j.conditions(ctx, q)
-	if err != nil {
-		return Page{}, err
-	}
-	order := "DESC"
-	if q.Ascending {
-		order = "ASC"
-	}
-	found, err := j.messages(ctx, fmt.Sprintf("SELECT %s FROM messages%s ORDER BY seq %s LIMIT %d", messageColumns, where, order, limit+1), args...)
+	_ = j.write.look() // what was read before has to do
+	v := j.index.view()
+	defer v.close()
+	found, err := j.messages(ctx, v, q, limit+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("cannot list messages: %w", err)
 	}
@@ -91,105 +83,185 @@ func fitting(found []Message, limit int) int {
 	return len(found)
 }
 
-// inWorkspace selects the messages of the calls in a workspace.
-const inWorkspace = `EXISTS (SELECT 1 FROM calls WHERE workspace = ?) AND
-	EXISTS (SELECT 1 FROM calls c WHERE c.client = messages.client AND c.agent_id = messages.agent_id AND c.tool_call_id = messages.tool_call_id AND c.workspace = ?)`
-
-func (j *Journal) conditions(ctx context.Context, q Query) (where string, args []any, err error) {
-	var all []string
-	add := func(condition string, arg ...any) {
-		all = append(all, condition)
-		args = append(args, arg...)
+// messages reads those that a query selects until they are more than a page holds.
+func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (list []Message, err error) {
+	scan, err := q.scan(ctx, v)
+	if err != nil {
+		return nil, err
 	}
-	for _, c := range []struct{ condition, id string }{{"seq < ?", q.Before}, {"seq > ?", q.After}} {
-		if c.id == "" {
-			continue
+	r := messageReader{v, map[Key]*Call{}, map[identity]string{}}
+	size := 0
+	err = v.messages(ctx, scan, func(at foundMessage) (bool, error) {
+		m, err := r.read(at)
+		fits := false
+		if err == nil {
+			fits, err = r.fits(ctx, &m, &q)
 		}
-		seq, err := j.seqOf(ctx, c.id)
-		if err != nil {
-			return "", nil, err
+		if j.passes(err) {
+			return true, nil
 		}
-		add(c.condition, seq)
-	}
-	if q.AfterSeq > 0 {
-		add("seq > ?", q.AfterSeq)
-	}
-	for _, f := range []struct{ column, value string }{
-		{"client", q.Client},
-		{"agent_id", q.AgentID},
-		{"conversation_id", q.ConversationID},
-		{"run_id", q.RunID},
-		{"step_id", q.StepID},
-		{"otid", q.OTID},
-		{"group_id", q.GroupID},
-		{"sender_id", q.SenderID},
-		{"tool_call_id", q.CallID},
-		{"status", q.Status},
-	} {
-		if f.value != "" {
-			add(f.column+" = ? AND "+f.column+" <> ''", f.value) // as partial indexes want it
+		if fits {
+			list = append(list, m.Message)
+			size += len(m.Body)
 		}
-	}
-	if q.Status != "" && q.Status != "success" {
-		add("status NOT IN ('', 'success')")
-	}
-	if q.Workspace != "" {
-		add(inWorkspace, q.Workspace, q.Workspace)
-	}
-	if n := len(q.MessageTypes); n > 0 {
-		types, seldom := make([]any, n), true
-		for i, t := range q.MessageTypes {
-			types[i] = t
-			seldom = seldom && t != "approval_request_message" && t != "tool_return_message"
-		}
-		if seldom {
-			add("message_type NOT IN ('approval_request_message', 'tool_return_message')")
-		}
-		add("message_type IN ("+strings.Join(slices.Repeat([]string{"?"}, n), ", ")+")", types...)
-	}
-	if len(all) == 0 {
-		return "", nil, nil
-	}
-	return " WHERE " + strings.Join(all, " AND "), args, nil
+		return len(list) < most && (size <= pageBytes || len(list) < 2), err
+	})
+	return list, err
 }
 
-func (j *Journal) seqOf(ctx context.Context, id string) (seq int64, err error) {
-	err = j.index.read.QueryRowContext(ctx, "SELECT seq FROM messages WHERE id = ?", id).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("message %q: %w", id, ErrNotFound)
+// scan is how the index is asked.
+func (q *Query) scan(ctx context.Context, v *view) (messageScan, error) {
+	s := messageScan{between: between{after: q.AfterSeq, before: math.MaxInt64}, ascending: q.Ascending, workspace: q.Workspace}
+	if q.Before != "" {
+		seq, err := v.seqOf(ctx, q.Before)
+		if err != nil {
+			return s, err
+		}
+		s.before = seq
+	}
+	if q.After != "" {
+		seq, err := v.seqOf(ctx, q.After)
+		if err != nil {
+			return s, err
+		}
+		s.after = max(s.after, seq)
+	}
+	for _, f := range []struct {
+		column int
+		value  string
+	}{
+		{mCall, q.CallID},
+		{mOTID, q.OTID},
+		{mStep, q.StepID},
+		{mRun, q.RunID},
+		{mStatus, q.Status},
+		{mConversation, q.ConversationID},
+		{mAgent, q.AgentID},
+		{mGroup, q.GroupID},
+		{mSender, q.SenderID},
+		{mWorkspace, q.Workspace},
+		{mClient, q.Client},
+	} {
+		if f.value != "" {
+			s.conditions = append(s.conditions, v.x.are(f.column, f.value)...)
+		}
+	}
+	var types []uint32
+	for _, t := range q.MessageTypes {
+		types = append(types, v.x.hash.of(t))
+	}
+	if len(types) > 0 {
+		s.conditions = append(s.conditions, condition{mType, types})
+	}
+	return s, nil
+}
+
+// seqOf is the number of a message.
+func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
+	r := messageReader{v, map[Key]*Call{}, nil}
+	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
+		m, err := r.read(at)
+		if errors.Is(err, ErrNotFound) {
+			return true, nil
+		}
+		if err == nil && m.ID == id {
+			seq = at.seq
+		}
+		return seq == 0, err
+	})
+	if err == nil && seq == 0 {
+		err = fmt.Errorf("message %q: %w", id, ErrNotFound)
 	}
 	return seq, err
 }
 
-// messages reads rows until they are more than a page holds.
-func (j *Journal) messages(ctx context.Context, query string, args ...any) ([]Message, error) {
-	rows, err := j.index.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []Message
-	size := 0
-	for (size <= pageBytes || len(list) < 2) && rows.Next() {
-		m, err := scanMessage(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, m)
-		size += len(m.Body)
-	}
-	return list, rows.Err()
+// messageReader reads messages from the log.
+type messageReader struct {
+	v      *view
+	calls  map[Key]*Call // that were read
+	places map[identity]string
 }
 
-const messageColumns = `seq, id, ts, message_type, direction, client, agent_id, conversation_id,
-	run_id, step_id, otid, tool_call_id, status, body, group_id, sender_id`
+// placed is a message, and the workspace of its call.
+type placed struct {
+	Message
+	workspace string
+	known     bool // it is
+}
 
-func scanMessage(row scanner) (m Message, err error) {
-	var ts int64
-	err = row.Scan(
-		&m.Seq, &m.ID, &ts, &m.Type, &m.Direction, &m.Client, &m.AgentID, &m.ConversationID,
-		&m.RunID, &m.StepID, &m.OTID, &m.CallID, &m.Status, &m.Body, &m.GroupID, &m.SenderID,
-	)
-	m.Time = time.Unix(0, ts).UTC()
-	return m, err
+// read reads a message. The error is ErrNotFound when it was removed meanwhile.
+func (r *messageReader) read(at foundMessage) (m placed, err error) {
+	e, rec, err := r.v.event(at.place)
+	if errors.Is(err, chain.ErrNoMark) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return m, err
+	}
+	switch e := e.(type) {
+	case *callEvent:
+		if at.seq == e.request.Seq {
+			return placed{requestMessage(e, rec.Time), e.call.Workspace, true}, nil
+		}
+		return placed{returnMessage(&e.call, &e.answer, rec.Time), e.call.Workspace, true}, nil
+	case *returnEvent:
+		c := r.calls[Key(e.key)]
+		if c == nil {
+			asked, err := r.v.asked(Key(e.key))
+			if err != nil {
+				return m, err
+			}
+			c = &asked.call
+			r.calls[Key(e.key)] = c
+		}
+		return placed{returnMessage(c, e, rec.Time), c.Workspace, true}, nil
+	case *messageEvent:
+		return placed{Message: e.m}, nil
+	}
+	return m, ErrNotFound
+}
+
+// fits reports whether a query really selects a message.
+func (r *messageReader) fits(ctx context.Context, m *placed, q *Query) (bool, error) {
+	for _, f := range [][2]string{
+		{q.Client, m.Client},
+		{q.AgentID, m.AgentID},
+		{q.ConversationID, m.ConversationID},
+		{q.RunID, m.RunID},
+		{q.StepID, m.StepID},
+		{q.OTID, m.OTID},
+		{q.GroupID, m.GroupID},
+		{q.SenderID, m.SenderID},
+		{q.CallID, m.CallID},
+		{q.Status, m.Status},
+	} {
+		if f[0] != "" && f[0] != f[1] {
+			return false, nil
+		}
+	}
+	if len(q.MessageTypes) > 0 && !slices.Contains(q.MessageTypes, m.Type) {
+		return false, nil
+	}
+	if q.Workspace == "" {
+		return true, nil
+	}
+	workspace, err := r.workspace(ctx, m)
+	return workspace == q.Workspace, err
+}
+
+// workspace is that of the call of a message, "" without one.
+func (r *messageReader) workspace(ctx context.Context, m *placed) (string, error) {
+	if m.known || m.CallID == "" {
+		return m.workspace, nil
+	}
+	id := identity{m.Client, m.AgentID, m.CallID}
+	if known, is := r.places[id]; is {
+		return known, nil
+	}
+	rec, err := r.v.x.find(ctx, cIdentity, r.v.x.hash.identity(id), id.is)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	r.places[id] = rec.Workspace
+	return rec.Workspace, err
 }

@@ -2,7 +2,7 @@ package journal
 
 import (
 	"os"
-	"strings"
+	"path/filepath"
 	"time"
 )
 
@@ -18,16 +18,16 @@ func (r *recorder) measure(took time.Duration, err error) {
 
 // Bytes returns how much the log and its index take, as far as they can be listed.
 func (j *Journal) Bytes() (log, index int64) {
-	entries, _ := os.ReadDir(j.files.path) // what cannot be listed is not counted
+	return sizes(j.files.path), sizes(filepath.Join(j.files.path, indexName))
+}
+
+// sizes is how much the files of a directory take. What cannot be listed is not counted.
+func sizes(dir string) (all int64) {
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		info, err := e.Info()
-		switch {
-		case err != nil || e.IsDir():
-		case strings.HasPrefix(e.Name(), indexName):
-			index += info.Size()
-		default:
-			log += info.Size()
+		if info, err := e.Info(); err == nil && !e.IsDir() {
+			all += info.Size()
 		}
 	}
-	return log, index
+	return all
 }

@@ -38,6 +38,7 @@ type recorder struct {
 	appended atomic.Bool                // whether this process has
 	changed  func()                     // is called when there is something that the index does not have
 
+	index *index
 	known sync.RWMutex // of what is recorded; taken by one that has the turn, or by a reader
 	table *table
 	tell  func(added Message) // nil: no one
@@ -67,7 +68,7 @@ type batch struct {
 	table *table
 	log   *chain.Batch
 	fresh []Message
-	wrote bool
+	taken []taken
 	body  []byte // of the last record
 
 	replace func(string) string
@@ -96,8 +97,8 @@ func newRecorder() *recorder {
 func (r *recorder) see(rec chain.Record) error {
 	r.known.Lock()
 	defer r.known.Unlock()
-	if r.table == nil || rec.Number <= r.table.number {
-		return nil // the table is read, or was, from an index that has it
+	if rec.Number <= r.table.number {
+		return nil // the index has it
 	}
 	e, err := decodeRecord(rec, r.texts)
 	if err != nil {
@@ -108,8 +109,26 @@ func (r *recorder) see(rec chain.Record) error {
 	}
 	added := r.table.apply(e, rec.Number, rec.Time)
 	r.table.commit()
+	r.take(taken{e, rec.Mark, rec.Before, rec.Time})
+	if rec.Number%forgetEvery == 0 {
+		r.table.forget(rec.Number)
+	}
 	r.passOn(added)
 	return nil
+}
+
+// forgetEvery is how many records are read before the calls that have ended are forgotten.
+const forgetEvery = 4096
+
+// take has the index take up a record that the table has.
+func (r *recorder) take(t taken) {
+	var call *Call
+	if k := callOf(t.event); k != 0 {
+		if e := r.table.calls[k]; e != nil {
+			call = &e.Call
+		}
+	}
+	r.index.add(t, call)
 }
 
 // passOn tells of messages that are in the log.
@@ -149,9 +168,10 @@ func (b *batch) append(kind byte, e event) error {
 		return err
 	}
 	b.body = body
+	before := b.log.Last().Hash
 	mark, err := b.log.Append(kind, body)
 	if err == nil {
-		b.wrote = true
+		b.taken = append(b.taken, taken{e, mark, before, b.log.Time()})
 		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
 	}
 	return err
@@ -322,7 +342,10 @@ func (r *recorder) wrote(b *batch, err error) error {
 		return gone(err)
 	}
 	r.table.commit()
-	if b.wrote {
+	for _, t := range b.taken {
+		r.take(t)
+	}
+	if len(b.taken) > 0 {
 		r.appended.Store(true)
 		r.grew(b.log.Bytes())
 	}

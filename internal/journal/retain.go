@@ -34,22 +34,11 @@ func (j *Journal) Parts() (list []Part, err error) {
 // Remove removes a part, and those before it. It reports false when a call that is open was
 // recorded there, Hold keeps it, or it is gone. That it was removed is recorded; an id of its calls is
 // new again.
-func (j *Journal) Remove(ctx context.Context, p Part) (removed bool, err error) {
-	if err := j.settle(ctx); err != nil {
-		return false, err
-	}
+func (j *Journal) Remove(_ context.Context, p Part) (removed bool, err error) {
+	_ = j.write.look() // what was read before has to do
 	err = j.write.remove(func(b *batch, first, last uint32) (uint32, error) {
-		// What the index does not have yet is not removed, nor what it needs.
-		at, err := j.index.position(ctx)
-		if err != nil {
-			return 0, err
-		}
-		open, err := j.index.oldestOpen(ctx)
-		if err != nil {
-			return 0, err
-		}
-		stays := min(p.segment+1, at.Segment, last)
-		for _, needed := range []uint32{open, j.hold.Load()} {
+		stays := min(p.segment+1, last)
+		for _, needed := range []uint32{j.oldestOpen(b.table), j.hold.Load()} {
 			if needed > 0 {
 				stays = min(stays, needed)
 			}
@@ -63,7 +52,21 @@ func (j *Journal) Remove(ctx context.Context, p Part) (removed bool, err error) 
 	if err != nil {
 		return false, fmt.Errorf("cannot remove the oldest part of the journal: %w", err)
 	}
-	return removed, j.fill(ctx)
+	return removed, nil
+}
+
+// oldestOpen is the segment of the oldest open call; 0 without one.
+func (j *Journal) oldestOpen(t *table) (segment uint32) {
+	oldest := Key(0)
+	for k, r := range t.calls {
+		if r.ReturnedAt.IsZero() && (oldest == 0 || k < oldest) {
+			oldest = k
+		}
+	}
+	if oldest == 0 {
+		return 0
+	}
+	return j.index.segment(oldest)
 }
 
 func (t *table) forgets(stays uint32) *removedEvent {

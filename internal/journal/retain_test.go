@@ -48,10 +48,8 @@ func removeAll(t *testing.T, j *Journal) (removed int) {
 func dumped(t *testing.T, j *Journal) any {
 	t.Helper()
 	j.checkpointWhenDue() // not while the index is made anew
-	if err := j.settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return dump(t, j.index)
+	j.settle()
+	return dump(t, j)
 }
 
 // What is removed is gone from the log and from the index, as if that were made of the rest;
@@ -98,7 +96,7 @@ func TestPartsAreRemovedWithTheirCalls(t *testing.T) {
 		t.Errorf("a link from before: %v", err)
 	}
 	is := dumped(t, j)
-	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
 	j, _ = openFaulty(t, dir)
@@ -127,7 +125,7 @@ func TestNumbersAreNotUsedAgain(t *testing.T) {
 	if n := removeAll(t, j); n == 0 {
 		t.Fatal("nothing was removed")
 	}
-	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
 	next, _ := openFaulty(t, dir)
@@ -234,7 +232,7 @@ func TestALostTextIsNamedWithItsCall(t *testing.T) {
 	if !errors.Is(err, ErrTampered) || !strings.Contains(err.Error(), `of the tool call "two" of 2`) || strings.Contains(err.Error(), "other") {
 		t.Errorf("verify: %v", err)
 	}
-	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
 	j, _ = openFaulty(t, dir)
@@ -357,7 +355,7 @@ func TestPartsAreRemovedWhileCallsAreMade(t *testing.T) {
 		}
 	}
 	is := dumped(t, j)
-	if err := removeIndex(filepath.Join(dir, "journal", indexName)); err != nil {
+	if err := removeIndex(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
 	next, _ := openFaulty(t, dir)

@@ -1,13 +1,14 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
-	"sort"
 	"strings"
 	"time"
+
+	"github.com/toold/toold/internal/journal/chain"
 )
 
 // CallQuery selects calls. Empty fields select all.
@@ -28,100 +29,116 @@ type CallQuery struct {
 
 // Select returns the calls that a query selects, with their Arguments.
 func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
-	if err := j.settle(ctx); err != nil {
-		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
-	}
-	after, err := j.keyBefore(ctx, q.Since)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
-	}
-	q.After = max(q.After, after)
-	where, args := q.conditions()
-	order, limit := "DESC", 100
-	if q.Ascending {
-		order = "ASC"
-	}
+	limit := 100
 	if q.Limit > 0 {
 		limit = q.Limit
 	}
-	rows, err := j.index.read.QueryContext(ctx, "SELECT "+callColumns+", a.text"+callTables+"LEFT JOIN arguments a ON a.call = c.id WHERE "+where+" ORDER BY c.id "+order+" LIMIT ?", append(args, limit)...)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
-	}
-	defer rows.Close()
-	var list []Record
-	for rows.Next() {
-		var arguments []byte
-		r, err := scanRecord(longer{rows, &arguments})
-		if err != nil {
-			return nil, err
-		}
-		r.Arguments = arguments
-		list = append(list, r)
-	}
-	return list, rows.Err()
+	scan := q.scan(j.index)
+	return j.whole(ctx, scan, limit, func(r *Record) bool { return q.Fits(r) && (scan.text == nil || scan.text.fits(r)) })
 }
 
-// longer is a row with one column more.
-type longer struct {
-	scanner
-	last any
-}
-
-func (l longer) Scan(dest ...any) error { return l.scanner.Scan(append(dest, l.last)...) }
-
-func (q CallQuery) conditions() (where string, args []any) {
-	before := q.Before
-	if before == 0 {
-		before = math.MaxInt64
+func (q *CallQuery) scan(x *index) callScan {
+	s := callScan{between: between{int64(q.After), int64(q.Before)}, ascending: q.Ascending}
+	if !q.Since.IsZero() {
+		s.since = q.Since.UnixNano()
 	}
-	all := []string{"c.id > ? AND c.id < ?"}
-	args = []any{q.After, before}
-	add := func(column, value string) {
-		if value != "" {
-			all, args = append(all, column+" = ?"), append(args, value)
+	add := func(to *[]condition, column int, text string) {
+		if text != "" {
+			*to = append(*to, x.are(column, text)...)
 		}
 	}
-	add("c.tool_call_id", q.ID)
-	add("c.agent_id", q.Agent)
-	add("c.workspace", q.Workspace)
-	if q.Action == "deny" {
-		all = append(all, "c.decision_action = 'deny'") // as partial indexes want it
-	} else {
-		add("c.decision_action", q.Action)
-	}
-	add("c.canonical_tool", q.Tool)
+	add(&s.static, cID, q.ID)
+	add(&s.static, cAgent, q.Agent)
+	add(&s.static, cWorkspace, q.Workspace)
+	add(&s.changing, cTool, q.Tool)
+	add(&s.changing, cAction, q.Action)
 	if q.Asked {
-		all = append(all, asked)
+		s.changing = append(s.changing, flags(wasAsked, 0)...)
 	}
 	if q.Text != "" {
-		quoted, _ := json.Marshal(q.Text) // a text can always be
-		in := string(quoted[1 : len(quoted)-1])
-		all = append(all, "(instr(a.text, ?) OR instr(m.body, ?) OR instr(a.text, ?) OR instr(m.body, ?) OR instr(?, c.tool_name))")
-		args = append(args, in, in, q.Text, q.Text, q.Text)
+		s.text = newTextSearch(q.Text, x.hash)
 	}
-	return strings.Join(all, " AND "), args
+	return s
 }
 
-// asked selects the calls on which a person was to decide.
-const asked = "(c.decision_by IN ('person', 'beforehand', 'deadline') OR c.decision_action = 'ask')"
+// textSearch looks for a text in the arguments and returns of calls, as they are in the log.
+type textSearch struct {
+	text  string
+	forms [][]byte        // how it may be written
+	names map[uint32]bool // of the tools whose name is in it
+}
 
-// keyBefore is the last call that was recorded before a time, whose keys are in their order.
-func (j *Journal) keyBefore(ctx context.Context, at time.Time) (Key, error) {
-	if at.IsZero() {
-		return 0, nil
+func newTextSearch(text string, hash hasher) *textSearch {
+	quoted, _ := json.Marshal(text) // a text can always be
+	s := &textSearch{text, [][]byte{[]byte(text)}, map[uint32]bool{hash.name(""): true}}
+	if in := quoted[1 : len(quoted)-1]; string(in) != text {
+		s.forms = append(s.forms, in)
 	}
-	j.write.known.RLock()
-	last := j.write.table.lastKey
-	j.write.known.RUnlock()
-	var err error
-	n := sort.Search(int(last), func(i int) bool {
-		var received int64
-		row := j.index.read.QueryRowContext(ctx, "SELECT coalesce((SELECT received_at FROM calls WHERE id > ? ORDER BY id LIMIT 1), ?)", i, int64(math.MaxInt64))
-		if scan := row.Scan(&received); scan != nil && err == nil {
-			err = scan
+	for i := range len(text) {
+		for end := i + 1; end <= min(len(text), i+longName); end++ {
+			s.names[hash.name(text[i:end])] = true
 		}
-		return received >= at.UnixNano()
-	})
-	return Key(n), err
+	}
+	if len(text) > longName {
+		s.names[hash.name(text)] = true
+	}
+	return s
+}
+
+func (s *textSearch) in(text []byte) bool {
+	for _, f := range s.forms {
+		if bytes.Contains(text, f) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *textSearch) fits(r *Record) bool {
+	return s.in(r.Arguments) || s.in(r.Result) || strings.Contains(s.text, r.Tool)
+}
+
+// select returns those of the calls of a chunk that have the text. Those that the chunk does not have
+// whole are read whole.
+func (s *textSearch) choose(v *view, c *summary, found []foundCall) ([]foundCall, error) {
+	sought, has := map[Key]bool{}, map[Key]bool{}
+	for _, f := range found {
+		if !f.apart {
+			sought[f.key] = true
+			continue
+		}
+		r, err := v.record(f.key)
+		if err != nil && !v.passes(err) {
+			return nil, err
+		}
+		has[f.key] = err == nil && s.fits(&r)
+	}
+	if len(sought) > 0 {
+		err := v.log.Each(c.first.Segment, c.first.Offset, c.last.Number, func(rec chain.Record) error {
+			if rec.Kind != kindCall && rec.Kind != kindReturn || !s.in(rec.Body) {
+				return nil
+			}
+			e, err := decodeRecord(rec, v.x.texts)
+			if err != nil {
+				return err
+			}
+			switch e := e.(type) {
+			case *callEvent:
+				has[Key(e.key)] = s.in(e.call.Arguments) || e.answered && s.in(e.answer.body)
+			case *returnEvent:
+				has[Key(e.key)] = has[Key(e.key)] || s.in(e.body)
+			}
+			return nil
+		})
+		if err != nil && !v.passes(err) {
+			return nil, fmt.Errorf("cannot look for a text: %w", err)
+		}
+	}
+	kept := found[:0]
+	for _, f := range found {
+		if f.named || has[f.key] {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
 }

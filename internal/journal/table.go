@@ -9,6 +9,8 @@ import (
 // identity is what a client repeats to mean the same call.
 type identity struct{ client, agent, id string }
 
+func (id identity) is(c *Call) bool { return id == identity{c.Client, c.AgentID, c.ID} }
+
 // table is the state of the log that decides what may be appended. It changes only by apply, in
 // the order of the log, so that each process has the same. What changed since the last commit
 // can be taken back.
@@ -45,9 +47,7 @@ const changedMost = 256
 
 type entry struct {
 	Record
-	last uint64
-	// The number of the message that is its return; 0 when that is not known here.
-	returnSeq int64
+	last uint64 // number of the last record of it
 }
 
 func newTable() *table {
@@ -287,7 +287,6 @@ func (t *table) forget(number uint64) {
 
 func returned(r *entry, e *returnEvent, at time.Time) {
 	o := e.outcome
-	r.returnSeq = e.seq
 	r.State, r.ReturnedAt, r.Result = Returned, at, e.body
 	r.Status, r.ErrorType, r.ExitCode, r.Signal, r.Sandbox = o.Status, o.ErrorType, o.ExitCode, o.Signal, o.Sandbox
 	r.Canonical = cmp.Or(o.Canonical, r.Canonical)

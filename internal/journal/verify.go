@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/columns"
 )
 
 // Made returns ErrNotFound when no journal was made in dir, and ErrTampered when there is only
@@ -76,7 +76,7 @@ type Cut struct {
 
 func verify(ctx context.Context, f *files, checks Checks) (Report, error) {
 	kept := checks.Kept
-	v := verification{kept: kept, met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}}
+	v := verification{kept: kept, met: kept == Link{}, signed: newCheckpoints(checks), texts: texts{dir: f.log, strict: true}, chunks: map[string]*chunk{}}
 	defer v.close()
 	mark, rest, err := v.verify(ctx, f)
 	var damage *chain.DamageError
@@ -102,26 +102,24 @@ func tampered(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTampered, fmt.Sprintf(format, args...))
 }
 
-// verification is one Verify. Beside the index that is there it makes one of its own.
+// verification is one Verify. It makes each chunk of the index once more.
 type verification struct {
 	kept   Link
 	met    bool
 	signed *checkpoints
 	texts  texts
-	lost   bool   // a text beside the log is lost, and all records are whole
-	gone   uint64 // the last record that says that a part was removed
+	lost   bool  // a text beside the log is lost, and all records are whole
+	begins int64 // the first segment that stays, as records say
 	begun  bool
 	report Report
 
-	db    *sql.DB
-	there *sql.Tx    // nil without an index
-	at    chain.Mark // what it has
-	own   *index
-	fill  *filler
+	index  *index            // nil without one
+	chunks map[string]*chunk // that were not compared yet
+	own    *tail
 }
 
 func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, rest int64, err error) {
-	if err := v.open(ctx, f.indexPath()); err != nil {
+	if err := v.open(f); err != nil {
 		return last, 0, err
 	}
 	o := f.options(func(rec chain.Record) error {
@@ -135,49 +133,55 @@ func (v *verification) verify(ctx context.Context, f *files) (last chain.Mark, r
 	if err != nil {
 		return last, rest, err
 	}
-	if last.Number < v.at.Number {
-		return last, rest, tampered("the index was made from %d records, and there are %d", v.at.Number, last.Number)
-	}
-	return last, rest, v.compare(ctx, v.at)
+	return last, rest, v.rest(last)
 }
 
-// open opens the index, and makes another one in a temporary file.
-func (v *verification) open(ctx context.Context, path string) (err error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+// open reads which chunks there are.
+func (v *verification) open(f *files) error {
+	if f.path == "" {
 		return nil
 	}
-	if v.db, err = sql.Open("sqlite", address(path, "_pragma=query_only(1)")); err != nil {
-		return err
-	}
-	if v.there, err = v.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
-		return v.unreadable(err)
-	}
-	var version int
-	if err := v.there.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return v.unreadable(err)
-	}
-	if version != indexVersion {
-		v.there = nil // it is not used
+	dir, err := f.log.Sub(indexName, false)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if v.at, err = scanPosition(v.there.QueryRowContext(ctx, queryPosition)); err != nil {
-		return v.unreadable(err)
-	}
-	v.own = &index{stmts: map[string]*sql.Stmt{}, texts: v.texts}
-	if err := v.own.writer(ctx, ""); err != nil {
+	if err != nil {
 		return err
 	}
-	if _, err = v.own.exec("BEGIN"); err == nil {
-		v.fill, err = v.own.filler()
+	id, _, err := chain.Identify(f.log)
+	if err != nil {
+		return err
 	}
-	return err
+	v.index = &index{log: f.log, dir: dir, hash: hasher{id, f.hashMask}, records: f.chunk}
+	names, err := dir.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, unfinished) {
+			continue
+		}
+		c, err := v.index.open(name)
+		if errors.Is(err, errForeign) && len(v.chunks) == 0 && c.id == id { // of another size, which a later toold may have
+			v.index.records, v.index.hash.mask = uint64(c.records), uint32(c.mask)
+			c, err = v.index.open(name)
+		}
+		switch {
+		case errors.Is(err, errForeign) && c.id == chain.ID{}:
+			continue // of another version, and not used
+		case errors.Is(err, columns.ErrDamaged), errors.Is(err, errForeign):
+			return v.differs(name, err)
+		case err == nil:
+			v.chunks[name] = c
+		case !errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
+			return err
+		}
+	}
+	return nil
 }
 
-func (v *verification) unreadable(err error) error {
-	if isSQLite(err) {
-		return tampered("the index cannot be read: %v. Nothing is lost: remove %s, and it is made anew", err, indexName)
-	}
-	return err
+func (v *verification) differs(name string, why error) error {
+	return tampered("the index differs from the log: %s: %v. Nothing is lost: remove the directory %s beside the log, and it is made anew", name, why, indexName)
 }
 
 // addOwn takes up a record that is the log's own.
@@ -209,132 +213,84 @@ func (v *verification) add(rec chain.Record) error {
 	if err != nil {
 		return err
 	}
-	if _, is := e.(*removedEvent); is {
-		v.gone = rec.Number
+	if e, is := e.(*removedEvent); is {
+		v.begins = e.stays
 	}
-	if v.there == nil || rec.Number > v.at.Number {
-		return nil
-	}
-	err = v.fill.add(rec)
-	if errors.Is(err, errEnough) {
-		if err = v.fill.put(); err == nil {
-			err = v.fill.add(rec)
-		}
-	}
-	return err
+	return v.compare(taken{e, rec.Mark, rec.Before, rec.Time})
 }
 
-// compare compares the index that is there with that of the log up to the same record.
-func (v *verification) compare(ctx context.Context, at chain.Mark) error {
-	if v.there == nil || v.report.Gone > 0 && v.gone > at.Number {
-		return nil // there is none, or it is from before a part was removed, and behind
+// compare takes up a record of a chunk, and compares the file that ends there.
+func (v *verification) compare(r taken) error {
+	if v.index == nil {
+		return nil
 	}
-	if at.Number > 0 {
-		v.fill.at = at
-		if err := v.fill.put(); err != nil {
-			return err
-		}
+	if v.own == nil || !v.own.has(r.Mark) {
+		v.own = newTail(v.index.hash, v.index.records)
 	}
-	var fast int
-	if err := v.there.QueryRowContext(ctx, hasSearch).Scan(&fast); err != nil {
-		return v.unreadable(err)
+	v.own.add(r)
+	name := v.own.chunkName()
+	c := v.chunks[name]
+	if c == nil || c.last.Number != r.Number {
+		return nil
 	}
-	if fast > 0 {
-		if err := v.own.search(); err != nil {
-			return err
-		}
+	delete(v.chunks, name)
+	want, err := v.own.freeze().encode()
+	if err != nil {
+		return err
 	}
-	for _, t := range []struct{ name, query string }{
-		{"table", "SELECT name, type, sql FROM sqlite_master ORDER BY name"},
-		{"position", "SELECT number, segment, start, hex(hash), last_key, last_seq, begins FROM position"},
-		{"call", "SELECT * FROM calls ORDER BY id"},
-		{"arguments of call", "SELECT * FROM arguments ORDER BY call"},
-		{"message", "SELECT * FROM messages ORDER BY seq"},
-		{"fence", "SELECT client, tool_call_id FROM fences ORDER BY client, id"},
-	} {
-		if err := v.same(ctx, t.name, t.query); err != nil {
-			return err
+	is, err := readAll(v.index.dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // it was removed meanwhile
+	case err != nil:
+		return err
+	case string(is) == string(want):
+		return nil
+	}
+	if now, err := v.index.open(name); err == nil && now.last.Number > c.last.Number {
+		return nil // it has grown meanwhile
+	}
+	return v.differs(name, errors.New("it says something else than these records"))
+}
+
+func readAll(dir chain.Dir, name string) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	p := make([]byte, size)
+	if err == nil && size > 0 {
+		_, err = f.ReadAt(p, 0)
+	}
+	return p, err
+}
+
+// rest are the chunks of which the log does not have the last record.
+func (v *verification) rest(last chain.Mark) error {
+	for name, c := range v.chunks {
+		switch {
+		case c.last.Number <= v.report.Gone, int64(c.first.Segment) < v.begins:
+			continue // it was removed
+		case c.last.Number > last.Number && v.now(name, c):
+			return tampered("the index was made from %d records, and there are %d", c.last.Number, last.Number)
+		case v.now(name, c):
+			return v.differs(name, errors.New("its last record is none of the log"))
 		}
 	}
 	return nil
 }
 
-// same compares the rows of a query, of which the first column names one.
-func (v *verification) same(ctx context.Context, what, query string) error {
-	there, err := v.there.QueryContext(ctx, query)
-	if err != nil {
-		return v.unreadable(err)
-	}
-	defer there.Close()
-	own, err := v.own.conn.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	columns, err := own.Columns()
-	if err != nil {
-		return err
-	}
-	for {
-		is, want, err := nextRows(there, own, len(columns))
-		switch {
-		case err != nil:
-			return v.unreadable(err)
-		case is == nil && want == nil:
-			return nil
-		case want == nil:
-			return v.differs(what, is[0], "was added")
-		case is == nil, is[0] != want[0]:
-			return v.differs(what, want[0], "is missing")
-		}
-		for i, c := range columns {
-			if is[i] != want[i] {
-				return v.differs(what, want[0], "has another "+c)
-			}
-		}
-	}
-}
-
-func (v *verification) differs(what string, key any, how string) error {
-	name, _, _ := strings.Cut(fmt.Sprint(key), " (")
-	return tampered("the index differs from the log: %s %s %s. Nothing is lost: remove %s, and it is made anew", what, name, how, indexName)
-}
-
-// nextRows reads the next row of each, as texts; nil after the last.
-func nextRows(a, b *sql.Rows, columns int) (x, y []any, err error) {
-	if x, err = nextRow(a, columns); err != nil {
-		return nil, nil, err
-	}
-	y, err = nextRow(b, columns)
-	return x, y, err
-}
-
-func nextRow(rows *sql.Rows, columns int) ([]any, error) {
-	if !rows.Next() {
-		return nil, rows.Err()
-	}
-	values, into := make([]any, columns), make([]any, columns)
-	for i := range values {
-		into[i] = &values[i]
-	}
-	if err := rows.Scan(into...); err != nil {
-		return nil, err
-	}
-	for i, v := range values {
-		values[i] = fmt.Sprintf("%v (%T)", v, v)
-	}
-	return values, nil
+// now reports whether a chunk is still as it was.
+func (v *verification) now(name string, c *chunk) bool {
+	is, err := v.index.open(name)
+	return err == nil && is.file.Sum == c.file.Sum
 }
 
 func (v *verification) close() {
-	if v.there != nil {
-		_ = v.there.Rollback() // nothing was written
-	}
-	if v.db != nil {
-		_ = v.db.Close()
-	}
-	if v.own != nil {
-		_ = v.own.close()
+	if v.index != nil {
+		_ = v.index.close()
 	}
 }
 
@@ -346,7 +302,7 @@ func Accept(dir string) error {
 		_, err = chain.Accept(f.options(nil))
 	}
 	if err == nil {
-		err = removeIndex(f.indexPath()) // it may be that of what was there before
+		err = removeIndex(f.path) // it may be that of what was there before
 	}
 	if err = errors.Join(err, f.close()); err != nil {
 		return fmt.Errorf("cannot note the end of the journal: %w", err)

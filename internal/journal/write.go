@@ -91,10 +91,13 @@ func (j *Journal) known(ctx context.Context, t *table, c *Call) (Record, error) 
 	if r := t.find(c); r != nil {
 		return *r, nil
 	}
-	if t.filter.lacks(identity{c.Client, c.AgentID, c.ID}) {
+	id := identity{c.Client, c.AgentID, c.ID}
+	if t.filter.lacks(id) {
 		return Record{}, ErrNotFound
 	}
-	return j.index.find(ctx, c)
+	r, err := j.index.find(ctx, cIdentity, j.index.hash.identity(id), id.is)
+	r.Arguments = nil
+	return r, err
 }
 
 // mayRepeat reports whether a call that is recorded may be sent again as c.
@@ -226,10 +229,12 @@ func (c *Call) message(now time.Time) Message {
 	}
 }
 
+const returnType = "tool_return_message"
+
 // returned is the return of a call as a row, but for its body.
 func (c *Call) returned(o Outcome) Message {
 	return Message{
-		Time: time.Now(), Type: "tool_return_message", Direction: Out, Client: c.Client,
+		Time: time.Now(), Type: returnType, Direction: Out, Client: c.Client,
 		AgentID: c.AgentID, ConversationID: c.ConversationID, RunID: c.RunID, StepID: c.StepID,
 		OTID: o.OTID, GroupID: c.GroupID, SenderID: c.SenderID, CallID: c.ID, Status: o.Status,
 	}

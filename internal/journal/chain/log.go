@@ -271,19 +271,24 @@ func (l *Log) Begin(segmentBytes int64) { l.opt.SegmentBytes = segmentBytes }
 // that the log has; the zero Mark is before the first. It may be called at any time. The
 // error is ErrNoMark when the log has another record at after, or none.
 func (l *Log) Read(after, to Mark, seen func(Record) error) error {
-	return l.read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number})
+	return Read(l.opt.Dir, after, to, seen)
+}
+
+// Read is Log.Read for a log that is not open.
+func Read(dir Dir, after, to Mark, seen func(Record) error) error {
+	return read(after, walk{dir: dir, noted: to, seen: seen, stop: to.Number})
 }
 
 // Copy is Read, and passes on the log's own records, too. What it passes on is all of the log.
 func (l *Log) Copy(after, to Mark, seen func(Record) error) error {
-	return l.read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number, whole: true})
+	return read(after, walk{dir: l.opt.Dir, noted: to, seen: seen, stop: to.Number, whole: true})
 }
 
-func (l *Log) read(after Mark, w walk) error {
+func read(after Mark, w walk) error {
 	if after.Number >= w.stop {
 		return nil
 	}
-	list, err := segments(l.opt.Dir)
+	list, err := segments(w.dir)
 	if err != nil {
 		return err
 	}

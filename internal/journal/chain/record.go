@@ -103,7 +103,7 @@ func (s *scanner) next() (Record, error) {
 	}
 	head, err := s.in.Peek(bodyAt)
 	if err != nil {
-		return Record{}, read(err)
+		return Record{}, shorter(err)
 	}
 	size := bodyAt + int64(binary.BigEndian.Uint32(head))
 	if size > min(s.left, bodyAt+MaxBody) {
@@ -111,7 +111,7 @@ func (s *scanner) next() (Record, error) {
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(s.in, text); err != nil {
-		return Record{}, read(err)
+		return Record{}, shorter(err)
 	}
 	if checksum(text) != binary.BigEndian.Uint32(text[crcAt:]) {
 		return Record{}, errBroken
@@ -129,8 +129,8 @@ func (s *scanner) next() (Record, error) {
 	return r, nil
 }
 
-// read is the error of reading a file: one that has become shorter is broken.
-func read(err error) error {
+// shorter is the error of reading a file: one that has become shorter is broken.
+func shorter(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errBroken
 	}

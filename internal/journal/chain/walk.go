@@ -122,7 +122,7 @@ func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err erro
 func follows(f io.ReaderAt, at Mark) (before Mark, err error) {
 	var p [kindAt - beforeAt]byte
 	if _, err := f.ReadAt(p[:], at.Offset+beforeAt); err != nil {
-		return Mark{}, read(err)
+		return Mark{}, shorter(err)
 	}
 	return Mark{Number: binary.BigEndian.Uint64(p[numberAt-beforeAt:]) - 1, Segment: at.Segment, Offset: at.Offset, Hash: Hash(p[:numberAt-beforeAt])}, nil
 }

@@ -1,5 +1,5 @@
-// Package legacy verifies the SQLite journal of 0.1.0-dev, journal.db, before it is imported.
-// It writes nothing, and goes away with the import.
+// Package legacy verifies and reads the SQLite journal of 0.1.0-dev, journal.db, to import it.
+// It changes nothing of it, and goes away with the import.
 package legacy
 
 import (
@@ -31,8 +31,8 @@ func tampered(format string, args ...any) error {
 
 // Verify checks the chain of messages, that of the seals, each call and its arguments against
 // the last seal of it, and the end against the file head beside the journal.
-func Verify(ctx context.Context, db *sql.DB, dir string) error {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+func (j *Journal) Verify(ctx context.Context, dir string) error {
+	tx, err := j.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,163 @@
+package chain
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Reader reads single records of a log, for one that knows where they are. It reads each
+// record as it is: that nothing was changed is for Verify to say.
+type Reader struct {
+	dir   Dir
+	files map[uint32]File
+}
+
+// NewReader makes a Reader of a log, for one goroutine. The caller closes it.
+func NewReader(dir Dir) *Reader { return &Reader{dir, map[uint32]File{}} }
+
+// Close closes the files.
+func (r *Reader) Close() {
+	for _, f := range r.files {
+		_ = f.Close() // it was only read
+	}
+	clear(r.files)
+}
+
+// guess is how long most records are at most.
+const guess = 2 << 10
+
+// Record returns the record at a place, without its hash. The error is ErrNoMark when the
+// segment was removed, and another one when there is no whole record.
+func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
+	f, err := r.open(segment)
+	if err != nil {
+		return Record{}, err
+	}
+	p := make([]byte, guess)
+	n, err := f.ReadAt(p, offset)
+	if n < bodyAt {
+		return Record{}, r.broken(segment, offset, err)
+	}
+	size := bodyAt + int64(binary.BigEndian.Uint32(p))
+	if size > bodyAt+MaxBody {
+		return Record{}, r.broken(segment, offset, nil)
+	}
+	if size > int64(n) {
+		p = append(p[:n], make([]byte, size-int64(n))...)
+		if m, err := f.ReadAt(p[n:], offset+int64(n)); int64(m) < size-int64(n) {
+			return Record{}, r.broken(segment, offset, err)
+		}
+	}
+	rec, _, err := loose(p[:size], segment, offset)
+	if err != nil {
+		return Record{}, r.broken(segment, offset, nil)
+	}
+	return rec, nil
+}
+
+// Each passes the records of a segment to seen, from the one at an offset up to one of a number.
+// What seen gets is valid until it returns.
+func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record) error) error {
+	f, err := r.open(segment)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	for p := make([]byte, 1<<20); offset < size; {
+		n, err := f.ReadAt(p, offset)
+		if n == 0 {
+			return r.broken(segment, offset, err)
+		}
+		rest := p[:n]
+		for len(rest) >= bodyAt {
+			rec, end, err := loose(rest, segment, offset)
+			if end > int64(len(rest)) {
+				if end > int64(len(p)) {
+					p = make([]byte, end)
+				}
+				break
+			}
+			if err != nil {
+				return r.broken(segment, offset, nil)
+			}
+			if err := seen(rec); err != nil || rec.Number >= to {
+				return err
+			}
+			rest, offset = rest[end:], offset+end
+		}
+		if len(rest) == n && offset+int64(n) == size {
+			return r.broken(segment, offset, nil)
+		}
+	}
+	return nil
+}
+
+// loose reads the record with which a text begins, and returns its size, which may be more than
+// the text has.
+func loose(p []byte, segment uint32, offset int64) (Record, int64, error) {
+	size := bodyAt + int64(binary.BigEndian.Uint32(p))
+	if size > bodyAt+MaxBody {
+		return Record{}, 0, errBroken
+	}
+	if size > int64(len(p)) {
+		return Record{}, size, errBroken
+	}
+	p = p[:size]
+	if checksum(p) != binary.BigEndian.Uint32(p[crcAt:]) {
+		return Record{}, 0, errBroken
+	}
+	return Record{
+		Mark:   Mark{Number: binary.BigEndian.Uint64(p[numberAt:]), Segment: segment, Offset: offset},
+		Before: Hash(p[beforeAt:numberAt]), Kind: p[kindAt], Time: time.Unix(0, int64(binary.BigEndian.Uint64(p[timeAt:]))).UTC(), Body: p[bodyAt:], Text: p,
+	}, size, nil
+}
+
+func (r *Reader) broken(segment uint32, offset int64, err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		err = errBroken
+	}
+	return fmt.Errorf("cannot read the record at byte %d of %s: %w", offset, segmentName(segment), err)
+}
+
+func (r *Reader) open(segment uint32) (File, error) {
+	if f := r.files[segment]; f != nil {
+		return f, nil
+	}
+	f, err := r.dir.Open(segmentName(segment))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoMark
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
+	}
+	r.files[segment] = f
+	return f, nil
+}
+
+// Identify returns the name of the log in a directory, and its first segment, as far as one of its
+// segments can be read. Without one both are zero.
+func Identify(dir Dir) (id ID, first uint32, err error) {
+	list, err := segmentsLeft(dir)
+	if err != nil || len(list) == 0 {
+		return id, 0, err
+	}
+	r := NewReader(dir)
+	defer r.Close()
+	for _, n := range list {
+		rec, err := r.Record(n, 0)
+		if err != nil {
+			continue
+		}
+		if h, err := decodeSegment(rec); err == nil {
+			return h.id, list[0], nil
+		}
+	}
+	return id, list[0], nil
+}

@@ -1,0 +1,107 @@
+package journal
+
+import (
+	"io"
+	"slices"
+
+	"github.com/toold/toold/internal/journal/columns"
+)
+
+// freeze makes a copy of a tail that is not changed while the tail grows.
+func (t *tail) freeze() *tail {
+	f := *t
+	f.messages.Hashes, f.messages.Numbers = slices.Clone(t.messages.Hashes), slices.Clone(t.messages.Numbers)
+	f.calls.Hashes, f.calls.Numbers = slices.Clone(t.calls.Hashes), slices.Clone(t.calls.Numbers)
+	for _, c := range []int{cTool, cAction, cBy, cFlags} { // the others only grow
+		f.calls.Hashes[c] = slices.Clone(t.calls.Hashes[c])
+	}
+	f.seal()
+	f.rows, f.places, f.events = nil, nil, nil
+	return &f
+}
+
+// seal completes what is known when all records are there: which calls are open, and the records
+// of each in their order.
+func (t *tail) seal() {
+	t.open = nil
+	ends := make([]uint64, t.calls.Len())
+	flat := make([]uint64, len(t.events))
+	calls := make([]*tailCall, t.calls.Len())
+	for _, c := range t.rows {
+		calls[c.row] = c
+	}
+	n := 0
+	for row, c := range calls {
+		begin := n
+		for last := c.last; last > 0; last = t.events[last-1].before {
+			flat[n] = uint64(t.events[last-1].at)
+			n++
+		}
+		slices.Reverse(flat[begin:n])
+		if ends[row] = uint64(n); t.calls.Hashes[cFlags][row]&hasEnded == 0 {
+			t.open = append(t.open, int64(t.calls.Numbers[nNumber][row]))
+		}
+	}
+	t.calls.Numbers[nEvents] = ends
+	t.flat = columns.Table{Numbers: [][]uint64{flat}}
+}
+
+// encode makes the file of a sealed tail.
+func (t *tail) encode() ([]byte, error) {
+	head, err := encode(nil, &t.summary, nil)
+	if err != nil {
+		return nil, err
+	}
+	return columns.Encode(head, t.messages, t.calls, t.flat), nil
+}
+
+// parseChunk reads what a chunk says at once.
+func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err error) {
+	if f, err = columns.Parse(r, size); err != nil {
+		return s, nil, err
+	}
+	if !f.Shape(messageHashes, messageNumbers, callHashes, callNumbers, 0, 1) {
+		return s, nil, columns.ErrDamaged
+	}
+	if err := decode(f.Head, &s, nil); err != nil {
+		return s, nil, columns.ErrDamaged
+	}
+	return s, f, nil
+}
+
+// resume makes a tail of the chunk in a file, to go on with it.
+func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, error) {
+	t := newTail(hash, 1)
+	t.summary = s
+	flat := columns.Table{}
+	for i, table := range []*columns.Table{&t.messages, &t.calls, &flat} {
+		var err error
+		if *table, err = f.Table(r, i); err != nil {
+			return nil, err
+		}
+	}
+	requests := map[uint64]int{} // the row of the first message of each record
+	for row, at := range t.messages.Numbers[nAt] {
+		if _, is := requests[at]; !is {
+			requests[at] = row
+		}
+	}
+	begin := uint64(0)
+	for row, key := range t.calls.Numbers[nNumber] {
+		request, is := requests[t.calls.Numbers[nAt][row]]
+		end := t.calls.Numbers[nEvents][row]
+		if !is || end < begin || end > uint64(len(flat.Numbers[0])) {
+			return nil, columns.ErrDamaged
+		}
+		c := &tailCall{row: row, request: request}
+		for _, at := range flat.Numbers[0][begin:end] {
+			t.events = append(t.events, callRecord{int64(at), c.last})
+			c.last = len(t.events)
+		}
+		begin = end
+		t.rows[Key(key)] = c
+		t.places[t.soughtAt(row)] = t.calls.Hashes[cWorkspace][row]
+	}
+	t.calls.Numbers[nEvents] = nil
+	return t, nil
+}

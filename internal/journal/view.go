@@ -1,0 +1,353 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/toold/toold/internal/journal/chain"
+	"github.com/toold/toold/internal/journal/columns"
+)
+
+// view is one query: the chunks that it has read of an index, and the log. It is for one
+// goroutine, which closes it.
+type view struct {
+	x     *index
+	parts map[*chunk]*part
+	log   *chain.Reader
+}
+
+func (x *index) view() *view {
+	return &view{x, map[*chunk]*part{}, chain.NewReader(x.log)}
+}
+
+func (v *view) close() {
+	v.log.Close()
+	for _, p := range v.parts {
+		p.close()
+	}
+}
+
+// part is a chunk, or the tail, as far as a query has read it.
+type part struct {
+	x       *index
+	c       *chunk // nil: the tail
+	memory  *tail
+	file    *columns.File
+	open    chain.File // nil while it is not open
+	hashes  map[[2]int]*columns.Hashes
+	numbers map[[2]int]*columns.Numbers
+}
+
+// part reads what it needs of a chunk when it needs it.
+func (v *view) part(c *chunk) *part {
+	if p := v.parts[c]; p != nil {
+		return p
+	}
+	p := newPart(v.x)
+	p.c = c
+	c.mu.Lock()
+	p.memory, p.file = c.memory, c.file
+	c.mu.Unlock()
+	v.parts[c] = p
+	return p
+}
+
+func newPart(x *index) *part {
+	return &part{x: x, hashes: map[[2]int]*columns.Hashes{}, numbers: map[[2]int]*columns.Numbers{}}
+}
+
+// forget drops what a query does not need any more.
+func (v *view) forget(c *chunk) {
+	v.part(c).close()
+	delete(v.parts, c)
+}
+
+func (p *part) close() {
+	if p.open != nil {
+		_ = p.open.Close() // it was only read
+		p.open = nil
+	}
+}
+
+// rows is how many rows a table has.
+func (p *part) rows(table int) int {
+	switch {
+	case p.memory == nil:
+		return p.file.Rows(table)
+	case table == messageRows:
+		return p.memory.messages.Len()
+	}
+	return p.memory.calls.Len()
+}
+
+func (p *part) table(table int) *columns.Table {
+	switch table {
+	case messageRows:
+		return &p.memory.messages
+	case callRows:
+		return &p.memory.calls
+	}
+	return &p.memory.flat
+}
+
+// hash is a column of hashes.
+func (p *part) hash(table, column int) (*columns.Hashes, error) {
+	at := [2]int{table, column}
+	if h := p.hashes[at]; h != nil {
+		return h, nil
+	}
+	h, err := loaded(p, func() columns.Hashes { return columns.Plain(p.table(table).Hashes[column]) }, func() (columns.Hashes, error) { return p.file.Hashes(p.open, table, column) })
+	p.hashes[at] = &h
+	return &h, err
+}
+
+// number is a column of numbers.
+func (p *part) number(table, column int) (*columns.Numbers, error) {
+	at := [2]int{table, column}
+	if n := p.numbers[at]; n != nil {
+		return n, nil
+	}
+	n, err := loaded(p, func() columns.Numbers { return columns.PlainNumbers(p.table(table).Numbers[column]) }, func() (columns.Numbers, error) { return p.file.Numbers(p.open, table, column) })
+	p.numbers[at] = &n
+	return &n, err
+}
+
+// loaded is a column of a part in memory, or in a file. A file that is not as it was made is made
+// again.
+func loaded[T any](p *part, memory func() T, file func() (T, error)) (column T, err error) {
+	if p.memory == nil {
+		if err = p.reach(); err == nil {
+			column, err = file()
+		}
+		if !errors.Is(err, columns.ErrDamaged) {
+			return column, err
+		}
+		if p.memory, err = p.x.again(p.c); err != nil {
+			return column, err
+		}
+	}
+	return memory(), nil
+}
+
+// reach opens the file.
+func (p *part) reach() error {
+	if p.open != nil {
+		return nil
+	}
+	f, err := p.x.dir.Open(p.c.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return columns.ErrDamaged
+	}
+	if err != nil {
+		return fmt.Errorf("cannot open the index of the journal: %w", err)
+	}
+	if p.open = f; !p.file.Same(f) {
+		p.close()
+		return columns.ErrDamaged
+	}
+	return nil
+}
+
+// places returns where the records of a call are, in their order; none when there is no such call.
+func (v *view) places(k Key) ([]place, error) {
+	v.x.mu.RLock()
+	if t := v.x.tail; t != nil && t.rows[k] != nil {
+		defer v.x.mu.RUnlock()
+		return t.placesOf(t.rows[k]), nil
+	}
+	c, list := v.x.home(k), []place(nil)
+	if m := v.x.moved[k]; m != nil {
+		list = m.places
+	}
+	v.x.mu.RUnlock()
+	if c == nil {
+		return nil, nil
+	}
+	p := v.part(c)
+	row, err := p.callRow(k)
+	if err != nil || row < 0 {
+		return nil, err
+	}
+	at, err := p.number(callRows, nAt)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := p.number(callRows, nEvents)
+	if err != nil {
+		return nil, err
+	}
+	events, err := p.number(eventRows, 0)
+	if err != nil {
+		return nil, err
+	}
+	all := []place{{c.first.Segment, int64(at.At(row))}}
+	begin := uint64(0)
+	if row > 0 {
+		begin = ends.At(row - 1)
+	}
+	for i := begin; i < ends.At(row); i++ {
+		all = append(all, place{c.first.Segment, int64(events.At(int(i)))})
+	}
+	return append(all, list...), nil
+}
+
+func (t *tail) placesOf(c *tailCall) (all []place) {
+	for last := c.last; last > 0; last = t.events[last-1].before {
+		all = append(all, place{t.first.Segment, t.events[last-1].at})
+	}
+	all = append(all, place{t.first.Segment, int64(t.calls.Numbers[nAt][c.row])})
+	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
+		all[i], all[j] = all[j], all[i]
+	}
+	return all
+}
+
+// callRow is the row of a call; -1 when there is none.
+func (p *part) callRow(k Key) (int, error) {
+	keys, err := p.number(callRows, nNumber)
+	if err != nil {
+		return -1, err
+	}
+	if row := keys.Search(uint64(k)); row < keys.Len() && Key(keys.At(row)) == k {
+		return row, nil
+	}
+	return -1, nil
+}
+
+// origin returns what a message has of a call that is in another chunk. It is zero when that was
+// removed.
+func (v *view) origin(k Key) (origin, error) {
+	v.x.mu.RLock()
+	of, known := v.x.origin[k]
+	c := v.x.home(k)
+	v.x.mu.RUnlock()
+	if known || c == nil {
+		return of, nil
+	}
+	p := v.part(c)
+	row, err := p.callRow(k)
+	if err != nil || row < 0 {
+		return of, err
+	}
+	at, err := p.number(callRows, nAt)
+	if err != nil {
+		return of, err
+	}
+	messages, err := p.number(messageRows, nAt)
+	if err != nil {
+		return of, err
+	}
+	request := messages.Search(at.At(row))
+	for i := range of {
+		h, err := p.hash(messageRows, mClient+i)
+		if err != nil {
+			return of, err
+		}
+		of[i] = h.At(request)
+	}
+	v.x.mu.Lock()
+	defer v.x.mu.Unlock()
+	if v.x.home(k) == c {
+		v.x.origin[k] = of
+	}
+	return of, nil
+}
+
+// record makes a call, with its Arguments, of its records. The error is ErrNotFound when there is
+// none, or it was removed meanwhile.
+func (v *view) record(k Key) (Record, error) {
+	places, err := v.places(k)
+	if err != nil {
+		return Record{}, err
+	}
+	t := newTable()
+	var arguments []byte
+	for _, p := range places {
+		e, rec, err := v.event(p)
+		if errors.Is(err, chain.ErrNoMark) {
+			return Record{}, ErrNotFound
+		}
+		if err != nil {
+			return Record{}, err
+		}
+		if e, is := e.(*callEvent); is {
+			arguments = e.call.Arguments
+		}
+		t.apply(e, rec.Number, rec.Time)
+	}
+	known := t.calls[k]
+	if known == nil {
+		return Record{}, ErrNotFound
+	}
+	known.Arguments = arguments
+	return known.Record, nil
+}
+
+// event reads the record at a place.
+func (v *view) event(p place) (event, chain.Record, error) {
+	rec, err := v.log.Record(p.segment, p.at)
+	if err != nil {
+		return nil, rec, err
+	}
+	e, err := decodeRecord(rec, v.x.texts)
+	return e, rec, err
+}
+
+// asked reads only the record of how a call was received.
+func (v *view) asked(k Key) (*callEvent, error) {
+	places, err := v.places(k)
+	if err != nil || len(places) == 0 {
+		return nil, errors.Join(err, ErrNotFound)
+	}
+	e, _, err := v.event(places[0])
+	if errors.Is(err, chain.ErrNoMark) {
+		err = ErrNotFound
+	}
+	call, is := e.(*callEvent)
+	if err == nil && !is {
+		err = ErrNotFound
+	}
+	return call, err
+}
+
+// find returns the latest call with a hash that fits.
+func (x *index) find(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (r Record, err error) {
+	v := x.view()
+	defer v.close()
+	found := false
+	err = v.calls(ctx, callScan{static: []condition{{column, []uint32{hash}}}}, func(k Key) (bool, error) {
+		e, err := v.asked(k)
+		if err == nil && fits(&e.call) {
+			r, err = v.record(k)
+			found = err == nil
+		}
+		if errors.Is(err, ErrNotFound) {
+			err = nil
+		}
+		return !found, err
+	})
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return r, err
+}
+
+// call returns a call; nil when there is none.
+func (x *index) call(k Key) (*Record, error) {
+	v := x.view()
+	defer v.close()
+	r, err := v.record(k)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	r.Arguments = nil
+	return &r, err
+}
+
+// passes reports whether a search goes on without what it could not read, because it was removed
+// meanwhile.
+func (v *view) passes(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, chain.ErrNoMark)
+}
