@@ -11,14 +11,14 @@ import (
 type policyFile struct {
 	Version  version        `yaml:"version" doc:"The version of this format: 1."`
 	Name     string         `yaml:"name" doc:"What this policy is called in messages."`
-	Mode     mode           `yaml:"mode" doc:"headless: nobody can be asked, and what would be asked is denied."`
+	Mode     string         `yaml:"mode" oneof:"mode interactive headless" doc:"headless: nobody can be asked, and what would be asked is denied."`
 	Defaults policyDefaults `yaml:"defaults" doc:"What happens when no rule matches."`
 	Unknown  unknownPaths   `yaml:"unknown_paths" doc:"Paths that exist only at run time."`
-	Presets  []preset       `yaml:"presets" doc:"Built-in knowledge of everyday commands and their harmless flags."`
+	Presets  []string       `yaml:"presets" oneof:"preset shell-readonly shell-workspace" doc:"Built-in knowledge of everyday commands and their harmless flags."`
 	Env      policyEnv      `yaml:"env" doc:"Environment variables that commands set."`
 	Commands []commandRule  `yaml:"commands" doc:"Rules about programs."`
 	Paths    []pathRule     `yaml:"paths" doc:"Rules about files and folders, for commands and file tools alike."`
-	PathCase pathCase       `yaml:"path_case" doc:"Whether names that differ only in case are one. auto looks at the workspace."`
+	PathCase string         `yaml:"path_case" oneof:"path_case auto sensitive insensitive" doc:"Whether names that differ only in case are one. auto looks at the workspace."`
 	Net      []netRule      `yaml:"net" doc:"Rules about hosts."`
 	Builtin  struct {
 		Disable []string `yaml:"disable" doc:"Ids of built-in rules that are switched off."`
@@ -27,7 +27,7 @@ type policyFile struct {
 		Timeout   askTime   `yaml:"timeout" doc:"How long a person has to answer, such as 120s. It replaces the configuration's approval.timeout."`
 		OnTimeout onTimeout `yaml:"on_timeout" doc:"What happens when nobody answers."`
 		Grants    later     `yaml:"grants"`
-		OncePer   oncePer   `yaml:"once_per" doc:"conversation: a yes counts for the same question in the whole conversation, until the daemon ends."`
+		OncePer   string    `yaml:"once_per" oneof:"once_per call conversation" doc:"conversation: a yes counts for the same question in the whole conversation, until the daemon ends."`
 	} `yaml:"ask" doc:"Questions to people."`
 	Clients []clientRule `yaml:"clients" doc:"Further policy files, each for the calls of some clients. They can only tighten."`
 }
@@ -54,20 +54,25 @@ type policyEnv struct {
 	Unknown choice   `yaml:"unknown" doc:"Variables that no list knows. It never covers dangerous ones."`
 }
 
+// ruleHead is what every rule has.
+type ruleHead struct {
+	At       place
+	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`
+	Decision choice   `yaml:"decision" doc:"allow, ask or deny. Of commands, allow matches word for word; ask and deny match every spelling."`
+	Reason   string   `yaml:"reason" doc:"Shown to people and to the agent."`
+	Always   bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
+	Except   []string `yaml:"except" doc:"Commands, paths or hosts that the rule does not concern."`
+}
+
 type commandRule struct {
-	At           place
-	ID           string   `yaml:"id" doc:"What explanations and the journal call the rule."`
-	Decision     choice   `yaml:"decision" doc:"allow matches word for word; ask and deny match every spelling."`
-	Reason       string   `yaml:"reason" doc:"Shown to people and to the agent."`
-	Always       bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
-	Classes      []class  `yaml:"class" doc:"Commands of such kinds, by what is known of their programs: destructive loses work that cannot be had again, outgoing sends something off this machine. For ask and deny."`
+	ruleHead
+	Classes      []string `yaml:"class" oneof:"class destructive outgoing" doc:"Commands of such kinds, by what is known of their programs: destructive loses work that cannot be had again, outgoing sends something off this machine. For ask and deny."`
 	Run          []string `yaml:"run" doc:"Commands: * is one word, ** any number, {a,b} a choice."`
-	Except       []string `yaml:"except" doc:"Commands that the rule does not concern."`
 	PermitFlags  []string `yaml:"permit_flags" doc:"Flags known to be unsafe that the rule wants to cover. For allow."`
 	ForbidFlags  []string `yaml:"forbid_flags" doc:"Flags that the rule does not cover. For allow."`
 	RequireFlags []string `yaml:"require_flags" doc:"Flags with their values that a command must have, in any spelling and place, and that patterns leave out. For allow."`
 	Dirs         []string `yaml:"cwd" doc:"Folders in which the rule holds."`
-	Profile      profile  `yaml:"sandbox" doc:"The sandbox in which such a command runs, when it is stricter than the configured one."`
+	Profile      string   `yaml:"sandbox" oneof:"sandbox read-only workspace-write" doc:"The sandbox in which such a command runs, when it is stricter than the configured one."`
 	Examples     struct {
 		Match    []string `yaml:"match" doc:"Commands that the rule must match."`
 		NotMatch []string `yaml:"not_match" doc:"Commands that the rule must not match."`
@@ -75,27 +80,17 @@ type commandRule struct {
 }
 
 type pathRule struct {
-	At       place
-	ID       string      `yaml:"id" doc:"What explanations and the journal call the rule."`
-	Decision choice      `yaml:"decision" doc:"allow, ask or deny."`
-	Reason   string      `yaml:"reason" doc:"Shown to people and to the agent."`
-	Always   bool        `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
-	Ops      []operation `yaml:"ops" doc:"What is done to the path; both when absent."`
-	Match    []string    `yaml:"match" doc:"Paths: * within a name, ** any depth, {a,b} a choice; ${workspace}, ${home}, ${tmp}."`
-	Except   []string    `yaml:"except" doc:"Paths that the rule does not concern."`
+	ruleHead
+	Ops   []string `yaml:"ops" oneof:"operation read write" doc:"What is done to the path; both when absent."`
+	Match []string `yaml:"match" doc:"Paths: * within a name, ** any depth, {a,b} a choice; ${workspace}, ${home}, ${tmp}."`
 }
 
 type netRule struct {
-	At       place
-	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`
-	Decision choice   `yaml:"decision" doc:"allow, ask or deny."`
-	Reason   string   `yaml:"reason" doc:"Shown to people and to the agent."`
-	Always   bool     `yaml:"always" doc:"Asked at every call; no earlier answer counts. For ask."`
-	Hosts    []string `yaml:"hosts" doc:"Names, addresses, or *. and a name."`
-	Except   []string `yaml:"except" doc:"Hosts that the rule does not concern."`
-	Ports    []int    `yaml:"ports" doc:"Any when absent."`
-	Schemes  []string `yaml:"schemes" doc:"Any when absent."`
-	Methods  []string `yaml:"methods" doc:"Of HTTP; any when absent."`
+	ruleHead
+	Hosts   []string `yaml:"hosts" doc:"Names, addresses, or *. and a name."`
+	Ports   []int    `yaml:"ports" doc:"Any when absent."`
+	Schemes []string `yaml:"schemes" doc:"Any when absent."`
+	Methods []string `yaml:"methods" doc:"Of HTTP; any when absent."`
 }
 
 // clientRule names a policy file for the calls of some clients.
@@ -111,7 +106,7 @@ type clientRule struct {
 // parsePolicy reads one layer of policy. Defaults that the file does not name
 // are unset, but never loosen what cannot be analysed; unsaid is its path_case
 // when it names none.
-func parsePolicy(file string, src []byte, unset policy.Action, unsaid pathCase) (layer, error) {
+func parsePolicy(file string, src []byte, unset policy.Action, unsaid string) (layer, error) {
 	d := &decoder{file: file, lines: linesOf(src)}
 	w := policyFile{PathCase: unsaid}
 	if err := d.decode(src, &w); err != nil {
@@ -121,31 +116,21 @@ func parsePolicy(file string, src []byte, unset policy.Action, unsaid pathCase) 
 		return layer{}, d.errorAt(place{1, 1}, "version is missing: begin the file with version: 1")
 	}
 	f := policy.File{
-		Name: file, Title: w.Name, Headless: bool(w.Mode), Env: w.Env.Allow, Disable: w.Builtin.Disable,
-		AskTimeout: time.Duration(w.Ask.Timeout), OncePer: string(w.Ask.OncePer), Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
-	}
-	for _, p := range w.Presets {
-		f.Presets = append(f.Presets, string(p))
+		Name: file, Title: w.Name, Headless: w.Mode == "headless", Presets: w.Presets, Env: w.Env.Allow, Disable: w.Builtin.Disable,
+		AskTimeout: time.Duration(w.Ask.Timeout), OncePer: w.Ask.OncePer, Lines: make(map[string]int), FoldCase: w.PathCase == caseInsensitive, AutoCase: w.PathCase == caseAuto,
 	}
 	w.setDefaults(&f, unset)
 	var heads []ruleHead
 	for _, r := range w.Commands {
-		f.Commands, heads = append(f.Commands, r.rule()), append(heads, ruleHead{r.At, r.ID, r.Decision})
+		f.Commands, heads = append(f.Commands, r.rule()), append(heads, r.ruleHead)
 	}
 	for _, r := range w.Paths {
-		f.Paths, heads = append(f.Paths, r.rule()), append(heads, ruleHead{r.At, r.ID, r.Decision})
+		f.Paths, heads = append(f.Paths, r.rule()), append(heads, r.ruleHead)
 	}
 	for _, r := range w.Net {
-		f.Net, heads = append(f.Net, r.rule()), append(heads, ruleHead{r.At, r.ID, r.Decision})
+		f.Net, heads = append(f.Net, r.rule()), append(heads, r.ruleHead)
 	}
 	return layer{file: f, decoder: d, named: w.Clients}, d.checkRules(heads)
-}
-
-// ruleHead is what every rule has.
-type ruleHead struct {
-	at       place
-	id       string
-	decision choice
 }
 
 // setDefaults takes over the defaults, and the lines of those that are written.
@@ -188,42 +173,43 @@ func (w *policyFile) namesRaised() bool {
 func (d *decoder) checkRules(rules []ruleHead) error {
 	seen := make(map[string]place)
 	for _, r := range rules {
-		switch first, twice := seen[r.id]; {
-		case r.id == "":
-			return d.errorAt(r.at, "the rule has no id: explanations and the journal refer to it")
+		switch first, twice := seen[r.ID]; {
+		case r.ID == "":
+			return d.errorAt(r.At, "the rule has no id: explanations and the journal refer to it")
 		case twice:
-			return d.errorAt(r.at, "the id %q is already used in line %d", r.id, first.line)
-		case !r.decision.set:
-			return d.errorAt(r.at, "rule %q has no decision: expected allow, ask or deny", r.id)
+			return d.errorAt(r.At, "the id %q is already used in line %d", r.ID, first.line)
+		case !r.Decision.set:
+			return d.errorAt(r.At, "rule %q has no decision: expected allow, ask or deny", r.ID)
 		}
-		seen[r.id] = r.at
+		seen[r.ID] = r.At
 	}
 	return nil
 }
 
+// rule is the part of a rule that all have.
+func (r ruleHead) rule() policy.Rule {
+	return policy.Rule{ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except}
+}
+
 func (r commandRule) rule() policy.Rule {
-	out := policy.Rule{
-		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except, Run: r.Run,
-		PermitFlags: r.PermitFlags, ForbidFlags: r.ForbidFlags, RequireFlags: r.RequireFlags, Dirs: r.Dirs, Profile: string(r.Profile),
-		Match: r.Examples.Match, NotMatch: r.Examples.NotMatch,
-	}
-	for _, c := range r.Classes {
-		out.Classes = append(out.Classes, string(c))
-	}
+	out := r.ruleHead.rule()
+	out.Classes, out.Run, out.Dirs, out.Profile = r.Classes, r.Run, r.Dirs, r.Profile
+	out.PermitFlags, out.ForbidFlags, out.RequireFlags = r.PermitFlags, r.ForbidFlags, r.RequireFlags
+	out.Match, out.NotMatch = r.Examples.Match, r.Examples.NotMatch
 	return out
 }
 
 func (r pathRule) rule() policy.Rule {
-	out := policy.Rule{ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except, Paths: r.Match}
+	out := r.ruleHead.rule()
+	out.Paths = r.Match
 	for _, op := range r.Ops {
-		out.Ops = append(out.Ops, policy.Kind(op))
+		out.Ops = append(out.Ops, map[string]policy.Kind{"read": policy.Read, "write": policy.Write}[op])
 	}
 	return out
 }
 
 func (r netRule) rule() policy.Rule {
-	return policy.Rule{
-		ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always,
-		Hosts: r.Hosts, Except: r.Except, Ports: r.Ports, Schemes: r.Schemes, Methods: r.Methods,
-	}
+	out := r.ruleHead.rule()
+	out.Hosts, out.Ports, out.Schemes, out.Methods = r.Hosts, r.Ports, r.Schemes, r.Methods
+	return out
 }

@@ -45,13 +45,18 @@ func schemaOf(t reflect.Type) map[string]any {
 func schemaOfObject(t reflect.Type) map[string]any {
 	properties := make(map[string]any)
 	required := []string{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	for _, f := range reflect.VisibleFields(t) {
+		key := f.Tag.Get("yaml")
 		if key == "" || f.Type == reflect.TypeFor[later]() {
 			continue
 		}
 		property := schemaOf(f.Type)
+		if words := strings.Fields(f.Tag.Get("oneof")); len(words) > 0 {
+			property = map[string]any{"enum": words[1:]}
+			if f.Type.Kind() == reflect.Slice {
+				property = map[string]any{"type": "array", "items": property}
+			}
+		}
 		if doc := f.Tag.Get("doc"); doc != "" {
 			property["description"] = doc
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 // The words of a policy file that have a meaning. A type that takes one of a
-// closed set lists it in words: the reader and PolicySchema take it from there.
+// closed set lists it in words, a text in the tag oneof, behind what it is called:
+// the reader and PolicySchema take it from there.
 
 // oneOf checks a word, and says which one was probably meant.
 func oneOf(what string, text []byte, words []string) error {
@@ -66,19 +67,6 @@ func (w *wary) UnmarshalText(text []byte) error {
 	return (*choice)(w).UnmarshalText(text)
 }
 
-type operation policy.Kind
-
-func (operation) words() []string { return []string{"read", "write"} }
-
-// UnmarshalText reads read or write.
-func (o *operation) UnmarshalText(text []byte) error {
-	*o = operation(policy.Read)
-	if string(text) == "write" {
-		*o = operation(policy.Write)
-	}
-	return oneOf("operation", text, o.words())
-}
-
 type version int
 
 // UnmarshalText accepts the one version there is.
@@ -90,63 +78,11 @@ func (v *version) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// mode is true when nobody can be asked.
-type mode bool
-
-func (mode) words() []string { return []string{"interactive", "headless"} }
-
-// UnmarshalText reads interactive or headless.
-func (m *mode) UnmarshalText(text []byte) error {
-	*m = string(text) == "headless"
-	return oneOf("mode", text, m.words())
-}
-
-// pathCase tells whether paths that differ only in case are one path.
-type pathCase string
-
+// Of path_case.
 const (
-	caseAuto        pathCase = "auto"
-	caseInsensitive pathCase = "insensitive"
+	caseAuto        = "auto"
+	caseInsensitive = "insensitive"
 )
-
-func (pathCase) words() []string { return []string{"auto", "sensitive", "insensitive"} }
-
-// UnmarshalText reads the word.
-func (p *pathCase) UnmarshalText(text []byte) error {
-	*p = pathCase(text)
-	return oneOf("path_case", text, p.words())
-}
-
-type preset string
-
-func (preset) words() []string { return []string{"shell-readonly", "shell-workspace"} }
-
-// UnmarshalText reads the name.
-func (p *preset) UnmarshalText(text []byte) error {
-	*p = preset(text)
-	return oneOf("preset", text, p.words())
-}
-
-type class string
-
-func (class) words() []string { return []string{"destructive", "outgoing"} }
-
-// UnmarshalText reads the name.
-func (c *class) UnmarshalText(text []byte) error {
-	*c = class(text)
-	return oneOf("class", text, c.words())
-}
-
-// profile is the sandbox that a rule demands. It can only tighten.
-type profile string
-
-func (profile) words() []string { return []string{"read-only", "workspace-write"} }
-
-// UnmarshalText reads the name.
-func (p *profile) UnmarshalText(text []byte) error {
-	*p = profile(text)
-	return oneOf("sandbox", text, p.words())
-}
 
 type askTime time.Duration
 
@@ -176,17 +112,6 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 		return fmt.Errorf("cannot be %q: what nobody answers is denied", text)
 	}
 	return nil
-}
-
-// oncePer is for how long a yes counts.
-type oncePer string
-
-func (oncePer) words() []string { return []string{"call", "conversation"} }
-
-// UnmarshalText reads the word.
-func (o *oncePer) UnmarshalText(text []byte) error {
-	*o = oncePer(text)
-	return oneOf("once_per", text, o.words())
 }
 
 // later is a key that files for other versions may have. Reading it as if it

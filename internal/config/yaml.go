@@ -54,6 +54,8 @@ type decoder struct {
 	file  string
 	lines []string
 	texts []text // that were decoded so far
+
+	words []string // of the tag oneof of the field that is decoded
 }
 
 type text struct {
@@ -200,7 +202,8 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 		if !ok {
 			return d.unknownKey(key, at, fields, path)
 		}
-		if err := d.value(e.Value, field, join(path, key)); err != nil {
+		d.words = strings.Fields(field.Get("oneof"))
+		if err := d.value(e.Value, field.Value, join(path, key)); err != nil {
 			return err
 		}
 	}
@@ -303,6 +306,15 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 			return d.wrongType(n, path, `a duration such as "90s"`)
 		}
 		v.SetInt(int64(period))
+	case v.Kind() == reflect.String && len(d.words) > 0:
+		s, ok := scalarText(n)
+		if !ok {
+			return d.wrongType(n, path, "one value")
+		}
+		if err := oneOf(d.words[0], []byte(s), d.words[1:]); err != nil {
+			return d.errorAt(placeOf(n), "%s: %v", path, err)
+		}
+		v.SetString(s)
 	case v.Kind() == reflect.String:
 		s, ok := stringText(n)
 		if !ok {
@@ -346,7 +358,7 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-func (d *decoder) unknownKey(key string, at place, fields map[string]reflect.Value, path string) error {
+func (d *decoder) unknownKey(key string, at place, fields map[string]field, path string) error {
 	known := make([]string, 0, len(fields))
 	for k, v := range fields {
 		if v.Type() == reflect.TypeFor[later]() {

@@ -3,19 +3,23 @@ package config
 import (
 	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
 
 // What the decoder needs to know of structs and of the syntax tree.
 
-func fieldsOf(v reflect.Value) map[string]reflect.Value {
-	fields := make(map[string]reflect.Value)
-	for i := range v.NumField() {
-		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		if key != "" && key != "-" {
-			fields[key] = v.Field(i)
+// field is a field of a struct with its tags.
+type field struct {
+	reflect.Value
+	reflect.StructTag
+}
+
+func fieldsOf(v reflect.Value) map[string]field {
+	fields := make(map[string]field)
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if key := f.Tag.Get("yaml"); key != "" {
+			fields[key] = field{v.FieldByIndex(f.Index), f.Tag}
 		}
 	}
 	return fields
@@ -23,10 +27,8 @@ func fieldsOf(v reflect.Value) map[string]reflect.Value {
 
 // setPlace records where a struct stands, if it wants to know.
 func setPlace(v reflect.Value, at place) {
-	for i := range v.NumField() {
-		if v.Field(i).Type() == reflect.TypeFor[place]() {
-			v.Field(i).Set(reflect.ValueOf(at))
-		}
+	if f := v.FieldByName("At"); f.IsValid() && f.Type() == reflect.TypeFor[place]() {
+		f.Set(reflect.ValueOf(at))
 	}
 }
 
