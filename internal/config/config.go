@@ -61,33 +61,34 @@ type Env struct {
 	Set  map[string]string // wins over what is passed
 }
 
-// Limits bound what clients and calls may use. Sizes are bytes.
+// Limits bound what clients and calls may use. Sizes are bytes. The tag is names the
+// default, the least and the most; 0 for the most is none.
 type Limits struct {
-	MaxFrameBytes      int64         // of one incoming frame; a larger one ends the connection
-	OutboxBytes        int64         // unsent live output kept for a connection
-	ReturnBytes        int64         // of each stream in a return
-	SpoolBytes         int64         // output of a call kept on disk
-	StateBytes         int64         // of all that is kept: journal, output, quarantine, caches; the oldest goes first
-	RecordKeep         time.Duration // how long a part of the journal is kept after its end
-	SpoolKeep          time.Duration // how long output is kept
-	QuarantineKeep     time.Duration // how long is kept what was taken away
-	CachesKeep         time.Duration // how long the changes of a workspace's calls to tool caches are kept after their last use
-	Linger             time.Duration // how long a call outlives its connection; 0 = not at all
-	ConcurrentCalls    int64         // running at the same time
-	WaitingCalls       int64         // of all connections: received, not yet running
-	CallsPerConnection int64         // not yet answered
-	ConcurrentPerConn  int64         // of ConcurrentCalls; further ones wait
-	BackgroundCalls    int64         // running on after their return; 0 = none
-	BackgroundPerConn  int64         // of BackgroundCalls; more are refused
-	BackgroundTimeout  time.Duration // the longest life of one
-	AskedHosts         int64         // that one running call may put before a person
-	Connections        int64         // of all clients
-	IncomingBytes      int64         // of frames that are being received, over all connections
-	Timeout            time.Duration // of a call that names none
-	MaxTimeout         time.Duration // that a call may name
-	Grace              time.Duration // between TERM and KILL
-	Ping               time.Duration // between pings of a connection
-	Idle               time.Duration // silence after which a connection is closed
+	MaxFrameBytes      int64         `yaml:"max_frame_bytes" is:"16MiB 1KiB 1GiB"`      // of one incoming frame; a larger one ends the connection
+	OutboxBytes        int64         `yaml:"outbox_bytes" is:"4MiB 64KiB 1GiB"`         // unsent live output kept for a connection
+	ReturnBytes        int64         `yaml:"return_bytes" is:"30000B 1000B 64MiB"`      // of each stream in a return
+	SpoolBytes         int64         `yaml:"spool_bytes" is:"64MiB 0B 0B"`              // output of a call kept on disk
+	StateBytes         int64         `yaml:"state_bytes" is:"16GiB 64MiB 0B"`           // of all that is kept: journal, output, quarantine, caches; the oldest goes first
+	RecordKeep         time.Duration `yaml:"record_keep" is:"87600h 0 87600h"`          // how long a part of the journal is kept after its end
+	SpoolKeep          time.Duration `yaml:"spool_keep" is:"168h 0 87600h"`             // how long output is kept
+	QuarantineKeep     time.Duration `yaml:"quarantine_keep" is:"720h 0 87600h"`        // how long is kept what was taken away
+	CachesKeep         time.Duration `yaml:"caches_keep" is:"720h 0 87600h"`            // how long the changes of a workspace's calls to tool caches are kept after their last use
+	Linger             time.Duration `yaml:"linger" is:"60s 0 24h"`                     // how long a call outlives its connection; 0 = not at all
+	ConcurrentCalls    int64         `yaml:"concurrent_calls" is:"64 1 10000"`          // running at the same time
+	WaitingCalls       int64         `yaml:"waiting_calls" is:"1024 1 1000000"`         // of all connections: received, not yet running
+	CallsPerConnection int64         `yaml:"calls_per_connection" is:"256 1 1000000"`   // not yet answered
+	ConcurrentPerConn  int64         `yaml:"concurrent_per_connection" is:"32 1 10000"` // of ConcurrentCalls; further ones wait
+	BackgroundCalls    int64         `yaml:"background_calls" is:"16 0 10000"`          // running on after their return; 0 = none
+	BackgroundPerConn  int64         `yaml:"background_per_connection" is:"8 1 10000"`  // of BackgroundCalls; more are refused
+	BackgroundTimeout  time.Duration `yaml:"background_timeout" is:"8h 1s 720h"`        // the longest life of one
+	AskedHosts         int64         `yaml:"asked_hosts" is:"32 0 4096"`                // that one running call may put before a person
+	Connections        int64         `yaml:"connections" is:"1024 1 1000000"`           // of all clients
+	IncomingBytes      int64         `yaml:"incoming_bytes" is:"256MiB 1MiB 1TiB"`      // of frames that are being received, over all connections
+	Timeout            time.Duration `yaml:"timeout" is:"120s 1ms 168h"`                // of a call that names none; at most MaxTimeout
+	MaxTimeout         time.Duration `yaml:"max_timeout" is:"600s 1s 168h"`             // that a call may name
+	Grace              time.Duration `yaml:"grace" is:"2s 0 1m"`                        // between TERM and KILL
+	Ping               time.Duration `yaml:"ping" is:"30s 10ms 1h"`                     // between pings of a connection
+	Idle               time.Duration `yaml:"idle" is:"90s 10ms 24h"`                    // silence after which a connection is closed
 }
 
 // Options says where Load looks. The zero value reads the default file and the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -15,10 +16,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-const (
-	mib = 1 << 20
-	gib = 1 << 30
-)
+const gib = 1 << 30
 
 // defaults returns the defaults, without paths: they depend on the machine.
 func defaults() Config {
@@ -35,17 +33,6 @@ func defaults() Config {
 			Limits: sandbox.Limits{
 				Processes: 512, OpenFiles: 4096, FileBytes: 4 * gib, MemoryBytes: 4 * gib, TmpBytes: gib / 2,
 			},
-		},
-		Limits: Limits{
-			MaxFrameBytes: 16 * mib, OutboxBytes: 4 * mib, ReturnBytes: 30000, SpoolBytes: 64 * mib,
-			Linger:     60 * time.Second,
-			StateBytes: 16 * gib, RecordKeep: 10 * 365 * 24 * time.Hour,
-			SpoolKeep: 7 * 24 * time.Hour, QuarantineKeep: 30 * 24 * time.Hour, CachesKeep: 30 * 24 * time.Hour,
-			ConcurrentCalls: 64, ConcurrentPerConn: 32, WaitingCalls: 1024, CallsPerConnection: 256,
-			BackgroundCalls: 16, BackgroundPerConn: 8, BackgroundTimeout: 8 * time.Hour, AskedHosts: 32,
-			Connections: 1024, IncomingBytes: 256 * mib,
-			Timeout: 120 * time.Second, MaxTimeout: 600 * time.Second, Grace: 2 * time.Second,
-			Ping: 30 * time.Second, Idle: 90 * time.Second,
 		},
 		Terminal:   usualTerminal(runtime.GOOS),
 		WarmShells: 2,
@@ -69,7 +56,7 @@ func (l *loader) build(raw file) Config {
 	l.network(&c, raw)
 	c.Tokens = l.tokens(raw, c.Tokens)
 	l.duration(&c.ApprovalTime, raw.Approval.Timeout, "approval.timeout", time.Second/10, 24*time.Hour)
-	l.limits(&c.Limits, raw)
+	l.limits(&c.Limits, raw.Limits)
 	l.paths(&c, raw)
 	l.sandbox(&c, raw)
 	c.Caches = l.caches(&c, raw.Sandbox.Caches)
@@ -237,38 +224,43 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	return roles
 }
 
-func (l *loader) limits(d *Limits, raw file) {
-	r := raw.Limits
-	l.size(&d.MaxFrameBytes, r.MaxFrameBytes, "limits.max_frame_bytes", bounds{1 << 10, 1 * gib})
-	l.size(&d.OutboxBytes, r.OutboxBytes, "limits.outbox_bytes", bounds{64 << 10, 1 * gib})
-	l.size(&d.ReturnBytes, r.ReturnBytes, "limits.return_bytes", bounds{1000, 64 * mib})
-	l.size(&d.SpoolBytes, r.SpoolBytes, "limits.spool_bytes", bounds{0, 0})
-	l.duration(&d.Linger, r.Linger, "limits.linger", 0, 24*time.Hour)
-	l.count(&d.ConcurrentCalls, r.ConcurrentCalls, "limits.concurrent_calls", bounds{1, 10000})
-	l.count(&d.WaitingCalls, r.WaitingCalls, "limits.waiting_calls", bounds{1, 1e6})
-	l.count(&d.CallsPerConnection, r.CallsPerConnection, "limits.calls_per_connection", bounds{1, 1e6})
-	l.count(&d.ConcurrentPerConn, r.ConcurrentPerConn, "limits.concurrent_per_connection", bounds{1, 10000})
-	l.count(&d.BackgroundCalls, r.BackgroundCalls, "limits.background_calls", bounds{0, 10000})
-	l.count(&d.BackgroundPerConn, r.BackgroundPerConn, "limits.background_per_connection", bounds{1, 10000})
-	l.duration(&d.BackgroundTimeout, r.BackgroundTimeout, "limits.background_timeout", time.Second, 30*24*time.Hour)
-	l.count(&d.AskedHosts, r.AskedHosts, "limits.asked_hosts", bounds{0, 4096})
-	l.size(&d.StateBytes, r.StateBytes, "limits.state_bytes", bounds{64 * mib, 0})
-	l.duration(&d.RecordKeep, r.RecordKeep, "limits.record_keep", 0, 10*365*24*time.Hour)
-	l.duration(&d.SpoolKeep, r.SpoolKeep, "limits.spool_keep", 0, 10*365*24*time.Hour)
-	l.duration(&d.QuarantineKeep, r.QuarantineKeep, "limits.quarantine_keep", 0, 10*365*24*time.Hour)
-	l.duration(&d.CachesKeep, r.CachesKeep, "limits.caches_keep", 0, 10*365*24*time.Hour)
-	l.count(&d.Connections, r.Connections, "limits.connections", bounds{1, 1e6})
-	l.size(&d.IncomingBytes, r.IncomingBytes, "limits.incoming_bytes", bounds{1 * mib, 1 << 40})
-	l.duration(&d.MaxTimeout, r.MaxTimeout, "limits.max_timeout", time.Second, 7*24*time.Hour)
-	l.duration(&d.Timeout, r.Timeout, "limits.timeout", time.Millisecond, d.MaxTimeout)
-	l.duration(&d.Grace, r.Grace, "limits.grace", 0, time.Minute)
-	l.duration(&d.Ping, r.Ping, "limits.ping", 10*time.Millisecond, time.Hour)
-	l.duration(&d.Idle, r.Idle, "limits.idle", 10*time.Millisecond, 24*time.Hour)
-	if d.Idle <= d.Ping {
-		l.fail(written(r.Idle, r.Ping), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+// limits settles the limits by their tags.
+func (l *loader) limits(d *Limits, raw limits) {
+	v := reflect.ValueOf(d).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		is := strings.Fields(f.Tag.Get("is"))
+		name := f.Tag.Get("yaml")
+		switch dst := v.Field(i).Addr().Interface().(type) {
+		case *time.Duration:
+			var of [3]time.Duration
+			for n := range of {
+				of[n], _ = time.ParseDuration(is[n]) // see TestLimitsHaveDefaultsWithinTheirBounds
+			}
+			*dst = of[0]
+			l.duration(dst, raw[name], "limits."+name, of[1], of[2])
+		case *int64:
+			var of [3]int64
+			for n := range of {
+				of[n], _ = parseSize(is[n])
+			}
+			*dst = of[0]
+			read := l.count
+			if strings.HasSuffix(is[0], "B") {
+				read = l.size
+			}
+			read(dst, raw[name], "limits."+name, bounds{of[1], of[2]})
+		}
 	}
-	if d.Timeout > d.MaxTimeout {
-		l.fail(r.MaxTimeout, "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
+	if d.Idle <= d.Ping {
+		l.fail(written(raw["idle"], raw["ping"]), "limits.idle (%s) must be longer than limits.ping (%s): a client answers once a ping", d.Idle, d.Ping)
+	}
+	switch most := raw["max_timeout"]; {
+	case d.Timeout <= d.MaxTimeout:
+	case raw["timeout"].set:
+		l.fail(raw["timeout"], "limits.timeout is %s: expected at most %s", d.Timeout, d.MaxTimeout)
+	default:
+		l.fail(most, "limits.max_timeout (%s) must not be shorter than limits.timeout (%s)", d.MaxTimeout, d.Timeout)
 	}
 }
 

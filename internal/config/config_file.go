@@ -1,5 +1,7 @@
 package config
 
+import "reflect"
+
 // file is the shape of the configuration file. Values stay text with a position
 // until they are checked, so that every fault can be shown where it stands.
 type file struct {
@@ -55,34 +57,8 @@ type file struct {
 			SNI     scalar   `yaml:"sni_check"`
 		} `yaml:"egress"`
 	} `yaml:"sandbox"`
-	Limits struct {
-		MaxFrameBytes      scalar `yaml:"max_frame_bytes"`
-		OutboxBytes        scalar `yaml:"outbox_bytes"`
-		ReturnBytes        scalar `yaml:"return_bytes"`
-		SpoolBytes         scalar `yaml:"spool_bytes"`
-		Linger             scalar `yaml:"linger"`
-		ConcurrentCalls    scalar `yaml:"concurrent_calls"`
-		WaitingCalls       scalar `yaml:"waiting_calls"`
-		CallsPerConnection scalar `yaml:"calls_per_connection"`
-		ConcurrentPerConn  scalar `yaml:"concurrent_per_connection"`
-		BackgroundCalls    scalar `yaml:"background_calls"`
-		BackgroundPerConn  scalar `yaml:"background_per_connection"`
-		BackgroundTimeout  scalar `yaml:"background_timeout"`
-		AskedHosts         scalar `yaml:"asked_hosts"`
-		SpoolKeep          scalar `yaml:"spool_keep"`
-		StateBytes         scalar `yaml:"state_bytes"`
-		RecordKeep         scalar `yaml:"record_keep"`
-		QuarantineKeep     scalar `yaml:"quarantine_keep"`
-		CachesKeep         scalar `yaml:"caches_keep"`
-		Connections        scalar `yaml:"connections"`
-		IncomingBytes      scalar `yaml:"incoming_bytes"`
-		Timeout            scalar `yaml:"timeout"`
-		MaxTimeout         scalar `yaml:"max_timeout"`
-		Grace              scalar `yaml:"grace"`
-		Ping               scalar `yaml:"ping"`
-		Idle               scalar `yaml:"idle"`
-	} `yaml:"limits"`
-	Env struct {
+	Limits limits `yaml:"limits"`
+	Env    struct {
 		Pass []scalar          `yaml:"pass"`
 		Set  map[string]scalar `yaml:"set"`
 	} `yaml:"env"`
@@ -98,6 +74,16 @@ type file struct {
 	Telemetry struct {
 		Endpoint scalar `yaml:"otlp_endpoint"`
 	} `yaml:"telemetry"`
+}
+
+// limits are the settings of Limits, by their names in the file.
+type limits map[string]scalar
+
+func (limits) keys() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Limits]()) {
+		names = append(names, f.Tag.Get("yaml"))
+	}
+	return names
 }
 
 // scalar is a single value and the place where it was written.

@@ -3,8 +3,9 @@ package config
 import (
 	"encoding"
 	"fmt"
+	"maps"
 	"reflect"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -200,7 +201,8 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 		}
 		field, ok := fields[key]
 		if !ok {
-			return d.unknownKey(key, at, fields, path)
+			maps.DeleteFunc(fields, func(_ string, f taggedField) bool { return f.Type() == reflect.TypeFor[later]() })
+			return d.unknownKey(key, at, slices.Collect(maps.Keys(fields)), path)
 		}
 		d.words = strings.Fields(field.Get("oneof"))
 		if err := d.value(e.Value, field.Value, join(path, key)); err != nil {
@@ -262,6 +264,9 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 		key, err := keyText(e.Key)
 		if err != nil {
 			return d.errorAt(placeOf(e.Key), "%v", err)
+		}
+		if k, ok := v.Interface().(interface{ keys() []string }); ok && !slices.Contains(k.keys(), key) {
+			return d.unknownKey(key, placeOf(e.Key), k.keys(), path)
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
 		if err := d.value(e.Value, item, join(path, key)); err != nil {
@@ -358,15 +363,8 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-func (d *decoder) unknownKey(key string, at place, fields map[string]field, path string) error {
-	known := make([]string, 0, len(fields))
-	for k, v := range fields {
-		if v.Type() == reflect.TypeFor[later]() {
-			continue
-		}
-		known = append(known, k)
-	}
-	sort.Strings(known)
+func (d *decoder) unknownKey(key string, at place, known []string, path string) error {
+	slices.Sort(known)
 	if path != "" {
 		path = " in " + path
 	}

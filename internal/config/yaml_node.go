@@ -9,17 +9,17 @@ import (
 
 // What the decoder needs to know of structs and of the syntax tree.
 
-// field is a field of a struct with its tags.
-type field struct {
+// taggedField is a field of a struct with its tags.
+type taggedField struct {
 	reflect.Value
 	reflect.StructTag
 }
 
-func fieldsOf(v reflect.Value) map[string]field {
-	fields := make(map[string]field)
+func fieldsOf(v reflect.Value) map[string]taggedField {
+	fields := make(map[string]taggedField)
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if key := f.Tag.Get("yaml"); key != "" {
-			fields[key] = field{v.FieldByIndex(f.Index), f.Tag}
+			fields[key] = taggedField{v.FieldByIndex(f.Index), f.Tag}
 		}
 	}
 	return fields
