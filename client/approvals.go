@@ -109,7 +109,6 @@ func (d Decision) answers(f *frame) bool {
 	return false
 }
 
-// is reports whether the call was decided as d says.
 func (d Decision) is(r message.ApprovalResolved) bool {
 	var widened message.Widening
 	if r.Widened != nil {

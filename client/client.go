@@ -144,7 +144,6 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// dialError describes the daemon's answer, if any.
 func dialError(url string, response *http.Response, err error) error {
 	if response == nil {
 		return fmt.Errorf("cannot connect to toold at %s: %w: %w", url, ErrUnreachable, err)
@@ -201,7 +200,6 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// read delivers every frame to its waiters.
 func (c *Client) read() {
 	defer close(c.ended)
 	defer c.conn.Close()

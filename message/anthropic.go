@@ -52,7 +52,6 @@ func (w wireToolUse) toolCall() (ToolCall, *Error) {
 	return call, nil
 }
 
-// toolUsesOf returns the tool_use blocks in the content of an assistant's message.
 func (x *decoding) toolUsesOf(content json.RawMessage) []wireToolUse {
 	if len(content) == 0 || content[0] != '[' {
 		return nil

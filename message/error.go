@@ -101,7 +101,6 @@ func (e *Error) Refer(frame []byte) {
 	}
 }
 
-// identOf returns the identifier in raw, or "".
 func identOf(raw []byte) string {
 	if s, err := unquote(raw); err == nil && printable(s) {
 		return s

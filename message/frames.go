@@ -52,7 +52,6 @@ var clientFrames = sync.OnceValue(func() []frameType {
 	}
 })
 
-// special is a frame that decode turns into another type.
 func special[T any](value string, decode func(*decoding)) frameType {
 	return frameType{key: "message_type", value: value, typ: reflect.TypeFor[T](), decode: func(_ *Decoder, x *decoding) { decode(x) }}
 }
@@ -81,7 +80,6 @@ func plainFrame[T any, P interface {
 	})
 }
 
-// decoderOf returns the decoder of frames of a kind, or nil.
 func decoderOf(kind string) func(*Decoder, *decoding) {
 	value, isRole := strings.CutPrefix(kind, roleKind)
 	for _, f := range clientFrames() {

@@ -60,14 +60,12 @@ func (record Record) History() []byte {
 	return text
 }
 
-// familyCall is a call in Letta's API.
 type familyCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 	CallID    string `json:"tool_call_id"`
 }
 
-// familyCalls converts a call, or an array of calls.
 func familyCalls(raw json.RawMessage) json.RawMessage {
 	type recorded struct {
 		familyCall

@@ -73,7 +73,6 @@ func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (
 	return newCall(w.CallID, tool, arguments, faults), nil
 }
 
-// emit requests the calls of an item.
 func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCall) *Request {
 	request := w.request(dialect, x.frame)
 	request.Calls = calls
@@ -143,7 +142,6 @@ func (d *Decoder) shellCall(x *decoding) {
 	request.Most, request.Item = w.Action.MaxOutput, first.ID
 }
 
-// partID returns the id of the call of command n of an item.
 func partID(item string, n int) string { return fmt.Sprintf("%s#%d", item, n) }
 
 // commands returns the calls of the commands: under id, or numbered if id is empty.
@@ -215,7 +213,6 @@ func (r ToolReturn) Ended() bool { return r.ErrorType == nil && !r.TimedOut && !
 
 func refusals() []ErrorType { return []ErrorType{Denied, ApprovalTimeout, ProtectedPath} }
 
-// command converts the return to that of a command of a shell_call.
 func (r ToolReturn) command(most *int64) shellResult {
 	c := shellResult{Stdout: strings.Join(r.Stdout, ""), Stderr: strings.Join(r.Stderr, "")}
 	switch {

@@ -62,10 +62,8 @@ func (o object) duplicates() []string {
 	return keys
 }
 
-// splitObject returns the members of an object of a valid frame.
 func splitObject(raw json.RawMessage) (object, error) { return strict.Object(raw, maxMembers) }
 
-// splitArray returns the elements of an array of a valid frame.
 func splitArray(raw json.RawMessage) ([]json.RawMessage, error) {
 	return strict.Array(raw, maxElements)
 }

@@ -169,7 +169,6 @@ type Suggestion struct {
 	WouldNotAllow []string `json:"would_not_allow,omitempty"` // similar commands
 }
 
-// shownCall is a call in a message to people.
 type shownCall struct {
 	ToolCallID string          `json:"tool_call_id"`
 	ToolName   string          `json:"tool_name"`
@@ -353,7 +352,6 @@ type inputTaken struct {
 // Taken returns the answer to in once its command has the data.
 func (in *ToolInput) Taken() any { return inputTaken{"input_taken", in.RequestID, in.CallID} }
 
-// subscribed answers subscribe. Events follow it.
 type subscribed struct {
 	MessageType string `json:"message_type"` // "subscribed"
 	RequestID   string `json:"request_id"`
@@ -363,7 +361,6 @@ type subscribed struct {
 // Answer returns the answer to s: messages of the journal after a number follow it.
 func (s *Subscribe) Answer(after int64) any { return subscribed{"subscribed", s.RequestID, after} }
 
-// unsubscribed answers unsubscribe. No event follows it.
 type unsubscribed struct {
 	MessageType string `json:"message_type"` // "unsubscribed"
 	RequestID   string `json:"request_id"`

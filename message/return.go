@@ -69,7 +69,6 @@ func (o ReturnOptions) Return() ToolReturn {
 	return r
 }
 
-// mirror fills in the fields that repeat others.
 func (r *ToolReturn) mirror() {
 	r.Result = r.ToolReturn
 	r.ToolReturns = []returnItem{{

@@ -172,7 +172,6 @@ func refine(s *jsonschema.Schema, t reflect.Type) {
 	}
 }
 
-// passiveSchema describes the messages that toold ignores.
 func passiveSchema() *jsonschema.Schema {
 	by := func(key string, values []string) *jsonschema.Schema {
 		return &jsonschema.Schema{

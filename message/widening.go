@@ -85,7 +85,6 @@ func (w *wireWidening) bindSelf(raw json.RawMessage) {
 	w.faults = b.faults
 }
 
-// widening returns the Widening of an answer, and what is wrong with it.
 func (w *wireWidening) widening(approve bool) (Widening, string) {
 	switch {
 	case w == nil:

@@ -94,7 +94,6 @@ type wireFunction struct {
 	Arguments json.RawMessage `json:"arguments" jsonschema:"a string that holds the JSON text of an object, or the object"`
 }
 
-// wireStop is stop_reason: it ends a streamed step.
 type wireStop struct {
 	MessageType string `json:"message_type"`
 	StopReason  string `json:"stop_reason"`

@@ -17,7 +17,6 @@ import (
 	"github.com/toold/toold/interop/connect"
 )
 
-// connecting is one run of `toold connect`.
 type connecting struct {
 	*global
 	cfg       config.Config
@@ -25,7 +24,6 @@ type connecting struct {
 	results   []connected
 }
 
-// connected is what became of one agent.
 type connected struct {
 	Agent   string           `json:"agent"`
 	Found   string           `json:"found,omitempty"`
@@ -95,7 +93,6 @@ func (c *connecting) run(ctx context.Context, args []string) error {
 	return errors.Join(c.report(), c.releaseDaemon(ctx))
 }
 
-// chosen are the agents that a command line names; all when it names none.
 func chosen(args []string) ([]connect.Agent, error) {
 	if len(args) == 0 {
 		return connect.Agents(), nil
@@ -132,7 +129,6 @@ func (c *connecting) setup(agent string) (connect.Setup, error) {
 	return s, err
 }
 
-// connect plans, shows, asks, proves and makes the changes.
 func (c *connecting) connect(ctx context.Context, agents []connect.Agent, named bool) error {
 	var plans []connect.Plan
 	for _, a := range agents {
@@ -207,7 +203,6 @@ func (c *connecting) plan(a connect.Agent, named bool) (p connect.Plan, ok bool,
 	return p, true, nil
 }
 
-// hasToken reports whether there is the token that an agent's settings name.
 func (c *connecting) hasToken(agent string) bool {
 	_, err := tokens.Read(tokens.In(c.cfg.StateDir).Agent(agent))
 	return err == nil
@@ -264,7 +259,6 @@ func (c *connecting) establish(ctx context.Context, a connect.Agent) (r connecte
 	return r
 }
 
-// proof tries a plan and says what was shown.
 func proof(ctx context.Context, p connect.Plan) (string, error) {
 	err := p.Prove(ctx)
 	switch {

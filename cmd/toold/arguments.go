@@ -47,7 +47,6 @@ func (f *callFlags) registerBash(cmd *cobra.Command) {
 	flags.BoolVar(&f.background, "background", false, "bash: let it run on in the running daemon; print its id")
 }
 
-// argument is where a flag of the command line goes.
 type argument struct {
 	flag, name string
 	tools      []string

@@ -51,7 +51,6 @@ func auditCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// withRecord does something with the journal.
 func (g *global) withRecord(ctx context.Context, do func(context.Context, *journal.Journal) error) error {
 	cfg, err := g.remote()
 	if err != nil {
@@ -65,7 +64,6 @@ func (g *global) withRecord(ctx context.Context, do func(context.Context, *journ
 	return tampered(do(ctx, record))
 }
 
-// tampered gives the error of a journal that was changed its exit code.
 func tampered(err error) error {
 	if errors.Is(err, journal.ErrTampered) {
 		return &exitError{exitTampered, err}
@@ -81,7 +79,6 @@ type verifyRun struct {
 	daemon  string // in the store; "" = all
 }
 
-// run checks the journal, and that it has a link that was noted.
 func (v *verifyRun) run(ctx context.Context, noted []string) error {
 	checks, err := v.checks(ctx, noted)
 	switch {
@@ -106,7 +103,6 @@ func (v *verifyRun) run(ctx context.Context, noted []string) error {
 	return v.found("", r)
 }
 
-// checks reads what the journal is compared with.
 func (v *verifyRun) checks(ctx context.Context, noted []string) (c journal.Checks, err error) {
 	if len(noted) == 1 {
 		if c.Kept, err = parseLink(noted[0]); err != nil {
@@ -161,7 +157,6 @@ func (v *verifyRun) found(daemon string, r journal.Report) error {
 	return v.print(found, text.String())
 }
 
-// note says beside the result what is signed.
 func (v *verifyRun) note(found verified) {
 	if v.json {
 		return
@@ -206,7 +201,6 @@ func parseLink(text string) (l journal.Link, err error) {
 	return l, nil
 }
 
-// accept notes the journal as it is.
 func (g *global) accept(ctx context.Context, cfg config.Config, _ []string) error {
 	if err := recorded(ctx, cfg); err != nil {
 		return err

@@ -90,7 +90,6 @@ type manifest struct {
 	Key        string          `json:"key"` // that has signed the manifest
 }
 
-// exportTo writes the messages and what vouches for them into a new directory.
 func (g *global) exportTo(ctx context.Context, record *journal.Journal, dir string) error {
 	last := record.Last()
 	c, err := record.Checkpoint() // of all that is exported

@@ -15,7 +15,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// errNoStore says that --daemon has no meaning here.
 var errNoStore = errors.New("--daemon names a daemon in a team store: name that with --postgres")
 
 func storeCommand(g *global) *cobra.Command {
@@ -74,7 +73,6 @@ func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 // add any number.
 const mostUnread = 10
 
-// collectStore reads a team store backwards.
 func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls []logged, err error) {
 	unread := 0
 	err = store.List(ctx, l.store, l.daemon, q, func(c store.Call) bool {
@@ -95,7 +93,6 @@ func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls [
 	return calls, err
 }
 
-// shortDaemon is OWNER/ID with the first digits of the id.
 func shortDaemon(name string) string {
 	const digits = 8
 	return name[:min(len(name), strings.LastIndex(name, "/")+1+digits)]

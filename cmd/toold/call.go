@@ -51,7 +51,6 @@ func callCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// register adds what every call has.
 func (c *callRun) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "answer questions of the policy with yes (never its denials)")
 	cmd.Flags().BoolVar(&c.private, "private", false, "start a private daemon even when one is running")
@@ -162,7 +161,6 @@ func (c *callRun) say(format string, args ...any) {
 	}
 }
 
-// sayWaiting tells the person at the terminal that the command waits for them.
 func (c *callRun) sayWaiting(w message.WaitingForInput) {
 	if !w.Waiting {
 		return
@@ -241,7 +239,6 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	c.say("%s · %d ms", end, ret.DurationMS)
 }
 
-// failure is why a call did not run, with advice for the person at the terminal.
 func (c *callRun) failure(ret message.ToolReturn) string {
 	if d := ret.Decision; c.asked && !c.answers && d != nil && d.By == "policy" {
 		return fmt.Sprintf("denied: rule %s asks a person (%s), and nobody could be asked here: run it at a terminal, say yes beforehand with --yes, or let a daemon serve while somebody runs `toold approvals --watch`", d.Rule, policy.WithoutAsking(d.Reason))
@@ -277,7 +274,6 @@ func exitCode(ret message.ToolReturn) int {
 	return 0
 }
 
-// describeWire is describe for what came over the wire.
 func describeWire(s message.Sandbox) string {
 	return describe(sandbox.Report{Profile: s.Profile, Enforced: s.Enforced, Network: s.Network, Proxy: s.Proxy, Tier: s.Tier})
 }

@@ -28,7 +28,6 @@ func cancelCommand(g *global) *cobra.Command {
 	return withMessage("cancel ID", "Stop a call of the running daemon", "why; the agent reads it", g.cancel)
 }
 
-// withMessage makes a command about one call that takes a message for the agent.
 func withMessage(use, short, usage string, run func(ctx context.Context, id, message string) error) *cobra.Command {
 	var message string
 	cmd := &cobra.Command{
@@ -70,7 +69,6 @@ func state(i message.CallInfo) string {
 	return i.Outcome + denials(i.Denials)
 }
 
-// denialNotice says in a sentence what the sandbox kept from a call.
 func denialNotice(d message.Denial) string {
 	n := sandbox.Denial{Kind: string(d.Kind), Op: d.Op, Target: d.Target, Exact: d.Exact, Setting: d.Setting, Hint: d.Hint}
 	return n.Notice()
@@ -91,7 +89,6 @@ func since(instant string) string {
 	return time.Since(at).Round(time.Second).String()
 }
 
-// cancel stops a call and returns when it has ended.
 func (g *global) cancel(ctx context.Context, id, reason string) error {
 	c, err := g.dial(ctx, "approver")
 	if err != nil {
@@ -112,7 +109,6 @@ func (g *global) cancel(ctx context.Context, id, reason string) error {
 	return g.done(map[string]any{"tool_call_id": id, "cancelled": true}, "cancelled "+id)
 }
 
-// gone waits until a call is not listed any more.
 func gone(ctx context.Context, c *client.Client, id string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

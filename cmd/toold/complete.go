@@ -9,7 +9,6 @@ import (
 	"github.com/toold/toold/client"
 )
 
-// completionTime is how long a shell waits at most for what could be typed.
 const completionTime = 10 * time.Second
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
@@ -28,7 +27,6 @@ func (g *global) completed(ids func(context.Context, *client.Client) []string) c
 	}
 }
 
-// questions are the approvals that wait, with what they are about.
 func questions(ctx context.Context, c *client.Client) (ids []string) {
 	list, _ := c.ListApprovals(ctx) // without an answer nothing is offered
 	for _, r := range list {
@@ -37,7 +35,6 @@ func questions(ctx context.Context, c *client.Client) (ids []string) {
 	return ids
 }
 
-// calls are the open calls and, with ended, the latest that have ended.
 func calls(ended bool) func(context.Context, *client.Client) []string {
 	return func(ctx context.Context, c *client.Client) (ids []string) {
 		list, _ := c.ListCalls(ctx, ended)
@@ -48,7 +45,6 @@ func calls(ended bool) func(context.Context, *client.Client) []string {
 	}
 }
 
-// toolNames offers the tools as the first operand of call, files as the second.
 func toolNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault

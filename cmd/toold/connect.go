@@ -76,7 +76,6 @@ func (c *callRun) connect(ctx context.Context, cfg config.Config) (*peer, error)
 	return startPrivate(ctx, cfg, c.output(""))
 }
 
-// unservedError says that no running daemon serves the workspace.
 type unservedError struct{ error }
 
 // running reaches the running daemon and has it work in the workspace, which a person
@@ -122,7 +121,6 @@ func (c *callRun) dialRunning(ctx context.Context, cfg config.Config, role strin
 	return p.dial(ctx, role, o)
 }
 
-// output asks for the cheapest form of live output.
 func (c *callRun) output(workspace string) client.Options {
 	return client.Options{Silent: c.json, Binary: !c.json, Workspace: workspace}
 }

@@ -41,7 +41,6 @@ func (g *global) from(path string) string {
 	return g.below + "/" + path
 }
 
-// register puts the workspace of the command that a person runs on the list.
 func (g *global) register(ctx context.Context, cfg config.Config) error {
 	added, err := workspaces.In(cfg.StateDir).Add(ctx, cfg.Workspace)
 	if err != nil {

@@ -150,7 +150,6 @@ func policyFinding(cfg config.Config) finding {
 	return found
 }
 
-// runningPolicyFinding reports whether the running daemon uses its policy files as they are.
 func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []finding {
 	last, err := g.askReload(ctx, cfg, http.MethodGet)
 	switch {
@@ -165,7 +164,6 @@ func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []
 // stateRoom is what a journal and the output of some calls need.
 const stateRoom = 8 << 20
 
-// stateFinding writes where the journal will.
 func stateFinding(cfg config.Config) finding {
 	err := writeProbe(cfg.StateDir)
 	var kept int64
@@ -185,7 +183,6 @@ func stateFinding(cfg config.Config) finding {
 	return finding{Name: "state folder", OK: true, Is: is}
 }
 
-// writeProbe writes as much as stateRoom into a directory, and removes it.
 func writeProbe(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -199,7 +196,6 @@ func writeProbe(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(probe))
 }
 
-// portFinding finds the running daemon, or tries whether one could listen.
 func (g *global) portFinding(ctx context.Context, cfg config.Config) finding {
 	p, err := g.reach(ctx, cfg, client.Options{Silent: true})
 	switch {

@@ -23,7 +23,6 @@ import (
 // maxEvent bounds what Claude Code's plugin says of one call, in bytes.
 const maxEvent = 64 << 20
 
-// hooked is one run of `toold hook`.
 type hooked struct {
 	*global
 	answer, again, list bool
@@ -90,7 +89,6 @@ func whileWanted(parent context.Context) (context.Context, func()) {
 	return withParent(ctx), stop
 }
 
-// dialFor connects an agent to the daemon of the current directory.
 func (g *global) dialFor(name string) func(context.Context) (*client.Client, error) {
 	return func(ctx context.Context) (*client.Client, error) {
 		cfg, err := g.load()

@@ -14,7 +14,6 @@ import (
 	"github.com/toold/toold/interop/letta"
 )
 
-// lettaServer is a server of Letta that is connected, as its flags name it.
 type lettaServer struct {
 	letta.Options
 	tokenFile string

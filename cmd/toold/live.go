@@ -60,7 +60,6 @@ func (l *live) take(d message.OutputDelta, data []byte) {
 	}
 }
 
-// close returns when all that came is printed.
 func (l *live) close() {
 	close(l.pieces)
 	l.printing.Wait()
@@ -90,7 +89,6 @@ func (l *live) fill(ctx context.Context, stream string, to int64) {
 	}
 }
 
-// print writes bytes of a stream where they belong.
 func (l *live) print(stream string, data []byte) {
 	l.at[stream] += int64(len(data))
 	out := l.out
@@ -107,7 +105,6 @@ func (l *live) print(stream string, data []byte) {
 	}
 }
 
-// problem says why not all of the output was printed.
 func (l *live) problem() error {
 	switch {
 	case l.err != nil:
@@ -118,7 +115,6 @@ func (l *live) problem() error {
 	return nil
 }
 
-// recordOf reads the recorded output of a call over a connection of its own.
 func (c *callRun) recordOf(p *peer) func(context.Context, message.GetOutput) (message.Output, []byte, error) {
 	return func(ctx context.Context, q message.GetOutput) (message.Output, []byte, error) {
 		if p.reader == nil {

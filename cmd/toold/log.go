@@ -191,7 +191,6 @@ func (l *logRun) print(calls []logged) error {
 	return l.columns(rows)
 }
 
-// query selects the calls that are looked at closer.
 func (l *logRun) query() journal.CallQuery {
 	q := journal.CallQuery{Agent: l.agent, Workspace: l.workspace, Tool: l.tool, Action: l.action, Text: l.text, Limit: l.most}
 	if l.action == wasAsked {
@@ -200,7 +199,6 @@ func (l *logRun) query() journal.CallQuery {
 	return q
 }
 
-// collect reads the journal backwards.
 func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since

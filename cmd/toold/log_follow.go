@@ -20,7 +20,6 @@ type follower struct {
 	open   map[journal.Key]bool
 }
 
-// begin takes note of the calls there are.
 func (f *follower) begin(ctx context.Context) error {
 	latest, err := f.record.Latest(ctx, 0, 1)
 	if err != nil {

@@ -59,7 +59,6 @@ func (g *global) serveMCP(ctx context.Context) error {
 	return nil
 }
 
-// page returns where the running daemon has the pages of questions.
 func (g *global) page(cfg config.Config) func(id string) string {
 	return func(id string) string {
 		at, _ := g.endpoint(cfg) // it answers: the call was made there
@@ -92,7 +91,6 @@ func withParent(ctx context.Context) context.Context {
 
 var errParentEnded = errors.New("the program that started this one has ended")
 
-// formQuestion is a question as a form shows it: plain text.
 func formQuestion(r message.ApprovalRequest) string {
 	return fmt.Sprintf("%s asks: %s\n%s", oneLine(r.Rule), oneLine(r.Reason), question(r, "  "))
 }

@@ -68,7 +68,6 @@ func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy
 	}
 }
 
-// with is the judge under another policy file.
 func (j *judge) with(file string) (*check.Judge, error) {
 	cfg := j.cfg
 	cfg.Policy = absolute(file)
@@ -133,7 +132,6 @@ func (g *global) initPolicy(name string, args []string) error {
 	return nil
 }
 
-// starterPath is where a policy is written that has been given no place.
 func starterPath(args []string) (string, error) {
 	if len(args) == 1 {
 		return filepath.Abs(args[0])
@@ -145,7 +143,6 @@ func starterPath(args []string) (string, error) {
 	return filepath.Join(dir, "toold", "policy.yaml"), nil
 }
 
-// starter is a built-in policy as somebody's own.
 func starter(name string) (string, error) {
 	text, err := config.StarterPolicy(name)
 	_, rules, _ := strings.Cut(string(text), "\n")

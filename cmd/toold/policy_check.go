@@ -36,7 +36,6 @@ type checked struct {
 	Faults  []*config.Error `json:"faults,omitempty"`
 }
 
-// faultsOf are the faults that an error is made of.
 func faultsOf(err error) (list []*config.Error) {
 	var several interface{ Unwrap() []error }
 	var placed *config.Error
@@ -113,7 +112,6 @@ func checkFile(cfg config.Config) (checked, error) {
 	return c, nil
 }
 
-// shiftsText lists what the built-in policy decides otherwise.
 func shiftsText(list []check.Shift) string {
 	if len(list) == 0 {
 		return ""
@@ -132,7 +130,6 @@ func shiftsText(list []check.Shift) string {
 	return b.String()
 }
 
-// count is a number of things, in words.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -20,7 +20,6 @@ const (
 	exitDenies = 4
 )
 
-// explanation is how a call is decided, and how a recorded one was.
 type explanation struct {
 	Call     string            `json:"tool_call_id,omitempty"`
 	Recorded *message.Decision `json:"recorded,omitempty"`

@@ -57,7 +57,6 @@ func (g *global) diffPolicy(ctx context.Context, file, since string) error {
 	return g.print(map[string]any{"calls": len(history.Calls), "changes": changes}, changesText(len(history.Calls), changes))
 }
 
-// history is the calls of the journal, as far back as a flag says.
 func (g *global) history(ctx context.Context, j *judge, since string) (*check.History, error) {
 	back, err := age(since)
 	if err != nil {
@@ -75,7 +74,6 @@ func (g *global) history(ctx context.Context, j *judge, since string) (*check.Hi
 	return h, nil
 }
 
-// changesText says first how many calls change and how, then which.
 func changesText(calls int, changes []check.Difference) string {
 	var b strings.Builder
 	count := make(map[string]int)

@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/policy/check"
 )
 
-// proposal is what suggest says of one rule, or one variable.
 type proposal struct {
 	Run      []string  `json:"run,omitempty"`   // one command pattern
 	Ops      []string  `json:"ops,omitempty"`   // of Match: read or write
@@ -78,7 +77,6 @@ func (g *global) suggest(ctx context.Context, since string) error {
 	return g.print(list, proposalsText(list))
 }
 
-// proposalsText is a piece of a policy file, with what the rules come from.
 func proposalsText(list []proposal) string {
 	if len(list) == 0 {
 		return "# No approved call can be covered by a narrow rule.\n"
@@ -100,10 +98,8 @@ func proposalsText(list []proposal) string {
 	return b.String()
 }
 
-// maxNamed bounds the calls that a proposal names for people.
 const maxNamed = 5
 
-// inFile is a proposal as it is written in a policy file.
 func (p proposal) inFile(c policy.Change) string {
 	var b strings.Builder
 	if c.Section == "env.allow" {

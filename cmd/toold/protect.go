@@ -8,7 +8,6 @@ import (
 	"github.com/toold/toold/sandbox/protect"
 )
 
-// watchFinding reports whether the workspace can be watched for protected names.
 func watchFinding(cfg config.Config) finding {
 	f := finding{Name: "protected names", OK: true}
 	if !daemon.Guarded(cfg) {

@@ -67,7 +67,6 @@ func (g *global) discard(_ context.Context, cfg config.Config, args []string) er
 	return g.done(map[string]any{"id": id, "removed": true}, "removed "+display.Visible(id))
 }
 
-// quarantineFinding reports how much was removed and is kept.
 func quarantineFinding(cfg config.Config) finding {
 	f := finding{Name: "quarantine", OK: true}
 	items, err := quarantine.Items(daemon.QuarantineDir(cfg))

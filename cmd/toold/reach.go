@@ -19,7 +19,6 @@ import (
 	"github.com/toold/toold/internal/tokens"
 )
 
-// dial connects to the running daemon with the token of a role.
 func (g *global) dial(ctx context.Context, role string) (*client.Client, error) {
 	cfg, err := g.remote()
 	if err != nil {

@@ -19,7 +19,6 @@ var scopes = map[string]string{
 	"r": "rule", "rule": "rule",
 }
 
-// suggestionsText shows how an answer can be made to count for more than its call.
 func suggestionsText(list []message.Suggestion, indent string) string {
 	var b strings.Builder
 	if len(list) > 0 {
@@ -67,7 +66,6 @@ func remembering(word, rest string, r message.ApprovalRequest) (d client.Decisio
 	return client.Decision{Approve: true, Remember: scope, Reason: rest}, true
 }
 
-// editedArguments are the arguments of a call with another command.
 func editedArguments(r message.ApprovalRequest, command string) (json.RawMessage, bool) {
 	var arguments map[string]json.RawMessage
 	if json.Unmarshal(r.ToolCall.Arguments, &arguments) != nil || arguments["command"] == nil || command == "" {
@@ -82,7 +80,6 @@ func editedArguments(r message.ApprovalRequest, command string) (json.RawMessage
 	return edited, err == nil
 }
 
-// choices names the answers to a question besides yes and no.
 func choices(r message.ApprovalRequest) string {
 	var b strings.Builder
 	for _, s := range r.Suggestions {
@@ -94,10 +91,8 @@ func choices(r message.ApprovalRequest) string {
 	return b.String()
 }
 
-// answerFlags are the flags of `toold approve` that extend a yes or change the call.
 type answerFlags struct{ remember, pattern, command, arguments string }
 
-// add puts what the flags say into a decision on one of the waiting calls.
 func (f answerFlags) add(d *client.Decision, waiting []message.ApprovalRequest) error {
 	if f.remember != "" && f.remember != "once" && scopes[f.remember] != f.remember {
 		return fmt.Errorf("--remember %q: expected once, conversation, command, prefix or rule", f.remember)

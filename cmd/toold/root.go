@@ -128,7 +128,6 @@ func newRoot(g *global) *cobra.Command {
 	return root
 }
 
-// helpCommand prints the help of a command, and fails for a name that is none.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Print the help of a command",
@@ -193,7 +192,6 @@ func (g *global) out(text string) error {
 	return nil
 }
 
-// done tells that something was done.
 func (g *global) done(v map[string]any, text string) error {
 	if g.json {
 		return g.emit(v)

@@ -83,7 +83,6 @@ func hangupReloads() bool {
 	return false
 }
 
-// hangups delivers SIGHUP where it means that the files are to be read again.
 func hangups() (reload chan os.Signal, stop func()) {
 	reload = make(chan os.Signal, 1)
 	if hangupReloads() {

@@ -56,7 +56,6 @@ func downCommand(g *global) *cobra.Command {
 	}
 }
 
-// up starts or finds the daemon, and says where it is.
 func (g *global) up(ctx context.Context, cfg config.Config) error {
 	d, err := g.ensureDaemon(ctx, cfg)
 	if err != nil {

@@ -29,7 +29,6 @@ func versionText() string {
 	return fmt.Sprintf("toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision())
 }
 
-// revision is the commit the binary was built from, as Go recorded it.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -90,7 +90,6 @@ func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 	return nil
 }
 
-// redialEvery is how often a daemon that is gone is looked for.
 const redialEvery = 500 * time.Millisecond
 
 // redial connects again; nil when ctx has ended.
@@ -110,7 +109,6 @@ func (w *watcher) redial(ctx context.Context) *client.Client {
 	return nil
 }
 
-// follow shows the events of one connection until it ends.
 func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	w.mu.Lock()
 	w.unsure = map[string]bool{}
@@ -136,7 +134,6 @@ func (w *watcher) follow(ctx context.Context, c *client.Client) error {
 	})
 }
 
-// waiting shows the questions that waited before the subscription.
 func (w *watcher) waiting(ctx context.Context, c *client.Client) {
 	list, err := c.ListApprovals(ctx)
 	if err != nil {
@@ -192,7 +189,6 @@ func (w *watcher) close(r message.ApprovalResolved) {
 	w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
 }
 
-// mostTyped is how long a line is at most that answers.
 const mostTyped = 64 << 10
 
 func (w *watcher) answers(ctx context.Context) {
@@ -218,7 +214,6 @@ func (w *watcher) answers(ctx context.Context) {
 	}
 }
 
-// answered sends what a line says.
 func (w *watcher) answered(ctx context.Context, line string) {
 	d, err := w.answer(line)
 	if err == nil {

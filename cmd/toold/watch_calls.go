@@ -180,7 +180,6 @@ func (c *watchedCall) output(d message.OutputDelta) (text string) {
 	}
 }
 
-// flush is what is left of lines without an end.
 func (c *watchedCall) flush() (text string) {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if len(c.rest[stream]) > 0 {

@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/sandbox/widen"
 )
 
-// wideningFlags are the flags of `toold approve` that a waiting call may be given.
 func wideningFlags(may *message.MayWiden) (flags []string) {
 	if may == nil {
 		return nil
@@ -38,7 +37,6 @@ func wideningFlags(may *message.MayWiden) (flags []string) {
 	return flags
 }
 
-// addWideningFlags adds the flags for the escalation of a call.
 func addWideningFlags(cmd *cobra.Command, w *message.Widening) {
 	flags := cmd.Flags()
 	flags.StringVar(&w.Profile, "profile", "", "run it in a wider `profile`: workspace-write or danger-full-access")

@@ -62,7 +62,6 @@ func (g *global) listWorkspaces(_ context.Context, cfg config.Config, _ []string
 	return g.list(list, rows, "no workspace is registered: toold workspaces add PATH")
 }
 
-// addWorkspace registers a directory in which a daemon could work.
 func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 	options := g.options
 	if options.Workspace = "."; len(paths) == 1 {

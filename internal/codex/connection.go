@@ -74,7 +74,6 @@ func (c *Connection) Run(ending <-chan struct{}) {
 	}
 }
 
-// leave ends what belongs to the connection.
 func (c *Connection) leave() {
 	c.Close()
 	c.asked.Wait()
@@ -126,7 +125,6 @@ func (c *Connection) turn() (busy bool, err error) {
 	return busy, nil
 }
 
-// owesNothing reports whether everything was written and no request waits.
 func (c *Connection) owesNothing() bool {
 	if len(c.slots) > 0 {
 		return false
@@ -158,7 +156,6 @@ func (c *Connection) reply(id json.RawMessage, result any, e *rpcError) {
 // method carries out a request. The result of one without error must not be nil.
 type method func(c *Connection, params json.RawMessage) (any, *rpcError)
 
-// with decodes the params of a method.
 func with[P any](do func(*Connection, P) (any, *rpcError)) method {
 	return func(c *Connection, params json.RawMessage) (any, *rpcError) {
 		var p P
@@ -169,7 +166,6 @@ func with[P any](do func(*Connection, P) (any, *rpcError)) method {
 	}
 }
 
-// onFile decodes the params of a method about the file that they name.
 func onFile[P interface{ file() (file, *rpcError) }](do func(*Connection, file, P) (any, *rpcError)) method {
 	return with(func(c *Connection, p P) (any, *rpcError) {
 		f, e := p.file()
@@ -188,7 +184,6 @@ var atOnce = map[string]method{
 	"process/terminate": with((*Connection).terminate),
 }
 
-// waiting are the methods that may wait.
 var waiting = map[string]method{
 	"process/read":       with((*Connection).readOutput),
 	"fs/getMetadata":     onFile((*Connection).getMetadata),
@@ -252,7 +247,6 @@ func (c *Connection) handle(r request) {
 	}
 }
 
-// answer carries out a request and queues its answer.
 func (c *Connection) answer(r request, do method) {
 	defer c.recovered(r)
 	result, e := do(c, r.Params)

@@ -23,7 +23,6 @@ func (c *Connection) load(f file, part map[string]any) (s files.Sight, e *rpcErr
 	return s, e
 }
 
-// unload lets other content be read.
 func (c *Connection) unload() {
 	select {
 	case <-c.large:

@@ -21,7 +21,6 @@ type pathParams struct {
 	Sandbox json.RawMessage `json:"sandbox"`
 }
 
-// file is a path with the limit under which it is used.
 type file struct {
 	path  string
 	limit sandbox.Limit

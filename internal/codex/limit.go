@@ -142,7 +142,6 @@ func (s sandboxContext) paths(n entry) ([]string, *rpcError) {
 	return roots, nil
 }
 
-// pathOrURI reads an absolute path, in either form.
 func pathOrURI(text string) (string, *rpcError) {
 	if filepath.IsAbs(text) {
 		return text, nil

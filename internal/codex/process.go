@@ -65,7 +65,6 @@ func (p *process) watch() {
 	}
 }
 
-// of returns the call; nil until it is submitted.
 func (p *process) of() *dispatch.Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,7 +256,6 @@ func (p *process) output(k chunk) outputChunk {
 	return out
 }
 
-// next returns the next frame to write; nil when there is none.
 func (p *process) next() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

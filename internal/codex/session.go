@@ -69,7 +69,6 @@ func (s *session) attach(c *Connection) *rpcError {
 	return nil
 }
 
-// detach ends the attachment of c, if it is the one.
 func (s *session) detach(c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +98,6 @@ func (s *session) leftAt() time.Time {
 	return s.left
 }
 
-// end stops what serves the session.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +126,6 @@ func (s *session) find(id string) *process {
 	return s.processes[id]
 }
 
-// shown returns the processes whose output c has to write.
 func (s *session) shown(c *Connection) []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +180,6 @@ func (s *session) remove(p *process) {
 	}
 }
 
-// begun counts the processes of a tool call, this one included.
 func (s *session) begun(call string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

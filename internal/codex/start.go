@@ -235,7 +235,6 @@ func (p *process) once(id string) bool {
 	return true
 }
 
-// again lets a write that was not taken be repeated.
 func (p *process) again(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -77,7 +77,6 @@ func decode(params json.RawMessage, into any) *rpcError {
 	return nil
 }
 
-// isEmpty reports whether a value asks for nothing.
 func isEmpty(value json.RawMessage) bool {
 	switch string(bytes.TrimSpace(value)) {
 	case "null", "false", `""`, "[]", "{}":
@@ -86,7 +85,6 @@ func isEmpty(value json.RawMessage) bool {
 	return false
 }
 
-// pathOf returns the absolute path of a file URI.
 func pathOf(uri string) (string, *rpcError) {
 	u, err := url.Parse(uri)
 	switch {

@@ -206,7 +206,6 @@ func (l *loader) read(path string, src []byte) (file, error) {
 	return raw, decodeStrict(path, src, &raw)
 }
 
-// override applies the environment and the command line.
 func (l *loader) override(raw *file, o Options) {
 	for _, s := range []struct {
 		dst             *scalar

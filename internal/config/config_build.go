@@ -40,7 +40,6 @@ func defaults() Config {
 	}
 }
 
-// usualTerminal is what a command gets on a system where nothing is said of it.
 func usualTerminal(system string) string {
 	if system == "linux" {
 		return "split"
@@ -48,7 +47,6 @@ func usualTerminal(system string) string {
 	return "off" // commands have pipes only
 }
 
-// build checks every setting and lays it over the defaults.
 func (l *loader) build(raw file) Config {
 	c := defaults()
 	c.File, c.Text = l.file, l.src
@@ -224,7 +222,6 @@ func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	return roles
 }
 
-// limits settles the limits by their tags.
 func (l *loader) limits(d *Limits, raw limits) {
 	v := reflect.ValueOf(d).Elem()
 	for i := range v.NumField() {

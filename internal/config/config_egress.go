@@ -17,7 +17,6 @@ type Egress struct {
 	OtherNames bool
 }
 
-// egress reads which hosts and ports calls may reach.
 func (l *loader) egress(c *Config, raw file) {
 	r := raw.Sandbox.Egress
 	_, c.Egress.Allow = l.hosts(r.Allow, "sandbox.egress.allow")
@@ -42,7 +41,6 @@ func (l *loader) egress(c *Config, raw file) {
 	}
 }
 
-// hosts reads patterns of hosts.
 func (l *loader) hosts(list []scalar, key string) (texts []string, patterns []egress.Pattern) {
 	texts = l.texts(list, key)
 	for i, text := range texts {

@@ -82,7 +82,6 @@ func (l *loader) notIn(own ownFile, places []string, root string, mounts []mount
 	}
 }
 
-// places are where a path leads to, and where the links on the way lie.
 func places(path string) ([]string, error) {
 	canonical, links, err := paths.ResolveLinks(path)
 	return append(links, canonical), err

@@ -36,7 +36,6 @@ func secrets() []string {
 	}
 }
 
-// paths settles the workspace, the state directory, the socket and the policy.
 func (l *loader) paths(c *Config, raw file) {
 	c.StateDir = l.stateDir(raw.StateDir)
 	c.Workspace = l.workspace(raw.Workspace, c.StateDir)
@@ -193,7 +192,6 @@ func (l *loader) rlimits(p *sandbox.Limits, raw file) {
 	}
 }
 
-// writeRoots resolves the further directories that calls may write.
 func (l *loader) writeRoots(list []scalar, setting string) []string {
 	var out []string
 	for i, s := range list {

@@ -8,10 +8,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// presetAutorun stands for the names that the built-in policy is about.
 const presetAutorun = "preset:autorun"
 
-// protected lists the names that calls cannot make or change in the workspace.
 func (l *loader) protected(list []scalar) []string {
 	if list == nil {
 		list = []scalar{{text: presetAutorun, set: true}}

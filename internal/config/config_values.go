@@ -98,7 +98,6 @@ func (l *loader) number(dst *int64, s scalar, key string, n int64, ok bool, expe
 	}
 }
 
-// duration reads a time with a unit.
 func (l *loader) duration(dst *time.Duration, s scalar, key string, least, most time.Duration) {
 	if !s.set {
 		return

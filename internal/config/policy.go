@@ -73,7 +73,6 @@ type system struct {
 	folds         func(dir string) bool
 }
 
-// this is the system that toold runs on.
 func this() system { return system{AdministratorPolicy, 0, foldsCase} }
 
 // compile adds the other layers to the user's.
@@ -116,7 +115,6 @@ func (s system) compile(user layer, o policy.Options) (*policy.Policy, error) {
 	return p, nil
 }
 
-// readUser reads the user's policy, or the built-in one.
 func readUser(path string) (layer, error) {
 	name, src := "careful.yaml (built-in)", careful
 	if path != "" {
@@ -176,7 +174,6 @@ func (s system) policy() (*layer, error) {
 	return &l, l.readClients(open)
 }
 
-// onlyOwn checks that nobody but root can change a file.
 func (s system) onlyOwn(path string, info fs.FileInfo) error {
 	uid, known := ownerOf(info)
 	if !known || uid != s.root {
@@ -272,7 +269,6 @@ func PlacePolicyFaults(path string, found []*policy.Fault) ([]*Error, error) {
 	return out, nil
 }
 
-// place finds the text in the file that a fault is about.
 func (d *decoder) place(f *policy.Fault) *Error {
 	at, scope, message := place{max(f.Line, 1), 1}, f.Key, f.Key+": "+f.Problem
 	if f.Rule != "" {

@@ -8,16 +8,13 @@ import (
 	"unicode"
 )
 
-// maxProbed bounds the names of a folder that are looked at.
 const maxProbed = 4096
 
-// disk is how the probe sees a file system.
 type disk struct {
 	names func(dir string) []string // what is in a folder; nothing when it cannot be read
 	same  func(a, b string) bool    // whether two paths lead to one file
 }
 
-// foldsCase reports whether the file system of dir ignores case.
 func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }
 
 // folds looks for names by another spelling, and writes nothing.
@@ -34,7 +31,6 @@ func (d disk) folds(dir string) bool {
 	return other != base && d.same(filepath.Join(parent, base), filepath.Join(parent, other)) && !slices.Contains(d.names(parent), other)
 }
 
-// namesIn lists what is in a folder; nothing when it cannot be read.
 func namesIn(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {

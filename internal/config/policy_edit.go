@@ -202,7 +202,6 @@ func (e *editor) blank(key place) bool {
 	return rest == "" || rest[0] == '#'
 }
 
-// addList puts a key with a list into a mapping that does not have it.
 func (e *editor) addList(root, mapping ast.Node, key string, items []string) error {
 	text := key + ": [" + strings.Join(items, ", ") + "]"
 	entries, err := e.entries(mapping, "")
@@ -228,7 +227,6 @@ func (e *editor) addList(root, mapping ast.Node, key string, items []string) err
 	return fmt.Errorf("no place for %s", key)
 }
 
-// inFlow reports whether a mapping is written in braces.
 func (e *editor) inFlow(root, mapping ast.Node) bool {
 	for _, n := range []ast.Node{root, mapping} {
 		if m, ok := n.(*ast.MappingNode); ok && m.IsFlowStyle {
@@ -245,7 +243,6 @@ func (e *editor) newline() string {
 	return "\n"
 }
 
-// append puts a key and what is below it at the end of the file.
 func (e *editor) append(key, indent, text string) error {
 	lines := []string{key, indent + "# " + e.note, indent + text, ""}
 	if e.src != "" && !strings.HasSuffix(e.src, "\n") {
@@ -255,7 +252,6 @@ func (e *editor) append(key, indent, text string) error {
 	return nil
 }
 
-// below puts lines under the line of a place.
 func (e *editor) below(at place, indent, mark string, items []string) error {
 	lines := indent + "# " + e.note + e.newline()
 	for _, item := range items {

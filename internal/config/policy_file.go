@@ -32,7 +32,6 @@ type policyFile struct {
 	Clients []clientRule `yaml:"clients" doc:"Further policy files, each for the calls of some clients. They can only tighten."`
 }
 
-// policyDefaults decide what no rule matches.
 type policyDefaults struct {
 	Bash         choice `yaml:"bash" doc:"Programs."`
 	Read         choice `yaml:"read" doc:"Reading files and folders."`
@@ -42,19 +41,16 @@ type policyDefaults struct {
 	Confined     choice `yaml:"confined" doc:"What programs, code given to them, paths known only at run time and variables get at least while the sandbox bounds the call: a view of its own (tier A, A-bwrap or B) and no network."`
 }
 
-// unknownPaths decide paths that exist only at run time.
 type unknownPaths struct {
 	Read  choice `yaml:"read" doc:"Reading them."`
 	Write choice `yaml:"write" doc:"Writing them."`
 }
 
-// policyEnv says which variables commands may set.
 type policyEnv struct {
 	Allow   []string `yaml:"allow" doc:"Names, in which * is any text. A dangerous variable must be named in full."`
 	Unknown choice   `yaml:"unknown" doc:"Variables that no list knows. It never covers dangerous ones."`
 }
 
-// ruleHead is what every rule has.
 type ruleHead struct {
 	At       place
 	ID       string   `yaml:"id" doc:"What explanations and the journal call the rule."`
@@ -186,7 +182,6 @@ func (d *decoder) checkRules(rules []ruleHead) error {
 	return nil
 }
 
-// rule is the part of a rule that all have.
 func (r ruleHead) rule() policy.Rule {
 	return policy.Rule{ID: r.ID, Action: r.Decision.action, Reason: r.Reason, Line: r.At.line, Always: r.Always, Except: r.Except}
 }

@@ -16,7 +16,6 @@ func PolicySchema() ([]byte, error) {
 	return json.MarshalIndent(schema, "", "  ")
 }
 
-// schemaOf describes one type of the policy file.
 func schemaOf(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[version]():
@@ -41,7 +40,6 @@ func schemaOf(t reflect.Type) map[string]any {
 	}
 }
 
-// schemaOfObject describes a struct.
 func schemaOfObject(t reflect.Type) map[string]any {
 	properties := make(map[string]any)
 	required := []string{}

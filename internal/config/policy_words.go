@@ -15,7 +15,6 @@ import (
 // closed set lists it in words, a text in the tag oneof, behind what it is called:
 // the reader and PolicySchema take it from there.
 
-// oneOf checks a word, and says which one was probably meant.
 func oneOf(what string, text []byte, words []string) error {
 	if slices.Contains(words, string(text)) {
 		return nil
@@ -118,5 +117,4 @@ func (o *onTimeout) UnmarshalText(text []byte) error {
 // were not there would make such a file mean less than it says.
 type later struct{}
 
-// linesOf splits a file for error messages.
 func linesOf(src []byte) []string { return strings.Split(string(src), "\n") }

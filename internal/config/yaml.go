@@ -113,7 +113,6 @@ func (d *decoder) checkLines() error {
 	return nil
 }
 
-// checkNesting refuses what would make the recursive parser descend too far.
 func (d *decoder) checkNesting(tokens token.Tokens) error {
 	depth := 0
 	for _, t := range tokens {
@@ -253,7 +252,6 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// dictionary decodes a mapping whose keys are free.
 func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	entries, err := d.entries(n, path)
 	if err != nil {
@@ -278,7 +276,6 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// keyText returns a free key without its quotes.
 func keyText(k ast.MapKeyNode) (string, error) {
 	if s, ok := k.(*ast.StringNode); ok {
 		return s.Value, nil
@@ -301,7 +298,6 @@ func (d *decoder) text(n ast.Node, u encoding.TextUnmarshaler, path string) erro
 	return nil
 }
 
-// scalar decodes a single value into a basic type.
 func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Duration]():
@@ -341,7 +337,6 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// integer decodes a decimal whole number that fits.
 func (d *decoder) integer(n ast.Node, v reflect.Value, path string) error {
 	if _, ok := n.(*ast.IntegerNode); !ok {
 		return d.wrongType(n, path, "a whole number")
@@ -381,7 +376,6 @@ func (d *decoder) wrongType(n ast.Node, path, expected string) error {
 	return d.errorAt(placeOf(n), "%s: expected %s, found %s", path, expected, kindOf(n))
 }
 
-// errorAt makes an error that shows the line it is about.
 func (d *decoder) errorAt(at place, format string, args ...any) *Error {
 	return newError(d.file, d.lines, at, fmt.Sprintf(format, args...))
 }

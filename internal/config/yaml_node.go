@@ -9,7 +9,6 @@ import (
 
 // What the decoder needs to know of structs and of the syntax tree.
 
-// taggedField is a field of a struct with its tags.
 type taggedField struct {
 	reflect.Value
 	reflect.StructTag
@@ -66,7 +65,6 @@ func stringText(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// kindOf names a node in words of the person who wrote it.
 func kindOf(n ast.Node) string {
 	switch n.(type) {
 	case *ast.NullNode:

@@ -30,7 +30,6 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 	}
 }
 
-// shownEffects are the effects and, though no rule is about it, background.
 func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
 	lines := effectLines(effects)
 	if inv.Traits().Background {

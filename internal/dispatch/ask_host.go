@@ -25,7 +25,6 @@ type hostQuestion struct {
 	err  error             // nil = yes
 }
 
-// questionKey is what an answer counts for.
 type questionKey struct {
 	host         string
 	port         int
@@ -115,7 +114,6 @@ func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion)
 	return n.tell(q.asks, *q.said, q.err)
 }
 
-// forget makes the ports of a question unasked again.
 func (n *connections) forget(q *hostQuestion) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -126,7 +124,6 @@ func (n *connections) forget(q *hostQuestion) {
 	}
 }
 
-// tooMany refuses what would be one question too many.
 func (n *connections) tooMany(v policy.Decision) (*message.Decision, error) {
 	why := fmt.Sprintf("denied: a person was asked %d times for hosts of this call already (limits.asked_hosts). List the hosts that are needed under sandbox.egress.allow, or write rules for them", n.d.opt.Limits.AskedHosts)
 	return &message.Decision{Action: policy.Deny.String(), By: "policy", Rule: v.Rule, Source: v.Source, Reason: why}, errors.New(why)

@@ -7,7 +7,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// longestWords bounds the description and the justification, in bytes.
 const longestWords = 2000
 
 // findAsker returns who asks. It parses the arguments; Call.asker does so once.
@@ -20,7 +19,6 @@ func (c *Call) findAsker() message.Asker {
 	return a
 }
 
-// firstWords returns the beginning of the text that a JSON string holds.
 func firstWords(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {

@@ -67,12 +67,10 @@ func (c *Call) decided(v policy.Decision) *message.Decision {
 	return saidBy("policy", v)
 }
 
-// saidBy is a decision for records.
 func saidBy(by string, v policy.Decision) *message.Decision {
 	return &message.Decision{Action: v.Action.String(), By: by, Rule: v.Rule, Source: v.Source, Reason: v.Reason}
 }
 
-// settled is the decision of a policy that asks nobody.
 func settled(v policy.Decision, said *message.Decision) (*message.Decision, *refusal) {
 	if v.Action == policy.Allow {
 		return said, nil
@@ -94,7 +92,6 @@ func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) 
 	}
 }
 
-// question is a call on which a person is to decide.
 type question struct {
 	call    *Call
 	inv     tools.Invocation
@@ -208,7 +205,6 @@ func named(effects []policy.Effect) (list []policy.Effect) {
 	return list
 }
 
-// patience is how long a person has to answer.
 func (d *Dispatcher) patience(r *rules) time.Duration {
 	if t := r.policy.AskTimeout(); t > 0 {
 		return t
@@ -255,7 +251,6 @@ func answered(ctx context.Context, said *message.Decision, answer approval.Verdi
 	return allowed(said, answer), nil
 }
 
-// allowed is the decision of a person who says yes.
 func allowed(said *message.Decision, answer approval.Verdict) *message.Decision {
 	said.Action, said.By, said.Person = policy.Allow.String(), byWhom(answer), answer.By
 	if answer.Reason != "" {
@@ -264,7 +259,6 @@ func allowed(said *message.Decision, answer approval.Verdict) *message.Decision 
 	return said
 }
 
-// byWhom is what a decision says of who made it.
 func byWhom(answer approval.Verdict) string {
 	if answer.Before {
 		return "beforehand"

@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// forEver is the linger of a call that needs no client.
 const forEver time.Duration = -1
 
 // listener is somebody who wants to know of a client's background calls.
@@ -50,7 +49,6 @@ func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	}
 }
 
-// untold are ended background calls whose end their client has not received.
 func (d *Dispatcher) untold(client string, followed []*Call) (list []*Call) {
 	records, err := d.opt.Journal.Untold(context.Background(), client, toldAtOnce)
 	if err != nil {
@@ -126,7 +124,6 @@ func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context
 	return nil, nil, refused
 }
 
-// admitBackground admits a background call, and returns the listeners to notify.
 func (d *Dispatcher) admitBackground(c *Call) (told []func(*Call), refused *refusal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,7 +172,6 @@ func (d *Dispatcher) liveOn(ctx context.Context, c *Call, inv tools.Invocation, 
 	d.opt.Log.Info("background call ended", zap.String("call", c.ID), zap.String("begun_by", c.of.ID))
 }
 
-// executeSafely is execute, with a panic of the tool made an outcome.
 func (d *Dispatcher) executeSafely(ctx context.Context, c *Call, inv tools.Invocation, out outcome) (end outcome) {
 	defer func() { end.decision = out.decision }()
 	defer d.rescue(c, &end)
@@ -207,7 +203,6 @@ func (c *Call) handle() *message.Background {
 	return &message.Background{CallID: c.ID, PID: c.progress.pid, StartedAt: message.Instant(c.progress.startedAt)}
 }
 
-// backgroundOf finds the background call of a recorded return.
 func (d *Dispatcher) backgroundOf(c *Call, ret *message.ToolReturn) *Call {
 	if ret.Background == nil {
 		return nil

@@ -74,7 +74,6 @@ func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *
 	return nil
 }
 
-// notJournalled refuses a call that could not be recorded or synced.
 func notJournalled(err error, recorded bool) *refusal {
 	const operator = ". Ask the operator to look at the state directory (toold doctor)"
 	switch {

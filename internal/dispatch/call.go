@@ -83,7 +83,6 @@ type Call struct {
 	progress progress
 }
 
-// progress is how far a call is, for those who list calls.
 type progress struct {
 	state     string
 	position  int // in the queue
@@ -294,7 +293,6 @@ func notRunning(id string) *message.Error {
 	return about(id, message.NotRunning.Errorf("tool call %q is not running", id))
 }
 
-// about makes an error one about a call.
 func about(id string, e *message.Error) *message.Error {
 	e.CallID = id
 	return e

@@ -82,7 +82,6 @@ func (n *connections) decide(ctx context.Context, host string, ports []uint16) e
 	}
 }
 
-// decideBy decides by one version of the rules.
 func (n *connections) decideBy(ctx context.Context, rules *rules, host string, ports []uint16) error {
 	var asks, denied []policy.Decision
 	for _, port := range ports {
@@ -147,7 +146,6 @@ func (n *connections) judge(rules *rules, host string, port uint16) (v policy.De
 	return v, "policy"
 }
 
-// judgeRules is the policy's word on one port.
 func (n *connections) judgeRules(rules *rules, host string, port uint16) policy.Decision {
 	v := rules.policy.Decide([]policy.Effect{contact(host, port)})
 	if v.Action == policy.Ask && v.Rule == "defaults.net" && n.listed(host, port) {
@@ -165,7 +163,6 @@ func (n *connections) listed(host string, port uint16) bool {
 	return listed != nil && listed(host, port)
 }
 
-// contact is the effect of a connection, with the usual scheme of the port.
 func contact(host string, port uint16) policy.Effect {
 	e := policy.Effect{Kind: policy.Net, Host: host, Port: int(port), Source: fmt.Sprintf("a connection to %s:%d", host, port)}
 	e.Scheme = map[uint16]string{80: "http", 443: "https"}[port]
@@ -210,7 +207,6 @@ func (n *connections) recordOf(key decisionKey) *decisionRecord {
 	return r
 }
 
-// record journals a decision, and sends it then.
 func (n *connections) record(about []policy.Decision, said message.Decision) error {
 	c := n.call
 	e := message.ConnectionDecision{

@@ -235,7 +235,6 @@ func (d *Dispatcher) forget(c *Call) {
 	d.held -= int64(len(c.asked.Arguments))
 }
 
-// notWaiting tells that a call runs now or is answered.
 func (d *Dispatcher) notWaiting() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

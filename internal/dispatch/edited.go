@@ -35,7 +35,6 @@ func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocatio
 	return inv, nil
 }
 
-// altered tells the model what ran in the place of its call.
 func (c *Call) altered(r tools.Result) tools.Result {
 	if c.edited != nil {
 		r.Text = "A person changed this call before it ran. What ran is: " + c.edited.Text() + "\n" + r.Text

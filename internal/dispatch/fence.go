@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxFences bounds the remembered early cancels of a client.
 const maxFences = 1024
 
 // fences are ids that were cancelled before their calls came, by client, oldest first.
@@ -21,7 +20,6 @@ func (f fences) add(client, id string) {
 	f[client] = ids
 }
 
-// take reports whether an id is fenced, and removes the fence.
 func (f fences) take(client, id string) bool {
 	i := slices.Index(f[client], id)
 	if i < 0 {

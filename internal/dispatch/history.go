@@ -46,7 +46,6 @@ func History(ctx context.Context, log *journal.Journal, since time.Time, most in
 	return h, nil
 }
 
-// recorded is a call of the journal, and where its arguments are.
 type recorded struct {
 	check.Event
 	key             journal.Key

@@ -77,7 +77,6 @@ func (b *inbox) add(id string, p *piece) *message.Error {
 	return nil
 }
 
-// forget takes a piece out and reports whether it was in.
 func (b *inbox) forget(p *piece) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// endedShown is how many ended calls List returns.
 const endedShown = 100
 
 // List returns a client's unanswered calls, the oldest first; an empty client

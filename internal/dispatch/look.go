@@ -83,7 +83,6 @@ func (d *Dispatcher) Look(first Submission) (*Look, error) {
 	return l, nil
 }
 
-// live waits for the end of the series and records it.
 func (l *Look) live(ctx context.Context, said *message.Decision) {
 	defer l.d.wg.Done()
 	defer l.call.stop(nil)

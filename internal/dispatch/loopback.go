@@ -5,7 +5,6 @@ import "github.com/toold/toold/sandbox"
 // conversation is whose calls may reach each other's servers.
 type conversation struct{ client, agent, id string }
 
-// lentLoopback has the servers of the background calls of one conversation.
 type lentLoopback struct {
 	sandbox.Loopback
 	calls int // that run in the background

@@ -26,7 +26,6 @@ func (o others) live(id string) []*Call {
 	})
 }
 
-// has reports whether a recorded call is one of them.
 func (o others) has(rec journal.Record) bool {
 	return rec.Client == o.of.client && rec.AgentID == o.of.req.AgentID && rec.ConversationID == o.of.req.ConversationID && rec.ID != o.of.ID
 }

@@ -50,7 +50,6 @@ func (d *Dispatcher) live(ctx context.Context, c *Call, refused *refusal) {
 	d.answer(c, out)
 }
 
-// answer journals a call's return and tells it to the watchers.
 func (d *Dispatcher) answer(c *Call, out outcome) {
 	begin := time.Now()
 	final, fresh := d.conclude(c, out)
@@ -324,7 +323,6 @@ func (d *Dispatcher) starting(c *Call, process, dir string) error {
 	return d.opt.Journal.Start(c.rec, process, dir)
 }
 
-// started passes on that the process of the call runs.
 func (c *Call) started(s tools.Started) {
 	c.proceed(message.CallRunning, func(p *progress) { p.pid = s.PID })
 	c.emit(message.ToolStarted{MessageType: "tool_started", CallID: c.ID, PID: s.PID, Terminal: s.Terminal, Sandbox: c.heldBy(s.Sandbox)})

@@ -68,7 +68,6 @@ func (q *queue) grant() {
 	}
 }
 
-// leave gives a place back, or the claim to one.
 func (q *queue) leave(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

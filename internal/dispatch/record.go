@@ -26,7 +26,6 @@ func (d *Dispatcher) journalled(c *Call) journal.Call {
 	}
 }
 
-// message is a message about the call for the journal.
 func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Message {
 	return journal.Message{
 		Type: kind, Direction: d, Client: c.client, CallID: c.ID, Body: body,

@@ -91,7 +91,6 @@ type kept struct {
 	Program *message.Program `json:"program,omitempty"`
 }
 
-// keeping makes the text of kept.
 func (c *Call) keeping() string {
 	text, err := message.Encode(kept{c.program})
 	if err != nil {

@@ -51,7 +51,6 @@ func (d *Dispatcher) ended(rec journal.Record) *Call {
 	return c
 }
 
-// quietCall is a call that never runs.
 func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, asked message.ToolCall) *Call {
 	c, _ := d.newCall(Submission{Client: client, Request: &message.Request{Dialect: dialect, AgentID: agent}, Call: asked})
 	c.stop(nil)

@@ -35,7 +35,6 @@ type memory struct {
 
 type earlier struct{ approval, person string }
 
-// maxRemembered bounds the remembered effects, and the conversations.
 const maxRemembered = 1000
 
 func (m *memory) add(of conversation, keys []string, by earlier) {
@@ -64,7 +63,6 @@ func (m *memory) covers(of conversation, keys []string) (by earlier, ok bool) {
 	return by, ok
 }
 
-// conversation is whose later calls an answer may count for.
 func (c *Call) conversation() conversation {
 	return conversation{c.client, c.req.AgentID, c.req.ConversationID}
 }
@@ -139,7 +137,6 @@ func (d *Dispatcher) remember(q question, v approval.Verdict) {
 	}
 }
 
-// judge decides like the policy for a call, and tries changes of it.
 func (c *Call) judge() *check.Judge {
 	return &check.Judge{
 		Policy: c.workspace.rules.Load().policy.Within(Confinement(c.workspace.opt.Profile)),
@@ -230,7 +227,6 @@ func (d *Dispatcher) offered(q question, v approval.Verdict) (*check.Offer, erro
 	return nil, fmt.Errorf("no rule for this %s lets the call run", v.Remember)
 }
 
-// writeRule puts what an answer wants to be remembered into the policy file.
 func (d *Dispatcher) writeRule(q question, v approval.Verdict) (changes []string, err error) {
 	o, err := d.offered(q, v)
 	if err != nil || o == nil {

@@ -65,7 +65,6 @@ func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
 	return &ret
 }
 
-// returnOptions puts an outcome into the words and figures of a return.
 func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
 	opt := message.ReturnOptions{
 		CallID: c.ID, ToolName: c.asked.Name, ID: message.NewID("message"), OTID: message.NewID("otid"),
@@ -170,7 +169,6 @@ func (d *Dispatcher) wireFile(f tools.File) message.File {
 	return message.File(f)
 }
 
-// heldBy is what held the call, as frames tell it.
 func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
 	enforced := r.Enforced
 	if enforced == nil {
@@ -179,7 +177,6 @@ func (c *Call) heldBy(r sandbox.Report) message.Sandbox {
 	return message.Sandbox{Profile: r.Profile, Enforced: enforced, Network: r.Network, Tier: r.Tier, Degraded: r.Degraded, Caches: r.Caches, Unwatched: r.Unwatched, Proxy: r.Proxy, Widened: c.added()}
 }
 
-// longestTold is how much of a target or hint is told, in bytes.
 const longestTold = 1024
 
 // wireDenial is a denial in a return. Its target may be a program's output.

@@ -16,7 +16,6 @@ var (
 	errShutdown   = errors.New("toold is stopping")
 )
 
-// cancelled is the cause of a call that somebody cancelled.
 type cancelled struct{ reason string }
 
 func (c cancelled) Error() string {
@@ -56,7 +55,6 @@ func causeOf(ctx context.Context, kind message.ErrorType) string {
 	}
 }
 
-// explained prepends why the call was stopped.
 func explained(ctx context.Context, r tools.Result) tools.Result {
 	if r.Failure != tools.Cancelled {
 		return r

@@ -36,7 +36,6 @@ func (d *Dispatcher) Tend(ctx context.Context) {
 	}
 }
 
-// keepUnsaved holds a return until it can be journalled.
 func (d *Dispatcher) keepUnsaved(k journal.Key, u unsaved) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

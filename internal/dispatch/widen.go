@@ -11,12 +11,10 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// mayWiden is what the person who is asked may add to the sandbox of the call.
 func (d *Dispatcher) mayWiden(q question) *message.MayWiden {
 	return (*message.MayWiden)(bounds(q).Offer(q.call.base()))
 }
 
-// bounds are the most that may be added to the sandbox of a call.
 func bounds(q question) widen.Bounds {
 	if c, ok := q.inv.(tools.Confined); ok {
 		return c.Widens(q.call.workspace.opt.Widen)
@@ -24,7 +22,6 @@ func bounds(q question) widen.Bounds {
 	return widen.Bounds{}
 }
 
-// base is the sandbox of the call before anything is added.
 func (c *Call) base() sandbox.Profile {
 	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
 }
@@ -61,7 +58,6 @@ func onlyYesOrNo(v approval.Verdict) error {
 	return nil
 }
 
-// added is the escalation of the call, for records; nil without one.
 func (c *Call) added() *message.Widening { return message.Widening(c.widened.Words()).Recorded() }
 
 // wider reports the escalation to the model, which must not rely on it later.

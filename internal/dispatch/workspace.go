@@ -121,7 +121,6 @@ func (w *Workspace) mayWrite(dir string) bool {
 	return workspaces.Containing(w.opt.Profile.Write, dir) != "" || (dir == "/tmp" || dir == "/var/tmp") && w.opt.Profile.Scratch(dir)
 }
 
-// isDirectory reports whether a path is one. Others the tool refuses.
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

@@ -272,7 +272,6 @@ func quote(s string) string {
 	return string(text)
 }
 
-// place formats a position as a line number.
 func place(text string, at int) string {
 	at = min(at, len(text))
 	return fmt.Sprintf("line %d", 1+strings.Count(text[:at], "\n"))
@@ -286,5 +285,4 @@ func lineEnd(text string, at int) int {
 	return len(text)
 }
 
-// lineStart is where the line of a position begins.
 func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }

@@ -106,10 +106,8 @@ func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
 	return d.insert(above, quote(p[depth])+": ", value), nil
 }
 
-// span is a member or an element with its place: text[start:end].
 type span struct{ start, end int }
 
-// parts are the members of an object or the elements of an array.
 func (n *node) parts() (list []span) {
 	for _, m := range n.members {
 		list = append(list, span{m.start, m.value.end})
@@ -120,7 +118,6 @@ func (n *node) parts() (list []span) {
 	return list
 }
 
-// insert appends a part to an object or array.
 func (d *jsonDocument) insert(in *node, key, value string) string {
 	inner, parts := d.indentOf(in.start)+d.unit(), in.parts()
 	if len(parts) == 0 {
@@ -191,7 +188,6 @@ func (d *jsonDocument) layout(value, indent string) string {
 	return string(text)
 }
 
-// spaced adds spaces after the commas between the strings of a list.
 func spaced(value string) string { return strings.ReplaceAll(value, `","`, `", "`) }
 
 func (d *jsonDocument) remove(p Path) (string, error) {

@@ -75,7 +75,6 @@ func (s *scanner) value(depth int) (*node, error) {
 	return n, err
 }
 
-// string reads a string, quotes included.
 func (s *scanner) string() (string, error) {
 	from := s.at
 	for s.at++; s.at < len(s.text); s.at++ {
@@ -95,7 +94,6 @@ func (s *scanner) string() (string, error) {
 	return "", s.fault("a string does not end")
 }
 
-// parts reads the members of an object or the elements of an array.
 func (s *scanner) parts(depth int, open byte) (*node, error) {
 	n := &node{start: s.at}
 	s.at++
@@ -147,7 +145,6 @@ func (s *scanner) part(n *node, depth int, open byte) error {
 	return err
 }
 
-// decode is the value of a node.
 func (n *node) decode(text string) (v any, err error) {
 	switch text[n.start] {
 	case '{':

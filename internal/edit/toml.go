@@ -160,7 +160,6 @@ func (d *tomlDocument) table(p Path) *tomlTable {
 	return nil
 }
 
-// end is where the last line of a table's settings ends.
 func (t *tomlTable) end(*tomlDocument) int {
 	if len(t.keys) == 0 {
 		return t.body

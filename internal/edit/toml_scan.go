@@ -171,7 +171,6 @@ func (s *tomlScanner) value(depth int) error {
 	return nil
 }
 
-// str reads a string of any of the four kinds.
 func (s *tomlScanner) str() error {
 	quote := s.text[s.at : s.at+1]
 	if long := strings.Repeat(quote, 3); strings.HasPrefix(s.text[s.at:], long) {

@@ -80,7 +80,6 @@ func (d *yamlDocument) mapping(from, to int) (keys []yamlKey, err error) {
 
 func isItem(line string) bool { return line == "-" || strings.HasPrefix(line, "- ") }
 
-// readYAMLKey reads "key: value", with positions from its beginning.
 func readYAMLKey(line string) (k yamlKey, ok bool) {
 	name, rest, ok := strings.Cut(line, ":")
 	if quoted := strings.IndexAny(line, `"'`) == 0; quoted {
@@ -105,7 +104,6 @@ func readYAMLKey(line string) (k yamlKey, ok bool) {
 	return k, k.name != ""
 }
 
-// withoutComment is a line without the comment at its end.
 func withoutComment(line string) string {
 	var in byte
 	for i := range len(line) {
@@ -278,7 +276,6 @@ func (d *yamlDocument) remove(p Path) (string, error) {
 	return next, d.check(next, p, "", false)
 }
 
-// check verifies that next differs from the text before only in the setting at a path.
 func (d *yamlDocument) check(next string, p Path, value string, there bool) error {
 	before, err := decodeYAML(d.text)
 	if err != nil {

@@ -57,7 +57,6 @@ func holder(s *Server, r *http.Request) (Token, int) {
 	return Token{}, http.StatusUnauthorized
 }
 
-// tokenOf returns the token in force that has a secret.
 func (s *Server) tokenOf(secret string) (Token, bool) {
 	given := sha256.Sum256([]byte(secret))
 	for _, t := range s.opt.Tokens() {
@@ -80,7 +79,6 @@ func (a access) of(roles ...Role) access {
 	}
 }
 
-// upgrade is holder for WebSocket handshakes.
 func upgrade(s *Server, r *http.Request) (Token, int) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		return Token{}, http.StatusUpgradeRequired
@@ -160,7 +158,6 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// ours tells whether a Host header names this daemon.
 func (s *Server) ours(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {

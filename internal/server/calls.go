@@ -102,7 +102,6 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, int, 
 	return frame, 0, nil
 }
 
-// readRequest reads the body, which asks for calls and for nothing else.
 func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (*message.Request, int, *message.Error) {
 	frame, status, e := s.readBody(w, r)
 	if e != nil {

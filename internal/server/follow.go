@@ -44,7 +44,6 @@ func (ss *session) visible(f *feed) bool {
 	return f.shown || f.watcher.Call().BackgroundOf() == nil
 }
 
-// unfollow drops a call whose return has been written.
 func (ss *session) unfollow(done *feed) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

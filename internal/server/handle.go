@@ -73,7 +73,6 @@ func (ss *session) refuse(t message.ErrorType, callID, text string) {
 	ss.reply(e)
 }
 
-// may checks a role and answers the frame when it is missing.
 func (ss *session) may(what, callID string, roles ...Role) bool {
 	if slices.ContainsFunc(roles, ss.who.has) {
 		return true
@@ -99,7 +98,6 @@ func (ss *session) request(m *message.Request, call message.ToolCall) {
 	ss.follow(ss.srv.opt.Dispatch.Submit(sub))
 }
 
-// submission is what the calls of a request have in common.
 func (ss *session) submission(m *message.Request) dispatch.Submission {
 	sub := dispatch.Submission{Client: ss.who.Name, Conn: ss.id, Program: ss.program, Dir: ss.dir, Request: m, Keep: ss.conn.RemoteAddr().Network() != "pipe", Wake: ss.poke}
 	if open, most := ss.unanswered(), ss.srv.opt.CallsPerConnection; open >= most {

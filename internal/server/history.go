@@ -36,7 +36,6 @@ func serveHistory(of, order string) func(*Server, http.ResponseWriter, *http.Req
 	}
 }
 
-// history reads pages until there are as many messages as asked for.
 func (s *Server) history(r *http.Request, who Token, m *message.ListMessages) (list []json.RawMessage, e *message.Error) {
 	list = []json.RawMessage{}
 	for size, left := 0, m.Limit; ; {

@@ -76,7 +76,6 @@ func (h *hub) leave(s *subscription) {
 	}
 }
 
-// publish keeps an event and wakes the subscribers.
 func (h *hub) publish(e event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

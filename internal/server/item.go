@@ -49,7 +49,6 @@ func (it *item) answer(final dispatch.Final) any {
 	return &e
 }
 
-// itemOf finds the item of which a call is the part that runs.
 func (ss *session) itemOf(key dispatch.Key) *item {
 	return ss.findItem(func(it *item) bool { return it.key() == key })
 }

@@ -24,7 +24,6 @@ func (ss *session) getOutput(m *message.GetOutput) {
 	ss.answered(answer, e)
 }
 
-// answered replies with an answer, or with why there is none.
 func (ss *session) answered(answer any, e *message.Error) {
 	if e != nil {
 		answer = e
@@ -32,7 +31,6 @@ func (ss *session) answered(answer any, e *message.Error) {
 	ss.reply(answer)
 }
 
-// output reads the part of a call's output that was asked for.
 func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error) {
 	rec, e := ss.recording(m.CallID)
 	if e != nil {
@@ -65,7 +63,6 @@ func (ss *session) output(m *message.GetOutput) (*message.Output, *message.Error
 	return answer, nil
 }
 
-// recording finds the output of a call.
 func (ss *session) recording(callID string) (dispatch.Recording, *message.Error) {
 	live := ss.srv.opt.Dispatch.Find(ss.client(), callID)
 	for _, c := range live {

@@ -70,7 +70,6 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ Token) {
 	}
 }
 
-// serveMessages is list_messages over HTTP.
 func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token) {
 	m, e := listFromQuery(r.URL.Query())
 	if e != nil {

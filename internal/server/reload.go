@@ -19,7 +19,6 @@ func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
 	writeJSON(w, status, answer)
 }
 
-// servePolicy tells what the last reload came to.
 func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
 	writeJSON(w, http.StatusOK, s.opt.Policy())
 }

@@ -17,7 +17,6 @@ const (
 	takeOver = 5 * time.Second // how long a connection that is ending may take, for another that may go on in its place
 )
 
-// piece is a piece of output that a connection wrote.
 type piece struct {
 	seq    int64 // endless in a binary frame, which has none
 	call   dispatch.Key
@@ -171,7 +170,6 @@ func (s *Server) hangUp(client, conn string, but *session) {
 	}
 }
 
-// earlier are the sessions whose end a client that goes on has to wait for.
 func (s *Server) earlier(client, conn string, but *session) (found []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,7 +109,6 @@ func (ss *session) run() {
 	ss.detachAll()
 }
 
-// read takes frames until the connection ends.
 func (ss *session) read() {
 	defer func() { ss.srv.incoming.take(&ss.charged, 0) }()
 	alive := func(string) error { return ss.conn.SetReadDeadline(time.Now().Add(ss.srv.opt.Idle)) }

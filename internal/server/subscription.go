@@ -259,7 +259,6 @@ func (w *writer) finishOutput(f *feed, all bool) error {
 	}
 }
 
-// streamEvent writes one piece of each stream of a call.
 func (w *writer) streamEvent(f *feed) (more bool, err error) {
 	capture := f.watcher.Call().Capture()
 	if capture == nil {
@@ -268,7 +267,6 @@ func (w *writer) streamEvent(f *feed) (more bool, err error) {
 	return w.pieces(f, capture, w.showEvent)
 }
 
-// showEvent is show for a subscriber.
 func (w *writer) showEvent(f *feed, s tools.Stream, at int64, p []byte) error {
 	call := f.watcher.Call()
 	d := message.OutputDelta{CallID: call.ID, Stream: s.String(), Offset: at}

@@ -224,7 +224,6 @@ func (w *writer) pieces(f *feed, capture *spool.Capture, show shower) (more bool
 	return more, nil
 }
 
-// writePiece writes at most most bytes of a stream, and returns how many.
 func (w *writer) writePiece(f *feed, capture *spool.Capture, s tools.Stream, most int64, show shower) (int, error) {
 	from := w.catchUp(capture, s, f.offsets[s])
 	if from > f.offsets[s] {
@@ -315,7 +314,6 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	return nil
 }
 
-// answer is what ends a call on the wire.
 func answer(call *dispatch.Call, final dispatch.Final) any {
 	if of := call.BackgroundOf(); of != nil {
 		return final.Return.BackgroundEnded(of.ID)

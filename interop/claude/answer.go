@@ -58,7 +58,6 @@ func readEvent(text []byte) (e event, err error) {
 	return e, err
 }
 
-// text returns an argument that is a string; "" for any other.
 func (e event) text(name string) (s string) {
 	if json.Unmarshal(e.arguments[name], &s) != nil {
 		return ""

@@ -49,7 +49,6 @@ type bashResult struct {
 // the first few only.
 const mostShown = 28 << 10
 
-// clipped leaves out the middle of a long result.
 func clipped(ret message.ToolReturn) string {
 	if len(ret.Result) <= mostShown {
 		return ret.Result

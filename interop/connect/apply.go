@@ -89,7 +89,6 @@ func (s *step) write(c *changed) error {
 	return link(s.vault, s.target)
 }
 
-// unwrite puts the first n files back.
 func (p Plan) unwrite(n int) (err error) {
 	for _, s := range p.steps[:n] {
 		switch {
@@ -200,7 +199,6 @@ func (c changed) restore() error {
 	return nil
 }
 
-// forget removes what was kept of the file.
 func (c changed) forget() {
 	os.Remove(c.Backup)
 	if c.Vault != "" {

@@ -79,7 +79,6 @@ func proveClaude(ctx context.Context, p *site) error {
 	})
 }
 
-// claudePermissions are the user's settings as far as a proof takes them.
 func claudePermissions(s Setup) (string, error) {
 	step, err := plan(File{Path: s.claudeSettings(), Format: edit.JSON}, "")
 	if err != nil {

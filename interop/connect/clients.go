@@ -61,7 +61,6 @@ func client(name, title string, programs []string, dir directory, file string, a
 	}
 }
 
-// server is a server in the form that most clients have.
 type server struct {
 	Type    string   `json:"type,omitempty"`
 	Command string   `json:"command"`
@@ -81,7 +80,6 @@ func typedServer(command []string) any {
 	return server{Type: "stdio", Command: command[0], Args: command[1:]}
 }
 
-// localServer is a server in the form of opencode.
 func localServer(command []string) any {
 	return struct {
 		Type    string   `json:"type"`

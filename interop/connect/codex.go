@@ -64,7 +64,6 @@ func codexProfiles(s Setup) (list []string) {
 	return list
 }
 
-// codexSets names the settings that there are below a path.
 func codexSets(text string, at edit.Path, keys []string) string {
 	var set []string
 	for _, key := range keys {
@@ -135,7 +134,6 @@ func proveCodex(ctx context.Context, p *site) error {
 	})
 }
 
-// codexProfile returns where the settings name a model.
 func codexProfile(config string) ([]string, error) {
 	var name string
 	ok, err := edit.Value(edit.TOML, config, edit.Path{"profile"}, &name)

@@ -11,7 +11,6 @@ import (
 	"github.com/toold/toold/internal/edit"
 )
 
-// gooseAgent is a client whose settings are YAML.
 func gooseAgent() Agent {
 	a := Agent{
 		Name: "goose", Title: "Goose", programs: []string{"goose"}, places: places(config("goose")),

@@ -51,7 +51,6 @@ func (m *model) close() {
 	<-m.over
 }
 
-// saw returns what the model was shown of its nth call; they count from 1.
 func (m *model) saw(n int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +114,6 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// look keeps the results of calls in a message.
 func (m *model) look(content any) {
 	blocks, _ := content.([]any)
 	for _, b := range blocks {
@@ -153,7 +151,6 @@ func (e events) send(kind string, f fields) {
 	fmt.Fprintf(e, "event: %s\ndata: %s\n\n", kind, text)
 }
 
-// respond answers in the form of the Responses API.
 func (m *model) respond(e events) {
 	item := fields{"type": "message", "role": "assistant", "id": "m", "content": []any{fields{"type": "output_text", "text": "done"}}}
 	if id, c, ok := m.next(); ok {
@@ -190,7 +187,6 @@ func (m *model) message(e events, turn bool) {
 	e.send("message_stop", fields{})
 }
 
-// complete answers in the form of chat completions.
 func (m *model) complete(w http.ResponseWriter, turn bool) {
 	delta, reason := fields{"role": "assistant", "content": "done"}, "stop"
 	if turn {
@@ -230,7 +226,6 @@ func (m *model) lookAt(list []content) {
 	}
 }
 
-// generate answers in the form of Gemini.
 func (m *model) generate(w http.ResponseWriter, turn bool) {
 	part := fields{"text": "done"}
 	if turn {

@@ -80,7 +80,6 @@ func plan(f File, vault string) (s step, err error) {
 	return s, nil
 }
 
-// work fills in after and done.
 func (s *step) work() error {
 	if s.Format == "" {
 		s.after = s.Content

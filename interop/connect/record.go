@@ -16,7 +16,6 @@ import (
 	"github.com/toold/toold/internal/statedir"
 )
 
-// record says how an agent was connected, for Undo.
 type record struct {
 	Agent string    `json:"agent"`
 	At    time.Time `json:"at"`
@@ -86,7 +85,6 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// replace gives a file a content and a mode at once.
 func replace(path string, text []byte, mode fs.FileMode) error {
 	if err := statedir.Replace(path, text, mode); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
@@ -94,7 +92,6 @@ func replace(path string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// link puts a link in the place of a file at once.
 func link(to, path string) error {
 	beside := path + ".new-link"
 	err := os.Symlink(to, beside)

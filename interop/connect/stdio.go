@@ -94,7 +94,6 @@ func (p *site) converse(ctx context.Context, command []string, script string) (a
 	return ask(in, lines, 2, "tools/call", fields{"name": "bash", "arguments": fields{"command": script}})
 }
 
-// ask sends a request and returns the line that answers it.
 func ask(in io.Writer, lines *bufio.Scanner, id int, method string, params fields) (string, error) {
 	text, err := json.Marshal(fields{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 	if err != nil {

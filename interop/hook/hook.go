@@ -71,7 +71,6 @@ func (d Dialect) Answer(ctx context.Context, j Judge, dir string, in io.Reader) 
 	return d.write(event, err)
 }
 
-// write is an answer in the agent's form.
 func (d Dialect) write(event string, deny error) (a Answer) {
 	reason := ""
 	if deny != nil {

@@ -108,7 +108,6 @@ func host(a map[string]any, f fields) bool {
 	return true
 }
 
-// patched takes the files of a patch in the form of OpenAI.
 func patched(a map[string]any, f fields) bool {
 	var list []string
 	for line := range strings.Lines(f.text("input", "patch", "patchText", "command")) {

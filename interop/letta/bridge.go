@@ -127,7 +127,6 @@ func (b *bridge) runtime() runtime {
 	return runtime{b.agent, b.conversation}
 }
 
-// concerns reports whether a frame is about the conversation.
 func (b *bridge) concerns(f frame) bool {
 	about := f.Runtime
 	if about == (runtime{}) {
@@ -205,7 +204,6 @@ func (b *bridge) isOwn(name string) bool {
 	return slices.Contains(b.own, name)
 }
 
-// handle takes a frame of the server.
 func (b *bridge) handle(ctx context.Context, c *connection, f frame) {
 	switch {
 	case f.Type == "external_tool_call_request":

@@ -70,7 +70,6 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 	}
 }
 
-// soFar is what the model reads of a call that still runs: the end of its output.
 func (b *bridge) soFar(id string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
@@ -91,7 +90,6 @@ func (b *bridge) call(call client.Call) (message.ToolReturn, error) {
 	return ret, err
 }
 
-// notSentError is why a call never reached the daemon.
 type notSentError struct{ error }
 
 // failure says why no return came, and whether the call may have run.
@@ -107,7 +105,6 @@ func failure(id string, err error) string {
 	return fmt.Sprintf("toold was lost while it ran the call; what became of it is in the record: toold show %s. Do not repeat it before you know. (%v)", id, err)
 }
 
-// stop ends a call soon.
 func (b *bridge) stop(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
@@ -117,7 +114,6 @@ func (b *bridge) stop(id string) {
 	}
 }
 
-// shortened takes the middle out of a long text.
 func shortened(text string) string {
 	units := utf16.Encode([]rune(text))
 	if len(units) <= maxText {

@@ -73,7 +73,6 @@ func (c *connection) read() (frame, error) {
 	}
 }
 
-// answers passes a response to the request that waits for it.
 func (c *connection) answers(f frame) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +84,6 @@ func (c *connection) answers(f frame) bool {
 	return ok
 }
 
-// leave ends the waiting for responses.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

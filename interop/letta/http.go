@@ -19,7 +19,6 @@ import (
 // (letta-ai/letta: rest_api/routers/v1; letta-client 1.12). What waits is always in its list
 // of messages, so a follower that missed something finds it there.
 
-// lookAfter is the pause between two looks at a conversation in which nothing happens.
 const lookAfter = time.Second
 
 // follower serves a conversation of such a server.
@@ -58,7 +57,6 @@ func statusOf(err error) int {
 	return 0
 }
 
-// isHTTP reports whether an address is of the older protocol.
 func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://")
 }
@@ -143,7 +141,6 @@ func (b *bridge) serveStream(ctx context.Context) (reached bool, err error) {
 	}
 }
 
-// setUp finds the agent and the tools, and tries whether the conversation exists.
 func (h *follower) setUp(ctx context.Context) error {
 	h.mu.Lock()
 	h.dir = h.Dir

@@ -96,7 +96,6 @@ func (b *bridge) run(ctx context.Context) error {
 	}
 }
 
-// wait waits for a pause, or returns why ctx ended.
 func wait(ctx context.Context, pause time.Duration) error {
 	select {
 	case <-time.After(pause):

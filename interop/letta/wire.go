@@ -7,7 +7,6 @@ type runtime struct {
 	Conversation string `json:"conversation_id"`
 }
 
-// frame has the fields of all frames of the server that are looked at.
 type frame struct {
 	Type      string  `json:"type"`
 	RequestID string  `json:"request_id"`

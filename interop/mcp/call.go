@@ -113,7 +113,6 @@ func callID(p *mcp.CallToolParamsRaw) string {
 	return message.NewID("call")
 }
 
-// make has the daemon run the call.
 func (c *call) make(ctx context.Context) (message.ToolReturn, error) {
 	ret, sent, err := c.server.link.Call(ctx, "agent", c.Call, func() client.Events {
 		c.openQuestions(ctx)
@@ -141,7 +140,6 @@ func (c *call) events(ctx context.Context) client.Events {
 	}
 }
 
-// lastLine is the last line of output that says something, shortened.
 func lastLine(data []byte) string {
 	text := strings.TrimSpace(string(data))
 	line := text[strings.LastIndexByte(text, '\n')+1:]
@@ -188,7 +186,6 @@ func (c *call) await(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallTo
 	}
 }
 
-// progress says what the call does, if the client wants to know.
 func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since time.Duration) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -228,7 +225,6 @@ type outcome struct {
 	Background  *message.Background `json:"background,omitempty"`
 }
 
-// result is what the client gets of a call that has ended.
 func (c *call) result() *mcp.CallToolResult {
 	if c.err != nil {
 		return failed(c.failure())
@@ -258,7 +254,6 @@ func (c *call) failure() string {
 	return fmt.Sprintf("toold was lost while it ran the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", c.ID, c.err)
 }
 
-// failed is the result of a call of which there is no return.
 func failed(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{
 		Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: outcome{Status: "error", Result: text}, IsError: true,

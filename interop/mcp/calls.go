@@ -59,7 +59,6 @@ func (s *calls) leave(c *call) {
 	s.running.Done()
 }
 
-// some reports whether a call has not ended.
 func (s *calls) some() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,7 +99,6 @@ func identify(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, 
 	return &auth.TokenInfo{UserID: p.Token, Extra: map[string]any{goneKey: ctx.Done()}}, nil
 }
 
-// goneKey is where the end of a request over HTTP is.
 const goneKey = "gone"
 
 // lost is closed when the request over HTTP that brought another is over; nil, over stdio.
@@ -167,7 +166,6 @@ func (h *Handler) open(ctx context.Context, p Peer) (*server, error) {
 	return s, nil
 }
 
-// serveFirst answers a request that begins a session.
 func (h *Handler) serveFirst(w http.ResponseWriter, r *http.Request, p Peer) {
 	s, err := h.open(r.Context(), p)
 	if err != nil {
@@ -208,7 +206,6 @@ func (h *Handler) look(id string, p Peer, method string) {
 	}
 }
 
-// serveAlone answers a request that belongs to no session.
 func (h *Handler) serveAlone(w http.ResponseWriter, r *http.Request, p Peer) {
 	s, err := h.shared(r.Context(), p)
 	if err != nil {
