@@ -7,7 +7,7 @@ type wireToolUse struct {
 	CallID string          `json:"id" wire:"id" jsonschema:"names the call in the answer"`
 	Name   string          `json:"name" wire:"id"`
 	Input  json.RawMessage `json:"input" jsonschema:"an object"`
-	origin
+	Origin
 	faults []fault
 }
 
@@ -16,11 +16,11 @@ func (w *wireToolUse) bindSelf(raw json.RawMessage) { w.faults = bind(raw, w) }
 func (d *Decoder) toolUse(x *decoding) {
 	var w wireToolUse
 	w.bindSelf(x.frame)
-	w.origin.ID = "" // it is the id of the call
-	d.toolUses(x, w.origin, []wireToolUse{w})
+	w.Origin.ID = "" // it is the id of the call
+	d.toolUses(x, w.Origin, []wireToolUse{w})
 }
 
-func (d *Decoder) toolUses(x *decoding, from origin, blocks []wireToolUse) {
+func (d *Decoder) toolUses(x *decoding, from Origin, blocks []wireToolUse) {
 	var b batch
 	for _, w := range blocks {
 		call, e := w.toolCall()
@@ -32,9 +32,7 @@ func (d *Decoder) toolUses(x *decoding, from origin, blocks []wireToolUse) {
 		b.add(call)
 	}
 	if len(b.calls) > 0 {
-		request := from.request(Anthropic, x.frame)
-		request.Calls = b.calls
-		x.emit(request)
+		x.emit(&Request{Dialect: Anthropic, Origin: from, Calls: b.calls, Frame: x.frame})
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	numberBegins = `,"seq_id":`
 )
 
-// Encode encodes a return of ReturnOptions.Return.
+// Encode encodes a return of Complete.
 func (r ToolReturn) Encode() encodedReturn {
 	head := encodeHead(r)
 	room := 3*len(r.Result) + 2*(length(r.Stdout)+length(r.Stderr))

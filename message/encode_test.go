@@ -79,11 +79,11 @@ func FuzzAppendDelta(f *testing.F) {
 func TestAReturnTellsTheSameInEveryPlace(t *testing.T) {
 	t.Parallel()
 	code := 3
-	r := ReturnOptions{
-		CallID: "c", ToolName: "Bash", ID: "message-1", OTID: "otid-1", RunID: "run-1", SeqID: 7,
-		Time: time.Date(2026, 2, 17, 10, 30, 0, 5e6, time.UTC), Success: true, Result: "Exit code: 3\nout", Stdout: "o\xff\n",
-		ExitCode: &code, Duration: 12 * time.Millisecond, Terminal: "split",
-	}.Return()
+	r := ToolReturn{
+		CallID: "c", ToolName: "Bash", ID: "message-1", OTID: "otid-1", RunID: new("run-1"), SeqID: 7,
+		Date: date(time.Date(2026, 2, 17, 10, 30, 0, 5e6, time.UTC)), Status: "success", Result: "Exit code: 3\nout", Stdout: []string{"o\xff\n"},
+		ExitCode: &code, DurationMS: 12, Terminal: new("split"),
+	}.Complete()
 	got, err := Encode(r)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAReturnTellsItsDenialsUpToABound(t *testing.T) {
 	for i := range many {
 		many[i] = Denial{Kind: "host", Op: "connect to", Target: fmt.Sprint(i), Exact: true, Setting: "s", Hint: "h"}
 	}
-	r := ReturnOptions{CallID: "c", Denials: many}.Return()
+	r := ToolReturn{CallID: "c", Denials: many}.Complete()
 	if diff := cmp.Diff(many[:maxDenials], r.Denials); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -119,20 +119,20 @@ func TestAReturnTellsItsDenialsUpToABound(t *testing.T) {
 func TestSuccessIsOnlyWhatFailedInNoWay(t *testing.T) {
 	t.Parallel()
 	zero, one := 0, 1
-	for _, o := range []ReturnOptions{
+	for _, o := range []ToolReturn{
 		{},
 		{ExitCode: &zero},
-		{Success: true, ExitCode: &one},
-		{Success: true, Signal: "TERM"},
-		{Success: true, TimedOut: true},
-		{Success: true, Cancelled: true},
-		{Success: true, ErrorType: Denied},
+		{Status: "success", ExitCode: &one},
+		{Status: "success", Signal: new("TERM")},
+		{Status: "success", TimedOut: true},
+		{Status: "success", Cancelled: true},
+		{Status: "success", ErrorType: new(Denied)},
 	} {
-		if r := o.Return(); r.Status != "error" || r.ToolReturns[0].Status != "error" {
+		if r := o.Complete(); r.Status != "error" || r.ToolReturns[0].Status != "error" {
 			t.Errorf("%+v is a success", o)
 		}
 	}
-	if r := (ReturnOptions{Success: true, ExitCode: &zero}).Return(); r.Status != "success" || r.ID == "" || r.OTID == "" || r.Date == "" {
+	if r := (ToolReturn{Status: "success", ExitCode: &zero}).Complete(); r.Status != "success" || r.ID == "" || r.OTID == "" || r.Date == "" {
 		t.Errorf("got %+v, want a complete success", r)
 	}
 }
@@ -140,18 +140,18 @@ func TestSuccessIsOnlyWhatFailedInNoWay(t *testing.T) {
 func TestAChatReturnTellsItsFailureInWords(t *testing.T) {
 	t.Parallel()
 	seven := 7
-	for want, o := range map[string]ReturnOptions{
-		"fine":                            {Success: true, Result: "fine"},
+	for want, o := range map[string]ToolReturn{
+		"fine":                            {Status: "success", Result: "fine"},
 		"Error: exit code 7\nout":         {ExitCode: &seven, Result: "out"},
 		"Error: exit code 7":              {ExitCode: &seven},
 		"Error: Exit code: 7\nout":        {ExitCode: &seven, Result: "Exit code: 7\nout"},
-		"Error: killed by signal TERM":    {Signal: "TERM"},
-		"Error: denied\nrule 3 denies it": {ErrorType: Denied, Result: "rule 3 denies it"},
-		"Error: denied by rule 3":         {ErrorType: Denied, Result: "Error: denied by rule 3"},
+		"Error: killed by signal TERM":    {Signal: new("TERM")},
+		"Error: denied\nrule 3 denies it": {ErrorType: new(Denied), Result: "rule 3 denies it"},
+		"Error: denied by rule 3":         {ErrorType: new(Denied), Result: "Error: denied by rule 3"},
 		"Error: the call failed":          {},
 	} {
 		o.CallID, o.ToolName = "c", "bash"
-		if diff := cmp.Diff(any(chatReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}), chatAnswer(nil, []ToolReturn{o.Return()})); diff != "" {
+		if diff := cmp.Diff(any(chatReturn{Role: "tool", CallID: "c", Name: "bash", Content: want}), chatAnswer(nil, []ToolReturn{o.Complete()})); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	}
@@ -187,7 +187,7 @@ func FuzzEncodeReturn(f *testing.F) {
 	f.Add("c\"\\\xff", "", "\u2028\x00", "err", int64(-1))
 	f.Add(`,"result":`, `,"seq_id":1}`, `,"tool_return":"x","stdout":[]`, `}],"seq_id":`, int64(0))
 	f.Fuzz(func(t *testing.T, id, result, stdout, stderr string, seq int64) {
-		r := ReturnOptions{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Success: true, Result: result, Stdout: stdout, Stderr: stderr, SeqID: 3}.Return()
+		r := ToolReturn{CallID: strings.ToValidUTF8(id, "?"), ToolName: "t", Status: "success", Result: result, Stdout: []string{stdout}, Stderr: []string{stderr}, SeqID: 3}.Complete()
 		e := r.Encode()
 		e.Frame(1 << 62)
 		frame, record := e.Frame(seq), e.Record(seq)
@@ -220,7 +220,7 @@ func FuzzEncodeReturn(f *testing.F) {
 
 // A frame of somebody else is read as it is, whatever it repeats.
 func FuzzDecodeReturn(f *testing.F) {
-	frame := ReturnOptions{CallID: "c", Result: "text", Stdout: "out"}.Return().Encode().Frame(7)
+	frame := ToolReturn{CallID: "c", Result: "text", Stdout: []string{"out"}}.Complete().Encode().Frame(7)
 	f.Add(frame)
 	f.Add([]byte(strings.Replace(string(frame), `"result":"text"`, `"result":"other"`, 1)))
 	f.Add([]byte(strings.Replace(string(frame), `"seq_id":7`, `"seq_id":7,"result":"other"`, 1)))
@@ -240,7 +240,7 @@ func FuzzDecodeReturn(f *testing.F) {
 // BenchmarkEncodeReturn is the return of a call that read a mebibyte, laid beside
 // what encoding/json takes for it.
 func BenchmarkEncodeReturn(b *testing.B) {
-	r := ReturnOptions{CallID: "c", Success: true, Result: strings.Repeat("a line of ordinary output of some compiler\n", 24400)}.Return()
+	r := ToolReturn{CallID: "c", Status: "success", Result: strings.Repeat("a line of ordinary output of some compiler\n", 24400)}.Complete()
 	b.SetBytes(int64(len(r.Result)))
 	b.ReportAllocs()
 	var ours, plain time.Duration

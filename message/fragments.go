@@ -10,7 +10,7 @@ import (
 // A collection contains the fragments of one run since its last stop_reason. Its
 // calls run only if the next stop_reason says that the model waits for them.
 type collection struct {
-	origin  origin // of the first fragment
+	origin  Origin // of the first fragment
 	lastSeq int64
 	calls   []*fragment
 }
@@ -107,7 +107,7 @@ func (d *Decoder) begin(run *collection, w *wireRequest, id string) *fragment {
 	}
 	d.calls++
 	if run == nil {
-		run = &collection{origin: w.origin, lastSeq: math.MinInt64}
+		run = &collection{origin: w.Origin, lastSeq: math.MinInt64}
 		if w.SeqID != nil {
 			run.lastSeq = *w.SeqID
 		}
@@ -175,8 +175,8 @@ func (d *Decoder) lettaStop(x *decoding) {
 
 // request returns the collected calls as one request with one frame.
 func (c *collection) request() *Request {
-	w := wireRequest{MessageType: "approval_request_message", origin: c.origin}
-	request := c.origin.request(LettaAPI, nil)
+	w := wireRequest{MessageType: "approval_request_message", Origin: c.origin}
+	request := &Request{Dialect: LettaAPI, Origin: c.origin}
 	for _, f := range c.calls {
 		call := ToolCall{ID: f.id, Name: f.name, Arguments: f.arguments, Invalid: f.invalid}
 		if call.Name == "" {

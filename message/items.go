@@ -14,7 +14,7 @@ type wireItem struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id" wire:"id" jsonschema:"names the call in the answer"`
 	Status string `json:"status,omitempty" jsonschema:"completed, or absent"`
-	origin
+	Origin
 }
 
 type wireShellCall struct {
@@ -74,8 +74,7 @@ func (w wireItem) call(tool string, arguments json.RawMessage, faults []fault) (
 }
 
 func (w wireItem) emit(d *Decoder, x *decoding, dialect Dialect, calls ...ToolCall) *Request {
-	request := w.request(dialect, x.frame)
-	request.Calls = calls
+	request := &Request{Dialect: dialect, Origin: w.Origin, Calls: calls, Frame: x.frame}
 	for _, call := range calls {
 		d.forget(call.ID)
 	}

@@ -21,9 +21,7 @@ func (d *Decoder) lettaRequest(x *decoding) {
 		}
 	}
 	if len(calls) > 0 {
-		request := w.request(w.dialect(), x.frame)
-		request.Calls = calls
-		x.emit(request)
+		x.emit(&Request{Dialect: w.dialect(), Origin: w.Origin, Calls: calls, Frame: x.frame})
 	}
 }
 

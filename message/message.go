@@ -33,19 +33,12 @@ const (
 
 // Request asks for one or more tool calls.
 type Request struct {
-	Dialect        Dialect
-	ID             string // of the message, as sent; may be empty
-	OTID           string
-	AgentID        string
-	ConversationID string
-	RunID          string
-	StepID         string
-	GroupID        string
-	SenderID       string
-	Calls          []ToolCall
-	Item           string          // id of the item that the calls are parts of: they run in order and share one answer; or empty
-	Most           *int64          // characters of each stream in the answer; nil: all
-	Frame          json.RawMessage // the frame, or the collected fragments, for the journal
+	Dialect Dialect
+	Origin
+	Calls []ToolCall
+	Item  string          // id of the item that the calls are parts of: they run in order and share one answer; or empty
+	Most  *int64          // characters of each stream in the answer; nil: all
+	Frame json.RawMessage // the frame, or the collected fragments, for the journal
 }
 
 // ToolCall is one call of a Request. ID is never empty.

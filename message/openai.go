@@ -16,7 +16,7 @@ func (d *Decoder) chatRequest(x *decoding) {
 			x.errorf(InvalidFrame, "the message cannot be understood: %s", cmp.Or(sentence(faults), "it contains tool_use blocks and tool_calls; send one of them"))
 			return
 		}
-		d.toolUses(x, w.origin, blocks)
+		d.toolUses(x, w.Origin, blocks)
 		return
 	}
 	if len(w.ToolCalls) == 0 && len(w.FunctionCall) > 0 {
@@ -36,9 +36,7 @@ func (d *Decoder) chatRequest(x *decoding) {
 		b.add(call)
 	}
 	if len(b.calls) > 0 {
-		request := w.request(OpenAI, x.frame)
-		request.Calls = b.calls
-		x.emit(request)
+		x.emit(&Request{Dialect: OpenAI, Origin: w.Origin, Calls: b.calls, Frame: x.frame})
 	}
 }
 

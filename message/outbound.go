@@ -7,7 +7,7 @@ import (
 )
 
 // ToolReturn is the terminal answer to a call, with the fields of every dialect
-// of the family. Make it with ReturnOptions.Return.
+// of the family. Make it with Complete.
 type ToolReturn struct {
 	MessageType string       `json:"message_type"` // "tool_return_message"
 	ID          string       `json:"id"`           // "message-<uuid>"

@@ -124,14 +124,14 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 	schema := frameSchema(t, "daemon_frame")
 	zero := 0
 	frames := []any{
-		ReturnOptions{CallID: "c", ToolName: "bash"}.Return(),
-		ReturnOptions{
-			CallID: "c", ToolName: "bash", Success: true, ExitCode: &zero, Stdout: "x", Diff: "d", Terminal: "split",
+		ToolReturn{CallID: "c", ToolName: "bash"}.Complete(),
+		ToolReturn{
+			CallID: "c", ToolName: "bash", Status: "success", ExitCode: &zero, Stdout: []string{"x"}, Diff: new("d"), Terminal: new("split"),
 			Sandbox: &Sandbox{Enforced: []string{"seccomp"}}, Decision: &Decision{Action: "allow"},
 			Denials: []Denial{{Kind: "file", Op: "write", Target: "/etc/x", Setting: "sandbox.write", Hint: "h"}},
-		}.Return(),
-		ReturnOptions{CallID: "c", ToolName: "bash", ErrorType: Denied, Signal: "KILL"}.Return(),
-		chatAnswer(nil, []ToolReturn{ReturnOptions{CallID: "c"}.Return()}),
+		}.Complete(),
+		ToolReturn{CallID: "c", ToolName: "bash", ErrorType: new(Denied), Signal: new("KILL")}.Complete(),
+		chatAnswer(nil, []ToolReturn{ToolReturn{CallID: "c"}.Complete()}),
 		InvalidFrame.Errorf("x"),
 		json.RawMessage(OutputDelta{CallID: "c", Gap: &Gap{}}.AppendFrame(nil, []byte("a"))),
 		HelloAck{
@@ -158,7 +158,7 @@ func TestWhatTooldSendsFitsTheSchema(t *testing.T) {
 	if validate(t, schema, []byte(`{"message_type":"error_message","error_type":"bad_luck","message":"x"}`)) == nil {
 		t.Error("an unknown error_type fits the schema")
 	}
-	odd, err := Encode(ReturnOptions{CallID: "c", Denials: []Denial{{Kind: "luck"}}}.Return())
+	odd, err := Encode(ToolReturn{CallID: "c", Denials: []Denial{{Kind: "luck"}}}.Complete())
 	if err != nil || validate(t, schema, odd) == nil {
 		t.Errorf("an unknown kind of denial fits the schema (%v)", err)
 	}

@@ -6,8 +6,8 @@ import "encoding/json"
 // Decode returns another type. A field without omitempty is required in the
 // schema; docs/protocol.md lists what Decoder accepts beyond that.
 
-// origin names the place of a call in an agent's work.
-type origin struct {
+// Origin names the place of a call in an agent's work.
+type Origin struct {
 	ID             string `json:"id,omitempty" wire:"id" jsonschema:"id of the message"`
 	OTID           string `json:"otid,omitempty" wire:"id" jsonschema:"correlates retries; never suppresses a call"`
 	AgentID        string `json:"agent_id,omitempty" wire:"id"`
@@ -18,14 +18,6 @@ type origin struct {
 	SenderID       string `json:"sender_id,omitempty" wire:"id" jsonschema:"who has the agent do it"`
 }
 
-func (o origin) request(d Dialect, frame json.RawMessage) *Request {
-	return &Request{
-		Dialect: d, ID: o.ID, OTID: o.OTID, AgentID: o.AgentID,
-		ConversationID: o.ConversationID, RunID: o.RunID, StepID: o.StepID,
-		GroupID: o.GroupID, SenderID: o.SenderID, Frame: frame,
-	}
-}
-
 // wireRequest is approval_request_message, in the OpenLetta and the Letta API
 // dialects.
 type wireRequest struct {
@@ -33,7 +25,7 @@ type wireRequest struct {
 	ToolCall    *wireCall `json:"tool_call,omitempty" jsonschema:"the call, or the first of tool_calls once more"`
 	ToolCalls   wireCalls `json:"tool_calls,omitzero" jsonschema:"all calls, or one fragment while they are streamed"`
 	SeqID       *int64    `json:"seq_id,omitempty" jsonschema:"counts the fragments of a run; repeated ones are dropped"`
-	origin
+	Origin
 }
 
 // wireCall is one call. Its faults refuse this call and not the others of its
@@ -77,7 +69,7 @@ type wireChat struct {
 	Content      json.RawMessage `json:"content,omitempty" jsonschema:"text; in Anthropic's form an array whose tool_use blocks are the calls"`
 	ToolCalls    []wireChatCall  `json:"tool_calls,omitempty"`
 	FunctionCall json.RawMessage `json:"function_call,omitempty" jsonschema:"refused: it carries no id"`
-	origin
+	Origin
 }
 
 type wireChatCall struct {

@@ -116,7 +116,7 @@ func (c *Connection) submission(a startParams) (dispatch.Submission, *rpcError) 
 	return dispatch.Submission{
 		Client: c.client, Conn: c.session.id, Dir: dir, Limit: limit,
 		Program: &message.Program{Name: "codex"},
-		Request: &message.Request{Dialect: dialect, AgentID: thread, ConversationID: thread},
+		Request: &message.Request{Dialect: dialect, Origin: message.Origin{AgentID: thread, ConversationID: thread}},
 		Call:    message.ToolCall{ID: id, Name: "bash", Arguments: text},
 	}, nil
 }

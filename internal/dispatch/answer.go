@@ -22,8 +22,10 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 		if unwritten != nil {
 			why = unwritten.Error()
 		}
+		from := c.req.Origin
+		from.ID = "" // the journal gives it one
 		body, err := message.Encode(recordedAnswer{
-			OTID: c.req.OTID, RunID: c.req.RunID, StepID: c.req.StepID, AgentID: c.req.AgentID, ConversationID: c.req.ConversationID,
+			Origin: from,
 			Approvals: []message.ApprovalAnswer{{
 				Type: "approval", CallID: c.ID, Approve: v.Approve, Reason: v.Reason, Widen: message.Widening(v.Widen), Arguments: json.RawMessage(v.Arguments),
 			}},
@@ -44,18 +46,14 @@ func (d *Dispatcher) takeAnswer(q question) func(approval.Verdict) error {
 // recordedAnswer is an answer to an approval as list_messages shows it: the
 // family's approval_response_message with toold's own fields.
 type recordedAnswer struct {
-	OTID           string                   `json:"otid,omitempty"`
-	RunID          string                   `json:"run_id,omitempty"`
-	StepID         string                   `json:"step_id,omitempty"`
-	AgentID        string                   `json:"agent_id,omitempty"`
-	ConversationID string                   `json:"conversation_id,omitempty"`
-	Approvals      []message.ApprovalAnswer `json:"approvals"`
-	Approve        bool                     `json:"approve"`
-	ApprovalID     string                   `json:"approval_request_id"`
-	Reason         string                   `json:"reason,omitempty"`
-	Approver       string                   `json:"approver"`              // whose token answered
-	Remember       string                   `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
-	Changes        []string                 `json:"changes,omitempty"`     // made in the policy file
-	NotWritten     string                   `json:"not_written,omitempty"` // why the policy file was not changed
-	Beforehand     bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
+	message.Origin
+	Approvals  []message.ApprovalAnswer `json:"approvals"`
+	Approve    bool                     `json:"approve"`
+	ApprovalID string                   `json:"approval_request_id"`
+	Reason     string                   `json:"reason,omitempty"`
+	Approver   string                   `json:"approver"`              // whose token answered
+	Remember   string                   `json:"remember,omitempty"`    // scope of the answer: "conversation", "command", "prefix" or "rule"
+	Changes    []string                 `json:"changes,omitempty"`     // made in the policy file
+	NotWritten string                   `json:"not_written,omitempty"` // why the policy file was not changed
+	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
 }

@@ -11,7 +11,7 @@ func TestOnlyCallsOfOneConversationShareALoopback(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 0, &probe{})
 	call := func(client, agent, conversation string) *Call {
-		c, _ := b.newCall(Submission{Client: client, Request: &message.Request{AgentID: agent, ConversationID: conversation}, Call: message.ToolCall{ID: "c1", Name: "probe"}})
+		c, _ := b.newCall(Submission{Client: client, Request: &message.Request{Origin: message.Origin{AgentID: agent, ConversationID: conversation}}, Call: message.ToolCall{ID: "c1", Name: "probe"}})
 		return c
 	}
 	background := call("agent", "a", "1")

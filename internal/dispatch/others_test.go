@@ -50,7 +50,7 @@ func (s speaker) says(t *testing.T, b *bench, id, tool, args string) *message.To
 	t.Helper()
 	wake := make(chan struct{}, 100)
 	w := b.Submit(Submission{
-		Client: s.client, Request: &message.Request{Dialect: message.OpenLetta, AgentID: s.agent, ConversationID: s.conversation},
+		Client: s.client, Request: &message.Request{Dialect: message.OpenLetta, Origin: message.Origin{AgentID: s.agent, ConversationID: s.conversation}},
 		Call: message.ToolCall{ID: id, Name: tool, Arguments: json.RawMessage(args)},
 		Wake: func() {
 			select {
@@ -158,7 +158,7 @@ func TestNoAgentAndIDAreTakenForOthers(t *testing.T) {
 	submit := func(agent, id string) (*Watcher, <-chan struct{}) {
 		wake := make(chan struct{}, 100)
 		return b.Submit(Submission{
-			Client: "agent", Request: &message.Request{Dialect: message.OpenLetta, AgentID: agent},
+			Client: "agent", Request: &message.Request{Dialect: message.OpenLetta, Origin: message.Origin{AgentID: agent}},
 			Call: message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)}, Wake: func() { wake <- struct{}{} },
 		}), wake
 	}

@@ -36,16 +36,12 @@ func (c *Call) message(kind string, d journal.Direction, body []byte) journal.Me
 
 // recordedRequest is the request as list_messages shows it: one call in any dialect.
 func (c *Call) recordedRequest() []byte {
+	from := c.req.Origin
+	from.ID = "" // the journal gives it one
 	body, err := message.Encode(struct {
-		OTID           string `json:"otid,omitempty"`
-		RunID          string `json:"run_id,omitempty"`
-		StepID         string `json:"step_id,omitempty"`
-		AgentID        string `json:"agent_id,omitempty"`
-		ConversationID string `json:"conversation_id,omitempty"`
-		GroupID        string `json:"group_id,omitempty"`
-		SenderID       string `json:"sender_id,omitempty"`
-		ToolCall       any    `json:"tool_call"`
-	}{c.req.OTID, c.req.RunID, c.req.StepID, c.req.AgentID, c.req.ConversationID, c.req.GroupID, c.req.SenderID, c.asked.Shown()})
+		message.Origin
+		ToolCall any `json:"tool_call"`
+	}{from, c.asked.Shown()})
 	if err != nil {
 		return []byte("{}")
 	}

@@ -75,9 +75,9 @@ func (d *Dispatcher) recover(ctx context.Context, rec journal.Record, alive erro
 	case rec.BackgroundOf != "":
 		r.text = "toold was stopped before this call started; nothing of it ran. Send the call that was to begin it again"
 	}
-	ret := message.ReturnOptions{
-		CallID: rec.ID, ToolName: rec.Tool, RunID: rec.RunID, StepID: rec.StepID, ErrorType: r.kind, Result: "Error: " + r.text,
-	}.Return()
+	ret := message.ToolReturn{
+		CallID: rec.ID, ToolName: rec.Tool, RunID: optional(rec.RunID), StepID: optional(rec.StepID), ErrorType: &r.kind, Result: "Error: " + r.text,
+	}.Complete()
 	_, err := d.opt.Journal.Finish(ctx, rec.Key, journalOutcome(ret, outcome{}), building(ret))
 	return err
 }
@@ -118,10 +118,10 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 	}
 	c, life := d.newCall(Submission{
 		Client: rec.Client, Conn: "kept", Program: k.Program, Dir: rec.Workspace, Keep: true,
-		Request: &message.Request{
-			Dialect: message.Dialect(rec.Dialect), ID: rec.RequestID, OTID: rec.OTID, AgentID: rec.AgentID, ConversationID: rec.ConversationID,
+		Request: &message.Request{Dialect: message.Dialect(rec.Dialect), Origin: message.Origin{
+			ID: rec.RequestID, OTID: rec.OTID, AgentID: rec.AgentID, ConversationID: rec.ConversationID,
 			RunID: rec.RunID, StepID: rec.StepID, GroupID: rec.GroupID, SenderID: rec.SenderID,
-		},
+		}},
 		Call: message.ToolCall{ID: rec.ID, Name: rec.Tool, Arguments: arguments},
 	})
 	if c.hash != rec.ArgsHash {

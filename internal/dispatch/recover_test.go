@@ -84,7 +84,7 @@ func (b *bench) kept(id string) (*Watcher, <-chan struct{}) {
 	wake := make(chan struct{}, 1)
 	w := b.Submit(Submission{
 		Client: "agent", Program: &message.Program{Name: "letta"}, Keep: true,
-		Request: &message.Request{Dialect: message.LettaAPI, AgentID: "agent-7", RunID: "run-1", OTID: "otid-1"},
+		Request: &message.Request{Dialect: message.LettaAPI, Origin: message.Origin{AgentID: "agent-7", RunID: "run-1", OTID: "otid-1"}},
 		Call:    message.ToolCall{ID: id, Name: "probe", Arguments: json.RawMessage(`{}`)},
 		Wake: func() {
 			select {

@@ -52,7 +52,7 @@ func (d *Dispatcher) ended(rec journal.Record) *Call {
 }
 
 func (d *Dispatcher) quietCall(dialect message.Dialect, client, agent string, asked message.ToolCall) *Call {
-	c, _ := d.newCall(Submission{Client: client, Request: &message.Request{Dialect: dialect, AgentID: agent}, Call: asked})
+	c, _ := d.newCall(Submission{Client: client, Request: &message.Request{Dialect: dialect, Origin: message.Origin{AgentID: agent}}, Call: asked})
 	c.stop(nil)
 	c.seen = nil
 	return c

@@ -17,7 +17,7 @@ import (
 // the same, since the call must be answered; of a call that is not in the journal
 // at all nothing else is told. fresh is that the return is new, and the call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
-	ret := d.returnOptions(c, out).Return()
+	ret := d.makeReturn(c, out)
 	var frame []byte
 	var err error
 	if c.known == nil && c.lost == nil {
@@ -28,7 +28,7 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 		return d.replay(c, *c.known), false
 	case c.lost != nil:
 		lost := outcome{refused: c.lost}
-		ret := d.returnOptions(c, lost).Return()
+		ret := d.makeReturn(c, lost)
 		if c.rec != 0 { // a repeat finds the call
 			d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, lost)})
 		}
@@ -61,83 +61,97 @@ func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (fram
 }
 
 func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {
-	ret := d.returnOptions(c, outcome{refused: &r}).Return()
+	ret := d.makeReturn(c, outcome{refused: &r})
 	return &ret
 }
 
-func (d *Dispatcher) returnOptions(c *Call, out outcome) message.ReturnOptions {
-	opt := message.ReturnOptions{
-		CallID: c.ID, ToolName: c.asked.Name, ID: message.NewID("message"), OTID: message.NewID("otid"),
-		RunID: c.req.RunID, StepID: c.req.StepID,
-		Decision: out.decision, Duration: out.took, Cause: out.cause, Background: out.started.handle(),
+// makeReturn puts an outcome into the words and figures of a return.
+func (d *Dispatcher) makeReturn(c *Call, out outcome) message.ToolReturn {
+	ret := message.ToolReturn{
+		CallID: c.ID, ToolName: c.asked.Name, RunID: optional(c.req.RunID), StepID: optional(c.req.StepID),
+		Decision: out.decision, DurationMS: out.took.Milliseconds(), Cause: optional(out.cause), Background: out.started.handle(),
 	}
+	kind := message.ErrorType(out.result.Failure)
 	if out.refused != nil {
-		opt.ErrorType = out.refused.kind
-		opt.Result = "Error: " + out.refused.text
-		opt.Cancelled = out.refused.kind == message.Cancelled || out.refused.kind == message.Shutdown
-		return opt
+		kind = out.refused.kind
+		ret.Result = "Error: " + out.refused.text
+	} else {
+		d.addResult(&ret, c, out.result)
+		d.addOutput(&ret, out)
+		ret.Result = display.Mark(ret.Result)
 	}
-	res := out.result
-	opt.Success = !res.IsError && res.Failure == ""
-	opt.ErrorType = message.ErrorType(res.Failure)
-	opt.TimedOut = res.Failure == tools.Timeout
-	opt.Cancelled = opt.ErrorType == message.Cancelled || opt.ErrorType == message.Shutdown
-	opt.Terminal, opt.Order = res.Terminal, string(res.Order)
+	ret.ErrorType = optional(kind)
+	ret.Cancelled = kind == message.Cancelled || kind == message.Shutdown
+	return ret.Complete()
+}
+
+// optional returns nil, JSON's null, for an empty string.
+func optional[T ~string](s T) *T {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// addResult fills in what a tool reports besides its output.
+func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Result) {
+	if !res.IsError {
+		ret.Status = "success"
+	}
+	ret.TimedOut = res.Failure == tools.Timeout
+	ret.Terminal, ret.Order = optional(res.Terminal), string(res.Order)
 	for _, p := range res.Leftovers {
-		opt.Leftovers = append(opt.Leftovers, message.Leftover(p))
+		ret.Leftovers = append(ret.Leftovers, message.Leftover(p))
 	}
 	for _, denial := range res.Denials {
-		opt.Denials = append(opt.Denials, d.wireDenial(denial))
+		ret.Denials = append(ret.Denials, d.wireDenial(denial))
 	}
-	opt.Diff = spool.Redact(res.Diff, d.opt.Redact)
+	ret.Diff = optional(spool.Redact(res.Diff, d.opt.Redact))
 	if res.File != nil {
 		f := d.wireFile(*res.File)
-		opt.File = &f
+		ret.File = &f
 	}
 	for _, f := range res.Files {
-		opt.Files = append(opt.Files, d.wireFile(f))
+		ret.Files = append(ret.Files, d.wireFile(f))
 	}
 	if res.Sandbox != nil {
 		held := c.heldBy(*res.Sandbox)
-		opt.Sandbox = &held
+		ret.Sandbox = &held
 	}
 	if res.Exit != nil {
-		opt.ExitCode, opt.Signal = &res.Exit.Code, res.Exit.Signal
+		ret.ExitCode, ret.Signal = &res.Exit.Code, optional(res.Exit.Signal)
 	}
-	d.addOutput(&opt, out)
-	opt.Result = display.Mark(opt.Result)
-	return opt
 }
 
 // addOutput fills in the streams, and the result as a model reads it.
-func (d *Dispatcher) addOutput(opt *message.ReturnOptions, out outcome) {
+func (d *Dispatcher) addOutput(ret *message.ToolReturn, out outcome) {
 	limit := d.opt.Limits.ReturnBytes
 	head := spool.Redact(out.result.Text, d.opt.Redact)
 	if out.capture == nil { // it runs on
-		opt.Result = head
+		ret.Result = head
 		return
 	}
-	opt.StdoutBytes, opt.StderrBytes, _ = out.capture.Totals()
+	ret.StdoutBytes, ret.StderrBytes, _ = out.capture.Totals()
 	if d.opt.Recorded != nil {
-		d.opt.Recorded(min(opt.StdoutBytes+opt.StderrBytes, d.opt.Limits.SpoolBytes))
+		d.opt.Recorded(min(ret.StdoutBytes+ret.StderrBytes, d.opt.Limits.SpoolBytes))
 	}
-	if opt.StdoutBytes+opt.StderrBytes == 0 {
-		opt.Result = head
+	if ret.StdoutBytes+ret.StderrBytes == 0 {
+		ret.Result = head
 		if head == "" {
-			opt.Result = "(no output)"
+			ret.Result = "(no output)"
 		}
 		return
 	}
 	stdout, cutOut := out.capture.Text(tools.Stdout, limit)
 	stderr, cutErr := out.capture.Text(tools.Stderr, limit)
-	opt.Stdout, opt.Stderr = string(stdout), string(stderr)
+	ret.Stdout, ret.Stderr = []string{string(stdout)}, []string{string(stderr)}
 	both, cut := out.capture.Text(tools.Combined, limit)
-	opt.Truncated = cutOut || cutErr || cut
+	ret.Truncated = cutOut || cutErr || cut
 	text := display.Clean(both)
 	if head != "" {
 		text = head + "\n" + text
 	}
-	opt.Result = text
+	ret.Result = text
 }
 
 func (d *Dispatcher) logReturn(c *Call, out outcome, ret *message.ToolReturn) {
