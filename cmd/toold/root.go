@@ -244,3 +244,16 @@ func (g *global) loadFor(purpose config.Purpose) (config.Config, error) {
 	}
 	return cfg, nil
 }
+
+func schemaCommand(g *global, short string, schema func() ([]byte, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: short, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := schema()
+			if err != nil {
+				return err
+			}
+			return g.out(string(text) + "\n")
+		},
+	}
+}

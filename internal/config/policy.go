@@ -287,3 +287,11 @@ func (d *decoder) place(f *policy.Fault) *Error {
 	}
 	return d.errorAt(at, "%s", message)
 }
+
+func ownerOf(info fs.FileInfo) (uint32, bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return stat.Uid, true
+}

@@ -3,12 +3,18 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
+	"github.com/toold/toold/policy"
+	"github.com/toold/toold/sandbox"
+	"github.com/toold/toold/sandbox/widen"
+	"github.com/toold/toold/tools"
 )
 
 // takeAnswer writes the rule that an answer wants, and journals each answer to a question
@@ -56,4 +62,93 @@ type recordedAnswer struct {
 	Changes    []string                 `json:"changes,omitempty"`     // made in the policy file
 	NotWritten string                   `json:"not_written,omitempty"` // why the policy file was not changed
 	Beforehand bool                     `json:"beforehand,omitempty"`  // sent before the question, which no one has read
+}
+
+// editedCall builds the call that a person wants to run in the place of the one that was
+// asked for; nil when that is the same. The error says why it cannot run.
+func (d *Dispatcher) editedCall(q question, v approval.Verdict) (tools.Invocation, error) {
+	if v.Arguments == "" {
+		return nil, nil
+	}
+	asked := q.call.asked
+	asked.Arguments = json.RawMessage(v.Arguments)
+	inv, refused := d.build(context.Background(), q.call.workspace, asked)
+	switch {
+	case !v.Approve:
+		return nil, errors.New("an answer of no changes nothing")
+	case refused != nil:
+		return nil, errors.New(refused.text)
+	case q.call.elsewhere:
+		return nil, errors.New("another program carries this call out as it is; refuse it and say what to do")
+	case inv.Traits().Background || q.inv.Traits().Background:
+		return nil, errors.New("a call that runs in the background is not edited; refuse it and say what to run")
+	}
+	if now := d.rulesFor(q.call).policy.Decide(inv.Effects()); now.Action == policy.Deny {
+		return nil, errors.New("the edited call is denied by rule " + now.Rule + ": " + now.Reason)
+	}
+	return inv, nil
+}
+
+func (c *Call) altered(r tools.Result) tools.Result {
+	if c.edited != nil {
+		r.Text = "A person changed this call before it ran. What ran is: " + c.edited.Text() + "\n" + r.Text
+	}
+	return r
+}
+
+func (d *Dispatcher) mayWiden(q question) *message.MayWiden {
+	return (*message.MayWiden)(bounds(q).Offer(q.call.base()))
+}
+
+func bounds(q question) widen.Bounds {
+	if c, ok := q.inv.(tools.Confined); ok {
+		return c.Widens(q.call.workspace.opt.Widen)
+	}
+	return widen.Bounds{}
+}
+
+func (c *Call) base() sandbox.Profile {
+	return c.workspace.opt.Profile.AtMost(c.profile).Within(c.limit)
+}
+
+// checkAnswer refuses invalid escalations and edits: the question stays open.
+func (d *Dispatcher) checkAnswer(q question) func(approval.Verdict) error {
+	base := q.call.base()
+	return func(v approval.Verdict) error {
+		if _, err := d.offered(q, v); err != nil {
+			return err
+		}
+		if _, err := d.editedCall(q, v); err != nil {
+			return err
+		}
+		g, err := grant(q, base, v)
+		g.Close() // the one that counts is made as soon as the answer is taken; see approved
+		return err
+	}
+}
+
+// grant is what an answer adds to the sandbox of a call, nil when that is nothing.
+func grant(q question, base sandbox.Profile, v approval.Verdict) (*widen.Grant, error) {
+	if !v.Approve && v.Widen != (approval.Widening{}) {
+		return nil, errors.New("an answer of no widens nothing")
+	}
+	return bounds(q).Check(base, widen.Words(v.Widen))
+}
+
+// onlyYesOrNo refuses answers that add something to a question about a host.
+func onlyYesOrNo(v approval.Verdict) error {
+	if v.Widen != (approval.Widening{}) || v.Arguments != "" || v.Remember != "" && v.Remember != onceOnly {
+		return errors.New("the call runs already, and this question is about one host: answer it with yes or no")
+	}
+	return nil
+}
+
+func (c *Call) added() *message.Widening { return message.Widening(c.widened.Words()).Recorded() }
+
+// wider reports the escalation to the model, which must not rely on it later.
+func (c *Call) wider(r tools.Result) tools.Result {
+	if w := c.added(); w != nil {
+		r.Text = strings.TrimPrefix(r.Text+"\nA person has widened the sandbox of this one call: "+w.String()+". Other calls are confined as before.", "\n")
+	}
+	return r
 }

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"net/http"
+	"time"
 )
 
 // Why a connection or request was refused.
@@ -52,3 +55,50 @@ func inspector(s *Server, r *http.Request) (Token, int) {
 func profile(serve http.HandlerFunc) func(*Server, http.ResponseWriter, *http.Request, Token) {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, _ Token) { serve(w, r) }
 }
+
+// Reloaded tells which policy holds.
+type Reloaded struct {
+	Policy   string   `json:"policy"` // path of the file, or a name
+	Warnings []string `json:"warnings,omitempty"`
+	Error    string   `json:"error,omitempty"` // why it is not the one on disk
+}
+
+// serveReload reloads the policy files. A faulty one is answered with 422.
+func (s *Server) serveReload(w http.ResponseWriter, _ *http.Request, _ Token) {
+	answer, err := s.opt.Reload()
+	status := http.StatusOK
+	if err != nil {
+		answer.Error, status = err.Error(), http.StatusUnprocessableEntity
+	}
+	writeJSON(w, status, answer)
+}
+
+func (s *Server) servePolicy(w http.ResponseWriter, _ *http.Request, _ Token) {
+	writeJSON(w, http.StatusOK, s.opt.Policy())
+}
+
+// serveMCP passes a request on to what speaks the Model Context Protocol.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request, who Token) {
+	body, status, e := s.readBody(w, r)
+	if e != nil {
+		writeJSON(w, status, e)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	s.opt.MCP(patient{w, s.opt.Idle}, r, who)
+}
+
+// patient is an answer that may take long, but no single write of it does: a client that
+// does not read is given up.
+type patient struct {
+	http.ResponseWriter
+	most time.Duration
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(p.most)) // every connection has one
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (p patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
