@@ -83,9 +83,9 @@ var layers = []row{
 	{"internal/codex", []string{"internal/paths", "message", "tools", "tools/files", "tools/spool", "internal/dispatch", "sandbox"}, nil},
 	{"internal/server", []string{"internal/codex", "message", "tools", "tools/spool", "internal/approval", "internal/journal", "internal/dispatch"}, []string{"websocket", "zap"}},
 
-	{"interop/claude", []string{"client", "message"}, nil},
-	{"interop/hook", []string{"client", "message"}, nil},
 	{"interop/link", []string{"client", "message"}, nil},
+	{"interop/claude", []string{"client", "interop/link", "message"}, nil},
+	{"interop/hook", []string{"client", "message"}, nil},
 	{"interop/letta", []string{"interop/hook", "interop/link", "client", "message"}, []string{"websocket"}},
 	{"interop/mcp", []string{"client", "interop/link", "message"}, []string{"go-sdk"}},
 	{"interop/connect", []string{"interop/claude", "internal/edit", "internal/loopback", "internal/statedir", "internal/tokens", "tools/files"}, nil},

@@ -74,14 +74,7 @@ func operand(words []string) []string {
 	if len(words) < 2 {
 		return words
 	}
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = w
-		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return []string{strings.Join(quoted, " ")}
+	return []string{quoted(words)}
 }
 
 func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, coded bool) error {

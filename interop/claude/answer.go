@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/interop/link"
 	"github.com/toold/toold/message"
 )
 
@@ -91,16 +92,11 @@ func (d Door) Answer(ctx context.Context, text []byte) Answer {
 		return Answer{Allow: true}
 	}
 	ret, err := d.call(ctx, client.Call{ID: e.ID, Tool: tool, Arguments: e.arguments, AgentID: Agent, ConversationID: d.Session})
-	var refused *message.Error
 	switch {
 	case errors.Is(err, errGoesOn):
 		return Answer{Wait: true}
-	case errors.As(err, &refused):
-		return denied("toold refused the call, so nothing was done: %v", err)
-	case errors.Is(err, errMayHaveRun):
-		return denied("toold was lost while it had the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", e.ID, err)
 	case err != nil:
-		return denied("toold cannot be reached, so nothing was done: %v", err)
+		return denied("%v", err)
 	}
 	return e.answer(ret)
 }
@@ -151,10 +147,7 @@ func pictured(path string) bool {
 	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf", ".ipynb"}, strings.ToLower(filepath.Ext(path)))
 }
 
-var (
-	errGoesOn     = errors.New("the call goes on")
-	errMayHaveRun = errors.New("no return came")
-)
+var errGoesOn = errors.New("the call goes on")
 
 // call makes a call, or attaches to it, and waits for its return for as long as d.Wait.
 func (d Door) call(ctx context.Context, call client.Call) (ret message.ToolReturn, err error) {
@@ -162,25 +155,21 @@ func (d Door) call(ctx context.Context, call client.Call) (ret message.ToolRetur
 	defer cancel()
 	c, err := d.Dial(dialing)
 	if err != nil {
-		if d.Again {
-			err = fmt.Errorf("%w: %w", errMayHaveRun, err)
-		}
-		return ret, err
+		return ret, &link.CallError{ID: call.ID, Sent: d.Again, Err: err}
 	}
 	defer c.Close()
 	waiting, cancel := context.WithTimeoutCause(ctx, d.Wait, errGoesOn)
 	defer cancel()
 	ret, err = c.Call(waiting, call, client.Events{})
-	var refused *message.Error
 	switch {
-	case err == nil || errors.As(err, &refused) || errors.Is(err, errGoesOn) && ctx.Err() == nil:
+	case err == nil || errors.Is(err, errGoesOn) && ctx.Err() == nil:
 		return ret, err
 	case ctx.Err() != nil:
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		_ = c.Stop(stopping, call.ID, "the user of Claude Code interrupted it") // else it ends after limits.linger
 	}
-	return ret, fmt.Errorf("%w: %w", errMayHaveRun, err)
+	return ret, &link.CallError{ID: call.ID, Sent: true, Err: err}
 }
 
 // Tools returns what of toold's tools Claude Code has none of its own for, in the form in

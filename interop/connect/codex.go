@@ -145,20 +145,21 @@ func codexProfile(config string) ([]string, error) {
 
 // The names of the files that the calls of a proof make.
 const (
-	ranFile  = "toold-proof-ran"
-	downFile = "toold-proof-down"
+	ranFile   = "toold-proof-ran"
+	ranScript = "echo proof-$((6*7)) | tee " + ranFile
+	downFile  = "toold-proof-down"
 )
 
 // prove has the agent make a call that must run, one that must be refused, and, once the
 // daemon has ended, calls that must not run. run runs the agent with a model.
 func (p *site) prove(run func(*model) (string, error), shell func(string) call, down func() []call) error {
-	m, err := newModel(shell("echo proof-$((6*7)) | tee "+ranFile), shell("git push origin toold-proof"))
+	m, err := newModel(shell(ranScript), shell("git push origin toold-proof"))
 	if err != nil {
 		return err
 	}
 	defer m.close()
 	out, err := run(m)
-	if made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile)); string(made) != "proof-42\n" || !strings.Contains(m.saw(1), "proof-42") {
+	if !p.ran(m.saw(1)) {
 		return fmt.Errorf("a command that must run did not; its model was shown %q\n%s", m.saw(1), said(out, err))
 	}
 	if !strings.Contains(m.saw(2), refusal) {
@@ -177,6 +178,12 @@ func (p *site) prove(run func(*model) (string, error), shell func(string) call, 
 		return errors.New("without the daemon a command ran nevertheless, outside of toold\n" + said(out, err))
 	}
 	return nil
+}
+
+// ran reports whether the call that must run did, and a model or client was shown its output.
+func (p *site) ran(seen string) bool {
+	made, _ := os.ReadFile(filepath.Join(p.workspace, ranFile))
+	return string(made) == "proof-42\n" && strings.Contains(seen, "proof-42")
 }
 
 func said(out string, err error) string {

@@ -124,17 +124,19 @@ func (m *model) look(content any) {
 	}
 }
 
+// plain is a text as it is, and anything else as JSON.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
 		return text
 	}
-	text, _ := json.Marshal(v) // it was decoded from JSON
+	text, _ := json.Marshal(v) // maps, lists and texts
 	return string(text)
 }
 
-// next is the call of this turn; ok is false when all were made.
-func (m *model) next() (id string, c call, ok bool) {
-	if m.turn >= len(m.calls) {
+// next is the call of this turn; ok is false when all were made, and for a request
+// without tools, which is no turn.
+func (m *model) next(turn bool) (id string, c call, ok bool) {
+	if !turn || m.turn >= len(m.calls) {
 		return "", c, false
 	}
 	m.turn++
@@ -147,15 +149,13 @@ type fields map[string]any
 
 func (e events) send(kind string, f fields) {
 	f["type"] = kind
-	text, _ := json.Marshal(f) // maps and strings
-	fmt.Fprintf(e, "event: %s\ndata: %s\n\n", kind, text)
+	fmt.Fprintf(e, "event: %s\ndata: %s\n\n", kind, plain(f))
 }
 
 func (m *model) respond(e events) {
 	item := fields{"type": "message", "role": "assistant", "id": "m", "content": []any{fields{"type": "output_text", "text": "done"}}}
-	if id, c, ok := m.next(); ok {
-		arguments, _ := json.Marshal(c.Arguments) // maps and strings
-		item = fields{"type": "function_call", "call_id": id, "name": c.Name, "arguments": string(arguments)}
+	if id, c, ok := m.next(true); ok {
+		item = fields{"type": "function_call", "call_id": id, "name": c.Name, "arguments": plain(c.Arguments)}
 	}
 	e.Header().Set("Content-Type", "text/event-stream")
 	e.send("response.created", fields{"response": fields{"id": "r"}})
@@ -168,12 +168,9 @@ func (m *model) respond(e events) {
 // message answers in the form of the Messages API. A request without tools is no turn.
 func (m *model) message(e events, turn bool) {
 	block, delta, reason := fields{"type": "text", "text": ""}, fields{"type": "text_delta", "text": "done"}, "end_turn"
-	if turn {
-		if id, c, ok := m.next(); ok {
-			arguments, _ := json.Marshal(c.Arguments) // maps and strings
-			block = fields{"type": "tool_use", "id": id, "name": c.Name, "input": fields{}}
-			delta, reason = fields{"type": "input_json_delta", "partial_json": string(arguments)}, "tool_use"
-		}
+	if id, c, ok := m.next(turn); ok {
+		block = fields{"type": "tool_use", "id": id, "name": c.Name, "input": fields{}}
+		delta, reason = fields{"type": "input_json_delta", "partial_json": plain(c.Arguments)}, "tool_use"
 	}
 	e.Header().Set("Content-Type", "text/event-stream")
 	e.send("message_start", fields{"message": fields{
@@ -189,19 +186,16 @@ func (m *model) message(e events, turn bool) {
 
 func (m *model) complete(w http.ResponseWriter, turn bool) {
 	delta, reason := fields{"role": "assistant", "content": "done"}, "stop"
-	if turn {
-		if id, c, ok := m.next(); ok {
-			arguments, _ := json.Marshal(c.Arguments) // maps and strings
-			reason = "tool_calls"
-			delta = fields{"role": "assistant", "content": nil, "tool_calls": []any{fields{
-				"index": 0, "id": id, "type": "function", "function": fields{"name": c.Name, "arguments": string(arguments)},
-			}}}
-		}
+	if id, c, ok := m.next(turn); ok {
+		reason = "tool_calls"
+		delta = fields{"role": "assistant", "content": nil, "tool_calls": []any{fields{
+			"index": 0, "id": id, "type": "function", "function": fields{"name": c.Name, "arguments": plain(c.Arguments)},
+		}}}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range []fields{{"index": 0, "delta": delta, "finish_reason": nil}, {"index": 0, "delta": fields{}, "finish_reason": reason}} {
-		text, _ := json.Marshal(fields{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": []any{choice}}) // so is this
-		fmt.Fprintf(w, "data: %s\n\n", text)
+		chunk := fields{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": []any{choice}}
+		fmt.Fprintf(w, "data: %s\n\n", plain(chunk))
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
@@ -228,15 +222,13 @@ func (m *model) lookAt(list []content) {
 
 func (m *model) generate(w http.ResponseWriter, turn bool) {
 	part := fields{"text": "done"}
-	if turn {
-		if _, c, ok := m.next(); ok {
-			part = fields{"functionCall": fields{"name": c.Name, "args": c.Arguments}}
-		}
+	if _, c, ok := m.next(turn); ok {
+		part = fields{"functionCall": fields{"name": c.Name, "args": c.Arguments}}
 	}
-	text, _ := json.Marshal(fields{ // maps and strings
+	answer := fields{
 		"candidates":    []any{fields{"index": 0, "finishReason": "STOP", "content": fields{"role": "model", "parts": []any{part}}}},
 		"usageMetadata": fields{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
-	})
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprintf(w, "data: %s\n\n", text)
+	fmt.Fprintf(w, "data: %s\n\n", plain(answer))
 }

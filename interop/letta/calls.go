@@ -3,7 +3,6 @@ package letta
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 	ended := make(chan end, 1)
 	// Ends with the call, or with the connection to the daemon.
 	b.calls.Go(func() {
-		ret, err := b.call(call)
+		ret, err := b.daemon.Call(context.Background(), b.directory(), call, func() client.Events { return client.Events{} })
 		ended <- end{ret, err}
 	})
 	done := ctx.Done()
@@ -57,7 +56,7 @@ func (b *bridge) perform(ctx context.Context, call client.Call, late <-chan time
 		select {
 		case e := <-ended:
 			if e.err != nil {
-				return outcome{text: "Error: " + failure(call.ID, e.err)}
+				return outcome{text: "Error: " + e.err.Error()}
 			}
 			denied := e.ret.ErrorType != nil && *e.ret.ErrorType == message.Denied
 			return outcome{e.ret.Result, e.ret.Status == "success", denied}
@@ -80,29 +79,6 @@ func (b *bridge) soFar(id string) string {
 		}
 	}
 	return printed + fmt.Sprintf("[The call is still running, as %s. Read the rest of its output with bash_output, end it with bash_kill.]", id)
-}
-
-func (b *bridge) call(call client.Call) (message.ToolReturn, error) {
-	ret, sent, err := b.daemon.Call(context.Background(), b.directory(), call, func() client.Events { return client.Events{} })
-	if err != nil && !sent {
-		err = notSentError{err}
-	}
-	return ret, err
-}
-
-type notSentError struct{ error }
-
-// failure says why no return came, and whether the call may have run.
-func failure(id string, err error) string {
-	var refused *message.Error
-	var unsent notSentError
-	switch {
-	case errors.As(err, &refused):
-		return fmt.Sprintf("toold refused the call, nothing ran: %v", err)
-	case errors.As(err, &unsent):
-		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold up", err)
-	}
-	return fmt.Sprintf("toold was lost while it ran the call; what became of it is in the record: toold show %s. Do not repeat it before you know. (%v)", id, err)
 }
 
 func (b *bridge) stop(id string) {

@@ -4,6 +4,7 @@ package link
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/toold/toold/client"
@@ -46,9 +47,9 @@ func (l *Link) Get(ctx context.Context, key string) (*client.Client, error) {
 }
 
 // Call makes a call by the connection of a key. When that is lost it asks once more by the same
-// id: the daemon runs a call once. events is called before each try. sent reports whether the
-// daemon may have the call.
-func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, sent bool, err error) {
+// id: the daemon runs a call once. events is called before each try. The error is a *CallError.
+func (l *Link) Call(ctx context.Context, key string, call client.Call, events func() client.Events) (ret message.ToolReturn, err error) {
+	sent := false
 	for range 2 {
 		c, unreached := l.Get(ctx, key)
 		if unreached != nil {
@@ -63,8 +64,32 @@ func (l *Link) Call(ctx context.Context, key string, call client.Call, events fu
 			break
 		}
 	}
-	return ret, sent, err
+	if err != nil {
+		err = &CallError{call.ID, sent, err}
+	}
+	return ret, err
 }
+
+// A CallError is why no return of a call came. Its text is for a model.
+type CallError struct {
+	ID   string
+	Sent bool // the daemon may have the call
+	Err  error
+}
+
+func (e *CallError) Error() string {
+	var refused *message.Error
+	switch {
+	case errors.As(e.Err, &refused):
+		return fmt.Sprintf("toold refused the call, nothing ran: %v", e.Err)
+	case !e.Sent:
+		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold up", e.Err)
+	}
+	return fmt.Sprintf("toold was lost while it ran the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", e.ID, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *CallError) Unwrap() error { return e.Err }
 
 // Close closes the connections.
 func (l *Link) Close() {

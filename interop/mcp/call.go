@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +29,6 @@ type call struct {
 	mu   sync.Mutex
 	now  string // what it does, for the person who waits
 	page string // the key of the question for which the user was sent to its page
-	sent bool   // the daemon may have it
 
 	questions sync.WaitGroup // openQuestions
 }
@@ -114,12 +112,12 @@ func callID(p *mcp.CallToolParamsRaw) string {
 }
 
 func (c *call) make(ctx context.Context) (message.ToolReturn, error) {
-	ret, sent, err := c.server.link.Call(ctx, "agent", c.Call, func() client.Events {
+	ret, err := c.server.link.Call(ctx, "agent", c.Call, func() client.Events {
 		c.openQuestions(ctx)
-		c.say("running", false)
+		c.say("running")
 		return c.events(ctx)
 	})
-	c.say("", sent)
+	c.say("")
 	return ret, err
 }
 
@@ -127,14 +125,14 @@ func (c *call) events(ctx context.Context) client.Events {
 	return client.Events{
 		Decision: func(d message.PolicyDecision) {
 			if d.Action == "ask" {
-				c.say("waits for a person (toold watch): "+d.Reason, true)
+				c.say("waits for a person (toold watch): " + d.Reason)
 			}
 		},
-		Queued:  func(message.ToolQueued) { c.say("waits for its turn", true) },
-		Started: func(message.ToolStarted) { c.say("running", true) },
+		Queued:  func(message.ToolQueued) { c.say("waits for its turn") },
+		Started: func(message.ToolStarted) { c.say("running") },
 		Output: func(_ message.OutputDelta, data []byte) {
 			if line := lastLine(data); line != "" {
-				c.say(line, true)
+				c.say(line)
 			}
 		},
 	}
@@ -150,10 +148,10 @@ func lastLine(data []byte) string {
 	return line
 }
 
-func (c *call) say(now string, sent bool) {
+func (c *call) say(now string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now, c.sent = now, c.sent || sent
+	c.now = now
 }
 
 func (c *call) saying() string {
@@ -227,7 +225,7 @@ type outcome struct {
 
 func (c *call) result() *mcp.CallToolResult {
 	if c.err != nil {
-		return failed(c.failure())
+		return failed(c.err.Error())
 	}
 	r := c.ret
 	o := outcome{
@@ -238,20 +236,6 @@ func (c *call) result() *mcp.CallToolResult {
 		o.ErrorType = string(*r.ErrorType)
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Result}}, StructuredContent: o, IsError: r.Status != "success"}
-}
-
-// failure says why no return came, and whether the command may have run.
-func (c *call) failure() string {
-	var refused *message.Error
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case errors.As(c.err, &refused):
-		return fmt.Sprintf("toold refused the call, nothing ran: %v", c.err)
-	case !c.sent:
-		return fmt.Sprintf("toold cannot be reached, nothing ran: %v. Ask the user to start it: toold serve", c.err)
-	}
-	return fmt.Sprintf("toold was lost while it ran the call; what became of it is recorded: toold show %s. Do not repeat it before you know. (%v)", c.ID, c.err)
 }
 
 func failed(text string) *mcp.CallToolResult {

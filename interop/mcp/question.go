@@ -194,6 +194,6 @@ func (w waiting) answer(ctx context.Context, d client.Decision) {
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if _, err := w.person.Decide(within, d); err != nil {
-		w.say("the answer did not count: "+err.Error(), true)
+		w.say("the answer did not count: " + err.Error())
 	}
 }
