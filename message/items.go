@@ -210,8 +210,6 @@ func exit(code int) shellOutcome { return shellOutcome{"exit", &code} }
 // Ended reports whether the call completed by itself.
 func (r ToolReturn) Ended() bool { return r.ErrorType == nil && !r.TimedOut && !r.Cancelled }
 
-func refusals() []ErrorType { return []ErrorType{Denied, ApprovalTimeout, ProtectedPath} }
-
 func (r ToolReturn) command(most *int64) shellResult {
 	c := shellResult{Stdout: strings.Join(r.Stdout, ""), Stderr: strings.Join(r.Stderr, "")}
 	switch {
@@ -221,7 +219,7 @@ func (r ToolReturn) command(most *int64) shellResult {
 		c.Outcome = exit(*r.ExitCode)
 	case r.Status == "success":
 		c.Outcome = exit(0)
-	case r.ErrorType != nil && slices.Contains(refusals(), *r.ErrorType):
+	case r.ErrorType != nil && slices.Contains([]ErrorType{Denied, ApprovalTimeout, ProtectedPath}, *r.ErrorType):
 		c.Outcome = exit(exitRefused)
 	default:
 		c.Outcome = exit(exitFailed)

@@ -103,7 +103,7 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 		}
 		refine(s, f.typ)
 		walk(s, open)
-		s.Properties[f.key].Const = constant(f.value)
+		s.Properties[f.key].Const = jsonschema.Ptr[any](f.value)
 		name := side + "." + f.value
 		root.Defs[name] = s
 		union.AnyOf = append(union.AnyOf, reference(name))
@@ -113,8 +113,6 @@ func define(root *jsonschema.Schema, side string, frames []frameType, open func(
 }
 
 func reference(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: "#/$defs/" + name} }
-
-func constant(v any) *any { return &v }
 
 // ownSchemas describes the types whose JSON differs from their Go fields.
 func ownSchemas() (map[reflect.Type]*jsonschema.Schema, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,11 +90,6 @@ func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls [
 		fmt.Fprintf(l.std.err, "toold: %d more calls cannot be read\n", more)
 	}
 	return calls, err
-}
-
-func shortDaemon(name string) string {
-	const digits = 8
-	return name[:min(len(name), strings.LastIndex(name, "/")+1+digits)]
 }
 
 // storeFinding compares the team store with the journal; it returns nothing without one.

@@ -63,8 +63,9 @@ func (h *hooked) run(ctx context.Context, name string) error {
 		return &exitError{exitUsage, err}
 	}
 	d := hook.Dialects()[i]
-	ctx, stop := whileWanted(ctx)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	ctx = withParent(ctx) // the agent may be gone
 	judge := hook.Judge{Program: d.Name, Dial: h.dialFor(d.Name), Wait: cmp.Or(h.timeout, d.Wait)}
 	switch {
 	case h.list:
@@ -81,12 +82,6 @@ func (h *hooked) run(ctx context.Context, name string) error {
 		return &exitError{code: a.Code}
 	}
 	return nil
-}
-
-// whileWanted ends the context when the agent stops this program, or is gone.
-func whileWanted(parent context.Context) (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	return withParent(ctx), stop
 }
 
 func (g *global) dialFor(name string) func(context.Context) (*client.Client, error) {

@@ -180,7 +180,8 @@ func (l *logRun) print(calls []logged) error {
 	rows := make([][]string, len(calls))
 	for n, c := range calls {
 		if c.daemon != "" {
-			rows[n] = []string{oneLine(shortDaemon(c.daemon))}
+			short := strings.LastIndex(c.daemon, "/") + 1 + 8 // the first digits of its id
+			rows[n] = []string{oneLine(c.daemon[:min(len(c.daemon), short)])}
 		}
 		rows[n] = append(rows[n], c.ReceivedAt.Local().Format(time.DateTime), cmp.Or(c.Decision.Action, "-"), ending(c.Record))
 		if several {

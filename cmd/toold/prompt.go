@@ -17,10 +17,13 @@ import (
 // answerQuestions connects an approver: the person at the terminal, or --yes.
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
-		// The terminal itself, not standard error: that may go to a file.
-		tty, err := openTerminal(c.std.in)
-		if err != nil {
+		if !executor.IsTerminal(c.std.in) {
 			return nil // nobody sits here; the policy's question finds no approver
+		}
+		// The terminal itself, not standard error: that may go to a file.
+		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err != nil {
+			return nil
 		}
 		p.tty = tty
 	}
@@ -74,15 +77,6 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	}
 	c.say("the answer did not arrive: %v", err)
 	return false
-}
-
-// openTerminal opens the terminal at which a person sits. A program whose input
-// is not a terminal was not started by one who waits for questions.
-func openTerminal(in *os.File) (*os.File, error) {
-	if !executor.IsTerminal(in) {
-		return nil, errors.New("standard input is no terminal")
-	}
-	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
 // askPerson reads an answer: yes, no, yes and what that counts for besides, another

@@ -80,14 +80,11 @@ func (s *session) detach(c *Connection) {
 		p.unwatch()
 	}
 	if s.srv.opt.Linger >= 0 && !s.over {
-		s.leaving = time.AfterFunc(s.srv.opt.Linger, func() { s.expire() })
-	}
-}
-
-// expire drops the session unless a connection has come back.
-func (s *session) expire() {
-	if !s.leftAt().IsZero() {
-		s.srv.drop(s)
+		s.leaving = time.AfterFunc(s.srv.opt.Linger, func() {
+			if !s.leftAt().IsZero() { // no connection has come back
+				s.srv.drop(s)
+			}
+		})
 	}
 }
 

@@ -175,8 +175,8 @@ func (s system) policy() (*layer, error) {
 }
 
 func (s system) onlyOwn(path string, info fs.FileInfo) error {
-	uid, known := ownerOf(info)
-	if !known || uid != s.root {
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if !known || stat.Uid != s.root {
 		return fmt.Errorf("%s must belong to the user with the id %d: use chown", path, s.root)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
@@ -286,12 +286,4 @@ func (d *decoder) place(f *policy.Fault) *Error {
 		}
 	}
 	return d.errorAt(at, "%s", message)
-}
-
-func ownerOf(info fs.FileInfo) (uint32, bool) {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return stat.Uid, true
 }

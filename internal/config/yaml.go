@@ -259,10 +259,11 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	}
 	out := reflect.MakeMap(v.Type())
 	for _, e := range entries {
-		key, err := keyText(e.Key)
-		if err != nil {
-			return d.errorAt(placeOf(e.Key), "%v", err)
+		s, ok := e.Key.(*ast.StringNode)
+		if !ok {
+			return d.errorAt(placeOf(e.Key), "expected text as a key: put %s in quotes", e.Key.String())
 		}
+		key := s.Value // without quotes
 		if k, ok := v.Interface().(interface{ keys() []string }); ok && !slices.Contains(k.keys(), key) {
 			return d.unknownKey(key, placeOf(e.Key), k.keys(), path)
 		}
@@ -274,13 +275,6 @@ func (d *decoder) dictionary(n ast.Node, v reflect.Value, path string) error {
 	}
 	v.Set(out)
 	return nil
-}
-
-func keyText(k ast.MapKeyNode) (string, error) {
-	if s, ok := k.(*ast.StringNode); ok {
-		return s.Value, nil
-	}
-	return "", fmt.Errorf("expected text as a key: put %s in quotes", k.String())
 }
 
 // text hands a scalar's text to a type that reads itself.

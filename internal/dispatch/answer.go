@@ -96,10 +96,6 @@ func (c *Call) altered(r tools.Result) tools.Result {
 	return r
 }
 
-func (d *Dispatcher) mayWiden(q question) *message.MayWiden {
-	return (*message.MayWiden)(bounds(q).Offer(q.call.base()))
-}
-
 func bounds(q question) widen.Bounds {
 	if c, ok := q.inv.(tools.Confined); ok {
 		return c.Widens(q.call.workspace.opt.Widen)

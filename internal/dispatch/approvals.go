@@ -33,17 +33,12 @@ func approvalRequest(ctx context.Context, c *Call, inv tools.Invocation, effects
 }
 
 func shownEffects(inv tools.Invocation, effects []policy.Effect) []message.EffectLine {
-	lines := effectLines(effects)
-	if inv.Traits().Background {
-		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
-	}
-	return lines
-}
-
-func effectLines(effects []policy.Effect) []message.EffectLine {
 	lines := make([]message.EffectLine, len(effects))
 	for i, e := range effects {
 		lines[i] = message.EffectLine{Kind: e.Kind.String(), Text: e.String(), Source: e.Source}
+	}
+	if inv.Traits().Background {
+		lines = append(lines, message.EffectLine{Kind: "background", Text: "runs on in the background after its return"})
 	}
 	return lines
 }

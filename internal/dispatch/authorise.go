@@ -118,7 +118,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	shown := approvalRequest(ctx, c, q.inv, q.effects, said, expires)
 	shown.ID = c.approvalID()
 	q.id, q.offers = shown.ID, d.offers(ctx, q)
-	shown.MayWiden, shown.Suggestions = d.mayWiden(q), suggestions(q)
+	shown.MayWiden, shown.Suggestions = (*message.MayWiden)(bounds(q).Offer(q.call.base())), suggestions(q)
 	var later error
 	if c.kept {
 		later = errShutdown

@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 	"github.com/toold/toold/tools/spool"
@@ -244,16 +243,12 @@ func (d *Dispatcher) build(ctx context.Context, w *Workspace, asked message.Tool
 	return inv, nil
 }
 
-func (d *Dispatcher) spoolDir(k journal.Key) string {
-	return filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(k), 10))
-}
-
 // spool is the directory for the output of a call; "" for one that is not recorded.
 func (d *Dispatcher) spool(c *Call) (dir string) {
 	if c.rec == 0 {
 		return ""
 	}
-	dir = d.spoolDir(c.rec)
+	dir = filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
 	// A folder of this name is of another journal: its output is not this call's.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))

@@ -96,17 +96,14 @@ func keyOfEffect(c *Call, e policy.Effect) (string, error) {
 	e.Source = ""
 	text, err := json.Marshal(e)
 	unseen := e.Kind == policy.Opaque || e.Kind == policy.Write || e.Kind == policy.Env
-	if unseen || e.Unknown || hasDynamic(e) {
+	dynamic := slices.ContainsFunc(e.Argv, func(w policy.Word) bool { return w.Dynamic })
+	if unseen || e.Unknown || dynamic {
 		text = fmt.Appendf(text, " in %s %q", c.hash, c.dir)
 	}
 	if c.elsewhere { // an answer for the sandbox does not count without it
 		text = append(text, " elsewhere"...)
 	}
 	return c.workspace.opt.Root + "\x00" + string(text), err
-}
-
-func hasDynamic(e policy.Effect) bool {
-	return slices.ContainsFunc(e.Argv, func(w policy.Word) bool { return w.Dynamic })
 }
 
 // remembered is the decision of an earlier answer that covers the question; nil without one.

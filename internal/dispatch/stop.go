@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,5 @@ func deniedByPolicy(d policy.Decision) *refusal {
 }
 
 func deniedByPerson(v approval.Verdict, rule string) *refusal {
-	reason := v.Reason
-	if reason == "" {
-		reason = "no reason given"
-	}
-	return &refusal{message.Denied, fmt.Sprintf("denied by a person (%s), whom rule %s asked. User reason: %s", v.By, rule, reason)}
+	return &refusal{message.Denied, fmt.Sprintf("denied by a person (%s), whom rule %s asked. User reason: %s", v.By, rule, cmp.Or(v.Reason, "no reason given"))}
 }

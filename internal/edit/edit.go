@@ -52,13 +52,6 @@ type arrays interface {
 	exclude(p Path, item int) (string, error)
 }
 
-func arraysOf(f Format, d document) (arrays, error) {
-	if a, ok := d.(arrays); ok {
-		return a, nil
-	}
-	return nil, fmt.Errorf("arrays in %s are not changed here", f)
-}
-
 func parse(f Format, text string) (document, error) {
 	switch f {
 	case TOML:
@@ -147,8 +140,9 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 
 // find returns the index of an item in the array at the path; -1 for none.
 func (o *Done) find(f Format, d document, value string) (a arrays, at int, err error) {
-	if a, err = arraysOf(f, d); err != nil {
-		return nil, -1, err
+	a, ok := d.(arrays)
+	if !ok {
+		return nil, -1, fmt.Errorf("arrays in %s are not changed here", f)
 	}
 	items, err := a.items(o.Path)
 	return a, slices.IndexFunc(items, func(item string) bool { return same(f, item, value) }), err

@@ -179,7 +179,7 @@ func (d *jsonDocument) unit() string {
 func (d *jsonDocument) layout(value, indent string) string {
 	var v json.RawMessage = []byte(value)
 	if !strings.HasPrefix(value, "{") {
-		return spaced(value)
+		return strings.ReplaceAll(value, `","`, `", "`) // a list of texts
 	}
 	text, err := json.MarshalIndent(v, indent, d.unit())
 	if err != nil {
@@ -187,8 +187,6 @@ func (d *jsonDocument) layout(value, indent string) string {
 	}
 	return string(text)
 }
-
-func spaced(value string) string { return strings.ReplaceAll(value, `","`, `", "`) }
 
 func (d *jsonDocument) remove(p Path) (string, error) {
 	n, above, _, err := d.find(p)

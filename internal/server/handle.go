@@ -230,7 +230,9 @@ func (ss *session) hello(m *message.Hello) {
 	if m.Client.Name != "" {
 		ss.program = &message.Program{Name: m.Client.Name, Version: m.Client.Version}
 	}
-	ss.setOutput(map[string]output{"none": silent, "binary": binary}[m.Output])
+	ss.mu.Lock()
+	ss.wants = map[string]output{"none": silent, "binary": binary}[m.Output]
+	ss.mu.Unlock()
 	if m.Workspace != "" {
 		ss.dir = m.Workspace // if there is no such workspace, no call runs elsewhere instead
 	}
@@ -265,12 +267,6 @@ const (
 	silent
 	binary
 )
-
-func (ss *session) setOutput(o output) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.wants = o
-}
 
 func (ss *session) wanted() output {
 	ss.mu.Lock()

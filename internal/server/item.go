@@ -49,10 +49,6 @@ func (it *item) answer(final dispatch.Final) any {
 	return &e
 }
 
-func (ss *session) itemOf(key dispatch.Key) *item {
-	return ss.findItem(func(it *item) bool { return it.key() == key })
-}
-
 func (ss *session) findItem(is func(*item) bool) *item {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

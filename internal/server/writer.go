@@ -51,7 +51,10 @@ func (ss *session) write(gone <-chan struct{}) {
 		}
 		if ss.owesNothing() {
 			ss.farewell(websocket.CloseGoingAway, "toold is stopping")
-			ss.awaitClose(gone)
+			select { // a client that does not answer the close frame is hung up on
+			case <-gone:
+			case <-time.After(time.Second):
+			}
 			return
 		}
 		select {
@@ -69,15 +72,6 @@ func (ss *session) giveUp(gone <-chan struct{}) {
 	case <-gone:
 	default:
 		ss.farewell(websocket.ClosePolicyViolation, "too many frames wait for this client to read them; connect again and read faster")
-	}
-}
-
-// awaitClose gives the client a moment to answer the close frame, which ends the
-// reader; a client that does not is hung up on.
-func (ss *session) awaitClose(gone <-chan struct{}) {
-	select {
-	case <-gone:
-	case <-time.After(time.Second):
 	}
 }
 
@@ -298,7 +292,7 @@ func (w *writer) conclude(f *feed, call *dispatch.Call, final dispatch.Final) er
 	if final.Kept {
 		return nil // the connection ends soon
 	}
-	if it := w.ss.itemOf(call.Key()); it != nil {
+	if it := w.ss.findItem(func(it *item) bool { return it.key() == call.Key() }); it != nil {
 		return w.concludePart(it, call, final)
 	}
 	if final.Err != nil {
