@@ -56,13 +56,9 @@ func special[T any](value string, decode func(*decoding)) frameType {
 	return frameType{key: "message_type", value: value, typ: reflect.TypeFor[T](), decode: func(_ *Decoder, x *decoding) { decode(x) }}
 }
 
-// plainFrame is a frame that is bound to a copy of preset and checked. If exact,
-// unknown members are faults.
-func plainFrame[T any, P interface {
-	*T
-	Inbound
-}](value string, preset T, exact bool,
-) frameType {
+// plainFrame is a frame that is bound to a copy of preset. Its method check, if any, fills in
+// defaults and returns what is wrong with the values. If exact, unknown members are faults.
+func plainFrame[T any](value string, preset T, exact bool) frameType {
 	return special[T](value, func(x *decoding) {
 		w := preset
 		faults := bind(x.frame, &w)
@@ -72,11 +68,13 @@ func plainFrame[T any, P interface {
 		if x.refuse(faults) {
 			return
 		}
-		if text := P(&w).check(); text != "" {
-			x.errorf(InvalidArguments, "%s", text)
-			return
+		if checked, ok := any(&w).(interface{ check() string }); ok {
+			if text := checked.check(); text != "" {
+				x.errorf(InvalidArguments, "%s", text)
+				return
+			}
 		}
-		x.emit(P(&w))
+		x.emit(&w)
 	})
 }
 

@@ -69,16 +69,12 @@ type ListApprovals struct {
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
 }
 
-func (*ListApprovals) check() string { return "" }
-
 // ListCalls asks for the calls that are not answered yet.
 type ListCalls struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
 	All         bool   `json:"all,omitempty" jsonschema:"also the latest that are answered"`
 }
-
-func (*ListCalls) check() string { return "" }
 
 // GetOutput asks for recorded output of a call.
 type GetOutput struct {
@@ -145,8 +141,6 @@ type Ping struct {
 	TypeAlias bool `json:"-"` // the client sent {"type":"ping"}: the pong carries "type" as well
 }
 
-func (*Ping) check() string { return "" }
-
 // The topics of events that a subscriber may select. Events of the first four are in the journal and have its numbers;
 // the others are live only.
 const (
@@ -207,5 +201,3 @@ type Unsubscribe struct {
 	MessageType string `json:"message_type"`
 	RequestID   string `json:"request_id,omitempty" wire:"id"`
 }
-
-func (*Unsubscribe) check() string { return "" }

@@ -11,10 +11,7 @@ import "encoding/json"
 // An Inbound is one request of a client, decoded from a frame of any dialect:
 // *Request, *ApprovalResponse, *ExplainPolicy, *ToolInput, *Ping, or a type of
 // inbound.go.
-type Inbound interface {
-	// check fills in defaults and returns what is wrong with the values.
-	check() string
-}
+type Inbound any
 
 // Dialect names the form of a call and of the answer to it.
 type Dialect string
@@ -88,11 +85,6 @@ type ExplainPolicy struct {
 	RequestID string
 	Call      ToolCall
 }
-
-func (*Request) check() string          { return "" }
-func (*ApprovalResponse) check() string { return "" }
-func (*ToolInput) check() string        { return "" }
-func (*ExplainPolicy) check() string    { return "" }
 
 // Asker names the origin of a call and the reason given for it. Only Client is
 // verified; the client chooses everything else.

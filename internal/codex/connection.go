@@ -44,9 +44,12 @@ func (s *Server) Connect(client string, write func(frame []byte) error) *Connect
 func (c *Connection) Close() { c.ended.Do(func() { close(c.gone) }) }
 
 // poke lets the writer look. It never blocks.
-func (c *Connection) poke() {
+func (c *Connection) poke() { notify(c.wake) }
+
+// notify puts an element into a channel of capacity 1.
+func notify(wake chan<- struct{}) {
 	select {
-	case c.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }

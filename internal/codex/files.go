@@ -94,12 +94,7 @@ func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string
 	}
 	c.session.endSeries()
 	wake := make(chan struct{}, 1)
-	sub.Wake = func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	}
+	sub.Wake = func() { notify(wake) }
 	w := c.srv.opt.Dispatch.Submit(sub)
 	defer w.Detach()
 	seen, gone := 0, c.gone

@@ -82,12 +82,7 @@ func (p *process) unwatch() {
 }
 
 // wake lets the pump look. It never blocks.
-func (p *process) wake() {
-	select {
-	case p.news <- struct{}{}:
-	default:
-	}
-}
+func (p *process) wake() { notify(p.news) }
 
 // pump numbers what comes of the call until it has ended or the session is dropped.
 func (p *process) pump() {

@@ -234,16 +234,14 @@ func (c *Call) emit(event any) {
 	c.events = append(c.events, event)
 	switch event.(type) {
 	case message.ToolStarted:
-		c.hasBegun() // whoever waits for that finds the event
+		closeOnce(c.begun) // whoever waits for that finds the event
 	case Final:
-		if !c.done {
-			close(c.ended)
-		}
+		closeOnce(c.ended)
 		c.done = true
 		if c.leaving != nil {
 			c.leaving.Stop()
 		}
-		c.hasBegun()
+		closeOnce(c.begun)
 	}
 	c.mu.Unlock()
 	if c.seen != nil {
@@ -252,12 +250,12 @@ func (c *Call) emit(event any) {
 	c.wakeAll()
 }
 
-// hasBegun closes begun, once. Called with mu held.
-func (c *Call) hasBegun() {
+// closeOnce closes a channel that may be closed already, for one goroutine at a time.
+func closeOnce(c chan struct{}) {
 	select {
-	case <-c.begun:
+	case <-c:
 	default:
-		close(c.begun)
+		close(c)
 	}
 }
 

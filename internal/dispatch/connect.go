@@ -47,9 +47,9 @@ type decisionKey struct {
 	action, rule string
 }
 
-// decisionRecord is a decision that is written once. The holder of turn uses the rest.
+// decisionRecord is a decision that is written once.
 type decisionRecord struct {
-	turn    chan struct{} // capacity 1
+	mu      sync.Mutex
 	written bool
 }
 
@@ -183,8 +183,8 @@ func (n *connections) tell(about []policy.Decision, said message.Decision, why e
 	if r == nil {
 		return errors.Join(why, fmt.Errorf("denied: this call has tried %d hosts and ports already. Split it into several calls", maxDecisions))
 	}
-	r.turn <- struct{}{}
-	defer func() { <-r.turn }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.written {
 		return why
 	}
@@ -201,7 +201,7 @@ func (n *connections) recordOf(key decisionKey) *decisionRecord {
 	defer n.mu.Unlock()
 	r := n.told[key]
 	if r == nil && len(n.told) < maxDecisions {
-		r = &decisionRecord{turn: make(chan struct{}, 1)}
+		r = &decisionRecord{}
 		n.told[key] = r
 	}
 	return r

@@ -111,11 +111,7 @@ func (l *Look) live(ctx context.Context, said *message.Decision) {
 func (l *Look) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.closing:
-	default:
-		close(l.closing)
-	}
+	closeOnce(l.closing)
 	l.shut = true
 }
 

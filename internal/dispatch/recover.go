@@ -142,24 +142,15 @@ func (d *Dispatcher) goOn(ctx context.Context, rec journal.Record) *Call {
 
 // resumes notes that a call that was kept waits for a person again, or need not.
 func (c *Call) resumes() {
-	if c.joined == nil {
-		return
-	}
-	select {
-	case <-c.resumed:
-	default:
-		close(c.resumed)
+	if c.joined != nil {
+		closeOnce(c.resumed)
 	}
 }
 
 // rejoined notes that somebody watches a call that was kept. Called with mu held.
 func (c *Call) rejoined() {
 	if c.joined != nil && len(c.watchers) == 1 {
-		select {
-		case <-c.joined:
-		default:
-			close(c.joined)
-		}
+		closeOnce(c.joined)
 	}
 }
 

@@ -31,10 +31,9 @@ func (p Path) String() string { return strings.Join(p, ".") }
 
 // document is a parsed text. Its methods return the text after one change.
 type document interface {
-	// get returns the text of the value at a path.
-	get(p Path) (raw string, ok bool, err error)
-	// depth is how many leading elements of a path exist.
-	depth(p Path) int
+	// get returns the text of the value at a path, and how many leading elements of the
+	// path exist: all where there is a value.
+	get(p Path) (raw string, depth int, err error)
 	// set gives the setting at a path a value, which is JSON or raw text of the format.
 	set(p Path, value string, raw bool) (string, error)
 	// remove removes the setting at a path.
@@ -91,7 +90,7 @@ func Apply(f Format, text string, changes []Change) (string, []Done, error) {
 		if err != nil {
 			return "", nil, err
 		}
-		one := Done{Path: c.Path, Include: c.Include, Depth: d.depth(c.Path)}
+		one := Done{Path: c.Path, Include: c.Include}
 		next, err := one.apply(f, d, text, string(value))
 		if err != nil {
 			return "", nil, fmt.Errorf("cannot set %s: %w", c.Path, err)
@@ -105,10 +104,12 @@ func Apply(f Format, text string, changes []Change) (string, []Done, error) {
 }
 
 func (o *Done) apply(f Format, d document, text, value string) (string, error) {
-	raw, ok, err := d.get(o.Path)
+	raw, depth, err := d.get(o.Path)
 	if err != nil {
 		return "", err
 	}
+	o.Depth = depth
+	ok := depth == len(o.Path)
 	if o.Include && ok {
 		a, at, err := o.find(f, d, value)
 		if err != nil || at >= 0 {
@@ -171,8 +172,8 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	raw, ok, err := d.get(o.Path)
-	if err != nil || !ok {
+	raw, depth, err := d.get(o.Path)
+	if err != nil || depth < len(o.Path) {
 		return text, true, err // it is gone already
 	}
 	switch {
@@ -250,8 +251,8 @@ func Value(f Format, text string, p Path, v any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	raw, ok, err := d.get(p)
-	if !ok || err != nil {
+	raw, depth, err := d.get(p)
+	if depth < len(p) || err != nil {
 		return false, err
 	}
 	canonical, err := value(f, raw)

@@ -68,17 +68,12 @@ func (d *jsonDocument) find(p Path) (found, above *node, depth int, err error) {
 	return n, above, len(p), nil
 }
 
-func (d *jsonDocument) get(p Path) (string, bool, error) {
-	n, _, _, err := d.find(p)
+func (d *jsonDocument) get(p Path) (string, int, error) {
+	n, _, depth, err := d.find(p)
 	if n == nil || err != nil {
-		return "", false, err
+		return "", depth, err
 	}
-	return d.text[n.start:n.end], true, nil
-}
-
-func (d *jsonDocument) depth(p Path) int {
-	_, _, depth, _ := d.find(p) // get reports the error
-	return depth
+	return d.text[n.start:n.end], depth, nil
 }
 
 func (d *jsonDocument) hollow(p Path) bool {

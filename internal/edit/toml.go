@@ -125,23 +125,17 @@ func (d *tomlDocument) clash(p Path) error {
 	return nil
 }
 
-func (d *tomlDocument) get(p Path) (string, bool, error) {
-	k, _, err := d.find(p)
-	if k == nil || err != nil {
-		return "", false, err
-	}
-	return d.text[k.valueAt:k.valueTo], true, nil
-}
-
-func (d *tomlDocument) depth(p Path) int {
-	k, in, _ := d.find(p) // get reports the error
+func (d *tomlDocument) get(p Path) (string, int, error) {
+	k, in, err := d.find(p)
 	switch {
+	case err != nil:
+		return "", 0, err
 	case k != nil:
-		return len(p)
+		return d.text[k.valueAt:k.valueTo], len(p), nil
 	case in != nil:
-		return len(p) - 1
+		return "", len(p) - 1, nil
 	}
-	return 0
+	return "", 0, nil
 }
 
 // hollow reports whether a table of an array has no more than its id.

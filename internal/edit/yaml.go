@@ -153,18 +153,13 @@ func (d *yamlDocument) hollowKey(k yamlKey) bool {
 	return text == "" || text == "{}"
 }
 
-func (d *yamlDocument) get(p Path) (string, bool, error) {
+func (d *yamlDocument) get(p Path) (string, int, error) {
 	way, err := d.find(p)
 	if err != nil || len(way) < len(p) {
-		return "", false, err
+		return "", len(way), err
 	}
 	k := way[len(way)-1]
-	return d.text[k.valueAt:k.valueTo], true, nil
-}
-
-func (d *yamlDocument) depth(p Path) int {
-	way, _ := d.find(p) // get reports the error
-	return len(way)
+	return d.text[k.valueAt:k.valueTo], len(way), nil
 }
 
 func (d *yamlDocument) hollow(p Path) bool {
