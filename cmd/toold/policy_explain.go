@@ -69,12 +69,20 @@ func (g *global) judge() (*judge, error) {
 	return newJudge(cfg)
 }
 
-// operand joins words to one script. A single word is a script already.
+// operand joins words to one script, in which NAME=VALUE stays an assignment. A single word is
+// a script already.
 func operand(words []string) []string {
 	if len(words) < 2 {
 		return words
 	}
-	return []string{quoted(words)}
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = w
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return []string{strings.Join(quoted, " ")}
 }
 
 func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, coded bool) error {
