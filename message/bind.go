@@ -41,7 +41,6 @@ func sentence(faults []fault) string {
 	return strings.Join(texts, "; ")
 }
 
-// hasFault reports whether one of the faults is about one of the fields.
 func hasFault(faults []fault, fields ...string) bool {
 	for _, f := range faults {
 		for _, field := range fields {
@@ -53,7 +52,6 @@ func hasFault(faults []fault, fields ...string) bool {
 	return false
 }
 
-// selfBinder is a wire type that keeps its own faults.
 type selfBinder interface{ bindSelf(raw json.RawMessage) }
 
 // bind fills dst from an object of a valid frame and returns the invalid fields. Unlike

@@ -38,7 +38,6 @@ func (d *Decoder) fragmentOf(w *wireRequest) *wireCall {
 	return c
 }
 
-// find returns the call that is collected under an id, and its run.
 func (d *Decoder) find(id string) (*collection, *fragment) {
 	for _, run := range d.runs {
 		for _, f := range run.calls {

@@ -108,7 +108,6 @@ func (d *Decoder) patchCall(x *decoding) {
 	w.emit(d, x, OpenAIPatch, call)
 }
 
-// mostCommands bounds the commands of one shell_call.
 const mostCommands = 100
 
 // shellCall decodes a shell_call. Each of its commands becomes a call.

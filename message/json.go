@@ -37,7 +37,6 @@ func checkFrame(frame []byte) error {
 	return errors.New("the frame is not valid JSON")
 }
 
-// object contains the members of a JSON object in order, with duplicates.
 type object []strict.Member
 
 // get returns the first member of this name, in this case. Null counts as absent.

@@ -61,7 +61,6 @@ type File struct {
 	NextOffset   int64  `json:"next_offset,omitempty" jsonschema:"the first line that was not returned; absent: there is none"`
 }
 
-// returnItem mirrors a return in the list form of the Letta API.
 type returnItem struct {
 	Type       string   `json:"type" enum:"tool"`
 	CallID     string   `json:"tool_call_id"`

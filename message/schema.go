@@ -89,7 +89,6 @@ func sent[T any](key, value string) frameType {
 	return frameType{key: key, value: value, typ: reflect.TypeFor[T]()}
 }
 
-// define adds a definition for each frame, and one for their union.
 func define(root *jsonschema.Schema, side string, frames []frameType, open func(*jsonschema.Schema)) (*jsonschema.Schema, error) {
 	types, err := ownSchemas()
 	if err != nil {

@@ -57,7 +57,6 @@ func operandTools() []string {
 	return []string{"bash", "read_file", "write_file", "edit_file", "multi_edit", "apply_patch", "grep", "glob", "bash_output", "bash_kill"}
 }
 
-// operandNames are the arguments that need no flag, in their order.
 func operandNames(tool string) []string {
 	switch tool {
 	case "bash":

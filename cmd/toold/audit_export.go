@@ -54,7 +54,6 @@ type exported struct {
 	Message   json.RawMessage   `json:"message"`
 }
 
-// exportLines writes the messages up to one, and returns how many.
 func exportLines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, err error) {
 	query := journal.Query{Ascending: true, Limit: 1000}
 	for {

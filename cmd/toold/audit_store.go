@@ -44,7 +44,6 @@ func (g *global) listStore(ctx context.Context, url string) error {
 	return g.list(list, rows, "toold: no daemon has written here yet")
 }
 
-// inStore checks the journals of daemons in a team store, each whatever the others are.
 func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 	daemons, err := store.Daemons(ctx, v.store, v.daemon)
 	switch {

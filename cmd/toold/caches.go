@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// cacheFinding tries the tool caches in a store of its own.
 func cacheFinding(ctx context.Context, cfg config.Config) finding {
 	f := finding{Name: "tool caches", OK: true}
 	if cfg.Sandbox.Tier == sandbox.TierC {

@@ -13,7 +13,6 @@ const completionTime = 10 * time.Second
 
 type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completed offers the ids that a running daemon knows as the one operand of a command.
 func (g *global) completed(ids func(context.Context, *client.Client) []string) completion {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)

@@ -71,7 +71,6 @@ func confinementFindings(ctx context.Context) []finding {
 	return list
 }
 
-// groupsFinding reports whether calls get control groups. Only root has no other bound.
 func groupsFinding() finding {
 	f := finding{Name: "control groups", OK: true}
 	groups, err := cgroup.Open()
@@ -161,7 +160,6 @@ func (g *global) runningPolicyFinding(ctx context.Context, cfg config.Config) []
 	return []finding{{Name: "policy of the running daemon", OK: true, Is: last.Policy}}
 }
 
-// stateRoom is what a journal and the output of some calls need.
 const stateRoom = 8 << 20
 
 func stateFinding(cfg config.Config) finding {

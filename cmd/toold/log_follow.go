@@ -91,7 +91,6 @@ func (f *follower) ended(ctx context.Context) (list []journal.Key, err error) {
 	return list, nil
 }
 
-// printOne prints a call if it is among those that were asked for.
 func (f *follower) printOne(ctx context.Context, k journal.Key) error {
 	q := f.query()
 	q.After, q.Before = k-1, k+1

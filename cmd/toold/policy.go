@@ -27,7 +27,6 @@ func policyCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// judge is what decides about calls without a daemon.
 type judge struct {
 	check.Judge
 	cfg config.Config

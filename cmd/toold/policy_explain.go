@@ -116,7 +116,6 @@ func (g *global) explainRecorded(cmd *cobra.Command, j *judge, args []string, co
 	return g.explained(e, coded)
 }
 
-// explained prints an explanation. With coded the exit code tells the decision.
 func (g *global) explained(e explanation, coded bool) error {
 	if err := g.print(e, e.String()); err != nil || !coded || e.Action == policy.Allow {
 		return err

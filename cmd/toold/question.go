@@ -93,7 +93,6 @@ func addWideningFlags(cmd *cobra.Command, w *message.Widening) {
 	flags.StringVar(&w.Host, "host", "", "let it contact a `host`: a name or an address, with :port or without")
 }
 
-// parseWidening reads the same flags from a line that a person has typed.
 func parseWidening(line string) (w message.Widening, err error) {
 	cmd := &cobra.Command{}
 	addWideningFlags(cmd, &w)

@@ -57,7 +57,6 @@ func (g *global) askReload(ctx context.Context, cfg config.Config, method string
 	return answer, json.Unmarshal(body, &answer)
 }
 
-// askDaemon sends a request to the running daemon, and returns the body of its answer.
 func (g *global) askDaemon(ctx context.Context, cfg config.Config, role, method, path string) ([]byte, error) {
 	secret, err := secretOnDisk(cfg, role)
 	if err != nil {

@@ -64,7 +64,6 @@ func (g *global) show(ctx context.Context, log *journal.Journal, id string) erro
 	return err
 }
 
-// messagesAbout are the answers of people and the decisions on connections of a call.
 func messagesAbout(ctx context.Context, log *journal.Journal, rec journal.Record) (list []exported, err error) {
 	page, err := log.List(ctx, journal.Query{
 		Client: rec.Client, AgentID: rec.AgentID, CallID: rec.ID, Ascending: true, Limit: 1000,

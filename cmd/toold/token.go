@@ -62,7 +62,6 @@ func (g *global) showToken(cfg config.Config, name string) error {
 	return g.printToken(name, file, t, err)
 }
 
-// printToken prints a token that was read or made, or why it was not.
 func (g *global) printToken(name, file string, t tokens.Token, err error) error {
 	if err != nil {
 		return err

@@ -84,7 +84,6 @@ func (g *global) up(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// ensureDaemon starts or finds the daemon, which serves the workspace and answers.
 func (g *global) ensureDaemon(ctx context.Context, cfg config.Config) (d service.Daemon, err error) {
 	if err := daemon.MakeStateDir(cfg); err != nil {
 		return d, err

@@ -92,7 +92,6 @@ func (g *global) watch(ctx context.Context, wants message.Subscribe) error {
 
 const redialEvery = 500 * time.Millisecond
 
-// redial connects again; nil when ctx has ended.
 func (w *watcher) redial(ctx context.Context) *client.Client {
 	for ctx.Err() == nil {
 		if c, err := w.dial(ctx, "approver"); err == nil {

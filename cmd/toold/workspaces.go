@@ -85,7 +85,6 @@ func (g *global) addWorkspace(ctx context.Context, paths []string) error {
 	return g.done(map[string]any{"path": cfg.Workspace, "added": added}, text)
 }
 
-// removeWorkspace takes a directory off the list, which may be gone.
 func (g *global) removeWorkspace(ctx context.Context, cfg config.Config, args []string) error {
 	path, err := filepath.Abs(args[0])
 	if err != nil {

@@ -230,7 +230,6 @@ func (c *Connection) Accept(frame []byte) {
 	}
 }
 
-// handle carries out a request, in a goroutine if that may wait.
 func (c *Connection) handle(r request) {
 	switch do := atOnce[r.Method]; {
 	case r.Method == "initialize":

@@ -86,7 +86,6 @@ func at(series *dispatch.Look, sub dispatch.Submission) (s files.Sight, err erro
 	return s, json.Unmarshal([]byte(result.Text), &s)
 }
 
-// call submits a call and waits for its return, which an approval may hold up.
 func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string]any) (*message.ToolReturn, *rpcError) {
 	sub, e := c.submit(limit, tool, arguments)
 	if e != nil {
@@ -115,7 +114,6 @@ func (c *Connection) call(limit sandbox.Limit, tool string, arguments map[string
 	}
 }
 
-// outcome is the return of a call that did what was asked.
 func outcome(f dispatch.Final) (*message.ToolReturn, *rpcError) {
 	switch {
 	case f.Return == nil:

@@ -7,7 +7,6 @@ import (
 	"github.com/toold/toold/internal/dispatch"
 )
 
-// session is what one Codex has here, over its connections.
 type session struct {
 	srv    *Server
 	id     string
@@ -27,7 +26,6 @@ type session struct {
 	calls     map[string]int // processes begun by their tool call
 }
 
-// series returns the series of reads that is under way, or one that begins with first.
 func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
 	current := <-s.reading
 	defer func() { s.reading <- current }()
@@ -39,7 +37,6 @@ func (s *session) series(first dispatch.Submission) (*dispatch.Look, error) {
 	return begun, err
 }
 
-// endSeries ends the series of reads that is under way: something else happens.
 func (s *session) endSeries() {
 	if current := <-s.reading; current != nil {
 		current.Close()

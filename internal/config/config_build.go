@@ -18,7 +18,6 @@ import (
 
 const gib = 1 << 30
 
-// defaults returns the defaults, without paths: they depend on the machine.
 func defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:7717",
@@ -147,7 +146,6 @@ func isOrigin(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHost(u.Host) && u.Scheme+"://"+u.Host == s
 }
 
-// endpoint reads the address of an OTLP/HTTP collector, and appends the path of traces.
 func (l *loader) endpoint(dst *string, s scalar) {
 	const key = "telemetry.otlp_endpoint"
 	var base string

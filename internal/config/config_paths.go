@@ -139,7 +139,6 @@ func (l *loader) namedFile(dst *string, s scalar, key string) {
 	}
 }
 
-// sandbox completes the profile; the workspace and the state directory are known.
 func (l *loader) sandbox(c *Config, raw file) {
 	p, r := &c.Sandbox, raw.Sandbox
 	p.Workspace = c.Workspace

@@ -196,7 +196,6 @@ func toolCaches() []sandbox.Cache {
 	}
 }
 
-// caches returns the tool caches of calls. Defaults that do not fit the machine are left out.
 func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 	var known, out []sandbox.Cache
 	for _, cache := range toolCaches() {

@@ -36,7 +36,6 @@ func (l *loader) text(dst *string, s scalar, key string) {
 	*dst = s.text
 }
 
-// texts reads a list of non-empty settings. Faulty ones stay empty.
 func (l *loader) texts(list []scalar, key string) []string {
 	var out []string
 	for i, s := range list {

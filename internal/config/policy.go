@@ -208,7 +208,6 @@ func workspacePolicy(workspace string) (*layer, error) {
 	return &l, err
 }
 
-// maxPolicy bounds a policy file, in bytes. Ten thousand rules take less.
 const maxPolicy = 8 << 20
 
 // readRegular reads a regular file of bounded size. Others may write to the

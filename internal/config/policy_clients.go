@@ -65,7 +65,6 @@ type disk struct {
 
 func foldsCase(dir string) bool { return disk{namesIn, sameFile}.folds(dir) }
 
-// folds looks for names by another spelling, and writes nothing.
 func (d disk) folds(dir string) bool {
 	names := d.names(dir)
 	for _, name := range names {

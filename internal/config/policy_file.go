@@ -129,7 +129,6 @@ func parsePolicy(file string, src []byte, unset policy.Action, unsaid string) (l
 	return layer{file: f, decoder: d, named: w.Clients}, d.checkRules(heads)
 }
 
-// setDefaults takes over the defaults, and the lines of those that are written.
 func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 	for _, d := range []struct {
 		name string
@@ -165,7 +164,6 @@ func (w *policyFile) namesRaised() bool {
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })
 }
 
-// checkRules refuses rules without id or decision, and ids that occur twice.
 func (d *decoder) checkRules(rules []ruleHead) error {
 	seen := make(map[string]place)
 	for _, r := range rules {

@@ -211,7 +211,6 @@ func (d *decoder) object(n ast.Node, v reflect.Value, path string) error {
 	return nil
 }
 
-// entries returns the keys and values of a mapping; a missing value has none.
 func (d *decoder) entries(n ast.Node, path string) ([]*ast.MappingValueNode, error) {
 	var entries []*ast.MappingValueNode
 	switch n := n.(type) {

@@ -136,7 +136,6 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 	return answered(ctx, said, answer, patience, err)
 }
 
-// put asks a question until it is answered, or the policy settles it.
 func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[message.ApprovalRequest]) (answer approval.Verdict, changed policy.Decision, err error) {
 	waiting, settle := context.WithCancelCause(ctx)
 	judged := make(chan struct{})

@@ -96,7 +96,6 @@ func (d *Dispatcher) background(ctx context.Context, parent *Call, inv tools.Inv
 	return out
 }
 
-// spawn makes a background call: with its own id, decision and intent journaled.
 func (d *Dispatcher) spawn(parent *Call, said *message.Decision) (*Call, context.Context, *refusal) {
 	asked := parent.asked
 	asked.ID = message.NewID(strings.TrimSuffix(message.BackgroundPrefix, "-"))
@@ -193,7 +192,6 @@ func (c *Call) start() (*message.ToolStarted, *refusal) {
 	return nil, nil
 }
 
-// handle is what the return of the call that began c says of it; nil for nil.
 func (c *Call) handle() *message.Background {
 	if c == nil {
 		return nil

@@ -16,7 +16,6 @@ import (
 // of a call that is not; a short one cannot.
 const longArguments = 4 << 10
 
-// receive journals a call that does not run at once, unless it was.
 func (d *Dispatcher) receive(c *Call) *refusal {
 	if c.rec != 0 {
 		return nil

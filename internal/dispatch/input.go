@@ -27,7 +27,6 @@ type inbox struct {
 	closed bool
 }
 
-// piece is data that the command has not read.
 type piece struct {
 	cost int
 	told func(taken bool)

@@ -81,7 +81,6 @@ func startOf(rec journal.Record) time.Time {
 	return rec.IntendedAt
 }
 
-// beginning is the first line of what a call does, for a list.
 func beginning(text string) string {
 	const most = 120
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")

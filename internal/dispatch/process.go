@@ -18,7 +18,6 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// outcome is how a call ended, before it is put into words.
 type outcome struct {
 	refused  *refusal // nothing ran
 	result   tools.Result
@@ -194,7 +193,6 @@ func (d *Dispatcher) placed(ctx context.Context, leave func()) (func(), *refusal
 	return nil, stopped(ctx)
 }
 
-// parse builds the invocation of a call. A call with long arguments is recorded first.
 func (d *Dispatcher) parse(ctx context.Context, c *Call) (tools.Invocation, *refusal) {
 	if refused := d.enter(ctx, c); refused != nil {
 		return nil, refused

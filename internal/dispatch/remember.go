@@ -141,7 +141,6 @@ func (c *Call) judge() *check.Judge {
 	}
 }
 
-// effects are what a call does; those of long calls are not looked for.
 func (w *Workspace) effects(name string, arguments json.RawMessage) ([]policy.Effect, error) {
 	tool, _, ok := w.opt.Registry.Lookup(name)
 	if !ok || len(arguments) > longArguments {
@@ -162,7 +161,6 @@ func (d *Dispatcher) offers(ctx context.Context, q question) []check.Offer {
 	return q.call.judge().Offers(q.effects, d.triedHistory(ctx, q.call))
 }
 
-// triedHistory is the latest calls of the journal; none when they cannot be read.
 func (d *Dispatcher) triedHistory(ctx context.Context, c *Call) *check.History {
 	h, err := History(ctx, d.opt.Journal, time.Now().Add(-triedSince), triedCalls, c.workspace.effects)
 	if err != nil {

@@ -73,7 +73,6 @@ func explained(ctx context.Context, r tools.Result) tools.Result {
 	return r
 }
 
-// refusal is why a call did not run: which rule, why, and what to do next.
 type refusal struct {
 	kind message.ErrorType
 	text string

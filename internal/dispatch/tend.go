@@ -55,7 +55,6 @@ func (d *Dispatcher) saveAll(ctx context.Context) {
 	}
 }
 
-// save tries again to journal a return; nil when there is none.
 func (d *Dispatcher) save(ctx context.Context, k journal.Key) (*message.ToolReturn, bool) {
 	d.mu.Lock()
 	u, ok := d.unsaved[k]

@@ -139,7 +139,6 @@ func (o *Done) apply(f Format, d document, text, value string) (string, error) {
 	return next, err
 }
 
-// find returns the index of an item in the array at the path; -1 for none.
 func (o *Done) find(f Format, d document, value string) (a arrays, at int, err error) {
 	a, ok := d.(arrays)
 	if !ok {
@@ -196,7 +195,6 @@ func (o *Done) undo(f Format, text string) (string, bool, error) {
 	return text, true, err
 }
 
-// prune removes empty tables that were created for a removed setting.
 func prune(f Format, text string, p Path, depth int) (string, error) {
 	for n := len(p) - 1; n > depth; n-- {
 		d, err := parse(f, text)

@@ -137,7 +137,6 @@ func (d *jsonDocument) insert(in *node, key, value string) string {
 	return head + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
 }
 
-// comma returns where the comma after a part ends, or the end of the part.
 func (d *jsonDocument) comma(last int) int {
 	s := &scanner{text: d.text, at: last}
 	if c, err := s.peek(); err == nil && c == ',' {

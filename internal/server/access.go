@@ -39,13 +39,11 @@ func (t Token) has(r Role) bool { return slices.Contains(t.Roles, r) }
 
 func (t Token) decides() bool { return t.has(Approver) || t.has(Admin) }
 
-// access is who may use a route.
 type access func(s *Server, r *http.Request) (who Token, status int)
 
 // anyone needs no token: health checks carry no secret, and the page of a question asks for one.
 func anyone(*Server, *http.Request) (Token, int) { return Token{}, http.StatusOK }
 
-// holder needs a token, in "Authorization: Bearer".
 func holder(s *Server, r *http.Request) (Token, int) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") { // RFC 9110 section 11.1

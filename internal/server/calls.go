@@ -59,7 +59,6 @@ func (w *waiting) end(of *dispatch.Watcher) *dispatch.Final {
 	}
 }
 
-// serveCalls runs the calls of one frame in any dialect, and answers when they have ended.
 func (s *Server) serveCalls(w http.ResponseWriter, r *http.Request, who Token) {
 	m, status, e := s.readRequest(w, r)
 	if e != nil {

@@ -56,7 +56,6 @@ func (ss *session) following() []*feed {
 	return slices.Clone(ss.feeds)
 }
 
-// unanswered counts the session's own calls that have no return yet.
 func (ss *session) unanswered() int {
 	n := 0
 	for _, f := range ss.following() {

@@ -27,7 +27,6 @@ func (ss *session) safely(callID string, act func()) {
 	act()
 }
 
-// handle acts on one decoded message. Every refusal is answered.
 func (ss *session) handle(m message.Inbound) {
 	switch m := m.(type) {
 	case *message.Request:

@@ -54,7 +54,6 @@ func newHub(opt Options) *hub {
 	return h
 }
 
-// join adds a subscription, which reads from now on.
 func (h *hub) join(s *subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

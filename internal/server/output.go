@@ -13,7 +13,6 @@ import (
 	"github.com/toold/toold/tools"
 )
 
-// outputBytes is the default and the maximum of get_output.
 const outputBytes = 1 << 20
 
 func (ss *session) getOutput(m *message.GetOutput) {

@@ -57,7 +57,6 @@ func (s *Server) servePage(w http.ResponseWriter, _ *http.Request, _ Token) {
 
 const maxForm = 64 << 10
 
-// servePageAnswer shows a question to somebody who may answer it, and takes the answer.
 func (s *Server) servePageAnswer(w http.ResponseWriter, r *http.Request, _ Token) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	secret := r.PostFormValue("token")

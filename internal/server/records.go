@@ -85,7 +85,6 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request, who Token
 	writeJSON(w, http.StatusOK, page)
 }
 
-// listFromQuery reads query parameters as the fields of a list_messages.
 func listFromQuery(q url.Values) (*message.ListMessages, *message.Error) {
 	fields := map[string]any{}
 	for name, values := range q {
@@ -125,10 +124,8 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Write(body)
 }
 
-// historyBytes bounds what one answer in Letta's shapes holds.
 const historyBytes = 16 << 20
 
-// problem is an error as Letta's API tells it.
 type problem struct {
 	Detail string `json:"detail"`
 }

@@ -27,7 +27,6 @@ type piece struct {
 // noSeq is the number of a piece that has none.
 const noSeq = math.MaxInt64
 
-// ending is the end of a call as a connection wrote it.
 type ending struct {
 	seq  int64 // of the piece before
 	call dispatch.Key
@@ -67,7 +66,6 @@ type trail struct {
 	history
 }
 
-// position is how far a connection was with a call.
 type position struct {
 	call    dispatch.Key
 	shown   bool

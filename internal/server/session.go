@@ -153,7 +153,6 @@ func timedOut(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// goodbye is the last message of an outbox: it becomes a close frame.
 type goodbye struct {
 	code int
 	text string
@@ -168,14 +167,12 @@ func (ss *session) dismiss(code int, text string) {
 	saying.Wait()
 }
 
-// endWriting tells the client's system that nothing more comes.
 func (ss *session) endWriting() {
 	if half, ok := ss.conn.NetConn().(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
 }
 
-// lingerFor is how long a client that is dismissed may take to read why.
 const lingerFor = 30 * time.Second
 
 // limitLingering sets when lingering is over. The caller holds mu.
@@ -209,7 +206,6 @@ func (ss *session) linger() {
 	}
 }
 
-// accept acts on one frame. It reports whether the connection goes on.
 func (ss *session) accept(kind int, frame []byte) bool {
 	ss.frame = frame
 	defer func() { ss.frame = nil }()

@@ -82,7 +82,6 @@ func (w *writer) end() {
 	w.sub = nil
 }
 
-// advanceSubscription writes the next events. It reports whether there may be more.
 func (w *writer) advanceSubscription() (more bool, err error) {
 	s := w.sub
 	if s == nil {
@@ -161,7 +160,6 @@ func (w *writer) viewRunning() {
 	}
 }
 
-// view follows the output of a call from offsets on, unless it is followed already.
 func (w *writer) view(c *dispatch.Call, offsets [2]int64) {
 	if w.sub.Wants(message.TopicOutput) && w.sub.feeds[c.Key()] == nil {
 		w.sub.feeds[c.Key()] = &feed{watcher: c.View(w.ss.poke), offsets: offsets}
@@ -220,7 +218,6 @@ func (w *writer) sendEvent(e event) error {
 	})
 }
 
-// matches reports whether the subscriber wants to see the call of an event.
 func (s *subscription) matches(e *event) bool {
 	switch {
 	case s.Client != "" && s.Client != e.Client, s.AgentID != "" && s.AgentID != e.Agent:

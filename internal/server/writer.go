@@ -13,10 +13,8 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// deltaBytes is how much of a stream one frame carries.
 const deltaBytes = 32 << 10
 
-// feed is how far a session has written one call.
 type feed struct {
 	watcher *dispatch.Watcher
 	shown   bool     // of a background call: its events and output, not only its end; see visible
@@ -322,7 +320,6 @@ func answer(call *dispatch.Call, final dispatch.Final) any {
 	}
 }
 
-// send writes a message, or a frame that is encoded already.
 func (w *writer) send(v any) error {
 	switch v := v.(type) {
 	case startSubscription:

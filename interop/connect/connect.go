@@ -29,7 +29,6 @@ type Setup struct {
 	Token    string   // of the agent
 }
 
-// config is a directory below $XDG_CONFIG_HOME.
 func (s Setup) config(elements ...string) string {
 	base := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(base) {
@@ -38,7 +37,6 @@ func (s Setup) config(elements ...string) string {
 	return filepath.Join(append([]string{base}, elements...)...)
 }
 
-// directory is the value of a variable, or a directory of the home.
 func (s Setup) directory(variable, otherwise string) string {
 	if dir := s.Getenv(variable); dir != "" {
 		return dir

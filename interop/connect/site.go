@@ -101,7 +101,6 @@ func (s *site) write(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
-// start starts the daemon, and returns when it can be reached.
 func (s *site) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

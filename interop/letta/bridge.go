@@ -135,7 +135,6 @@ func (b *bridge) concerns(f frame) bool {
 	return about == b.runtime()
 }
 
-// findAgent fills in the only agent of the server where none is named.
 func (b *bridge) findAgent(agents func() ([]named, error)) error {
 	if b.runtime().Agent != "" {
 		return nil

@@ -138,7 +138,6 @@ func (r *run) read(resp *http.Response) error {
 	return io.ErrUnexpectedEOF
 }
 
-// take takes a message of the stream. After stop_reason none counts.
 func (r *run) take(frame []byte) {
 	if string(frame) == "[DONE]" {
 		r.over = true

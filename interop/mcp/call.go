@@ -193,7 +193,6 @@ func (c *call) progress(ctx context.Context, req *mcp.CallToolRequest, since tim
 	req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: since.Seconds(), Message: c.saying()})
 }
 
-// stop asks the daemon to end the call, and reports whether it will.
 func (c *call) stop(reason string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -65,7 +65,6 @@ func (s *calls) some() bool {
 	return len(s.all) > 0
 }
 
-// hold keeps a call under a key, unless it has ended.
 func (s *calls) hold(key string, w waiting) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

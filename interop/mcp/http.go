@@ -237,7 +237,6 @@ func (h *Handler) shared(ctx context.Context, p Peer) (*server, error) {
 	return made, nil
 }
 
-// join adds a request to the server that there is for its token.
 func (h *Handler) join(p Peer) *server {
 	h.mu.Lock()
 	defer h.mu.Unlock()
