@@ -91,8 +91,8 @@ func broad(o policy.Obstacle) error {
 		return fmt.Errorf("%s asks, which is not taken away for one call", o.Rule)
 	case c.Section == "env.allow" && policy.IsDangerousEnv(o.Effect.Name), o.Rule == "defaults.unanalysable":
 		return errors.New("what cannot be followed is asked each time")
-	case strings.Contains(strings.Join(c.Rule.Run, " "), "*"):
-		return errors.New("a part of the command is known only when it runs")
+	case o.Effect.Kind == policy.Exec && strings.Contains(strings.Join(slices.Concat(c.Rule.Run, c.Texts), " "), "*"):
+		return errors.New("a part of the command is known only when it runs, or no pattern has it word for word")
 	}
 	return nil
 }

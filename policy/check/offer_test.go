@@ -75,3 +75,20 @@ func TestARuleOfOnesOwnMustLetTheCallRun(t *testing.T) {
 		}
 	}
 }
+
+// What asks is a rule alone, and everything else is allowed: an exception that names more than
+// the command is not offered as one for the command.
+func TestAnExceptionForACommandNamesNoOther(t *testing.T) {
+	t.Parallel()
+	j := judge(t, place(), policy.File{Name: "p.yaml", Defaults: policy.Defaults{Bash: policy.Allow}, Commands: []policy.Rule{
+		{ID: "push", Action: policy.Ask, Run: []string{"git push **"}},
+	}})
+	if offers := j.Offers(runs("git push origin main"), &check.History{}); len(offers) == 0 {
+		t.Fatal("nothing is offered for a command that a pattern has word for word")
+	}
+	for _, command := range []string{"git push origin *", "git push origin {a,b}", "git push --repo={a,b}"} {
+		for _, o := range j.Offers(runs(command), &check.History{}) {
+			t.Errorf("%s: %s is offered: %q", command, o.Scope, o.Changes[0].Texts)
+		}
+	}
+}
