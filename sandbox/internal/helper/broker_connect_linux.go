@@ -132,14 +132,14 @@ func (c *connection) finish(err error) error {
 	return errRefused
 }
 
-// wait tries again and again until the connection stands or fails, its time is over,
+// wait tries again and again until the connection is made or fails, its time is over,
 // or nobody waits for it any more.
 func (b *broker) wait(id uint64, c connection) {
 	defer c.close()
 	const often, seldom = time.Millisecond, 20 * time.Millisecond
 	for pause := often; ; pause = min(2*pause, seldom) {
 		time.Sleep(pause)
-		if !b.stands(id) {
+		if !b.waits(id) {
 			return
 		}
 		if waits, err := c.try(); !waits {

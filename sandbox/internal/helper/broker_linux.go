@@ -155,8 +155,8 @@ func (b *broker) reply(id uint64, err error) {
 	}
 }
 
-// stands reports whether the process still waits: until then its number is its own.
-func (b *broker) stands(id uint64) bool {
+// waits reports whether the process still waits: until then its number is its own.
+func (b *broker) waits(id uint64) bool {
 	return b.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == 0
 }
 
@@ -185,7 +185,7 @@ func (b *broker) accept(n *notification) (c connection, err error) {
 		return c, err
 	}
 	// All of the above was this thread's, not that of one which got its number.
-	if !b.stands(n.id) {
+	if !b.waits(n.id) {
 		return c, unix.ESRCH
 	}
 	return c, b.judge(&c)
