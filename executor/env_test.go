@@ -43,6 +43,10 @@ func TestScriptsAreReadAsUnicode(t *testing.T) {
 		if slices.Contains(env, entry) || !slices.Contains(env, "LANG=C.UTF-8") {
 			t.Errorf("with %s a shell would take `\u4e2d\\;` for the end of a command: %q", entry, env)
 		}
+		name, value, _ := strings.Cut(entry, "=")
+		if env := executor.BaseEnv(executor.EnvOptions{From: []string{entry}, Set: map[string]string{name: value}}); !slices.Contains(env, entry) {
+			t.Errorf("%s is set, and is not there: %q", entry, env)
+		}
 	}
 	for _, entry := range []string{"LC_ALL=zh_CN.UTF-8", "LANG=de_DE.utf8", "LC_CTYPE=C", "LC_ALL=sr_RS.UTF-8@latin", "LC_TIME=zh_TW"} {
 		if env := executor.BaseEnv(executor.EnvOptions{From: []string{entry}}); !slices.Contains(env, entry) {
