@@ -91,7 +91,7 @@ func TestWhatWasPreparedIsDroppedWhenTheIntentCannotBeJournalled(t *testing.T) {
 	tool := &probe{steps: []string{}}
 	b := newBench(t, policy.Allow, tool)
 	b.journal.Close()
-	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "was not run")
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
 	if diff := cmp.Diff([]string{"prepared", "dropped"}, tool.steps); diff != "" || tool.ran.Load() != 0 {
 		t.Errorf("it ran %d times; %s", tool.ran.Load(), diff)
 	}

@@ -253,7 +253,7 @@ func TestARepeatOfARunningCallAttachesToIt(t *testing.T) {
 func TestNothingRunsWhenTheDecisionCannotBeJournalled(t *testing.T) {
 	b := newBench(t, policy.Allow, &probe{})
 	b.journal.Close()
-	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "was not run")
+	wantError(t, b.call(t, "call_1", `{}`), message.InternalError, "nothing ran")
 	if n := b.tool.ran.Load(); n != 0 {
 		t.Errorf("the tool ran %d times", n)
 	}

@@ -48,7 +48,9 @@ func (t *tail) seal() {
 
 // encode makes the file of a sealed tail.
 func (t *tail) encode() ([]byte, error) {
-	head, err := encode(nil, &t.summary, nil)
+	s := t.summary // others may read it
+	s.foreign, s.fences = slices.Clone(s.foreign), slices.Clone(s.fences)
+	head, err := encode(nil, &s, nil)
 	if err != nil {
 		return nil, err
 	}

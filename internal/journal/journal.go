@@ -3,8 +3,10 @@
 // It is an append-only log of events, package chain, which several processes may share: the
 // daemon, the private daemons of single calls, and commands that read. A record in it is
 // never changed; each covers the one before by its hash. A table in memory, made from the
-// log, decides what may follow. For queries there is an index, a SQLite file, which is
-// filled from the log some time later, and before each query; it can be removed at any time.
+// log, decides what may follow. For queries there is an index, which says where in the log the
+// calls and messages are that a query wants, and the log says what is in them. Its newest part is
+// in memory; the rest is in files, each made of some records alone and never changed, so that
+// whichever process makes one makes the same. All of it can be removed at any time.
 //
 // Texts above 64 KiB are beside the log. Its oldest parts can be removed with all that is
 // recorded in them (Journal.Remove), never those of an open call.

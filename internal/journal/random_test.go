@@ -288,8 +288,16 @@ func randomMessages(r *rand.Rand, n naive) Query {
 		field *string
 		name  string
 	}{
-		{&q.Client, "client"}, {&q.AgentID, "agent"}, {&q.ConversationID, "conv"}, {&q.RunID, "run"}, {&q.StepID, "step"}, {&q.OTID, "otid"},
-		{&q.GroupID, "group"}, {&q.SenderID, "sender"}, {&q.Status, "status"}, {&q.Workspace, "/work"},
+		{&q.Client, "client"},
+		{&q.AgentID, "agent"},
+		{&q.ConversationID, "conv"},
+		{&q.RunID, "run"},
+		{&q.StepID, "step"},
+		{&q.OTID, "otid"},
+		{&q.GroupID, "group"},
+		{&q.SenderID, "sender"},
+		{&q.Status, "status"},
+		{&q.Workspace, "/work"},
 	} {
 		if r.IntN(6) == 0 {
 			*f.field = some(r, f.name)
@@ -329,8 +337,17 @@ func (n naive) listed(q Query) (list []Message) {
 	for _, m := range n.messages {
 		fits := m.Seq < before && m.Seq > after
 		for _, f := range [][2]string{
-			{q.Client, m.Client}, {q.AgentID, m.AgentID}, {q.ConversationID, m.ConversationID}, {q.RunID, m.RunID}, {q.StepID, m.StepID}, {q.OTID, m.OTID},
-			{q.GroupID, m.GroupID}, {q.SenderID, m.SenderID}, {q.Status, m.Status}, {q.Workspace, m.workspace}, {q.CallID, m.CallID},
+			{q.Client, m.Client},
+			{q.AgentID, m.AgentID},
+			{q.ConversationID, m.ConversationID},
+			{q.RunID, m.RunID},
+			{q.StepID, m.StepID},
+			{q.OTID, m.OTID},
+			{q.GroupID, m.GroupID},
+			{q.SenderID, m.SenderID},
+			{q.Status, m.Status},
+			{q.Workspace, m.workspace},
+			{q.CallID, m.CallID},
 		} {
 			fits = fits && (f[0] == "" || f[0] == f[1])
 		}

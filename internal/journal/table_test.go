@@ -108,15 +108,6 @@ func ignoreTimes(t *table) {
 	}
 }
 
-// kindOf is the kind of the record of an event.
-func kindOf(e event) byte {
-	for kind := byte(1); ; kind++ {
-		if reflect.TypeOf(newEvent(kind)) == reflect.TypeOf(e) {
-			return kind
-		}
-	}
-}
-
 func fresh(e event) event {
 	return reflect.New(reflect.TypeOf(e).Elem()).Interface().(event)
 }

@@ -114,15 +114,15 @@ func (p *part) number(table, column int) (*columns.Numbers, error) {
 	return &n, err
 }
 
-// loaded is a column of a part in memory, or in a file. A file that is not as it was made is made
-// again.
+// loaded is a column of a part in memory, or in a file. One that cannot be read, or is not as
+// it was made, is made again.
 func loaded[T any](p *part, memory func() T, file func() (T, error)) (column T, err error) {
 	if p.memory == nil {
 		if err = p.reach(); err == nil {
 			column, err = file()
 		}
-		if !errors.Is(err, columns.ErrDamaged) {
-			return column, err
+		if err == nil {
+			return column, nil
 		}
 		if p.memory, err = p.x.again(p.c); err != nil {
 			return column, err

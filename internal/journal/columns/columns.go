@@ -130,7 +130,7 @@ func (f *File) parse(p []byte, at, size int64) error {
 	for i := range f.tables {
 		t := &f.tables[i]
 		hashes, numbers := d.number(), d.number()
-		if t.rows = d.number(); hashes > len(p) || numbers > len(p) || t.rows > 1<<32 {
+		if t.rows = d.number(); hashes > len(p) || numbers > len(p) || t.rows > 1<<28 {
 			return ErrDamaged
 		}
 		t.hashes, t.numbers = make([]block, hashes), make([]block, numbers)
@@ -242,7 +242,7 @@ type decoder struct {
 
 func (d *decoder) number() int {
 	v, n := binary.Uvarint(d.p)
-	if n <= 0 || v > 1<<40 {
+	if n <= 0 || v > 1<<30 {
 		d.failed = true
 		return 0
 	}
