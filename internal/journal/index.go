@@ -28,6 +28,7 @@ type index struct {
 
 	saving sync.Mutex
 	mu     sync.RWMutex
+	newest *newest  // nil when it could not be opened
 	chunks []*chunk // the oldest first
 	tail   *tail    // nil before the first record
 	saved  uint64   // the last record of the tail that is in its file
@@ -51,12 +52,6 @@ type chunk struct {
 type moved struct {
 	change
 	places []place
-}
-
-// place is where a record is.
-type place struct {
-	segment uint32
-	at      int64
 }
 
 const (
@@ -314,6 +309,7 @@ func (x *index) inTail(k Key) bool { return x.tail != nil && x.tail.rows[k] != n
 func (x *index) add(r taken, call *Call) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.hold(r.Segment)
 	if x.tail != nil && r.Number <= x.tail.last.Number {
 		return
 	}
@@ -489,6 +485,10 @@ func removeIndex(dir string) error {
 
 // close closes the directory.
 func (x *index) close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.newest.leave()
+	x.newest = nil
 	if x.dir == nil {
 		return nil
 	}

@@ -234,6 +234,9 @@ func (j *Journal) openLog() error {
 		x.hash.id = w.log.ID()
 		w.ended()
 	}
+	x.mu.Lock()
+	x.hold(w.end.Load().Segment)
+	x.mu.Unlock()
 	w.signed.CompareAndSwap(nil, &signed{*w.end.Load(), time.Now()})
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 
 	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/columns"
@@ -16,16 +17,52 @@ type view struct {
 	x     *index
 	parts map[*chunk]*part
 	log   *chain.Reader
+	lent  *newest // by the index; nil without one
 }
 
 func (x *index) view() *view {
-	return &view{x, map[*chunk]*part{}, chain.NewReader(x.log)}
+	v := &view{x: x, parts: map[*chunk]*part{}, log: chain.NewReader(x.log)}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if v.lent = x.newest; v.lent != nil {
+		v.lent.users.Add(1)
+		v.log.Lend(v.lent.segment, v.lent.file)
+	}
+	return v
 }
 
 func (v *view) close() {
 	v.log.Close()
+	v.lent.leave()
 	for _, p := range v.parts {
 		p.close()
+	}
+}
+
+// newest is the segment that is written to. It stays open, so that what this process has written can
+// be read when someone moves the file away. Whoever uses it leaves it; the last one closes it.
+type newest struct {
+	segment uint32
+	file    chain.File
+	users   atomic.Int32
+}
+
+func (n *newest) leave() {
+	if n != nil && n.users.Add(-1) == 0 {
+		_ = n.file.Close() // it was only read
+	}
+}
+
+// hold keeps a segment open as the newest, in place of the one before. The caller has the lock.
+func (x *index) hold(segment uint32) {
+	if segment == 0 || x.newest != nil && x.newest.segment == segment {
+		return
+	}
+	x.newest.leave()
+	x.newest = nil
+	if f, err := chain.OpenSegment(x.log, segment); err == nil {
+		x.newest = &newest{segment: segment, file: f}
+		x.newest.users.Add(1)
 	}
 }
 
@@ -148,6 +185,12 @@ func (p *part) reach() error {
 		return columns.ErrDamaged
 	}
 	return nil
+}
+
+// place is where a record is.
+type place struct {
+	segment uint32
+	at      int64
 }
 
 // places returns where the records of a call are, in their order; none when there is no such call.

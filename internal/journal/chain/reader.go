@@ -14,15 +14,21 @@ import (
 type Reader struct {
 	dir   Dir
 	files map[uint32]File
+	lent  uint32
 }
 
 // NewReader makes a Reader of a log, for one goroutine. The caller closes it.
-func NewReader(dir Dir) *Reader { return &Reader{dir, map[uint32]File{}} }
+func NewReader(dir Dir) *Reader { return &Reader{dir: dir, files: map[uint32]File{}} }
+
+// Lend has it read a segment from a file that is open, which stays open when it is closed.
+func (r *Reader) Lend(segment uint32, f File) { r.lent, r.files[segment] = segment, f }
 
 // Close closes the files.
 func (r *Reader) Close() {
-	for _, f := range r.files {
-		_ = f.Close() // it was only read
+	for n, f := range r.files {
+		if n != r.lent {
+			_ = f.Close() // it was only read
+		}
 	}
 	clear(r.files)
 }
@@ -130,14 +136,22 @@ func (r *Reader) open(segment uint32) (File, error) {
 	if f := r.files[segment]; f != nil {
 		return f, nil
 	}
-	f, err := r.dir.Open(segmentName(segment))
+	f, err := OpenSegment(r.dir, segment)
+	if err == nil {
+		r.files[segment] = f
+	}
+	return f, err
+}
+
+// OpenSegment opens a segment of a log. The error is ErrNoMark when it was removed.
+func OpenSegment(dir Dir, segment uint32) (File, error) {
+	f, err := dir.Open(segmentName(segment))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoMark
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
 	}
-	r.files[segment] = f
 	return f, nil
 }
 
