@@ -25,12 +25,21 @@ func (r *Reader) Lend(segment uint32, f File) { r.lent, r.files[segment] = segme
 
 // Close closes the files.
 func (r *Reader) Close() {
+	r.forget()
+	clear(r.files)
+}
+
+// keptOpen is how many files a Reader keeps open.
+const keptOpen = 8
+
+// forget closes the files but for the one that is lent.
+func (r *Reader) forget() {
 	for n, f := range r.files {
 		if n != r.lent {
 			_ = f.Close() // it was only read
+			delete(r.files, n)
 		}
 	}
-	clear(r.files)
 }
 
 // guess is how long most records are at most.
@@ -66,7 +75,7 @@ func (r *Reader) Record(segment uint32, offset int64) (Record, error) {
 }
 
 // Each passes the records of a segment to seen, from the one at an offset up to one of a number.
-// What seen gets is valid until it returns.
+// What seen gets is valid until it returns. It must not use the Reader.
 func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record) error) error {
 	f, err := r.open(segment)
 	if err != nil {
@@ -98,7 +107,7 @@ func (r *Reader) Each(segment uint32, offset int64, to uint64, seen func(Record)
 			}
 			rest, offset = rest[end:], offset+end
 		}
-		if len(rest) == n && offset+int64(n) == size {
+		if len(rest) == n && (err != nil || offset+int64(n) == size) { // it may have become shorter
 			return r.broken(segment, offset, nil)
 		}
 	}
@@ -135,6 +144,9 @@ func (r *Reader) broken(segment uint32, offset int64, err error) error {
 func (r *Reader) open(segment uint32) (File, error) {
 	if f := r.files[segment]; f != nil {
 		return f, nil
+	}
+	if len(r.files) > keptOpen {
+		r.forget()
 	}
 	f, err := OpenSegment(r.dir, segment)
 	if err == nil {

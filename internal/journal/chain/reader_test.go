@@ -1,0 +1,107 @@
+package chain
+
+import (
+	"os"
+	"sync/atomic"
+	"testing"
+)
+
+// opened is a directory that counts the files that are open.
+type opened struct {
+	Dir
+	files, most atomic.Int64
+	longer      int64 // than it is, a file was when its size was read
+}
+
+func (d *opened) Open(name string) (File, error) {
+	f, err := d.Dir.Open(name)
+	if err == nil {
+		d.most.Store(max(d.most.Load(), d.files.Add(1)))
+	}
+	return openedFile{f, d}, err
+}
+
+type openedFile struct {
+	File
+	of *opened
+}
+
+func (f openedFile) Close() error {
+	f.of.files.Add(-1)
+	return f.File.Close()
+}
+
+func (f openedFile) Size() (int64, error) {
+	size, err := f.File.Size()
+	return size + f.of.longer, err
+}
+
+// segmented is a log of some segments, each of one record.
+func segmented(t *testing.T, n int) (*opened, []Mark) {
+	t.Helper()
+	dir, err := Directory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Open(Options{Dir: dir, Notes: dir, Note: "note", SegmentBytes: 1, Seen: func(Record) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var marks []Mark
+	for range n {
+		err := l.Update(func(b *Batch) error {
+			m, err := b.Append(1, []byte("text"))
+			marks = append(marks, m)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &opened{Dir: dir}, marks
+}
+
+// However many segments it reads, a Reader has few files open, and none in the end.
+func TestAReaderKeepsFewFilesOpen(t *testing.T) {
+	t.Parallel()
+	dir, marks := segmented(t, 40)
+	r := NewReader(dir)
+	for range 3 {
+		for _, m := range marks {
+			if rec, err := r.Record(m.Segment, m.Offset); err != nil || rec.Number != m.Number {
+				t.Fatal(rec, err)
+			}
+		}
+	}
+	if most := dir.most.Load(); most > 10 {
+		t.Errorf("%d files were open", most)
+	}
+	if r.Close(); dir.files.Load() != 0 {
+		t.Errorf("%d files are open", dir.files.Load())
+	}
+}
+
+// A segment that becomes shorter while it is read is an error, and the end.
+func TestASegmentThatBecomesShorterEndsItsReader(t *testing.T) {
+	t.Parallel()
+	dir, marks := segmented(t, 1)
+	dir.longer = 1000
+	path := dir.Dir.(*directory).path + "/" + segmentName(marks[0].Segment)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range int64(60) {
+		if err := os.Truncate(path, info.Size()-cut); err != nil {
+			t.Fatal(err)
+		}
+		r := NewReader(dir)
+		if err := r.Each(marks[0].Segment, 0, 100, func(Record) error { return nil }); err == nil {
+			t.Errorf("%d bytes shorter: no error", cut)
+		}
+		r.Close()
+	}
+}
