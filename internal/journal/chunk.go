@@ -214,14 +214,15 @@ func hashField(c codec, h *chain.Hash) {
 func listOf[T any](c codec, list *[]T, field func(*T)) {
 	n := int64(len(*list))
 	c.number(&n)
-	if d, reads := c.(*decoder); reads {
-		if n < 0 || n > int64(len(d.p)) {
-			d.err = errCutOff
-			return
+	d, reads := c.(*decoder)
+	for i := range n {
+		if reads {
+			if len(d.p) == 0 || d.err != nil {
+				d.err = errCutOff
+				return
+			}
+			*list = append(*list, *new(T))
 		}
-		*list = make([]T, n)
-	}
-	for i := range *list {
 		field(&(*list)[i])
 	}
 }

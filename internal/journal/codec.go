@@ -29,12 +29,12 @@ const (
 // encoder appends the fields. Numbers are varints, texts follow their length.
 type encoder struct {
 	p    []byte
-	keep func([]byte) (chain.Hash, error) // keeps a text beside the log
+	keep func([]byte) (chain.Hash, error) // keeps a text beside the log; nil: in its place
 	err  error                            // of keep
 }
 
 func (e *encoder) text(s *string) {
-	if len(*s) > inRecord {
+	if e.keep != nil && len(*s) > inRecord {
 		e.beside([]byte(*s))
 		return
 	}
@@ -43,7 +43,7 @@ func (e *encoder) text(s *string) {
 }
 
 func (e *encoder) bytes(b *[]byte) {
-	if len(*b) > inRecord {
+	if e.keep != nil && len(*b) > inRecord {
 		e.beside(*b)
 		return
 	}
@@ -74,7 +74,7 @@ func (e *encoder) when(t *time.Time) {
 // decoder reads them. After the first that is cut off, err is set and nothing changes.
 type decoder struct {
 	p     []byte
-	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a text beside the log
+	fetch func(h chain.Hash, size int64) ([]byte, error) // reads a text beside the log; nil: there is none
 	err   error
 }
 
@@ -89,7 +89,7 @@ func (d *decoder) take() []byte {
 	switch {
 	case len(d.p) == 0 || d.err != nil:
 		return nil // written before there was this field
-	case n <= 0, size > uint64(len(d.p)-n):
+	case n <= 0, size > uint64(len(d.p)-n), away && d.fetch == nil:
 		d.err = errCutOff
 		return nil
 	}

@@ -31,24 +31,42 @@ func (j *Journal) FindAny(ctx context.Context, callID string) (Record, error) {
 }
 
 // latest looks for a call with a hash.
-func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (Record, error) {
-	_ = j.write.look() // what was read before has to do
-	r, err := j.index.find(ctx, column, hash, fits)
+func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (r Record, err error) {
+	err = j.query(func(v *view) error {
+		r, err = v.find(ctx, column, hash, fits)
+		return err
+	})
 	r.Arguments = nil
 	return r, err
+}
+
+// query has do read what is recorded. When another process removed what do was about to read, it
+// does so again, with what stays.
+func (j *Journal) query(do func(*view) error) error {
+	for {
+		_ = j.write.look() // what was read before has to do
+		begins := j.index.begin()
+		v := j.index.view()
+		v.damaged = j.write.tampered != nil
+		err := do(v)
+		v.close()
+		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {
+			return err
+		}
+	}
 }
 
 // Arguments returns a call's arguments, byte for byte as they came. The error is
 // ErrNotFound if there is no such call.
 func (j *Journal) Arguments(ctx context.Context, k Key) (text []byte, err error) {
-	_ = j.write.look() // what was read before has to do
-	v := j.index.view()
-	defer v.close()
-	e, err := v.asked(k)
-	if err != nil {
-		return nil, err
-	}
-	return e.call.Arguments, nil
+	err = j.query(func(v *view) error {
+		e, err := v.asked(k)
+		if err == nil {
+			text = e.call.Arguments
+		}
+		return err
+	})
+	return text, err
 }
 
 // Calls returns at most limit calls recorded after the one with key after, in
@@ -141,32 +159,26 @@ func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(
 
 // whole is records, with their Arguments.
 func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
-	_ = j.write.look() // what was read before has to do
-	v := j.index.view()
-	defer v.close()
-	err = v.calls(ctx, q, func(k Key) (bool, error) {
-		if len(list) >= limit {
-			return false, nil
-		}
-		r, err := v.record(k)
-		if j.passes(err) {
-			return true, nil
-		}
-		if err == nil && (fits == nil || fits(&r)) {
-			list = append(list, r)
-		}
-		return len(list) < limit, err
+	err = j.query(func(v *view) error {
+		list = nil
+		return v.calls(ctx, q, func(k Key) (bool, error) {
+			if len(list) >= limit {
+				return false, nil
+			}
+			r, err := v.record(k)
+			if v.passes(err) {
+				return true, nil
+			}
+			if err == nil && (fits == nil || fits(&r)) {
+				list = append(list, r)
+			}
+			return len(list) < limit, err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
 	}
 	return list, nil
-}
-
-// passes reports whether a query goes on without what it could not read: it was removed meanwhile,
-// or the journal is known to be damaged.
-func (j *Journal) passes(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, chain.ErrNoMark) || err != nil && j.write.tampered != nil
 }
 
 // Unfinished returns the calls without a return whose daemon is dead and that the caller wants

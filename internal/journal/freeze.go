@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"fmt"
 	"io"
 	"slices"
 
+	"github.com/toold/toold/internal/journal/chain"
 	"github.com/toold/toold/internal/journal/columns"
 )
 
@@ -65,10 +67,16 @@ func parseChunk(r io.ReaderAt, size int64) (s summary, f *columns.File, err erro
 	if !f.Shape(messageHashes, messageNumbers, callHashes, callNumbers, 0, 1) {
 		return s, nil, columns.ErrDamaged
 	}
-	if err := decode(f.Head, &s, nil); err != nil {
+	if err := decode(f.Head, &s, nil); err != nil || !s.within(int64(f.Rows(messageRows))) {
 		return s, nil, columns.ErrDamaged
 	}
 	return s, f, nil
+}
+
+// within reports whether all messages that it names are among so many.
+func (s *summary) within(rows int64) bool {
+	return !slices.ContainsFunc(s.loose, func(row int64) bool { return row < 0 || row >= rows }) &&
+		!slices.ContainsFunc(s.foreign, func(f foreign) bool { return f.row < 0 || f.row > rows })
 }
 
 // resume makes a tail of the chunk in a file, to go on with it.
@@ -92,7 +100,7 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 	for row, key := range t.calls.Numbers[nNumber] {
 		request, is := requests[t.calls.Numbers[nAt][row]]
 		end := t.calls.Numbers[nEvents][row]
-		if !is || end < begin || end > uint64(len(flat.Numbers[0])) {
+		if !is || t.rows[Key(key)] != nil || end < begin || end > uint64(len(flat.Numbers[0])) {
 			return nil, columns.ErrDamaged
 		}
 		c := &tailCall{row: row, request: request}
@@ -105,5 +113,41 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 		t.places[t.soughtAt(row)] = t.calls.Hashes[cWorkspace][row]
 	}
 	t.calls.Numbers[nEvents] = nil
+	return t, nil
+}
+
+// again makes a chunk whose file is of no use from the log.
+func (x *index) again(c *chunk) (*tail, error) {
+	x.mu.RLock()
+	i := slices.Index(x.chunks, c)
+	var after chain.Mark
+	if i > 0 {
+		after = x.chunks[i-1].last
+	}
+	x.mu.RUnlock()
+	if i < 0 {
+		return nil, chain.ErrNoMark // it was removed meanwhile
+	}
+	t := newTail(x.hash, x.records)
+	err := chain.Read(x.log, after, c.last, func(rec chain.Record) error {
+		if rec.Number < c.first.Number {
+			return nil
+		}
+		e, err := decodeRecord(rec, x.texts)
+		if err == nil {
+			t.add(taken{e, rec.Mark, rec.Before, rec.Time})
+		}
+		return err
+	})
+	if err == nil && (t.first != c.first || t.last != c.last) {
+		err = chain.ErrNoMark
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the index of the journal again: %w", err)
+	}
+	t.seal()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = t
 	return t, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -277,6 +276,13 @@ func (x *index) home(k Key) *chunk {
 	return nil
 }
 
+// begin is the first segment that stays after the last removal that the index knows.
+func (x *index) begin() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.begins
+}
+
 // any reports whether it has records.
 func (x *index) any() bool { return x.tail != nil || len(x.chunks) > 0 }
 
@@ -440,39 +446,6 @@ func (x *index) write(name string, t *tail) (*columns.File, error) {
 		return nil, fmt.Errorf("cannot write the index of the journal: %w", err)
 	}
 	return file, nil
-}
-
-// again makes a chunk whose file is of no use from the log.
-func (x *index) again(c *chunk) (*tail, error) {
-	x.mu.RLock()
-	i := slices.Index(x.chunks, c)
-	var after chain.Mark
-	if i > 0 {
-		after = x.chunks[i-1].last
-	}
-	x.mu.RUnlock()
-	if i < 0 {
-		return nil, fs.ErrNotExist // it was removed meanwhile
-	}
-	t := newTail(x.hash, x.records)
-	err := chain.Read(x.log, after, c.last, func(rec chain.Record) error {
-		if rec.Number < c.first.Number {
-			return nil
-		}
-		e, err := decodeRecord(rec, x.texts)
-		if err == nil {
-			t.add(taken{e, rec.Mark, rec.Before, rec.Time})
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot make the index of the journal again: %w", err)
-	}
-	t.seal()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.memory = t
-	return t, nil
 }
 
 // removeIndex removes the index of a journal. Processes that have it open go on without it.

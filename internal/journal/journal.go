@@ -227,6 +227,13 @@ func (j *Journal) openLog() error {
 	if err != nil {
 		return err
 	}
+	if w.log != nil && x.hash.id != w.log.ID() && x.any() {
+		// Another process made the log meanwhile: its hashes are others.
+		if err := errors.Join(w.log.Close(), x.close()); err != nil {
+			return err
+		}
+		return j.openLog()
+	}
 	if w.log == nil {
 		last := x.last()
 		w.end.Store(&last)

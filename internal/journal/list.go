@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/toold/toold/internal/journal/chain"
 )
 
 // pageBytes bounds the bodies of a page's messages, of which a client could
@@ -52,10 +50,11 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	if q.Limit > 0 {
 		limit = min(q.Limit, 1000)
 	}
-	_ = j.write.look() // what was read before has to do
-	v := j.index.view()
-	defer v.close()
-	found, err := j.messages(ctx, v, q, limit+1)
+	var found []Message
+	err := j.query(func(v *view) (err error) {
+		found, err = j.messages(ctx, v, q, limit+1)
+		return err
+	})
 	if err != nil {
 		return Page{}, fmt.Errorf("cannot list messages: %w", err)
 	}
@@ -97,7 +96,7 @@ func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (lis
 		if err == nil {
 			fits, err = r.fits(ctx, &m, &q)
 		}
-		if j.passes(err) {
+		if v.passes(err) {
 			return true, nil
 		}
 		if fits {
@@ -192,9 +191,6 @@ type placed struct {
 // read reads a message. The error is ErrNotFound when it was removed meanwhile.
 func (r *messageReader) read(at foundMessage) (m placed, err error) {
 	e, rec, err := r.v.event(at.place)
-	if errors.Is(err, chain.ErrNoMark) {
-		err = ErrNotFound
-	}
 	if err != nil {
 		return m, err
 	}
@@ -258,7 +254,7 @@ func (r *messageReader) workspace(ctx context.Context, m *placed) (string, error
 	if known, is := r.places[id]; is {
 		return known, nil
 	}
-	rec, err := r.v.x.find(ctx, cIdentity, r.v.x.hash.identity(id), id.is)
+	rec, err := r.v.find(ctx, cIdentity, r.v.x.hash.identity(id), id.is)
 	if errors.Is(err, ErrNotFound) {
 		err = nil
 	}

@@ -18,6 +18,8 @@ type view struct {
 	parts map[*chunk]*part
 	log   *chain.Reader
 	lent  *newest // by the index; nil without one
+
+	damaged bool // the journal is, as is known
 }
 
 func (x *index) view() *view {
@@ -230,6 +232,9 @@ func (v *view) places(k Key) ([]place, error) {
 	if row > 0 {
 		begin = ends.At(row - 1)
 	}
+	if ends.At(row) > uint64(events.Len()) {
+		return nil, columns.ErrDamaged
+	}
 	for i := begin; i < ends.At(row); i++ {
 		all = append(all, place{c.first.Segment, int64(events.At(int(i)))})
 	}
@@ -283,6 +288,9 @@ func (v *view) origin(k Key) (origin, error) {
 		return of, err
 	}
 	request := messages.Search(at.At(row))
+	if request == messages.Len() {
+		return of, columns.ErrDamaged
+	}
 	for i := range of {
 		h, err := p.hash(messageRows, mClient+i)
 		if err != nil {
@@ -309,33 +317,50 @@ func (v *view) record(k Key) (Record, error) {
 	var arguments []byte
 	for _, p := range places {
 		e, rec, err := v.event(p)
-		if errors.Is(err, chain.ErrNoMark) {
-			return Record{}, ErrNotFound
-		}
 		if err != nil {
 			return Record{}, err
 		}
-		if e, is := e.(*callEvent); is {
-			arguments = e.call.Arguments
+		call, is := e.(*callEvent)
+		if is {
+			arguments = call.call.Arguments
+		}
+		if is && Key(call.key) != k || !is && callOf(e) != k {
+			return Record{}, v.differs(p)
 		}
 		t.apply(e, rec.Number, rec.Time)
 	}
 	known := t.calls[k]
-	if known == nil {
+	switch {
+	case known == nil && len(places) > 0:
+		return Record{}, v.differs(places[0])
+	case known == nil:
 		return Record{}, ErrNotFound
 	}
 	known.Arguments = arguments
 	return known.Record, nil
 }
 
-// event reads the record at a place.
-func (v *view) event(p place) (event, chain.Record, error) {
-	rec, err := v.log.Record(p.segment, p.at)
-	if err != nil {
-		return nil, rec, err
+// event reads the record at a place. The error is ErrNotFound only when the index knows that it
+// was removed.
+func (v *view) event(p place) (e event, rec chain.Record, err error) {
+	if rec, err = v.log.Record(p.segment, p.at); err == nil {
+		e, err = decodeRecord(rec, v.x.texts)
 	}
-	e, err := decodeRecord(rec, v.x.texts)
+	if errors.Is(err, chain.ErrNoMark) && int64(p.segment) < v.x.begin() {
+		err = ErrNotFound
+	}
 	return e, rec, err
+}
+
+// passes reports whether a query goes on without what it could not read: it was removed, or the
+// journal is known to be damaged.
+func (v *view) passes(err error) bool {
+	return errors.Is(err, ErrNotFound) || err != nil && v.damaged
+}
+
+// differs is the error for a place where another record is than the index says.
+func (v *view) differs(p place) error {
+	return fmt.Errorf("segment %d of the log has another record at byte %d than the index says; look at it with `toold audit verify`", p.segment, p.at)
 }
 
 // asked reads only the record of how a call was received.
@@ -345,20 +370,21 @@ func (v *view) asked(k Key) (*callEvent, error) {
 		return nil, errors.Join(err, ErrNotFound)
 	}
 	e, _, err := v.event(places[0])
-	if errors.Is(err, chain.ErrNoMark) {
-		err = ErrNotFound
-	}
 	call, is := e.(*callEvent)
-	if err == nil && !is {
-		err = ErrNotFound
+	if err == nil && (!is || Key(call.key) != k) {
+		err = v.differs(places[0])
 	}
 	return call, err
 }
 
 // find returns the latest call with a hash that fits.
-func (x *index) find(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (r Record, err error) {
+func (x *index) find(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (Record, error) {
 	v := x.view()
 	defer v.close()
+	return v.find(ctx, column, hash, fits)
+}
+
+func (v *view) find(ctx context.Context, column int, hash uint32, fits func(*Call) bool) (r Record, err error) {
 	found := false
 	err = v.calls(ctx, callScan{static: []condition{{column, []uint32{hash}}}}, func(k Key) (bool, error) {
 		e, err := v.asked(k)
@@ -387,10 +413,4 @@ func (x *index) call(k Key) (*Record, error) {
 	}
 	r.Arguments = nil
 	return &r, err
-}
-
-// passes reports whether a search goes on without what it could not read, because it was removed
-// meanwhile.
-func (v *view) passes(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, chain.ErrNoMark)
 }

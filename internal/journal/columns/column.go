@@ -202,8 +202,8 @@ func encodeNumbers(c []uint64) []byte {
 	if len(c) > 0 {
 		least, most = slices.Min(c), slices.Max(c)
 	}
-	width := 0
-	for rest := most - least; rest > 0; rest >>= 8 {
+	width := 1 // so that no more rows are said to be in a file than it has bytes
+	for rest := (most - least) >> 8; rest > 0; rest >>= 8 {
 		width++
 	}
 	p := append(binary.LittleEndian.AppendUint64(nil, least), byte(width))
@@ -216,7 +216,7 @@ func encodeNumbers(c []uint64) []byte {
 }
 
 func decodeNumbers(p []byte, rows int) (c Numbers, err error) {
-	if len(p) < 9 || p[8] > 8 || len(p) != 9+rows*int(p[8]) {
+	if len(p) < 9 || p[8] < 1 || p[8] > 8 || len(p) != 9+rows*int(p[8]) {
 		return c, ErrDamaged
 	}
 	return Numbers{least: binary.LittleEndian.Uint64(p), width: int(p[8]), more: p[9:], rows: rows}, nil

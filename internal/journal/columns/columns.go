@@ -44,6 +44,8 @@ func (t *Table) Len() int {
 const (
 	magic  = "toold-index\x01"
 	headAt = len(magic) + 8
+
+	mostBytes = 128 << 20 // of a file; a larger one is taken for damaged
 )
 
 // Encode makes the file of some tables. head is what else is to be in it.
@@ -97,7 +99,7 @@ type block struct {
 
 // Parse reads the head of a file that has size bytes.
 func Parse(r io.ReaderAt, size int64) (*File, error) {
-	if size < int64(headAt) {
+	if size < int64(headAt) || size > mostBytes {
 		return nil, ErrDamaged
 	}
 	p := make([]byte, min(size, 16<<10))
@@ -130,7 +132,7 @@ func (f *File) parse(p []byte, at, size int64) error {
 	for i := range f.tables {
 		t := &f.tables[i]
 		hashes, numbers := d.number(), d.number()
-		if t.rows = d.number(); hashes > len(p) || numbers > len(p) || t.rows > 1<<28 {
+		if t.rows = d.number(); hashes > len(p) || numbers > len(p) || int64(t.rows) > size {
 			return ErrDamaged
 		}
 		t.hashes, t.numbers = make([]block, hashes), make([]block, numbers)
