@@ -26,7 +26,7 @@ import (
 // TestStressNoCallRunsTwiceOrIsLost ends daemons at random moments, nine of ten with SIGKILL,
 // while eight clients make calls that run at once, wait for one of three places or wait for
 // a person, who takes their time. What a client was not answered it sends again, with the
-// same id. Each call appends a line to a file.
+// same id. Each call appends a line to a file. After each end the journal is whole.
 func TestStressNoCallRunsTwiceOrIsLost(t *testing.T) {
 	t.Parallel()
 	n := amount(t, "TOOLD_STRESS_KILLS", 6)
@@ -136,6 +136,14 @@ func (s *siege) raid(last bool) {
 		s.t.Error(err)
 	}
 	busy.Wait()
+	s.verify()
+}
+
+// verify checks that the journal is whole.
+func (s *siege) verify() {
+	if _, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Checks{}); err != nil {
+		s.t.Fatalf("after round %d: %v", s.round+1, err)
+	}
 }
 
 // work makes the calls of one client.
@@ -224,9 +232,7 @@ func (s *siege) check() {
 		}
 	}
 	s.t.Logf("%d calls: %v; %d had not started before a crash and ran when they were sent again", len(s.sent), kinds, again)
-	if _, err := journal.Verify(context.WithoutCancel(s.t.Context()), s.site.state, journal.Checks{}); err != nil {
-		s.t.Error(err)
-	}
+	s.verify()
 }
 
 // records returns what the journal has of each call, in order. A background call that is
