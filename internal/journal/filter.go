@@ -21,6 +21,7 @@ const (
 	filterSteps = 6
 )
 
+// newFilter makes one for as many as there are, and some more.
 func newFilter(hash hasher, calls int64) *filter {
 	room := 2*calls + 1<<16
 	f := &filter{hash: hash, bits: make([]atomic.Uint64, room*filterBits/64)}
@@ -60,7 +61,7 @@ func (j *Journal) seldom(t *table) {
 		return
 	}
 	j.misses = 0
-	f := newFilter(j.index.hash, int64(t.lastKey))
+	f := newFilter(j.index.hash, j.index.calls()+int64(len(t.ids)))
 	for id := range t.ids {
 		f.add(id)
 	}
@@ -73,6 +74,26 @@ func (j *Journal) seldom(t *table) {
 		})
 		f.whole.Store(err == nil && !j.closing.Load())
 	})
+}
+
+// calls is how many the index has.
+func (x *index) calls() (n int64) {
+	x.mu.RLock()
+	chunks := x.chunks
+	if x.tail != nil {
+		n = int64(x.tail.calls.Len())
+	}
+	x.mu.RUnlock()
+	for _, c := range chunks {
+		c.mu.Lock()
+		if c.memory != nil {
+			n += int64(c.memory.calls.Len())
+		} else {
+			n += int64(c.file.Rows(callRows))
+		}
+		c.mu.Unlock()
+	}
+	return n
 }
 
 // identities passes on the hashes of those of all calls, as long as more returns true.

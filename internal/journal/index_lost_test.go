@@ -255,6 +255,40 @@ func TestAHostileIndexEndsNothing(t *testing.T) {
 	}
 }
 
+// A forged number does not say how much memory is taken.
+func TestAForgedNumberTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, files := indexed(t, dir)
+	path := files[len(files)-1]
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, f, err := parseChunk(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := resume(hasher{id: s.id}, s, f, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.lastKey = 1 << 50
+	text, err = forged.freeze().encode()
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := small(t, dir)
+	defer j.Close()
+	lived(t, j, "new", filterAfter+1)
+	if j.beside.Wait(); j.write.table.filter == nil {
+		t.Error("there is no filter")
+	}
+}
+
 func flood(column []uint64, v uint64) {
 	for i := range column {
 		column[i] = v

@@ -58,14 +58,15 @@ func (p *part) holds(table, row int, all []condition, has func(column int, is ui
 	return true, nil
 }
 
-// with are rows without some, and with others.
+// with are rows without some, which grow, and with others.
 func with(rows columns.Rows, without, others []int32) columns.Rows {
 	if len(without) == 0 {
 		return rows
 	}
 	list := make([]int32, 0, rows.Len()+len(others))
 	for i := range rows.Len() {
-		if row := int32(rows.At(i)); !slices.Contains(without, row) {
+		row := int32(rows.At(i))
+		if _, is := slices.BinarySearch(without, row); !is {
 			list = append(list, row)
 		}
 	}
