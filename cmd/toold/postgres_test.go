@@ -37,7 +37,7 @@ func startPostgres(tb testing.TB) *postgresServer {
 		}
 	}
 	s := &postgresServer{tb, dir, filepath.Dir(programs[len(programs)-1])}
-	if out, err := s.run("initdb", "-D", s.data(), "-U", "toold", "-A", "trust", "--no-sync").CombinedOutput(); err != nil {
+	if out, err := s.run("initdb", "-D", s.data(), "-E", "UTF8", "-U", "toold", "-A", "trust", "--no-sync").CombinedOutput(); err != nil {
 		tb.Skipf("PostgreSQL cannot be set up here: %v: %s", err, out)
 	}
 	s.start()
