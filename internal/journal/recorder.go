@@ -85,6 +85,7 @@ func newRecorder() *recorder {
 	r.alarm.after = laterAfter
 	r.alarm.do = func() {
 		r.flush()
+		r.extend()
 		if err := r.sync(r.end.Load().Number); err != nil {
 			r.health.wrote(err)
 		}
@@ -238,6 +239,16 @@ func (r *recorder) flush() {
 	defer func() { <-r.turn }()
 	if tasks := r.waiting(true); len(tasks) > 0 {
 		r.commit(tasks)
+	}
+}
+
+// extend has the log make room for later records, while no one waits. Without it their syncs
+// take longer.
+func (r *recorder) extend() {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.log != nil {
+		_ = r.log.Extend()
 	}
 }
 

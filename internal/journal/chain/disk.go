@@ -13,6 +13,7 @@ type disk struct {
 	turn    chan struct{}        // capacity 1; full while somebody uses the fields below
 	file    File                 // the current segment; those before are on the disk
 	synced  uint64               // number of the last record that is on the disk
+	grown   bool                 // the size on the disk may be another one
 	failed  error                // why later ones cannot be
 	note    note
 	measure func(time.Duration, error) // Options.Synced
@@ -20,7 +21,7 @@ type disk struct {
 
 // sync is Log.Sync for a caller that has the turn.
 func (d *disk) sync(number uint64) error {
-	if d.synced >= number {
+	if d.synced >= number && !d.grown {
 		return nil
 	}
 	if d.failed != nil {
@@ -38,8 +39,15 @@ func (d *disk) sync(number uint64) error {
 	if err := d.note.write(latest, now); err != nil {
 		return err
 	}
-	d.synced = now.Number
+	d.synced, d.grown = now.Number, false
 	return nil
+}
+
+// resized has the next sync bring the size of the file to the disk.
+func (d *disk) resized() {
+	d.turn <- struct{}{}
+	d.grown = true
+	<-d.turn
 }
 
 // fail makes an error that of all later syncs.

@@ -55,6 +55,13 @@ func (l *Log) damage(why string) error {
 // readOn reads the records that others appended to the segment. What one of them has left
 // incomplete is cut off: none is writing, since the caller has the lock.
 func (l *Log) readOn(size int64) error {
+	n, err := l.file.ReadAt(l.next[:], l.end)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("cannot read the log: %w", err)
+	}
+	if blank(l.next[:n]) {
+		return nil
+	}
 	s := scan(l.file, Mark{l.last.Number, l.last.Segment, l.end, l.last.Hash}, size)
 	for {
 		r, err := s.next()
@@ -68,6 +75,9 @@ func (l *Log) readOn(size int64) error {
 			}
 			if noted.Number > l.last.Number {
 				return l.damage(err.Error())
+			}
+			if size, err = written(l.file, size); err != nil {
+				return err
 			}
 			return l.cutOff(size)
 		case errors.Is(err, errChain):
@@ -121,8 +131,61 @@ func (l *Log) goOn() (moved bool, err error) {
 	return true, nil
 }
 
+// ahead is how many zeros are behind the last record when it is extended. They are written page
+// by page: what is written at once the system keeps as a whole, and a write into it takes longer.
+const (
+	ahead = 2 << 20
+	page  = 4 << 10
+)
+
+// Extend writes zeros behind the last record when few are left, as far as the segment goes. A
+// sync of records that are written over them is quick: the file becomes no larger. It must not
+// be called at the same time as Update.
+func (l *Log) Extend() error {
+	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := l.catchUp(); err != nil {
+		return err
+	}
+	size, err := l.file.Size()
+	enough := size-l.end > ahead/2 || size >= l.limit
+	if err != nil || enough || l.unready == l.last.Segment {
+		return err
+	}
+	to := min(l.end+ahead, l.limit)
+	zeros := make([]byte, page)
+	for at := size; at < to && err == nil; {
+		n := min(page-at%page, to-at)
+		_, err = l.file.WriteAt(zeros[:n], at)
+		at += n
+	}
+	if err != nil { // the room is for others
+		l.unready = l.last.Segment
+		return errors.Join(err, l.file.Truncate(size))
+	}
+	l.extended = true
+	l.disk.resized()
+	return nil
+}
+
+// shorten removes the zeros behind the last record. The caller has the lock.
+func (l *Log) shorten() error {
+	size, err := l.file.Size()
+	if err != nil || size <= l.end {
+		return err
+	}
+	l.disk.resized()
+	return l.file.Truncate(l.end)
+}
+
 // rotate begins the next segment. The caller has the lock.
 func (l *Log) rotate() error {
+	if err := l.shorten(); err != nil { // a power cut may have left zeros
+		return err
+	}
 	if err := l.Sync(l.last.Number); err != nil {
 		return err
 	}

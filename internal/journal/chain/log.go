@@ -11,6 +11,9 @@
 // shorter than its note, or differs there, has lost its end or was changed: it is not
 // opened. Behind the note, what a process or the machine left incomplete is cut off.
 //
+// Zeros may be behind the last record, see Log.Extend: the log ends where a record begins with
+// nothing else. All that follows is then zeros, too, or was left incomplete.
+//
 // A text too large for a record is in a file beside the log, which the record names by its
 // hash. Segments are removed as a whole, the oldest first, with the texts of their records: a
 // later record says where the log may begin then. What is cut off is in a record too.
@@ -80,6 +83,10 @@ type Log struct {
 	end   int64  // of it
 	text  []byte // of an earlier batch, to be used again
 	disk  disk
+
+	extended bool         // Extend has written zeros
+	unready  uint32       // the segment that it could not extend
+	next     [bodyAt]byte // what is read behind the last record
 }
 
 // Open opens a log, and makes it when there is none. All its records are passed to Seen.
@@ -111,6 +118,9 @@ func (l *Log) open() error {
 		return err
 	}
 	w := walk{dir: l.opt.Dir, noted: noted, seen: l.opt.Seen}
+	if err := w.ends(list); err != nil {
+		return err
+	}
 	switch {
 	case l.opt.From == (Mark{}):
 		err = w.all(list)
@@ -317,7 +327,22 @@ func (l *Log) Failure() error {
 
 // Close syncs the log and closes it.
 func (l *Log) Close() error {
+	if l.extended {
+		l.tidy()
+	}
 	return errors.Join(l.Sync(l.last.Number), l.close())
+}
+
+// tidy removes the zeros that Extend has written. Those that stay do no harm.
+func (l *Log) tidy() {
+	unlock, err := l.opt.Dir.Lock(l.opt.Wait)
+	if err != nil {
+		return
+	}
+	defer unlock()
+	if l.catchUp() == nil {
+		_ = l.shorten()
+	}
 }
 
 func (l *Log) close() error {

@@ -2,11 +2,14 @@ package chain
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"time"
 )
 
@@ -80,33 +83,35 @@ func checksum(text []byte) uint32 {
 
 // scanner reads the records of a segment one after the other.
 type scanner struct {
-	in   *bufio.Reader
-	left int64 // bytes of the segment that were not read
-	at   Mark  // of the last record; Offset is that of the next one
+	in *bufio.Reader
+	to int64 // no record begins there or later
+	at Mark  // of the last record; Offset is that of the next one
 }
 
-// scan begins at after.Offset with the record that follows the one that after names, and
-// ends at the offset to.
+// scan begins at after.Offset with the record that follows the one that after names. The last
+// record begins before the offset to.
 func scan(file io.ReaderAt, after Mark, to int64) *scanner {
-	left := max(0, to-after.Offset)
-	return &scanner{bufio.NewReaderSize(io.NewSectionReader(file, after.Offset, left), int(min(max(left, 16), 64<<10))), left, after}
+	in := io.NewSectionReader(file, after.Offset, math.MaxInt64-after.Offset)
+	return &scanner{bufio.NewReaderSize(in, int(min(max(to-after.Offset, bodyAt), 64<<10))), to, after}
 }
 
 // next returns io.EOF after the last record, errBroken or errChain for what is no record
 // at this place, and what the file answers when it cannot be read.
 func (s *scanner) next() (Record, error) {
-	if s.left == 0 {
+	if s.at.Offset >= s.to {
 		return Record{}, io.EOF
 	}
-	if s.left < bodyAt {
+	head, err := s.in.Peek(bodyAt)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return Record{}, err
+	case blank(head):
+		return Record{}, io.EOF
+	case err != nil:
 		return Record{}, errBroken
 	}
-	head, err := s.in.Peek(bodyAt)
-	if err != nil {
-		return Record{}, shorter(err)
-	}
 	size := bodyAt + int64(binary.BigEndian.Uint32(head))
-	if size > min(s.left, bodyAt+MaxBody) {
+	if size > bodyAt+MaxBody {
 		return Record{}, errBroken
 	}
 	text := make([]byte, size)
@@ -123,10 +128,30 @@ func (s *scanner) next() (Record, error) {
 	if Hash(text[beforeAt:numberAt]) != s.at.Hash || binary.BigEndian.Uint64(text[numberAt:]) != r.Number {
 		return Record{}, errChain
 	}
-	s.left -= size
 	s.at = r.Mark
 	s.at.Offset += size
 	return r, nil
+}
+
+// blank reports whether a text is zeros only, which no record begins with: see Log.Extend.
+func blank(p []byte) bool { return len(bytes.TrimLeft(p, "\x00")) == 0 }
+
+// written is where the zeros begin with which a file ends that has size bytes. They may be the
+// last ones of a record.
+func written(f io.ReaderAt, size int64) (int64, error) {
+	p := make([]byte, min(size, 64<<10))
+	zeros := make([]byte, len(p))
+	for size > 0 {
+		p = p[:min(size, int64(len(p)))]
+		if n, err := f.ReadAt(p, size-int64(len(p))); n < len(p) {
+			return 0, fmt.Errorf("cannot read the log: %w", shorter(err))
+		}
+		if !bytes.Equal(p, zeros[:len(p)]) {
+			return size - int64(len(p)-len(bytes.TrimRight(p, "\x00"))), nil
+		}
+		size -= int64(len(p))
+	}
+	return 0, nil
 }
 
 // shorter is the error of reading a file: one that has become shorter is broken.

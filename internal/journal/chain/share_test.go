@@ -39,6 +39,9 @@ func TestEachProcessSeesWhatTheOtherAppends(t *testing.T) {
 			x.seen = append(x.seen, text)
 			all = append(all, text)
 			if r.IntN(3) == 0 {
+				must(t, x.log.Extend())
+			}
+			if r.IntN(3) == 0 {
 				must(t, x.sync())
 			}
 		}

@@ -13,7 +13,7 @@ type walk struct {
 	dir   Dir
 	noted Mark // the log must have this record
 	seen  func(Record) error
-	upTo  int64        // how much of the last segment is read; 0 = all
+	upTo  int64        // no record of the last segment begins there or later; 0 = unknown
 	stop  uint64       // the number of the last record that is read; 0 = none
 	own   func(Record) // is called for the log's own records; may be nil
 	whole bool         // seen is called for them, too
@@ -69,6 +69,9 @@ func (w *walk) from(list []uint32, after Mark) error {
 	w.file = f
 	if w.size, err = f.Size(); err != nil {
 		return err
+	}
+	if i == len(list)-1 && w.upTo > 0 {
+		w.size = min(w.size, w.upTo)
 	}
 	first, _, err := recordAt(f, Mark{Segment: after.Segment}, w.size)
 	if err == nil {
@@ -278,7 +281,7 @@ func Verify(o Options) (last Mark, rest int64, err error) {
 		err = w.all(list)
 	}
 	w.close()
-	return w.last, w.size - w.end, err
+	return w.last, max(0, w.size-w.end), err
 }
 
 // snapshot finds where the log ends while no one writes it.
@@ -291,15 +294,26 @@ func (w *walk) snapshot(o Options) (list []uint32, err error) {
 	if w.noted, err = noted(o); err != nil {
 		return nil, err
 	}
-	if list, err = segments(o.Dir); err != nil || len(list) == 0 {
-		return list, err
+	if list, err = segments(o.Dir); err != nil {
+		return nil, err
+	}
+	return list, w.ends(list)
+}
+
+// ends finds where the last segment ends. The caller has the lock.
+func (w *walk) ends(list []uint32) error {
+	if len(list) == 0 {
+		return nil
 	}
 	f, err := w.open(list[len(list)-1])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	w.upTo, err = f.Size()
-	return list, errors.Join(err, f.Close())
+	size, err := f.Size()
+	if err == nil {
+		w.upTo, err = written(f, size)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // noted is the last record of a log, as its note says.

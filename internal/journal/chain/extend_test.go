@@ -1,0 +1,119 @@
+package chain_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toold/toold/internal/journal/chain"
+)
+
+const firstSegment = "00000001.log"
+
+// A record takes the place of zeros: the file becomes no larger. They go when the log is closed.
+func TestRecordsAreWrittenOverZeros(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	must(t, s.open())
+	must(t, s.log.Extend())
+	c := s.dir.names[firstSegment]
+	size := len(c.now)
+	for i := range 3 {
+		must(t, s.add(fmt.Sprint(i)))
+		must(t, s.log.Extend())
+		must(t, s.sync())
+		if len(c.now) != size || len(c.onDisk) != size {
+			t.Errorf("the file has %d bytes, %d on the disk, %d before", len(c.now), len(c.onDisk), size)
+		}
+		s.verifies(t, "over zeros")
+	}
+	before := len(text(c.now))
+	must(t, s.log.Close())
+	if len(c.now) != before {
+		t.Errorf("%d bytes are left when it is closed, %d of records", len(c.now), before)
+	}
+	s.after(nil).check(t, "closed", false)
+}
+
+// The power is cut while a record is written over zeros: a part of it is on the disk.
+func TestARecordOverZerosThatIsTornAnywhereIsRemoved(t *testing.T) {
+	t.Parallel()
+	whole := newSite()
+	must(t, whole.open())
+	must(t, whole.log.Extend())
+	must(t, whole.add("one"))
+	must(t, whole.sync())
+	before := len(text(whole.dir.names[firstSegment].now))
+	note := slices.Clone(whole.notes.names["head"].now)
+	must(t, whole.add("two"))
+	must(t, whole.sync())
+	after := whole.dir.names[firstSegment].now
+	end := len(text(after))
+	for at := before; at <= end; at++ {
+		for name, lost := range map[string][2]int{"its end": {at, end}, "its beginning": {before, at}} {
+			for _, noted := range []bool{false, true} {
+				s := whole.after(rand.New(rand.NewPCG(1, 1)))
+				torn := slices.Clone(after)
+				clear(torn[lost[0]:lost[1]])
+				s.dir.names[firstSegment].now = torn
+				if !noted {
+					s.notes.names["head"] = &content{now: note}
+				}
+				err := s.open()
+				var damage *chain.DamageError
+				switch isWhole := slices.Equal(torn, after); {
+				case isWhole && (err != nil || len(s.seen) != 2):
+					t.Errorf("whole: %v, %q", err, s.seen)
+				case !isWhole && noted && (!errors.As(err, &damage) || damage.Mark.Number != 3):
+					t.Errorf("without %s, %d of %d, behind the note: %v", name, at, end, err)
+				case !isWhole && !noted && (err != nil || len(s.seen) != 1 || s.cut(t) != int64(max(0, len(text(torn))-before))):
+					t.Errorf("without %s, %d of %d: %v, %q", name, at, end, err, s.seen)
+				}
+			}
+		}
+	}
+}
+
+// A record may end with zeros, with others behind it or none.
+func TestZerosOfARecordBelongToIt(t *testing.T) {
+	t.Parallel()
+	for _, extended := range []bool{false, true} {
+		s := newSite()
+		must(t, s.open())
+		if extended {
+			must(t, s.log.Extend())
+		}
+		must(t, s.add("one"))
+		must(t, s.add(strings.Repeat("\x00", 70)))
+		must(t, s.sync())
+		s.verifies(t, "zeros")
+		s.after(nil).check(t, "zeros", false)
+	}
+}
+
+// What a full disk has no zeros for is for others, and records are written without them.
+func TestAFullDiskKeepsItsRoom(t *testing.T) {
+	t.Parallel()
+	s := newSite()
+	must(t, s.open())
+	must(t, s.add("one"))
+	c := s.dir.names[firstSegment]
+	size := len(c.now)
+	for n := 1; ; n++ {
+		s.dir.failing(n, 1, syscall.ENOSPC)
+		err := s.log.Extend()
+		if s.dir.at = 0; err == nil {
+			break
+		}
+		if len(c.now) != size {
+			t.Errorf("call %d fails, and %d bytes are left, %d before", n, len(c.now), size)
+		}
+	}
+	must(t, s.add("two"))
+	must(t, s.sync())
+	s.after(nil).check(t, "a full disk", false)
+}
