@@ -1,8 +1,8 @@
 package journal
 
 import (
-	"fmt"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -21,7 +21,9 @@ func Self() Identity {
 }
 
 // String is the form in which an identity is stored.
-func (id Identity) String() string { return fmt.Sprintf("%d %d %s", id.PID, id.Start, id.Boot) }
+func (id Identity) String() string {
+	return strconv.Itoa(id.PID) + " " + strconv.FormatUint(id.Start, 10) + " " + id.Boot
+}
 
 // sameBoot reports whether both are of one boot of the machine.
 func (id Identity) sameBoot(other Identity) bool {
@@ -32,8 +34,14 @@ func (id Identity) sameBoot(other Identity) bool {
 
 // parseIdentity reads what String wrote. What it cannot read names nobody.
 func parseIdentity(s string) Identity {
-	var id Identity
-	if _, err := fmt.Sscanf(s, "%d %d %s", &id.PID, &id.Start, &id.Boot); err != nil && id.Boot != "" {
+	pid, rest, _ := strings.Cut(s, " ")
+	start, boot, _ := strings.Cut(rest, " ")
+	id := Identity{Boot: boot}
+	var err error
+	if id.PID, err = strconv.Atoi(pid); err == nil {
+		id.Start, err = strconv.ParseUint(start, 10, 64)
+	}
+	if err != nil {
 		return Identity{}
 	}
 	return id

@@ -31,6 +31,7 @@ const lookFor = 3 * time.Second
 type recorder struct {
 	turn     chan struct{} // capacity 1; full while somebody writes
 	log      *chain.Log    // nil when it has lost something, which tampered then says
+	batch    batch         // of whoever has the turn; its slices are used again
 	tampered error
 	texts    texts
 	end      atomic.Pointer[chain.Mark] // the last record; nil before there is a table
@@ -43,8 +44,6 @@ type recorder struct {
 	table *table
 	tell  func(added Message) // nil: no one
 	grew  func(bytes int64)   // of Bound; called by one that has the turn
-
-	replace func(string) string // texts that are not recorded; nil: none
 
 	last   atomic.Int64 // number of the last message
 	synced atomic.Pointer[func(time.Duration, error)]
@@ -66,13 +65,16 @@ type task struct {
 
 type batch struct {
 	table *table
-	log   *chain.Batch
+	log   *chain.Batch // nil before it has begun
 	fresh []Message
 	taken []taken
-	body  []byte // of the last record
+	body  encoder // of the last record
 
-	replace func(string) string
+	replace func(string) string // texts that are not recorded; nil: none
 }
+
+// begin has it append to the log what a table allows.
+func (b *batch) begin(t *table, log *chain.Batch) { b.table, b.log, b.body.keep = t, log, log.Blob }
 
 // unsyncedError says that something was recorded, and others can read it, but that it could
 // not be brought to the disk.
@@ -164,13 +166,12 @@ func (b *batch) append(kind byte, e event) error {
 		return err
 	}
 	redacted(e, b.replace)
-	body, err := encode(b.body[:0], e, b.log.Blob)
-	if err != nil {
-		return err
+	b.body.p, b.body.err = b.body.p[:0], nil
+	if e.fields(&b.body); b.body.err != nil {
+		return b.body.err
 	}
-	b.body = body
 	before := b.log.Last().Hash
-	mark, err := b.log.Append(kind, body)
+	mark, err := b.log.Append(kind, b.body.p)
 	if err == nil {
 		b.taken = append(b.taken, taken{e, mark, before, b.log.Time()})
 		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
@@ -314,16 +315,14 @@ func (r *recorder) write(tasks []*task) error {
 	if r.log == nil {
 		return r.tampered
 	}
-	b := batch{table: r.table, replace: r.replace}
-	err := r.log.Update(func(log *chain.Batch) error {
+	return r.wrote(r.log.Update(func(log *chain.Batch) error {
 		r.known.Lock() // until it is certain that all of it is recorded
-		b.log = log
+		r.batch.begin(r.table, log)
 		for _, t := range tasks {
-			t.err = t.do(&b)
+			t.err = t.do(&r.batch)
 		}
 		return nil
-	})
-	return r.wrote(&b, err)
+	}))
 }
 
 // remove removes the oldest segments, up to the one that choose returns. What choose appends
@@ -334,16 +333,17 @@ func (r *recorder) remove(choose func(b *batch, first, last uint32) (stays uint3
 	if r.log == nil {
 		return r.tampered
 	}
-	b := batch{table: r.table}
-	err := r.log.Remove(func(log *chain.Batch, first, last uint32) (uint32, error) {
+	return r.wrote(r.log.Remove(func(log *chain.Batch, first, last uint32) (uint32, error) {
 		r.known.Lock()
-		b.log = log
-		return choose(&b, first, last)
-	})
-	return r.wrote(&b, err)
+		r.batch.begin(r.table, log)
+		return choose(&r.batch, first, last)
+	}))
 }
 
-func (r *recorder) wrote(b *batch, err error) error {
+// wrote takes up what a batch has appended, or takes it back. The caller has the turn.
+func (r *recorder) wrote(err error) error {
+	b := &r.batch
+	defer b.end()
 	if b.log != nil {
 		defer r.known.Unlock()
 	}
@@ -362,6 +362,16 @@ func (r *recorder) wrote(b *batch, err error) error {
 	}
 	r.passOn(b.fresh)
 	return gone(err)
+}
+
+// end empties a batch.
+func (b *batch) end() {
+	clear(b.taken)
+	clear(b.fresh)
+	b.log, b.taken, b.fresh = nil, b.taken[:0], b.fresh[:0]
+	if cap(b.body.p) > inRecord {
+		b.body.p = nil
+	}
 }
 
 // present returns an error unless the log is where it was opened.

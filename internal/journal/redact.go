@@ -7,7 +7,7 @@ import "github.com/toold/toold/internal/redact"
 // nil replaces nothing.
 func (j *Journal) Redact(replace func(text string) string) {
 	j.write.turn <- struct{}{}
-	j.write.replace = replace
+	j.write.batch.replace = replace
 	<-j.write.turn
 }
 
@@ -15,6 +15,9 @@ func (j *Journal) Redact(replace func(text string) string) {
 func redacted(e event, replace func(string) string) {
 	mask := func(body *[]byte) { *body = redact.JSON(*body, replace) }
 	reason := func(d *Decision) {
+		if d.Reason == "" {
+			return
+		}
 		if replace != nil {
 			d.Reason = replace(d.Reason)
 		}

@@ -70,13 +70,14 @@ func (f *Finder) Find(p []byte) []Span {
 
 // Mask returns a whole text with its secrets masked: p itself, unchanged, when it has none.
 func Mask(p []byte) []byte {
-	var f Finder
-	found := f.Find(p)
-	if len(found) == 0 {
+	s := search{lookup: tables(), p: p, keep: len(p)}
+	s.zones(0, 0)
+	s.tokens()
+	if len(s.found) == 0 {
 		return p
 	}
 	p = bytes.Clone(p)
-	for _, s := range found {
+	for _, s := range s.found {
 		copy(p[s.From:], s.Mask())
 	}
 	return p

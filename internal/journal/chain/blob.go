@@ -19,16 +19,17 @@ const (
 // ErrBlob says that a text beside the log is not as it was kept.
 var ErrBlob = errors.New("it was removed or changed")
 
-func blobName(h Hash, segment uint32) string { return fmt.Sprintf("%x.%08d", h[:], segment) }
+func blobName(h Hash, segment uint32) string {
+	return hex.EncodeToString(h[:]) + "." + padded(uint64(segment), 8)
+}
 
 // blobSegment is the segment whose records mean a blob; 0 for what is none.
-func blobSegment(name string) (n uint32) {
+func blobSegment(name string) uint32 {
 	hash, rest, _ := strings.Cut(strings.TrimSuffix(name, unfinished), ".")
 	if _, err := hex.DecodeString(hash); err != nil || len(hash) != hex.EncodedLen(len(Hash{})) {
 		return 0
 	}
-	_, _ = fmt.Sscanf(strings.TrimLeft(rest, "0"), "%d", &n)
-	return n
+	return segmentNumber(rest + suffix)
 }
 
 // blobDir opens the directory of the blobs that begin with a byte.

@@ -193,6 +193,9 @@ func (f diskFile) Truncate(size int64) error { return bare(f.File.Truncate(size)
 
 // bare is an error without the path in it, which not everybody may read.
 func bare(err error) error {
+	if err == nil {
+		return nil
+	}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
 	}

@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -102,8 +103,9 @@ func (n note) slot(at int64) (slot, error) {
 
 // noteText has the same length for all marks, so that one replaces the other in place.
 func noteText(m Mark) string {
-	text := fmt.Sprintf("%020d %08d %020d %s", m.Number, m.Segment, m.Offset, hex.EncodeToString(m.Hash[:]))
-	return fmt.Sprintf("%s %08x\n", text, crc32.ChecksumIEEE([]byte(text)))
+	text := padded(m.Number, 20) + " " + padded(uint64(m.Segment), 8) + " " + padded(uint64(m.Offset), 20) + " " + hex.EncodeToString(m.Hash[:])
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text)))
+	return text + " " + hex.EncodeToString(sum) + "\n"
 }
 
 func parseNote(text string) (m Mark, ok bool) {

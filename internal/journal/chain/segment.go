@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -74,12 +75,24 @@ func begin(file io.ReaderAt, segment uint32, before Mark, size int64) (h segment
 	return h, first, s, err
 }
 
-func segmentName(n uint32) string { return fmt.Sprintf("%08d.log", n) }
+const suffix = ".log"
+
+func segmentName(n uint32) string { return padded(uint64(n), 8) + suffix }
 
 // segmentNumber is that of a segment's file; 0 for another one.
-func segmentNumber(name string) (n uint32) {
-	_, _ = fmt.Sscanf(strings.TrimLeft(name, "0"), "%d.log", &n)
-	return n
+func segmentNumber(name string) uint32 {
+	digits, is := strings.CutSuffix(name, suffix)
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil || !is || name != segmentName(uint32(n)) {
+		return 0
+	}
+	return uint32(n)
+}
+
+// padded is a number with zeros before it.
+func padded(n uint64, digits int) string {
+	s := strconv.FormatUint(n, 10)
+	return "00000000000000000000"[:max(0, digits-len(s))] + s
 }
 
 func segments(dir Dir) ([]uint32, error) {
@@ -99,7 +112,7 @@ func segmentsLeft(dir Dir) (list []uint32, err error) {
 		return nil, fmt.Errorf("cannot list the log's segments: %w", err)
 	}
 	for _, name := range names {
-		if n := segmentNumber(name); n > 0 && name == segmentName(n) {
+		if n := segmentNumber(name); n > 0 {
 			list = append(list, n)
 		}
 	}
