@@ -43,7 +43,7 @@ func (s *Settled) Error() string { return "settled by " + s.Verdict.By + ": " + 
 // Request is one question to a person, who sees the T.
 type Request[T any] struct {
 	ID      string    // unique among the pending requests
-	CallID  string    // several clients may use the same one
+	CallID  string    // of the call whose run the question decides, else ""; several clients may use the same one
 	Owner   string    // client of the call
 	Expires time.Time // the zero time is in the past
 	Show    T
@@ -230,12 +230,6 @@ func (q *Queue[T]) settle(e *entry[T], v Verdict) {
 	q.post(event[T]{request: e.request, verdict: &v})
 	q.mu.Unlock()
 	q.deliver()
-}
-
-// Find returns the pending requests for a call id, the next to expire first.
-// Several clients may have chosen the same id.
-func (q *Queue[T]) Find(callID string) []Request[T] {
-	return slices.DeleteFunc(q.Pending(), func(r Request[T]) bool { return r.CallID != callID })
 }
 
 // Pending returns every pending request, the next to expire first.

@@ -124,7 +124,7 @@ func (d *Dispatcher) ask(ctx context.Context, q question) (*message.Decision, *r
 		later = errShutdown
 	}
 	answer, changed, err := d.put(ctx, q, approval.Request[message.ApprovalRequest]{
-		Expires: expires, Show: shown, Check: d.checkAnswer(q), Asked: c.resumes, Again: c.again != nil, Later: later,
+		CallID: c.ID, Expires: expires, Show: shown, Check: d.checkAnswer(q), Asked: c.resumes, Again: c.again != nil, Later: later,
 	})
 	var settledBy *approval.Settled
 	if errors.As(err, &settledBy) {
@@ -144,7 +144,7 @@ func (d *Dispatcher) put(ctx context.Context, q question, r approval.Request[mes
 		defer close(judged)
 		changed = d.judgeAgain(waiting, q, settle)
 	}()
-	r.ID, r.CallID, r.Owner, r.Answered = q.id, q.call.ID, q.call.client, d.takeAnswer(q)
+	r.ID, r.Owner, r.Answered = q.id, q.call.client, d.takeAnswer(q)
 	answer, err = d.opt.Approvals.Ask(waiting, r)
 	settle(nil)
 	<-judged

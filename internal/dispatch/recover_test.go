@@ -195,7 +195,7 @@ func TestAWaitingCallIsAskedAgainAfterARestart(t *testing.T) {
 		}
 
 		second := l.next(t, policy.Ask, nil)
-		if waiting := second.approvals.Find("call_1"); len(waiting) != 1 || waiting[0].ID != asked.ID {
+		if waiting := second.approvals.Pending(); len(waiting) != 1 || waiting[0].ID != asked.ID {
 			t.Errorf("%s: a daemon that has begun asks about %+v", name, waiting)
 		}
 		c := newClerk()

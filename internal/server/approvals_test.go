@@ -46,6 +46,68 @@ func TestAnAnswerToAQuestionReachesNoCallThatIsNamedAfterIt(t *testing.T) {
 	}
 }
 
+// A yes that comes late was meant for the call of which its sender knew.
+func TestAnAnswerByTheIDOfACallReachesNoLaterCallWithThatID(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Ask, hello)
+	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
+	until(t, approver, `"there"`)
+	write(t, agent, strings.Replace(call("call_1"), "{", `{"agent_id":"a",`, 1))
+	until(t, approver, `"approval_request_message"`)
+	write(t, agent, `{"message_type":"cancel","tool_call_id":"call_1"}`)
+	until(t, agent, `"tool_return_message"`)
+	until(t, approver, `"approval_resolved"`)
+	write(t, agent, strings.Replace(call("call_1"), "{", `{"agent_id":"b",`, 1))
+	frame, _ := until(t, approver, `"approval_request_message"`)
+	_, rest, _ := strings.Cut(frame, `"id":"`)
+	own, _, _ := strings.Cut(rest, `"`)
+	for _, late := range []string{
+		`"approvals":[{"type":"approval","tool_call_id":"call_1","approve":true}]`,
+		`"approval_request_id":"call_1","approve":true`,
+	} {
+		write(t, approver, `{"message_type":"approval_response_message",`+late+`}`)
+		if e, before := until(t, approver, `"error_message"`); !strings.Contains(e, `approval_request_id`) || len(before) > 0 {
+			t.Errorf("%s: got %s after %q", late, e, before)
+		}
+	}
+	write(t, approver, `{"message_type":"approval_response_message","approval_request_id":"`+own+`","approve":true}`)
+	until(t, approver, `"approval_resolved"`)
+	if ret, _ := until(t, agent, `"tool_return_message"`); !strings.Contains(ret, "hello") {
+		t.Errorf("got %s", ret)
+	}
+}
+
+// The id of a call names the question whether it runs, and none that its programs cause.
+func TestAnAnswerByTheIDOfACallReachesNoQuestionAboutAHost(t *testing.T) {
+	t.Parallel()
+	ts := newCallServer(t, policy.Ask, func(ctx context.Context, io tools.IO) tools.Result {
+		if err := io.Connect(ctx, "host.example", []uint16{443}); err != nil {
+			return tools.Result{Text: "no connection: " + err.Error()}
+		}
+		return tools.Result{Text: "connected"}
+	})
+	approver, agent := dialAs(t, ts, approverSecret), dialAs(t, ts, agentSecret)
+	write(t, approver, `{"message_type":"ping","nonce":"there"}`)
+	until(t, approver, `"there"`)
+	write(t, agent, call("call_1"))
+	until(t, approver, `"approval_request_message"`)
+	yes := `{"message_type":"approval_response_message","approvals":[{"type":"approval","tool_call_id":"call_1","approve":true}]}`
+	write(t, approver, yes)
+	until(t, approver, `"approval_resolved"`)
+	frame, _ := until(t, approver, `"approval_request_message"`)
+	_, rest, _ := strings.Cut(frame, `"id":"`)
+	own, _, _ := strings.Cut(rest, `"`)
+	write(t, approver, yes)
+	if e, before := until(t, approver, `"error_message"`); !strings.Contains(e, `"approval_not_pending"`) || len(before) > 0 {
+		t.Errorf("got %s after %q", e, before)
+	}
+	write(t, approver, `{"message_type":"approval_response_message","approval_request_id":"`+own+`","approve":false}`)
+	if ret, _ := until(t, agent, `"tool_return_message"`); !strings.Contains(ret, "no connection") {
+		t.Errorf("got %s", ret)
+	}
+}
+
 // Agents may choose the same id: who cancels it as a person stops all that have it, and input
 // for one of them goes to no other.
 func TestAPersonWhoNamesAnIDReachesEachCallThatHasIt(t *testing.T) {

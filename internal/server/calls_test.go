@@ -82,7 +82,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	t.Helper()
 	j, err := journal.Open(t.Context(), t.TempDir(), journal.Self())
 	rules, err2 := policy.Compile(policy.Options{Workspace: "/nowhere", Home: "/home/nobody", Tmp: "/tmp"}, policy.File{
-		Name: "test", Defaults: policy.Defaults{Read: action},
+		Name: "test", Defaults: policy.Defaults{Read: action, Net: policy.Ask},
 	})
 	registry, err3 := tools.NewRegistry(&shout{run: run, does: policy.Effect{Kind: policy.Read, Path: "/nowhere/x", Canonical: "/nowhere/x"}})
 	if err := errors.Join(err, err2, err3); err != nil {
@@ -92,7 +92,7 @@ func newLimitedServer(t testing.TB, action policy.Action, run func(context.Conte
 	approvals := approval.New[message.ApprovalRequest]()
 	limits := dispatch.Limits{
 		Concurrent: 4, PerConnection: 4, Waiting: 8, Background: 2, BackgroundEach: 2,
-		ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Hour, ApprovalTimeout: time.Hour,
+		ReturnBytes: 30000, SpoolBytes: 64 << 20, Linger: time.Hour, ApprovalTimeout: time.Hour, AskedHosts: 2,
 	}
 	options := Options{CallsPerConnection: 2}
 	change(&limits, &options)

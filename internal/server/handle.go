@@ -11,6 +11,7 @@ import (
 
 	"github.com/toold/toold/internal/approval"
 	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/tools"
 )
@@ -117,19 +118,10 @@ func (ss *session) answer(m *message.ApprovalResponse) {
 	}
 }
 
-// decide resolves one approval. A tool_call_id may be shared by the calls of
-// several agents: then the approval's own id is needed.
 func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse) *message.Error {
-	id := a.ApprovalID
-	pending := ss.srv.opt.Approvals.Find(a.CallID)
-	if a.CallID == "" {
-		pending = slices.DeleteFunc(ss.srv.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool { return !r.Show.Named(id) })
-	}
-	switch {
-	case len(pending) == 1:
-		id = pending[0].ID
-	case len(pending) > 1:
-		return message.InvalidArguments.Errorf("%d waiting calls have the tool_call_id %q; answer with approval_request_id", len(pending), pending[0].CallID)
+	id, refused := ss.srv.question(a)
+	if refused != nil {
+		return refused
 	}
 	verdict := approval.Verdict{
 		Approve: a.Approve, By: ss.who.Name, Before: m.Beforehand, Reason: a.Reason, Widen: approval.Widening(a.Widen),
@@ -147,6 +139,26 @@ func (ss *session) decide(a message.ApprovalAnswer, m *message.ApprovalResponse)
 		return message.ApprovalNotPending.Errorf("no call waits under this id: it is answered already, expired, or unknown")
 	}
 	return message.InvalidArguments.Errorf("the answer does not count, and the call still waits: %v", err)
+}
+
+// question returns the id of the question that an answer names. Agents choose the tool_call_id, so that
+// names only the question whether its call runs, and only while no other call has had it: a late answer
+// may be meant for the other.
+func (s *Server) question(a message.ApprovalAnswer) (id string, refused *message.Error) {
+	named := slices.DeleteFunc(s.opt.Approvals.Pending(), func(r approval.Request[message.ApprovalRequest]) bool {
+		return a.CallID != "" && r.CallID != a.CallID || a.CallID == "" && !(message.ApprovalRequest{ID: r.ID, CallID: r.CallID}).Named(a.ApprovalID)
+	})
+	if len(named) == 0 || named[0].ID == a.ApprovalID {
+		return a.ApprovalID, nil
+	}
+	calls, err := s.opt.Journal.Select(context.Background(), journal.CallQuery{ID: named[0].CallID, Limit: 2})
+	switch {
+	case err != nil:
+		return "", message.InternalError.Errorf("the record cannot be read, so the answer does not count: %v", err)
+	case len(calls) > 1 || len(named) > 1:
+		return "", message.InvalidArguments.Errorf("several calls have had the tool_call_id %q; answer with approval_request_id", named[0].CallID)
+	}
+	return named[0].ID, nil
 }
 
 // named returns the unanswered calls that a frame names: the one that this session follows, else

@@ -293,7 +293,7 @@ func (a approver) Resolved(r approval.Request[message.ApprovalRequest], v approv
 
 func resolved(r approval.Request[message.ApprovalRequest], v approval.Verdict) message.ApprovalResolved {
 	return message.ApprovalResolved{
-		MessageType: "approval_resolved", ID: r.ID, CallID: r.CallID,
+		MessageType: "approval_resolved", ID: r.ID, CallID: r.Show.CallID,
 		Approve: v.Approve, By: v.By, Reason: v.Reason, Widened: message.Widening(v.Widen).Recorded(),
 	}
 }
