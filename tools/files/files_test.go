@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,7 +43,7 @@ func newWorkspace(t *testing.T, change ...func(*Options)) workspace {
 		t.Skip(err)
 	}
 	w := workspace{t, root, map[string]tools.Tool{}}
-	for _, tool := range New(o) {
+	for _, tool := range append(New(o), NewLook(o)) {
 		w.tools[tool.Definition().Name] = tool
 	}
 	return w
@@ -271,6 +272,51 @@ func TestALinkStaysAndItsTargetIsChanged(t *testing.T) {
 	}
 }
 
+func TestLookSaysWhatThingsAre(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t)
+	w.put("d/f", "mine\n")
+	w.put("locked", "mine")
+	for link, to := range map[string]string{"to-f": "d/f", "to-d": "d", "to-nothing": "nothing"} {
+		if err := os.Symlink(to, filepath.Join(w.root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(filepath.Join(w.root, "locked"), 0), syscall.Mkfifo(filepath.Join(w.root, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Sight{
+		"d/f":        {Path: "d/f", Kind: "file", Size: 5},
+		"d":          {Path: "d", Kind: "directory"},
+		"to-f":       {Path: "d/f", Kind: "file", Size: 5, Link: true},
+		"to-d":       {Path: "d", Kind: "directory", Link: true},
+		"to-d/f":     {Path: "d/f", Kind: "file", Size: 5},
+		"to-nothing": {Missing: true},
+		"d/no":       {Missing: true},
+		"locked":     {Path: "locked", Kind: "file"},
+		"pipe":       {Path: "pipe", Kind: "other"},
+	} {
+		result := w.run("look", args{"file_path": name, "op": "stat"})
+		var got Sight
+		if err := json.Unmarshal([]byte(result.Text), &got); err != nil {
+			t.Errorf("%s: %s", name, result.Text)
+		}
+		if got.Path != "" {
+			got.Path, _ = filepath.Rel(w.root, got.Path)
+		}
+		if got.Kind == "directory" {
+			got.Size = 0
+		}
+		if found := got.Modified > 0; found != (want.Size > 0 || want.Kind == "directory") {
+			t.Errorf("%s: it was changed at %d", name, got.Modified)
+		}
+		got.Modified = 0
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestALinkThatAppearsAfterJudgingIsAnError(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t)
@@ -281,6 +327,9 @@ func TestALinkThatAppearsAfterJudgingIsAnError(t *testing.T) {
 		w.must("write_file", args{"file_path": "d/f", "content": "x"}),
 		w.must("write_file", args{"file_path": "d/new", "content": "x"}),
 		w.must("edit_file", args{"file_path": "d/f", "old_string": "o", "new_string": "x"}),
+		w.must("look", args{"file_path": "d/f", "op": "stat"}),
+		w.must("look", args{"file_path": "d", "op": "stat"}),
+		w.must("look", args{"file_path": "d/f", "op": "read"}),
 	}
 	if err := os.Rename(w.root+"/d", w.root+"/d2"); err != nil {
 		t.Fatal(err)

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"path/filepath"
 
 	"github.com/toold/toold/internal/display"
+	"github.com/toold/toold/internal/paths"
 	"github.com/toold/toold/policy"
 	"github.com/toold/toold/sandbox"
 	"github.com/toold/toold/tools"
@@ -64,14 +65,19 @@ func (l looker) Build(args json.RawMessage) (tools.Invocation, error) {
 	if a.Limit != nil {
 		v.limit = max(*a.Limit, 0)
 	}
-	v.file, err = l.o.resolve(a.FilePath)
-	return v, err
+	if v.file, err = l.o.resolve(a.FilePath); err != nil {
+		return nil, err
+	}
+	dir, err := paths.Resolve(filepath.Dir(v.file.path))
+	v.link = err == nil && filepath.Join(dir, filepath.Base(v.file.path)) != v.file.canonical
+	return v, nil
 }
 
 type look struct {
 	o             Options
 	op            string
 	file          target
+	link          bool  // the path names a symbolic link
 	offset, limit int64 // in bytes; negative: no limit
 }
 
@@ -115,7 +121,7 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	}
 	switch v.op {
 	case "stat":
-		s, err = v.stat()
+		s, held, err = v.stat(ctx)
 	case "list":
 		s, held, err = v.list(ctx)
 	default:
@@ -124,21 +130,49 @@ func (v look) sight(ctx context.Context) (s Sight, held sandbox.Report, err erro
 	return s, held, err
 }
 
-// stat opens nothing. It refuses what the sandbox hides from commands.
-func (v look) stat() (Sight, error) {
+// stat opens what it looks at as a command would, and does not follow a link that has taken its place. Of
+// what cannot be opened, such as a pipe, it returns the kind.
+func (v look) stat(ctx context.Context) (s Sight, held sandbox.Report, err error) {
 	if err := v.o.Profile.CanRead(v.file.canonical); err != nil {
-		return Sight{}, err
+		return s, held, err
 	}
-	info, err := os.Lstat(v.file.canonical)
+	f, held, err := v.o.Files.OpenDir(ctx, v.o.Profile, v.file.canonical)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f, held, err = v.o.Files.Open(ctx, v.o.Profile, v.file.canonical)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, held, err
+	}
+	s = Sight{Path: v.file.canonical, Link: v.link}
 	if err != nil {
-		return Sight{}, err
+		if s.Kind = v.kindOfEntry(ctx); s.Kind == "" || s.Kind == "symlink" {
+			return Sight{}, held, err
+		}
+		return s, held, nil
 	}
-	s := Sight{Path: v.file.canonical, Kind: kind(info.Mode()), Size: info.Size(), Modified: info.ModTime().UnixMilli()}
-	if v.file.canonical != v.file.path {
-		named, err := os.Lstat(v.file.path)
-		s.Link = err == nil && named.Mode()&fs.ModeSymlink != 0
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Sight{}, held, err
 	}
-	return s, nil
+	s.Kind, s.Size, s.Modified = kind(info.Mode()), info.Size(), info.ModTime().UnixMilli()
+	return s, held, nil
+}
+
+// kindOfEntry returns the kind that the directory lists; "" if it lists none.
+func (v look) kindOfEntry(ctx context.Context) string {
+	dir, _, err := v.o.Files.OpenDir(ctx, v.o.Profile, filepath.Dir(v.file.canonical))
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	entries, _ := dir.ReadDir(mostEntries) // of what cannot be read no kind is known
+	for _, e := range entries {
+		if e.Name() == filepath.Base(v.file.canonical) {
+			return kind(e.Type())
+		}
+	}
+	return ""
 }
 
 func kind(m fs.FileMode) string {
