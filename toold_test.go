@@ -31,7 +31,7 @@ type row struct {
 // commit.
 var layers = []row{
 	{"internal/loopback", nil, nil},
-	{"internal/display", nil, nil},
+	{"internal/display", nil, []string{"x/sys"}},
 	{"internal/paths", nil, nil},
 	{"internal/spell", nil, nil},
 	{"internal/strict", nil, nil},

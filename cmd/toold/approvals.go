@@ -65,13 +65,14 @@ func (g *global) listApprovals(ctx context.Context) error {
 	if g.json {
 		return g.emit(list)
 	}
-	for _, r := range list {
-		fmt.Fprintf(g.std.out, "%s  %s", r.ID, asked(r))
-	}
 	if len(list) == 0 {
 		fmt.Fprintln(g.std.err, "no call waits for a person")
 	}
-	return nil
+	var text strings.Builder
+	for _, r := range list {
+		fmt.Fprintf(&text, "%s  %s", r.ID, asked(r))
+	}
+	return g.out(text.String())
 }
 
 // asked is a question for people, but for its id.

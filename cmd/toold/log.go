@@ -187,7 +187,7 @@ func (l *logRun) print(calls []logged) error {
 		if several {
 			rows[n] = append(rows[n], oneLine(cmp.Or(c.Workspace, "-")))
 		}
-		rows[n] = append(rows[n], oneLine(c.ID), c.text)
+		rows[n] = append(rows[n], oneLine(c.ID), oneLine(c.text))
 	}
 	return l.columns(rows)
 }

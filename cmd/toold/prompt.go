@@ -55,7 +55,8 @@ func (c *callRun) answer(ctx context.Context, p *peer, r message.ApprovalRequest
 	newline := context.AfterFunc(ctx, func() { fmt.Fprintln(p.tty) })
 	defer newline()
 	hello := p.agent.Hello()
-	fmt.Fprintf(p.tty, "\n%s asks: %s\n%s%s  in %s\n", oneLine(r.Rule), oneLine(r.Reason), asker(r.Asker, "  "), question(r, "  ")+suggestionsText(r.Suggestions, "  "), hello.Workspace+", "+describeWire(hello.Sandbox))
+	_ = show(p.tty, fmt.Sprintf("\n%s asks: %s\n%s%s%s  in %s, %s\n", oneLine(r.Rule), oneLine(r.Reason),
+		asker(r.Asker, "  "), question(r, "  "), suggestionsText(r.Suggestions, "  "), hello.Workspace, describeWire(hello.Sandbox))) // a terminal that is gone answers nothing
 	in := bufio.NewReader(p.tty)
 	for open := true; open; {
 		d := askPerson(in, p.tty, r)

@@ -17,16 +17,23 @@ import (
 	"github.com/toold/toold/sandbox/widen"
 )
 
+// mostEffects is how many effects of a call a question lists.
+const mostEffects = 50
+
 // question is what a waiting call would do, for the person who decides. An agent wrote it: hidden
-// characters are shown, and every line is indented, so that nothing looks like toold's own words.
+// characters are shown, and nothing looks like toold's own words or scrolls them away.
 func question(r message.ApprovalRequest, indent string) string {
-	text := display.Visible(r.Preview.Text)
-	if r.Preview.Diff != "" {
-		text += "\n" + display.Visible(strings.TrimSuffix(r.Preview.Diff, "\n"))
-	}
 	var b strings.Builder
-	b.WriteString(indent + strings.ReplaceAll(text, "\n", "\n"+indent) + "\n")
-	for _, e := range r.Effects {
+	for _, text := range []string{r.Preview.Text, strings.TrimSuffix(r.Preview.Diff, "\n")} {
+		if text != "" {
+			b.WriteString(display.Quote(text, indent, "toold show "+oneLine(r.CallID)+" prints them"))
+		}
+	}
+	for n, e := range r.Effects {
+		if n == mostEffects {
+			fmt.Fprintf(&b, "%s(%d more effects are not shown)\n", indent, len(r.Effects)-n)
+			break
+		}
 		fmt.Fprintf(&b, "%s- %s", indent, oneLine(e.Text))
 		if e.Kind == "read" && e.Source == "cwd" { // a program may be called cwd
 			b.WriteString(" (the folder it runs in)")
@@ -36,8 +43,8 @@ func question(r message.ApprovalRequest, indent string) string {
 	return b.String()
 }
 
-// oneLine is text that an agent had a part in, on one line.
-func oneLine(s string) string { return display.Line(s) }
+// oneLine is text that an agent had a part in, on one line of bounded length.
+func oneLine(s string) string { return display.Short(s) }
 
 // asker says who asks for a call and why. The client chose all of it but the token's name.
 func asker(a message.Asker, indent string) string {

@@ -20,10 +20,10 @@ func TestAQuestionHidesNothingAndImitatesNothing(t *testing.T) {
 			{Kind: "read", Text: "read /w/sub", Source: "cwd"},
 		},
 	}
-	want := "  make\\u{202e}\\u{001b}[2K\n" +
-		"  Run it? yes\n" +
-		"  +a\\u{000d}\n" +
-		"  -b\n" +
+	want := "  | make\\u{202e}\\u{001b}[2K\n" +
+		"  | Run it? yes\n" +
+		"  | +a\\u{000d}\n" +
+		"  | -b\n" +
 		"  - run make\\nRun it? yes\n" +
 		"  - read /w/sub (the folder it runs in)\n"
 	if diff := cmp.Diff(want, question(r, "  ")); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/toold/toold/internal/config"
 	"github.com/toold/toold/internal/daemon"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/message"
 )
 
@@ -174,19 +176,28 @@ func (g *global) list(v any, rows [][]string, none string) error {
 }
 
 func (g *global) columns(rows [][]string) error {
-	table := tabwriter.NewWriter(g.std.out, 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("cannot print: %w", err)
-	}
-	return nil
+	_ = table.Flush() // to memory
+	return g.out(text.String())
 }
 
-// out writes text to standard output, and nothing to a terminal that it would obey.
-func (g *global) out(text string) error {
-	if _, err := newPrinter(g.std.out, false).Write([]byte(text)); err != nil {
+// out writes text to standard output.
+func (g *global) out(text string) error { return show(g.std.out, text) }
+
+// show writes text, of which others may have written parts, so that a terminal obeys nothing in it and no
+// part of a long line looks like a line of its own.
+func show(f *os.File, text string) error {
+	p := newPrinter(f, false)
+	if s, ok := p.Writer.(*display.Screen); ok {
+		s.Width = display.Columns(f)
+	}
+	_, err := p.Write([]byte(text))
+	p.close()
+	if err != nil {
 		return fmt.Errorf("cannot print: %w", err)
 	}
 	return nil
@@ -205,7 +216,10 @@ func (g *global) emit(v any) error {
 	if err != nil {
 		return err
 	}
-	return g.out(string(line) + "\n")
+	if _, err := io.WriteString(g.std.out, display.JSON(string(line))+"\n"); err != nil {
+		return fmt.Errorf("cannot print: %w", err)
+	}
+	return nil
 }
 
 // load reads the configuration for running calls, or judging them.

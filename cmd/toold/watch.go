@@ -168,7 +168,7 @@ func (w *watcher) requested(r message.ApprovalRequest) {
 		number = len(w.number) + 1
 		w.number[r.ID] = number
 	}
-	w.open[number] = r
+	w.open[number], w.calls.asking = r, true
 	w.print(r, fmt.Sprintf("[%d] %s  %s", number, r.ID, asked(r)))
 }
 
@@ -185,6 +185,7 @@ func (w *watcher) close(r message.ApprovalResolved) {
 		return
 	}
 	delete(w.open, number)
+	w.calls.asking = len(w.open) > 0
 	w.print(r, fmt.Sprintf("[%d] %s  %s\n", number, r.ID, oneLine(resolvedText(r))))
 }
 

@@ -19,14 +19,33 @@ type callScreen struct {
 	calls map[callName]*watchedCall
 	last  int
 	from  string // who made the call that was shown last
+
+	asking bool // a question waits: no output scrolls it away
+	since  time.Time
+	lines  int // of output that were shown since then
+}
+
+// mostLines of output are shown each second.
+const mostLines = 100
+
+// room reports whether a line of output may be shown now.
+func (s *callScreen) room() bool {
+	if now := time.Now(); now.Sub(s.since) >= time.Second {
+		s.since, s.lines = now, 0
+	}
+	s.lines++
+	return !s.asking && s.lines <= mostLines
 }
 
 type callName struct{ client, agent, id string }
 
 type watchedCall struct {
+	screen  *callScreen
+	id      string
 	letter  string
 	decided bool              // the decision was shown
 	rest    map[string][]byte // by stream: a line that has no end yet
+	left    int               // lines that were not shown
 }
 
 // mostRest is how much of a line is kept until its end comes.
@@ -134,7 +153,7 @@ func (a askedCall) line() string {
 	if json.Unmarshal(arguments, &inString) == nil {
 		arguments = json.RawMessage(inString)
 	}
-	return dispatch.CallText(tool, arguments)
+	return oneLine(dispatch.CallText(tool, arguments))
 }
 
 // add gives a call the next letter: A to Z, then AA.
@@ -147,7 +166,7 @@ func (s *callScreen) add(name callName) *watchedCall {
 	for n := s.last; n > 0; n = (n - 1) / 26 {
 		letter = string(rune('A'+(n-1)%26)) + letter
 	}
-	c := &watchedCall{letter: letter, rest: map[string][]byte{}}
+	c := &watchedCall{screen: s, id: name.id, letter: letter, rest: map[string][]byte{}}
 	s.calls[name] = c
 	return c
 }
@@ -187,12 +206,26 @@ func (c *watchedCall) flush() (text string) {
 		}
 	}
 	clear(c.rest)
-	return text
+	return text + c.leftOut()
+}
+
+// leftOut says how many lines were not shown, once.
+func (c *watchedCall) leftOut() string {
+	left := c.left
+	if c.left = 0; left == 0 {
+		return ""
+	}
+	return c.line("(%d lines are not shown; toold output %s prints them)", left, c.id)
 }
 
 // printed is a line of output. Its colours end with it, and nothing else in it is obeyed
 // by a terminal. Of what replaced itself (a bar of progress) the last is left.
 func (c *watchedCall) printed(stream string, line []byte) string {
+	if !c.screen.room() {
+		c.left++
+		return ""
+	}
+	before := c.leftOut()
 	line = bytes.TrimRight(line, "\r\n")
 	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
 		line = line[i+1:]
@@ -205,7 +238,7 @@ func (c *watchedCall) printed(stream string, line []byte) string {
 	if stream == "stderr" {
 		mark = " ! "
 	}
-	return c.letter + mark + shown.String() + "\n"
+	return before + c.letter + mark + display.Mark(shown.String()) + "\n"
 }
 
 func returned(r message.ToolReturn) string {

@@ -15,7 +15,12 @@ import (
 // It may be written to in pieces of any size, by one goroutine at a time. Close resets the
 // colours.
 type Screen struct {
+	// Width, if set, is how many columns the terminal has. Longer lines go on behind a mark, without
+	// colours, so that no part of one looks like another line.
+	Width int
+
 	to    io.Writer
+	at    int // columns of the line that are taken, at the most
 	state screenState
 	seq   []byte // the unfinished CSI sequence or character
 	out   []byte
@@ -185,7 +190,7 @@ func (s *Screen) char(b byte) {
 func (s *Screen) control(b byte) {
 	switch {
 	case b == '\n':
-		s.out, s.back = append(s.out, '\n'), false
+		s.out, s.back, s.at = append(s.out, '\n'), false, 0
 	case b == '\r':
 		s.back = true
 	case b == '\a' || b == '\b' || b == 0x0e || b == 0x0f || b == 0x18 || b == 0x1a:
@@ -199,9 +204,30 @@ func (s *Screen) control(b byte) {
 // text writes safe text, after a carriage return in place of the line.
 func (s *Screen) text(t string) {
 	if s.back {
-		s.out, s.back = append(s.out, "\r\x1b[K"...), false
+		s.out, s.back, s.at = append(s.out, "\r\x1b[K"...), false, 0
+	}
+	if s.at += columns(t); s.Width > 0 && s.at > s.Width {
+		s.out = append(s.out, "\x1b[0m\n"+continued...)
+		s.at = len(continued) + columns(t)
 	}
 	s.out = append(s.out, t...)
+}
+
+const continued = "    | "
+
+// columns returns how many columns a text takes at the most.
+func columns(t string) (n int) {
+	for _, r := range t {
+		switch {
+		case r == '\t':
+			n += 8
+		case r < utf8.RuneSelf:
+			n++
+		default:
+			n += 2
+		}
+	}
+	return n
 }
 
 // visible writes a character as its code point.

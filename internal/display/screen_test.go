@@ -57,6 +57,27 @@ func TestScreenLetsATerminalObeyNothingButColours(t *testing.T) {
 	}
 }
 
+func TestNoPartOfALongLineLooksLikeALineOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"0123456789abcdefghij":       "0123456789abcdef\x1b[0m\n    | ghij",
+		"0123456789abcdef\nx":        "0123456789abcdef\nx",
+		"\x1b[8m0123456789abcdef\n":  "\x1b[8m0123456789abcdef\n\x1b[0m",
+		"日本語日本語日本語":                  "日本語日本語日本\x1b[0m\n    | 語",
+		"\t\tx":                      "\t\t\x1b[0m\n    | x",
+		"0123456789abcde\x01":        "0123456789abcde\x1b[0m\n    | ^A",
+		"0123456789abcdef\r012345\n": "0123456789abcdef\r\x1b[K012345\n",
+	} {
+		var to bytes.Buffer
+		s := NewScreen(&to)
+		s.Width = 16
+		_, err := s.Write([]byte(in))
+		if err2 := s.Close(); err != nil || err2 != nil || to.String() != want {
+			t.Errorf("of %q comes %q, want %q (%v, %v)", in, to.String(), want, err, err2)
+		}
+	}
+}
+
 // harmless are the sequences that a Screen writes.
 var harmless = regexp.MustCompile("\x1b\\[[0-9;:]*m|\r\x1b\\[K")
 

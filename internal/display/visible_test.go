@@ -1,6 +1,11 @@
 package display
 
-import "testing"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestVisibleHidesNothingFromThePersonWhoDecides(t *testing.T) {
 	t.Parallel()
@@ -15,4 +20,57 @@ func TestVisibleHidesNothingFromThePersonWhoDecides(t *testing.T) {
 			t.Errorf("Visible(%q) = %q, want %q", in, got, want)
 		}
 	}
+}
+
+func TestQuoteBoundsWhatIsShownAndSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	if got, want := Quote("a\x1b[2J\nno  git asks: x", "  ", ""), "  | a\\u{001b}[2J\n  | no  git asks: x\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for name, c := range map[string]struct{ text, first, left, last string }{
+		"blank lines":   {"rm x" + strings.Repeat("\n", 200_000) + "rm y", "  | rm x\n", "(199901 lines are not shown; cat it)", "  | rm y\n"},
+		"one long line": {"rm " + strings.Repeat("x", 200_000), "  | rm x", "(199003 more characters)", ")\n"},
+		"long lines":    {strings.Repeat(strings.Repeat("x", 3000)+"\n", 500) + "end", "  | xxx", "lines are not shown; cat it)", "lines are not shown; cat it)\n"},
+	} {
+		got := Quote(c.text, "  ", "cat it")
+		if !strings.HasPrefix(got, c.first) || !strings.Contains(got, c.left) || !strings.HasSuffix(got, c.last) {
+			t.Errorf("%s: got %.100q … %q", name, got, got[max(0, len(got)-100):])
+		}
+		if lines := strings.Count(got, "\n"); len(got) > 20_000 || lines > 110 {
+			t.Errorf("%s: %d bytes in %d lines are shown", name, len(got), lines)
+		}
+	}
+	for n := range 300 { // every line is shown or counted
+		got := Quote(strings.Repeat("\n", n), "", "")
+		shown, left := strings.Count(got, "| "), 0
+		if _, after, ok := strings.Cut(got, "("); ok {
+			_, _ = fmt.Sscan(after, &left)
+		}
+		if shown+left != n+1 {
+			t.Errorf("of %d lines %d are shown and %d left out", n+1, shown, left)
+		}
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add("a\u202e\x7f\u009b\U000e0041é😀\u0085\u3164")
+	f.Fuzz(func(t *testing.T, in string) {
+		plain, err := json.Marshal(map[string]string{in: in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := JSON(string(plain) + "\n")
+		var want, got map[string]string
+		if json.Unmarshal(plain, &want) != nil || json.Unmarshal([]byte(shown), &got) != nil {
+			t.Fatalf("%q cannot be read", shown)
+		}
+		for key, value := range want {
+			if got[key] != value {
+				t.Fatalf("of %q comes %q", plain, shown)
+			}
+		}
+		if rest := Visible(shown); rest != shown {
+			t.Fatalf("%q has characters that nobody sees", shown)
+		}
+	})
 }
