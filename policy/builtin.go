@@ -84,8 +84,7 @@ var (
 	dangerousNames = sync.OnceValue(func() *nameSet { return newNameSet(builtin().lists["dangerous"]) })
 )
 
-// IsDangerousEnv reports whether setting the variable can change what programs run, load or contact, so that no default may cover
-// it.
+// IsDangerousEnv reports whether the variable can change what programs run, load or contact: no default covers it.
 func IsDangerousEnv(name string) bool { return !neutralNames().has(name) && dangerousNames().has(name) }
 
 // nameSet holds patterns of names by their first byte, which may be the * of any text.

@@ -13,8 +13,7 @@ func (cp *commandPattern) allows(e Effect) bool {
 	return ok && len(lacking) == 0
 }
 
-// covers reports whether an allowing rule covers the command but for some unsafe flags, which its permit_flags would have to
-// name.
+// covers reports whether an allowing rule covers the command but for unsafe flags, which permit_flags has to name.
 func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	r := cp.rule
 	if r.Action != Allow || !r.isIn(e) {
@@ -46,8 +45,7 @@ func (cp *commandPattern) covers(e Effect) (lacking []Word, ok bool) {
 	return lacking, true
 }
 
-// otherValue reports whether a flag that the pattern names with its value is there once more, where a wildcard is, with another
-// one.
+// otherValue reports whether a flag that the pattern names is there again, in place of a wildcard, with another value.
 func otherValue(c *programs.Command, free []int) bool {
 	for _, named := range c.Flags {
 		other := func(f programs.Flag) bool {

@@ -36,8 +36,7 @@ func (s *ruleSet) variables(names []string) {
 	}
 }
 
-// command files a pattern under the names of its program: as they are written for rules that allow, by the canonical ones for
-// others.
+// command files a pattern under the names of its program: as written for rules that allow, canonical for others.
 func (s *ruleSet) command(cp commandPattern) {
 	var names []string
 	for _, name := range cp.tokens[0] {

@@ -22,8 +22,7 @@ func size(argv []Word) (n int) {
 	return n
 }
 
-// narrowest returns what allows an effect and as little else as can be written: one rule, or one variable. ok is false where no
-// rule names the effect.
+// narrowest returns the narrowest rule, or the variable, that allows an effect. ok is false where no rule names it.
 func (p *Policy) narrowest(e Effect) (c Change, ok bool) {
 	if size(e.Argv) > maxTried || !utf8.ValidString(e.Canonical+e.Host+e.Name+e.String()) {
 		return Change{}, false
@@ -86,8 +85,7 @@ func (p *Policy) titled(r Rule, e Effect) Rule {
 	return r
 }
 
-// allowingCommand returns the narrowest rule that allows a command. What a pattern cannot name is a wildcard in it, unless it is
-// code.
+// allowingCommand returns the narrowest rule that allows a command. Words that no pattern names, but code, become wildcards.
 func allowingCommand(e Effect) (Rule, bool) {
 	text, ok := patternOf(e.Argv)
 	c := programs.Parse(e.Argv)
@@ -114,8 +112,7 @@ func allowingCommand(e Effect) (Rule, bool) {
 	return r, ok
 }
 
-// patternOf returns the narrowest pattern that matches a command word for word. ok is false where there is none that people could
-// read.
+// patternOf returns the narrowest pattern that matches a command. ok is false where no person could read it.
 func patternOf(argv []Word) (text string, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic || len(argv) > maxPattern/2 {
 		return "", false

@@ -65,8 +65,7 @@ func shellSyntax(text string) string {
 // quotes are what is quoted in balanced text.
 var quotes = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"`)
 
-// strict reports whether the pattern matches the command exactly, as an allowing rule needs. free lists the indexes of words that
-// only a wildcard matched.
+// strict reports whether the pattern of an allowing rule matches. free lists the words that only a wildcard matched.
 func (p *pattern) strict(argv []Word) (free []int, ok bool) {
 	if len(argv) == 0 || argv[0].Dynamic {
 		return nil, false
@@ -150,8 +149,7 @@ func strictRest(tokens [][]string, words []Word, at int) ([]int, bool) {
 	return nil, false
 }
 
-// strictWord matches one word. What is not known before it runs matches no token but **; and * stands for an operand, never for a
-// flag.
+// strictWord matches one word. Only ** matches what is not known before it runs; * matches no flag.
 func strictWord(token string, w Word) bool {
 	if w.Dynamic {
 		return false

@@ -93,8 +93,7 @@ func (w *walker) stateful(name string, rest []word, s *state, source string) boo
 	return true
 }
 
-// countOf is the number that shift, break and continue take: 1 without one, -1 if it is
-// not known.
+// countOf is the number that shift, break and continue take: 1 without one, -1: unknown.
 func countOf(args []word) int {
 	switch {
 	case len(args) == 0:

@@ -32,7 +32,7 @@ func (w *walker) simple(c *syntax.CallExpr, redirs []*syntax.Redirect, s *state)
 	saved := w.temporary(c.Assigns, args[0], s)
 	changes := w.changes
 	w.redirections(redirs, at)
-	if s.input = at.input; w.changes != changes && len(saved) > 0 {
+	if s.input, s.shown = at.input, at.shown; w.changes != changes && len(saved) > 0 {
 		w.opaque("a redirection sets a variable", w.text(c))
 	} else if w.changes != changes {
 		w.join(s, at) // those of a program are expanded in its own process

@@ -27,7 +27,7 @@ func (w *walker) stmt(stmt *syntax.Stmt, s *state) {
 }
 
 func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
-	input := s.input
+	input, shown := s.input, s.shown
 	switch c := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
 		w.simple(c, stmt.Redirs, s)
@@ -39,7 +39,7 @@ func (w *walker) foreground(stmt *syntax.Stmt, s *state) {
 	default:
 		w.compound(stmt, s)
 	}
-	s.input = input
+	s.input, s.shown = input, shown
 	if stmt.Negated {
 		s.settle()
 	}

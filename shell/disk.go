@@ -220,6 +220,23 @@ func (w *walker) repository(s *state, source string) {
 	}
 }
 
+// toolchain records that what rustup installs under a name runs a program that a file around the working
+// directory may choose.
+func (w *walker) toolchain(name string, s *state, source string) {
+	chosen := s.dirs == nil
+	for _, dir := range s.dirs {
+		for d := range paths.Up(w.resolve(dir)) {
+			w.steps -= 2
+			for _, file := range [...]string{filepath.Join(d, "rust-toolchain"), filepath.Join(d, "rust-toolchain.toml")} {
+				chosen = chosen || w.exists(file) || s.disk.wrote(file)
+			}
+		}
+	}
+	if chosen {
+		w.code("`"+name+"` runs what rust-toolchain.toml chooses, which may be a program of the project", source)
+	}
+}
+
 // namedRepository records what words of git name: repositories, REVISION:PATH.
 func (w *walker) namedRepository(args []word, s *state, source string) {
 	for _, a := range args {
@@ -241,17 +258,12 @@ func (w *walker) namedRepository(args []word, s *state, source string) {
 }
 
 func (w *walker) changedRepository(dir string, s *state) bool {
-	if s.disk.changes() == 0 {
-		return false
-	}
-	for d := dir; ; d = filepath.Dir(d) {
-		if w.steps--; s.disk.mayBeRepository(d) {
-			return true
-		}
-		if d == w.workspace || d == "/" || d == "." {
-			return false
+	for d := range paths.Up(dir) {
+		if w.steps--; s.disk.changes() == 0 || s.disk.mayBeRepository(d) || d == w.workspace {
+			return s.disk.mayBeRepository(d)
 		}
 	}
+	return false
 }
 
 // foreign reports whether git may find another repository than the workspace's there.

@@ -30,6 +30,12 @@ func (w *walker) program(args []word, s *state, source string) {
 	if c.Covers != programs.CoversRead || name == "git" {
 		s.disk.runs()
 	}
+	if c.Name == "nohup" && s.shown {
+		w.operandPath(programs.Operand{Word: policy.Word{Text: "nohup.out"}, Kind: programs.Write}, s, source)
+	}
+	if toolchain := listed("cargo rustc rustfmt rustup", c.Name); toolchain && c.Covers != programs.CoversNone {
+		w.toolchain(c.Name, s, source)
+	}
 	if c.Name != "" && w.starts(args, &c, s, source) {
 		// A rule may still be about the program itself.
 		w.add(policy.Effect{Kind: policy.Exec, Argv: argv, Dirs: s.dirs, Possible: true, Follow: true, Source: source})

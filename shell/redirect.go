@@ -35,6 +35,9 @@ func (w *walker) redirect(r *syntax.Redirect, s *state) {
 	if r.Op == syntax.WordHdoc && first {
 		s.input = wd.text
 	}
+	if printing := listed("> >> >| &> &>>", r.Op.String()); printing && (r.N == nil || r.N.Value == "1") {
+		s.shown = !wd.known() || wd.text != "/dev/null" && strings.Contains(wd.text, "/dev/")
+	}
 	w.target(r.Op, wd, s, w.text(r))
 }
 

@@ -158,3 +158,31 @@ func TestCodeThatIsReadFromInputIsNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// What rustup installs as cargo and rustc runs what a file around the working directory chooses.
+func TestAVersionOfRustIsNotAskedOfAProgramOfTheProject(t *testing.T) {
+	t.Parallel()
+	ws, _ := workspace(t)
+	p, err := policy.Compile(policy.Options{Workspace: ws, Home: "/home/u", Tmp: "/tmp"}, policy.File{
+		Defaults: policy.Defaults{Bash: policy.Ask, Read: policy.Allow, Write: policy.Allow, Unanalysable: policy.Ask}, Presets: []string{"shell-readonly", "shell-workspace"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(script string, action policy.Action) {
+		t.Helper()
+		if d := p.Decide(newAnalyser(ws).Effects(script, ws)); d.Action != action {
+			t.Errorf("%s: %v by %s: %s", script, d.Action, d.Rule, d.Reason)
+		}
+	}
+	for _, command := range []string{"cargo --version", "cd src/deep && rustc -V", "rustup --version", "rustfmt --version"} {
+		want(command, policy.Allow)
+		want("echo x >rust-toolchain; "+command, policy.Ask)
+	}
+	if err := os.WriteFile(filepath.Join(ws, "rust-toolchain.toml"), []byte("[toolchain]\npath = \"x\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"cargo --version", "cd src/deep && rustc -V", "rustup --version", "rustfmt --version"} {
+		want(command, policy.Ask)
+	}
+}

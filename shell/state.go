@@ -24,6 +24,7 @@ type state struct {
 	closed  bool               // a descriptor may have been closed
 	strange bool               // variables of which nothing is known may be set
 	input   string             // what the next command reads on its standard input, as far as it is known
+	shown   bool               // standard output may be a terminal
 	fed     []programs.Operand // trees whose names standard input contains
 	traps   []string           // of this process, as texts
 	disk    *disk              // what the script has changed on the disk
@@ -43,8 +44,7 @@ type local struct {
 	unsure bool // it may not be local
 }
 
-// touched lists what has changed since a trap was set, which may run at any point in
-// between.
+// touched lists what has changed since a trap was set, which may run at any time.
 type touched struct {
 	armed        bool
 	names        map[string]bool // variables, and functions as "f()"
@@ -82,7 +82,7 @@ func (w *walker) join(s, o *state) (changed bool) {
 	}
 	for _, c := range []bool{
 		s.input != input, joinDirs(&s.dirs, o.dirs), joinDirs(&s.left, o.left), joinFlag(&s.split, o.split), joinFlag(&s.noglobs, o.noglobs),
-		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinList(&s.fed, o.fed), joinList(&s.traps, o.traps), s.disk.join(o.disk),
+		joinFlag(&s.closed, o.closed), joinFlag(&s.strange, o.strange), joinFlag(&s.shown, o.shown), joinList(&s.fed, o.fed), joinList(&s.traps, o.traps), s.disk.join(o.disk),
 	} {
 		changed = changed || c
 	}

@@ -28,6 +28,7 @@ func others() map[string]func(s *state) {
 		"input":   func(s *state) { s.input = "other" },
 		"fed":     func(s *state) { s.fed = []programs.Operand{{Kind: programs.Write}} },
 		"traps":   func(s *state) { s.traps = []string{"other"} },
+		"shown":   func(s *state) { s.shown = true },
 		"disk":    func(s *state) { s.disk = &disk{}; s.disk.write("/other", true) },
 	}
 }

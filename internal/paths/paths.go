@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,15 @@ func Within(path, root string) bool {
 func Below(path, dir string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	return ok && dir != "" && len(rest) > 1 && rest[0] == '/'
+}
+
+// Up returns a clean path and the directories above it, the nearest first.
+func Up(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for above := filepath.Dir(path); yield(path) && path != above; above = filepath.Dir(path) {
+			path = above
+		}
+	}
 }
 
 // Resolve returns the canonical form of an absolute path: every symbolic link resolved,

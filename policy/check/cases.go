@@ -13,8 +13,7 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// Case is one line of a case file: a call and the decision that it should get. At least one of Expect and MustNot is set; the
-// notes are for people.
+// Case is one line of a case file: a call and the decision that it should get. Expect or MustNot is set.
 type Case struct {
 	ID        string          `json:"id"`
 	Policy    string          `json:"policy"` // a file, from the directory of the cases
@@ -75,8 +74,7 @@ func (c *Case) complete() error {
 	return err
 }
 
-// Failure says how the decision is not the expected one, or nothing. A call that is refused before the policy sees it does not
-// run: that is a denial.
+// Failure says how the decision differs from the expected one. A call that is refused before the policy sees it is denied.
 func (c *Case) Failure(j *Judge) string {
 	d := policy.Decision{Action: policy.Deny, Reason: "the call is refused before the policy sees it"}
 	effects, err := j.Effects(c.Tool, c.Arguments)

@@ -36,8 +36,7 @@ func (j *Judge) script(text string) ([]policy.Effect, error) {
 
 func (j *Judge) rules(p *policy.Policy) *policy.Policy { return p.For(j.Client, j.Agent) }
 
-// With returns the judge with changes made in the user's file, or an error when that is no policy. Changes of other files are
-// left out.
+// With returns the judge with those changes that are of the user's file, or an error when that is no policy.
 func (j *Judge) With(changes ...policy.Change) (*Judge, error) {
 	next, user := *j, j.Policy.User()
 	name := user.Name

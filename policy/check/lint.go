@@ -11,8 +11,7 @@ import (
 	"github.com/toold/toold/shell/programs"
 )
 
-// linter looks for rules that do not do what they seem to. It tries them: most warnings name a command, a path or a host for
-// which the policy was asked.
+// linter tries rules, and finds those that do not do what they seem to.
 type linter struct {
 	*Judge
 	findings []*oddity

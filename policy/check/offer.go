@@ -41,8 +41,7 @@ func (j *Judge) Offers(effects []policy.Effect, h *History) (list []Offer) {
 	return list
 }
 
-// Offer returns the way to remember a yes to a call by a pattern of commands that a person wrote, or why that would not let the
-// call run.
+// Offer returns the way to remember a yes by a person's pattern of commands, or why the call would not run by it.
 func (j *Judge) Offer(pattern string, effects []policy.Effect, h *History) (Offer, error) {
 	needs, err := j.needs(effects)
 	if err != nil {

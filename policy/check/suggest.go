@@ -59,8 +59,7 @@ func (j *Judge) Suggest(h *History) []*Proposal {
 	return proved
 }
 
-// lacking returns what the effects of a call lack that ask by default, or nothing when rules for them would not be enough, or
-// allow more than the effects show.
+// lacking returns the effects that ask by default, or nothing when rules for them would not suffice, or allow more.
 func (j *Judge) lacking(c Past) (list []*Proposal) {
 	for _, o := range j.rules(j.Policy).Obstacles(c.Effects) {
 		if broad(o) != nil || o.Change.Section == "except" || o.Action != policy.Ask {
@@ -78,8 +77,7 @@ func (j *Judge) lacking(c Past) (list []*Proposal) {
 	return list
 }
 
-// merge adds a proposal to the others. A command joins one that differs in operands only, which become *; its program and its
-// first word stay.
+// merge adds a proposal to the others. A command joins one that differs only in operands behind the first; they become *.
 func merge(list []*Proposal, next *Proposal) []*Proposal {
 	for _, p := range list {
 		general, ok := generalise(p, next)

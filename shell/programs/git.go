@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -51,6 +52,16 @@ func harmlessGlobals(s *spec, c *Command) bool {
 		return !setting
 	})
 }
+
+// verifies reports whether a word but the first may be a format that checks signatures, with the program gpg.program.
+func verifies(argv []Word, i int) bool {
+	named := func(w Word) bool {
+		return strings.HasPrefix(w.Text, "--format") || strings.HasPrefix(w.Text, "--pretty")
+	}
+	return signatures.MatchString(argv[i].Text) || argv[i].Dynamic && (named(argv[i]) || named(argv[i-1]))
+}
+
+var signatures = regexp.MustCompile(`%[-+ ]?G|%\(signature`)
 
 // gitConfigured reads the settings before git's subcommand: the commands that they are, and
 // whether they make the words mean something else.

@@ -58,6 +58,11 @@ func (r *reader) unnamed(c *Command, s *spec) {
 		case at > 0 && IsField("push fetch pull", c.Sub[0]):
 			r.refspecs(c, at)
 		}
+		for i := 1; i < len(words); i++ {
+			if verifies(words, i) {
+				c.Unsafe, c.Covers = append(c.Unsafe, i), CoversNone
+			}
+		}
 	}
 	if root.has("targets") {
 		r.targets(c, root)
