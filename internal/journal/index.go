@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -31,6 +31,7 @@ type index struct {
 	chunks []*chunk // the oldest first
 	tail   *tail    // nil before the first record
 	saved  uint64   // the last record of the tail that is in its file
+	failed uint64   // guarded by saving: the last record when a file could not be written; 0 while they can be
 	begins int64    // the first segment that stays after the last removal
 	moved  map[Key]*moved
 	origin map[Key]origin // of calls that returned in another chunk than theirs
@@ -97,9 +98,9 @@ func (x *index) files(first uint32) (list []*chunk, err error) {
 		return nil, err
 	}
 	for _, name := range names {
-		var segment uint32
-		_, _ = fmt.Sscanf(strings.TrimLeft(name, "0"), "%d-", &segment)
-		if segment < first || strings.HasSuffix(name, unfinished) {
+		number, _, _ := strings.Cut(name, "-")
+		segment, _ := strconv.ParseUint(number, 10, 32) // 0 for another file
+		if segment < uint64(first) || strings.HasSuffix(name, unfinished) {
 			_ = x.dir.Remove(name) // whoever makes it makes it again
 			continue
 		}
@@ -365,95 +366,6 @@ func (x *index) remove(stays int64) {
 			delete(x.origin, k)
 		}
 	}
-}
-
-// save writes what is worth it into files.
-func (x *index) save() error {
-	x.saving.Lock()
-	defer x.saving.Unlock()
-	if x.dir == nil {
-		return nil
-	}
-	x.mu.RLock()
-	var growing *tail
-	if t := x.tail; t != nil {
-		had := uint64(0)
-		if x.saved > 0 {
-			had = x.saved - t.first.Number + 1
-		}
-		if t.last.Number-t.first.Number+1-had >= max(x.records/16, had/2) {
-			growing = t.freeze()
-		}
-	}
-	chunks := x.chunks
-	x.mu.RUnlock()
-	for _, c := range slices.Backward(chunks) {
-		c.mu.Lock()
-		full := c.memory
-		c.mu.Unlock()
-		if full == nil {
-			continue
-		}
-		file, err := x.write(c.name, full)
-		if err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.memory, c.file = nil, file
-		c.mu.Unlock()
-	}
-	if growing == nil {
-		return nil
-	}
-	if _, err := x.write(growing.chunkName(), growing); err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.tail != nil && x.tail.first == growing.first {
-		x.saved = growing.last.Number
-	}
-	return nil
-}
-
-// write writes a sealed chunk into its file, unless another process has written more of it.
-func (x *index) write(name string, t *tail) (*columns.File, error) {
-	text, err := t.encode()
-	if err != nil {
-		return nil, err
-	}
-	_, file, err := parseChunk(strings.NewReader(string(text)), int64(len(text)))
-	if err != nil {
-		return nil, err
-	}
-	if there, err := x.open(name); err == nil && there.first == t.first && there.last.Number > t.last.Number {
-		return file, nil
-	}
-	// Not on the disk: one that a power cut tears is made again.
-	temporary := fmt.Sprintf("%s.%016x%s", name, rand.Uint64(), unfinished)
-	f, err := x.dir.Create(temporary)
-	if err == nil {
-		_, err = f.WriteAt(text, 0)
-		err = errors.Join(err, f.Close())
-		if err == nil {
-			err = x.dir.Rename(temporary, name)
-		}
-		if err != nil {
-			_ = x.dir.Remove(temporary) // it takes room
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot write the index of the journal: %w", err)
-	}
-	return file, nil
-}
-
-// removeIndex removes the index of a journal. Processes that have it open go on without it.
-func removeIndex(dir string) error {
-	if err := os.RemoveAll(filepath.Join(dir, indexName)); err != nil {
-		return fmt.Errorf("cannot remove the index of the journal: %w", err)
-	}
-	return nil
 }
 
 // close closes the directory.

@@ -145,3 +145,35 @@ func TestAnIndexThatCannotBeKeptStopsNothing(t *testing.T) {
 		})
 	}
 }
+
+// What a full disk has no room for is not made again and again.
+func TestAFullDiskIsNotTriedAtEachPause(t *testing.T) {
+	t.Parallel()
+	disk := &indexDisk{fails: syscall.ENOSPC}
+	disk.left.Store(1000)
+	j, err := open(t.Context(), t.TempDir(), Self(), func(dir string) (files, error) {
+		f, err := openFiles(dir)
+		disk.Dir, f.log, f.chunk = f.log, disk, 64
+		return f, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	disk.left.Store(0)
+	lived(t, j, "a", 40)
+	j.settle()
+	before := disk.left.Load()
+	if before == 0 {
+		t.Fatal("nothing was to be written")
+	}
+	j.settle()
+	if after := disk.left.Load(); after != before {
+		t.Errorf("%d calls of the disk without a new record", before-after)
+	}
+	disk.left.Store(1000)
+	lived(t, j, "b", 10)
+	if j.settle(); disk.left.Load() == 1000 {
+		t.Error("nothing was written when there was room and more to write")
+	}
+}
