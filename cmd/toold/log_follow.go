@@ -61,8 +61,17 @@ func (f *follower) follow(ctx context.Context, printed []logged) error {
 	}
 }
 
-// ended returns the calls that have ended since it was asked last, in their order.
-func (f *follower) ended(ctx context.Context) (list []journal.Key, err error) {
+// ended returns the calls that have ended since it was asked last, in their order. While another
+// process writes for long there are none: the next look finds them.
+func (f *follower) ended(ctx context.Context) ([]journal.Key, error) {
+	list, err := f.found(ctx)
+	if errors.Is(err, journal.ErrBusy) {
+		return nil, nil
+	}
+	return list, err
+}
+
+func (f *follower) found(ctx context.Context) (list []journal.Key, err error) {
 	for {
 		page, err := f.record.Calls(ctx, f.last, 1000)
 		if err != nil {
@@ -76,9 +85,6 @@ func (f *follower) ended(ctx context.Context) (list []journal.Key, err error) {
 		}
 	}
 	now, err := f.record.OpenCalls()
-	if errors.Is(err, journal.ErrBusy) {
-		return nil, nil // the next look finds them
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +101,9 @@ func (f *follower) printOne(ctx context.Context, k journal.Key) error {
 	q := f.query()
 	q.After, q.Before = k-1, k+1
 	calls, err := f.record.Select(ctx, q)
+	for errors.Is(err, journal.ErrBusy) && ctx.Err() == nil {
+		calls, err = f.record.Select(ctx, q)
+	}
 	if err != nil || len(calls) == 0 || !f.wants(calls[0]) {
 		return err
 	}

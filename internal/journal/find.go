@@ -41,10 +41,13 @@ func (j *Journal) latest(ctx context.Context, column int, hash uint32, fits func
 }
 
 // query has do read what is recorded. When another process removed what do was about to read, it
-// does so again, with what stays.
+// does so again, with what stays. The error is ErrBusy when another process writes for long, since
+// what that has recorded before may be missing.
 func (j *Journal) query(do func(*view) error) error {
 	for {
-		_ = j.write.look() // what was read before has to do
+		if err := j.write.look(); errors.Is(err, chain.ErrBusy) {
+			return ErrBusy
+		} // else what was read before has to do
 		begins := j.index.begin()
 		v := j.index.view()
 		v.damaged = j.write.tampered != nil

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -55,4 +56,18 @@ func lock(t *testing.T, j *Journal) (release func()) {
 		t.Fatal(err)
 	}
 	return func() { unlock(); dir.Close() }
+}
+
+// What another process has recorded before may be missing in what a query would find.
+func TestAQueryDoesNotGuessWhatAnotherProcessWrites(t *testing.T) {
+	t.Parallel()
+	j, _ := openFaulty(t, t.TempDir())
+	release := lock(t, j)
+	if _, err := j.Latest(t.Context(), 0, 10); !errors.Is(err, ErrBusy) {
+		t.Errorf("while another process writes: %v", err)
+	}
+	release()
+	if _, err := j.Latest(t.Context(), 0, 10); err != nil {
+		t.Error(err)
+	}
 }
