@@ -96,6 +96,7 @@ func fillJournal(b *testing.B, dir string, calls int) {
 	b.Helper()
 	j, err := journal.Open(b.Context(), dir, journal.Self())
 	must(b, err)
+	j.Bound(16<<30, func(int64) {}) // as a daemon that is not configured has it
 	ctx := context.WithoutCancel(b.Context())
 	begun := time.Now()
 	var all sync.WaitGroup

@@ -17,19 +17,32 @@ type condition struct {
 // range_ is numbers of calls or messages: those behind one and before another.
 type between struct{ after, before int64 }
 
-// rows are those of a column of numbers that grow.
-func (b between) rows(c *columns.Numbers) columns.Rows {
-	return columns.Between(c.Search(uint64(max(b.after, 0)+1)), c.Search(uint64(b.before)))
+// all reports whether all numbers from one to another are between.
+func (b between) all(least, most int64) bool { return b.after < least && most < b.before }
+
+// between returns the rows of a table with such numbers, which grow.
+func (p *part) between(table int, b between) (columns.Rows, error) {
+	least, most := p.leastSeq, p.mostSeq
+	if table == callRows {
+		least, most = int64(p.least), int64(p.most)
+	}
+	if b.all(least, most) {
+		return columns.Between(0, p.rows(table)), nil
+	}
+	c, err := p.number(table, nNumber)
+	if err != nil {
+		return columns.Rows{}, err
+	}
+	return columns.Between(c.Search(uint64(max(b.after, 0)+1)), c.Search(uint64(b.before))), nil
 }
 
 // pick returns the rows of a table in some order that fulfil conditions, as the chunk alone has
 // them.
 func (p *part) pick(table int, in between, all []condition) (columns.Rows, error) {
-	numbers, err := p.number(table, nNumber)
+	rows, err := p.between(table, in)
 	if err != nil {
-		return columns.Rows{}, err
+		return rows, err
 	}
-	rows := in.rows(numbers)
 	for _, c := range all {
 		if rows.Len() == 0 {
 			break
@@ -87,7 +100,7 @@ func (v *view) each(ctx context.Context, ascending bool, skip func(*summary) boo
 	}
 	last := func() (bool, error) { return true, nil }
 	if x.tail != nil && !skip(&x.tail.summary) {
-		p := newPart(x)
+		p := newPart(x, x.tail.summary)
 		p.memory = x.tail
 		last = tail(p)
 	}
@@ -289,7 +302,7 @@ func (v *view) messages(ctx context.Context, q messageScan, found func(foundMess
 		return s.mostSeq == 0 || s.mostSeq <= q.after || s.leastSeq >= q.before
 	}, func(c *chunk, _ []Key) (bool, error) {
 		p := v.part(c)
-		list, err := p.selectMessages(v, &c.summary, q)
+		list, err := p.selectMessages(v, q)
 		if err != nil {
 			return false, err
 		}
@@ -298,7 +311,7 @@ func (v *view) messages(ctx context.Context, q messageScan, found func(foundMess
 		frozen := p.memory.freezeMessages()
 		return func() (bool, error) {
 			p.memory = frozen
-			list, err := p.selectMessages(v, &frozen.summary, q)
+			list, err := p.selectMessages(v, q)
 			if err != nil {
 				return false, err
 			}
@@ -315,19 +328,21 @@ func (t *tail) freezeMessages() *tail {
 }
 
 // selectMessages returns the messages of a chunk that a query selects, in their order.
-func (p *part) selectMessages(v *view, s *summary, q messageScan) ([]foundMessage, error) {
+func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 	rows, err := p.pick(messageRows, q.between, q.conditions)
-	if err != nil {
-		return nil, err
-	}
-	numbers, err := p.number(messageRows, nNumber)
 	if err != nil {
 		return nil, err
 	}
 	var apart, others []int32
 	single := func(row int64, of func(column int, is uint32) uint32) error {
-		if seq := int64(numbers.At(int(row))); seq <= q.after || seq >= q.before {
-			return nil
+		if !q.all(p.leastSeq, p.mostSeq) {
+			numbers, err := p.number(messageRows, nNumber)
+			if err != nil {
+				return err
+			}
+			if seq := int64(numbers.At(int(row))); !q.all(seq, seq) {
+				return nil
+			}
 		}
 		apart = append(apart, int32(row))
 		is, err := p.holds(messageRows, int(row), q.conditions, of)
@@ -336,7 +351,7 @@ func (p *part) selectMessages(v *view, s *summary, q messageScan) ([]foundMessag
 		}
 		return err
 	}
-	for _, f := range s.foreign {
+	for _, f := range p.foreign {
 		if f.row == 0 {
 			continue
 		}
@@ -358,7 +373,7 @@ func (p *part) selectMessages(v *view, s *summary, q messageScan) ([]foundMessag
 		}
 	}
 	if q.workspace != "" {
-		for _, row := range s.loose {
+		for _, row := range p.loose {
 			if err := single(row, func(column int, is uint32) uint32 { return v.elsewhere(column, is, q) }); err != nil {
 				return nil, err
 			}
@@ -373,10 +388,14 @@ func (p *part) selectMessages(v *view, s *summary, q messageScan) ([]foundMessag
 	if err != nil {
 		return nil, err
 	}
+	numbers, err := p.number(messageRows, nNumber)
+	if err != nil {
+		return nil, err
+	}
 	list := make([]foundMessage, rows.Len())
 	for i := range list {
 		row := rows.At(i)
-		list[i] = foundMessage{place{s.first.Segment, int64(at.At(row))}, int64(numbers.At(row))}
+		list[i] = foundMessage{place{p.first.Segment, int64(at.At(row))}, int64(numbers.At(row))}
 	}
 	return list, nil
 }

@@ -70,6 +70,7 @@ func (x *index) hold(segment uint32) {
 
 // part is a chunk, or the tail, as far as a query has read it.
 type part struct {
+	summary
 	x       *index
 	c       *chunk // nil: the tail
 	memory  *tail
@@ -84,7 +85,7 @@ func (v *view) part(c *chunk) *part {
 	if p := v.parts[c]; p != nil {
 		return p
 	}
-	p := newPart(v.x)
+	p := newPart(v.x, c.summary)
 	p.c = c
 	c.mu.Lock()
 	p.memory, p.file = c.memory, c.file
@@ -93,8 +94,8 @@ func (v *view) part(c *chunk) *part {
 	return p
 }
 
-func newPart(x *index) *part {
-	return &part{x: x, hashes: map[[2]int]*columns.Hashes{}, numbers: map[[2]int]*columns.Numbers{}}
+func newPart(x *index, s summary) *part {
+	return &part{summary: s, x: x, hashes: map[[2]int]*columns.Hashes{}, numbers: map[[2]int]*columns.Numbers{}}
 }
 
 // forget drops what a query does not need any more.

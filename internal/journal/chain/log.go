@@ -298,11 +298,14 @@ func read(after Mark, w walk) error {
 	if after.Number >= w.stop {
 		return nil
 	}
+	defer w.close()
+	if near := w.noted.Segment - after.Segment; after.Segment > 0 && near <= 1 {
+		return w.from([]uint32{after.Segment, w.noted.Segment}[:1+near], after)
+	}
 	list, err := segments(w.dir)
 	if err != nil {
 		return err
 	}
-	defer w.close()
 	if after == (Mark{}) {
 		return w.all(list)
 	}

@@ -63,6 +63,9 @@ func (w *walk) from(list []uint32, after Mark) error {
 		return ErrNoMark
 	}
 	f, err := w.open(after.Segment)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNoMark
+	}
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func recordAt(f io.ReaderAt, at Mark, size int64) (r Record, end int64, err erro
 	if err != nil {
 		return Record{}, 0, err
 	}
-	s := scan(f, before, size)
+	s := scan(f, before, min(size, at.Offset+1))
 	r, err = s.next()
 	return r, s.at.Offset, err
 }

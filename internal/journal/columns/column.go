@@ -143,7 +143,7 @@ func (c *Hashes) Pick(in Rows, want []uint32) Rows {
 }
 
 func pick[T byte | uint32](column []T, in Rows, want []T) Rows {
-	found := []int32{}
+	found := make([]int32, 0, in.Len()/8)
 	switch {
 	case len(want) == 0:
 	case in.list == nil && len(want) == 1:
