@@ -70,7 +70,8 @@ func byteEdits(t *testing.T, original string) map[string]func(t *testing.T, dir 
 	write("a record twice", log[:at[4]], log[at[3]:at[4]], log[at[4]:])
 	write("the last record twice", log, log[at[last]:])
 	write("something added", log, []byte("x"))
-	write("zeros added", log, make([]byte, 100))
+	write("something added behind zeros", log, make([]byte, 100), []byte("x"))
+	write("a record added behind zeros", log, make([]byte, 100), log[at[last]:], make([]byte, 100))
 	for n := range last + 1 {
 		for field, offset := range map[string]int{"length": 3, "checksum": 4, "hash": 8, "number": 47, "kind": 48, "time": 56, "body": 57, "end": at[n+1] - at[n] - 1} {
 			text := bytes.Clone(log)
@@ -246,6 +247,19 @@ func TestVerifyPrintsWhatWasCutOff(t *testing.T) {
 		t.Errorf("code %d, %s", code, printed)
 	}
 	if code, printed := audit(t, dir, "verify", "--json"); code != 0 || !strings.Contains(printed, `"cuts":[{"record":15,`) {
+		t.Errorf("code %d, %s", code, printed)
+	}
+}
+
+// The zeros that a killed toold leaves behind the last record are no edit.
+func TestVerifyPassesOverZeros(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	recordedCalls(t, dir, "bob")
+	text, err := os.ReadFile(filepath.Join(dir, segmentFile))
+	noError(t, err)
+	noError(t, os.WriteFile(filepath.Join(dir, segmentFile), append(text, make([]byte, 100_000)...), 0o600))
+	if code, printed := audit(t, dir, "verify"); code != 0 || !strings.Contains(printed, "\n14:") {
 		t.Errorf("code %d, %s", code, printed)
 	}
 }
