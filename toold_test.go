@@ -54,7 +54,7 @@ var layers = []row{
 	{"internal/statedir", nil, []string{"x/sys"}},
 	{"internal/service", []string{"internal/statedir"}, nil},
 	{"internal/tokens", nil, nil},
-	{"internal/edit", nil, []string{"go-yaml"}},
+	{"internal/edit", []string{"internal/strict"}, []string{"go-toml", "go-yaml", "hujson"}},
 	{"internal/workspaces", []string{"internal/paths", "internal/statedir"}, nil},
 
 	{"executor", []string{"internal/paths", "sandbox"}, []string{"x/sys"}},
@@ -111,10 +111,12 @@ var modules = map[string]string{
 	"doublestar":    "github.com/bmatcuk/doublestar/v4",
 	"fsnotify":      "github.com/fsnotify/fsnotify",
 	"go-landlock":   "github.com/landlock-lsm/go-landlock/landlock/syscall",
-	"go-sdk":        "github.com/modelcontextprotocol/go-sdk", // its packages mcp and auth
+	"go-sdk":        "github.com/modelcontextprotocol/go-sdk",   // its packages mcp and auth
+	"go-toml":       "github.com/pelletier/go-toml/v2/unstable", // which names the place of each setting
 	"go-udiff":      "github.com/aymanbagabas/go-udiff",
 	"go-yaml":       "github.com/goccy/go-yaml",
 	"gotextdiff":    "github.com/hexops/gotextdiff",
+	"hujson":        "github.com/tailscale/hujson",
 	"jsonschema-go": "github.com/google/jsonschema-go",
 	"otel":          "go.opentelemetry.io/otel",
 	"prometheus":    "github.com/prometheus/client_golang/prometheus",

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
 )
 
 // Format is the language of a file.
@@ -230,13 +232,12 @@ func value(f Format, raw string) (string, error) {
 			raw = quote(s)
 		}
 	}
-	s := &scanner{text: raw}
-	n, err := s.value(0)
+	plain, err := hujson.Standardize([]byte(raw))
 	if err != nil {
 		return "", err
 	}
-	v, err := n.decode(raw)
-	if err != nil {
+	var v any
+	if err := json.Unmarshal(plain, &v); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(v)
@@ -263,6 +264,14 @@ func Value(f Format, text string, p Path, v any) (bool, error) {
 func quote(s string) string {
 	text, _ := json.Marshal(s) // a string can be written
 	return string(text)
+}
+
+// blank is the text with blanks in place of a byte order mark.
+func blank(text string) string {
+	if rest, marked := strings.CutPrefix(text, "\ufeff"); marked {
+		return "   " + rest
+	}
+	return text
 }
 
 func place(text string, at int) string {

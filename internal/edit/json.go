@@ -6,58 +6,52 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/toold/toold/internal/strict"
 )
 
 // jsonDocument is a text with the places of its values.
 type jsonDocument struct {
 	text string
-	root *node
+	root *hujson.Value
 }
 
-// node is one value: text[start:end].
-type node struct {
-	start, end int
-	members    []member // of an object
-	elements   []*node  // of an array
-}
-
-type member struct {
-	key   string
-	start int // of the key
-	value *node
-}
+const maxDepth = 100
 
 func parseJSON(text string) (document, error) {
 	if strings.TrimSpace(text) == "" {
 		text = "{}\n"
 	}
-	s := &scanner{text: text}
-	root, err := s.value(0)
-	if err == nil {
-		if err = s.skip(); err == nil && s.at < len(text) {
-			err = s.fault("something follows the end of the object")
-		}
+	if strict.TooDeep([]byte(text), maxDepth) {
+		return nil, errors.New("it is nested too deep")
 	}
-	if err == nil && text[root.start] != '{' {
+	root, err := hujson.Parse([]byte(blank(text) + "\n")) // a comment may end the file
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	if _, ok := root.Value.(*hujson.Object); !ok {
 		err = errors.New("the file is no JSON object")
 	}
-	return &jsonDocument{text, root}, err
+	return &jsonDocument{text, &root}, err
 }
 
 // find returns the value at a path, or nil, and the last table on the way.
-func (d *jsonDocument) find(p Path) (found, above *node, depth int, err error) {
+func (d *jsonDocument) find(p Path) (found, above *hujson.Value, depth int, err error) {
 	n := d.root
 	for i, key := range p {
-		if d.text[n.start] != '{' {
+		table, ok := n.Value.(*hujson.Object)
+		if !ok {
 			return nil, nil, i, fmt.Errorf("%s is no object", p[:i])
 		}
-		var next *node
-		for _, m := range n.members {
-			if m.key == key && next != nil {
+		var next *hujson.Value
+		for m := range table.Members {
+			member := &table.Members[m]
+			if same := member.Name.Value.(hujson.Literal).String() == key; same && next != nil {
 				return nil, nil, i, fmt.Errorf("%s is there twice", p[:i+1])
-			}
-			if m.key == key {
-				next = m.value
+			} else if same {
+				next = &member.Value
 			}
 		}
 		if next == nil {
@@ -73,7 +67,7 @@ func (d *jsonDocument) get(p Path) (string, int, error) {
 	if n == nil || err != nil {
 		return "", depth, err
 	}
-	return d.text[n.start:n.end], depth, nil
+	return d.text[n.StartOffset:n.EndOffset], depth, nil
 }
 
 func (d *jsonDocument) hollow(p Path) bool {
@@ -81,7 +75,8 @@ func (d *jsonDocument) hollow(p Path) bool {
 	if err != nil || n == nil {
 		return false
 	}
-	return d.text[n.start] == '{' && len(n.members) == 0
+	table, ok := n.Value.(*hujson.Object)
+	return ok && len(table.Members) == 0
 }
 
 func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
@@ -91,9 +86,9 @@ func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
 	}
 	if n != nil {
 		if !raw {
-			value = d.layout(value, d.indentOf(n.start))
+			value = d.layout(value, d.indentOf(n.StartOffset))
 		}
-		return d.text[:n.start] + value + d.text[n.end:], nil
+		return d.text[:n.StartOffset] + value + d.text[n.EndOffset:], nil
 	}
 	for i := len(p) - 1; i > depth; i-- {
 		value = "{" + quote(p[i]) + ":" + value + "}"
@@ -101,32 +96,43 @@ func (d *jsonDocument) set(p Path, value string, raw bool) (string, error) {
 	return d.insert(above, quote(p[depth])+": ", value), nil
 }
 
-type span struct{ start, end int }
+// part is a member or an element: text[start:end]. comma is where the comma after it ends; end, if there is none.
+type part struct{ start, end, comma int }
 
-func (n *node) parts() (list []span) {
-	for _, m := range n.members {
-		list = append(list, span{m.start, m.value.end})
+func parts(of *hujson.Value) (list []part) {
+	add := func(start int, v hujson.Value, last bool) {
+		p := part{start, v.EndOffset, v.EndOffset}
+		if !last || v.AfterExtra != nil {
+			p.comma += len(v.AfterExtra) + 1
+		}
+		list = append(list, p)
 	}
-	for _, e := range n.elements {
-		list = append(list, span{e.start, e.end})
+	switch of := of.Value.(type) {
+	case *hujson.Object:
+		for i, m := range of.Members {
+			add(m.Name.StartOffset, m.Value, i == len(of.Members)-1)
+		}
+	case *hujson.Array:
+		for i, e := range of.Elements {
+			add(e.StartOffset, e, i == len(of.Elements)-1)
+		}
 	}
 	return list
 }
 
-func (d *jsonDocument) insert(in *node, key, value string) string {
-	inner, parts := d.indentOf(in.start)+d.unit(), in.parts()
+func (d *jsonDocument) insert(in *hujson.Value, key, value string) string {
+	inner, parts := d.indentOf(in.StartOffset)+d.unit(), parts(in)
 	if len(parts) == 0 {
-		head := strings.TrimRight(d.text[:in.end-1], " \t\r\n")
-		return head + "\n" + inner + key + d.layout(value, inner) + "\n" + d.indentOf(in.start) + d.text[in.end-1:]
+		head := strings.TrimRight(d.text[:in.EndOffset-1], " \t\r\n")
+		return head + "\n" + inner + key + d.layout(value, inner) + "\n" + d.indentOf(in.StartOffset) + d.text[in.EndOffset-1:]
 	}
-	last := parts[len(parts)-1].end
-	after := d.comma(last)
+	last, after := parts[len(parts)-1].end, parts[len(parts)-1].comma
 	head := d.text[:after]
 	if after == last {
 		head += ","
 	}
 	first := parts[0].start
-	if !strings.Contains(d.text[in.start:first], "\n") { // all on a line
+	if !strings.Contains(d.text[in.StartOffset:first], "\n") { // all on a line
 		return head + " " + key + value + d.text[after:]
 	}
 	inner = d.indentOf(first)
@@ -135,14 +141,6 @@ func (d *jsonDocument) insert(in *node, key, value string) string {
 		end = after
 	}
 	return head + d.text[after:end] + "\n" + inner + key + d.layout(value, inner) + d.text[end:]
-}
-
-func (d *jsonDocument) comma(last int) int {
-	s := &scanner{text: d.text, at: last}
-	if c, err := s.peek(); err == nil && c == ',' {
-		return s.at + 1
-	}
-	return last
 }
 
 // onlyComment reports whether the rest of a line is empty or a comment that ends in it.
@@ -161,7 +159,7 @@ func (d *jsonDocument) indentOf(at int) string {
 
 // unit is one step of indentation as the file has it.
 func (d *jsonDocument) unit() string {
-	for _, m := range d.root.members {
+	for _, m := range parts(d.root) {
 		if indent := d.indentOf(m.start); indent != "" && strings.Contains(d.text[:m.start], "\n") {
 			return indent
 		}
@@ -187,23 +185,24 @@ func (d *jsonDocument) remove(p Path) (string, error) {
 	if n == nil || err != nil {
 		return d.text, err
 	}
-	return d.cut(above, slices.IndexFunc(above.members, func(m member) bool { return m.value == n })), nil
+	which := slices.IndexFunc(parts(above), func(m part) bool { return m.end == n.EndOffset })
+	return d.cut(above, which), nil
 }
 
 // cut removes one part of an object or array, with its comma and its line.
-func (d *jsonDocument) cut(in *node, which int) string {
-	parts := in.parts()
+func (d *jsonDocument) cut(in *hujson.Value, which int) string {
+	parts := parts(in)
 	from, to := parts[which].start, parts[which].end
-	switch after := d.comma(to); {
+	switch after := parts[which].comma; {
 	case len(parts) == 1: // nothing is left
 		kept := strings.TrimRight(d.text[:from], " \t\r\n")
 		rest := strings.TrimLeft(d.text[after:], " \t\r\n")
-		if len(kept) == in.start+1 && len(d.text)-len(rest) == in.end-1 {
+		if len(kept) == in.StartOffset+1 && len(d.text)-len(rest) == in.EndOffset-1 {
 			return kept + rest
 		}
 		return d.text[:from] + d.text[after:]
 	case which == len(parts)-1 && after == to: // the comma before it goes
-		comma := d.comma(parts[which-1].end) - 1
+		comma := parts[which-1].comma - 1
 		return d.text[:comma] + strings.TrimRight(d.text[comma+1:from], " \t\r\n") + d.text[to:]
 	default:
 		to = after
@@ -214,12 +213,12 @@ func (d *jsonDocument) cut(in *node, which int) string {
 	return d.text[:from] + strings.TrimLeft(d.text[to:], " \t")
 }
 
-func (d *jsonDocument) array(p Path) (*node, error) {
+func (d *jsonDocument) array(p Path) (*hujson.Value, error) {
 	n, _, _, err := d.find(p)
 	if err != nil {
 		return nil, err
 	}
-	if n == nil || d.text[n.start] != '[' {
+	if n == nil || d.text[n.StartOffset] != '[' {
 		return nil, fmt.Errorf("%s is no array", p)
 	}
 	return n, nil
@@ -230,7 +229,7 @@ func (d *jsonDocument) items(p Path) (list []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range n.elements {
+	for _, e := range parts(n) {
 		list = append(list, d.text[e.start:e.end])
 	}
 	return list, nil
@@ -241,8 +240,8 @@ func (d *jsonDocument) include(p Path, item string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(n.elements) == 0 && strings.TrimSpace(d.text[n.start+1:n.end-1]) == "" {
-		return d.text[:n.start] + "[" + item + "]" + d.text[n.end:], nil
+	if len(parts(n)) == 0 && strings.TrimSpace(d.text[n.StartOffset+1:n.EndOffset-1]) == "" {
+		return d.text[:n.StartOffset] + "[" + item + "]" + d.text[n.EndOffset:], nil
 	}
 	return d.insert(n, "", item), nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // tomlDocument is a text with the places of its settings.
@@ -27,6 +29,37 @@ type tomlKey struct {
 	path             Path // from its table
 	start, end       int
 	valueAt, valueTo int
+}
+
+func parseTOML(text string) (document, error) {
+	d := &tomlDocument{text: text, tables: []*tomlTable{{}}}
+	var p unstable.Parser
+	p.Reset(slices.Clip([]byte(blank(text)))) // so that the place of any fault can be told
+	for p.NextExpression() {
+		e := p.Expression()
+		var path Path
+		first, last := 0, 0 // where the key begins and ends
+		for it := e.Key(); it.Next(); {
+			key := it.Node()
+			if path == nil {
+				first = int(key.Raw.Offset)
+			}
+			path, last = append(path, string(key.Data)), int(key.Raw.Offset+key.Raw.Length)
+		}
+		start := lineStart(text, first)
+		if e.Kind != unstable.KeyValue {
+			d.tables = append(d.tables, &tomlTable{path: path, array: e.Kind == unstable.ArrayTable, start: start, body: lineEnd(text, last)})
+			continue
+		}
+		end := int(e.Raw.Offset + e.Raw.Length)
+		at := end - len(strings.TrimLeft(text[last:end], " \t="))
+		t := d.tables[len(d.tables)-1]
+		t.keys = append(t.keys, tomlKey{path: path, start: start, end: lineEnd(text, end), valueAt: at, valueTo: end})
+	}
+	if fault := (*unstable.ParserError)(nil); errors.As(p.Error(), &fault) {
+		return nil, fmt.Errorf("%s: %w", place(text, int(p.Range(fault.Highlight).Offset)), fault)
+	}
+	return d, p.Error()
 }
 
 // selectedBy reports whether p selects the table, and returns the rest of p.

@@ -357,9 +357,9 @@ func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
 		mode                    os.FileMode
 	}{
 		"read-only":    {"codex", ".codex/config.toml", "model = \"a\"\n", "is read-only", 0o444},
-		"broken TOML":  {"codex", ".codex/config.toml", "model = \"a\n", "line 1: a string does not end", 0o600},
+		"broken TOML":  {"codex", ".codex/config.toml", "model = \"a\n", "line 1: basic strings", 0o600},
 		"a table":      {"codex", ".codex/config.toml", "[approval_policy.granular]\nrules = true\n", "approval_policy is a table", 0o600},
-		"broken JSON":  {"gemini", ".gemini/settings.json", "{\"tools\": }", "a value is expected", 0o600},
+		"broken JSON":  {"gemini", ".gemini/settings.json", "{\"tools\": }", "start of value", 0o600},
 		"another kind": {"gemini", ".gemini/settings.json", "{\"tools\": []}", "tools is no object", 0o600},
 		"not a list":   {"gemini", ".gemini/settings.json", "{\"tools\": {\"exclude\": \"Bash\"}}", "is no array", 0o600},
 	} {
