@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toold/toold/client"
+	"github.com/toold/toold/internal/display"
 	"github.com/toold/toold/interop/claude"
 	"github.com/toold/toold/interop/hook"
 )
@@ -75,7 +76,7 @@ func (h *hooked) run(ctx context.Context, name string) error {
 	}
 	a := d.Answer(ctx, judge, dir, h.std.in)
 	fmt.Fprint(h.std.err, a.Stderr)
-	if err := h.out(string(a.Stdout)); err != nil {
+	if _, err := h.std.out.Write(a.Stdout); err != nil {
 		a.Code = exitUsage // which is a no for every agent
 	}
 	if a.Code != 0 {
@@ -103,7 +104,7 @@ func (h *hooked) claudeTools(ctx context.Context, dir string) error {
 	if err != nil {
 		return &exitError{exitUnreachable, err}
 	}
-	return h.out(string(text) + "\n")
+	return h.data(display.JSON(string(text)))
 }
 
 // answerClaude carries out a call of Claude Code. The plugin asks again after a while.

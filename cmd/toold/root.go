@@ -216,7 +216,12 @@ func (g *global) emit(v any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(g.std.out, display.JSON(string(line))+"\n"); err != nil {
+	return g.data(display.JSON(string(line)))
+}
+
+// data writes a line that a program may read, as it is.
+func (g *global) data(text string) error {
+	if _, err := io.WriteString(g.std.out, text+"\n"); err != nil {
 		return fmt.Errorf("cannot print: %w", err)
 	}
 	return nil
@@ -267,7 +272,7 @@ func schemaCommand(g *global, short string, schema func() ([]byte, error)) *cobr
 			if err != nil {
 				return err
 			}
-			return g.out(string(text) + "\n")
+			return g.data(string(text))
 		},
 	}
 }
