@@ -57,10 +57,10 @@ type recorder struct {
 
 type task struct {
 	do     func(*batch) error
-	failed func(error) // of a task for which nobody waits
-	err    error       // valid when done is closed, as is
-	number uint64      // of the last record that was written with it
-	done   chan struct{}
+	failed func(error)   // of a task for which nobody waits
+	err    error         // valid when it is done, as is
+	number uint64        // of the last record that was written with it
+	done   chan struct{} // nil for one that nobody waits for
 }
 
 type batch struct {
@@ -183,19 +183,14 @@ func (b *batch) append(kind byte, e event) error {
 // it fails it must not have appended. The error is an *unsyncedError when what was appended
 // cannot be brought to the disk.
 func (r *recorder) record(d durability, do func(*batch) error) error {
-	t := &task{do: do, done: make(chan struct{})}
-	r.mu.Lock()
-	r.queue = append(r.queue, t)
-	r.mu.Unlock()
+	t := &task{do: do}
 	select {
-	case <-t.done:
 	case r.turn <- struct{}{}:
-		if tasks := r.waiting(false); len(tasks) > 0 {
-			r.commit(tasks)
-		}
+		r.commit(append(r.waiting(false), t))
 		<-r.turn
+	default:
+		r.wait(t)
 	}
-	<-t.done
 	switch {
 	case errors.Is(t.err, chain.ErrUnsure):
 		return &unsyncedError{t.err}
@@ -213,11 +208,28 @@ func (r *recorder) record(d durability, do func(*batch) error) error {
 	return nil
 }
 
+// wait has whoever gets the turn first do a task.
+func (r *recorder) wait(t *task) {
+	t.done = make(chan struct{})
+	r.mu.Lock()
+	r.queue = append(r.queue, t)
+	r.mu.Unlock()
+	select {
+	case <-t.done:
+	case r.turn <- struct{}{}:
+		if tasks := r.waiting(false); len(tasks) > 0 {
+			r.commit(tasks)
+		}
+		<-r.turn
+	}
+	<-t.done
+}
+
 // later is record for what nobody waits for: it is written laterAfter from now, or when
 // somebody wants to read. failed is called when it cannot be.
 func (r *recorder) later(do func(*batch) error, failed func(error)) {
 	r.mu.Lock()
-	r.late = append(r.late, &task{do: do, failed: failed, done: make(chan struct{})})
+	r.late = append(r.late, &task{do: do, failed: failed})
 	r.mu.Unlock()
 	r.alarm.set()
 }
@@ -303,7 +315,9 @@ func (r *recorder) commit(tasks []*task) {
 		if t.number = r.end.Load().Number; err != nil {
 			t.err = err
 		}
-		close(t.done)
+		if t.done != nil {
+			close(t.done)
+		}
 		if t.err != nil && t.failed != nil {
 			t.failed(t.err)
 		}

@@ -43,7 +43,7 @@ type changed struct {
 	was  entry
 }
 
-const changedMost = 256
+const changedMost = 1 << 10
 
 type entry struct {
 	Record

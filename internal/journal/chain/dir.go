@@ -134,14 +134,11 @@ func (d *directory) Sync() error {
 }
 
 func (d *directory) Same(name string, f File) (size int64, same bool, err error) {
-	now, err := os.Stat(filepath.Join(d.path, name))
+	size, same, err = sameFile(d.path+"/"+name, f.(diskFile).opened)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, false, nil
+		err = nil
 	}
-	if err != nil {
-		return 0, false, err
-	}
-	return now.Size(), os.SameFile(now, f.(diskFile).opened), nil
+	return size, same, err
 }
 
 // Another process has the lock for as long as a write of some kilobytes takes.
