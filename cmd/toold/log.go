@@ -158,15 +158,13 @@ func (l *logRun) run(ctx context.Context, record *journal.Journal) error {
 			return err
 		}
 	}
-	calls, err := l.collect(ctx, record, time.Now().Add(-back))
-	if err != nil {
-		return err
-	}
-	if len(calls) == 0 && unknown != nil {
+	calls, failed := l.collect(ctx, record, time.Now().Add(-back))
+	if len(calls) == 0 && failed == nil && unknown != nil {
 		return unknown
 	}
 	slices.Reverse(calls)
-	if err := l.print(calls); err != nil || !l.follow {
+	err = l.print(calls)
+	if err = cmp.Or(failed, err); err != nil || !l.follow {
 		return err
 	}
 	return f.follow(ctx, calls)
@@ -200,6 +198,7 @@ func (l *logRun) query() journal.CallQuery {
 	return q
 }
 
+// collect returns the latest calls, also with an error, which says that earlier ones are missing.
 func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since
@@ -208,9 +207,6 @@ func (l *logRun) collect(ctx context.Context, record *journal.Journal, since tim
 	}
 	for {
 		page, err := record.Select(ctx, q)
-		if err != nil || len(page) == 0 {
-			return calls, err
-		}
 		for _, rec := range page {
 			if q.Before = rec.Key; l.wants(rec) {
 				calls = append(calls, newLogged(rec))
@@ -218,6 +214,9 @@ func (l *logRun) collect(ctx context.Context, record *journal.Journal, since tim
 			if len(calls) == l.most {
 				return calls, nil
 			}
+		}
+		if err != nil || len(page) == 0 {
+			return calls, err
 		}
 	}
 }

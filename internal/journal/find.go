@@ -79,7 +79,8 @@ func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, er
 }
 
 // Latest returns at most limit calls recorded before the one with key before, the
-// latest first; the zero Key starts at the last.
+// latest first; the zero Key starts at the last. With an error it returns those behind what
+// cannot be read.
 func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, error) {
 	return j.records(ctx, callScan{between: between{before: int64(before)}}, limit, nil)
 }
@@ -160,7 +161,8 @@ func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(
 	return list, err
 }
 
-// whole is records, with their Arguments.
+// whole is records, with their Arguments. What was found before something cannot be read is
+// returned with the error.
 func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	err = j.query(func(v *view) error {
 		list = nil
@@ -179,9 +181,9 @@ func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*R
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the journal's calls: %w", err)
+		err = fmt.Errorf("cannot read the journal's calls: %w", err)
 	}
-	return list, nil
+	return list, err
 }
 
 // Unfinished returns the calls without a return whose daemon is dead and that the caller wants

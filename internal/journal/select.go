@@ -27,7 +27,8 @@ type CallQuery struct {
 	Ascending bool // the first ones; default the last ones, the latest first
 }
 
-// Select returns the calls that a query selects, with their Arguments.
+// Select returns the calls that a query selects, with their Arguments. With an error it returns
+// those that come before what cannot be read.
 func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
 	limit := 100
 	if q.Limit > 0 {
