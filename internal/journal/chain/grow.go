@@ -134,7 +134,7 @@ func (l *Log) goOn() (moved bool, err error) {
 // ahead is how many zeros are behind the last record when it is extended. They are written page
 // by page: what is written at once the system keeps as a whole, and a write into it takes longer.
 const (
-	ahead = 2 << 20
+	ahead = 512 << 10
 	page  = 4 << 10
 )
 
