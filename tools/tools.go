@@ -29,8 +29,7 @@ type Tool interface {
 // An Invocation is one parsed call. Effects, Text and Execute all
 // work from that parse; the text is not read again.
 type Invocation interface {
-	// Effects lists everything the call can do, as far as it is known. Never
-	// empty: a call that does nothing known is Opaque.
+	// Effects lists everything the call can do. Never empty: an unknown call is Opaque.
 	Effects() []policy.Effect
 	// Text says what the call does, to a person. It is constant.
 	Text() string
@@ -72,7 +71,7 @@ type Preparing interface {
 	Drop()
 }
 
-// A Previewed is an Invocation of which a person who decides on it is shown more than Text.
+// A Previewed is an Invocation that shows approvers more than its Text.
 type Previewed interface {
 	Invocation
 	// Preview renders what the call would do now, as far as it can before ctx ends.

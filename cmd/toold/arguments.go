@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// callFlags are the arguments of a call as people write them on a command line.
-// Only those that were given are sent, so that the tool's own checks and
-// defaults hold.
+// callFlags are the arguments of a call as command line flags. Only those that were given are sent: checks
+// and defaults are the tool's.
 type callFlags struct {
 	raw string // --arguments
 

@@ -67,8 +67,7 @@ func (v *verifyRun) inStore(ctx context.Context, checks journal.Checks) error {
 	return tampered(failed)
 }
 
-// mostUnread is how many calls that cannot be read are named: whoever may write to a store can
-// add any number.
+// mostUnread bounds the unreadable calls that are named: clients of a store can add any number.
 const mostUnread = 10
 
 func (l *logRun) collectStore(ctx context.Context, q journal.CallQuery) (calls []logged, err error) {

@@ -19,8 +19,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// Exit codes of `call` besides the command's own, as timeout(1), env(1) and the
-// shells have them.
+// Exit codes of `call` other than the command's own, as of timeout(1), env(1) and shells.
 const (
 	callTimedOut = 124
 	callNotRun   = 125 // toold could not run it
@@ -80,7 +79,7 @@ type callRun struct {
 	id           string // of the call; only its own questions are answered
 	live         live
 	asked        bool // the policy asked a person
-	answers      bool // somebody here answers its questions
+	answers      bool // a person at this terminal answers its questions
 }
 
 func (c *callRun) run(cmd *cobra.Command, args []string) error {
@@ -295,15 +294,15 @@ func execCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// plain are words that mean themselves to a shell, wherever they stand; program are
-// those that do where a command begins, if they are none of the reserved ones.
+// plain matches words that need no quotes in any position; program those that need none at the beginning of a
+// command, if they are not reserved.
 var (
 	plain    = regexp.MustCompile(`^[A-Za-z0-9_./:,@%+-][A-Za-z0-9_./:,@%+=-]*$`)
 	program  = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 	reserved = regexp.MustCompile(`^(case|coproc|do|done|elif|else|esac|fi|for|function|if|in|select|then|time|until|while)$`)
 )
 
-// quoted is a command line of which a shell makes exactly these words.
+// quoted returns a command line that a shell splits into exactly these words.
 func quoted(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

@@ -23,7 +23,7 @@ type peer struct {
 	at      client.Options                    // where it is
 	secret  func(role string) (string, error) // token of the first client with a role
 	agent   *client.Client
-	person  *client.Client // answers questions; nil when nobody does
+	person  *client.Client // answers questions; nil if no one does
 	reader  *client.Client // of recorded output; nil until it is needed
 	tty     *os.File       // where person is asked; nil with --yes
 	private func() error   // stops a private daemon; nil for a running one

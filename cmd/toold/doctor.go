@@ -44,7 +44,7 @@ func (g *global) doctor(ctx context.Context) error {
 	} else {
 		findings = append(findings, finding{Name: "configuration", Is: err.Error(), Mend: "correct what is named above; --config FILE takes another file"})
 		options := g.options
-		options.For = config.JudgeCalls // in the home folder all else may be right
+		options.For = config.JudgeCalls // in the home directory all else may be right
 		cfg, err = g.readConfig(options)
 	}
 	if err == nil {
@@ -88,9 +88,9 @@ func groupsFinding() finding {
 	return f
 }
 
-// tierFinding tells what calls are held by here, all in all, and settles the profile.
+// tierFinding reports how this machine confines calls, and completes the profile.
 func tierFinding(ctx context.Context, cfg *config.Config) finding {
-	groups, _ := cgroup.Open() // groupsFinding tells why there are none
+	groups, _ := cgroup.Open() // groupsFinding reports why there are none
 	defer groups.Close()
 	cfg.Sandbox.Groups = groups
 	profile, held, err := sandbox.Choose(ctx, cfg.Sandbox, cfg.Lowest)

@@ -159,9 +159,8 @@ type piece struct {
 	data   []byte
 }
 
-// live prints the output of one call, every byte of it, at the pace of whoever reads
-// it: neither the command nor the connection waits for a slow reader or a pager.
-// What could not be kept for that long comes from the daemon's record.
+// live prints all output of one call without making the command or the connection wait for a slow reader.
+// What it cannot keep meanwhile comes from the daemon's record.
 type live struct {
 	std    stdio
 	raw    bool // a terminal gets every byte

@@ -53,7 +53,7 @@ func confinedAs(cfg config.Config) policy.Confinement {
 	return dispatch.Confinement(profile)
 }
 
-// effectsOf tells what calls do, as the daemon would find it. Nothing is run.
+// effectsOf returns a function that lists the effects of calls. Nothing is run.
 func effectsOf(registry *tools.Registry) func(string, json.RawMessage) ([]policy.Effect, error) {
 	return func(tool string, arguments json.RawMessage) ([]policy.Effect, error) {
 		t, _, ok := registry.Lookup(tool)

@@ -18,7 +18,7 @@ import (
 func (c *callRun) answerQuestions(ctx context.Context, p *peer) error {
 	if !c.yes {
 		if !executor.IsTerminal(c.std.in) {
-			return nil // nobody sits here; the policy's question finds no approver
+			return nil // no one is here: the policy's question finds no approver
 		}
 		// The terminal itself, not standard error: that may go to a file.
 		tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -80,8 +80,8 @@ func (c *callRun) decide(ctx context.Context, p *peer, d client.Decision) (open 
 	return false
 }
 
-// askPerson reads an answer: yes, no, yes and what that counts for besides, another
-// command, or yes and what that adds to the sandbox of the call. It asks again until the answer is clear; the end of the input is a no.
+// askPerson reads an answer: no; yes, with a scope or an escalation; or another command. It asks until the
+// answer is clear. The end of the input is a no.
 func askPerson(in *bufio.Reader, out io.Writer, r message.ApprovalRequest) client.Decision {
 	flags := wideningFlags(r.MayWiden)
 	wider := ""

@@ -75,7 +75,7 @@ func wideningFlags(may *message.MayWiden) (flags []string) {
 	for _, list := range []struct {
 		flag   string
 		values []string
-		each   string // of the values, what may stand instead
+		each   string // an alternative to each value
 	}{
 		{"--profile", may.Profile, ""},
 		{"--write", may.Write, " or a folder in it"},

@@ -28,7 +28,7 @@ const (
 	exitUsage       = 2
 	exitConfig      = 3 // configuration or policy is invalid
 	exitUnreachable = 4 // no daemon answers
-	exitNotPending  = 5 // nobody waits for that answer
+	exitNotPending  = 5 // no call waits for that answer
 	exitTampered    = 6 // the journal was changed
 	exitInterrupted = 130
 )
@@ -123,7 +123,7 @@ func newRoot(g *global) *cobra.Command {
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if !cmd.Runnable() { // it only holds others
+		if !cmd.Runnable() { // it only groups others
 			cmd.Args, cmd.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
@@ -245,7 +245,7 @@ func (g *global) remotely(do func(context.Context, config.Config, []string) erro
 	}
 }
 
-// readConfig reads the configuration of somebody who works in the current directory.
+// readConfig reads the configuration for the current directory.
 func (g *global) readConfig(options config.Options) (config.Config, error) {
 	options.Discover = g.discover
 	return config.Load(options)

@@ -41,7 +41,7 @@ type shownCall struct {
 	StartedAt    string              `json:"started_at,omitempty"`
 	ReturnedAt   string              `json:"returned_at,omitempty"`
 	DeliveredAt  string              `json:"delivered_at,omitempty"`
-	Messages     []exported          `json:"messages,omitempty"` // about it, beside its request and its return
+	Messages     []exported          `json:"messages,omitempty"` // about it, other than its request and its return
 	Decision     *message.Decision   `json:"decision"`           // null: nothing is decided yet
 	Return       *message.ToolReturn `json:"return"`             // null: it has none yet
 }

@@ -20,7 +20,7 @@ type Options struct {
 	Dispatch  *dispatch.Dispatcher
 	Workspace string        // canonical; the directory in which Codex finds itself
 	Home      string        // of the user
-	Linger    time.Duration // how long a session waits for its next connection; below zero: for ever
+	Linger    time.Duration // how long a session waits for its next connection; negative: unlimited
 	// Fault is given what a request panicked with, and returns the words for the client.
 	Fault func(panicked any) string
 }

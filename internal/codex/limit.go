@@ -8,8 +8,7 @@ import (
 	"github.com/toold/toold/sandbox"
 )
 
-// sandboxContext is the sandbox that Codex asks for. What toold's own keeps from a call
-// holds as well.
+// sandboxContext is the sandbox that Codex asks for, in addition to toold's own.
 type sandboxContext struct {
 	Permissions    permissions `json:"permissions"`
 	Cwd            string      `json:"cwd"`

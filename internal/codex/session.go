@@ -155,8 +155,7 @@ func (s *session) enter(p *process) *rpcError {
 	return nil
 }
 
-// oldest returns the process that has ended first, of those of which everything was
-// written. Called with mu held.
+// oldest returns the first process to end of those whose output was written. The caller holds mu.
 func (s *session) oldest() (oldest *process) {
 	for _, p := range s.processes {
 		if at := p.writtenAt(); !at.IsZero() && (oldest == nil || at.Before(oldest.writtenAt())) {

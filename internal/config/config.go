@@ -30,7 +30,7 @@ type Config struct {
 	Sandbox        sandbox.Profile
 	Lowest         sandbox.Tier // that will do where the machine does not give all
 	Protect        []string     // names that calls cannot make or change; see policy.Autorun
-	ProtectReport  bool         // what appears under them stays, and is told
+	ProtectReport  bool         // what appears under them stays, and is reported
 	Limits         Limits
 	Env            Env
 	Terminal       string   // "split", "single" or "off": what a command gets unless it asks
@@ -43,7 +43,7 @@ type Config struct {
 
 	Widen  widen.Bounds // what an approver may add to the sandbox of one call
 	Egress Egress
-	Caches []sandbox.Cache // of tools: calls see them and may write, the folders stay as they are
+	Caches []sandbox.Cache // of tools: calls see and may change them, the directories themselves stay unchanged
 }
 
 // TLS names the files of the server's certificate. Both are set or none is.
@@ -95,7 +95,7 @@ type Limits struct {
 // process's environment.
 type Options struct {
 	Path string // the configuration file; empty = TOOLD_CONFIG, then the default file, which may be missing
-	Text []byte // what the file holds, if it was read before; nil = it is read
+	Text []byte // content of the file; nil = it is read
 
 	// The command line's word on single settings; empty = not given. Relative
 	// paths count from Dir.
@@ -103,8 +103,8 @@ type Options struct {
 
 	For Purpose // what the configuration is read for
 
-	// Discover returns the workspace of somebody who works in dir, where no setting names
-	// one; nil = dir itself. Both paths are canonical.
+	// Discover returns the workspace for the current directory, if no setting names one; nil = that
+	// directory. Both paths are canonical.
 	Discover func(stateDir, dir string) (string, error)
 
 	Dir    string              // empty = the working directory

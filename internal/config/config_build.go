@@ -199,9 +199,8 @@ func (l *loader) tokens(raw file, byDefault []Token) []Token {
 	return out
 }
 
-// roles reads the roles of one token. Agent and one that decides together are
-// allowed only because somebody wrote it; it is the one way in which who asks may
-// also decide, so it is told at every start.
+// roles reads the roles of one token. It warns of a token whose holder may both request calls and decide on
+// them.
 func (l *loader) roles(list []scalar, name scalar, key string) []string {
 	if len(list) == 0 {
 		l.fail(name, "%s is empty: expected a list of agent, approver, observer, admin", key)

@@ -4,8 +4,7 @@ import (
 	"reflect"
 )
 
-// file is the shape of the configuration file. Values stay text with a position
-// until they are checked, so that every fault can be shown where it stands.
+// file is the shape of the configuration file. Values are texts with positions until they are checked.
 type file struct {
 	Version scalar `yaml:"version"`
 	Listen  scalar `yaml:"listen"`
@@ -115,7 +114,7 @@ const (
 	ReachDaemon                // whose calls have a workspace of its own: none is looked at, and Config has none
 )
 
-// unsafe tells what would make running calls unsafe.
+// unsafe reports what would make running calls unsafe.
 func (l *loader) unsafe(at scalar, format string, args ...any) {
 	switch l.purpose {
 	case ReachDaemon:

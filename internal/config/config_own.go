@@ -40,9 +40,8 @@ func (l *loader) ownFiles(c *Config, raw file) []ownFile {
 	return files
 }
 
-// apart refuses files of the daemon in a place that calls may write: the record
-// of what they did is among them, the tokens, and what binds them. A link counts
-// where it lies as well: whoever can write there can lead it elsewhere.
+// apart refuses files of the daemon (journal, tokens, policy) in directories that calls may write. The
+// location of a link counts as well: who can write there can change its target.
 func (l *loader) apart(c *Config, raw file) {
 	mounts := readMounts()
 	for _, own := range l.ownFiles(c, raw) {
@@ -87,7 +86,7 @@ func places(path string) ([]string, error) {
 	return append(links, canonical), err
 }
 
-// mount is one row of mountinfo: the folder root of the device is at the path at.
+// mount is one row of mountinfo: the directory root of the device is at the path at.
 type mount struct{ device, root, at string }
 
 // shows reports whether a mount below root shows what is at path.
@@ -127,7 +126,7 @@ func elsewhere(mounts []mount, path string) (list []string) {
 	return list
 }
 
-// origin tells on which device a path lies, and where on it.
+// origin returns the device of a path, and the path on it.
 func origin(mounts []mount, path string) (device, place string) {
 	best := -1
 	for _, m := range mounts {

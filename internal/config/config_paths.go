@@ -102,8 +102,8 @@ func (l *loader) stateDir(s scalar) string {
 	return canonical(filepath.Join(base, "toold"))
 }
 
-// policy finds the policy file. One that exists but cannot be looked at is a
-// fault: the built-in policy must not silently stand in for it.
+// policy finds the policy file. One that exists and cannot be read is a fault: the built-in policy does not
+// silently replace it.
 func (l *loader) policy(s scalar) string {
 	if s.set {
 		var path string
@@ -215,7 +215,7 @@ func (l *loader) writeRoots(list []scalar, setting string) []string {
 // readable is what git and what runs it read in a home.
 func readable() []string { return []string{"~/.gitconfig", "~/.config/git"} }
 
-// readRoots resolves the folders that can be read where nothing else can.
+// readRoots resolves the only directories that can be read in tier C.
 func (l *loader) readRoots(list []scalar) []string {
 	if list == nil {
 		for _, path := range readable() {
@@ -361,7 +361,7 @@ func (l *loader) expand(path string) string {
 	return filepath.Join(l.home, rest)
 }
 
-// canonical resolves the links of a path as far as it exists.
+// canonical resolves the links in the existing part of a path.
 func canonical(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

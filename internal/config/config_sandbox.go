@@ -114,9 +114,8 @@ func (l *loader) sockets(c *Config, list []scalar) []string {
 	return slices.Compact(out)
 }
 
-// widen reads what an approver may add to the sandbox of one call. Nothing may be
-// added that is not named, and the daemon's own files are apart from the folders
-// already. The ports come with egress.
+// widen reads the limits of escalations. The daemon's own files are checked by apart; the ports come with
+// egress.
 func (l *loader) widen(c *Config, raw file) {
 	r, w := raw.Approval.Widen, &c.Widen
 	mode, network := "none", widen.Off.String()
@@ -181,9 +180,8 @@ func gitNames() []string {
 	return slices.DeleteFunc(policy.Autorun(), func(name string) bool { return !strings.HasPrefix(name, ".git/") })
 }
 
-// toolCaches are the folders in which common tools keep what they can make or
-// fetch again, each with the variable that moves it. Only that of gradle holds
-// settings of its tool as well: what a call changes of them holds for calls alone.
+// toolCaches lists the caches of common tools, each with the variable that moves it. Only gradle's contains
+// settings as well: calls change their own copy.
 func toolCaches() []sandbox.Cache {
 	return []sandbox.Cache{
 		{Path: "~/.cache", Env: "XDG_CACHE_HOME"}, // go build, pip, uv, yarn and many others
@@ -228,9 +226,8 @@ func (l *loader) caches(c *Config, list []scalar) []sandbox.Cache {
 	return out
 }
 
-// unfit tells why a folder cannot be a cache. What one call leaves in a cache,
-// later ones find: no program that a command's name may mean may come from there,
-// since its policy was made for the machine's program.
+// unfit returns why a directory cannot be a cache. Calls share caches, so no program that a command's name
+// may mean may come from one.
 func (l *loader) unfit(c *Config, path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		return "it is not a folder"

@@ -35,7 +35,7 @@ func newError(file string, lines []string, at place, message string) *Error {
 		line = append(line[:maxExcerpt:maxExcerpt], '…')
 	}
 	before := line[:min(max(at.column-1, 0), len(line))]
-	// Tabs stay, so that the caret stands under its character on any screen.
+	// Tabs stay, so that the caret is below its character on any screen.
 	pad := strings.Map(func(r rune) rune {
 		if r == '\t' {
 			return r

@@ -52,8 +52,7 @@ func LoadPolicy(path string, o policy.Options) (*policy.Policy, error) {
 	return this().compile(user, o)
 }
 
-// ReadPolicy reads one policy file ("" means the built-in one) as its author
-// wrote it, for whoever looks at the rules themselves. It does not compile it.
+// ReadPolicy reads one policy file ("" means the built-in one) without compiling it.
 func ReadPolicy(path string) (policy.File, error) {
 	user, err := readUser(path)
 	return user.file, err
@@ -61,7 +60,7 @@ func ReadPolicy(path string) (policy.File, error) {
 
 type layer struct {
 	file    policy.File
-	decoder *decoder // knows where its texts stand; nil when that is not known
+	decoder *decoder // has the positions of its texts; nil when they are unknown
 	named   []clientRule
 	clients []layer // the files of named
 }
@@ -210,9 +209,8 @@ func workspacePolicy(workspace string) (*layer, error) {
 
 const maxPolicy = 8 << 20
 
-// readRegular reads a regular file of bounded size. Others may write to the
-// workspace: a pipe there must not hold the daemon up, nor a device fill its
-// memory.
+// readRegular reads a regular file of bounded size. Calls write to the workspace: a pipe there must not
+// block the daemon, nor a device fill its memory.
 func readRegular(open func(string, int, fs.FileMode) (*os.File, error), path string) ([]byte, error) {
 	f, err := open(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

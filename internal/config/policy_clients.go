@@ -59,7 +59,7 @@ func PolicyFiles(path string) []string {
 const maxProbed = 4096
 
 type disk struct {
-	names func(dir string) []string // what is in a folder; nothing when it cannot be read
+	names func(dir string) []string // in a directory; none if it cannot be read
 	same  func(a, b string) bool    // whether two paths lead to one file
 }
 

@@ -195,7 +195,7 @@ func (e *editor) add(root, mapping ast.Node, key string, items []string) error {
 	return e.below(at, strings.Repeat(" ", placeOf(list).column-1), "- ", items)
 }
 
-// blank reports whether the line of a key says nothing more.
+// blank reports whether nothing follows a key on its line.
 func (e *editor) blank(key place) bool {
 	rest, _, _ := strings.Cut(e.after(key, ":"), "\n")
 	rest = strings.TrimSpace(strings.TrimPrefix(rest, ":"))

@@ -157,8 +157,7 @@ func (w *policyFile) setDefaults(f *policy.File, unset policy.Action) {
 	}
 }
 
-// namesRaised reports whether the file names a default that defaults.confined would
-// raise: what it says holds in a sandbox, too.
+// namesRaised reports whether the file names a default that defaults.confined would raise.
 func (w *policyFile) namesRaised() bool {
 	raised := []choice{w.Defaults.Bash, w.Defaults.Net, w.Unknown.Read, w.Unknown.Write, w.Env.Unknown, choice(w.Defaults.Unanalysable)}
 	return slices.ContainsFunc(raised, func(c choice) bool { return c.set })

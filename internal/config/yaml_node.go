@@ -24,7 +24,7 @@ func fieldsOf(v reflect.Value) map[string]taggedField {
 	return fields
 }
 
-// setPlace records where a struct stands, if it wants to know.
+// setPlace sets the field At of a struct, if it has one.
 func setPlace(v reflect.Value, at place) {
 	if f := v.FieldByName("At"); f.IsValid() && f.Type() == reflect.TypeFor[place]() {
 		f.Set(reflect.ValueOf(at))

@@ -15,9 +15,8 @@ import (
 	"github.com/toold/toold/policy"
 )
 
-// hostQuestion is one question to a person: about a host, at the ports about which one
-// rule asks. Whoever puts an element into turn uses the rest; the others wait, and find
-// the answer, or ask when the one before them is gone.
+// hostQuestion is one question about a host, at the ports about which one rule asks. The
+// goroutine that puts an element into turn owns the other fields.
 type hostQuestion struct {
 	asks []policy.Decision // one for each port
 	turn chan struct{}     // capacity 1
@@ -103,7 +102,7 @@ func (n *connections) answer(ctx context.Context, rules *rules, q *hostQuestion)
 	if q.said == nil {
 		said, err := n.question(ctx, rules, q.asks)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // whoever waits is gone; that is no answer
+			return context.Cause(ctx) // no answer: the waiting connection is gone
 		}
 		if errors.Is(err, errReplaced) {
 			n.forget(q)

@@ -31,8 +31,8 @@ func (d *Dispatcher) rulesFor(c *Call) *rules {
 	return &rules{policy: r.policy.For(c.client, c.req.AgentID).Within(held), replaced: r.replaced}
 }
 
-// Confinement returns what a sandbox keeps from calls, as far as a policy asks. A call to
-// which a person has added something counts as not confined.
+// Confinement returns what a policy has to know of a sandbox. A call with an escalation counts as not
+// confined.
 func Confinement(p sandbox.Profile) policy.Confinement {
 	return policy.Confinement{
 		View:    p.Mode != sandbox.FullAccess && p.Tier != sandbox.TierC,
@@ -57,7 +57,7 @@ func (d *Dispatcher) authorise(ctx context.Context, c *Call, inv tools.Invocatio
 	return d.ask(ctx, q)
 }
 
-// decided tells the watchers what the policy says, and keeps what it demands.
+// decided notifies the watchers of the policy's decision, and keeps what it demands.
 func (c *Call) decided(v policy.Decision) *message.Decision {
 	c.profile = v.Profile
 	c.tell(message.PolicyDecision{
@@ -78,9 +78,8 @@ func settled(v policy.Decision, said *message.Decision) (*message.Decision, *ref
 	return said, deniedByPolicy(v)
 }
 
-// judge decides effects of a call that show only while it runs, by the policy that is
-// in force at its start. Nobody is asked again: what the policy asks about is allowed
-// only by the rule for which a person has allowed the call.
+// judge decides the effects that appear while a call runs, by the policy at its start. It asks no one: what
+// the policy asks about is allowed only if the same rule asked about the call and a person said yes.
 func (d *Dispatcher) judge(c *Call, said *message.Decision) func(policy.Effect) policy.Decision {
 	rules := d.rulesFor(c).policy
 	return func(e policy.Effect) policy.Decision {
@@ -193,7 +192,7 @@ func written(effects []policy.Effect) []string {
 	return files
 }
 
-// named are the reads and writes of which a person who says yes has seen what they are about.
+// named returns the reads and writes whose paths a person sees before approving.
 func named(effects []policy.Effect) (list []policy.Effect) {
 	for _, e := range effects {
 		ofPath := e.Kind == policy.Read || e.Kind == policy.Write

@@ -15,19 +15,18 @@ import (
 
 const forEver time.Duration = -1
 
-// listener is somebody who wants to know of a client's background calls.
+// listener is notified of a client's background calls.
 type listener struct {
 	client string
 	begun  func(*Call)
 }
 
-// toldAtOnce is how many background calls that ended while nobody of their client
-// was connected are told to the next who connects; the one after gets the rest.
+// toldAtOnce bounds the ended background calls of which a new connection is notified; the next one gets
+// the rest.
 const toldAtOnce = 100
 
-// Join calls begun for each background call of a client: at once for those that
-// run, and for those that ended while nobody of the client was there to be told;
-// then for each that begins, until leave is called. begun must not block.
+// Join calls begun for each background call of a client: those that run, those that ended while it was not
+// connected, and each that begins until leave is called. begun must not block.
 func (d *Dispatcher) Join(client string, begun func(*Call)) (leave func()) {
 	l := &listener{client, begun}
 	d.mu.Lock()
@@ -177,7 +176,7 @@ func (d *Dispatcher) executeSafely(ctx context.Context, c *Call, inv tools.Invoc
 	return d.execute(ctx, c, inv, out)
 }
 
-// start tells how a call began: with what, or why not.
+// start returns how a call began, or why it did not.
 func (c *Call) start() (*message.ToolStarted, *refusal) {
 	for _, e := range c.Events(0) {
 		switch e := e.(type) {

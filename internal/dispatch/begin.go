@@ -30,9 +30,8 @@ func (d *Dispatcher) receive(c *Call) *refusal {
 	return refused
 }
 
-// begin makes the call, the decision and the intent to run durable. Only then may
-// the call run. One that only reads may run before, since it changes nothing:
-// all of it is made durable before anything of it is told.
+// begin makes the call, the decision and the intent to run durable. Only then may the call run. A ReadOnly
+// call may run before, provided nothing is sent to the client first.
 func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision) *refusal {
 	switch {
 	case c.rec != 0:
@@ -48,9 +47,8 @@ func (d *Dispatcher) begin(c *Call, inv tools.Invocation, said *message.Decision
 	return d.taken(c, rec, fresh, err)
 }
 
-// taken goes on from the journal's answer to a call that was to be written down.
-// What it returns ends the call; what the client is told then is for conclude to
-// say, by lost and known.
+// taken handles the journal's answer to recording a call. A refusal ends the call; conclude decides by lost
+// and known what the client receives.
 func (d *Dispatcher) taken(c *Call, rec journal.Record, fresh bool, err error) *refusal {
 	switch {
 	case err != nil:

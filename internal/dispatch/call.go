@@ -48,7 +48,7 @@ type Call struct {
 	rec     journal.Key // zero until the call is recorded
 	born    time.Time
 	stop    context.CancelCauseFunc
-	linger  time.Duration // below zero: for ever
+	linger  time.Duration // negative: unlimited
 	input   *inbox
 	begun   chan struct{} // closed when its process runs, or the call has ended without
 	ended   chan struct{} // closed when the call has its return
@@ -60,7 +60,7 @@ type Call struct {
 	granted   []string         // files that a person has said yes to
 	opened    []policy.Effect  // reads and writes that a person has said yes to
 	widened   *widen.Grant     // what that person has added to the sandbox; closed with the call
-	held      []any            // events that nobody may see before the call is recorded
+	held      []any            // events that are sent once the call is recorded
 	edited    tools.Invocation // runs in the place of the call's own; nil = none
 	elsewhere bool             // another program carries it out; see tools.Elsewhere
 	fenced    bool             // cancelled before it came
@@ -78,7 +78,7 @@ type Call struct {
 	capture  *spool.Capture
 	watchers map[*Watcher]struct{}
 	viewers  map[*Watcher]struct{} // see View
-	leaving  *time.Timer           // runs while nobody watches
+	leaving  *time.Timer           // runs while there is no watcher
 	done     bool
 	progress progress
 }
@@ -183,8 +183,8 @@ func (c *Call) hasNews() bool { return len(c.events) > 0 || c.capture != nil }
 // Call returns the call that is watched.
 func (w *Watcher) Call() *Call { return w.call }
 
-// Detach ends the attachment. When nobody is left, the call has its linger time
-// to find a new watcher before it is cancelled. Detach may be called twice.
+// Detach ends the attachment. A call without watchers is cancelled after its linger time. Detach may be
+// called twice.
 func (w *Watcher) Detach() {
 	c := w.call
 	c.mu.Lock()
@@ -219,8 +219,7 @@ func (c *Call) Cancel(reason string) {
 	c.stop(cancelled{shortened(reason, 500)})
 }
 
-// tell emits an event, as soon as the call is recorded: the repeat of a call that
-// has ended is told its return and nothing else.
+// tell emits an event once the call is recorded: a duplicate receives only the recorded return.
 func (c *Call) tell(event any) {
 	if c.rec == 0 {
 		c.held = append(c.held, event)
@@ -234,7 +233,7 @@ func (c *Call) emit(event any) {
 	c.events = append(c.events, event)
 	switch event.(type) {
 	case message.ToolStarted:
-		closeOnce(c.begun) // whoever waits for that finds the event
+		closeOnce(c.begun) // its waiters find the event
 	case Final:
 		closeOnce(c.ended)
 		c.done = true

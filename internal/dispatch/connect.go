@@ -20,9 +20,8 @@ import (
 // one waits for its turn: a person reads one question after the other.
 const askedAtOnce = 8
 
-// maxDecisions is how many decisions on connections of one call are journalled and
-// told. There is no end of hosts that a call can think of; beyond it nothing new
-// may be contacted.
+// maxDecisions bounds the decisions on connections of one call that are journalled and sent. Beyond it no
+// new host may be contacted.
 const maxDecisions = 4096
 
 // connections decides which hosts one running call may contact. A host that was
@@ -169,9 +168,8 @@ func contact(host string, port uint16) policy.Effect {
 	return e
 }
 
-// tell journals a decision about some ports of a host and sends it, each once, and
-// returns why, as a denial. A decision that lets a connection be made and cannot be
-// journalled is none: whoever it lets through waits until it is.
+// tell journals a decision about ports of a host, sends it once, and returns why as a denial. A connection
+// waits until the decision that allows it is journalled.
 func (n *connections) tell(about []policy.Decision, said message.Decision, why error) error {
 	host := about[0].Effect.Host
 	if why != nil {

@@ -34,7 +34,7 @@ type Options struct {
 	Approvals  *approval.Queue[message.ApprovalRequest]
 	Journal    *journal.Journal
 	Log        *zap.Logger
-	SpoolDir   string // output files of calls, one folder each
+	SpoolDir   string // output files of calls, one directory each
 	// Kill ends the process tree of a call that a crashed daemon left behind.
 	Kill     func(identity string) (bool, error)
 	Limits   Limits
@@ -99,8 +99,8 @@ func New(opt Options) *Dispatcher {
 	return d
 }
 
-// Observe calls seen for each event of each call from now on, when its watchers can read
-// it too, beside those of earlier calls of Observe. seen must not block.
+// Observe calls seen for each later event of each call, once its watchers can read it. seen must not block.
+// Observe may be called several times.
 func (d *Dispatcher) Observe(seen func(c *Call, event any)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,9 +136,8 @@ type Submission struct {
 	Wake    func()        // see Call.Watch
 }
 
-// Submit starts a call, or attaches to it when the same call runs or has run
-// already. It returns at once; everything else is told through the Watcher's
-// call.
+// Submit starts a call, or attaches to the same call if it runs or has run. It does not wait; the Watcher's
+// call has the events.
 func (d *Dispatcher) Submit(s Submission) *Watcher {
 	c, ctx := d.newCall(s)
 	if strings.HasPrefix(c.ID, message.BackgroundPrefix) {

@@ -53,8 +53,8 @@ func (d *Dispatcher) Fence(ctx context.Context, client, id string) bool {
 	return true
 }
 
-// unfence takes a fence away after its call was answered. One whose answer could
-// not be recorded holds on: the call may come again.
+// unfence removes an early cancel once its call is answered. If the answer could not be recorded the cancel
+// stays, since the call may come again.
 func (d *Dispatcher) unfence(c *Call) {
 	if c.lost != nil {
 		d.mu.Lock()

@@ -16,8 +16,7 @@ const (
 	pieceCost = 256
 )
 
-// inbox holds what a running call was sent. The call takes the pieces at once and
-// keeps them until its command reads; what it keeps is counted here.
+// inbox contains the input of a running call, and counts what its command has not read yet.
 type inbox struct {
 	pieces chan tools.Input
 
@@ -36,8 +35,8 @@ func newInbox() *inbox {
 	return &inbox{pieces: make(chan tools.Input, 64), unread: make(map[*piece]struct{})}
 }
 
-// Input hands input to the running command, without waiting. told, which may be nil, must not
-// block: it is called when the command was given the data, or with false when the call has ended.
+// Input passes input to the running command without waiting. told, which may be nil, is called when the
+// command has the data, or with false when the call has ended. It must not block.
 func (c *Call) Input(in tools.Input, told func(taken bool)) *message.Error {
 	c.mu.Lock()
 	running := c.capture != nil && !c.done
@@ -87,14 +86,14 @@ func (b *inbox) forget(p *piece) bool {
 	return true
 }
 
-// drop takes a piece out and tells its sender, once.
+// drop removes a piece and notifies its sender, once.
 func (b *inbox) drop(p *piece, taken bool) {
 	if b.forget(p) && p.told != nil {
 		p.told(taken)
 	}
 }
 
-// close tells the senders of all that the command did not read.
+// close notifies the senders of what the command did not read.
 func (b *inbox) close() {
 	b.mu.Lock()
 	b.closed = true

@@ -151,7 +151,7 @@ func (e endedCall) Status() tools.CallStatus { return e.status }
 // Changed is nil: nothing changes any more.
 func (e endedCall) Changed() <-chan struct{} { return nil }
 
-// ReadAt reads its output as far as it is kept.
+// ReadAt reads its recorded output.
 func (e endedCall) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64) {
 	if e.output == nil {
 		return nil, offset

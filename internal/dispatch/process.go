@@ -60,7 +60,7 @@ func (d *Dispatcher) answer(c *Call, out outcome) {
 	c.emit(final)
 	runtime.Gosched() // to the goroutine that writes it to the client
 	if fresh {
-		d.logReturn(c, out, final.Return) // nobody waits for it
+		d.logReturn(c, out, final.Return) // no one waits for it
 	}
 }
 
@@ -146,8 +146,8 @@ func (d *Dispatcher) rescue(c *Call, out *outcome) {
 	out.refused = &refusal{message.InternalError, "a fault in toold ended the call; report it with the reference " + ref}
 }
 
-// awaitPlace waits for a place among the running calls, and tells the watchers
-// how far the call is from it. The caller leaves the place.
+// awaitPlace waits for a slot among the running calls, and notifies the watchers of the call's position. The
+// caller leaves the slot.
 func (d *Dispatcher) awaitPlace(ctx context.Context, c *Call) (leave func(), refused *refusal) {
 	t := d.places.enter(c.conn)
 	leave = func() { d.places.leave(t) }
@@ -247,7 +247,7 @@ func (d *Dispatcher) spool(c *Call) (dir string) {
 		return ""
 	}
 	dir = filepath.Join(d.opt.SpoolDir, strconv.FormatInt(int64(c.rec), 10))
-	// A folder of this name is of another journal: its output is not this call's.
+	// A directory of this name belongs to another journal.
 	if err := os.RemoveAll(dir); err != nil {
 		d.opt.Log.Warn("cannot remove old output", zap.String("call", c.ID), zap.Error(err))
 	}

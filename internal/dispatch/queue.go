@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// queue hands out the places of running calls, of which one owner has at most each. A free place
-// goes to the owner whose turn it is, and there to the call that came first.
+// queue assigns the slots of running calls, at most each to one owner. A free slot goes to the first call of
+// the next owner in turn.
 type queue struct {
 	each int
 

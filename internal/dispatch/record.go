@@ -81,8 +81,7 @@ func journalOutcome(ret message.ToolReturn, out outcome) journal.Outcome {
 	return o
 }
 
-// Delivered records that a call's return was written to a client. It is told
-// once per client that got it.
+// Delivered records that a call's return was written to a client. It is called once for each.
 func (d *Dispatcher) Delivered(c *Call) {
 	if c.rec == 0 {
 		return
@@ -100,8 +99,8 @@ func building(ret message.ToolReturn) journal.Builder {
 // Recording is the output of one call: of a running one in its capture, of an ended
 // one in its files.
 type Recording interface {
-	// ReadAt reads at most most bytes from an offset, or from the next later one
-	// that is kept; eof tells that nothing more is kept, and nothing will come.
+	// ReadAt reads at most most bytes from an offset, or from the next one that is kept. eof
+	// reports that there are and will be no more.
 	ReadAt(s tools.Stream, offset int64, most int) (p []byte, from int64, eof bool)
 	// Total is how many bytes the stream has had so far, kept or not.
 	Total(s tools.Stream) int64
@@ -154,8 +153,7 @@ func (e *past) ReadAt(s tools.Stream, offset int64, most int) (p []byte, from in
 	return p, offset, offset+int64(len(p)) >= e.spool.Size(s)
 }
 
-// Total is what the return says, or what the files hold if that is more: the
-// return of a call that was cut off by a crash counts nothing.
+// Total is the count of the return, or the size of the files if that is larger, as after a crash.
 func (e *past) Total(s tools.Stream) int64 {
 	counted := [...]int64{e.totals[0], e.totals[1], e.totals[0] + e.totals[1]}[s]
 	if e.spool == nil {

@@ -147,7 +147,7 @@ func (c *Call) resumes() {
 	}
 }
 
-// rejoined notes that somebody watches a call that was kept. Called with mu held.
+// rejoined notes that a kept call has a watcher. The caller holds mu.
 func (c *Call) rejoined() {
 	if c.joined != nil && len(c.watchers) == 1 {
 		closeOnce(c.joined)

@@ -27,7 +27,7 @@ const (
 	triedSince = 30 * 24 * time.Hour
 )
 
-// memory holds the answers that count for a conversation. They end with the daemon.
+// memory contains the answers that count for a conversation, until the daemon ends.
 type memory struct {
 	mu      sync.Mutex
 	answers map[conversation]map[string]earlier // by what they allow; see keyOfEffect

@@ -13,9 +13,8 @@ import (
 	"github.com/toold/toold/tools/spool"
 )
 
-// conclude journals the call's return. One that cannot be journalled is told all
-// the same, since the call must be answered; of a call that is not in the journal
-// at all nothing else is told. fresh is that the return is new, and the call's own.
+// conclude journals the call's return. A return that cannot be journalled is sent all the same: every call is
+// answered. fresh reports that the return is new, and the call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
 	var frame []byte
@@ -93,7 +92,7 @@ func optional[T ~string](s T) *T {
 	return &s
 }
 
-// addResult fills in what a tool reports besides its output.
+// addResult adds what a tool reports apart from its output.
 func (d *Dispatcher) addResult(ret *message.ToolReturn, c *Call, res tools.Result) {
 	if !res.IsError {
 		ret.Status = "success"

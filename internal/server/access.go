@@ -30,7 +30,7 @@ type Token struct {
 	Name   string
 	Secret string
 	Roles  []Role
-	Valid  func() bool // reports whether it is still in force; nil = for ever
+	Valid  func() bool // reports whether it is still in force; nil = always
 }
 
 func (t Token) revoked() bool { return t.Valid != nil && !t.Valid() }

@@ -43,8 +43,8 @@ func (ss *session) receive() (kind int, frame []byte, err error) {
 	return kind, frame, err
 }
 
-// read reads r to its end for a holder that has other bytes besides. What is announced and does
-// not come takes nothing.
+// read reads r to its end for a holder that already has other bytes. It charges what has come, not what is
+// announced.
 func (b *budget) read(r io.Reader, held *int64, other int) (all []byte, err error) {
 	for all = make([]byte, 0, firstBytes); ; {
 		if len(all) == cap(all) {

@@ -219,8 +219,8 @@ func (ss *session) input(m *message.ToolInput) {
 	}
 }
 
-// taken answers an input with a request_id when its command has it, or never
-// will. It is called by whoever gives the input to the command and never waits.
+// taken returns the function that answers an input with a request_id when its command has the data, or never
+// will. It does not block.
 func (ss *session) taken(m *message.ToolInput) func(taken bool) {
 	if m.RequestID == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/toold/toold/message"
 )
 
-// The bounds of a hub. A subscriber that is further behind is told of a gap.
+// The bounds of a hub. A subscriber that is further behind receives a gap.
 const (
 	maxEvents     = 4096
 	maxEventBytes = 16 << 20 // about: what is small in any case counts as smallEvent
@@ -29,8 +29,8 @@ type event struct {
 	size         int
 }
 
-// hub keeps the latest events, once for all subscribers, who read them at their own pace.
-// Whoever causes events never waits for a subscriber. While there is none, nothing is kept.
+// hub keeps the latest events once for all subscribers. Events never wait for a subscriber. Without
+// subscribers it keeps none.
 type hub struct {
 	last func() int64 // number of the last message of the journal
 

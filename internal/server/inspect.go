@@ -56,7 +56,7 @@ func profile(serve http.HandlerFunc) func(*Server, http.ResponseWriter, *http.Re
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, _ Token) { serve(w, r) }
 }
 
-// Reloaded tells which policy holds.
+// Reloaded reports which policy is in force.
 type Reloaded struct {
 	Policy   string   `json:"policy"` // path of the file, or a name
 	Warnings []string `json:"warnings,omitempty"`

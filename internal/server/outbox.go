@@ -11,8 +11,8 @@ const (
 	maxPushed     = 16384
 )
 
-// outbox holds what waits to be written besides live output. Replies are kept as frames, whose
-// bytes count; what others cause is encoded when it is written, and so kept once for all clients.
+// outbox queues what is to be written, apart from live output. Replies are frames, whose bytes count; other
+// messages are encoded when they are written, so that clients share them.
 type outbox struct {
 	poke func()
 
@@ -46,7 +46,7 @@ func (o *outbox) reply(v any) {
 	o.poke()
 }
 
-// full tells whether replies have to wait. Called with mu held.
+// full reports whether replies have to wait. The caller holds mu.
 func (o *outbox) full() bool { return len(o.queue) >= maxReplies || o.held >= maxReplyBytes }
 
 // push queues what others cause. It never blocks.

@@ -88,9 +88,8 @@ func (ss *session) trail() trail {
 // received everything up to the piece with number seq.
 func (t *trail) knows(seq int64) bool { return t.lost.at.IsZero() || t.lost.seq < seq }
 
-// after is where the calls stand for a client that has received everything up to
-// the piece with number seq. Ends that it may not have received are to be told
-// again.
+// after returns the positions of a client that has received everything up to the piece with number seq. Ends
+// that it may not have received are sent again.
 func (t *trail) after(seq int64) []position {
 	calls := slices.Clone(t.calls)
 	at := func(key dispatch.Key) int {
@@ -197,9 +196,8 @@ func (ss *session) resume(conn string, last int64) (goOn func(), ok bool) {
 	}, true
 }
 
-// followFrom attaches the session to a call in the middle of its output. A background
-// call it may follow already, or have told the end of: it was told of it when it
-// began.
+// followFrom attaches the session to a call in the middle of its output, unless it follows the background
+// call already or has sent its end.
 func (ss *session) followFrom(w *dispatch.Watcher, p position) {
 	c := w.Call()
 	ss.mu.Lock()

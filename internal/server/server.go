@@ -43,7 +43,7 @@ type Options struct {
 	// Reload takes up the policy files as they are now. The error says why the
 	// policy that held goes on holding.
 	Reload func() (Reloaded, error)
-	// Policy tells what the last reload came to.
+	// Policy returns the result of the last reload.
 	Policy func() Reloaded
 	// Store says why the team store has not all records, in words that anybody may read; "" =
 	// it has. nil = there is none.
@@ -54,7 +54,7 @@ type Options struct {
 	// words of the package for why; nil = it is not called. It must not block.
 	Refused func(why string)
 
-	AllowedHosts   []string // names of this machine besides the loopback ones, without port
+	AllowedHosts   []string // names of this machine other than the loopback ones, without port
 	OwnOrigins     []string // origins of our own pages, e.g. http://127.0.0.1:7717
 	AllowedOrigins []string // whole origins of further pages that may connect
 

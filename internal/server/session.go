@@ -66,7 +66,7 @@ func newSession(srv *Server, conn *websocket.Conn, who Token) *session {
 	return ss
 }
 
-// poke tells the writer to look. It never blocks.
+// poke wakes the writer. It never blocks.
 func (ss *session) poke() { notify(ss.wake) }
 
 // notify puts an element into a channel of capacity 1.
@@ -175,7 +175,7 @@ func (ss *session) endWriting() {
 
 const lingerFor = 30 * time.Second
 
-// limitLingering sets when lingering is over. The caller holds mu.
+// limitLingering sets the deadline of lingering. The caller holds mu.
 func (ss *session) limitLingering() {
 	within := lingerFor
 	if ss.ending {

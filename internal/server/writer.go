@@ -157,7 +157,7 @@ func (w *writer) ping() error {
 func (w *writer) advance(f *feed) (more bool, err error) {
 	call := f.watcher.Call()
 	if of := call.BackgroundOf(); of != nil && w.ss.follows(of) {
-		return false, nil // told of after the return that names it
+		return false, nil // it follows the return that names it
 	}
 	shown := w.ss.visible(f)
 	// The events are read before the output: when the last one is the return,
@@ -260,9 +260,8 @@ func (w *writer) opened(f *feed, event any) any {
 	return started
 }
 
-// show writes live output, p, that stands at offset at of its stream; the client
-// has the stream up to what the feed says. A call that started before the client
-// asked for binary output goes on as it began.
+// show writes live output p at an offset of its stream; the feed has how much the client got before. A call
+// that started before the client asked for binary output goes on as text.
 func (w *writer) show(f *feed, s tools.Stream, at int64, p []byte) error {
 	now := piece{call: f.watcher.Call().Key(), stream: s, from: f.offsets[s], seq: noSeq}
 	d := message.OutputDelta{CallID: f.watcher.Call().ID, Stream: s.String(), Offset: at}

@@ -7,9 +7,9 @@ import (
 	"github.com/toold/toold/internal/paths"
 )
 
-// Discover returns the workspace of somebody who works in dir, a canonical path: the registered
-// one that contains it, else the root of the git repository, else dir itself. A repository of
-// another user, or one that contains the user's home, does not count.
+// Discover returns the workspace for dir, a canonical path: the registered one that contains it, else the
+// root of its git repository, else dir. A repository of another user, or one that contains home, does not
+// count.
 func Discover(registered []string, dir, home string) string {
 	if root := Containing(registered, dir); root != "" {
 		return root
@@ -25,7 +25,7 @@ func Discover(registered []string, dir, home string) string {
 	return dir
 }
 
-// containsAny reports whether a registered workspace lies in dir.
+// containsAny reports whether dir contains a registered workspace.
 func containsAny(dir string, registered []string) bool {
 	for _, root := range registered {
 		if paths.Within(root, dir) {

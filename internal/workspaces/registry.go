@@ -146,7 +146,7 @@ func (r Registry) write(list []Workspace) error {
 	return nil
 }
 
-// Containing returns the workspace that a canonical path lies in, "" if none.
+// Containing returns the workspace that contains a canonical path, "" if none.
 func Containing(list []string, path string) string {
 	i := slices.IndexFunc(list, func(root string) bool { return paths.Within(path, root) })
 	if i < 0 {

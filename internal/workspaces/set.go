@@ -168,8 +168,7 @@ func (s *Set[T]) retire(u *unit[T]) {
 	}
 }
 
-// closeUnused closes a unit that is out of service and that nobody uses. It is called
-// with mu held.
+// closeUnused closes a unit that is out of service and unused. The caller holds mu.
 func (s *Set[T]) closeUnused(u *unit[T]) {
 	if !u.gone || u.users > 0 || u.err != nil {
 		return
@@ -240,8 +239,8 @@ func (s *Set[T]) Each(do func(root string, value T) error) error {
 	return errors.Join(errs...)
 }
 
-// Close takes all workspaces out of service and waits until those that nobody uses are
-// closed. The others are closed by their last release.
+// Close takes all workspaces out of service and waits until the unused ones are closed. The others are
+// closed by their last release.
 func (s *Set[T]) Close() {
 	if s == nil {
 		return
