@@ -2,6 +2,8 @@ package message
 
 import (
 	"encoding/json"
+
+	"github.com/toold/toold/internal/strict"
 )
 
 // A batch collects the calls of one frame. Each id occurs once and gets exactly
@@ -84,7 +86,7 @@ func argumentBytes(raw json.RawMessage) (text json.RawMessage, problem string) {
 	switch {
 	case len(raw) == 0:
 		return json.RawMessage("null"), ""
-	case hasLoneSurrogate(raw):
+	case strict.Ambiguous(raw, false) != "":
 		return raw, "arguments contain half of a surrogate pair; send valid Unicode text"
 	case raw[0] != '"':
 		return raw, ""

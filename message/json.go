@@ -73,7 +73,7 @@ func unquote(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", errors.New("must be a string")
 	}
-	if hasLoneSurrogate(raw) {
+	if strict.Ambiguous(raw, false) != "" {
 		return "", errors.New("contains half of a surrogate pair")
 	}
 	var s string
@@ -81,31 +81,6 @@ func unquote(raw json.RawMessage) (string, error) {
 		return "", errors.New("must be a string")
 	}
 	return s, nil
-}
-
-// hasLoneSurrogate reports whether a string of valid JSON escapes one half of
-// a surrogate pair without the other.
-func hasLoneSurrogate(raw []byte) bool {
-	for {
-		i := bytes.IndexByte(raw, '\\')
-		if i < 0 || i+1 >= len(raw) {
-			return false
-		}
-		unit, ok := strict.Unit(raw[i:])
-		if !ok {
-			raw = raw[i+2:]
-			continue
-		}
-		raw = raw[i+6:]
-		if unit < 0xD800 || unit > 0xDFFF {
-			continue
-		}
-		low, ok := strict.Unit(raw)
-		if unit > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-			return true
-		}
-		raw = raw[6:]
-	}
 }
 
 // sameJSON reports whether two argument texts are the same value up to white

@@ -104,32 +104,15 @@ func checkText(text json.RawMessage) error {
 	return &ArgumentError{Problem: problem}
 }
 
-// checkStrings refuses the escapes in valid JSON text whose meaning depends on
-// the reader: NUL, which ends a string for the kernel, and half of a surrogate
-// pair, which readers replace in different ways.
+// checkStrings refuses escapes in valid JSON that readers understand differently.
 func checkStrings(text []byte) error {
-	for {
-		i := bytes.IndexByte(text, '\\')
-		if i < 0 {
-			return nil
-		}
-		text = text[i:]
-		unit, ok := strict.Unit(text)
-		switch {
-		case !ok:
-			text = text[2:]
-			continue
-		case unit == 0:
-			return errors.New(`contains a NUL character (\u0000)`)
-		case unit >= 0xd800 && unit < 0xdc00:
-			if low, ok := strict.Unit(text[6:]); !ok || low < 0xdc00 || low > 0xdfff {
-				return fmt.Errorf(`contains half of a surrogate pair (\u%04x)`, unit)
-			}
-			text = text[6:]
-		case unit >= 0xdc00 && unit < 0xe000:
-			return fmt.Errorf(`contains half of a surrogate pair (\u%04x)`, unit)
-		}
-		text = text[6:]
+	switch odd := strict.Ambiguous(text, true); odd {
+	case "":
+		return nil
+	case `\u0000`:
+		return errors.New(`contains a NUL character (\u0000)`)
+	default:
+		return fmt.Errorf("contains half of a surrogate pair (%s)", strings.ToLower(odd))
 	}
 }
 

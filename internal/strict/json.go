@@ -7,10 +7,13 @@
 package strict
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // TooDeep reports whether arrays and objects are nested deeper than most levels. The text
@@ -147,8 +150,34 @@ func Array(text json.RawMessage, most int) ([]json.RawMessage, error) {
 	return elements, nil
 }
 
-// Unit returns the UTF-16 unit of a \uXXXX at the start of text.
-func Unit(text []byte) (unit uint64, ok bool) {
+// Ambiguous returns the first escape that readers understand differently: half of a surrogate pair and, with
+// nul, \u0000, which ends a string for the kernel; "" if there is none.
+func Ambiguous(text []byte, nul bool) string {
+	for {
+		i := bytes.IndexByte(text, '\\')
+		if i < 0 || i+1 >= len(text) {
+			return ""
+		}
+		text = text[i:]
+		u, ok := unit(text)
+		if !ok {
+			text = text[2:]
+			continue
+		}
+		if low, ok := unit(text[6:]); utf16.IsSurrogate(rune(u)) {
+			if !ok || utf16.DecodeRune(rune(u), rune(low)) == utf8.RuneError {
+				return string(text[:6])
+			}
+			text = text[6:]
+		} else if u == 0 && nul {
+			return string(text[:6])
+		}
+		text = text[6:]
+	}
+}
+
+// unit returns the UTF-16 unit of a \uXXXX at the start of text.
+func unit(text []byte) (unit uint64, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
 	}
