@@ -18,7 +18,6 @@ import (
 // says why this request has none of its own.
 type Final struct {
 	Return     *message.ToolReturn
-	Frame      []byte // Return as it is encoded in its own dialect; may be missing
 	Err        *message.Error
 	Background *Call // that runs on after this return; nil when there is none, or it has ended
 	Kept       bool  // there is neither: toold stops, and the next daemon goes on with the call
@@ -114,7 +113,7 @@ func (c *Call) Held() int {
 	n := len(c.asked.Arguments)
 	for _, e := range c.Events(0) {
 		if final, ok := e.(Final); ok && final.Return != nil {
-			n += len(final.Frame) + 3*len(final.Return.Result)
+			n += 3 * len(final.Return.Result)
 		}
 	}
 	if capture := c.Capture(); capture != nil {

@@ -92,8 +92,13 @@ func (d *Dispatcher) Delivered(c *Call) {
 }
 
 func building(ret message.ToolReturn) journal.Builder {
-	encoded := ret.Encode()
-	return func(seq int64) (string, []byte, error) { return ret.ID, encoded.Record(seq), nil }
+	record, err := ret.Recorder()
+	return func(seq int64) (string, []byte, error) {
+		if err != nil {
+			return "", nil, err
+		}
+		return ret.ID, record(seq), nil
+	}
 }
 
 // Recording is the output of one call: of a running one in its capture, of an ended

@@ -17,10 +17,9 @@ import (
 // answered. fresh reports that the return is new, and the call's own.
 func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 	ret := d.makeReturn(c, out)
-	var frame []byte
 	var err error
 	if c.known == nil && c.lost == nil {
-		frame, err = d.record(c, out, &ret)
+		err = d.record(c, out, &ret)
 	}
 	switch {
 	case c.known != nil:
@@ -36,27 +35,26 @@ func (d *Dispatcher) conclude(c *Call, out outcome) (f Final, fresh bool) {
 		d.opt.Log.Error("cannot journal a return", zap.String("call", c.ID), zap.Error(err))
 		d.keepUnsaved(c.rec, unsaved{ret, journalOutcome(ret, out)})
 	}
-	return Final{Return: &ret, Frame: frame, Background: out.started}, true
+	return Final{Return: &ret, Background: out.started}, true
 }
 
-// record journals a return, and its call if needed, and encodes it.
-func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (frame []byte, err error) {
-	encoded := ret.Encode()
+// record journals a return, and its call if needed, and gives it its number.
+func (d *Dispatcher) record(c *Call, out outcome, ret *message.ToolReturn) (err error) {
 	o := journalOutcome(*ret, out)
+	text := building(*ret)
 	build := func(seq int64) (string, []byte, error) {
-		ret.SeqID, frame = seq, encoded.Frame(seq)
-		return ret.ID, encoded.Record(seq), nil
+		ret.SeqID = seq
+		return text(seq)
 	}
 	if c.rec != 0 {
 		if _, err = d.opt.Journal.Finish(context.Background(), c.rec, o, build); err != nil {
 			ret.SeqID = 0
-			return nil, err
 		}
-		return frame, nil
+		return err
 	}
 	rec, fresh, err := d.opt.Journal.Answer(context.Background(), d.journalled(c), out.refused == nil, o, build)
 	d.taken(c, rec, fresh, err)
-	return frame, nil
+	return nil
 }
 
 func (d *Dispatcher) unrecorded(c *Call, r refusal) *message.ToolReturn {

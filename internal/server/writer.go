@@ -309,14 +309,10 @@ func answer(call *dispatch.Call, final dispatch.Final) any {
 	if of := call.BackgroundOf(); of != nil {
 		return final.Return.BackgroundEnded(of.ID)
 	}
-	switch own := call.Answer(*final.Return); {
-	case own != nil:
+	if own := call.Answer(*final.Return); own != nil {
 		return own
-	case final.Frame != nil:
-		return final.Frame
-	default:
-		return final.Return
 	}
+	return final.Return
 }
 
 func (w *writer) send(v any) error {
