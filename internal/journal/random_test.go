@@ -25,7 +25,7 @@ func readNaive(t *testing.T, j *Journal) (n naive) {
 	tab := newTable()
 	arguments := map[Key][]byte{}
 	dir := texts{dir: j.files.log}
-	err := j.write.log.Read(chain.Mark{}, *j.write.end.Load(), func(rec chain.Record) error {
+	err := chain.Read(j.files.log, chain.Mark{}, *j.write.end.Load(), func(rec chain.Record) error {
 		e, err := decodeRecord(rec, dir)
 		if err != nil {
 			return err

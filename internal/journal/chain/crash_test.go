@@ -52,6 +52,9 @@ func appendUntilKilled(path string) error {
 		if err == nil {
 			err = l.Sync(l.Last().Number)
 		}
+		if err == nil {
+			err = l.Extend()
+		}
 		if err != nil {
 			return err
 		}

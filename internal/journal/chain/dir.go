@@ -134,11 +134,14 @@ func (d *directory) Sync() error {
 }
 
 func (d *directory) Same(name string, f File) (size int64, same bool, err error) {
-	size, same, err = sameFile(d.path+"/"+name, f.(diskFile).opened)
+	now, err := os.Stat(filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+		return 0, false, nil
 	}
-	return size, same, err
+	if err != nil {
+		return 0, false, err
+	}
+	return now.Size(), os.SameFile(now, f.(diskFile).opened), nil
 }
 
 // Another process has the lock for as long as a write of some kilobytes takes.

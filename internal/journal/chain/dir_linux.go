@@ -3,7 +3,6 @@ package chain
 import (
 	"errors"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,19 +20,6 @@ func lockFile(f *os.File, lock bool) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// sameFile reports whether a path leads to a file, and the size of that.
-func sameFile(path string, as os.FileInfo) (size int64, same bool, err error) {
-	var now unix.Stat_t
-	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
-		err = unix.Stat(path, &now)
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	was := as.Sys().(*syscall.Stat_t)
-	return now.Size, now.Dev == was.Dev && now.Ino == was.Ino, nil
 }
 
 func syncData(f *os.File) error {

@@ -277,14 +277,9 @@ func (l *Log) WaitFor(most time.Duration) { l.opt.Wait = most }
 // the same time as Update.
 func (l *Log) Begin(segmentBytes int64) { l.opt.SegmentBytes = segmentBytes }
 
-// Read passes the records behind one mark, up to another one, to seen. Both are of records
+// Read passes the records of a log behind one mark, up to another one, to seen. Both are of records
 // that the log has; the zero Mark is before the first. It may be called at any time. The
 // error is ErrNoMark when the log has another record at after, or none.
-func (l *Log) Read(after, to Mark, seen func(Record) error) error {
-	return Read(l.opt.Dir, after, to, seen)
-}
-
-// Read is Log.Read for a log that is not open.
 func Read(dir Dir, after, to Mark, seen func(Record) error) error {
 	return read(after, walk{dir: dir, noted: to, seen: seen, stop: to.Number})
 }

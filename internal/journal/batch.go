@@ -1,0 +1,62 @@
+package journal
+
+import "github.com/toold/toold/internal/journal/chain"
+
+// batch is what is appended with one write.
+type batch struct {
+	table *table
+	log   *chain.Batch // nil before it has begun
+	fresh []Message
+	taken []taken
+	body  encoder // of the last record
+
+	replace func(string) string // texts that are not recorded; nil: none
+}
+
+// begin has it append to the log what a table allows.
+func (b *batch) begin(t *table, log *chain.Batch) { b.table, b.log, b.body.keep = t, log, log.Blob }
+
+// may returns an error unless an event may follow what is known of its call.
+func (b *batch) may(e event) error {
+	k := callOf(e)
+	if k == 0 {
+		return nil
+	}
+	known, err := b.table.recall(k)
+	switch {
+	case err != nil:
+		return err
+	case known == nil:
+		return ErrNotFound
+	}
+	return may(known, e)
+}
+
+// append records an event, if it may follow.
+func (b *batch) append(kind byte, e event) error {
+	if err := b.may(e); err != nil {
+		return err
+	}
+	redacted(e, b.replace)
+	b.body.p, b.body.err = b.body.p[:0], nil
+	if e.fields(&b.body); b.body.err != nil {
+		return b.body.err
+	}
+	before := b.log.Last().Hash
+	mark, err := b.log.Append(kind, b.body.p)
+	if err == nil {
+		b.taken = append(b.taken, taken{e, mark, before, b.log.Time()})
+		b.fresh = append(b.fresh, b.table.apply(e, mark.Number, b.log.Time())...)
+	}
+	return err
+}
+
+// end empties a batch.
+func (b *batch) end() {
+	clear(b.taken)
+	clear(b.fresh)
+	b.log, b.taken, b.fresh = nil, b.taken[:0], b.fresh[:0]
+	if cap(b.body.p) > inRecord {
+		b.body.p = nil
+	}
+}

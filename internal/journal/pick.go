@@ -1,0 +1,70 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/toold/toold/internal/journal/columns"
+)
+
+// condition is what a column must have: one of some hashes.
+type condition struct {
+	column int
+	want   []uint32
+}
+
+// between is numbers of calls or messages: those behind one and before another.
+type between struct{ after, before int64 }
+
+// all reports whether all numbers from one to another are between.
+func (b between) all(least, most int64) bool { return b.after < least && most < b.before }
+
+// between returns the rows of a table with such numbers, which grow.
+func (p *part) between(table int, b between) (columns.Rows, error) {
+	least, most := p.leastSeq, p.mostSeq
+	if table == callRows {
+		least, most = int64(p.least), int64(p.most)
+	}
+	if b.all(least, most) {
+		return columns.Between(0, p.rows(table)), nil
+	}
+	c, err := p.number(table, nNumber)
+	if err != nil {
+		return columns.Rows{}, err
+	}
+	return columns.Between(c.Search(uint64(max(b.after, 0)+1)), c.Search(uint64(b.before))), nil
+}
+
+// pick returns the rows of a table in some order that fulfil conditions, as the chunk alone has
+// them.
+func (p *part) pick(table int, in between, all []condition) (columns.Rows, error) {
+	rows, err := p.between(table, in)
+	if err != nil {
+		return rows, err
+	}
+	for _, c := range all {
+		if rows.Len() == 0 {
+			break
+		}
+		h, err := p.hash(table, c.column)
+		if err != nil {
+			return rows, err
+		}
+		rows = h.Pick(rows, c.want)
+	}
+	return rows, nil
+}
+
+// holds reports whether a row fulfils conditions; has says what it has in a column, as the chunk
+// alone has it.
+func (p *part) holds(table, row int, all []condition, has func(column int, is uint32) uint32) (bool, error) {
+	for _, c := range all {
+		h, err := p.hash(table, c.column)
+		if err != nil {
+			return false, err
+		}
+		if !slices.Contains(c.want, has(c.column, h.At(row))) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
