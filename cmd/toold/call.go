@@ -157,7 +157,7 @@ func (c *callRun) make(ctx context.Context, peer *peer, tool string, arguments j
 
 func (c *callRun) say(format string, args ...any) {
 	if !c.quiet {
-		fmt.Fprintf(c.std.err, "toold: "+format+"\n", args...)
+		_ = show(c.std.err, fmt.Sprintf("toold: "+format+"\n", args...)) // the call counts, not what is said of it
 	}
 }
 
@@ -214,7 +214,7 @@ func (c *callRun) printResult(ret message.ToolReturn) {
 	case ret.ExitCode == nil && ret.Status == "success":
 		c.live.print("stdout", []byte(ret.Result))
 	case ret.ExitCode == nil:
-		fmt.Fprintf(c.std.err, "toold: %s\n", display.Visible(c.failure(ret)))
+		_ = show(c.std.err, "toold: "+display.Visible(c.failure(ret))+"\n")
 		return
 	}
 	if c.live.mid && executor.IsTerminal(c.std.out) {

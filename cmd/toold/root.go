@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 		coded = &exitError{exitUsage, fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	}
 	if coded.err != nil {
-		fmt.Fprintf(std.err, "toold: %v\n", coded.err)
+		_ = show(std.err, fmt.Sprintf("toold: %s\n", display.Visible(coded.err.Error()))) // the exit code says it as well
 	}
 	return coded.code
 }

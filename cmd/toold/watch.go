@@ -225,9 +225,9 @@ func (w *watcher) answered(ctx context.Context, line string) {
 	var refused *message.Error
 	switch {
 	case errors.As(err, &refused):
-		fmt.Fprintln(w.std.err, "toold:", oneLine(refused.Message))
+		_ = show(w.std.err, "toold: "+oneLine(refused.Message)+"\n") // a terminal that is gone ends the program
 	case err != nil && ctx.Err() == nil:
-		fmt.Fprintln(w.std.err, "toold:", oneLine(err.Error()))
+		_ = show(w.std.err, "toold: "+oneLine(err.Error())+"\n")
 	}
 }
 
