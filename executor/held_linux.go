@@ -54,7 +54,7 @@ func (h *Held) begin(c Command) {
 	h.pool.countStart()
 	s, err := openStreams(c)
 	if err == nil {
-		if h.process, err = hold(c, s); err != nil {
+		if h.process, err = hold(c, s, h.pool.slotsOf()); err != nil {
 			s.close()
 		}
 		s.closeChild()
@@ -63,7 +63,7 @@ func (h *Held) begin(c Command) {
 }
 
 // hold hands the command to the sandbox, which keeps it.
-func hold(c Command, s *streams) (*sandbox.Process, error) {
+func hold(c Command, s *streams, slots *sandbox.Slots) (*sandbox.Process, error) {
 	shell, err := findShell()
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func hold(c Command, s *streams) (*sandbox.Process, error) {
 		defer file.Close()
 	}
 	start := s.command(c, append([]string{shell}, argv...))
-	start.Extra, start.Hold = file, true
+	start.Extra, start.Hold, start.Slots = file, true, slots
 	return sandbox.Start(context.Background(), start)
 }
 

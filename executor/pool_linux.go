@@ -47,6 +47,7 @@ type Pool struct {
 
 	reports reportPool
 	counts  counts
+	slots   sandbox.Slots
 
 	mu     sync.Mutex
 	ready  []*readyShell      // oldest first
@@ -138,6 +139,7 @@ func (p *Pool) Close() {
 	}
 	p.dismiss(empty)
 	p.work.Wait()
+	p.slots.Close()
 	p.reports.close()
 }
 
@@ -199,6 +201,14 @@ func (p *Pool) put(s *readyShell, epoch int) {
 	p.discard(drop...)
 }
 
+// slotsOf is where commands find helpers of earlier ones; nil without a pool.
+func (p *Pool) slotsOf() *sandbox.Slots {
+	if p == nil {
+		return nil
+	}
+	return &p.slots
+}
+
 // retirer lets helpers of ended calls go; nil without a pool.
 func (p *Pool) retirer() func(*sandbox.Process) {
 	if p == nil {
@@ -210,6 +220,10 @@ func (p *Pool) retirer() func(*sandbox.Process) {
 // retire has a helper ended when calls rest: the end of its namespaces takes as long as a small
 // command. Of more than the keeper starts at a time the oldest end at once.
 func (p *Pool) retire(helper *sandbox.Process) {
+	if helper.Again() {
+		p.aside(func() { helper.End() })
+		return
+	}
 	p.mu.Lock()
 	p.empty = append(p.empty, helper)
 	most := p.size
@@ -353,7 +367,7 @@ func (p *Pool) refill(ctx context.Context) error {
 			return nil
 		}
 		p.counts.ahead.Add(1)
-		s, err := startReady(ctx, *c)
+		s, err := startReady(ctx, *c, p.slotsOf())
 		if err != nil {
 			return err
 		}

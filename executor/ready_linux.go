@@ -31,7 +31,7 @@ func (c Command) shape() Command {
 func (s *readyShell) fits(c Command) bool { return reflect.DeepEqual(s.shape, c.shape()) }
 
 // startReady starts a shell for commands of the shape c.
-func startReady(ctx context.Context, c Command) (*readyShell, error) {
+func startReady(ctx context.Context, c Command, slots *sandbox.Slots) (*readyShell, error) {
 	shell, err := findShell()
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func startReady(ctx context.Context, c Command) (*readyShell, error) {
 		return nil, err
 	}
 	command := streams.command(c, []string{shell, "--noprofile", "--norc", "-c"})
-	command.Room = room
+	command.Room, command.Slots = room, slots
 	process, err := sandbox.Start(ctx, command)
 	streams.closeChild()
 	if err != nil {
@@ -82,7 +82,7 @@ func ProbePool(ctx context.Context, c Command) error {
 	if err != nil {
 		return err
 	}
-	s, err := startReady(ctx, c)
+	s, err := startReady(ctx, c, nil)
 	if err != nil {
 		return err
 	}

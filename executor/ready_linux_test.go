@@ -150,7 +150,7 @@ func inWorkspace(t *testing.T, mode Terminal, profile sandbox.Mode) Command {
 // ready starts a shell that waits for a script.
 func ready(t *testing.T, c Command) *readyShell {
 	t.Helper()
-	s, err := startReady(t.Context(), c.shape())
+	s, err := startReady(t.Context(), c.shape(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

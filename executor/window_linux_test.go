@@ -95,9 +95,8 @@ type outcome struct {
 // "ran" and the helper has not said so.
 func inWindow(t *testing.T, ctx context.Context, c Command) (*tracer, *Held, <-chan outcome) {
 	t.Helper()
-	p := NewPool(0, nil)
-	t.Cleanup(p.Close)
-	h := p.Hold(c)
+	var none *Pool // whose helper starts the shell from its first thread, which is traced
+	h := none.Hold(c)
 	if h.err != nil {
 		t.Fatal(h.err)
 	}
@@ -163,9 +162,8 @@ func TestACommandWhoseHelperEndsBeforeItsFirstWordMayHaveRun(t *testing.T) {
 func TestACancelBeforeTheCommandMayStartLeavesNothing(t *testing.T) {
 	c := inWorkspace(t, Off, sandbox.WorkspaceWrite)
 	c.Script = "echo ran >ran"
-	p := NewPool(0, nil)
-	t.Cleanup(p.Close)
-	h := p.Hold(c)
+	var none *Pool // whose helper starts the shell from its first thread, which is traced
+	h := none.Hold(c)
 	if h.err != nil {
 		t.Fatal(h.err)
 	}

@@ -27,6 +27,10 @@ type Command struct {
 	// is nil then. 0 = Argv is complete.
 	Room int
 
+	// Slots, if set, may hold the command in a helper of an earlier one, and takes its
+	// helper after it.
+	Slots *Slots
+
 	// Hold keeps the command from starting before Process.Release: the sandbox is made
 	// meanwhile. It has no meaning with Room.
 	Hold bool

@@ -31,7 +31,7 @@ func (p *Process) launch(c Command, spec helper.Spec, handed []*os.File) error {
 // begin is launch once all is prepared.
 func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 	c := p.command
-	if spec.Given {
+	if spec.Given || spec.Again {
 		handed = append([]*os.File{c.Stdin, c.Stdout, c.Stderr}, handed...)
 		spec.Handed = uint64(len(handed))
 	}
@@ -39,6 +39,9 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 	b, err := spec.Encode()
 	if err != nil {
 		return &StageError{Stage: "specification", Err: err}
+	}
+	if p.again && p.adopt(spec, b, handed) {
+		return nil
 	}
 	if err := p.clone(spec); err != nil {
 		return err
@@ -52,6 +55,23 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 		return unavailable("instruct the helper", err)
 	}
 	return nil
+}
+
+// adopt has an idle helper hold the command, if there is one.
+func (p *Process) adopt(spec helper.Spec, encoded []byte, handed []*os.File) bool {
+	for {
+		t := p.command.Slots.take(p.kind)
+		if t == nil {
+			return false
+		}
+		p.slot = *t
+		if p.instruct(spec, encoded, handed) == nil {
+			return true
+		}
+		t.end()
+		p.permit.close()
+		p.slot = slot{kind: p.kind}
+	}
 }
 
 // instruct sends the encoded specification with the descriptors that go with it.
@@ -76,12 +96,16 @@ func (p *Process) clone(spec helper.Spec) error {
 		return &StageError{Stage: "control socket", Err: err}
 	}
 	defer theirs.Close()
+	if p.again {
+		p.mounts = look(nil, nil)
+	}
 	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
 	if p.via != nil && limits.Processes > 0 {
 		limits.Processes++ // bwrap itself
 	}
 	if p.group, err = c.Profile.Groups.New(limits); err != nil {
 		p.control.Close()
+		p.mounts.close()
 		return unavailable("make a control group", err)
 	}
 	p.cmd = helperCommand(c, spec, theirs)
@@ -91,6 +115,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	if err = p.group.Start(p.cmd); err != nil {
 		p.via.wait()
 		p.control.Close()
+		p.mounts.close()
 		_ = p.group.End()
 		return unavailable("clone", err)
 	}
@@ -187,6 +212,7 @@ func (p *Process) abandon() bool {
 	p.doors.close()
 	p.blank.close()
 	p.permit.close()
+	p.mounts.close()
 	gone := p.reap()
 	_ = p.group.End()
 	return gone

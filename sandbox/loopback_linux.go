@@ -101,14 +101,3 @@ func (p *Process) goAhead() {
 		p.order(helper.Order{Kind: helper.OrderGo})
 	}
 }
-
-// orderWith tells the helper, without waiting, and passes descriptors.
-func (p *Process) orderWith(o helper.Order, fds ...int) error {
-	raw, err := p.control.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return control(raw, func(socket int) error {
-		return unix.Sendmsg(socket, o.Encode(), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
-	})
-}

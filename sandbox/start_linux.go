@@ -3,14 +3,15 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -23,13 +24,11 @@ const endWithin = 10 * time.Second
 // Process is a started command together with the helper that holds it. Its
 // methods may be called from several goroutines, End from one.
 type Process struct {
-	cmd      *exec.Cmd
-	control  *os.File
-	via      *bwrap // what cmd is, and who started the helper; nil when cmd is the helper
-	group    *cgroup.Group
-	identity string
-	report   Report
-	cookie   string // of an unconfined call: the variable its processes carry
+	slot
+	via    *bwrap // what cmd is, and who started the helper; nil when cmd is the helper
+	report Report
+	cookie string // of an unconfined call: the variable its processes carry
+	again  bool   // the helper can hold another call after this one
 
 	exited    chan struct{}
 	alone     chan struct{}
@@ -45,8 +44,12 @@ type Process struct {
 	limit   string
 	refused []string
 	left    *helper.Event
+	idle    bool // written before gone is closed: the helper waits for another call
 
 	stuck bool // written by End
+
+	orders sync.Mutex
+	ended  bool // OrderEnd was sent, which is the last one
 
 	lent         *Loopback  // where Lend has put it
 	borrowed     []*os.File // until it is released
@@ -84,6 +87,9 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if c.Profile.Mode == FullAccess || !c.Profile.Tier.apart() { // no namespace ends with the helper
 		p.cookie = "TOOLD_CALL=" + rand.Text()
 		spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], p.cookie)
+	}
+	if p.kind, p.again = slotKindOf(c, spec); p.again {
+		spec.Again = true
 	}
 	if c.Room > 0 {
 		p.blank = newBlankShell(c)
@@ -187,7 +193,7 @@ func (p Profile) ports() (ports []uint64) {
 // the page tables, because it has the parent map the user meanwhile; and whatever the
 // daemon wrote to afterwards would be a page fault.
 func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
-	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal}
+	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal && !spec.Again}
 	if spec.Namespaces {
 		sys.Cloneflags = unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 		if !spec.Shared {
@@ -197,6 +203,9 @@ func helperCommand(c Command, spec helper.Spec, control *os.File) *exec.Cmd {
 			sys.Cloneflags |= unix.CLONE_NEWNET
 		}
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE}
+		if spec.Again {
+			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_SYS_CHROOT)
+		}
 		if len(spec.Ports) > 0 {
 			sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_BIND_SERVICE)
 		}
@@ -267,6 +276,9 @@ func (p *Process) listen() {
 			}
 		case helper.EventLeft:
 			p.left = &event
+		case helper.EventIdle:
+			p.idle = true
+			return
 		}
 		if event.Alone || event.Kind == helper.EventAlone {
 			p.empty = true
@@ -336,18 +348,36 @@ func (p *Process) Runnable(ctx context.Context) bool {
 // is gone needs no orders, nor does one whose socket is full: it is stopped and reads
 // none. One that an unconfined call has stopped is woken for them.
 func (p *Process) order(o helper.Order) (told bool) {
-	raw, err := p.control.SyscallConn()
-	if err != nil {
-		return false
-	}
-	_ = raw.Control(func(fd uintptr) {
-		told = unix.Sendto(int(fd), o.Encode(), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil) == nil
-	})
+	told = p.orderWith(o) == nil
 	if p.cookie != "" {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	}
 	return told
 }
+
+// orderWith is order with descriptors. Nothing is sent after OrderEnd: the helper may hold
+// another call by then.
+func (p *Process) orderWith(o helper.Order, fds ...int) error {
+	p.orders.Lock()
+	defer p.orders.Unlock()
+	if p.ended {
+		return errEnded
+	}
+	p.ended = o.Kind == helper.OrderEnd
+	raw, err := p.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	return control(raw, func(socket int) error {
+		return unix.Sendmsg(socket, o.Encode(), rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	})
+}
+
+var errEnded = errors.New("the call has ended")
 
 // destroy kills the helper, and with it, where there are namespaces, everything.
 func (p *Process) destroy() {
@@ -375,6 +405,10 @@ func (p *Process) End() []Member {
 	case <-patience.C:
 		p.destroy()
 	}
+	if p.giveBack() {
+		p.blank.close()
+		return p.left.Members
+	}
 	p.control.Close() // a helper that cannot even die does not hold up the caller
 	p.doors.close()
 	<-p.gone
@@ -383,6 +417,7 @@ func (p *Process) End() []Member {
 	if p.group.End() != nil {
 		p.stuck = true
 	}
+	p.mounts.close()
 	if p.left == nil && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
 		p.stuck = true
 	}
@@ -390,4 +425,28 @@ func (p *Process) End() []Member {
 		return nil
 	}
 	return p.left.Members
+}
+
+// Again reports whether the helper may hold another call when this one has ended.
+func (p *Process) Again() bool { return p.again }
+
+// giveBack lets the helper hold another call, if it can. One that met a limit cannot: whether
+// the next call meets it could not be seen.
+func (p *Process) giveBack() bool {
+	if !isClosed(p.gone) || !p.idle || p.left == nil || p.limit != "" {
+		return false
+	}
+	t := p.slot
+	t.uses++
+	p.command.Slots.put(&t)
+	return true
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

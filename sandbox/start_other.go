@@ -18,3 +18,6 @@ const advicePlatform = "run the daemon on Linux (in a container, a virtual machi
 func Unsupported() error {
 	return &StageError{Stage: "platform", Err: errPlatform, Advice: advicePlatform}
 }
+
+// Slots holds nothing here: a helper ends with its call.
+type Slots struct{}

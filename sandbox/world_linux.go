@@ -58,7 +58,7 @@ func (w *world) mountsSame() bool {
 }
 
 func (w *world) close() {
-	if w.mounts >= 0 {
+	if w != nil && w.mounts >= 0 {
 		unix.Close(w.mounts)
 		w.mounts = -1
 	}

@@ -259,7 +259,7 @@ func (h *holder) awaitGo(files []uintptr) (others []uintptr, err error) {
 	if order, bad := DecodeOrder(buf[:max(n, 0)]); err != nil || bad != nil || order.Kind != OrderGo {
 		return nil, errGarbled
 	}
-	h.broker.lend(fds)
+	h.lend(fds)
 	for {
 		if _, err = unix.Read(permit, buf); !errors.Is(err, unix.EINTR) {
 			return files[1:], err
@@ -270,7 +270,7 @@ func (h *holder) awaitGo(files []uintptr) (others []uintptr, err error) {
 // watch begins to watch what the command uses.
 func (h *holder) watch() {
 	if h.spec.MemoryBytes > 0 || h.spec.Processes > 0 {
-		// Ends with the process.
-		go h.watchUsage()
+		// Ends with the call.
+		h.tasks.Go(h.watchUsage)
 	}
 }

@@ -132,9 +132,9 @@ func (c *connection) finish(err error) error {
 	return errRefused
 }
 
-// wait tries again and again until the connection is made or fails, its time is over,
+// retry tries again and again until the connection is made or fails, its time is over,
 // or nobody waits for it any more.
-func (b *broker) wait(id uint64, c connection) {
+func (b *broker) retry(id uint64, c connection) {
 	defer c.close()
 	const often, seldom = time.Millisecond, 20 * time.Millisecond
 	for pause := often; ; pause = min(2*pause, seldom) {

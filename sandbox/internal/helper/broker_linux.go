@@ -43,6 +43,7 @@ type broker struct {
 	asking  sync.Mutex            // serialises questions to lenders
 
 	refused refusals
+	work    sync.WaitGroup // serve, and connections that wait
 }
 
 // lend lets the call reach the servers of other calls.
@@ -101,18 +102,38 @@ func canBroker(s *Spec) bool {
 	return err != nil || strings.TrimSpace(string(mode)) < "2"
 }
 
-// serve answers until the helper ends, on a thread of its own.
+// wait returns when no process of the call is left to ask, and nothing is left of the broker.
+func (b *broker) wait() {
+	if b != nil {
+		b.work.Wait()
+	}
+}
+
+// serve answers until the call has no process any more, on a thread of its own.
 func (b *broker) serve() {
 	runtime.LockOSThread()
-	for {
+	defer runtime.UnlockOSThread()
+	defer unix.Close(b.fd) // where that is early, every connect fails from then on
+	defer func() { b.inside.close() }()
+	for b.isAsked() {
 		var n notification
 		switch e := b.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {
 		case 0:
 			b.answer(&n)
 		case unix.ENOENT, unix.EINTR: // who asked is gone
 		default:
-			unix.Close(b.fd) // every connect fails from here on
 			return
+		}
+	}
+}
+
+// isAsked waits for a question. It is false when nobody is left who could ask.
+func (b *broker) isAsked() bool {
+	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
+	for {
+		_, err := unix.Poll(fds, -1)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && fds[0].Revents&unix.POLLIN != 0
 		}
 	}
 }
@@ -127,14 +148,14 @@ func (b *broker) answer(n *notification) {
 	c, err := b.accept(n)
 	if err == nil && b.borrows(&c) {
 		// Ends with the connection, or when the process that waits is gone.
-		go b.borrow(*n, c)
+		b.work.Go(func() { b.borrow(*n, c) })
 		return
 	}
 	if err == nil {
 		var waits bool
 		if waits, err = c.try(); waits {
 			// Ends with the connection, or when the process that waits is gone.
-			go b.wait(n.id, c)
+			b.work.Go(func() { b.retry(n.id, c) })
 			return
 		}
 	}

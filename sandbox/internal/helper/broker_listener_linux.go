@@ -34,6 +34,12 @@ func newListeners() *listeners {
 	return l
 }
 
+func (l *listeners) close() {
+	if l != nil {
+		unix.Close(l.netlink)
+	}
+}
+
 // socketFile is where a socket lies, as the kernel tells it here: half of the inode's
 // number, and the device of its file system, which stat(2) shows differently.
 type socketFile struct{ inode, device uint32 }

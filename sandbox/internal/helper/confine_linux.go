@@ -2,7 +2,6 @@ package helper
 
 import (
 	"errors"
-	"os"
 	"syscall"
 	"unsafe"
 
@@ -31,44 +30,25 @@ func stage(name string, err error) error {
 const StageChdir = "chdir"
 
 // confine puts the process into its view and the calling thread, from which the shell is forked,
-// under Landlock and the filter; the other threads keep watch without capabilities. It returns
-// the version of Landlock and the broker, if any.
-func confine(s *Spec, handed []int) (abi int, b *broker, err error) {
-	// When memory runs out a call goes before the daemon. Where the file cannot
-	// be written the machine's own order holds.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
-	if s.Given {
+// under Landlock and the filter; the other threads keep watch without capabilities, or with those of
+// keepCapabilities. It returns the version of Landlock and the broker, if any.
+func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
+	switch {
+	case s.Given:
 		err = checkGiven(s)
-	} else if s.Namespaces {
-		err = buildView(s, handed)
+	case s.Namespaces:
+		if err = t.enter(); err == nil {
+			err = buildView(s, handed)
+		}
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	if s.Loopback && !s.Given {
-		if err := raiseLoopback(); err != nil {
-			return 0, nil, stage("bring up the loopback", err)
-		}
-		if len(s.Ports) > 0 {
-			if err := openDoors(s.Ports); err != nil {
-				return 0, nil, err
-			}
-		}
-	}
 	if err := limit(s); err != nil {
 		return 0, nil, err
 	}
-	if s.Namespaces && !s.Given {
-		if err := dropCapabilities(); err != nil {
-			return 0, nil, stage("drop capabilities", err)
-		}
-	} else if s.Listed || s.Given {
-		if err := renounce(); err != nil {
-			return 0, nil, stage("drop capabilities", err)
-		}
-	}
-	if s.Processes > 0 && (s.Namespaces || s.Counted) {
-		defer aside(startThreads)()
+	if err := dropCapabilities(s); err != nil {
+		return 0, nil, stage("drop capabilities", err)
 	}
 	// In the view, where a hidden or private folder is not the host's, and without
 	// the capability to enter it all the same.
@@ -123,10 +103,30 @@ func limit(s *Spec) error {
 // (capabilities(7), "The securebits flags").
 const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
-// dropCapabilities takes from every thread all capabilities, and from the
-// calling one, which forks, also every way to get them back. psx reaches threads
-// that C made too, in binaries built with cgo.
-func dropCapabilities() error {
+// dropCapabilities takes all capabilities from every thread, or with Again from the calling one, and
+// from the calling one, which forks, also every way to get them back.
+func dropCapabilities(s *Spec) error {
+	of := psx.Syscall3 // reaches threads that C made too, in binaries built with cgo
+	switch {
+	case s.Namespaces && !s.Given:
+		if err := dropForGood(); err != nil {
+			return err
+		}
+		if s.Again {
+			of = unix.RawSyscall
+		}
+	case s.Listed || s.Given: // an ordinary user, whose programs get none
+	default:
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	return setCapabilities(of, 0)
+}
+
+// dropForGood keeps programs that the calling thread starts from having capabilities.
+func dropForGood() error {
 	for c := uintptr(0); c < 64; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
 			break // past the last one this kernel knows
@@ -134,21 +134,14 @@ func dropCapabilities() error {
 			return err
 		}
 	}
-	if err := unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0); err != nil {
-		return err
-	}
-	return renounce()
+	return unix.Prctl(unix.PR_SET_SECUREBITS, secureBits, 0, 0, 0)
 }
 
-// renounce takes from every thread all capabilities. An ordinary user, who has only
-// those that the daemon was started with, does not get them back by an exec either.
-func renounce() error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
-	}
+// setCapabilities makes these, all below 32, the permitted and effective ones.
+func setCapabilities(syscall3 func(number, a, b, c uintptr) (uintptr, uintptr, syscall.Errno), these uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	_, _, e := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	data := [2]unix.CapUserData{{Effective: these, Permitted: these}}
+	_, _, e := syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
 	if e != 0 {
 		return e
 	}

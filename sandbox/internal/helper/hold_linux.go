@@ -40,51 +40,64 @@ func run() int {
 	if err != nil {
 		return 125 // the daemon is gone or is not one; nobody is left to tell
 	}
-	if spec.Namespaces && !spec.Given {
-		if err := nameUser(&spec); err != nil {
-			send(failure(stage("clone", err))) // of which it is a part
-			return 125
-		}
-	}
-	if len(spec.Overlays) > 0 {
-		return serveOverlays(spec.Overlays)
-	}
-	if spec.Given {
-		if handed, err = takeStreams(&spec, handed); err != nil {
-			send(failure(err))
-			return 125
-		}
-	}
-	h := &holder{spec: spec, alone: make(chan struct{})}
-	h.bound = boundNumbers(&spec) // before the view, in which the kernel's settings cannot be written
-	boundUser(&spec)
-	begin := func() {
-		h.abi, h.broker, err = confine(&spec, handed)
-		deafen()
-		if err == nil && !spec.Probe {
-			err = h.start(files)
-		}
-	}
-	if spec.Shared {
-		onPassingThread(begin)
-	} else {
-		begin()
-	}
+	site, err := settle(&spec)
 	if err != nil {
 		send(failure(err))
 		return 125
 	}
-	if h.blank == nil {
+	if len(spec.Overlays) > 0 {
+		return serveOverlays(spec.Overlays)
+	}
+	for {
+		h := &holder{site: site, spec: spec, alone: make(chan struct{}), over: make(chan struct{})}
+		if err := h.begin(handed, files, deafen); err != nil {
+			send(failure(err))
+			return 125
+		}
+		if spec.Probe {
+			return 0
+		}
+		ended := make(chan struct{})
+		// Ends with the call, and the process with it unless it holds another one.
+		go func() {
+			defer close(ended)
+			h.obey()
+		}()
+		h.reap()
+		<-ended
+		h.rest()
+		if spec, handed, files, err = receiveSpec(); err != nil {
+			return 0 // the daemon has no further call for it
+		}
+	}
+}
+
+// begin confines the call and starts it.
+func (h *holder) begin(handed []int, files []uintptr, deafen func()) error {
+	if h.spec.Given || h.spec.Again {
+		var err error
+		if handed, err = takeStreams(&h.spec, handed); err != nil {
+			return err
+		}
+	}
+	var err error
+	start := func() {
+		h.abi, h.broker, err = h.site.confine(&h.spec, handed)
+		deafen()
+		if err == nil && !h.spec.Probe {
+			err = h.start(files)
+		}
+	}
+	if h.spec.Shared || h.spec.Again {
+		onPassingThread(start)
+	} else {
+		start()
+	}
+	if err == nil && h.blank == nil {
 		send(Event{Kind: EventStarted, ABI: h.abi, Brokered: h.broker != nil})
 		h.watch()
 	}
-	if spec.Probe {
-		return 0
-	}
-	// Ends the process when the daemon says so or is gone.
-	go h.obey()
-	h.reap()
-	select {} // obey ends the process
+	return err
 }
 
 func failure(err error) Event {
@@ -102,14 +115,18 @@ func failure(err error) Event {
 
 // holder is the parent of the shell.
 type holder struct {
+	site   *site
 	spec   Spec
 	abi    int
 	broker *broker // judges connections to local sockets; nil = there are none
-	bound  bool    // process numbers are limited, and not processes
 	shell  int
-	input  inputFiles    // set by start
-	blank  *blank        // until the shell has its script; obey's once it runs
-	alone  chan struct{} // closed when no process of the call is left
+	input  inputFiles     // set by start
+	blank  *blank         // until the shell has its script; obey's once it runs
+	alone  chan struct{}  // closed when no process of the call is left
+	over   chan struct{}  // closed when what watches the call is to end
+	tasks  sync.WaitGroup // what watches the call
+	last   uint32         // the last thread that the call cannot change
+	joined bool           // other calls may reach its network, or it theirs
 
 	full sync.Once // it was told that the call has all the processes it may have
 
@@ -140,11 +157,12 @@ func (h *holder) start(extra []uintptr) error {
 		extra = []uintptr{uintptr(h.blank.read)}
 		attr.Env = h.spec.Env
 	}
+	h.site.threads()
 	if err := limitNumbers(&h.spec, null); err != nil {
 		return err
 	}
 	if h.spec.Seccomp {
-		if err := restrictOthers(&h.spec); err != nil { // late: it has all its threads
+		if h.last, err = restrictOthers(&h.spec); err != nil { // late: it has all its threads
 			return stage("seccomp", err)
 		}
 	}
@@ -275,6 +293,26 @@ func (h *holder) releaseTerminal() {
 	}
 }
 
+// isUntouched reports whether the call could change no thread of the helper, with which the
+// next one would begin: since the filter was made none has come.
+func (h *holder) isUntouched() bool {
+	now, err := lastThread()
+	return err == nil && h.spec.Seccomp && now <= h.last
+}
+
+// leaveTerminal gives up the controlling terminal, so that the next call can have its own.
+func (h *holder) leaveTerminal() {
+	if !h.spec.Terminal {
+		return
+	}
+	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // it was hung up, and is nobody's any more
+	}
+	_ = unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0)
+	unix.Close(tty)
+}
+
 // obey carries out the daemon's orders. When the daemon is gone it kills everything.
 func (h *holder) obey() {
 	if h.blank != nil {
@@ -291,9 +329,10 @@ func (h *holder) obey() {
 		case OrderGive:
 			h.give(order.Script)
 		case OrderGo:
-			h.broker.lend(fds)
+			h.lend(fds)
 			h.release()
 		case OrderLend:
+			h.joined = true
 			for _, fd := range fds {
 				// Ends when the other helper is gone.
 				go h.spec.serveLoopback(fd)
@@ -316,7 +355,11 @@ func (h *holder) obey() {
 			send(h.list(EventMembers))
 		case OrderEnd:
 			send(h.list(EventLeft))
-			h.end(0)
+			h.clear()
+			if !h.spec.Again {
+				syscall.Exit(0)
+			}
+			return
 		}
 	}
 }
@@ -324,11 +367,39 @@ func (h *holder) obey() {
 // end kills what is left and ends the process. With a pid namespace the kernel
 // does it, and the daemon's wait returns only when all are gone.
 func (h *holder) end(code int) {
-	for !h.spec.apart() && !h.isAlone(0) {
+	if !h.spec.apart() {
+		h.clear()
+	}
+	syscall.Exit(code)
+}
+
+// lend lets the call reach the servers of others.
+func (h *holder) lend(lenders []int) {
+	h.joined = h.joined || len(lenders) > 0
+	h.broker.lend(lenders)
+}
+
+// clear kills what is left and returns when nothing is.
+func (h *holder) clear() {
+	for !h.isAlone(0) {
 		h.kill()
 		h.isAlone(10 * time.Millisecond) // then again, for what was born between two looks
 	}
-	syscall.Exit(code)
+}
+
+// rest takes away what the call has made and reports that the helper waits for another one.
+// Where something of the call may be left, the helper ends.
+func (h *holder) rest() {
+	close(h.over)
+	h.tasks.Wait()
+	h.broker.wait()
+	h.leaveTerminal()
+	reusable := !h.joined && h.isUntouched()
+	clean := !usesNetwork() && !usesIPC()
+	if !reusable || !clean || h.site.base.leave() != nil {
+		syscall.Exit(0)
+	}
+	send(Event{Kind: EventIdle})
 }
 
 // isAlone waits at most d for the last process of the call to end.

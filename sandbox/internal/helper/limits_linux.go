@@ -115,11 +115,11 @@ func lower(which int, n uint64) error {
 // as it may have, so that no more can be started. The helper's own count. ended are
 // those that have just left the table.
 func (h *holder) noteFull(all []Proc, ended uint64) {
-	if h.spec.Processes == 0 || !h.spec.Counted && (!h.spec.Namespaces || os.Getuid() == 0 && !h.bound) {
+	if h.spec.Processes == 0 || !h.spec.Counted && (!h.spec.Namespaces || os.Getuid() == 0 && !h.site.bound) {
 		return // nothing bounds them
 	}
 	most, now := h.spec.Processes, ended
-	if h.bound {
+	if h.site.bound {
 		most += groupNumbers
 	}
 	if !h.spec.apart() { // the table is the machine's

@@ -174,7 +174,7 @@ func (b *broker) borrow(n notification, c connection) {
 	}
 	waits, err := c.try()
 	if waits {
-		b.wait(n.id, c)
+		b.retry(n.id, c)
 		return
 	}
 	b.refused.note(&c, err)

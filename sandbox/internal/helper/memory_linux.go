@@ -18,9 +18,16 @@ const usageEvery = 100 * time.Millisecond
 // that bounds memory nothing better is possible.
 func (h *holder) watchUsage() {
 	runtime.LockOSThread() // one of those that were there before the call: see restrictOthers
+	defer runtime.UnlockOSThread()
 	var shared sharedMemory
+	again := time.NewTicker(usageEvery)
+	defer again.Stop()
 	for {
-		time.Sleep(usageEvery)
+		select {
+		case <-h.over:
+			return
+		case <-again.C:
+		}
 		all := Processes()
 		h.noteFull(all, 0)
 		if h.spec.MemoryBytes > 0 && h.overMemory(h.pick(all), &shared) {

@@ -218,8 +218,8 @@ func restrictCalls(s *Spec) (*broker, error) {
 		fd, err := install(filter(true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 		if err == nil {
 			b := newBroker(s, fd)
-			// Ends with the helper.
-			go b.serve()
+			// Ends with the call.
+			b.work.Go(b.serve)
 			return b, nil
 		}
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EBUSY) {

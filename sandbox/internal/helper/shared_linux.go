@@ -63,18 +63,19 @@ func othersFilter(last uint32) []bpf.Instruction {
 
 // restrictOthers puts the second filter on the calling thread and what it forks: it may change
 // none of the machine's processes, and none of the helper's threads.
-func restrictOthers(s *Spec) error {
-	last := ^uint32(0)
+// It returns the last of them.
+func restrictOthers(s *Spec) (last uint32, err error) {
+	last = ^uint32(0)
 	for {
 		if s.apart() {
 			now, err := lastThread()
 			if err != nil || now == last {
-				return err
+				return last, err
 			}
 			last = now
 		}
 		if _, err := install(othersFilter(last), 0); err != nil || !s.apart() {
-			return err
+			return last, err
 		}
 	}
 }

@@ -8,7 +8,9 @@ import "golang.org/x/sys/unix"
 func onPassingThread(f func()) { f() }
 
 // restrictOthers refuses, as restrictCalls does.
-func restrictOthers(*Spec) error { return unix.ENOSYS }
+func restrictOthers(*Spec) (uint32, error) { return 0, unix.ENOSYS }
+
+func lastThread() (uint32, error) { return 0, unix.ENOSYS }
 
 // restrictSockets refuses too.
 func restrictSockets(bool) error { return unix.ENOSYS }

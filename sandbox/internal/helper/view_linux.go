@@ -47,9 +47,6 @@ type tree struct {
 // One recursive mount_setattr(2) freezes the host's tree instead of one remount
 // for each mount, and copies taken before it keep their freedom.
 func buildView(s *Spec, handed []int) error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return stage("make mounts private", err)
-	}
 	roots, err := takeRoots(s.Roots)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type Spec struct {
 	Seccomp    bool
 	Terminal   bool // descriptor 0 is its controlling terminal
 	Probe      bool // confine, report and end: start nothing
+	Again      bool // with Namespaces, not Shared: hold another call when this one has ended. The streams of the command come first of Handed
 	Hold       bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
 
 	Roots    []Root
@@ -79,7 +80,7 @@ type Order struct {
 	Script string // of OrderGive
 }
 
-// The orders. The first one is always OrderRun; it carries the Spec in a memory
+// The orders. The first one of a call is OrderRun; it carries the Spec in a memory
 // file and perhaps one more descriptor for the command.
 const (
 	OrderRun       = "run"
@@ -93,7 +94,7 @@ const (
 	OrderKill      = "kill"       // SIGKILL to every process of the call
 	OrderWaiting   = "waiting"    // answered by EventWaiting
 	OrderList      = "list"       // answered by EventMembers
-	OrderEnd       = "end"        // answered by EventLeft; whatever still runs is killed, the helper ends
+	OrderEnd       = "end"        // answered by EventLeft; whatever still runs is killed; then EventIdle with Again, else the helper ends
 )
 
 // Event is one report of the helper.
@@ -127,6 +128,7 @@ const (
 	EventLimit     = "limit"   // Text names the limit that the call has met
 	EventRefused   = "refused" // Text names a local socket of the machine that was not connected to
 	EventLeft      = "left"
+	EventIdle      = "idle" // nothing of the call is left, and the next OrderRun is awaited
 )
 
 // These come with descriptors: of a mount; of the socket for names and those for

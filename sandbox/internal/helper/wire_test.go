@@ -10,7 +10,7 @@ import (
 
 func fullSpec() Spec {
 	return Spec{
-		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true, Hold: true,
+		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true, Again: true, Hold: true,
 		Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
 		Hide:  []string{"/home/u/.ssh", "/a=b"}, Masks: []string{"/w/.env"}, Protect: []string{"/work space/.git/config"},
 		Sockets: []string{"/run/s"},

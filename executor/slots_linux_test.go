@@ -1,0 +1,197 @@
+package executor_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toold/toold/executor"
+)
+
+// inSlot runs a command in a pool, and returns what it printed and the number of its helper.
+func inSlot(t *testing.T, p *executor.Pool, c executor.Command) (printed string, helper int) {
+	t.Helper()
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	c.Started = func(s executor.Started) { helper = s.PID }
+	if _, err := p.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), helper
+}
+
+// again runs first, and then second in the same helper: as often as it takes until the helper
+// is there when the second one begins.
+func again(t *testing.T, first, second executor.Command) (printed string) {
+	t.Helper()
+	p := executor.NewPool(0, nil)
+	defer p.Close()
+	for {
+		_, one := inSlot(t, p, first)
+		// The helper gets ready meanwhile, or not.
+		printed, two := inSlot(t, p, second)
+		if one == two {
+			return printed
+		}
+	}
+}
+
+const traces = `echo "tmp: $(ls -A /tmp /var/tmp /dev/shm /run 2>/dev/null | tr '\n' ' ')"
+echo "processes: $(cat /proc/[0-9]*/comm 2>/dev/null | grep -cx sleep)"
+echo "tcp: $(tail -qn +2 /proc/net/tcp /proc/net/tcp6 | wc -l)"
+echo "unix: $(tail -n +2 /proc/net/unix | wc -l)"
+echo "mounts: $(wc -l </proc/self/mountinfo)"
+echo "umask: $(umask)"
+echo "limits: $(ulimit -a | cksum)"
+echo "nice: $(nice)"
+echo "descriptors: $(ls /proc/self/fd | wc -l)"
+echo "cwd: $PWD"
+echo "status: $(grep -E 'Cap|Sig[BIC]|NoNew|Seccomp|Cpus' /proc/self/status | cksum)"
+for kind in uts ipc net mnt user cgroup; do readlink /proc/self/ns/$kind; done | wc -l
+env | sort
+`
+
+func TestACallSeesNothingOfTheOneThatUsedItsSandboxBefore(t *testing.T) {
+	t.Parallel()
+	for _, mode := range terminals {
+		before := in(t, mode, `mkdir /tmp/d; echo secret | tee /tmp/d/f /var/tmp/f /dev/shm/f >/dev/null
+cd /tmp; umask 077; ulimit -n 64; renice 5 $$ >/dev/null; export LEFT=x
+trap '' INT TERM HUP
+(setsid sleep 1000 >/dev/null 2>&1 </dev/null &) ; nohup sleep 1000 >/dev/null 2>&1 </dev/null &
+stty -echo 2>/dev/null; true`)
+		c := before
+		c.Script = traces
+		fresh, _ := run(t, c)
+		got := again(t, before, c)
+		// Where a workspace below /tmp is, the way to it is there.
+		if diff := cmp.Diff(fresh.Out+fresh.Err, got); diff != "" {
+			t.Errorf("%s: (-fresh +again)\n%s", mode, diff)
+		}
+	}
+}
+
+func TestACallCannotChangeTheHelperThatHoldsTheNextOne(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	before := in(t, executor.Off, `renice -n 19 -p 1; chrt -b -p 0 1; taskset -p 1 1; prlimit --pid 1 --nofile=10:10; ionice -c 3 -p 1
+kill -STOP 1; kill -TERM 1; kill -KILL 1; kill -HUP 1; kill -USR1 1
+python3 - <<'END'
+import os, resource
+for name, change in {
+    "nice": lambda t: os.setpriority(os.PRIO_PROCESS, t, 19),
+    "scheduler": lambda t: os.sched_setscheduler(t, os.SCHED_BATCH, os.sched_param(0)),
+    "affinity": lambda t: os.sched_setaffinity(t, {0}),
+    "limit": lambda t: resource.prlimit(t, resource.RLIMIT_FSIZE, (1, 1)),
+}.items():
+    for thread in os.listdir("/proc/1/task"):
+        try:
+            change(int(thread))
+            print("changed", name, thread)
+        except OSError:
+            pass
+for path in ("mem", "environ", "maps", "root", "cwd", "fd/0"):
+    try:
+        os.readlink("/proc/1/" + path) if path in ("root", "cwd", "fd/0") else open("/proc/1/" + path).read(1)
+        print("read", path)
+    except OSError:
+        pass
+END
+`)
+	p := executor.NewPool(0, nil)
+	defer p.Close()
+	if got, _ := inSlot(t, p, before); strings.Contains(got, "changed") || strings.Contains(got, "read ") {
+		t.Errorf("got %q", got)
+	}
+	c := before
+	c.Script = "ulimit -a; nice; grep -E 'Cpus_allowed:|State' /proc/1/status; head -c 100 /dev/zero >f; stat -c %s f"
+	fresh, _ := run(t, c)
+	if diff := cmp.Diff(fresh.Out+fresh.Err, again(t, before, c)); diff != "" {
+		t.Errorf("(-fresh +again)\n%s", diff)
+	}
+}
+
+func TestASandboxInWhichSomethingIsLeftIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	for name, script := range map[string]string{
+		"a segment of System V":        `import ctypes; print(ctypes.CDLL(None).shmget(0, 4096, 0o1600) >= 0)`,
+		"semaphores":                   `import ctypes; print(ctypes.CDLL(None).semget(0, 1, 0o1600) >= 0)`,
+		"a queue of System V":          `import ctypes; print(ctypes.CDLL(None).msgget(0, 0o1600) >= 0)`,
+		"a connection that was closed": connectionThatWaits,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := executor.NewPool(0, nil)
+			defer p.Close()
+			got, helper := inSlot(t, p, in(t, executor.Off, "python3 -c '"+script+"'"))
+			if got != "True\n" {
+				t.Fatalf("got %q", got)
+			}
+			for !errors.Is(syscall.Kill(helper, 0), syscall.ESRCH) { // it ends by itself
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+}
+
+// connectionThatWaits leaves a connection in TIME_WAIT: who closes first has to wait (RFC 9293).
+const connectionThatWaits = `
+import socket
+s = socket.create_server(("127.0.0.1", 0))
+c = socket.create_connection(s.getsockname())
+d, _ = s.accept()
+c.shutdown(socket.SHUT_WR); print(d.recv(1) == b""); d.close(); c.recv(1)
+`
+
+// What cannot be seen afterwards must not be possible.
+func TestACallMakesNoMessageQueue(t *testing.T) {
+	t.Parallel()
+	requireProgram(t, "python3")
+	c := in(t, executor.Off, `python3 -c 'import ctypes, os; print(ctypes.CDLL(None).mq_open(b"/q", os.O_CREAT | os.O_RDWR, 0o600, None))'`)
+	expect(t, c, result{Out: "-1\n"})
+}
+
+func TestASandboxServesOnlyCommandsWithItsLimits(t *testing.T) {
+	t.Parallel()
+	before := in(t, executor.Off, "true")
+	c := before
+	c.Script = "ulimit -n"
+	c.Sandbox.Limits.OpenFiles = 100
+	p := executor.NewPool(0, nil)
+	defer p.Close()
+	for range 5 {
+		_, one := inSlot(t, p, before)
+		got, two := inSlot(t, p, c)
+		if one == two || got != "100\n" {
+			t.Errorf("helpers %d and %d: got %q", one, two, got)
+		}
+	}
+}
+
+// What the pool keeps is a child of this process: goleak of TestMain does not see it.
+func TestSandboxesThatWaitEndWithThePoolAndWhenCallsRest(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, "true")
+	for _, closed := range []bool{true, false} {
+		p := executor.NewPool(0, nil)
+		_, helper := inSlot(t, p, c)
+		if closed {
+			p.Close()
+			if _, err := os.Stat("/proc/" + strconv.Itoa(helper)); err == nil {
+				t.Error("a helper outlives its pool")
+			}
+			continue
+		}
+		for !errors.Is(syscall.Kill(helper, 0), syscall.ESRCH) {
+			time.Sleep(time.Millisecond)
+		}
+		p.Close()
+	}
+}

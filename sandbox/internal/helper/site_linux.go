@@ -1,0 +1,68 @@
+package helper
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// site is what a helper has for all its calls.
+type site struct {
+	base    *base  // nil: it holds one call
+	bound   bool   // process numbers are limited, and not processes
+	threads func() // waits for startThreads
+}
+
+// settle does once what no call changes: the user, limits of the namespaces, the network.
+func settle(s *Spec) (*site, error) {
+	t := &site{threads: func() {}}
+	// When memory runs out a call goes before the daemon. Where the file cannot
+	// be written the machine's own order holds.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	own := s.Namespaces && !s.Given
+	if own {
+		if err := nameUser(s); err != nil {
+			return nil, stage("clone", err) // of which it is a part
+		}
+	}
+	if len(s.Overlays) > 0 {
+		return t, nil
+	}
+	t.bound = boundNumbers(s) // before the view, in which the kernel's settings cannot be written
+	boundUser(s)
+	if s.Again || s.Processes > 0 && (s.Namespaces || s.Counted) {
+		t.threads = aside(startThreads)
+	}
+	if own && s.Loopback {
+		if err := s.openNetwork(); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case s.Again:
+		var err error
+		t.base, err = newBase()
+		return t, stage("make the base of several views", err)
+	case own:
+		return t, stage("make mounts private", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+	}
+	return t, nil
+}
+
+func (s *Spec) openNetwork() error {
+	if err := raiseLoopback(); err != nil {
+		return stage("bring up the loopback", err)
+	}
+	if len(s.Ports) == 0 {
+		return nil
+	}
+	return openDoors(s.Ports)
+}
+
+// enter gives a call a root of its own.
+func (t *site) enter() error {
+	if t.base == nil {
+		return nil
+	}
+	return stage("copy the machine's mounts", t.base.enter())
+}

@@ -1,0 +1,157 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toold/toold/sandbox/cgroup"
+	"github.com/toold/toold/sandbox/internal/helper"
+)
+
+const (
+	// mostIdleSlots is how many helpers wait for a call.
+	mostIdleSlots = 16
+	// mostUses is how many calls a helper holds, one after the other.
+	mostUses = 64
+	// restFor is how long no call may have ended before those that wait are ended.
+	restFor = time.Second
+)
+
+// Slots keeps helpers whose call has ended and holds the next ones in them: see Command.Slots. The
+// zero value is ready, nil keeps none. The methods may be called from several goroutines.
+type Slots struct {
+	work sync.WaitGroup // helpers on their way out
+
+	mu     sync.Mutex
+	idle   []*slot     // the one used last is the last
+	rest   *time.Timer // ends all that are idle; nil before the first
+	closed bool
+}
+
+// slot is a helper with what belongs to it: its namespaces and its control group.
+type slot struct {
+	cmd      *exec.Cmd
+	control  *os.File
+	group    *cgroup.Group
+	identity string
+	kind     slotKind
+	mounts   *world // what the mounts of its base were copied from
+	uses     int
+}
+
+// slotKind is what a helper cannot change once it has begun.
+type slotKind struct {
+	limits Limits
+	groups *cgroup.Root
+}
+
+// slotKindOf is false for commands whose helper holds no other: those without namespaces of
+// toold's own making, with the machine's network, or with connections to hosts by name.
+func slotKindOf(c Command, spec helper.Spec) (slotKind, bool) {
+	fits := c.Slots != nil && spec.Namespaces && spec.Loopback
+	special := spec.Shared || spec.Given || len(spec.Ports) > 0
+	p := c.Profile
+	return slotKind{p.Limits, p.Groups}, fits && !special
+}
+
+// take returns an idle helper of the kind, or nil.
+func (s *Slots) take(kind slotKind) *slot {
+	for {
+		found := s.pop(kind)
+		if found == nil || found.isReady() {
+			return found
+		}
+		found.end()
+	}
+}
+
+func (s *Slots) pop(kind slotKind) *slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.idle) - 1; i >= 0; i-- {
+		if found := s.idle[i]; found.kind == kind {
+			s.idle = append(s.idle[:i:i], s.idle[i+1:]...)
+			return found
+		}
+	}
+	return nil
+}
+
+// put takes a helper whose call has ended, or ends it.
+func (s *Slots) put(t *slot) {
+	drop := t
+	s.mu.Lock()
+	if !s.closed && t.uses < mostUses {
+		s.idle, drop = append(s.idle, t), nil
+		s.await()
+	}
+	if len(s.idle) > mostIdleSlots {
+		drop, s.idle = s.idle[0], s.idle[1:]
+	}
+	s.mu.Unlock()
+	if drop != nil {
+		drop.end()
+	}
+}
+
+// await has all that are idle ended when calls rest. Called with mu held.
+func (s *Slots) await() {
+	if s.rest == nil {
+		s.rest = time.AfterFunc(restFor, func() { s.endIdle(false) })
+		return
+	}
+	s.rest.Reset(restFor)
+}
+
+// Close ends all that are idle, and every other one with its call.
+func (s *Slots) Close() {
+	s.endIdle(true)
+	s.work.Wait()
+}
+
+func (s *Slots) endIdle(last bool) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.work.Add(1)
+	defer s.work.Done()
+	old := s.idle
+	s.idle, s.closed = nil, last
+	if last && s.rest != nil {
+		s.rest.Stop()
+	}
+	s.mu.Unlock()
+	for _, t := range old {
+		t.end()
+	}
+}
+
+// isReady reports whether the helper lives and the machine's mounts are those that it copied.
+func (t *slot) isReady() bool {
+	gone := false
+	raw, err := t.control.SyscallConn()
+	if err == nil {
+		err = control(raw, func(fd int) error {
+			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, err := unix.Poll(fds, 0)
+			gone = n != 0 // it has nothing to say, so it has ended
+			return err
+		})
+	}
+	return err == nil && !gone && t.mounts.same()
+}
+
+// end ends an idle helper and returns when it is gone.
+func (t *slot) end() {
+	t.control.Close()
+	_ = t.cmd.Process.Kill()
+	_ = t.cmd.Wait()
+	_ = t.group.End()
+	t.mounts.close()
+}
