@@ -6,11 +6,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/executor"
 )
@@ -39,6 +38,28 @@ func again(t *testing.T, first, second executor.Command) (printed string) {
 		printed, two := inSlot(t, p, second)
 		if one == two {
 			return printed
+		}
+	}
+}
+
+// awaitEnd returns when the process, a child of this one, has ended by itself.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if n == 1 {
+			return
+		}
+		if !errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
 		}
 	}
 }
@@ -134,9 +155,7 @@ func TestASandboxInWhichSomethingIsLeftIsNotUsedAgain(t *testing.T) {
 			if got != "True\n" {
 				t.Fatalf("got %q", got)
 			}
-			for !errors.Is(syscall.Kill(helper, 0), syscall.ESRCH) { // it ends by itself
-				time.Sleep(time.Millisecond)
-			}
+			awaitEnd(t, helper)
 		})
 	}
 }
@@ -189,9 +208,7 @@ func TestSandboxesThatWaitEndWithThePoolAndWhenCallsRest(t *testing.T) {
 			}
 			continue
 		}
-		for !errors.Is(syscall.Kill(helper, 0), syscall.ESRCH) {
-			time.Sleep(time.Millisecond)
-		}
+		awaitEnd(t, helper)
 		p.Close()
 	}
 }

@@ -28,12 +28,6 @@ type base struct{ root int }
 
 // newBase makes a file system with these directories the root of the mount namespace.
 func newBase() (*base, error) {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return nil, err
-	}
-	if err := keepCapabilities(); err != nil {
-		return nil, err
-	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil, err

@@ -394,7 +394,7 @@ func (h *holder) rest() {
 	h.tasks.Wait()
 	h.broker.wait()
 	h.leaveTerminal()
-	reusable := !h.joined && h.isUntouched()
+	reusable := h.site.base != nil && !h.joined && h.isUntouched()
 	clean := !usesNetwork() && !usesIPC()
 	if !reusable || !clean || h.site.base.leave() != nil {
 		syscall.Exit(0)

@@ -38,13 +38,20 @@ func settle(s *Spec) (*site, error) {
 			return nil, err
 		}
 	}
-	switch {
-	case s.Again:
-		var err error
-		t.base, err = newBase()
-		return t, stage("make the base of several views", err)
-	case own:
-		return t, stage("make mounts private", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+	if !own {
+		return t, nil
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, stage("make mounts private", err)
+	}
+	if !s.Again {
+		return t, nil
+	}
+	if err := keepCapabilities(); err != nil {
+		return nil, stage("drop capabilities", err)
+	}
+	if base, err := newBase(); err == nil { // else it holds one call: pivot_root(2) is refused in an initramfs
+		t.base = base
 	}
 	return t, nil
 }
