@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -433,7 +434,10 @@ func (p *Process) Again() bool { return p.again }
 // giveBack lets the helper hold another call, if it can. One that met a limit cannot: whether
 // the next call meets it could not be seen.
 func (p *Process) giveBack() bool {
-	if !isClosed(p.gone) || !p.idle || p.left == nil || p.limit != "" {
+	if !isClosed(p.gone) || !p.idle || p.left == nil {
+		return false
+	}
+	if p.limit != "" || p.group.Met() != (cgroup.Met{}) {
 		return false
 	}
 	t := p.slot

@@ -195,6 +195,13 @@ func (w *blank) release(shell int) error {
 	return unix.Close(w.write)
 }
 
+// close ends the pipe of a shell that was not released.
+func (w *blank) close() {
+	if w != nil {
+		unix.Close(w.write)
+	}
+}
+
 // prelude restores the descriptor and the variables of a fresh shell.
 func prelude(shellName, script string) string {
 	return fmt.Sprintf("exec %d<&-\nunset BASH_ENV\nBASH_EXECUTION_STRING=%s\nSECONDS=0\n: %s\n",

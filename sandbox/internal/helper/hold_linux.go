@@ -393,6 +393,7 @@ func (h *holder) rest() {
 	close(h.over)
 	h.tasks.Wait()
 	h.broker.wait()
+	h.blank.close()
 	h.leaveTerminal()
 	reusable := h.site.base != nil && !h.joined && h.isUntouched()
 	clean := !usesNetwork() && !usesIPC()
