@@ -38,18 +38,13 @@ func filled(t *testing.T, n int, c Command) *Pool {
 // ran it.
 func callPool(t *testing.T, p *Pool, c Command) (out string, waited bool) {
 	t.Helper()
-	p.mu.Lock()
-	waiting := map[int]bool{}
-	for _, s := range p.ready {
-		waiting[s.process.PID()] = true
-	}
-	p.mu.Unlock()
 	var b bytes.Buffer
 	c.Stdout = &b
-	c.Started = func(s Started) { waited = waiting[s.PID] }
-	if _, err := p.Run(t.Context(), c); err != nil {
+	h := p.Hold(c)
+	if _, err := h.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
+	waited = h.waited
 	return b.String(), waited
 }
 
