@@ -6,4 +6,5 @@ type PoolCounts struct {
 	Started int64 // sandboxes started for calls for which none did
 	Ahead   int64 // sandboxes started before there was a call for them
 	Waiting int64 // shells that wait now
+	Idle    int64 // helpers that wait for another call
 }

@@ -87,7 +87,7 @@ func (p *Pool) Counts() PoolCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &p.counts
-	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.ready))}
+	return PoolCounts{Hits: c.hits.Load(), Started: c.started.Load(), Ahead: c.ahead.Load(), Waiting: int64(len(p.ready)), Idle: int64(p.slots.Idle())}
 }
 
 // countStart counts a sandbox that is started for a call.

@@ -81,6 +81,13 @@ func (s *Slots) pop(kind slotKind) *slot {
 	return nil
 }
 
+// Idle is how many helpers wait for a call.
+func (s *Slots) Idle() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.idle)
+}
+
 // put takes a helper whose call has ended, or ends it.
 func (s *Slots) put(t *slot) {
 	drop := t

@@ -400,6 +400,7 @@ func (h *holder) rest() {
 	if !reusable || !clean || h.site.base.leave() != nil {
 		syscall.Exit(0)
 	}
+	h.site.renew()
 	send(Event{Kind: EventIdle})
 }
 

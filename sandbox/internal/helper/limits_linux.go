@@ -36,7 +36,7 @@ const groupNumbers = 64
 // up the processes it could not get any, and Go's runtime gives up without. When it
 // returns they are free: no further one is started then (see restrictOthers).
 func startThreads() {
-	const enough = 12 // it has fewer goroutines, the collector of garbage included
+	const enough = 12 + renewEvery // it has fewer goroutines, the collector of garbage included
 	var all, release, free sync.WaitGroup
 	all.Add(enough)
 	release.Add(1)

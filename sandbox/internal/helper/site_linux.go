@@ -11,6 +11,17 @@ type site struct {
 	base    *base  // nil: it holds one call
 	bound   bool   // process numbers are limited, and not processes
 	threads func() // waits for startThreads
+	calls   int    // that it has held
+}
+
+// renewEvery is how many calls take a thread with them before as many are started.
+const renewEvery = 4
+
+// renew has the threads for another call: the one that started the last is gone.
+func (t *site) renew() {
+	if t.calls++; t.calls%renewEvery == 0 {
+		startThreads()
+	}
 }
 
 // settle does once what no call changes: the user, limits of the namespaces, the network.
