@@ -72,7 +72,7 @@ var layers = []row{
 
 	{"shell", []string{"internal/paths", "policy", "shell/programs"}, []string{"sh"}},
 	{"tools/bash", []string{"internal/paths", "internal/display", "shell", "tools", "policy", "shell/programs", "executor", "sandbox", "sandbox/egress", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, nil},
-	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, []string{"go-udiff"}},
+	{"tools/files", []string{"internal/redact", "internal/paths", "internal/display", "internal/spell", "tools", "policy", "sandbox", "sandbox/masks", "sandbox/protect", "sandbox/widen"}, []string{"gotextdiff", "go-udiff"}},
 	{"tools/spool", []string{"internal/redact", "tools"}, nil},
 	{"tools/calls", []string{"internal/redact", "internal/display", "tools", "policy", "sandbox"}, nil},
 	{"tools/elsewhere", []string{"internal/display", "tools", "policy"}, nil},
@@ -115,6 +115,7 @@ var modules = map[string]string{
 	"go-toml":       "github.com/pelletier/go-toml/v2/unstable", // which names the place of each setting
 	"go-udiff":      "github.com/aymanbagabas/go-udiff",
 	"go-yaml":       "github.com/goccy/go-yaml",
+	"gotextdiff":    "github.com/hexops/gotextdiff",
 	"hujson":        "github.com/tailscale/hujson",
 	"jsonschema-go": "github.com/google/jsonschema-go",
 	"otel":          "go.opentelemetry.io/otel",
@@ -248,6 +249,17 @@ func (r row) allows(p string) bool {
 	return slices.ContainsFunc(r.modules, func(m string) bool {
 		return p == modules[m] || strings.HasPrefix(p, modules[m]+"/")
 	})
+}
+
+func TestTheTwoDiffModulesMeetInOneFile(t *testing.T) {
+	t.Parallel()
+	for _, s := range parse(t).dirs["tools/files"] {
+		for _, spec := range s.Imports {
+			if strings.Contains(spec.Path.Value, "diff") && s.name != "tools/files/diff.go" && !s.test() {
+				t.Errorf("%s imports %s; only diff.go does", s.name, spec.Path.Value)
+			}
+		}
+	}
 }
 
 func TestEveryModuleHasAReason(t *testing.T) {

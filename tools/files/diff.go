@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
-	"github.com/aymanbagabas/go-udiff/myers"
+	"github.com/hexops/gotextdiff"
+	"github.com/hexops/gotextdiff/myers"
+	"github.com/hexops/gotextdiff/span"
 )
 
 const (
@@ -33,14 +35,7 @@ func unified(from, to, before, after string, most int) string {
 	if lines := strings.Count(before, "\n") + strings.Count(after, "\n"); lines > diffLines {
 		return fmt.Sprintf("--- %s\n+++ %s\n\\ Diff left out: %d lines are too many to compare\n", from, to, lines)
 	}
-	compare := udiff.Lines
-	if strings.Count(before, "\n")+strings.Count(after, "\n") <= exactLines {
-		compare = myers.ComputeEdits
-	}
-	u, err := udiff.ToUnifiedDiff(from, to, before, compare(before, after), diffContext)
-	if err != nil {
-		return fmt.Sprintf("--- %s\n+++ %s\n\\ Diff left out: %v\n", from, to, err)
-	}
+	u := gotextdiff.ToUnified(from, to, before, edits(before, after))
 	return strings.ToValidUTF8(format(u, head, most), "\ufffd")
 }
 
@@ -66,9 +61,30 @@ func trimEqual(a, b string) (head int, restA, restB string) {
 	return head, a[:len(a)-m], b[:len(b)-m]
 }
 
+func edits(before, after string) []gotextdiff.TextEdit {
+	if strings.Count(before, "\n")+strings.Count(after, "\n") <= exactLines {
+		return myers.ComputeEdits("", before, after)
+	}
+	var list []gotextdiff.TextEdit
+	line, offset := 1, 0
+	at := func(to int) span.Point {
+		line += strings.Count(before[offset:to], "\n")
+		if to == len(before) && to > 0 && before[to-1] != '\n' {
+			line++ // as if the last line ended
+		}
+		offset = to
+		return span.NewPoint(line, 1, to)
+	}
+	for _, e := range udiff.Lines(before, after) {
+		start, end := at(e.Start), at(e.End)
+		list = append(list, gotextdiff.TextEdit{Span: span.New("", start, end), NewText: e.New})
+	}
+	return list
+}
+
 // format writes a diff whose line numbers are increased by skipped. (The package's own
 // form counts an empty side as one line.)
-func format(u udiff.UnifiedDiff, skipped, most int) string {
+func format(u gotextdiff.Unified, skipped, most int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", u.From, u.To)
 	left := 0 // lines that do not fit
@@ -82,7 +98,7 @@ func format(u udiff.UnifiedDiff, skipped, most int) string {
 				left++
 				continue
 			}
-			b.WriteByte(map[udiff.OpKind]byte{udiff.Delete: '-', udiff.Insert: '+', udiff.Equal: ' '}[l.Kind])
+			b.WriteByte(map[gotextdiff.OpKind]byte{gotextdiff.Delete: '-', gotextdiff.Insert: '+', gotextdiff.Equal: ' '}[l.Kind])
 			b.WriteString(l.Content)
 			if !strings.HasSuffix(l.Content, "\n") {
 				b.WriteString("\n\\ No newline at end of file\n")
@@ -95,12 +111,12 @@ func format(u udiff.UnifiedDiff, skipped, most int) string {
 	return b.String()
 }
 
-func count(lines []udiff.Line) (before, after int) {
+func count(lines []gotextdiff.Line) (before, after int) {
 	for _, l := range lines {
-		if l.Kind != udiff.Insert {
+		if l.Kind != gotextdiff.Insert {
 			before++
 		}
-		if l.Kind != udiff.Delete {
+		if l.Kind != gotextdiff.Delete {
 			after++
 		}
 	}
