@@ -14,7 +14,7 @@ import (
 
 const (
 	// mostIdleSlots is how many helpers wait for a call.
-	mostIdleSlots = 16
+	mostIdleSlots = 64
 	// mostUses is how many calls a helper holds, one after the other.
 	mostUses = 64
 	// restFor is how long no call may have ended before those that wait are ended.
