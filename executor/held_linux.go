@@ -110,8 +110,8 @@ func (h *Held) Run(ctx context.Context, c Command) (Exit, error) {
 	return exit, nil
 }
 
-// release lets the command run, once its writes will be reported. Where a shell that waited is not
-// to be used, since something has changed, or is gone, a fresh one runs the script.
+// release lets the command run, once its writes will be reported. Where a shell or a sandbox that
+// waited is not to be used, since something has changed, or is gone, another one runs the script.
 func (h *Held) release(ctx context.Context, c Command) error {
 	h.streams.reader.watch(h.pool)
 	h.process.Borrow(c.Loopback)
@@ -120,9 +120,9 @@ func (h *Held) release(ctx context.Context, c Command) error {
 	}
 	err := h.process.Release(ctx)
 	switch {
-	case h.waited && errors.Is(err, sandbox.ErrGone):
-		h.pool.fail(ctx, "a shell that waited is not used", err)
-	case !h.waited || !errors.Is(err, sandbox.ErrChanged):
+	case errors.Is(err, sandbox.ErrGone):
+		h.pool.fail(ctx, "a sandbox that waited is not used", err)
+	case !errors.Is(err, sandbox.ErrChanged):
 		return err
 	}
 	h.Drop()

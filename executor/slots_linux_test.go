@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toold/toold/executor"
+	"github.com/toold/toold/sandbox"
 )
 
 // inSlot runs a command in a pool, and returns what it printed and the number of its helper.
@@ -151,9 +152,13 @@ func TestASandboxInWhichSomethingIsLeftIsNotUsedAgain(t *testing.T) {
 		"semaphores":                   `import ctypes; print(ctypes.CDLL(None).semget(0, 1, 0o1600) >= 0)`,
 		"a queue of System V":          `import ctypes; print(ctypes.CDLL(None).msgget(0, 0o1600) >= 0)`,
 		"a connection that was closed": connectionThatWaits,
+		"the weight of the session":    `import os; os.system("until echo 19 >>/proc/self/autogroup; do :; done 2>/dev/null"); print(True)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if _, err := os.Stat("/proc/self/autogroup"); err != nil && strings.Contains(script, "autogroup") {
+				t.Skip("the kernel has none")
+			}
 			p := executor.NewPool(0, nil)
 			defer p.Close()
 			got, helper := inSlot(t, p, in(t, executor.Off, "python3 -c '"+script+"'"))
@@ -178,8 +183,43 @@ c.shutdown(socket.SHUT_WR); print(d.recv(1) == b""); d.close(); c.recv(1)
 func TestACallMakesNoMessageQueue(t *testing.T) {
 	t.Parallel()
 	requireProgram(t, "python3")
-	c := in(t, executor.Off, `python3 -c 'import ctypes, os; print(ctypes.CDLL(None).mq_open(b"/q", os.O_CREAT | os.O_RDWR, 0o600, None))'`)
-	expect(t, c, result{Out: "-1\n"})
+	c := in(t, executor.Off, `python3 -c '
+import ctypes, os
+c = ctypes.CDLL(None, use_errno=True)
+for more in (0, os.O_EXCL):
+    print(c.mq_open(b"/q", os.O_CREAT | os.O_RDWR | more, 0o600, None), os.strerror(ctypes.get_errno()))'`)
+	const refused = "-1 Operation not permitted\n"
+	expect(t, c, result{Out: refused + refused})
+}
+
+func TestACallLeavesNoDescriptorInItsHelper(t *testing.T) {
+	t.Parallel()
+	c := in(t, executor.Off, "true")
+	caches, err := sandbox.OpenCaches(t.Context(), t.TempDir(), []sandbox.Cache{{Path: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caches.Close()
+	c.Sandbox.Caches = caches
+	p := executor.NewPool(0, nil)
+	defer p.Close()
+	open := map[int][]int{} // by helper
+	for range 8 {
+		_, helper := inSlot(t, p, c)
+		for p.Counts().Idle == 0 && lives(helper) {
+			runtime.Gosched()
+		}
+		fds, err := os.ReadDir("/proc/" + strconv.Itoa(helper) + "/fd")
+		if err == nil {
+			open[helper] = append(open[helper], len(fds))
+		}
+	}
+	for helper, counts := range open {
+		// The runtime opens some of its own, once.
+		if last := len(counts) - 1; last > 1 && counts[last] > counts[1] {
+			t.Errorf("helper %d had %v descriptors after its calls", helper, counts)
+		}
+	}
 }
 
 func TestASandboxServesOnlyCommandsWithItsLimits(t *testing.T) {

@@ -9,11 +9,18 @@ import (
 // reap waits for the end of the killed helper, at most endWithin, since a process that waits for
 // a device dies only when that answers. It reports whether the helper is gone.
 func (p *Process) reap() bool {
-	reaped := make(chan struct{})
-	// Ends with the helper. Nobody waits for it longer than endWithin.
-	go func() {
+	return waited(func() {
 		_ = p.cmd.Wait() // its status says nothing about the command
 		p.via.wait()
+	})
+}
+
+// waited reports whether wait returned within endWithin.
+func waited(wait func()) bool {
+	reaped := make(chan struct{})
+	// Ends with wait. No one waits for it longer than endWithin.
+	go func() {
+		wait()
 		close(reaped)
 	}()
 	patience := time.NewTimer(endWithin)

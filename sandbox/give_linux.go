@@ -90,7 +90,7 @@ func (p *Process) Give(script string) error {
 // Why Release does not use a shell that waited, of which nothing has run.
 var (
 	ErrChanged = errors.New("cannot run a script: what the sandbox was made from has changed")
-	ErrGone    = errors.New("cannot run a script: the shell that waited is gone")
+	ErrGone    = errors.New("cannot run a script: the shell that waited, or its sandbox, is gone")
 )
 
 // Release lets the command run that Hold has kept, or the script that Give has

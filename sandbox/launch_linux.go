@@ -66,11 +66,12 @@ func (p *Process) adopt(spec helper.Spec, encoded []byte, handed []*os.File) boo
 		}
 		p.slot = *t
 		if p.instruct(spec, encoded, handed) == nil {
+			p.used = true
 			return true
 		}
 		t.end()
 		p.permit.close()
-		p.slot = slot{kind: p.kind}
+		p.slot, p.permit = slot{kind: p.kind}, nil
 	}
 }
 
@@ -178,8 +179,12 @@ func (p *Process) await(ctx context.Context) (helper.Event, error) {
 	if p.abandon() && errors.Is(err, io.EOF) {
 		err = p.unavailable(stageHear, fmt.Errorf("it ended: %v", p.cmd.ProcessState))
 	}
-	if ctx.Err() != nil {
+	var dir *DirError
+	switch {
+	case ctx.Err() != nil:
 		err = fmt.Errorf("cannot start the command: %w", context.Cause(ctx))
+	case p.used && !errors.As(err, &dir):
+		err = fmt.Errorf("%w: %w", ErrGone, err) // the next one may do better
 	}
 	return helper.Event{}, err
 }

@@ -15,8 +15,6 @@ import (
 const (
 	// mostIdleSlots is how many helpers wait for a call.
 	mostIdleSlots = 64
-	// mostUses is how many calls a helper holds, one after the other.
-	mostUses = 64
 	// restFor is how long no call may have ended before those that wait are ended.
 	restFor = time.Second
 )
@@ -40,7 +38,6 @@ type slot struct {
 	identity string
 	kind     slotKind
 	mounts   *world // what the mounts of its base were copied from
-	uses     int
 }
 
 // slotKind is what a helper cannot change once it has begun.
@@ -65,7 +62,7 @@ func (s *Slots) take(kind slotKind) *slot {
 		if found == nil || found.isReady() {
 			return found
 		}
-		found.end()
+		s.discard(found)
 	}
 }
 
@@ -90,9 +87,14 @@ func (s *Slots) Idle() int {
 
 // put takes a helper whose call has ended, or ends it.
 func (s *Slots) put(t *slot) {
+	if !t.mounts.same() {
+		t.end()
+		s.endIdle(false) // which are older
+		return
+	}
 	drop := t
 	s.mu.Lock()
-	if !s.closed && t.uses < mostUses {
+	if !s.closed {
 		s.idle, drop = append(s.idle, t), nil
 		s.await()
 	}
@@ -102,6 +104,20 @@ func (s *Slots) put(t *slot) {
 	s.mu.Unlock()
 	if drop != nil {
 		drop.end()
+	}
+}
+
+// discard ends a helper beside what the caller does, unless no one would wait for it.
+func (s *Slots) discard(t *slot) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		// Ends with the helper. Close waits.
+		s.work.Go(t.end)
+	}
+	s.mu.Unlock()
+	if closed {
+		t.end()
 	}
 }
 
@@ -154,11 +170,11 @@ func (t *slot) isReady() bool {
 	return err == nil && !gone && t.mounts.same()
 }
 
-// end ends an idle helper and returns when it is gone.
+// end ends an idle helper and returns when it is gone, or does not die.
 func (t *slot) end() {
 	t.control.Close()
 	_ = t.cmd.Process.Kill()
-	_ = t.cmd.Wait()
+	waited(func() { _ = t.cmd.Wait() })
 	_ = t.group.End()
 	t.mounts.close()
 }

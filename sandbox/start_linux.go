@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toold/toold/sandbox/cgroup"
 	"github.com/toold/toold/sandbox/internal/helper"
 )
 
@@ -30,6 +29,7 @@ type Process struct {
 	report Report
 	cookie string // of an unconfined call: the variable its processes carry
 	again  bool   // the helper can hold another call after this one
+	used   bool   // it has held another one before
 
 	exited    chan struct{}
 	alone     chan struct{}
@@ -72,6 +72,16 @@ type Process struct {
 //
 // The files are the caller's to close. Who gets a Process must call End.
 func Start(ctx context.Context, c Command) (*Process, error) {
+	for {
+		p, err := start(ctx, c)
+		if !errors.Is(err, ErrGone) {
+			return p, err
+		}
+	}
+}
+
+// start is Start; the error is ErrGone when a helper was used that had held another command.
+func start(ctx context.Context, c Command) (*Process, error) {
 	spec, handed, err := c.spec()
 	if err != nil {
 		return nil, &StageError{Stage: "profile", Err: err}
@@ -403,12 +413,12 @@ func (p *Process) End() []Member {
 	defer patience.Stop()
 	select {
 	case <-p.gone:
+		if p.giveBack() {
+			p.blank.close()
+			return p.left.Members
+		}
 	case <-patience.C:
 		p.destroy()
-	}
-	if p.giveBack() {
-		p.blank.close()
-		return p.left.Members
 	}
 	p.control.Close() // a helper that cannot even die does not hold up the caller
 	p.doors.close()
@@ -434,23 +444,13 @@ func (p *Process) Again() bool { return p.again }
 // giveBack lets the helper hold another call, if it can. One that met a limit cannot: whether
 // the next call meets it could not be seen.
 func (p *Process) giveBack() bool {
-	if !isClosed(p.gone) || !p.idle || p.left == nil {
+	if !p.idle || p.left == nil {
 		return false
 	}
-	if p.limit != "" || p.group.Met() != (cgroup.Met{}) {
+	if p.limit != "" || !p.group.Fresh() {
 		return false
 	}
 	t := p.slot
-	t.uses++
 	p.command.Slots.put(&t)
 	return true
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -36,3 +36,6 @@ func (g *Group) Met() Met { return Met{} }
 
 // End does nothing.
 func (g *Group) End() error { return nil }
+
+// Fresh is true.
+func (g *Group) Fresh() bool { return true }

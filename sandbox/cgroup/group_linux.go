@@ -124,6 +124,23 @@ func (g *Group) Met() Met {
 	}
 }
 
+// Fresh reports whether the next call in the group would find it as a new one: no limit was met,
+// and little memory is charged to it, which may be that of files.
+func (g *Group) Fresh() bool {
+	if g == nil {
+		return true
+	}
+	if g.Met() != (Met{}) {
+		return false
+	}
+	if !g.root.memory {
+		return true
+	}
+	const little = 64 << 20
+	used, err := strconv.ParseUint(strings.Join(words(g.dir, "memory.current"), ""), 10, 64)
+	return err == nil && used < little
+}
+
 // count reads a number of a short file, without the poller of os.ReadFile.
 func (g *Group) count(file, name string) int {
 	fd, err := unix.Open(filepath.Join(g.dir, file), unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	"kernel.org/pub/linux/libs/security/libcap/psx"
@@ -13,8 +12,9 @@ import (
 // A helper may hold several calls, one after the other (Spec.Again): what it costs to start
 // a program and to make a network is paid once. Of a call nothing stays. Its processes are
 // dead, which the helper, their init, has seen; its mounts, with /tmp and all that is private,
-// are removed; and a helper whose call left something in the network or in System V IPC ends
-// instead of holding another. (Landlock keeps calls from making POSIX message queues.)
+// are removed; and a helper whose call used the network, left something in System V IPC or
+// changed what the kernel keeps of a process or session ends instead of holding another. (The
+// filter keeps calls from making POSIX message queues.)
 
 // Directories of the base.
 const (
@@ -28,6 +28,9 @@ type base struct{ root int }
 
 // newBase makes a file system with these directories the root of the mount namespace.
 func newBase() (*base, error) {
+	if err := unix.Chroot("/"); err != nil { // where it is refused, each view would be
+		return nil, err
+	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -43,10 +46,14 @@ func newBase() (*base, error) {
 	for _, dir := range []string{baseHost, baseView} {
 		err = errors.Join(err, unix.Mkdirat(root, dir, 0o700))
 	}
-	return &base{root}, errors.Join(err,
-		unix.MoveMount(root, "", unix.AT_FDCWD, "/", unix.MOVE_MOUNT_F_EMPTY_PATH),
-		unix.Fchdir(root),
-		unix.PivotRoot(".", baseHost))
+	const place = "/proc" // which is there wherever there are calls
+	if err = errors.Join(err, unix.MoveMount(root, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)); err != nil {
+		return nil, err
+	}
+	if err = errors.Join(unix.Fchdir(root), unix.PivotRoot(".", baseHost)); err != nil {
+		return nil, errors.Join(err, unix.Chdir("/"), unix.Unmount(place, unix.MNT_DETACH))
+	}
+	return &base{root}, nil
 }
 
 // enter makes a fresh copy of the machine's mounts the root of this process.
@@ -70,43 +77,46 @@ func (b *base) leave() error {
 		unix.Unmount(baseView, unix.MNT_DETACH))
 }
 
-// usesNetwork reports whether the network has a socket of TCP or UDP, or a connection
-// that waits for its end (TIME_WAIT), for which no process is needed.
-func usesNetwork() bool {
-	const of = "/proc/self/net/"
-	text, err := os.ReadFile(of + "sockstat")
-	text6, err6 := os.ReadFile(of + "sockstat6")
-	if err != nil || err6 != nil && !errors.Is(err6, os.ErrNotExist) {
-		return true
-	}
-	for line := range strings.Lines(string(append(text, text6...))) {
-		f := strings.Fields(line)
-		if len(f) == 0 || f[0] == "sockets:" || strings.HasPrefix(f[0], "FRAG") {
-			continue
-		}
-		for i := 1; i+1 < len(f); i += 2 {
-			counts := f[i] == "inuse" || f[i] == "tw"
-			if counts && f[i+1] != "0" {
-				return true
-			}
-		}
-	}
-	return false
+// traces is what a call may change and its end does not undo.
+type traces struct {
+	loopback  string // counters of lo: of each connection something may be left, TIME_WAIT at least
+	autogroup string // the weight of the session (sched(7))
+	oom, core string // oom_score_adj, coredump_filter: of a process, and so of its children
 }
 
-// usesIPC reports whether a segment, a set of semaphores or a queue of System V exists:
-// each is a line after the head (sysvipc(7)).
-func usesIPC() bool {
-	for _, kind := range []string{"shm", "sem", "msg"} {
-		b, err := os.ReadFile("/proc/sysvipc/" + kind)
+// readTraces fails when something cannot be known.
+func readTraces() (t traces, err error) {
+	for _, f := range []struct {
+		to   *string
+		file string
+	}{{&t.autogroup, "autogroup"}, {&t.oom, "oom_score_adj"}, {&t.core, "coredump_filter"}, {&t.loopback, "net/dev"}} {
+		b, err := os.ReadFile("/proc/self/" + f.file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // the kernel may be built without
+			return t, err
+		}
+		*f.to = string(b)
+	}
+	return t, nil
+}
+
+// isClean reports whether nothing of a call is left. It is called when no process of the
+// call lives, and still in its view.
+func (t traces) isClean() bool {
+	now, err := readTraces()
+	if err != nil || now != t {
+		return false
+	}
+	for _, table := range []string{"self/net/unix", "self/net/ip6_flowlabel", "sysvipc/shm", "sysvipc/sem", "sysvipc/msg"} {
+		b, err := os.ReadFile("/proc/" + table)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if err != nil || bytes.Count(b, []byte("\n")) > 1 {
-			return true
+		const head = 1 // each further line is an entry
+		if err != nil || bytes.Count(b, []byte("\n")) > head {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // keepCapabilities leaves every thread those with which views are made and

@@ -80,6 +80,7 @@ func (h *holder) begin(handed []int, files []uintptr, deafen func()) error {
 			return err
 		}
 	}
+	h.handed = handed
 	var err error
 	start := func() {
 		h.abi, h.broker, err = h.site.confine(&h.spec, handed)
@@ -126,6 +127,7 @@ type holder struct {
 	over   chan struct{}  // closed when what watches the call is to end
 	tasks  sync.WaitGroup // what watches the call
 	last   uint32         // the last thread that the call cannot change
+	handed []int          // descriptors to keep until the call has ended
 	joined bool           // other calls may reach its network, or it theirs
 
 	full sync.Once // it was told that the call has all the processes it may have
@@ -301,16 +303,19 @@ func (h *holder) isUntouched() bool {
 }
 
 // leaveTerminal gives up the controlling terminal, so that the next call can have its own.
-func (h *holder) leaveTerminal() {
+func (h *holder) leaveTerminal() error {
 	if !h.spec.Terminal {
-		return
+		return nil
 	}
 	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return // it was hung up, and is nobody's any more
+	if errors.Is(err, unix.ENXIO) {
+		return nil // it was hung up, and is nobody's any more
 	}
-	_ = unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0)
-	unix.Close(tty)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tty)
+	return unix.IoctlSetInt(tty, unix.TIOCNOTTY, 0)
 }
 
 // obey carries out the daemon's orders. When the daemon is gone it kills everything.
@@ -394,13 +399,15 @@ func (h *holder) rest() {
 	h.tasks.Wait()
 	h.broker.wait()
 	h.blank.close()
-	h.leaveTerminal()
-	reusable := h.site.base != nil && !h.joined && h.isUntouched()
-	clean := !usesNetwork() && !usesIPC()
-	if !reusable || !clean || h.site.base.leave() != nil {
+	h.site.calls++
+	able := h.site.base != nil && h.site.calls < mostCalls && !h.joined
+	clean := able && h.leaveTerminal() == nil && h.isUntouched() && h.site.traces.isClean()
+	if !clean || h.site.base.leave() != nil {
 		syscall.Exit(0)
 	}
-	h.site.renew()
+	for _, fd := range h.handed {
+		unix.Close(fd)
+	}
 	send(Event{Kind: EventIdle})
 }
 

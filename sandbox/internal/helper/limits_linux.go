@@ -35,8 +35,11 @@ const groupNumbers = 64
 // startThreads starts threads for all that the helper does. Once its call has used
 // up the processes it could not get any, and Go's runtime gives up without. When it
 // returns they are free: no further one is started then (see restrictOthers).
-func startThreads() {
-	const enough = 12 + renewEvery // it has fewer goroutines, the collector of garbage included
+func startThreads(again bool) {
+	enough := 12 // it has fewer goroutines, the collector of garbage included
+	if again {
+		enough += mostCalls
+	}
 	var all, release, free sync.WaitGroup
 	all.Add(enough)
 	release.Add(1)

@@ -50,7 +50,7 @@ func refused() []uint32 {
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 		unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL, unix.SYS_FANOTIFY_INIT,
-		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_VHANGUP,
+		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_VHANGUP, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 		// the view
 		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS,
 		unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, sysOpenTreeAttr, unix.SYS_FSOPEN,

@@ -12,17 +12,12 @@ type site struct {
 	bound   bool   // process numbers are limited, and not processes
 	threads func() // waits for startThreads
 	calls   int    // that it has held
+	traces  traces // as they were before the first
 }
 
-// renewEvery is how many calls take a thread with them before as many are started.
-const renewEvery = 4
-
-// renew has the threads for another call: the one that started the last is gone.
-func (t *site) renew() {
-	if t.calls++; t.calls%renewEvery == 0 {
-		startThreads()
-	}
-}
+// mostCalls is how many calls a helper holds. Each takes a thread with it, and all threads
+// are started before the first call (see restrictOthers).
+const mostCalls = 24
 
 // settle does once what no call changes: the user, limits of the namespaces, the network.
 func settle(s *Spec) (*site, error) {
@@ -42,7 +37,7 @@ func settle(s *Spec) (*site, error) {
 	t.bound = boundNumbers(s) // before the view, in which the kernel's settings cannot be written
 	boundUser(s)
 	if s.Again || s.Processes > 0 && (s.Namespaces || s.Counted) {
-		t.threads = aside(startThreads)
+		t.threads = aside(func() { startThreads(s.Again) })
 	}
 	if own && s.Loopback {
 		if err := s.openNetwork(); err != nil {
@@ -60,6 +55,10 @@ func settle(s *Spec) (*site, error) {
 	}
 	if err := keepCapabilities(); err != nil {
 		return nil, stage("drop capabilities", err)
+	}
+	var err error
+	if t.traces, err = readTraces(); err != nil {
+		return nil, stage("read what a call may change", err)
 	}
 	if base, err := newBase(); err == nil { // else it holds one call: pivot_root(2) is refused in an initramfs
 		t.base = base

@@ -16,7 +16,6 @@ func between() []uint32 {
 	return []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
-		unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 	}
 }
 
