@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -82,12 +83,12 @@ func TestCodexWaitsForAPerson(t *testing.T) {
 	c, _ := r.connect(t, "")
 	yes := c.ask("process/start", r.start("yes", "mkdir yes", nil))
 	no := c.ask("process/start", r.start("no", "mkdir no", nil))
+	decided := make(chan error, 2)
 	go func() {
 		_ = r.approver.Approvals(t.Context(), client.ApprovalEvents{Requested: func(q message.ApprovalRequest) {
 			d := client.Decision{ApprovalID: q.ID, Approve: q.ToolCall.ToolCallID == "call_yes", Reason: "make no directories"}
-			if _, err := r.approver.Decide(t.Context(), d); err != nil {
-				t.Error(err)
-			}
+			_, err := r.approver.Decide(t.Context(), d)
+			decided <- err
 		}})
 	}()
 	if f := c.answer(yes); f.Error != nil {
@@ -98,6 +99,9 @@ func TestCodexWaitsForAPerson(t *testing.T) {
 	}
 	if f := c.answer(no); f.Error == nil || !strings.Contains(f.Error.Message, "make no directories") {
 		t.Errorf("what a person denied was answered with %s %+v", f.Result, f.Error)
+	}
+	if err := errors.Join(<-decided, <-decided); err != nil {
+		t.Error(err)
 	}
 }
 
