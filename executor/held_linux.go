@@ -17,6 +17,7 @@ type Held struct {
 	streams *streams
 	process *sandbox.Process // nil when err is not, and after Run and Drop
 	waited  bool             // it is a shell of the pool
+	fresh   bool             // it gets a helper that has held no other command
 	err     error            // why it cannot run
 }
 
@@ -52,9 +53,13 @@ func (h *Held) give(s *readyShell) error {
 // begin starts a helper that holds the command.
 func (h *Held) begin(c Command) {
 	h.pool.countStart()
+	slots := h.pool.slotsOf()
+	if h.fresh {
+		slots = nil
+	}
 	s, err := openStreams(c)
 	if err == nil {
-		if h.process, err = hold(c, s, h.pool.slotsOf()); err != nil {
+		if h.process, err = hold(c, s, slots); err != nil {
 			s.close()
 		}
 		s.closeChild()
@@ -122,6 +127,7 @@ func (h *Held) release(ctx context.Context, c Command) error {
 	switch {
 	case errors.Is(err, sandbox.ErrGone):
 		h.pool.fail(ctx, "a sandbox that waited is not used", err)
+		h.fresh = true // so that a command that cannot start costs one helper
 	case !errors.Is(err, sandbox.ErrChanged):
 		return err
 	}

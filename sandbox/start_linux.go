@@ -72,12 +72,12 @@ type Process struct {
 //
 // The files are the caller's to close. Who gets a Process must call End.
 func Start(ctx context.Context, c Command) (*Process, error) {
-	for {
-		p, err := start(ctx, c)
-		if !errors.Is(err, ErrGone) {
-			return p, err
-		}
+	p, err := start(ctx, c)
+	if errors.Is(err, ErrGone) {
+		c.Slots = nil
+		return start(ctx, c)
 	}
+	return p, err
 }
 
 // start is Start; the error is ErrGone when a helper was used that had held another command.

@@ -127,7 +127,7 @@ func (b *broker) serve() {
 	}
 }
 
-// isAsked waits for a question. It is false when nobody is left who could ask.
+// isAsked waits for a question. It is false when no process of the call is left.
 func (b *broker) isAsked() bool {
 	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {

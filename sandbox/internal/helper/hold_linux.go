@@ -309,7 +309,7 @@ func (h *holder) leaveTerminal() error {
 	}
 	tty, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENXIO) {
-		return nil // it was hung up, and is nobody's any more
+		return nil // it was hung up
 	}
 	if err != nil {
 		return err
