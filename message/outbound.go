@@ -274,6 +274,7 @@ type Messages struct {
 	HasMore     bool              `json:"has_more"`
 	NextBefore  string            `json:"next_before,omitempty"`
 	NextAfter   string            `json:"next_after,omitempty"`
+	Lost        string            `json:"lost,omitempty"` // why messages are missing that belong here
 }
 
 // Output answers get_output.

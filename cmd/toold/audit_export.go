@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,16 +55,14 @@ type exported struct {
 	Message   json.RawMessage   `json:"message"`
 }
 
-func exportLines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, err error) {
+func exportLines(ctx context.Context, record *journal.Journal, last int64, to io.Writer) (count int, lost error) {
 	query := journal.Query{Ascending: true, Limit: 1000}
 	for {
 		page, err := record.List(ctx, query)
-		if err != nil {
-			return count, err
-		}
+		lost = cmp.Or(lost, err)
 		for _, m := range page.Messages {
 			if m.Seq > last {
-				return count, nil
+				return count, lost
 			}
 			line, err := message.Encode(exported{m.Seq, message.Instant(m.Time), m.Direction, m.Client, message.Record(m.Body).Whole()})
 			if err == nil {
@@ -75,7 +74,7 @@ func exportLines(ctx context.Context, record *journal.Journal, last int64, to io
 			count++
 		}
 		if !page.HasMore {
-			return count, nil
+			return count, lost
 		}
 		query.After = page.NextAfter
 	}

@@ -198,7 +198,7 @@ func (l *logRun) query() journal.CallQuery {
 	return q
 }
 
-// collect returns the latest calls, also with an error, which says that earlier ones are missing.
+// collect returns the latest calls, also with an error, which says that some are missing.
 func (l *logRun) collect(ctx context.Context, record *journal.Journal, since time.Time) (calls []logged, err error) {
 	q := l.query()
 	q.Since = since
@@ -206,16 +206,17 @@ func (l *logRun) collect(ctx context.Context, record *journal.Journal, since tim
 		return l.collectStore(ctx, q)
 	}
 	for {
-		page, err := record.Select(ctx, q)
+		page, failed := record.Select(ctx, q)
+		err = cmp.Or(err, failed)
 		for _, rec := range page {
 			if q.Before = rec.Key; l.wants(rec) {
 				calls = append(calls, newLogged(rec))
 			}
 			if len(calls) == l.most {
-				return calls, nil
+				return calls, err
 			}
 		}
-		if err != nil || len(page) == 0 {
+		if len(page) == 0 {
 			return calls, err
 		}
 	}

@@ -55,9 +55,7 @@ func (g *global) show(ctx context.Context, log *journal.Journal, id string) erro
 		s, failed := shown(rec, rec.Arguments)
 		if failed == nil {
 			s.Messages, failed = messagesAbout(ctx, log, rec)
-		}
-		if failed == nil {
-			failed = g.print(s, s.String())
+			failed = errors.Join(g.print(s, s.String()), failed)
 		}
 		err = errors.Join(err, failed)
 	}

@@ -50,7 +50,6 @@ func (j *Journal) query(do func(*view) error) error {
 		} // else what was read before has to do
 		begins := j.index.begin()
 		v := j.index.view()
-		v.damaged = j.write.tampered != nil
 		err := do(v)
 		v.close()
 		if !errors.Is(err, chain.ErrNoMark) || j.write.look() != nil || j.index.begin() == begins {
@@ -79,8 +78,7 @@ func (j *Journal) Calls(ctx context.Context, after Key, limit int) ([]Record, er
 }
 
 // Latest returns at most limit calls recorded before the one with key before, the
-// latest first; the zero Key starts at the last. With an error it returns those behind what
-// cannot be read.
+// latest first; the zero Key starts at the last. With an error it returns those that can be read.
 func (j *Journal) Latest(ctx context.Context, before Key, limit int) ([]Record, error) {
 	return j.records(ctx, callScan{between: between{before: int64(before)}}, limit, nil)
 }
@@ -161,12 +159,12 @@ func (j *Journal) records(ctx context.Context, q callScan, limit int, fits func(
 	return list, err
 }
 
-// whole is records, with their Arguments. What was found before something cannot be read is
-// returned with the error.
+// whole is records, with their Arguments. The error may be about some that cannot be read; the others
+// are returned with it.
 func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*Record) bool) (list []Record, err error) {
 	err = j.query(func(v *view) error {
-		list = nil
-		return v.calls(ctx, q, func(k Key) (bool, error) {
+		list, v.lists = nil, true
+		err := v.calls(ctx, q, func(k Key) (bool, error) {
 			if len(list) >= limit {
 				return false, nil
 			}
@@ -179,6 +177,7 @@ func (j *Journal) whole(ctx context.Context, q callScan, limit int, fits func(*R
 			}
 			return len(list) < limit, err
 		})
+		return cmp.Or(err, v.lost)
 	})
 	if err != nil {
 		err = fmt.Errorf("cannot read the journal's calls: %w", err)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
@@ -116,22 +117,19 @@ func resume(hash hasher, s summary, f *columns.File, r io.ReaderAt) (*tail, erro
 	return t, nil
 }
 
-// again makes a chunk whose file is of no use from the log.
+// again makes a chunk whose file is of no use from its records, whatever is left of the log before.
 func (x *index) again(c *chunk) (*tail, error) {
-	x.mu.RLock()
-	i := slices.Index(x.chunks, c)
-	var after chain.Mark
-	if i > 0 {
-		after = x.chunks[i-1].last
-	}
-	x.mu.RUnlock()
-	if i < 0 {
-		return nil, chain.ErrNoMark // it was removed meanwhile
-	}
-	t := newTail(x.hash, x.records)
-	err := chain.Read(x.log, after, c.last, func(rec chain.Record) error {
-		if rec.Number < c.first.Number {
-			return nil
+	log := chain.NewReader(x.log)
+	defer log.Close()
+	t, before := newTail(x.hash, x.records), c.before
+	err := log.Each(c.first.Segment, c.first.Offset, c.last.Number, func(rec chain.Record) error {
+		if rec.Before != before {
+			return errForeign
+		}
+		before = sha256.Sum256(rec.Text)
+		rec.Hash = before
+		if newEvent(rec.Kind) == nil {
+			return nil // it is the log's own
 		}
 		e, err := decodeRecord(rec, x.texts)
 		if err == nil {
@@ -143,7 +141,7 @@ func (x *index) again(c *chunk) (*tail, error) {
 		err = chain.ErrNoMark
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the index of the journal again: %w", err)
+		return nil, fmt.Errorf("cannot make %s of the journal's index again: %w", c.name, err)
 	}
 	t.seal()
 	c.mu.Lock()

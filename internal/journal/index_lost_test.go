@@ -98,28 +98,6 @@ func TestACallThatCannotBeReadIsNotNew(t *testing.T) {
 	}
 }
 
-// A part that cannot be read hides none of the calls after it.
-func TestCallsBehindALostPartAreListed(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	j := long(t, dir)
-	defer j.Close()
-	if err := os.Truncate(filepath.Join(dir, "journal", "00000002.log"), 200); err != nil {
-		t.Fatal(err)
-	}
-	list, err := j.Latest(t.Context(), 0, 1000)
-	if err == nil || len(list) < 40 || list[0].Key != 100 {
-		t.Errorf("%d calls, %v", len(list), err)
-	}
-	found, err := j.Select(t.Context(), CallQuery{Limit: 1000})
-	if err == nil || len(found) != len(list) {
-		t.Errorf("%d calls, %v", len(found), err)
-	}
-	if list, err := j.Latest(t.Context(), 0, 10); err != nil || len(list) != 10 {
-		t.Errorf("%d calls that are behind it, %v", len(list), err)
-	}
-}
-
 // What another process has removed meanwhile is left out, without an error.
 func TestWhatWasRemovedMeanwhileIsLeftOut(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ type Page struct {
 }
 
 // List returns the messages that a query selects. The error is ErrNotFound when
-// Before or After names no message.
+// Before or After names no message. With another error it returns those that can be read.
 func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 	limit := 100
 	if q.Limit > 0 {
@@ -56,7 +57,7 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 		return err
 	})
 	if err != nil {
-		return Page{}, fmt.Errorf("cannot list messages: %w", err)
+		err = fmt.Errorf("cannot list messages: %w", err)
 	}
 	p := Page{Messages: found[:fitting(found, limit)]}
 	p.HasMore = len(p.Messages) < len(found)
@@ -67,7 +68,7 @@ func (j *Journal) List(ctx context.Context, q Query) (Page, error) {
 		}
 		p.NextBefore, p.NextAfter = oldest, newest
 	}
-	return p, nil
+	return p, err
 }
 
 // fitting is how many messages go into a page: at least one, at most limit.
@@ -84,6 +85,7 @@ func fitting(found []Message, limit int) int {
 
 // messages reads those that a query selects until they are more than a page holds.
 func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (list []Message, err error) {
+	v.lists = true
 	scan, err := q.scan(ctx, v)
 	if err != nil {
 		return nil, err
@@ -105,7 +107,7 @@ func (j *Journal) messages(ctx context.Context, v *view, q Query, most int) (lis
 		}
 		return len(list) < most && (size <= pageBytes || len(list) < 2), err
 	})
-	return list, err
+	return list, cmp.Or(err, v.lost)
 }
 
 // scan is how the index is asked.
@@ -160,7 +162,7 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 	r := messageReader{v, map[Key]*Call{}, nil}
 	err = v.messages(ctx, messageScan{between: between{before: math.MaxInt64}, conditions: v.x.are(mID, id)}, func(at foundMessage) (bool, error) {
 		m, err := r.read(at)
-		if errors.Is(err, ErrNotFound) {
+		if v.passes(err) {
 			return true, nil
 		}
 		if err == nil && m.ID == id {
@@ -169,7 +171,7 @@ func (v *view) seqOf(ctx context.Context, id string) (seq int64, err error) {
 		return seq == 0, err
 	})
 	if err == nil && seq == 0 {
-		err = fmt.Errorf("message %q: %w", id, ErrNotFound)
+		err = cmp.Or(v.lost, fmt.Errorf("message %q: %w", id, ErrNotFound))
 	}
 	return seq, err
 }

@@ -94,8 +94,11 @@ func (v *view) calls(ctx context.Context, q callScan, found func(Key) (bool, err
 		q.before = math.MaxInt64
 	}
 	pass := func(c *summary, list []foundCall, err error) (bool, error) {
-		if q.text != nil && len(list) > 0 {
+		if err == nil && q.text != nil && len(list) > 0 {
 			list, err = q.text.choose(v, c, list)
+		}
+		if v.passes(err) {
+			return true, nil
 		}
 		if err != nil {
 			return false, err
@@ -224,7 +227,14 @@ type messageScan struct {
 // messages passes on where the messages are that a query selects, by their hashes, until found
 // returns false.
 func (v *view) messages(ctx context.Context, q messageScan, found func(foundMessage) (bool, error)) error {
-	pass := func(list []foundMessage) (bool, error) {
+	pass := func(p *part) (bool, error) {
+		list, err := p.selectMessages(v, q)
+		if v.passes(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
 		if !q.ascending {
 			slices.Reverse(list)
 		}
@@ -238,21 +248,12 @@ func (v *view) messages(ctx context.Context, q messageScan, found func(foundMess
 	return v.each(ctx, q.ascending, func(s *summary) bool {
 		return s.mostSeq == 0 || s.mostSeq <= q.after || s.leastSeq >= q.before
 	}, func(c *chunk, _ []Key) (bool, error) {
-		p := v.part(c)
-		list, err := p.selectMessages(v, q)
-		if err != nil {
-			return false, err
-		}
-		return pass(list)
+		return pass(v.part(c))
 	}, func(p *part) func() (bool, error) {
 		frozen := p.memory.freezeMessages()
 		return func() (bool, error) {
 			p.memory = frozen
-			list, err := p.selectMessages(v, q)
-			if err != nil {
-				return false, err
-			}
-			return pass(list)
+			return pass(p)
 		}
 	})
 }
@@ -293,7 +294,7 @@ func (p *part) selectMessages(v *view, q messageScan) ([]foundMessage, error) {
 			continue
 		}
 		of, err := v.origin(Key(f.key))
-		if err != nil {
+		if err != nil && !v.passes(err) {
 			return nil, err
 		}
 		err = single(f.row-1, func(column int, is uint32) uint32 {

@@ -28,7 +28,7 @@ type CallQuery struct {
 }
 
 // Select returns the calls that a query selects, with their Arguments. With an error it returns
-// those that come before what cannot be read.
+// those that can be read.
 func (j *Journal) Select(ctx context.Context, q CallQuery) ([]Record, error) {
 	limit := 100
 	if q.Limit > 0 {

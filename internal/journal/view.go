@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type view struct {
 	log   *chain.Reader
 	lent  *newest // by the index; nil without one
 
-	damaged bool // the journal is, as is known
+	lists bool  // it goes on without what cannot be read
+	lost  error // then the first of that
 }
 
 func (x *index) view() *view {
@@ -353,10 +355,16 @@ func (v *view) event(p place) (e event, rec chain.Record, err error) {
 	return e, rec, err
 }
 
-// passes reports whether a query goes on without what it could not read: it was removed, or the
-// journal is known to be damaged.
+// passes reports whether a query goes on without what it could not read: it was removed, or is
+// noted in lost.
 func (v *view) passes(err error) bool {
-	return errors.Is(err, ErrNotFound) || err != nil && v.damaged
+	if err == nil || errors.Is(err, ErrNotFound) {
+		return err != nil
+	}
+	if v.lists {
+		v.lost = cmp.Or(v.lost, err)
+	}
+	return v.lists
 }
 
 // differs is the error for a place where another record is than the index says.

@@ -31,7 +31,7 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return message.Messages{}, message.NotFound.Errorf("no message has the id of this cursor; take before and after from messages you have listed")
-	case err != nil:
+	case err != nil && len(page.Messages) == 0:
 		return message.Messages{}, message.InternalError.Errorf("the journal cannot be read: %v", err)
 	}
 	answer := message.Messages{
@@ -40,6 +40,9 @@ func (s *Server) list(ctx context.Context, client string, m *message.ListMessage
 	}
 	for _, row := range page.Messages {
 		answer.Messages = append(answer.Messages, message.Record(row.Body).Listed())
+	}
+	if err != nil {
+		answer.Lost = err.Error()
 	}
 	return answer, nil
 }
@@ -153,6 +156,9 @@ func (s *Server) history(r *http.Request, who Token, m *message.ListMessages) (l
 	for size, left := 0, m.Limit; ; {
 		m.Limit = left
 		page, e := s.list(r.Context(), (&session{who: who}).client(), m)
+		if e == nil && page.Lost != "" { // there is no room for it in the answer
+			e = message.InternalError.Errorf("the journal cannot be read: %s", page.Lost)
+		}
 		if e != nil {
 			return nil, e
 		}

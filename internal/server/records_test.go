@@ -1,13 +1,18 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gorilla/websocket"
 
+	"github.com/toold/toold/internal/dispatch"
+	"github.com/toold/toold/internal/journal"
 	"github.com/toold/toold/message"
 	"github.com/toold/toold/policy"
 )
@@ -152,5 +157,53 @@ func TestAnswersOfPeopleAreRecordedInTheirOrder(t *testing.T) {
 	write(t, agent, `{"message_type":"list_messages","request_id":"q2","tool_call_id":"call_2","message_types":["tool_return_message"]}`)
 	if page, _ := until(t, agent, `"q2"`); !strings.Contains(page, `"by":"beforehand"`) || !strings.Contains(page, `"person":"approver"`) {
 		t.Errorf("an answer given beforehand is told as %s", page)
+	}
+}
+
+// A page has all but what cannot be read, and says what that is.
+func TestAPageSaysWhatIsLost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	record, err := journal.Open(t.Context(), dir, journal.Self())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer record.Close()
+	for _, text := range []string{"one", "two", "three"} {
+		_, err = record.Append(t.Context(), journal.Message{Client: "agent", AgentID: "a", Type: "note", Direction: journal.In, Body: []byte(`{"text":"` + text + `"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	part := filepath.Join(dir, "journal", "00000001.log")
+	log, err := os.ReadFile(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log[bytes.Index(log, []byte(`"two"`))] ^= 1
+	if err := os.WriteFile(part, log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ts := newLimitedServer(t, policy.Allow, hello, func(*dispatch.Limits, *Options) {}, func(o *Options) { o.Journal = record })
+	token := map[string]string{"Authorization": "Bearer " + agentSecret}
+	for query, want := range map[string]string{"": "three one", "?order=asc": "one three", "?limit=1": "three"} {
+		var page message.Messages
+		if err := json.NewDecoder(get(t, ts.URL+"/v1/messages"+query, token).Body).Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, m := range page.Messages {
+			var note struct{ Text string }
+			if err := json.Unmarshal(m, &note); err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, note.Text)
+		}
+		if got := strings.Join(texts, " "); got != want || query != "?limit=1" && !strings.Contains(page.Lost, "of 00000001.log") {
+			t.Errorf("%q lists %q, and lost is %q", query, got, page.Lost)
+		}
+	}
+	if res := get(t, ts.URL+"/v1/agents/a/messages", token); res.StatusCode != http.StatusInternalServerError {
+		t.Errorf("a list that cannot say it: %s", res.Status)
 	}
 }

@@ -159,7 +159,7 @@ func (r *Reader) open(segment uint32) (File, error) {
 func OpenSegment(dir Dir, segment uint32) (File, error) {
 	f, err := dir.Open(segmentName(segment))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoMark
+		return nil, fmt.Errorf("cannot open %s: %w", segmentName(segment), ErrNoMark)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a segment of the log: %w", err)
