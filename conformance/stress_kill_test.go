@@ -256,7 +256,7 @@ func (s *siege) check() {
 			}
 		}
 	}
-	s.t.Logf("%d calls: %v; %d had not started before a crash and ran when they were sent again", len(s.sent), kinds, again)
+	s.t.Logf("%d calls: %v; %d had not started before a crash and ran when they were sent again; %d ends of the journal were torn", len(s.sent), kinds, again, s.torn)
 	s.verify(false)
 }
 
