@@ -3,15 +3,16 @@ package spool
 import (
 	"bytes"
 	"slices"
+	"strings"
 )
 
 const redacted = "[redacted]"
 
-// Redact returns text with every secret replaced by "[redacted]". The longest match
-// counts.
+// Redact returns text with every secret replaced by "[redacted]", and what is left of one that
+// was cut: its beginning before a mark of omission. The longest match counts.
 func Redact(text string, secrets []string) string {
 	r := newRedactor(secrets)
-	return string(r.pass([]byte(text), true))
+	return r.text(text)
 }
 
 // Replacer returns what Redact does with these secrets; nil when there are none.
@@ -22,7 +23,7 @@ func Replacer(secrets []string) func(text string) string {
 	}
 	return func(text string) string {
 		r := r // has a state
-		return string(r.pass([]byte(text), true))
+		return r.text(text)
 	}
 }
 
@@ -33,16 +34,61 @@ type redactor struct {
 	held    []byte    // the end of the input, while it may begin a secret
 }
 
+// alone is how long a line of a secret is that is one by itself: tools show lines with numbers
+// and marks between them, and not all of them.
+const alone = 16
+
 func newRedactor(secrets []string) redactor {
 	var r redactor
 	for _, s := range secrets {
-		if s != "" {
-			r.secrets = append(r.secrets, []byte(s))
-			r.first[s[0]] = true
+		for line := range strings.SplitSeq(s, "\n") {
+			if s != "" && (len(line) == len(s) || len(line) >= alone) {
+				r.add(line)
+			}
+		}
+		if strings.Contains(s, "\n") {
+			r.add(s)
 		}
 	}
 	slices.SortFunc(r.secrets, func(a, b []byte) int { return len(b) - len(a) })
 	return r
+}
+
+func (r *redactor) add(secret string) {
+	r.secrets = append(r.secrets, []byte(secret))
+	r.first[secret[0]] = true
+}
+
+const (
+	omission = "…"
+	least    = 4 // bytes of the beginning of a secret, as of all of one in a configuration
+)
+
+// text returns a whole text redacted.
+func (r *redactor) text(text string) string {
+	if len(r.secrets) == 0 {
+		return text
+	}
+	pieces := strings.SplitAfter(string(r.pass([]byte(text), true)), omission)
+	for i, p := range pieces[:len(pieces)-1] {
+		shown := strings.TrimRight(strings.TrimSuffix(p, omission), " [\"")
+		if n := r.begun(shown); n >= least {
+			pieces[i] = shown[:len(shown)-n] + redacted + p[len(shown):]
+		}
+	}
+	return strings.Join(pieces, "")
+}
+
+// begun is how many bytes of a secret are the end of a text, at most.
+func (r *redactor) begun(text string) (most int) {
+	for _, s := range r.secrets {
+		for n := min(len(s)-1, len(text)); n > most; n-- {
+			if strings.HasSuffix(text, string(s[:n])) {
+				most = n
+			}
+		}
+	}
+	return most
 }
 
 // pass returns the redacted output after input p; last ends the input. The result may be

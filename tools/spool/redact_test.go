@@ -51,3 +51,45 @@ func TestTheLongerOfTwoSecretsIsRedacted(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// What a tool shows of a text that it cuts has the beginning of a secret before the mark.
+func TestTheBeginningOfASecretThatWasCutIsRedacted(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse"
+	for _, mark := range []string{"…", " [… 5 more bytes of line 1 …]\n", `"… and more`, " …"} {
+		for n := range len(secret) {
+			want := "a " + secret[:n] + mark
+			if n >= 4 {
+				want = "a [redacted]" + mark
+			}
+			text := "a " + secret[:n] + mark
+			if got := Redact(text, []string{"other", secret}); got != want {
+				t.Errorf("%q became %q, want %q", text, got, want)
+			}
+			if got := Replacer([]string{secret})(text + text); strings.Contains(got, "corr") && n >= 4 {
+				t.Errorf("%q became %q", text+text, got)
+			}
+		}
+	}
+	for _, text := range []string{"the corr of it", "corr", "corr \n…", "…corr", "… [corr"} {
+		if got := Redact(text, []string{secret}); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// Tools number lines, mark them and show some of them.
+func TestALineOfASecretIsRedacted(t *testing.T) {
+	t.Parallel()
+	secret := "first line of it\nno\nthe last line of it"
+	for text, want := range map[string]string{
+		"a " + secret + " b":                    "a [redacted] b",
+		"  1\tfirst line of it\n  2\tno\n":      "  1\t[redacted]\n  2\tno\n",
+		"-the last line of it\n+":               "-[redacted]\n+",
+		"the last li […] the last line of it …": "[redacted] […] [redacted] …",
+	} {
+		if got := Redact(text, []string{secret}); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
