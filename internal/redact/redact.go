@@ -9,7 +9,10 @@ package redact
 import "bytes"
 
 // A Span is a part of a text.
-type Span struct{ From, To int }
+type Span struct {
+	From, To int
+	Rest     bool // of a secret whose beginning was found before
+}
 
 const mark = "[redacted]"
 
@@ -42,7 +45,7 @@ func (f *Finder) Find(p []byte) []Span {
 		}
 		f.zone = max(0, f.zone-skip)
 		if skip > 0 {
-			found, f.before = append(found, Span{0, skip}), nil
+			found, f.before = append(found, Span{0, skip, true}), nil
 		}
 		if skip == len(p) {
 			return found
@@ -58,7 +61,7 @@ func (f *Finder) Find(p []byte) []Span {
 	s.zones(f.zone, f.most)
 	s.tokens()
 	for _, x := range s.found {
-		found = append(found, Span{x.From + begin, x.To + begin})
+		found = append(found, Span{From: x.From + begin, To: x.To + begin})
 	}
 	if s.open != nil {
 		s.keep = len(s.p)
@@ -96,7 +99,7 @@ type search struct {
 
 func (s *search) add(from, to int, class *[256]bool) {
 	if from = s.unescaped(from); from < to {
-		s.found = append(s.found, Span{from, to})
+		s.found = append(s.found, Span{From: from, To: to})
 	}
 	if to == len(s.p) {
 		s.open = class

@@ -24,7 +24,7 @@ type Options struct {
 }
 
 // Capture records the output of one call, for concurrent use. Secrets of known shapes (package
-// redact) are masked in the files, not in memory; offsets count the bytes with other secrets
+// redact) are masked in the files, in memory only where the other stream splits one; offsets count the bytes with other secrets
 // replaced. If the disk fails it only counts.
 type Capture struct {
 	dir  string
@@ -76,8 +76,27 @@ func (c *Capture) record(s tools.Stream, p []byte) {
 	c.windows[s].add(p)
 	c.windows[tools.Combined].add(p)
 	c.turns.add(s, int64(len(p)))
-	c.spool.write(s, p, c.tokens[s].Find(p))
+	found := c.tokens[s].Find(p)
+	for _, x := range found {
+		c.maskSplit(s, c.windows[s].total-int64(len(p)), x)
+	}
+	c.spool.write(s, p, found)
 	c.notify()
+}
+
+// maskSplit masks in Combined what was found from an offset of a stream on, when output of the
+// other stream splits it: there nobody finds it any more.
+func (c *Capture) maskSplit(s tools.Stream, offset int64, x redact.Span) {
+	from := offset + int64(x.From)
+	if x.Rest {
+		from-- // its beginning is found where it is
+	}
+	parts := c.turns.places(s, from, offset+int64(x.To))
+	for i, at := range parts {
+		if len(parts) > 1 && (i > 0 || !x.Rest) {
+			c.windows[tools.Combined].mask(at[0], redact.Span{To: int(at[1] - at[0])}.Mask())
+		}
+	}
 }
 
 // notify needs mu.

@@ -12,7 +12,8 @@ const mostTurns = 4096
 
 // turns records the order of the latest bytes of both streams.
 type turns struct {
-	list []turn // oldest first; the last one grows
+	list   []turn   // oldest first; the last one grows
+	before [2]int64 // length of each stream before them
 }
 
 type turn struct {
@@ -31,9 +32,29 @@ func (t *turns) add(s tools.Stream, n int64) {
 	now.stream = s
 	now.end[s] += n
 	if len(t.list) >= mostTurns {
+		t.before = t.list[mostTurns/2-1].end
 		t.list = t.list[:copy(t.list, t.list[mostTurns/2:])]
 	}
 	t.list = append(t.list, now)
+}
+
+// places returns where the bytes of a stream from one offset to another are in Combined: from
+// and to of the part in each turn.
+func (t *turns) places(s tools.Stream, from, to int64) (parts [][2]int64) {
+	i := sort.Search(len(t.list), func(i int) bool { return t.list[i].end[s] > from })
+	before := t.before
+	if i > 0 {
+		before = t.list[i-1].end
+	}
+	for ; i < len(t.list) && before[s] < to; i++ {
+		end := t.list[i].end
+		if first, last := max(from, before[s]), min(to, end[s]); first < last {
+			other := before[tools.Stderr-s]
+			parts = append(parts, [2]int64{first + other, last + other})
+		}
+		before = end
+	}
+	return parts
 }
 
 // next returns which stream continues after the first bytes of each, and for how many

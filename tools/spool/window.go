@@ -34,6 +34,18 @@ func (w *window) add(p []byte) {
 	}
 }
 
+// mask writes over what is kept from an offset on.
+func (w *window) mask(offset int64, mask []byte) {
+	for i, b := range mask {
+		switch at := offset + int64(i); {
+		case at < int64(len(w.head)):
+			w.head[at] = b
+		case at >= w.oldest():
+			w.tail[(w.start+int(at-w.oldest()))%len(w.tail)] = b
+		}
+	}
+}
+
 // oldest returns the offset of the oldest byte of the tail.
 func (w *window) oldest() int64 { return w.total - int64(len(w.tail)) }
 
