@@ -36,21 +36,18 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 		spec.Handed = uint64(len(handed))
 	}
 	spec.User, spec.Group = uint64(os.Getuid()), uint64(os.Getgid())
-	b, err := spec.Encode()
-	if err != nil {
-		return &StageError{Stage: "specification", Err: err}
-	}
-	if p.again && p.adopt(spec, b, handed) {
+	if p.again && p.adopt(spec, handed) {
 		return nil
 	}
 	if err := p.clone(spec); err != nil {
 		return err
 	}
+	var err error
 	if p.identity, err = identityOf(p.PID()); err != nil {
 		p.abandon()
 		return unavailable("read the helper's identity", err)
 	}
-	if err := p.instruct(spec, b, handed); err != nil {
+	if err := p.instruct(spec, handed); err != nil {
 		p.abandon()
 		return unavailable("instruct the helper", err)
 	}
@@ -58,25 +55,41 @@ func (p *Process) begin(spec helper.Spec, handed []*os.File) error {
 }
 
 // adopt has an idle helper hold the command, if there is one.
-func (p *Process) adopt(spec helper.Spec, encoded []byte, handed []*os.File) bool {
+func (p *Process) adopt(spec helper.Spec, handed []*os.File) bool {
 	for {
 		t := p.command.Slots.take(p.kind)
 		if t == nil {
 			return false
 		}
 		p.slot = *t
-		if p.instruct(spec, encoded, handed) == nil {
+		if p.reuseView(spec, handed) == nil {
 			p.used = true
 			return true
 		}
-		t.end()
+		p.slot.end()
 		p.permit.close()
 		p.slot, p.permit = slot{kind: p.kind}, nil
 	}
 }
 
-// instruct sends the encoded specification with the descriptors that go with it.
-func (p *Process) instruct(spec helper.Spec, encoded []byte, handed []*os.File) (err error) {
+// reuseView is instruct for a helper that has held a command: it has its view unless another
+// one would be made now.
+func (p *Process) reuseView(spec helper.Spec, handed []*os.File) error {
+	if p.made.fits(p.command, spec.View) {
+		spec.View, spec.Kept = helper.View{}, true
+	} else {
+		p.made.close()
+		p.made = viewOf(p.command, spec.View)
+	}
+	return p.instruct(spec, handed)
+}
+
+// instruct sends the specification with the descriptors that go with it.
+func (p *Process) instruct(spec helper.Spec, handed []*os.File) (err error) {
+	encoded, err := spec.Encode()
+	if err != nil {
+		return err
+	}
 	if spec.Hold {
 		if p.permit, err = newPermit(); err != nil {
 			return err
@@ -98,7 +111,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	}
 	defer theirs.Close()
 	if p.again {
-		p.mounts = look(nil, nil)
+		p.mounts, p.made = look(nil, nil), viewOf(c, spec.View)
 	}
 	limits := cgroup.Limits{Processes: c.Profile.Limits.Processes, MemoryBytes: c.Profile.Limits.MemoryBytes}
 	if p.via != nil && limits.Processes > 0 {
@@ -106,7 +119,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	}
 	if p.group, err = c.Profile.Groups.New(limits); err != nil {
 		p.control.Close()
-		p.mounts.close()
+		p.letGo()
 		return unavailable("make a control group", err)
 	}
 	p.cmd = helperCommand(c, spec, theirs)
@@ -116,7 +129,7 @@ func (p *Process) clone(spec helper.Spec) error {
 	if err = p.group.Start(p.cmd); err != nil {
 		p.via.wait()
 		p.control.Close()
-		p.mounts.close()
+		p.letGo()
 		_ = p.group.End()
 		return unavailable("clone", err)
 	}
@@ -217,7 +230,7 @@ func (p *Process) abandon() bool {
 	p.doors.close()
 	p.blank.close()
 	p.permit.close()
-	p.mounts.close()
+	p.letGo()
 	gone := p.reap()
 	_ = p.group.End()
 	return gone

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"os/exec"
+	"reflect"
 	"sync"
 	"time"
 
@@ -38,6 +39,33 @@ type slot struct {
 	identity string
 	kind     slotKind
 	mounts   *world // what the mounts of its base were copied from
+	made     *view  // the view that it has made last
+}
+
+// view is what a helper has made a view from.
+type view struct {
+	helper.View
+	caches *cacheSet
+	was    *steady
+}
+
+// viewOf remembers it. It is called before the view is made.
+func viewOf(c Command, v helper.View) *view {
+	world := lookAround(c)
+	world.folders = append(world.folders, helper.WaysTo(v)...) // which it has fastened
+	world.then = world.now()
+	return &view{v, c.Profile.Caches.set(), &steady{world: world}}
+}
+
+// fits reports whether the view that a command needs would be made from the same.
+func (v *view) fits(c Command, needs helper.View) bool {
+	return v.caches == c.Profile.Caches.set() && reflect.DeepEqual(v.View, needs) && v.was.same()
+}
+
+func (v *view) close() {
+	if v != nil {
+		v.was.close()
+	}
 }
 
 // slotKind is what a helper cannot change once it has begun.
@@ -176,5 +204,11 @@ func (t *slot) end() {
 	_ = t.cmd.Process.Kill()
 	waited(func() { _ = t.cmd.Wait() })
 	_ = t.group.End()
+	t.letGo()
+}
+
+// letGo closes what tells whether the helper can be used again.
+func (t *slot) letGo() {
 	t.mounts.close()
+	t.made.close()
 }

@@ -123,7 +123,7 @@ func (c Command) spec() (spec helper.Spec, handed []*os.File, err error) {
 		return spec, nil, err
 	}
 	spec = helper.Spec{
-		Terminal: c.Terminal, Dir: c.Dir, DirIs: c.DirIs, Argv: c.Argv, Env: c.Env, Hold: c.Hold && c.Room == 0,
+		View: helper.View{Terminal: c.Terminal}, Dir: c.Dir, DirIs: c.DirIs, Argv: c.Argv, Env: c.Env, Hold: c.Hold && c.Room == 0,
 		Room: uint64(c.Room), OpenFiles: p.Limits.OpenFiles, FileBytes: p.Limits.FileBytes,
 		MemoryBytes: p.Limits.MemoryBytes, Processes: p.Limits.Processes, Counted: p.Groups != nil,
 	}
@@ -428,7 +428,7 @@ func (p *Process) End() []Member {
 	if p.group.End() != nil {
 		p.stuck = true
 	}
-	p.mounts.close()
+	p.letGo()
 	if p.left == nil && p.cookie != "" && !sweepOrphans(p.PID(), p.cookie) {
 		p.stuck = true
 	}

@@ -40,7 +40,7 @@ func TestLandlockHoldsWithoutTheView(t *testing.T) {
 	inside, outside := t.TempDir(), t.TempDir()
 	got := alone(t, inside, `echo in >f && cat f; (echo out >`+outside+`/f) 2>&1 | grep -o 'Permission denied'
 ln f `+outside+`/l 2>/dev/null || echo no link; kill -0 $PPID 2>/dev/null && echo parent`,
-		helper.Spec{Landlock: true, Roots: []helper.Root{{Path: inside, Writable: true}, {Path: "/dev/null", Writable: true}}})
+		helper.Spec{Landlock: true, View: helper.View{Roots: []helper.Root{{Path: inside, Writable: true}, {Path: "/dev/null", Writable: true}}}})
 	want := "in\nPermission denied\nno link\nparent\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

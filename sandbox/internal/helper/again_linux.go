@@ -16,67 +16,6 @@ import (
 // changed what the kernel keeps of a process or session ends instead of holding another. (The
 // filter keeps calls from making POSIX message queues.)
 
-// Directories of the base.
-const (
-	baseHost = "host" // the mounts of the machine, as they were when the helper began
-	baseView = "view" // the view of the call
-)
-
-// base is the root of a helper that holds several calls. Each call's root is a copy of
-// baseHost, mounted at baseView.
-type base struct{ root int }
-
-// newBase makes a file system with these directories the root of the mount namespace.
-func newBase() (*base, error) {
-	if err := unix.Chroot("/"); err != nil { // where it is refused, each view would be
-		return nil, err
-	}
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fs)
-	if err := errors.Join(unix.FsconfigSetString(fs, "mode", "700"), unix.FsconfigSetString(fs, "size", "16k"), unix.FsconfigCreate(fs)); err != nil {
-		return nil, err
-	}
-	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attrQuiet)
-	if err != nil {
-		return nil, err
-	}
-	for _, dir := range []string{baseHost, baseView} {
-		err = errors.Join(err, unix.Mkdirat(root, dir, 0o700))
-	}
-	const place = "/proc" // which is there wherever there are calls
-	if err = errors.Join(err, unix.MoveMount(root, "", unix.AT_FDCWD, place, unix.MOVE_MOUNT_F_EMPTY_PATH)); err != nil {
-		return nil, err
-	}
-	if err = errors.Join(unix.Fchdir(root), unix.PivotRoot(".", baseHost)); err != nil {
-		return nil, errors.Join(err, unix.Chdir("/"), unix.Unmount(place, unix.MNT_DETACH))
-	}
-	return &base{root}, nil
-}
-
-// enter makes a fresh copy of the machine's mounts the root of this process.
-func (b *base) enter() error {
-	tree, err := unix.OpenTree(b.root, baseHost, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(tree)
-	return errors.Join(
-		unix.MoveMount(tree, "", b.root, baseView, unix.MOVE_MOUNT_F_EMPTY_PATH),
-		unix.Fchdir(tree),
-		unix.Chroot("."))
-}
-
-// leave unmounts the copy, and with it all that was mounted in it.
-func (b *base) leave() error {
-	return errors.Join(
-		unix.Fchdir(b.root),
-		unix.Chroot("."),
-		unix.Unmount(baseView, unix.MNT_DETACH))
-}
-
 // traces is what a call may change and its end does not undo.
 type traces struct {
 	loopback  string // counters of lo: of each connection something may be left, TIME_WAIT at least

@@ -167,7 +167,7 @@ func (s *Spec) lookAtRoots() error {
 		}
 		return except(err, unix.ENOENT, unix.ENOTDIR)
 	}
-	for _, dir := range waysTo(s.writable(), slices.Concat(s.Hide, s.Protect, s.Masks)) {
+	for _, dir := range WaysTo(s.View) {
 		if err := note(dir, true); err != nil {
 			return stage("pin "+dir, err)
 		}

@@ -123,7 +123,7 @@ func attachCaches(trees []tree) error {
 }
 
 // writable are all folders in which a call may write on the host or in its caches.
-func (s *Spec) writable() []Root {
+func (s *View) writable() []Root {
 	roots := slices.Clone(s.Roots)
 	for _, c := range s.Caches {
 		roots = append(roots, Root{Path: c.Path, Writable: true})

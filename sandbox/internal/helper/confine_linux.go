@@ -37,9 +37,7 @@ func (t *site) confine(s *Spec, handed []int) (abi int, b *broker, err error) {
 	case s.Given:
 		err = checkGiven(s)
 	case s.Namespaces:
-		if err = t.enter(); err == nil {
-			err = buildView(s, handed)
-		}
+		err = t.enter(s, handed)
 	}
 	if err != nil {
 		return 0, nil, err

@@ -14,8 +14,8 @@ import (
 // call could otherwise rename such a folder and leave what is in it under a name
 // that nobody hides, for later calls and for the file tools, or put another
 // folder in its place.
-func pinAll(roots []Root, paths []string) error {
-	for _, dir := range waysTo(roots, paths) {
+func pinAll(v View) error {
+	for _, dir := range WaysTo(v) {
 		t, err := take(dir, true)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 			continue // then there is nothing below it
@@ -67,6 +67,11 @@ func (s *Spec) own(path string) bool {
 	caches := slices.ContainsFunc(s.Caches, func(c Cache) bool { return below(c.Path) })
 	root := slices.ContainsFunc(s.Roots, func(r Root) bool { return below(r.Path) })
 	return caches || slices.ContainsFunc(s.Hide, below) || Covered(path) && !root
+}
+
+// WaysTo lists the directories that a view fastens.
+func WaysTo(v View) []string {
+	return waysTo(v.writable(), slices.Concat(v.Hide, v.Protect, v.Masks))
 }
 
 // waysTo lists the directories between roots and paths, outermost first.

@@ -76,10 +76,11 @@ func (s *Spec) openNetwork() error {
 	return openDoors(s.Ports)
 }
 
-// enter gives a call a root of its own.
-func (t *site) enter() error {
-	if t.base == nil {
-		return nil
+// enter gives a call a view of its own.
+func (t *site) enter(s *Spec, handed []int) error {
+	if t.base != nil {
+		return t.base.enter(s, handed)
 	}
-	return stage("copy the machine's mounts", t.base.enter())
+	_, err := buildView(s, handed, takeTerminal("", s.Terminal))
+	return err
 }

@@ -46,51 +46,61 @@ type tree struct {
 //
 // One recursive mount_setattr(2) freezes the host's tree instead of one remount
 // for each mount, and copies taken before it keep their freedom.
-func buildView(s *Spec, handed []int) error {
+//
+// It returns the paths of what it has put back, in the order in which it did.
+func buildView(s *Spec, handed []int, console []tree) (attached []string, err error) {
 	roots, err := takeRoots(s.Roots)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	caches, err := takeCaches(s.Caches, handed)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	nodes, err := takeNodes(s.Terminal)
+	nodes, err := takeNodes()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resolver := takeSockets(s.Sockets)
 	if len(s.Ports) == 0 {
 		resolver = append(resolver, takeResolver()...)
 	}
 	if err := setAttr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attrLocked); err != nil {
-		return stage("make / read-only", err)
+		return nil, stage("make / read-only", err)
 	}
 	if err := privateFolders(s.TmpBytes); err != nil {
-		return err
+		return nil, err
 	}
-	if err := buildDev(nodes); err != nil {
-		return err
+	if err := buildDev(append(nodes, console...)); err != nil {
+		return nil, err
 	}
 	if s.apart() {
 		if err := buildProc(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := attachCaches(caches); err != nil {
-		return err
+		return nil, err
 	}
 	if len(s.Ports) > 0 {
 		if resolver, err = ownResolver(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, t := range append(resolver, roots...) {
 		if err := t.attach(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if err := pinAll(s.writable(), slices.Concat(s.Hide, s.Protect, s.Masks)); err != nil {
+	for _, t := range slices.Concat(caches, resolver, roots) {
+		attached = append(attached, t.path)
+	}
+	return attached, s.close()
+}
+
+// close puts over the view what the call may not change or open.
+func (s *Spec) close() error {
+	if err := pinAll(s.View); err != nil {
 		return err
 	}
 	if err := protectAll(s.Protect); err != nil {
@@ -151,9 +161,8 @@ func (r Root) mustBe(fd int) error {
 	return nil
 }
 
-// takeNodes takes the few devices that programs need, and the terminal of the
-// call: ttyname(3) looks through /dev for it and finds it as the console.
-func takeNodes(terminal bool) ([]tree, error) {
+// takeNodes takes the few devices that programs need.
+func takeNodes() ([]tree, error) {
 	var nodes []tree
 	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		t, err := take("/dev/"+name, false)
@@ -162,18 +171,27 @@ func takeNodes(terminal bool) ([]tree, error) {
 		}
 		nodes = append(nodes, t)
 	}
-	if !terminal {
-		return nodes, nil
-	}
-	name, err := os.Readlink("/proc/self/fd/0")
-	if err != nil || !strings.HasPrefix(name, "/dev/") {
-		return nodes, nil // only ttyname(3) misses it
-	}
-	if t, err := take(name, false); err == nil {
-		t.path = "/dev/console"
-		nodes = append(nodes, t)
-	}
 	return nodes, nil
+}
+
+const console = "/dev/console"
+
+// takeTerminal takes the terminal of the call, if it has one, below the directory that is the
+// root of the machine: ttyname(3) looks through /dev for it and finds it as the console.
+func takeTerminal(host string, has bool) []tree {
+	if !has {
+		return nil
+	}
+	name, err := os.Readlink(host + "/proc/self/fd/0")
+	if err != nil || !strings.HasPrefix(name, "/dev/") {
+		return nil // only ttyname(3) misses it
+	}
+	t, err := take(host+name, false)
+	if err != nil {
+		return nil
+	}
+	t.path = console
+	return []tree{t}
 }
 
 // resolverBelowRun is what /etc/resolv.conf points to when that is below /run.
@@ -215,24 +233,37 @@ const shmBytes = 256 << 20
 // kernel has about half as much memory for it.
 const perFile = 2048
 
-func privateFolders(tmpBytes uint64) error {
+// privateMount is a file system of the view's own.
+type privateMount struct {
+	path, options string
+	flags         uintptr
+}
+
+// isThere is false for a directory that is missing, or a link to another one of them.
+func (d privateMount) isThere() bool {
+	st, err := os.Lstat(d.path)
+	return err == nil && st.IsDir()
+}
+
+func privateMounts(tmpBytes uint64) []privateMount {
 	options := "mode=1777"
 	if tmpBytes > 0 {
 		options = fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", tmpBytes, tmpBytes/perFile+1)
 	}
-	for _, m := range []struct {
-		path, options string
-		flags         uintptr
-	}{
+	return []privateMount{
 		{"/tmp", options, flagsPlain},
 		{"/var/tmp", options, flagsPlain},
 		{"/run", "mode=755,size=1m", flagsPlain | unix.MS_NOEXEC},
-	} {
-		if st, err := os.Lstat(m.path); err != nil || !st.IsDir() {
-			continue // missing, or a link to one of the others
+	}
+}
+
+func privateFolders(tmpBytes uint64) error {
+	for _, d := range privateMounts(tmpBytes) {
+		if !d.isThere() {
+			continue
 		}
-		if err := unix.Mount("tmpfs", m.path, "tmpfs", m.flags, m.options); err != nil {
-			return stage("mount "+m.path, err)
+		if err := unix.Mount("tmpfs", d.path, "tmpfs", d.flags, d.options); err != nil {
+			return stage("mount "+d.path, err)
 		}
 	}
 	return nil
@@ -261,6 +292,11 @@ func buildDev(nodes []tree) error {
 	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o1777), os.WriteFile(coverFile, []byte(Cover), 0)); err != nil {
 		return stage("fill /dev", err)
 	}
+	return mountBelowDev()
+}
+
+// mountBelowDev mounts the terminals and the shared memory that are the call's own.
+func mountBelowDev() error {
 	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,max=512"); err != nil {
 		return stage("mount /dev/pts", err)
 	}
@@ -371,15 +407,19 @@ func except(err error, harmless ...error) error {
 // locate opens path, which must be canonical. It follows no link: a link in it
 // was put there after the path was judged, perhaps by an earlier call that could
 // write one of its folders.
-func locate(path string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+func locate(path string) (int, error) { return locateAt(unix.AT_FDCWD, path) }
+
+func locateAt(dir int, path string) (int, error) {
+	return unix.Openat2(dir, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 	})
 }
 
-func take(path string, recursive bool) (tree, error) {
-	at, err := locate(path)
+func take(path string, recursive bool) (tree, error) { return takeAt(unix.AT_FDCWD, path, recursive) }
+
+func takeAt(dir int, path string, recursive bool) (tree, error) {
+	at, err := locateAt(dir, path)
 	if err != nil {
 		return tree{}, err
 	}

@@ -19,22 +19,17 @@ type Spec struct {
 	Loopback   bool // it has a network namespace of its own: bring its loopback up
 	Landlock   bool
 	Seccomp    bool
-	Terminal   bool // descriptor 0 is its controlling terminal
 	Probe      bool // confine, report and end: start nothing
 	Again      bool // with Namespaces, not Shared: hold another call when this one has ended. The streams of the command come first of Handed
 	Hold       bool // start nothing before OrderGo, nor without the permit: an eventfd before the command's descriptors
 
-	Roots    []Root
-	Hide     []string
-	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
-	Masks    []string // canonical paths over which nothing can be opened
-	Protect  []string // canonical paths below writable roots that stay as they are
-	Fixed    []Root   // with Given: which of Protect there are, and, writable, the folders on the way to them and to Hide
-	Outside  []string // with Given: the daemon's namespaces of the NamespaceKinds in turn, as readlink(2) tells them; it may be in none
-	TmpBytes uint64
+	View
+	Kept bool // with Again: the view is that of the call before, and View is empty
 
-	Ports    []uint64 // with Loopback: connections to these and questions for names go to the daemon by EventDoors
-	Caches   []Cache
+	Fixed   []Root   // with Given: which of Protect there are, and, writable, the folders on the way to them and to Hide
+	Outside []string // with Given: the daemon's namespaces of the NamespaceKinds in turn, as readlink(2) tells them; it may be in none
+
+	Ports    []uint64  // with Loopback: connections to these and questions for names go to the daemon by EventDoors
 	Handed   uint64    // descriptors that come before the command's: the trees of Caches in turn, and a lock to be held
 	Overlays []Overlay // make these, report each by EventOverlay or EventFailed, and end; nothing else is done then
 
@@ -47,6 +42,18 @@ type Spec struct {
 	Argv  []string // Argv[0] is an absolute path
 	Env   []string
 	Room  uint64 // >0: Argv lacks the script, a bash's last argument of at most so many bytes; OrderGive brings it, OrderGo starts it
+}
+
+// View is what the files that a call sees are made from.
+type View struct {
+	Terminal bool // descriptor 0 is its controlling terminal
+	Roots    []Root
+	Hide     []string
+	Sockets  []string // local sockets of the machine that the call may connect to; put into the view
+	Masks    []string // canonical paths over which nothing can be opened
+	Protect  []string // canonical paths below writable roots that stay as they are
+	Caches   []Cache
+	TmpBytes uint64
 }
 
 // apart reports whether the call's processes have a namespace of their own, which
@@ -175,6 +182,10 @@ func encode(b []byte, prefix string, from reflect.Value) ([]byte, error) {
 		v, key := from.Field(i), prefix+from.Type().Field(i).Name
 		switch {
 		case v.IsZero():
+		case v.Kind() == reflect.Struct: // embedded: its fields are those of from
+			var err error
+			b, err = encode(b, prefix, v)
+			errs = append(errs, err)
 		case v.Kind() == reflect.Slice:
 			for n := range v.Len() {
 				var err error

@@ -10,13 +10,16 @@ import (
 
 func fullSpec() Spec {
 	return Spec{
-		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Terminal: true, Probe: true, Again: true, Hold: true,
-		Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
-		Hide:  []string{"/home/u/.ssh", "/a=b"}, Masks: []string{"/w/.env"}, Protect: []string{"/work space/.git/config"},
-		Sockets: []string{"/run/s"},
-		Fixed:   []Root{{"/work space/.git", true, "8:2"}, {"/work space/.git/config", false, "8:3"}}, Outside: []string{"net:[4026531840]"},
-		Room: 5, TmpBytes: 1, User: 17, Group: 18, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
-		Ports: []uint64{80, 65535}, Caches: []Cache{{"/c", ""}, {"/d e", "/own"}}, Handed: 2, Overlays: []Overlay{{"/l", "/u", "/w"}},
+		Namespaces: true, Given: true, Shared: true, Listed: true, Offline: true, Counted: true, Loopback: true, Landlock: true, Seccomp: true, Probe: true, Again: true, Kept: true, Hold: true,
+		View: View{
+			Terminal: true, TmpBytes: 1,
+			Roots: []Root{{"/work space", true, ""}, {"/tmp/x\xff", false, "8:1"}},
+			Hide:  []string{"/home/u/.ssh", "/a=b"}, Masks: []string{"/w/.env"}, Protect: []string{"/work space/.git/config"},
+			Sockets: []string{"/run/s"}, Caches: []Cache{{"/c", ""}, {"/d e", "/own"}},
+		},
+		Fixed: []Root{{"/work space/.git", true, "8:2"}, {"/work space/.git/config", false, "8:3"}}, Outside: []string{"net:[4026531840]"},
+		Room: 5, User: 17, Group: 18, Processes: 2, OpenFiles: 3, FileBytes: 4, MemoryBytes: 1 << 63,
+		Ports: []uint64{80, 65535}, Handed: 2, Overlays: []Overlay{{"/l", "/u", "/w"}},
 		Dir: "/tmp/x\xff", DirIs: "8:4", Argv: []string{"/bin/bash", "-c", "echo \xfe\n"}, Env: []string{"A=", "B=c\nd=e"},
 	}
 }
@@ -55,9 +58,9 @@ func TestNULIsRefusedEverywhere(t *testing.T) {
 		"argument":    {Argv: []string{"/bin/bash", "a\x00env\x00LD_PRELOAD=x"}},
 		"environment": {Env: []string{"A=\x00"}},
 		"folder":      {Dir: "/\x00"},
-		"root":        {Roots: []Root{{"/tmp\x00write\x00/etc", true, ""}}},
-		"hidden path": {Hide: []string{"\x00"}},
-		"protected":   {Protect: []string{"/a\x00write\x00/"}},
+		"root":        {View: View{Roots: []Root{{"/tmp\x00write\x00/etc", true, ""}}}},
+		"hidden path": {View: View{Hide: []string{"\x00"}}},
+		"protected":   {View: View{Protect: []string{"/a\x00write\x00/"}}},
 	} {
 		if b, err := s.Encode(); err == nil {
 			t.Errorf("%s with NUL was encoded as %q", name, b)

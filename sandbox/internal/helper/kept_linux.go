@@ -1,0 +1,237 @@
+package helper
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Directories of the base.
+const (
+	baseHost  = "host"  // the mounts of the machine, as they were when the helper began
+	baseKept  = "kept"  // the view that was built last, without its private file systems
+	baseRoots = "roots" // what belongs in them, each in a directory named by its position in base.private
+	baseView  = "view"  // the view of the call: a copy of baseKept with private file systems of its own
+)
+
+// base is the root of a helper that holds several calls. A view is built once, and again when a
+// call needs another one or something in it was unmounted: the kernel does that to a mount over a
+// file that is removed or replaced (path_resolution(7), "detach").
+type base struct {
+	root    int
+	changes int      // an open mountinfo: see changed
+	view    View     // what baseKept was built from
+	built   bool     // and it is as it was built
+	private []string // paths of what is in baseRoots
+}
+
+// newBase makes a file system with these directories the root of the mount namespace.
+func newBase() (*base, error) {
+	if err := unix.Chroot("/"); err != nil { // where it is refused, each view would be
+		return nil, err
+	}
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fs)
+	if err := errors.Join(unix.FsconfigSetString(fs, "mode", "700"), unix.FsconfigSetString(fs, "size", "64k"), unix.FsconfigCreate(fs)); err != nil {
+		return nil, err
+	}
+	root, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attrQuiet)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{baseHost, baseKept, baseRoots, baseView} {
+		err = errors.Join(err, unix.Mkdirat(root, dir, 0o700))
+	}
+	changes, err2 := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	const over = "/proc" // which is there wherever there are calls
+	err = errors.Join(err, err2)
+	if err = errors.Join(err, unix.MoveMount(root, "", unix.AT_FDCWD, over, unix.MOVE_MOUNT_F_EMPTY_PATH)); err != nil {
+		return nil, err
+	}
+	if err = errors.Join(unix.Fchdir(root), unix.PivotRoot(".", baseHost)); err != nil {
+		return nil, errors.Join(err, unix.Chdir("/"), unix.Unmount(over, unix.MNT_DETACH))
+	}
+	return &base{root: root, changes: changes}, nil
+}
+
+// changed reports whether a mount has come or gone since it was asked last (proc_pid_mounts(5)).
+func (b *base) changed() bool {
+	fds := []unix.PollFd{{Fd: int32(b.changes), Events: unix.POLLPRI}}
+	n, err := unix.Poll(fds, 0)
+	return err != nil || n != 0
+}
+
+// enter makes the view of a call the root of this process.
+func (b *base) enter(s *Spec, handed []int) error {
+	if s.Kept {
+		s.View = b.view
+	}
+	if b.changed() || !b.built || !s.Kept {
+		if err := b.build(s, handed); err != nil {
+			return err
+		}
+	}
+	terminal := takeTerminal("/"+baseHost, s.Terminal)
+	if err := b.enterCopy(baseKept, baseView); err != nil {
+		return stage("copy the view", err)
+	}
+	if err := b.fill(s, terminal); err != nil {
+		return err
+	}
+	b.changed()
+	return nil
+}
+
+// enterCopy makes a copy of one tree of mounts the root of this process.
+func (b *base) enterCopy(of, at string) error {
+	tree, err := unix.OpenTree(b.root, of, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	return errors.Join(
+		unix.MoveMount(tree, "", b.root, at, unix.MOVE_MOUNT_F_EMPTY_PATH),
+		unix.Fchdir(tree),
+		unix.Chroot("."))
+}
+
+// leave unmounts the view of a call, and with it all that was mounted in it.
+func (b *base) leave() error {
+	if b.changed() { // while the call ran
+		b.built = false
+	}
+	err := errors.Join(b.exit(), unix.Unmount(baseView, unix.MNT_DETACH))
+	b.changed()
+	return err
+}
+
+// exit makes the base the root of this process again.
+func (b *base) exit() error { return errors.Join(unix.Fchdir(b.root), unix.Chroot(".")) }
+
+// build makes baseKept the view of a call, and puts what is in its private file systems aside.
+func (b *base) build(s *Spec, handed []int) error {
+	if err := b.forget(); err != nil {
+		return stage("unmount the view before", err)
+	}
+	if err := b.enterCopy(baseHost, baseKept); err != nil {
+		return stage("copy the machine's mounts", err)
+	}
+	placeholder, err := takePlaceholder(s.Terminal)
+	if err != nil {
+		return err
+	}
+	attached, err := buildView(s, handed, placeholder)
+	if err != nil {
+		return err
+	}
+	for _, path := range attached {
+		if err := b.putAside(path); err != nil {
+			return stage("keep "+path, err)
+		}
+	}
+	private := privateDirs()
+	if s.Terminal {
+		private = append(private, console)
+	}
+	for _, path := range slices.Backward(private) {
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			return stage("unmount "+path, err)
+		}
+	}
+	b.view, b.built = s.View, true
+	return b.exit()
+}
+
+// takePlaceholder takes what is the console while a view is built, which leaves a file for fill.
+func takePlaceholder(terminal bool) ([]tree, error) {
+	if !terminal {
+		return nil, nil
+	}
+	t, err := take("/dev/null", false)
+	t.path = console
+	return []tree{t}, err
+}
+
+// forget unmounts what build has made.
+func (b *base) forget() error {
+	var err error
+	for i := range b.private {
+		name := baseRoots + "/" + strconv.Itoa(i)
+		err = errors.Join(err, unix.Unmount(name, unix.MNT_DETACH), os.Remove(name))
+	}
+	b.private = nil
+	// Nothing is mounted there before the first view, nor after a build that failed early.
+	return errors.Join(err, except(unix.Unmount(baseKept, unix.MNT_DETACH), unix.EINVAL))
+}
+
+// putAside moves what is mounted at a path to baseRoots if it is in a private file system.
+// Attached paths come in the order in which they were mounted: what is below one goes with it.
+func (b *base) putAside(path string) error {
+	within := func(dir string) bool { return strings.HasPrefix(path+"/", dir+"/") }
+	if !slices.ContainsFunc(privateDirs(), within) || slices.ContainsFunc(b.private, within) {
+		return nil
+	}
+	at, err := locate(path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	name := baseRoots + "/" + strconv.Itoa(len(b.private))
+	if err := b.makeMountPoint(at, name); err != nil {
+		return err
+	}
+	b.private = append(b.private, path)
+	return unix.MoveMount(at, "", b.root, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// makeMountPoint makes a directory or a file, as what is to be mounted there is.
+func (b *base) makeMountPoint(like int, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(like, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.Mkdirat(b.root, name, 0o700)
+	}
+	return unix.Mknodat(b.root, name, unix.S_IFREG|0o600, 0)
+}
+
+// fill gives a copy of the view private file systems that no call has used.
+func (b *base) fill(s *Spec, terminal []tree) error {
+	var trees []tree
+	for i, path := range b.private {
+		t, err := takeAt(b.root, baseRoots+"/"+strconv.Itoa(i), true)
+		if err != nil {
+			return stage("take "+path, err)
+		}
+		t.path = path
+		trees = append(trees, t)
+	}
+	if err := errors.Join(privateFolders(s.TmpBytes), mountBelowDev()); err != nil {
+		return err
+	}
+	for _, t := range append(terminal, trees...) {
+		if err := t.attach(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// privateDirs are where a view has file systems of its own, in the order in which they are mounted.
+func privateDirs() []string {
+	var dirs []string
+	for _, d := range privateMounts(0) {
+		if d.isThere() {
+			dirs = append(dirs, d.path)
+		}
+	}
+	return append(dirs, "/dev/pts", "/dev/shm")
+}
