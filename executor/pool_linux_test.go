@@ -136,6 +136,9 @@ func TestAShellThatWaitedThroughAChangeIsNotUsed(t *testing.T) {
 		"hidden path is made anew": func(_, home string) error {
 			return joined(os.Remove(home+"/key"), os.WriteFile(home+"/key", []byte("secret"), 0o644))
 		},
+		"hidden path is removed, and its other name takes its place": func(_, home string) error {
+			return joined(os.Link(home+"/key", home+"/new"), os.Remove(home+"/key"), os.Rename(home+"/new", home+"/key"))
+		},
 		"hidden folder is made anew": func(_, home string) error {
 			return joined(os.RemoveAll(home+"/keys"), os.Mkdir(home+"/keys", 0o755), os.WriteFile(home+"/keys/k", []byte("secret"), 0o644))
 		},

@@ -224,7 +224,10 @@ func (h *holder) mustWait() {
 // give brings the waiting shell its script, which does not run before release.
 func (h *holder) give(script string) {
 	err := errors.New("no shell waits for a script")
-	if h.blank != nil && !h.blank.has {
+	switch {
+	case h.site.base != nil && h.site.base.changed():
+		err = errors.New("a mount of its view is gone")
+	case h.blank != nil && !h.blank.has:
 		err = h.blank.give(h.shell, h.spec.Argv[0], script)
 	}
 	if err != nil {
