@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/toold/toold/internal/daemon"
 
@@ -17,31 +18,37 @@ func versionCommand(g *global) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			revision, date := built()
 			return g.print(map[string]any{
 				"version": version, "protocol": daemon.Protocol, "go": runtime.Version(),
-				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision(),
+				"os": runtime.GOOS, "arch": runtime.GOARCH, "revision": revision, "date": date,
 			}, versionText())
 		},
 	}
 }
 
 func versionText() string {
-	return fmt.Sprintf("toold %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, revision())
+	revision, date := built()
+	return strings.TrimSpace(fmt.Sprintf("toold %s %s/%s %s %s", version, runtime.GOOS, runtime.GOARCH, revision, date)) + "\n"
 }
 
-func revision() string {
+// built returns the commit from which this program was built, and its date.
+func built() (revision, date string) {
+	revision = "unknown"
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return revision, ""
 	}
-	rev, dirty := "unknown", ""
+	dirty := ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			rev = s.Value[:12]
+			revision = s.Value[:12]
+		case s.Key == "vcs.time":
+			date = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			dirty = "+changes"
 		}
 	}
-	return rev + dirty
+	return revision + dirty, date
 }
