@@ -25,10 +25,13 @@ func apparmorFindings() []finding {
 	}}
 }
 
-// apparmorCommand installs a profile that allows user namespaces and confines nothing (apparmor.d(5)).
-func apparmorCommand(exe string) string {
+// apparmorProfile allows a program user namespaces, and confines nothing (apparmor.d(5)). It is for AppArmor 4.
+func apparmorProfile(exe string) []string {
 	path := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "^", `\^`).Replace(exe)
-	profile := fmt.Sprintf(`profile toold "%s" flags=(unconfined) { userns, }`, path)
-	return fmt.Sprintf("printf '%%s\\n' 'abi <abi/4.0>,' 'include <tunables/global>' '%s' | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold",
-		strings.ReplaceAll(profile, "'", `'\''`))
+	return []string{"abi <abi/4.0>,", "include <tunables/global>", fmt.Sprintf(`profile toold "%s" flags=(unconfined) { userns, }`, path)}
+}
+
+// apparmorCommand installs the profile of a program.
+func apparmorCommand(exe string) string {
+	return fmt.Sprintf("printf '%%s\\n' %s | sudo tee /etc/apparmor.d/toold && sudo apparmor_parser -r /etc/apparmor.d/toold", quoted(apparmorProfile(exe)))
 }

@@ -110,7 +110,7 @@ func newRoot(g *global) *cobra.Command {
 	serve := serveCommand(g)
 	root.RunE = serve.RunE
 	root.AddCommand(serve, connectCommand(g), upCommand(g), downCommand(g), callCommand(g), execCommand(g), callsCommand(g), logCommand(g), showCommand(g), auditCommand(g), journalCommand(g), outputCommand(g), cancelCommand(g), watchCommand(g), approvalsCommand(g), approveCommand(g), denyCommand(g),
-		policyCommand(g), reloadCommand(g), configCommand(g), doctorCommand(g), quarantineCommand(g), workspacesCommand(g), tokenCommand(g), mcpCommand(g), lettaCommand(g), hookCommand(g), schemaCommand(g, "Print the JSON Schema of every frame of the protocol", message.Schema), versionCommand(g))
+		policyCommand(g), reloadCommand(g), configCommand(g), doctorCommand(g), quarantineCommand(g), workspacesCommand(g), tokenCommand(g), mcpCommand(g), lettaCommand(g), hookCommand(g), packagingCommand(), schemaCommand(g, "Print the JSON Schema of every frame of the protocol", message.Schema), versionCommand(g))
 	for name, complete := range map[string]completion{
 		"call": toolNames, "approve": g.completed(questions), "deny": g.completed(questions),
 		"cancel": g.completed(calls(false)), "output": g.completed(calls(true)), "show": g.completed(calls(true)),

@@ -18,9 +18,12 @@ import (
 
 const gib = 1 << 30
 
+// DefaultListen is where a daemon listens unless it is configured otherwise.
+const DefaultListen = "127.0.0.1:7717"
+
 func defaults() Config {
 	return Config{
-		Listen: "127.0.0.1:7717",
+		Listen: DefaultListen,
 		Tokens: []Token{
 			{Name: "agent", Roles: []string{"agent"}},
 			{Name: "approver", Roles: []string{"approver", "observer"}},

@@ -117,6 +117,9 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	if err := MakeStateDir(d.Config); err != nil {
 		return err
 	}
+	if err := d.listen(ctx); err != nil { // before any program is started
+		return err
+	}
 	d.groups, d.ungrouped = cgroup.Open()
 	d.shared = shared{executor.NewPool(int(d.Config.WarmShells), d.failed), egress.NewPlaces(connectionPlaces())}
 	d.book = rulebookIn(d.Config.StateDir)
@@ -132,9 +135,6 @@ func (d *Daemon) open(ctx context.Context) (err error) {
 	defer release() // it stays open while it is registered
 	d.home = home
 	d.policies.last = server.Reloaded{Policy: d.policies.name, Warnings: home.warnings}
-	if err = d.listen(ctx); err != nil {
-		return err
-	}
 	if err = d.openJournal(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -63,6 +64,25 @@ func listenOn(ctx context.Context, address string) (l net.Listener, err error) {
 	return l, nil
 }
 
+// passed returns the socket that systemd hands to a service which it starts for a client, or
+// nil (sd_listen_fds(3)). No program that is started afterwards inherits it.
+func passed(address string) (net.Listener, error) {
+	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
+		return nil, nil
+	}
+	f := os.NewFile(3, "systemd")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on the socket of systemd: %w", err)
+	}
+	if l.Addr().Network() != "tcp" || l.Addr().String() != address {
+		l.Close()
+		return nil, fmt.Errorf("cannot listen on %s: the socket of systemd is %s; change one of them", address, l.Addr())
+	}
+	return l, nil
+}
+
 func inUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
 // MakeStateDir makes the directory of all that is kept.
@@ -74,7 +94,10 @@ func MakeStateDir(cfg config.Config) error {
 }
 
 func (d *Daemon) listen(ctx context.Context) error {
-	l, err := listenOn(ctx, d.Config.Listen)
+	l, err := passed(d.Config.Listen)
+	if l == nil && err == nil {
+		l, err = listenOn(ctx, d.Config.Listen)
+	}
 	if err != nil {
 		return err
 	}

@@ -33,25 +33,35 @@ func systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// text is the unit. A command that runs out of memory must not end the daemon, nor a signal
-// to the daemon its commands: it answers their calls.
+// text is the unit of a daemon.
 func (o Options) text(log string) string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Written by `toold up`, removed by `toold down`.\n[Unit]\nDescription=toold, which runs the tool calls of agents")
-	line("StartLimitIntervalSec=60\nStartLimitBurst=5\n\n[Service]\nType=exec\nRestart=on-failure\nRestartSec=2")
-	line("KillMode=mixed\nDelegate=yes\nOOMPolicy=continue")
-	line("WorkingDirectory=%s", specifiers(o.Dir))
-	line("StandardOutput=append:%s\nStandardError=append:%[1]s", specifiers(log))
+	var own strings.Builder
+	fmt.Fprintf(&own, "WorkingDirectory=%s\n", specifiers(o.Dir))
+	fmt.Fprintf(&own, "StandardOutput=append:%s\nStandardError=append:%[1]s\n", specifiers(log))
 	for _, entry := range o.Env {
-		line("Environment=%s", quoted(entry))
+		fmt.Fprintf(&own, "Environment=%s\n", quoted(entry))
 	}
 	command := quoted(o.Command[0])
 	for _, arg := range o.Command[1:] {
 		command += " " + strings.ReplaceAll(quoted(arg), "$", "$$")
 	}
-	line("ExecStart=%s\n\n[Install]\nWantedBy=default.target", command)
-	return b.String()
+	return "# Written by `toold up`, removed by `toold down`.\n" + unit("toold, which runs the tool calls of agents", own.String(), command)
+}
+
+// unit is a service with settings of its own. A command that runs out of memory must not end
+// the daemon, nor a signal to the daemon its commands: it answers their calls.
+func unit(description, own, command string) string {
+	return "[Unit]\nDescription=" + description + "\nStartLimitIntervalSec=60\nStartLimitBurst=5\n\n" +
+		"[Service]\nType=exec\nRestart=on-failure\nRestartSec=2\nKillMode=mixed\nDelegate=yes\nOOMPolicy=continue\n" +
+		own + "ExecStart=" + command + "\n\n[Install]\nWantedBy=default.target\n"
+}
+
+// Templates returns the units of a package. The instance of both is the directory to serve, as
+// systemd-escape --path writes it. The socket starts the service when a client connects to address.
+func Templates(program, address string) (service, socket string) {
+	service = unit("toold, which runs the tool calls of agents in %f", "WorkingDirectory=%f\n", quoted(program)+" serve --listen "+address)
+	socket = "[Unit]\nDescription=Starts toold in %f when an agent connects\n\n[Socket]\nListenStream=" + address + "\n\n[Install]\nWantedBy=sockets.target\n"
+	return service, socket
 }
 
 func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
