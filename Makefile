@@ -2,7 +2,7 @@
 TOOL = go tool -modfile=tools.mod
 FUZZTIME ?= 5000x
 
-.PHONY: all build fmt lint test fuzz bench stress
+.PHONY: all build fmt lint test fuzz bench stress release
 
 all: fmt lint test
 
@@ -36,3 +36,8 @@ bench:
 # tells how often they do what, and how to change it.
 stress:
 	@.ci/stress
+
+# The last commit as programs, packages, SBOMs and checksums, in dist. Needs git.
+release:
+	rm -rf dist
+	release/build dist

@@ -103,6 +103,7 @@ var layers = []row{
 	{".", nil, nil},
 	{"conformance", []string{"internal/journal"}, []string{"websocket", "go-sdk"}},
 	{"clients", nil, nil},
+	{"release", nil, nil},
 }
 
 // modules are the import paths behind the short names of the table.
