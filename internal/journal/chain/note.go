@@ -16,8 +16,10 @@ import (
 type note struct{ file File }
 
 const (
-	latest = 0   // offsets of the two
-	firm   = 512 // in another sector
+	latest = 0        // offsets of the two
+	firm   = slotSize // in another sector
+
+	slotSize = 512 // zeros follow the text
 )
 
 // openNote opens the note. Without a log it is made, and says that nothing is recorded.
@@ -44,7 +46,9 @@ func openNote(o Options, empty bool) (n note, err error) {
 
 // write replaces one of the two.
 func (n note) write(at int64, m Mark) error {
-	if _, err := n.file.WriteAt([]byte(noteText(m)), at); err != nil {
+	p := make([]byte, slotSize)
+	copy(p, noteText(m))
+	if _, err := n.file.WriteAt(p, at); err != nil {
 		return fmt.Errorf("cannot note the end of the log: %w", err)
 	}
 	return nil
@@ -74,8 +78,12 @@ func (n note) read(strict bool) (Mark, error) {
 	if err != nil {
 		return Mark{}, err
 	}
+	size, err := n.file.Size()
+	if err != nil {
+		return Mark{}, fmt.Errorf("cannot read where the log ends: %w", err)
+	}
 	lost := !a.whole && !b.whole
-	torn := !b.whole || a.written && !a.whole
+	torn := !b.whole || a.written && !a.whole || size > firm+slotSize
 	if lost || strict && torn {
 		return Mark{}, &DamageError{Why: "the note of where the log ends was changed"}
 	}
@@ -92,13 +100,13 @@ type slot struct {
 }
 
 func (n note) slot(at int64) (slot, error) {
-	p := make([]byte, len(noteText(Mark{})))
-	size, err := n.file.ReadAt(p, at)
-	if err != nil && !errors.Is(err, io.EOF) {
+	p := make([]byte, slotSize)
+	if _, err := n.file.ReadAt(p, at); err != nil && !errors.Is(err, io.EOF) {
 		return slot{}, fmt.Errorf("cannot read where the log ends: %w", err)
 	}
-	m, whole := parseNote(string(p[:size]))
-	return slot{m, len(bytes.Trim(p, "\x00")) > 0, whole}, nil
+	text := bytes.TrimRight(p, "\x00")
+	m, whole := parseNote(string(text))
+	return slot{m, len(text) > 0, whole}, nil
 }
 
 // noteText has the same length for all marks, so that one replaces the other in place.

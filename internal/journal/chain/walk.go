@@ -355,5 +355,5 @@ func Accept(o Options) (last Mark, err error) {
 	if n.file, err = o.Notes.Create(o.Note); err != nil {
 		return Mark{}, fmt.Errorf("cannot note the end of the log: %w", err)
 	}
-	return w.last, errors.Join(n.settle(w.last), n.file.Close(), o.Notes.Sync())
+	return w.last, errors.Join(n.file.Truncate(0), n.settle(w.last), n.file.Close(), o.Notes.Sync())
 }
